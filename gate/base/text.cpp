@@ -1,0 +1,186 @@
+#include "gate/base/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace weir::text {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+// Decodes one code point at `at`; advances `at`. U+FFFD for anything malformed.
+char32_t next_code_point(std::string_view text, std::size_t& at) {
+  constexpr char32_t k_bad = 0xFFFD;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(at++);
+  if (lead < 0x80) return lead;
+  const int more = lead >= 0xF0 && lead < 0xF5 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC2 ? 1 : 0;
+  if (more == 0 || lead >= 0xF5 || at + static_cast<std::size_t>(more) > text.size()) return k_bad;
+  char32_t point = lead & (0x3FU >> more);
+  for (int i = 0; i < more; ++i) {
+    const unsigned char next = byte(at + static_cast<std::size_t>(i));
+    if ((next & 0xC0U) != 0x80U) return k_bad;
+    point = (point << 6) | (next & 0x3FU);
+  }
+  const bool overlong = (more == 2 && point < 0x800) || (more == 3 && point < 0x10000);
+  if (overlong || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return k_bad;
+  at += static_cast<std::size_t>(more);
+  return point;
+}
+
+bool shown(char32_t point) {
+  if (point == '\n' || point == '\t') return true;
+  if (point < 0x20 || (point >= 0x7F && point < 0xA0)) return false;
+  // Marks that reorder or hide text (bidirectional overrides, zero-width characters).
+  if (point >= 0x200B && point <= 0x200F) return false;
+  if (point >= 0x202A && point <= 0x202E) return false;
+  if (point >= 0x2060 && point <= 0x206F) return false;
+  return point != 0xFEFF;
+}
+
+}  // namespace
+
+bool glob_match(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0;
+  std::size_t n = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known) {
+  if (word.size() > 64) return std::nullopt;
+  const std::string wanted = lower(word);
+  std::optional<std::string> best;
+  std::size_t best_distance = std::min<std::size_t>(3, (word.size() - (word.empty() ? 0 : 1)) / 2);
+  for (const std::string& candidate : known) {
+    if (candidate.size() > 64) continue;
+    const std::size_t distance = edit_distance(wanted, lower(candidate));
+    if (distance <= best_distance && (!best || distance < best_distance)) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
+  const auto found = nearest(word, known);
+  return found ? fmt::format(" (did you mean \"{}\"?)", *found) : "";
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  for (;;) {
+    const std::size_t to = text.find(separator, from);
+    parts.emplace_back(text.substr(from, to - from));
+    if (to == std::string_view::npos) return parts;
+    from = to + 1;
+  }
+}
+
+std::vector<std::string> lines(std::string_view text) {
+  std::vector<std::string> found = split(text, '\n');
+  if (!found.empty() && found.back().empty()) found.pop_back();
+  for (std::string& line : found) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+  }
+  return found;
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view k_space = " \t\r\n\v\f";
+  const std::size_t from = text.find_first_not_of(k_space);
+  if (from == std::string_view::npos) return {};
+  return text.substr(from, text.find_last_not_of(k_space) - from + 1);
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    const char32_t point = next_code_point(text, at);
+    if (point == 0x1B) {  // drop a whole ANSI control sequence, not only its first byte
+      if (at < text.size() && text[at] == '[') {
+        ++at;
+        while (at < text.size() && !(text[at] >= '@' && text[at] <= '~')) ++at;
+        if (at < text.size()) ++at;
+      }
+    } else if (point == 0xFFFD) {
+      result += "\xEF\xBF\xBD";
+    } else if (shown(point)) {
+      result.append(text.substr(from, at - from));
+    }
+  }
+  return result;
+}
+
+std::size_t columns(std::string_view utf8) {
+  return static_cast<std::size_t>(std::count_if(
+      utf8.begin(), utf8.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::optional<double> to_double(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<long long> to_int(std::string_view text) {
+  long long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace weir::text

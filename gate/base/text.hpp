@@ -1,0 +1,40 @@
+// Small text helpers shared by every module. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::text {
+
+// Matches `name` against a pattern in which '*' stands for any run of characters ('/' included).
+// Case matters. Linear in the product of the lengths, no recursion.
+[[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);
+
+// The member of `known` nearest to `word` (edit distance at most 3 and less than half its
+// length), ignoring case; nothing when none is near.
+[[nodiscard]] std::optional<std::string> nearest(std::string_view word,
+                                                 std::span<const std::string> known);
+// " (did you mean \"vulkan\"?)" or "".
+[[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> known);
+
+[[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+[[nodiscard]] std::vector<std::string> lines(std::string_view text);
+[[nodiscard]] std::string_view trim(std::string_view text);
+[[nodiscard]] std::string lower(std::string_view text);
+
+// Makes hostile text fit to show: invalid UTF-8 becomes U+FFFD, control characters (ANSI escapes,
+// carriage returns, bidirectional overrides) are removed; '\n' and '\t' stay.
+[[nodiscard]] std::string printable(std::string_view text);
+
+// The width of UTF-8 text in terminal columns, one a code point (enough for what weir prints).
+[[nodiscard]] std::size_t columns(std::string_view utf8);
+
+// A finite decimal number filling the whole text; nothing otherwise (also for "nan", "inf", "").
+[[nodiscard]] std::optional<double> to_double(std::string_view text);
+[[nodiscard]] std::optional<long long> to_int(std::string_view text);
+
+}  // namespace weir::text
