@@ -1,0 +1,70 @@
+// A stored baseline: one file for each cell and device class, and which one may judge a candidate.
+//
+// The file (weir.baseline/1) has sorted keys, one number a line, no dates and no logs in it, so that
+// diffs read well and merges do not conflict. Pure: text in, text out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/profile/profile.hpp"
+
+namespace weir::baseline {
+
+// One accepted set of timed samples of one engine build on one machine class.
+struct Session {
+  std::string engine_build;            // "" when the engine does not say
+  std::map<std::string, std::vector<double>> samples;  // metric name -> one number a process
+};
+
+struct Baseline {
+  std::string cell;                    // CellKey::str()
+  std::string fingerprint;
+  std::map<std::string, std::string> fingerprint_parts;
+  std::string device_class;
+  std::string device_name;
+  std::vector<std::int64_t> lengths;   // of the counted pass
+  std::map<std::string, profile::Measurement> counts;  // by metric name; exact or nearly exact
+  std::optional<profile::KernelSet> kernels;
+  profile::Placement placement;
+  profile::WorkDone work;
+  // machine class -> sessions, oldest first; at most k_sessions_kept of one engine build.
+  std::map<std::string, std::vector<Session>> sessions;
+};
+inline constexpr std::size_t k_sessions_kept = 20;
+
+[[nodiscard]] std::string to_text(const Baseline& baseline);
+[[nodiscard]] Result<Baseline> parse(std::string_view text);
+
+// "llama.cpp/tiny-llama/vulkan/decode/vulkan-10005-….json", relative to the baselines folder. Every
+// part is a valid name, so no path leaves it. Fails with Code::data on a bad cell or class.
+[[nodiscard]] Result<std::string> path_of(const profile::CellKey& cell,
+                                          std::string_view device_class);
+
+// What `accept` stores: counts, kernels and (when it has timed samples) one more session. `old` is
+// what is there now. `metric_globs` empty: everything, else only those metrics change.
+// Another engine build starts a new set of sessions for that machine class.
+[[nodiscard]] Baseline accept(const profile::Profile& measured, const std::optional<Baseline>& old,
+                              std::span<const std::string> metric_globs);
+
+// Which of a cell's stored baselines judges the candidate.
+struct Choice {
+  enum class Match {
+    none,         // nothing stored for this cell
+    fingerprint,  // stored, but of another fingerprint: another cell
+    other_class,  // stored, but for other device classes that are not comparable
+    nearest,      // same API and device, other driver version or features: equal counts pass
+    same,         // the same device class
+  };
+  Match match = Match::none;
+  std::optional<Baseline> baseline;    // for nearest and same; for the others, what is shown beside
+  std::string reason;                  // one line for people; "" for same
+};
+[[nodiscard]] Choice choose(const profile::Profile& candidate, std::span<const Baseline> stored);
+
+}  // namespace weir::baseline

@@ -1,0 +1,77 @@
+// Settings -> cells, in order; and the command line of one engine process. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/config/settings.hpp"
+#include "gate/profile/assemble.hpp"
+#include "gate/profile/cell.hpp"
+#include "gate/profile/record.hpp"
+
+namespace weir::config {
+
+// One cell, resolved: templates still hold their placeholders.
+struct Cell {
+  profile::CellKey key;
+  std::string device;                  // what must really do the work
+  std::optional<std::string> twin;
+  std::string adapter;
+  const EngineSettings* engine = nullptr;  // into the Settings it was made from, which must outlive it
+  Arguments command;                   // templates, arguments of model/variant/backend/prompt placed
+  Arguments profile_args;              // appended in the counted pass
+  Environment env;                     // templates; precedence engine < variant < backend < prompt
+  Environment counted_env;
+  std::string model_path;              // as written
+  std::int64_t prompt_tokens = 0, tokens = 0, depth = 0;
+  std::optional<std::string> text, prompt_file;
+  std::int64_t threads = 0;            // 0: the machine's physical cores
+  std::int64_t seed = 1;
+  profile::Sweep sweep = profile::Sweep::tokens;
+  bool is_private = false;
+  // What the fingerprint is made of, as written in the config, without the program's path: name ->
+  // text ("arguments", "environment", "prompt"). The model's header is added by the caller.
+  std::map<std::string, std::string> identity;
+};
+
+struct Matrix {
+  std::vector<Cell> cells;             // engine, model, backend, prompt order as written
+  std::vector<std::string> notes;      // combinations left out and why
+};
+
+// Fails with Code::config when an include entry asks by name for what does not fit, an exclude or
+// limit entry matches nothing, a limit makes no sense for a metric, or no cell is left.
+[[nodiscard]] Result<Matrix> expand(const Settings& settings);
+
+// Cells whose names match any of `globs` ('*' crosses '/'); all when empty. A glob that matches
+// nothing is Code::usage with the nearest names.
+[[nodiscard]] Result<std::vector<Cell>> select(const Matrix& matrix,
+                                               std::span<const std::string> globs);
+
+// What placeholders are filled with besides a cell's own dimensions.
+struct Filling {
+  profile::Asked asked;
+  std::string model;                   // resolved path
+  std::string prompt_file;             // resolved path, "" when none
+  std::string out;                     // a folder the engine may write into
+  std::string probe_dir;               // "" in a timed pass
+  std::int64_t threads = 1;
+  profile::Pass pass = profile::Pass::timed;
+};
+struct CommandLine {
+  Arguments argv;                      // argv[0] as written
+  Environment env;                     // what is set on top of the inherited environment
+};
+[[nodiscard]] CommandLine fill(const Cell& cell, const Filling& filling);
+
+// What one process is asked for in each pass: timed {tokens, prompt_tokens, repeats}; counted the
+// sweep's points in order.
+[[nodiscard]] profile::Asked timed_asked(const Cell& cell, const GateSettings& gate);
+[[nodiscard]] std::vector<profile::Asked> counted_asked(const Cell& cell,
+                                                        std::span<const std::int64_t> lengths = {});
+
+}  // namespace weir::config

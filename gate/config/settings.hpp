@@ -1,0 +1,145 @@
+// weir.yaml as data: what was written, checked, before the matrix is expanded. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/unit/metric.hpp"
+#include "gate/verdict/limits.hpp"
+
+namespace weir::config {
+
+using Arguments = std::vector<std::string>;
+using Environment = std::map<std::string, std::string>;
+
+// Arguments and environment that an engine, variant, backend, model or prompt brings along.
+struct Extra {
+  Arguments args;
+  Environment env;
+  std::optional<std::int64_t> threads, seed;
+};
+// `extra` for every engine, and what stands under `engines: {NAME: {...}}` for one of them.
+struct PerEngine {
+  Extra extra;
+  std::map<std::string, Extra> engines;
+  // Both, the engine's own last.
+  [[nodiscard]] Extra for_engine(const std::string& engine) const;
+};
+
+// A value the generic adapter finds in the output: by regular expression (group 1) or by JSON
+// pointer, scaled to the base unit.
+struct ValueRule {
+  std::string metric;                  // full metric name
+  std::optional<unit::Metric> custom;  // declared with kind/unit/better in the config
+  std::string regex;                   // one of regex and pointer
+  std::string pointer;                 // "/timings/predicted_per_second"
+  std::optional<unit::Scale> scale;
+  enum class Stream { either, out, err } stream = Stream::either;
+  enum class Pick { last, first, all } pick = Pick::last;
+};
+// Texts the generic adapter takes for facts rather than metrics: generated_tokens, prompt_tokens,
+// output_digest, model, engine_build.
+struct GenericOutput {
+  std::vector<ValueRule> values;
+  std::vector<ValueRule> facts;        // `metric` holds the fact's name
+};
+
+struct EngineSettings {
+  std::string name;
+  Arguments command;                   // argv[0] is the program
+  std::string output;                  // adapter
+  GenericOutput generic;               // for output: generic
+  std::vector<std::string> probes;
+  Arguments profile_args;
+  Environment counted_env;
+  Extra extra;                         // env, threads, seed on the engine
+  std::map<std::string, std::string> cpu_ops_allowed;  // op -> why
+  double timeout_seconds = 300;
+  std::int64_t output_limit = std::int64_t{16} << 20;
+  Arguments build;
+  bool is_private = false;
+  std::string source;                  // "weir.yaml:3:3"
+};
+
+struct ModelSettings {
+  std::string name;
+  std::string path;                    // as written
+  PerEngine extra;
+  bool is_private = false;
+  std::string source;
+};
+
+struct BackendSettings {
+  std::string name;
+  std::string device;                  // cpu vulkan opencl cuda hip metal
+  std::optional<std::string> twin;
+  PerEngine extra;
+  std::string source;
+};
+
+struct VariantSettings {
+  std::string name;
+  // Not made for engines it does not name, unless it names none.
+  PerEngine extra;
+  std::string source;
+};
+
+struct PromptSettings {
+  std::string name;
+  std::optional<std::int64_t> prompt_tokens, tokens;
+  std::vector<std::int64_t> depth;     // as written; empty: unset
+  bool depth_is_list = false;
+  std::optional<std::string> text, file;
+  PerEngine extra;
+  bool is_private = false;
+  std::string source;
+};
+
+// One entry of matrix.include / matrix.exclude: globs; empty: everything.
+struct MatrixEntry {
+  std::string engine, model, backend, prompt, variant;
+  std::string source;
+};
+
+struct GateSettings {
+  double false_alarm = 0.001;
+  double missed = 0.01;
+  double budget_seconds = 600;
+  std::int64_t runs = 10;
+  std::int64_t repeats = 3;
+  double stored_level = 0.05;
+  bool fail_on_inconclusive = false;
+};
+
+struct Settings {
+  std::string file;                    // as given: "weir.yaml"
+  std::vector<EngineSettings> engines;
+  std::vector<ModelSettings> models;
+  std::vector<BackendSettings> backends;
+  std::vector<VariantSettings> variants;  // {"default"} when left out
+  std::vector<PromptSettings> prompts;
+  std::vector<MatrixEntry> include;    // empty: the whole product
+  std::vector<MatrixEntry> exclude;
+  std::vector<verdict::LimitEntry> limits;
+  GateSettings gate;
+};
+
+// What the text is checked against besides itself.
+struct Known {
+  std::string today;                   // "2026-11-20": an `until` before it has expired
+  std::vector<std::string> adapters;   // names `output:` may take
+  std::vector<std::string> probes;     // names `probes:` may take in this build
+  std::vector<std::string> later_probes;  // names a later version takes: the error says so
+};
+
+// Fails with Code::config: file:line:column, what is wrong, a suggestion, what is known here.
+// Limits on hostile text: 1 MiB, depth 32, no YAML aliases that expand beyond 100 000 nodes.
+[[nodiscard]] Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
+                                              const Known& known);
+
+}  // namespace weir::config

@@ -1,0 +1,174 @@
+// Handle -> pointer, found without a lock.
+//
+// The recording of commands asks it a million times a second, so find() takes no lock: it is right
+// for handles whose creation happened before the call and that nobody removes during it, which is
+// what Vulkan asks of programs anyway. insert() and remove() take the table's lock.
+//
+// Open addressing, at most half full. A table that was outgrown is kept, since a reader may still
+// be in it: together they are smaller than the newest one. No C++ runtime, no allocation in find().
+#pragma once
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+namespace weir_probe {
+
+class Table {
+ public:
+  // Null when `handle` is not in it.
+  [[nodiscard]] void* find(uint64_t handle) const {
+    const Slots* slots = __atomic_load_n(&slots_, __ATOMIC_ACQUIRE);
+    const uint64_t key = handle + 1;
+    if (slots == nullptr || key <= k_removed) return nullptr;
+    for (uint32_t at = place(slots, key);; at = (at + 1) & slots->mask) {
+      const uint64_t seen = __atomic_load_n(&slots->slot[at].key, __ATOMIC_ACQUIRE);
+      if (seen == key) return __atomic_load_n(&slots->slot[at].value, __ATOMIC_RELAXED);
+      if (seen == k_empty) return nullptr;
+    }
+  }
+  // Replaces what is there. False when memory is out; the handle is then unknown.
+  bool insert(uint64_t handle, void* value) {
+    pthread_mutex_lock(&lock_);
+    const bool done = insert_locked(handle, value);
+    pthread_mutex_unlock(&lock_);
+    return done;
+  }
+  // The value that was there, or null.
+  void* remove(uint64_t handle) {
+    pthread_mutex_lock(&lock_);
+    void* value = remove_locked(handle);
+    pthread_mutex_unlock(&lock_);
+    return value;
+  }
+  // Calls visit(value) for each entry. Nobody may insert or remove meanwhile.
+  template <class Visit>
+  void each(Visit visit) const {
+    if (slots_ == nullptr) return;
+    for (uint32_t i = 0; i <= slots_->mask; ++i) {
+      if (slots_->slot[i].key > k_removed) visit(slots_->slot[i].value);
+    }
+  }
+  // Requires that nobody reads any more.
+  void free_all() {
+    while (slots_ != nullptr) {
+      Slots* older = slots_->older;
+      free(slots_);
+      slots_ = older;
+    }
+    live_ = filled_ = 0;
+  }
+  [[nodiscard]] uint32_t live() const { return live_; }
+  // Bytes of all tables, the outgrown ones included.
+  [[nodiscard]] size_t memory() const {
+    size_t bytes = 0;
+    for (const Slots* slots = slots_; slots != nullptr; slots = slots->older) {
+      bytes += bytes_of(slots->mask + 1);
+    }
+    return bytes;
+  }
+  // For the child of a fork: the thread that held the lock is not in it.
+  void unlock_after_fork() { pthread_mutex_init(&lock_, nullptr); }
+
+ private:
+  static constexpr uint64_t k_empty = 0;    // the key of no handle
+  static constexpr uint64_t k_removed = 1;  // the key of VK_NULL_HANDLE, never stored
+  static constexpr uint32_t k_first_capacity = 64;
+  static constexpr uint32_t k_last_capacity = 1U << 28;
+
+  struct Slot {
+    uint64_t key;
+    void* value;
+  };
+  struct Slots {
+    Slots* older;
+    uint32_t mask;
+    uint32_t shift;
+    Slot slot[];
+  };
+
+  static size_t bytes_of(uint32_t capacity) { return sizeof(Slots) + capacity * sizeof(Slot); }
+  static uint32_t place(const Slots* slots, uint64_t key) {
+    return static_cast<uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> slots->shift);
+  }
+
+  bool insert_locked(uint64_t handle, void* value) {
+    const uint64_t key = handle + 1;
+    if (key <= k_removed) return false;
+    if (slots_ == nullptr || (filled_ + 1) * 2 > slots_->mask + 1) {
+      if (!rebuild()) return false;
+    }
+    Slot* free_slot = nullptr;
+    uint32_t at = place(slots_, key);
+    for (;; at = (at + 1) & slots_->mask) {
+      Slot& slot = slots_->slot[at];
+      if (slot.key == key) {
+        __atomic_store_n(&slot.value, value, __ATOMIC_RELEASE);
+        return true;
+      }
+      if (slot.key == k_removed && free_slot == nullptr) free_slot = &slot;
+      if (slot.key == k_empty) break;
+    }
+    if (free_slot == nullptr) {
+      free_slot = &slots_->slot[at];
+      ++filled_;
+    }
+    __atomic_store_n(&free_slot->value, value, __ATOMIC_RELAXED);
+    __atomic_store_n(&free_slot->key, key, __ATOMIC_RELEASE);
+    ++live_;
+    return true;
+  }
+
+  void* remove_locked(uint64_t handle) {
+    const uint64_t key = handle + 1;
+    if (slots_ == nullptr || key <= k_removed) return nullptr;
+    uint32_t at = place(slots_, key);
+    while (slots_->slot[at].key != key) {
+      if (slots_->slot[at].key == k_empty) return nullptr;
+      at = (at + 1) & slots_->mask;
+    }
+    void* value = slots_->slot[at].value;
+    __atomic_store_n(&slots_->slot[at].key, k_removed, __ATOMIC_RELEASE);
+    --live_;
+    // At the end of a run no search passes through here: such marks can go, or a program that
+    // makes and frees handles for hours would fill the table with them.
+    if (slots_->slot[(at + 1) & slots_->mask].key != k_empty) return value;
+    while (slots_->slot[at].key == k_removed) {
+      __atomic_store_n(&slots_->slot[at].key, k_empty, __ATOMIC_RELEASE);
+      --filled_;
+      at = (at - 1) & slots_->mask;
+    }
+    return value;
+  }
+
+  bool rebuild() {
+    uint32_t capacity = slots_ == nullptr ? k_first_capacity : slots_->mask + 1;
+    if (slots_ != nullptr && live_ * 4 >= capacity) capacity *= 2;
+    if (capacity > k_last_capacity) return false;
+    Slots* fresh = static_cast<Slots*>(calloc(1, bytes_of(capacity)));
+    if (fresh == nullptr) return false;
+    fresh->older = slots_;
+    fresh->mask = capacity - 1;
+    fresh->shift = 64 - static_cast<uint32_t>(__builtin_ctz(capacity));
+    if (slots_ != nullptr) {
+      for (uint32_t i = 0; i <= slots_->mask; ++i) {
+        const Slot& slot = slots_->slot[i];
+        if (slot.key <= k_removed) continue;
+        uint32_t at = place(fresh, slot.key);
+        while (fresh->slot[at].key != k_empty) at = (at + 1) & fresh->mask;
+        fresh->slot[at] = slot;
+      }
+    }
+    filled_ = live_;
+    __atomic_store_n(&slots_, fresh, __ATOMIC_RELEASE);
+    return true;
+  }
+
+  Slots* slots_ = nullptr;
+  uint32_t live_ = 0;
+  uint32_t filled_ = 0;  // live ones and marks of removed ones
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+};
+
+}  // namespace weir_probe

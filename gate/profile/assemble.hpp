@@ -1,0 +1,45 @@
+// A cell's records -> its profile: marginal counting (DESIGN §4), best of repeats, placement.
+// Pure; the order of the records does not matter, only their `order` field does.
+#pragma once
+
+#include <span>
+
+#include "gate/profile/profile.hpp"
+
+namespace weir::profile {
+
+// How a cell's counted pass varies: over generation lengths (decode), over repeats (prefill), or
+// not at all (an engine without {repeats}, or one that counts by itself).
+enum class Sweep { tokens, repeats, none };
+
+// What assembling needs to know of the plan.
+struct CellFacts {
+  CellKey cell;
+  std::string device;                // "cpu", "vulkan", …
+  Sweep sweep = Sweep::tokens;
+  bool counts_reported_per_token = false;  // the engine's own counters need no fit
+  std::optional<std::string> counts_skipped;
+  bool kernels_gated = true;
+  Provenance provenance;             // device_class may still be empty: the probe fills it
+  std::string times_source;          // adapter's name
+};
+
+[[nodiscard]] Profile assemble(const CellFacts& facts, std::span<const RunRecord> records);
+
+// One count at one length, and the exact line through several.
+struct LengthCount {
+  std::int64_t length = 0;  // tokens reported generated, or repeats
+  std::int64_t count = 0;
+};
+struct Line {
+  Rational slope;      // per token or per prefill
+  Rational intercept;  // fixed
+};
+// The exact line, when there are at least two different lengths, every length repeated has one
+// count, and (with three or more lengths) all points are collinear in integers; nothing otherwise.
+[[nodiscard]] std::optional<Line> exact_line(std::span<const LengthCount> points);
+
+// Generation lengths of the counted pass: n, 2n, 3n with n = max(4, min(8, tokens / 4)).
+[[nodiscard]] std::vector<std::int64_t> decode_lengths(std::int64_t tokens);
+
+}  // namespace weir::profile

@@ -1,0 +1,35 @@
+// A cell: one point of the matrix, and its name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gate/base/result.hpp"
+
+namespace weir::profile {
+
+// [A-Za-z0-9][A-Za-z0-9._-]{0,63}
+[[nodiscard]] bool valid_name(std::string_view name);
+
+struct CellKey {
+  std::string engine;
+  std::string variant = "default";
+  std::string model;
+  std::string backend;
+  std::string prompt;
+  std::optional<std::int64_t> depth;        // set when the prompt's depth is a list
+  std::optional<std::int64_t> concurrency;  // set when the prompt's concurrency is a list
+
+  [[nodiscard]] std::string engine_part() const;  // "llama.cpp" or "llama.cpp@fused"
+  [[nodiscard]] std::string prompt_part() const;  // "decode", "long@d256", "chat@c4"
+  [[nodiscard]] std::string str() const;          // "engine/model/backend/prompt", also a path
+  // Reads str() back. Fails with Code::data on anything that is not four valid parts.
+  [[nodiscard]] static Result<CellKey> parse(std::string_view text);
+
+  friend bool operator==(const CellKey&, const CellKey&) = default;
+  friend auto operator<=>(const CellKey&, const CellKey&) = default;
+};
+
+}  // namespace weir::profile

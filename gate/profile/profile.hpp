@@ -1,0 +1,113 @@
+// The one model of a measurement: everything known of one cell on one machine.
+//
+// Base units only. Absent is absent, never 0. Nothing measured is thrown away in silence: a doubt
+// is a warning here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/json.hpp"
+#include "gate/base/rational.hpp"
+#include "gate/profile/cell.hpp"
+#include "gate/profile/record.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::profile {
+
+enum class Nature { exact, nearly_exact, sampled };
+
+struct Measurement {
+  unit::Metric metric;
+  Nature nature = Nature::sampled;
+  std::string source;               // "vulkan" (a probe), "llama-bench" (an adapter), "weir"
+  std::optional<Rational> exact;    // counts
+  std::vector<double> samples;      // one number a process; times and memory; for counts the values
+                                    // seen when they did not agree
+  std::optional<double> repeatability;  // nearly exact: (max - min) / median
+  std::vector<std::string> warnings;
+
+  // The one number to show: the exact value, else the median of the samples.
+  [[nodiscard]] std::optional<double> value() const;
+};
+
+// The multiset of kernel names, per token or per prefill (or in all, at one length).
+struct KernelSet {
+  unit::Scope scope = unit::Scope::per_token;
+  std::optional<std::int64_t> length;  // for at_length
+  bool named = false;                  // gated only when the program named them
+  std::map<std::string, Rational> counts;
+
+  friend bool operator==(const KernelSet&, const KernelSet&) = default;
+};
+
+// Did the work run where it was asked to?
+struct Placement {
+  enum class State {
+    unknown,  // nothing here can tell
+    seen,     // the device was given work (a device probe counted it); single ops are not seen
+    shown,    // every op is accounted for (a probe that sees ops, or the engine's own report)
+    refuted,  // work or some ops ran elsewhere
+  };
+  State state = State::unknown;
+  std::string reason;                           // for refuted: one line
+  std::map<std::string, std::int64_t> cpu_ops;  // op -> times per token, ops that ran on the CPU
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+// What must be the same on two sides for their numbers to be comparable.
+struct WorkDone {
+  std::optional<std::int64_t> generated_tokens;
+  std::optional<std::int64_t> prompt_tokens;
+  std::optional<std::string> output_digest;
+  std::optional<std::string> model;
+
+  friend bool operator==(const WorkDone&, const WorkDone&) = default;
+};
+
+struct Provenance {
+  std::string fingerprint;     // of the cell: DESIGN §2
+  // What the fingerprint was made of, by name ("model header", "arguments", …) -> short hash, so
+  // that a changed fingerprint can say what changed.
+  std::map<std::string, std::string> fingerprint_parts;
+  std::string device_class;    // what counts depend on; empty when nothing was measured
+  std::string device_name;     // for people
+  std::string machine_class;   // what times depend on
+  std::string machine_name;    // for people: CPU model, cores, memory
+  std::optional<std::string> engine_build;
+  std::vector<std::int64_t> lengths;  // generation lengths (or repeats) of the counted pass
+};
+
+struct Profile {
+  CellKey cell;
+  std::string device;          // what the backend asked for: "cpu", "vulkan", …
+  Provenance provenance;
+  std::map<std::string, Measurement> metrics;  // by metric name
+  std::optional<KernelSet> kernels;
+  Placement placement;
+  WorkDone work;
+  // Passes that could not be measured. A cell with an error still has what its other pass gave.
+  std::vector<std::string> errors;
+  std::string stderr_tail;
+  // Why nothing could be counted although nothing went wrong ("no probe sees cpu").
+  std::optional<std::string> counts_skipped;
+  std::vector<std::string> warnings;
+  std::int64_t counted_runs = 0;
+  std::int64_t timed_runs = 0;
+  std::optional<double> profiling_cost;  // 1 - counted rate / timed rate, where both were measured
+};
+
+[[nodiscard]] std::string_view to_string(Nature nature);
+[[nodiscard]] std::optional<Nature> parse_nature(std::string_view text);
+[[nodiscard]] std::string_view to_string(Placement::State state);
+
+// weir.profile/1: what `weir compare` reads and artifacts carry.
+[[nodiscard]] Json to_json(const Profile& profile);
+[[nodiscard]] Result<Profile> profile_from_json(const Json& json);
+
+}  // namespace weir::profile

@@ -1,0 +1,101 @@
+// One engine process: what was asked, how it ended, what it reported, what the probes counted.
+// A journal line holds one record; a Profile is assembled from a cell's records.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/json.hpp"
+#include "gate/profile/counts.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::profile {
+
+enum class Pass { timed, counted };
+
+// The values the placeholders got in this process.
+struct Asked {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t tokens = 0;
+  std::int64_t repeats = 1;
+  std::int64_t depth = 0;
+
+  friend bool operator==(const Asked&, const Asked&) = default;
+};
+
+enum class Ended {
+  exited,         // by itself; exit_code says how
+  signaled,       // by a signal of its own
+  timed_out,      // weir stopped it
+  output_limit,   // printed more than output_limit; weir stopped it
+  not_started,    // could not be spawned
+  interrupted,    // Ctrl-C or SIGTERM reached weir
+};
+
+// What an engine said of itself, read by an adapter. Base units; absent is absent.
+struct EngineReport {
+  struct Series {
+    unit::Metric metric;
+    std::vector<double> samples;  // one per repetition within this process
+    friend bool operator==(const Series&, const Series&) = default;
+  };
+  std::vector<Series> times;               // times and memory
+  std::map<std::string, std::int64_t> counts;  // the engine's own counters, by metric name
+  std::map<std::string, unit::Metric> count_metrics;  // metrics of `counts` not known to find_metric
+  std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
+  std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition
+  std::optional<std::string> output_digest;
+  std::optional<std::string> model;        // the engine's description of the model
+  std::optional<std::string> engine_build; // commit or version
+  std::optional<std::string> cpu_variant;
+  // Why the asked-for device did not do the work, where the engine itself says so.
+  std::optional<std::string> device_refuted;
+  std::vector<std::string> warnings;
+
+  friend bool operator==(const EngineReport&, const EngineReport&) = default;
+};
+
+// The machine around the process. Shares are 0…1 of all processor time in its span.
+struct MachineState {
+  std::optional<double> steal_share;
+  std::optional<double> other_load;   // one-minute load average when it started
+  std::optional<std::int64_t> major_faults;
+
+  friend bool operator==(const MachineState&, const MachineState&) = default;
+};
+
+struct RunRecord {
+  std::string cell;
+  Pass pass = Pass::timed;
+  std::int64_t order = 0;   // position in the plan: unique within a run
+  Asked asked;
+  std::int64_t attempt = 1; // 2 after the one infrastructure retry
+  double started_at = 0;    // seconds since the epoch
+  double wall_seconds = 0;
+  Ended ended = Ended::exited;
+  int exit_code = 0;        // when exited
+  int signal = 0;           // when signaled
+  std::optional<double> cpu_seconds;  // user + system, the whole process tree that was waited for
+  std::optional<std::int64_t> peak_rss_bytes;
+  MachineState machine;
+  std::optional<EngineReport> report;
+  std::vector<ProbeCounts> probes;
+  // Why this record measures nothing: one or more lines, ready to show. Absent when it measures.
+  std::optional<std::string> error;
+  std::string stderr_tail;  // last lines, kept when there is an error
+  std::vector<std::string> warnings;
+
+  friend bool operator==(const RunRecord&, const RunRecord&) = default;
+};
+
+[[nodiscard]] Json to_json(const RunRecord& record);
+[[nodiscard]] Result<RunRecord> record_from_json(const Json& json);
+
+[[nodiscard]] std::string_view to_string(Pass pass);
+[[nodiscard]] std::string_view to_string(Ended ended);
+
+}  // namespace weir::profile

@@ -1,0 +1,293 @@
+#include "gate/unit/metric.hpp"
+
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "gate/base/text.hpp"
+
+namespace weir::unit {
+namespace {
+
+struct Whole {
+  const char* name;
+  const char* label;
+  Kind kind;
+  Unit unit;
+  Better better;
+};
+
+constexpr std::array k_whole{
+    Whole{"decode_tokens_per_second", "decode tok/s", Kind::time, Unit::tokens_per_second, Better::higher},
+    Whole{"prefill_tokens_per_second", "prefill tok/s", Kind::time, Unit::tokens_per_second, Better::higher},
+    Whole{"time_to_first_token_seconds", "time to first token", Kind::time, Unit::seconds, Better::lower},
+    Whole{"time_per_output_token_seconds", "time per output token", Kind::time, Unit::seconds, Better::lower},
+    Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower},
+    Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower},
+};
+
+struct Count {
+  const char* base;
+  Unit unit;
+};
+
+constexpr std::array k_counts{
+    Count{"dispatches", Unit::count},    Count{"barriers", Unit::count},
+    Count{"syncs", Unit::count},         Count{"copies", Unit::count},
+    Count{"submits", Unit::count},       Count{"graphs", Unit::count},
+    Count{"splits", Unit::count},        Count{"cpu_ops", Unit::count},
+    Count{"tensor_copies", Unit::count}, Count{"tensor_sets", Unit::count},
+    Count{"copied_bytes", Unit::bytes},  Count{"backend_syncs", Unit::count},
+    Count{"instructions", Unit::count},
+};
+
+constexpr std::array<std::pair<Scope, std::string_view>, 3> k_scopes{{
+    {Scope::per_token, "_per_token"},
+    {Scope::per_prefill, "_per_prefill"},
+    {Scope::fixed, "_fixed"},
+}};
+
+const Count* find_count(std::string_view base) {
+  for (const Count& count : k_counts) {
+    if (base == count.base) return &count;
+  }
+  return nullptr;
+}
+
+const std::map<std::string, Metric, std::less<>>& table() {
+  static const auto k_table = [] {
+    std::map<std::string, Metric, std::less<>> made;
+    for (const Whole& whole : k_whole) {
+      made[whole.name] = {whole.name, whole.name, whole.kind, whole.unit, whole.better, Scope::whole, {}};
+    }
+    for (const Count& count : k_counts) {
+      for (const auto& [scope, suffix] : k_scopes) {
+        const Metric metric = count_metric(count.base, scope);
+        made[metric.name] = metric;
+      }
+    }
+    return made;
+  }();
+  return k_table;
+}
+
+std::string with_digits(double value) {
+  const double size = std::fabs(value);
+  if (size >= 1e6 || (size > 0 && size < 0.001)) return fmt::format("{:.3g}", value);
+  if (size >= 100) return fmt::format("{:.0f}", value);
+  if (size >= 10) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.2f}", value);
+}
+
+struct NamedScale {
+  std::string_view name;
+  Scale scale;
+};
+constexpr double k_kibi = 1024;
+constexpr std::array k_scales{
+    NamedScale{"s", {Unit::seconds, 1}},
+    NamedScale{"sec", {Unit::seconds, 1}},
+    NamedScale{"seconds", {Unit::seconds, 1}},
+    NamedScale{"ms", {Unit::seconds, 1e-3}},
+    NamedScale{"us", {Unit::seconds, 1e-6}},
+    NamedScale{"\xC2\xB5s", {Unit::seconds, 1e-6}},
+    NamedScale{"ns", {Unit::seconds, 1e-9}},
+    NamedScale{"min", {Unit::seconds, 60}},
+    NamedScale{"B", {Unit::bytes, 1}},
+    NamedScale{"bytes", {Unit::bytes, 1}},
+    NamedScale{"kB", {Unit::bytes, 1e3}},
+    NamedScale{"KB", {Unit::bytes, 1e3}},
+    NamedScale{"MB", {Unit::bytes, 1e6}},
+    NamedScale{"GB", {Unit::bytes, 1e9}},
+    NamedScale{"KiB", {Unit::bytes, k_kibi}},
+    NamedScale{"MiB", {Unit::bytes, k_kibi * k_kibi}},
+    NamedScale{"GiB", {Unit::bytes, k_kibi * k_kibi * k_kibi}},
+    NamedScale{"tok/s", {Unit::tokens_per_second, 1}},
+    NamedScale{"t/s", {Unit::tokens_per_second, 1}},
+    NamedScale{"tokens/s", {Unit::tokens_per_second, 1}},
+    NamedScale{"count", {Unit::count, 1}},
+    NamedScale{"", {Unit::count, 1}},
+};
+
+// Splits "120s" into its number and its suffix.
+std::optional<std::pair<double, std::string_view>> number_and_suffix(std::string_view text) {
+  text = text::trim(text);
+  std::size_t end = 0;
+  while (end < text.size() && ((text[end] >= '0' && text[end] <= '9') || text[end] == '.')) ++end;
+  const auto value = text::to_double(text.substr(0, end));
+  if (!value) return std::nullopt;
+  return std::pair{*value, text::trim(text.substr(end))};
+}
+
+}  // namespace
+
+Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64_t> length) {
+  Metric metric;
+  metric.base = base;
+  metric.kind = Kind::count;
+  metric.scope = scope;
+  metric.length = length;
+  if (const Count* count = find_count(base)) metric.unit = count->unit;
+  metric.name = metric.base;
+  if (scope == Scope::at_length) {
+    metric.name += fmt::format("_at_{}", length.value_or(0));
+  } else {
+    for (const auto& [known, suffix] : k_scopes) {
+      if (known == scope) metric.name += suffix;
+    }
+  }
+  return metric;
+}
+
+Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better) {
+  return {std::string(name), std::string(name), kind, unit, better, Scope::whole, {}};
+}
+
+std::optional<Metric> find_metric(std::string_view name) {
+  if (const auto found = table().find(name); found != table().end()) return found->second;
+  constexpr std::string_view k_at = "_at_";
+  const std::size_t at = name.rfind(k_at);
+  if (at == std::string_view::npos || find_count(name.substr(0, at)) == nullptr) return std::nullopt;
+  const std::string_view digits = name.substr(at + k_at.size());
+  const auto length = text::to_int(digits);
+  if (!length || *length < 1 || *length > 1'000'000'000 || digits != std::to_string(*length)) {
+    return std::nullopt;
+  }
+  return count_metric(name.substr(0, at), Scope::at_length, *length);
+}
+
+const std::vector<std::string>& metric_names() {
+  static const auto k_names = [] {
+    std::vector<std::string> names;
+    for (const auto& [name, metric] : table()) names.push_back(name);
+    return names;
+  }();
+  return k_names;
+}
+
+const std::vector<std::string>& count_bases() {
+  static const auto k_bases = [] {
+    std::vector<std::string> bases;
+    for (const Count& count : k_counts) bases.emplace_back(count.base);
+    return bases;
+  }();
+  return k_bases;
+}
+
+std::string label(const Metric& metric) {
+  for (const Whole& whole : k_whole) {
+    if (metric.name == whole.name) return whole.label;
+  }
+  std::string words = metric.base;
+  for (char& c : words) {
+    if (c == '_') c = ' ';
+  }
+  switch (metric.scope) {
+    case Scope::whole: return words;
+    case Scope::per_token: return words + "/token";
+    case Scope::per_prefill: return words + "/prefill";
+    case Scope::fixed: return words + " fixed";
+    case Scope::at_length: return fmt::format("{} at {}", words, metric.length.value_or(0));
+  }
+  return words;
+}
+
+std::string show(const Metric& metric, double value) {
+  const double size = std::fabs(value);
+  switch (metric.unit) {
+    case Unit::count:
+      return value == std::floor(value) && size < 1e15 ? fmt::format("{:.0f}", value)
+                                                       : with_digits(value);
+    case Unit::tokens_per_second: return with_digits(value);
+    case Unit::seconds:
+      if (size >= 1) return with_digits(value) + " s";
+      if (size >= 1e-3) return with_digits(value * 1e3) + " ms";
+      return with_digits(value * 1e6) + " us";
+    case Unit::bytes:
+      if (size >= k_kibi * k_kibi * k_kibi) return with_digits(value / (k_kibi * k_kibi * k_kibi)) + " GiB";
+      if (size >= k_kibi * k_kibi) return with_digits(value / (k_kibi * k_kibi)) + " MiB";
+      if (size >= k_kibi) return with_digits(value / k_kibi) + " KiB";
+      return fmt::format("{:.0f} B", value);
+  }
+  return with_digits(value);
+}
+
+std::string_view to_string(Unit unit) {
+  switch (unit) {
+    case Unit::seconds: return "s";
+    case Unit::bytes: return "B";
+    case Unit::count: return "count";
+    case Unit::tokens_per_second: return "tok/s";
+  }
+  return "count";
+}
+
+std::string_view to_string(Better better) { return better == Better::higher ? "higher" : "lower"; }
+
+std::string_view to_string(Kind kind) {
+  switch (kind) {
+    case Kind::time: return "time";
+    case Kind::memory: return "memory";
+    case Kind::count: return "count";
+  }
+  return "count";
+}
+
+std::optional<Unit> parse_unit(std::string_view text) {
+  for (const Unit unit : {Unit::seconds, Unit::bytes, Unit::count, Unit::tokens_per_second}) {
+    if (text == to_string(unit)) return unit;
+  }
+  return std::nullopt;
+}
+
+std::optional<Better> parse_better(std::string_view text) {
+  if (text == "higher") return Better::higher;
+  if (text == "lower") return Better::lower;
+  return std::nullopt;
+}
+
+std::optional<Kind> parse_kind(std::string_view text) {
+  for (const Kind kind : {Kind::time, Kind::memory, Kind::count}) {
+    if (text == to_string(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+std::optional<Scale> parse_scale(std::string_view text) {
+  for (const NamedScale& known : k_scales) {
+    if (text == known.name) return known.scale;
+  }
+  return std::nullopt;
+}
+
+Result<double> parse_duration_seconds(std::string_view text) {
+  if (const auto parts = number_and_suffix(text)) {
+    const auto& [value, suffix] = *parts;
+    if (suffix == "ms") return value * 1e-3;
+    if (suffix == "s") return value;
+    if (suffix == "m" || suffix == "min") return value * 60;
+    if (suffix == "h") return value * 3600;
+  }
+  return fail(Code::config, "\"{}\" is not a duration (write 500ms, 120s, 10m or 2h)", text);
+}
+
+Result<std::int64_t> parse_bytes(std::string_view text) {
+  if (const auto parts = number_and_suffix(text)) {
+    const auto& [value, suffix] = *parts;
+    const auto scale = suffix.empty() ? std::optional<Scale>({Unit::bytes, 1}) : parse_scale(suffix);
+    if (scale && scale->unit == Unit::bytes && value * scale->factor < 9e18) {
+      return static_cast<std::int64_t>(value * scale->factor);
+    }
+  }
+  return fail(Code::config, "\"{}\" is not a size (write 4096, 64KiB, 16MiB or 1GB)", text);
+}
+
+std::string show_duration(double seconds) {
+  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<long long>(std::llround(seconds));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} m {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} m", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace weir::unit

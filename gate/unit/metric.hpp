@@ -1,0 +1,83 @@
+// Metrics: a name with a base unit, a direction and a kind. Code never guesses these from a name
+// outside this module.
+//
+// Names: times and memory stand alone ("decode_tokens_per_second"); counts are a base and a scope
+// ("dispatches" + per_token -> "dispatches_per_token"). Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+
+namespace weir::unit {
+
+enum class Unit { seconds, bytes, count, tokens_per_second };
+enum class Better { higher, lower };
+enum class Kind {
+  time,    // sampled; judged by max_drop (higher is better) or max_increase (lower is better)
+  memory,  // sampled; bytes
+  count,   // exact by default
+};
+enum class Scope { whole, per_token, per_prefill, fixed, at_length };
+
+struct Metric {
+  std::string name;   // unique: "dispatches_per_token", "decode_tokens_per_second"
+  std::string base;   // "dispatches"; equals name for Scope::whole
+  Kind kind = Kind::count;
+  Unit unit = Unit::count;
+  Better better = Better::lower;
+  Scope scope = Scope::whole;
+  std::optional<std::int64_t> length;  // for Scope::at_length: the generation length (or repeats)
+
+  friend bool operator==(const Metric&, const Metric&) = default;
+};
+
+// A metric by its full name; knows every base x scope, and "<count>_at_<n>" with 1 <= n <= 10^9.
+[[nodiscard]] std::optional<Metric> find_metric(std::string_view name);
+
+// A count of `base` ("dispatches") in a scope; `length` only for Scope::at_length.
+[[nodiscard]] Metric count_metric(std::string_view base, Scope scope,
+                                  std::optional<std::int64_t> length = std::nullopt);
+
+// A metric declared in the config: name as given, kind and unit as declared.
+[[nodiscard]] Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better);
+
+// Every name find_metric knows, without the `_at_<n>` forms: for suggestions and globs.
+[[nodiscard]] const std::vector<std::string>& metric_names();
+// "dispatches", "barriers", …: the counts that exist as per_token, per_prefill, fixed, at_n.
+[[nodiscard]] const std::vector<std::string>& count_bases();
+
+// What people read: "dispatches/token", "syncs/prefill", "dispatches fixed", "dispatches at 8",
+// "decode tok/s", "peak memory".
+[[nodiscard]] std::string label(const Metric& metric);
+
+// A value as people read it, with its unit where the label does not say it: "65", "133/2" is the
+// caller's; seconds get s/ms/us, bytes get KiB/MiB/GiB, rates three significant digits.
+[[nodiscard]] std::string show(const Metric& metric, double value);
+
+[[nodiscard]] std::string_view to_string(Unit unit);      // "s", "B", "count", "tok/s"
+[[nodiscard]] std::string_view to_string(Better better);  // "higher", "lower"
+[[nodiscard]] std::string_view to_string(Kind kind);      // "time", "memory", "count"
+[[nodiscard]] std::optional<Unit> parse_unit(std::string_view text);
+[[nodiscard]] std::optional<Better> parse_better(std::string_view text);
+[[nodiscard]] std::optional<Kind> parse_kind(std::string_view text);
+
+// Factor and base unit of a unit as engines print it: "ms" -> {seconds, 1e-3}, "MiB" -> {bytes,
+// 2^20}, "tok/s" -> {tokens_per_second, 1}, "" or "count" -> {count, 1}.
+struct Scale {
+  Unit unit = Unit::count;
+  double factor = 1;
+};
+[[nodiscard]] std::optional<Scale> parse_scale(std::string_view text);
+
+// Durations and sizes as configs write them: "120s", "10m", "500ms", "2h"; "16MiB", "1GB", "4096".
+[[nodiscard]] Result<double> parse_duration_seconds(std::string_view text);
+[[nodiscard]] Result<std::int64_t> parse_bytes(std::string_view text);
+// "1 m 12 s", "41 s", "0.3 s".
+[[nodiscard]] std::string show_duration(double seconds);
+
+}  // namespace weir::unit

@@ -1,0 +1,83 @@
+// Limits: what a metric may do. Parsed by config, resolved here for one metric of one cell.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/profile/cell.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::verdict {
+
+enum class Mode { gate, report, off };
+
+// An amount in a limit: 5 % is {0.05, true}; 3 is {3, false}, in the metric's base unit.
+struct Amount {
+  double value = 0;
+  bool relative = false;
+  friend bool operator==(const Amount&, const Amount&) = default;
+};
+
+// Globs on the parts of a cell's name; an empty string matches everything. `engine` matches with
+// or without "@variant", `prompt` with or without "@d256".
+struct Match {
+  std::string engine, model, backend, prompt, variant;
+  [[nodiscard]] bool fits(const profile::CellKey& cell) const;
+  friend bool operator==(const Match&, const Match&) = default;
+};
+
+// One entry under `limits:`. Kinds that are absent say nothing.
+struct LimitEntry {
+  Match match;
+  std::vector<std::string> metrics;  // globs over metric names, "kernels" and "placement"; empty: all
+  std::optional<bool> exact;         // on counts, kernels, placement
+  std::optional<Amount> max_drop, max_increase, max_decrease;
+  std::optional<Amount> tolerate;    // with the kind beside it; default half
+  std::optional<Amount> max, min;    // absolute
+  std::optional<Mode> mode;
+  std::optional<std::string> until, reason, issue;
+  std::string source;                // "weir.yaml:31:5", for messages
+
+  [[nodiscard]] bool covers(const profile::CellKey& cell, std::string_view metric_name) const;
+};
+
+struct MaxChange {
+  Amount amount;
+  Amount tolerate;
+};
+
+// What holds for one metric of one cell. Everything absent and mode gate: info.
+struct Limit {
+  bool exact = false;
+  std::optional<MaxChange> max_drop, max_increase, max_decrease;
+  std::optional<Amount> max, min;
+  Mode mode = Mode::gate;
+  std::optional<std::string> reason;
+
+  [[nodiscard]] bool any() const;      // some kind is set
+  [[nodiscard]] std::string words() const;  // "must not change", "may drop 5 %", "1 to 3", ""
+};
+
+// The defaults of DESIGN §4, as entries that stand before the config's own.
+[[nodiscard]] const std::vector<LimitEntry>& default_limits();
+
+// For each kind the last covering entry wins; kinds add up; `exact: false` removes one.
+// `entries` are the config's own; the defaults are applied before them.
+[[nodiscard]] Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
+                                  std::span<const LimitEntry> entries);
+// The same for "kernels" and "placement".
+[[nodiscard]] Limit resolve_special(const profile::CellKey& cell, std::string_view name,
+                                    std::span<const LimitEntry> entries);
+
+// Why `entry` makes no sense for `metric` (max_drop on a count, exact on a time); nothing when fine.
+[[nodiscard]] std::optional<std::string> nonsense(const LimitEntry& entry,
+                                                  const unit::Metric& metric);
+
+[[nodiscard]] std::string show(const Amount& amount);  // "5 %", "3"
+[[nodiscard]] std::string_view to_string(Mode mode);
+
+}  // namespace weir::verdict
