@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Gets a real llama.cpp: pinned, with its shipped libraries, in seconds.
+#
+#   ci/llama.cpp [TOOL…]     llama-bench (default), llama-completion, llama-simple, llama-server,
+#                            test-backend-ops, test-export-graph-ops
+#
+# The npm package node-llama-cpp carries llama.cpp's source as a git bundle, and its platform
+# packages carry prebuilt libraries (Vulkan included, which Debian's glslc is too old to build).
+# Only the tool itself is compiled here. The result is engines/llama.cpp/: programs and libraries
+# side by side, since ggml looks for its backends in the program's own folder; it can be moved.
+# Run again, it does nothing. Downloads are kept in .cache/llama.cpp and checked against the
+# SHA-256 sums below.
+set -euo pipefail
+
+version=3.22.1 # of the npm packages; llama.cpp calls this release v0.5.0
+release=v0.5.0
+declare -A sums=(
+  [node-llama-cpp]=a0d9dd80eacd2ab1cfe71aee57ac8a806487fd70b3d2a38fbec637752d9e5c5f
+  [linux-x64-vulkan]=e10577190fc4bd1649d3b655588e5c7a85fc6b6dbf7136fee596cbe9e25521e7
+  [linux-arm64]=39c76b998e35ed2f236c01472fc79eda0fc558b1c8b535023c2d7ded8c327cc4
+)
+
+say() { printf 'ci/llama.cpp: %s\n' "$*"; }
+die() {
+  printf 'ci/llama.cpp: %s\n' "$*" >&2
+  exit 1
+}
+
+# The libraries' file names say which flavour they are: libllama.vulkan.v0.5.0.so, libllama.v0.5.0.so.
+case "$(uname -m)" in
+  x86_64) platform=linux-x64-vulkan flavour=vulkan. ;;
+  aarch64) platform=linux-arm64 flavour= ;; # no Vulkan package is published for it: CPU only
+  *) die "no prebuilt libraries for $(uname -m): build llama.cpp yourself and name it in weir.yaml" ;;
+esac
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache=$root/.cache/llama.cpp
+source=$cache/source-$version
+engine=$root/engines/llama.cpp
+tools=("${@:-llama-bench}")
+cxx=${CXX:-g++}
+
+# A stamp holds what the file beside it was made from: this recipe.
+recipe="$version $platform $(cksum <"${BASH_SOURCE[0]}")"
+is_done() { [[ -e $engine/$1 && -r $engine/.$1.stamp && $(<"$engine/.$1.stamp") == "$recipe" ]]; }
+mark_done() { printf '%s\n' "$recipe" >"$engine/.$1.stamp"; }
+
+for tool in "${tools[@]}"; do
+  case "$tool" in
+    llama-bench | llama-completion | llama-simple | llama-server) ;;
+    test-backend-ops | test-export-graph-ops) ;;
+    *) die "unknown tool \"$tool\": $(sed -n 's/^# *ci\/llama.cpp \[TOOL…\] *//p' "${BASH_SOURCE[0]}") …" ;;
+  esac
+done
+missing=()
+for tool in "${tools[@]}"; do
+  is_done "$tool" || missing+=("$tool")
+done
+if ((${#missing[@]} == 0)); then
+  say "${tools[*]}: already in engines/llama.cpp"
+  exit 0
+fi
+
+for program in npm git tar sha256sum flock "$cxx"; do
+  command -v "$program" >/dev/null || die "$program is missing: run ci/setup first"
+done
+mkdir -p "$cache" "$engine"
+exec 9>"$cache/lock"
+flock 9 # two calls at once: the second finds the work done
+
+# fetch PACKAGE NAME: the checked tarball in $cache/NAME.tgz.
+fetch() {
+  local package=$1 name=$2 file=$cache/$2-$version.tgz scratch
+  if [[ ! -e $file ]]; then
+    say "getting $package@$version from npm"
+    scratch=$(mktemp -d "$cache/tmp.XXXXXX")
+    (cd "$scratch" && npm pack --silent "$package@$version" >npm.out) ||
+      die "npm pack $package@$version failed (see above): is the registry reachable?"
+    mv "$scratch"/*.tgz "$file.new"
+    rm -rf "$scratch"
+    check "$file.new" "$name"
+    mv "$file.new" "$file"
+  else
+    check "$file" "$name"
+  fi
+}
+check() {
+  local got
+  got=$(sha256sum <"$1")
+  [[ ${got%% *} == "${sums[$2]}" ]] && return
+  rm -f "$1"
+  die "$2@$version: SHA-256 is ${got%% *}, pinned is ${sums[$2]}; the download was removed"
+}
+
+if [[ ! -d $source ]]; then
+  fetch node-llama-cpp node-llama-cpp
+  say "unpacking llama.cpp's source"
+  rm -rf "$source.new"
+  mkdir "$source.new"
+  tar -xzOf "$cache/node-llama-cpp-$version.tgz" package/llama/gitRelease.bundle \
+    >"$cache/source.bundle"
+  git -c advice.detachedHead=false clone -q "$cache/source.bundle" "$source.new"
+  rm -rf "$cache/source.bundle" "$source.new/.git"
+  mv "$source.new" "$source"
+fi
+
+if ! is_done libggml-base.so; then
+  fetch "@node-llama-cpp/$platform" "$platform"
+  say "unpacking the libraries ($platform)"
+  tar -xzf "$cache/$platform-$version.tgz" -C "$engine" --strip-components=3 --no-same-owner \
+    --wildcards 'package/bins/*/*.so'
+  mark_done libggml-base.so
+fi
+
+# compile TOOL [OPTION…] FILE…: into a temporary name, then renamed.
+compile() {
+  local tool=$1
+  shift
+  (
+    cd "$source"
+    "$cxx" -std=c++17 -O2 -w \
+      -DGGML_BACKEND_DL -DGGML_BACKEND_SHARED -DGGML_SHARED -DLLAMA_SHARED \
+      -I include -I ggml/include -I common -I vendor -I . -I src -I ggml/src \
+      "$@" -o "$engine/.$tool.new" \
+      -L "$engine" -l:libllama-common.so "-l:libllama.$flavour$release.so" \
+      "-l:libggml.$flavour$release.so" -l:libggml-base.so \
+      -Wl,-rpath,'$ORIGIN' -Wl,--allow-shlib-undefined -pthread
+  ) || die "compiling $tool failed (see above)"
+  mv "$engine/.$tool.new" "$engine/$tool"
+}
+
+for tool in "${missing[@]}"; do
+  is_done "$tool" && continue
+  say "compiling $tool"
+  case "$tool" in
+    llama-bench) compile "$tool" tools/llama-bench/{llama-bench,main}.cpp ;;
+    llama-completion) compile "$tool" tools/completion/{completion,main}.cpp ;;
+    llama-simple) compile "$tool" examples/simple/simple.cpp ;;
+    test-*) compile "$tool" "tests/$tool.cpp" ;;
+  esac
+  mark_done "$tool"
+done
+say "${missing[*]}: ready in engines/llama.cpp"
