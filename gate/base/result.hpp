@@ -6,10 +6,10 @@
 #pragma once
 
 #include <string>
-#include <tl/expected.hpp>
 #include <utility>
 
 #include <fmt/format.h>
+#include <tl/expected.hpp>
 
 namespace weir {
 
@@ -37,8 +37,7 @@ using Result = tl::expected<T, Error>;
 template <class... Args>
 [[nodiscard]] tl::unexpected<Error> fail(Code code, fmt::format_string<Args...> format,
                                          Args&&... args) {
-  return tl::unexpected<Error>(
-      Error{code, fmt::format(format, std::forward<Args>(args)...)});
+  return tl::unexpected<Error>(Error{code, fmt::format(format, std::forward<Args>(args)...)});
 }
 
 // Puts "place: " before the message.
@@ -52,16 +51,16 @@ template <class... Args>
 // WEIR_TRY(auto x, f()); declares x from the value of f(), or returns its Error.
 #define WEIR_CONCAT_INNER(a, b) a##b
 #define WEIR_CONCAT(a, b) WEIR_CONCAT_INNER(a, b)
-#define WEIR_TRY_IMPL(temporary, declaration, expression)           \
-  auto temporary = (expression);                                    \
+#define WEIR_TRY_IMPL(temporary, declaration, expression)              \
+  auto temporary = (expression);                                       \
   if (!temporary) return tl::unexpected(std::move(temporary).error()); \
   declaration = std::move(temporary).value()
 #define WEIR_TRY(declaration, expression) \
   WEIR_TRY_IMPL(WEIR_CONCAT(weir_try_, __LINE__), declaration, expression)
 
 // WEIR_CHECK(f()); returns the Error of f(), or goes on (its value is dropped).
-#define WEIR_CHECK(expression)                                                   \
-  do {                                                                           \
-    if (auto weir_checked = (expression); !weir_checked)                         \
-      return tl::unexpected(std::move(weir_checked).error());                    \
+#define WEIR_CHECK(expression)                                \
+  do {                                                        \
+    if (auto weir_checked = (expression); !weir_checked)      \
+      return tl::unexpected(std::move(weir_checked).error()); \
   } while (false)

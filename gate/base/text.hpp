@@ -20,7 +20,8 @@ namespace weir::text {
 // " (did you mean \"vulkan\"?)" or "".
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
-[[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
+[[nodiscard]] std::string join(std::span<const std::string> parts,
+                               std::string_view separator = ", ");
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 [[nodiscard]] std::vector<std::string> lines(std::string_view text);
 [[nodiscard]] std::string_view trim(std::string_view text);

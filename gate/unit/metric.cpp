@@ -18,10 +18,14 @@ struct Whole {
 };
 
 constexpr std::array k_whole{
-    Whole{"decode_tokens_per_second", "decode tok/s", Kind::time, Unit::tokens_per_second, Better::higher},
-    Whole{"prefill_tokens_per_second", "prefill tok/s", Kind::time, Unit::tokens_per_second, Better::higher},
-    Whole{"time_to_first_token_seconds", "time to first token", Kind::time, Unit::seconds, Better::lower},
-    Whole{"time_per_output_token_seconds", "time per output token", Kind::time, Unit::seconds, Better::lower},
+    Whole{"decode_tokens_per_second", "decode tok/s", Kind::time, Unit::tokens_per_second,
+          Better::higher},
+    Whole{"prefill_tokens_per_second", "prefill tok/s", Kind::time, Unit::tokens_per_second,
+          Better::higher},
+    Whole{"time_to_first_token_seconds", "time to first token", Kind::time, Unit::seconds,
+          Better::lower},
+    Whole{"time_per_output_token_seconds", "time per output token", Kind::time, Unit::seconds,
+          Better::lower},
     Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower},
     Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower},
 };
@@ -58,7 +62,8 @@ const std::map<std::string, Metric, std::less<>>& table() {
   static const auto k_table = [] {
     std::map<std::string, Metric, std::less<>> made;
     for (const Whole& whole : k_whole) {
-      made[whole.name] = {whole.name, whole.name, whole.kind, whole.unit, whole.better, Scope::whole, {}};
+      made[whole.name] = {whole.name,   whole.name,   whole.kind, whole.unit,
+                          whole.better, Scope::whole, {}};
     }
     for (const Count& count : k_counts) {
       for (const auto& [scope, suffix] : k_scopes) {
@@ -100,8 +105,8 @@ constexpr std::array k_scales{
     NamedScale{"MB", {Unit::bytes, 1e6}},
     NamedScale{"GB", {Unit::bytes, 1e9}},
     NamedScale{"KiB", {Unit::bytes, k_kibi}},
-    NamedScale{"MiB", {Unit::bytes, k_kibi * k_kibi}},
-    NamedScale{"GiB", {Unit::bytes, k_kibi * k_kibi * k_kibi}},
+    NamedScale{"MiB", {Unit::bytes, k_kibi* k_kibi}},
+    NamedScale{"GiB", {Unit::bytes, k_kibi* k_kibi* k_kibi}},
     NamedScale{"tok/s", {Unit::tokens_per_second, 1}},
     NamedScale{"t/s", {Unit::tokens_per_second, 1}},
     NamedScale{"tokens/s", {Unit::tokens_per_second, 1}},
@@ -147,7 +152,8 @@ std::optional<Metric> find_metric(std::string_view name) {
   if (const auto found = table().find(name); found != table().end()) return found->second;
   constexpr std::string_view k_at = "_at_";
   const std::size_t at = name.rfind(k_at);
-  if (at == std::string_view::npos || find_count(name.substr(0, at)) == nullptr) return std::nullopt;
+  if (at == std::string_view::npos || find_count(name.substr(0, at)) == nullptr)
+    return std::nullopt;
   const std::string_view digits = name.substr(at + k_at.size());
   const auto length = text::to_int(digits);
   if (!length || *length < 1 || *length > 1'000'000'000 || digits != std::to_string(*length)) {
@@ -183,11 +189,16 @@ std::string label(const Metric& metric) {
     if (c == '_') c = ' ';
   }
   switch (metric.scope) {
-    case Scope::whole: return words;
-    case Scope::per_token: return words + "/token";
-    case Scope::per_prefill: return words + "/prefill";
-    case Scope::fixed: return words + " fixed";
-    case Scope::at_length: return fmt::format("{} at {}", words, metric.length.value_or(0));
+    case Scope::whole:
+      return words;
+    case Scope::per_token:
+      return words + "/token";
+    case Scope::per_prefill:
+      return words + "/prefill";
+    case Scope::fixed:
+      return words + " fixed";
+    case Scope::at_length:
+      return fmt::format("{} at {}", words, metric.length.value_or(0));
   }
   return words;
 }
@@ -198,13 +209,15 @@ std::string show(const Metric& metric, double value) {
     case Unit::count:
       return value == std::floor(value) && size < 1e15 ? fmt::format("{:.0f}", value)
                                                        : with_digits(value);
-    case Unit::tokens_per_second: return with_digits(value);
+    case Unit::tokens_per_second:
+      return with_digits(value);
     case Unit::seconds:
       if (size >= 1) return with_digits(value) + " s";
       if (size >= 1e-3) return with_digits(value * 1e3) + " ms";
       return with_digits(value * 1e6) + " us";
     case Unit::bytes:
-      if (size >= k_kibi * k_kibi * k_kibi) return with_digits(value / (k_kibi * k_kibi * k_kibi)) + " GiB";
+      if (size >= k_kibi * k_kibi * k_kibi)
+        return with_digits(value / (k_kibi * k_kibi * k_kibi)) + " GiB";
       if (size >= k_kibi * k_kibi) return with_digits(value / (k_kibi * k_kibi)) + " MiB";
       if (size >= k_kibi) return with_digits(value / k_kibi) + " KiB";
       return fmt::format("{:.0f} B", value);
@@ -214,10 +227,14 @@ std::string show(const Metric& metric, double value) {
 
 std::string_view to_string(Unit unit) {
   switch (unit) {
-    case Unit::seconds: return "s";
-    case Unit::bytes: return "B";
-    case Unit::count: return "count";
-    case Unit::tokens_per_second: return "tok/s";
+    case Unit::seconds:
+      return "s";
+    case Unit::bytes:
+      return "B";
+    case Unit::count:
+      return "count";
+    case Unit::tokens_per_second:
+      return "tok/s";
   }
   return "count";
 }
@@ -226,9 +243,12 @@ std::string_view to_string(Better better) { return better == Better::higher ? "h
 
 std::string_view to_string(Kind kind) {
   switch (kind) {
-    case Kind::time: return "time";
-    case Kind::memory: return "memory";
-    case Kind::count: return "count";
+    case Kind::time:
+      return "time";
+    case Kind::memory:
+      return "memory";
+    case Kind::count:
+      return "count";
   }
   return "count";
 }
@@ -274,7 +294,8 @@ Result<double> parse_duration_seconds(std::string_view text) {
 Result<std::int64_t> parse_bytes(std::string_view text) {
   if (const auto parts = number_and_suffix(text)) {
     const auto& [value, suffix] = *parts;
-    const auto scale = suffix.empty() ? std::optional<Scale>({Unit::bytes, 1}) : parse_scale(suffix);
+    const auto scale =
+        suffix.empty() ? std::optional<Scale>({Unit::bytes, 1}) : parse_scale(suffix);
     if (scale && scale->unit == Unit::bytes && value * scale->factor < 9e18) {
       return static_cast<std::int64_t>(value * scale->factor);
     }

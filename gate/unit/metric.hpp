@@ -25,8 +25,8 @@ enum class Kind {
 enum class Scope { whole, per_token, per_prefill, fixed, at_length };
 
 struct Metric {
-  std::string name;   // unique: "dispatches_per_token", "decode_tokens_per_second"
-  std::string base;   // "dispatches"; equals name for Scope::whole
+  std::string name;  // unique: "dispatches_per_token", "decode_tokens_per_second"
+  std::string base;  // "dispatches"; equals name for Scope::whole
   Kind kind = Kind::count;
   Unit unit = Unit::count;
   Better better = Better::lower;

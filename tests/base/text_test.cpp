@@ -1,0 +1,72 @@
+#include "gate/base/text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::text {
+namespace {
+
+TEST(Glob, StarCrossesSlashesAndMatchesNothingToo) {
+  struct Case {
+    const char* pattern;
+    const char* name;
+    bool matches;
+  };
+  for (const Case& c : {Case{"*", "", true},
+                        {"*", "a/b/c", true},
+                        {"", "", true},
+                        {"", "a", false},
+                        {"llama.cpp/*/vulkan/*", "llama.cpp/tiny/vulkan/decode", true},
+                        {"*/decode", "a/b/c/decode", true},
+                        {"*decode", "a/b/c/decode@d256", false},
+                        {"a*b*c", "a123b45c", true},
+                        {"a*b*c", "a123c45b", false},
+                        {"long*", "long@d256", true},
+                        {"a**b", "ab", true}}) {
+    EXPECT_EQ(glob_match(c.pattern, c.name), c.matches) << c.pattern << " on " << c.name;
+  }
+}
+
+TEST(Glob, StaysFastOnPatternsMadeToBeSlow) {
+  std::string pattern;
+  for (int i = 0; i < 50; ++i) pattern += "*a";
+  EXPECT_FALSE(glob_match(pattern + "b", std::string(5000, 'a')));
+}
+
+TEST(Nearest, FindsATypoAndKeepsQuietAboutAnotherWord) {
+  const std::vector<std::string> known{"cpu", "vulkan", "opencl"};
+  EXPECT_EQ(nearest("vulcan", known), "vulkan");
+  EXPECT_EQ(nearest("Vulkan", known), "vulkan");
+  EXPECT_EQ(nearest("gpu", known), "cpu");
+  EXPECT_EQ(nearest("directx", known), std::nullopt);
+  EXPECT_EQ(nearest("", known), std::nullopt);
+  EXPECT_EQ(did_you_mean("vulcan", known), " (did you mean \"vulkan\"?)");
+}
+
+TEST(Printable, RemovesWhatCouldTakeOverATerminalAndMarksWhatIsNotText) {
+  EXPECT_EQ(printable("a\x1B[31mred\x1B[0m\rb\n\tc"), "aredb\n\tc");
+  EXPECT_EQ(printable("a\xFFz"), "a\xEF\xBF\xBDz");                              // not UTF-8
+  EXPECT_EQ(printable("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // a surrogate
+  EXPECT_EQ(printable("ab\xE2\x80\xAE"
+                      "c"),
+            "abc");                                                  // right-to-left override
+  EXPECT_EQ(printable("65 \xE2\x86\x92 77"), "65 \xE2\x86\x92 77");  // an arrow stays
+  EXPECT_EQ(printable("\x1B["), "");                                 // a torn sequence
+}
+
+TEST(Numbers, AreReadWholeOrNotAtAll) {
+  EXPECT_EQ(to_double("12.5"), 12.5);
+  for (const char* bad : {"", "nan", "inf", "-inf", "1e999", "12x", " 1", "0x10"}) {
+    EXPECT_EQ(to_double(bad), std::nullopt) << bad;
+  }
+  EXPECT_EQ(to_int("-7"), -7);
+  EXPECT_EQ(to_int("99999999999999999999"), std::nullopt);
+}
+
+TEST(Lines, EndWithOrWithoutANewline) {
+  EXPECT_EQ(lines("a\r\nb\n"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(lines(""), std::vector<std::string>{});
+  EXPECT_EQ(lines("\n\nx"), (std::vector<std::string>{"", "", "x"}));
+}
+
+}  // namespace
+}  // namespace weir::text

@@ -1,0 +1,86 @@
+#include "gate/unit/metric.hpp"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace weir::unit {
+namespace {
+
+TEST(FindMetric, KnowsEveryNameItLists) {
+  std::set<std::string> seen;
+  for (const std::string& name : metric_names()) {
+    const auto metric = find_metric(name);
+    ASSERT_TRUE(metric) << name;
+    EXPECT_EQ(metric->name, name);
+    EXPECT_TRUE(seen.insert(label(*metric)).second)
+        << "two metrics read \"" << label(*metric) << '"';
+  }
+  EXPECT_EQ(seen.size(), 6 + 13 * 3U);  // six times and memory, thirteen counts in three scopes
+}
+
+TEST(FindMetric, ReadsCountsAtOneLengthAndRefusesLookAlikes) {
+  const auto metric = find_metric("syncs_at_8");
+  ASSERT_TRUE(metric);
+  EXPECT_EQ(metric->scope, Scope::at_length);
+  EXPECT_EQ(metric->length, 8);
+  EXPECT_EQ(metric->base, "syncs");
+  for (const char* bad :
+       {"syncs_at_0", "syncs_at_08", "syncs_at_", "syncs_at_-1", "syncs_at_9999999999",
+        "wishes_at_8", "_at_8", "syncs", "decode_tokens_per_second_at_8"}) {
+    EXPECT_FALSE(find_metric(bad)) << bad;
+  }
+}
+
+TEST(FindMetric, GivesThroughputAndTimesTheirDirections) {
+  EXPECT_EQ(find_metric("decode_tokens_per_second")->better, Better::higher);
+  EXPECT_EQ(find_metric("load_seconds")->better, Better::lower);
+  EXPECT_EQ(find_metric("copied_bytes_per_token")->unit, Unit::bytes);
+}
+
+TEST(ParseScale, TurnsEnginesUnitsIntoBaseUnits) {
+  struct Case {
+    const char* text;
+    Unit unit;
+    double factor;
+  };
+  for (const Case& c : {Case{"ms", Unit::seconds, 1e-3},
+                        {"us", Unit::seconds, 1e-6},
+                        {"MiB", Unit::bytes, 1048576},
+                        {"MB", Unit::bytes, 1e6},
+                        {"tok/s", Unit::tokens_per_second, 1},
+                        {"", Unit::count, 1}}) {
+    const auto scale = parse_scale(c.text);
+    ASSERT_TRUE(scale) << c.text;
+    EXPECT_EQ(scale->unit, c.unit) << c.text;
+    EXPECT_EQ(scale->factor, c.factor) << c.text;
+  }
+  EXPECT_FALSE(parse_scale("parsec"));
+}
+
+TEST(Durations, AndSizesReadAsConfigsWriteThem) {
+  EXPECT_EQ(*parse_duration_seconds("120s"), 120);
+  EXPECT_EQ(*parse_duration_seconds("10m"), 600);
+  EXPECT_EQ(*parse_duration_seconds("500ms"), 0.5);
+  EXPECT_EQ(*parse_bytes("16MiB"), 16 << 20);
+  EXPECT_EQ(*parse_bytes("4096"), 4096);
+  for (const char* bad : {"", "s", "12", "-3s", "1 fortnight", "1.2.3s"}) {
+    EXPECT_FALSE(parse_duration_seconds(bad)) << bad;
+  }
+  for (const char* bad : {"", "MiB", "3s", "-1", "99999999999GB"})
+    EXPECT_FALSE(parse_bytes(bad)) << bad;
+}
+
+TEST(Show, PutsValuesInUnitsPeopleRead) {
+  const auto shown = [](const char* name, double value) { return show(*find_metric(name), value); };
+  EXPECT_EQ(shown("dispatches_per_token", 65), "65");
+  EXPECT_EQ(shown("decode_tokens_per_second", 28.62), "28.6");
+  EXPECT_EQ(shown("decode_tokens_per_second", 1712.4), "1712");
+  EXPECT_EQ(shown("time_to_first_token_seconds", 0.0123), "12.3 ms");
+  EXPECT_EQ(shown("peak_rss_bytes", 300.0 * 1048576), "300 MiB");
+  EXPECT_EQ(show_duration(41.4), "41 s");
+  EXPECT_EQ(show_duration(72), "1 m 12 s");
+}
+
+}  // namespace
+}  // namespace weir::unit
