@@ -1,0 +1,21 @@
+// The environment of an engine: what weir inherited, and what config and probes put on top. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "gate/config/settings.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::run {
+
+// Is it a loader's list (VK_LAYER_PATH, LD_PRELOAD, …)? Those are added to, never replaced.
+[[nodiscard]] bool is_loader_list(std::string_view name);
+
+// What to set on top of `inherited`. Lists of folders get the new entries in front, so that what
+// the config names is found first; lists of layers and preloads behind, so that a probe stands
+// next to the driver and counts what reaches it. An entry that is there already is not repeated.
+[[nodiscard]] sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
+                                                     const config::Environment& config,
+                                                     const config::Environment& probes);
+
+}  // namespace weir::run

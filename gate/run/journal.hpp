@@ -1,0 +1,91 @@
+// The journal of a run, run.jsonl: a header line, then one record a line, each on the disk before
+// the next engine's result is waited for.
+//
+// weir may be killed at any moment: all that can be missing is the end of the last line, which a
+// reader leaves out and a resumed run cuts off.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/profile/record.hpp"
+#include "gate/run/plan.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/machine.hpp"
+
+namespace weir::run {
+
+inline constexpr std::string_view k_journal_name = "run.jsonl";
+
+// What has to be known besides the records to compute a verdict again.
+struct RunHeader {
+  std::string weir_version;
+  double started_at = 0;    // seconds since the epoch
+  std::string config_file;  // as given
+  std::string config_text;
+  sys::Machine machine;
+  std::vector<profile::CellFacts> cells;           // in plan order
+  std::map<std::string, std::string> unavailable;  // cell name -> why nothing could be run
+  std::vector<Step> steps;
+  std::map<std::string, std::string> identity;  // Plan::identity
+  std::vector<std::string> notes;               // of the matrix: what was left out
+  Json extra = Json::object();                  // what the app adds: options, commits
+};
+[[nodiscard]] RunHeader make_header(const Plan& plan);  // cells, unavailable, steps, identity
+
+struct RunFile {
+  RunHeader header;
+  std::vector<profile::RunRecord> records;  // as written; one for each `order`: the last
+  std::uint64_t whole_bytes = 0;            // up to the end of the last whole line
+  bool torn = false;                        // the last line was not whole
+};
+
+// Limits on hostile text: 1 GiB, 16 MiB and depth 64 a line, 1 000 000 records. Fails with
+// Code::data naming the line.
+[[nodiscard]] Result<RunFile> parse_run(std::string_view text);
+// `run` is a run's folder, or its run.jsonl.
+[[nodiscard]] Result<RunFile> read_run(const sys::Files& files, const std::string& run);
+
+// The folders of runs below `out`, oldest first (by name, which starts with the time).
+[[nodiscard]] std::vector<std::string> list_runs(const sys::Files& files, const std::string& out);
+// The newest; Code::usage when there is none.
+[[nodiscard]] Result<std::string> newest_run(const sys::Files& files, const std::string& out);
+// A folder name for a run that starts now, not in use below `out` yet; the folder is made.
+[[nodiscard]] Result<std::string> make_run_folder(sys::Files& files, const std::string& out,
+                                                  double now);
+
+class Journal {
+ public:
+  // Begins run.jsonl in `folder`, which exists and has none yet.
+  [[nodiscard]] static Result<Journal> create(sys::Files& files, const std::string& folder,
+                                              const RunHeader& header);
+  // Goes on with the run in `folder`: what was torn is cut off. Fails with Code::usage when `plan`
+  // is not the one the run was begun with, Code::io when another weir is writing it.
+  [[nodiscard]] static Result<Journal> resume(sys::Files& files, const std::string& folder,
+                                              const Plan& plan);
+
+  // Returns when the record is on the disk. Thread-safe.
+  [[nodiscard]] Result<void> append(const profile::RunRecord& record);
+
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  // What was there when the journal was opened.
+  [[nodiscard]] const std::vector<profile::RunRecord>& earlier() const { return earlier_; }
+
+ private:
+  Journal(std::string folder, std::unique_ptr<sys::AppendLog> log)
+      : folder_(std::move(folder)), log_(std::move(log)) {}
+  std::string folder_;
+  std::unique_ptr<sys::AppendLog> log_;
+  std::vector<profile::RunRecord> earlier_;
+};
+
+[[nodiscard]] Json to_json(const RunHeader& header);
+[[nodiscard]] Result<RunHeader> header_from_json(const Json& json);
+[[nodiscard]] Json to_json(const sys::Machine& machine);
+[[nodiscard]] Result<sys::Machine> machine_from_json(const Json& json);
+
+}  // namespace weir::run

@@ -1,0 +1,55 @@
+// What a run does, in order: which cell, which pass, asked for what. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/run/prepare.hpp"
+
+namespace weir::run {
+
+struct PlanOptions {
+  bool counts = true;
+  bool times = true;
+  std::optional<std::int64_t> runs;  // timed processes a cell; absent: gate.runs
+  // Processes for each point of the counted pass: 3 when a baseline is to be accepted.
+  std::int64_t counted_processes = 1;
+  // By cell name: the lengths of the stored baseline's counted pass, where there is one.
+  std::map<std::string, std::vector<std::int64_t>> lengths;
+};
+
+struct Step {
+  std::size_t cell = 0;  // index into Plan::cells
+  profile::Pass pass = profile::Pass::timed;
+  profile::Asked asked;
+  std::int64_t order = 0;  // RunRecord::order; equals the step's place in Plan::steps
+
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+struct Plan {
+  std::vector<PreparedCell> cells;
+  // Counted steps first, cell by cell; then timed ones in rounds over the cells, so that a slow
+  // minute of the machine meets all of them.
+  std::vector<Step> steps;
+  // What must be the same for a run to go on with it: what -> short hash ("limits", "programs",
+  // "cells", "metrics", "options").
+  std::map<std::string, std::string> identity;
+
+  [[nodiscard]] std::string id() const;  // of all of `identity`
+};
+
+// Cells without anything to run (unavailable ones) have no steps. counts_skipped leaves out the
+// counted steps of a cell.
+[[nodiscard]] Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings,
+                             const PlanOptions& options);
+
+// Fails with Code::usage naming what differs between a run that was begun and what is now wanted.
+[[nodiscard]] Result<void> check_same_plan(const std::map<std::string, std::string>& begun,
+                                           const std::map<std::string, std::string>& wanted);
+
+}  // namespace weir::run

@@ -1,0 +1,49 @@
+// Everything that can be checked before the first engine starts, and everything looked up that a
+// cell needs to run: programs, models and their headers, prompts, fingerprints.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/config/matrix.hpp"
+#include "gate/run/prepare.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/machine.hpp"
+
+namespace weir::run {
+
+// The version of the rules of what is counted how (DESIGN §2); part of every fingerprint.
+inline constexpr std::string_view k_counting_rules = "1";
+
+// A device as this machine has it; keyed by the config's word ("vulkan").
+struct DeviceFacts {
+  std::string device_class;  // "" when not known before a run
+  std::string name;
+  bool on_cpu = false;  // a software driver
+  // Why it is not there, ready to show; the other fields mean nothing then.
+  std::optional<std::string> absent;
+};
+
+struct Surroundings {
+  std::string config_folder;  // relative paths count from it
+  std::string path_variable;  // PATH
+  sys::Machine machine;
+  std::map<std::string, DeviceFacts> devices;  // those that were asked about; "cpu" is known
+  // probe -> devices it sees: {"vulkan": {"vulkan"}}
+  std::map<std::string, std::vector<std::string>> probe_devices;
+  std::vector<std::string> output_places;  // folders and files that will be written
+};
+
+// All problems at once, one a line, as one Error (Code::config). An absent device is none: its
+// cells come back `unavailable`.
+[[nodiscard]] Result<std::vector<PreparedCell>> preflight(std::span<const config::Cell> cells,
+                                                          const Surroundings& surroundings,
+                                                          const sys::Files& files);
+
+// A cell's fingerprint from its parts (name -> short hash).
+[[nodiscard]] std::string fingerprint_of(const std::map<std::string, std::string>& parts);
+
+}  // namespace weir::run

@@ -1,0 +1,38 @@
+// A cell with everything looked up that running it needs: what preflight makes and a plan holds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/base/json.hpp"
+#include "gate/config/matrix.hpp"
+#include "gate/profile/assemble.hpp"
+
+namespace weir::run {
+
+struct PreparedCell {
+  config::Cell cell;
+  profile::CellFacts facts;  // provenance without what only a run can tell
+  std::string program;       // absolute
+  std::string model;         // absolute
+  std::string prompt_file;   // absolute, "" when none
+  std::string folder;        // to run in: that of the config
+  std::uint64_t model_bytes = 0;
+  std::string program_stamp;        // differs when the program was built again
+  std::vector<std::string> probes;  // attached in the counted pass; those that see the device
+  std::int64_t threads = 1;         // what {threads} is
+  // The device is the CPU, or a driver that runs on it: times need the processors alone, and
+  // counted processes may run side by side.
+  bool on_cpu = true;
+  // Why nothing can be run, ready to show: the device is not there. The cell is then an error.
+  std::optional<std::string> unavailable;
+};
+
+// CellFacts as a journal keeps them.
+[[nodiscard]] Json to_json(const profile::CellFacts& facts);
+[[nodiscard]] Result<profile::CellFacts> facts_from_json(const Json& json);
+
+}  // namespace weir::run

@@ -1,0 +1,52 @@
+// Carries out a plan: counted steps side by side, timed steps one at a time, every result in the
+// journal before it counts.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gate/profile/record.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/run/plan.hpp"
+#include "gate/run/probing.hpp"
+#include "gate/run/progress.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/interrupts.hpp"
+#include "gate/sys/lock.hpp"
+#include "gate/sys/machine.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::run {
+
+// All of it must outlive the runner.
+struct Effects {
+  sys::Processes& processes;
+  sys::Files& files;
+  const sys::Clock& clock;
+  sys::Locks& locks;
+  const sys::MachineLoad& load;
+  Probing& probing;
+  Progress& progress;
+  const sys::Stop& stop;
+};
+
+class Runner {
+ public:
+  // `cores` counted processes run side by side at most.
+  Runner(Effects effects, std::int64_t cores) : effects_(effects), cores_(cores) {}
+
+  // Runs every step that journal.earlier() has no record of, and answers all records, earlier ones
+  // included, by `order`. An engine that fails is a record with an error, never an Error here.
+  // A cell's pass is given up after a time-out or two failures: the last record says how many
+  // processes were left out.
+  // Fails with Code::interrupted on a stop (no child is left, the journal can be resumed), Code::io
+  // when the journal can not be written or a process can not be made.
+  [[nodiscard]] Result<std::vector<profile::RunRecord>> run(const Plan& plan, Journal& journal);
+
+ private:
+  Effects effects_;
+  std::int64_t cores_;
+};
+
+}  // namespace weir::run

@@ -1,0 +1,25 @@
+// Paths as text. Pure but for absolute(), which asks for the current folder, and find_program().
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gate/sys/files.hpp"
+
+namespace weir::sys {
+
+// "a" + "b" -> "a/b"; an absolute `name` stands alone; an empty `folder` is the current one.
+[[nodiscard]] std::string join_path(std::string_view folder, std::string_view name);
+// What stands before the last '/': "." when there is none, "/" for "/x".
+[[nodiscard]] std::string folder_of(std::string_view path);
+[[nodiscard]] std::string file_name_of(std::string_view path);
+// From the root, with "." and ".." taken out of the text (links are not looked at).
+[[nodiscard]] std::string absolute(std::string_view path);
+// A program as a command line names it: with a '/' counted from `folder`, else looked up in the
+// folders of `path_variable` (PATH's value). Nothing when no executable file is found.
+[[nodiscard]] std::optional<std::string> find_program(const Files& files, std::string_view name,
+                                                      std::string_view folder,
+                                                      std::string_view path_variable);
+
+}  // namespace weir::sys

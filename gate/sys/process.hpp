@@ -1,0 +1,92 @@
+// Runs one engine process and everything it starts, and leaves none of it behind.
+//
+// Between weir and the engine stands a small supervisor process (supervisor.hpp): descendants that
+// leave the engine's process group come back to it, and it ends all of them when the engine ends,
+// when weir asks, and when weir is gone (also by kill -9). No shell anywhere: argument vectors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/sys/interrupts.hpp"
+
+namespace weir::sys {
+
+using EnvironmentList = std::vector<std::pair<std::string, std::string>>;
+
+struct ProcessSpec {
+  std::vector<std::string> argv;  // argv[0] is a path (find_program), never looked up here
+  EnvironmentList env;            // set on top of weir's own environment; an entry replaces
+  std::string folder;             // to run in; empty: weir's own
+  double timeout_seconds = 300;
+  double kill_grace_seconds = 3;  // from SIGTERM to SIGKILL
+  // Standard output and standard error together; more stops the engine.
+  std::uint64_t output_limit = std::uint64_t{16} << 20;
+  // Of standard error, and of an output that went beyond the limit, so much is kept from its
+  // beginning and its end; what was between is replaced by a line that says how much it was.
+  std::size_t keep_head = std::size_t{64} << 10;
+  std::size_t keep_tail = std::size_t{64} << 10;
+};
+
+enum class HowEnded {
+  exited,        // by itself
+  signaled,      // by a signal that weir did not send
+  timed_out,     // weir stopped it
+  output_limit,  // weir stopped it
+  not_started,   // there never was such a process: start_error says why
+  interrupted,   // a stop was requested
+};
+
+struct Finished {
+  HowEnded ended = HowEnded::exited;
+  int exit_code = 0;                  // when exited
+  int signal = 0;                     // when signaled
+  std::string start_error;            // when not started: "No such file or directory"
+  double wall_seconds = 0;            // from just before the start to the end of the engine itself
+  std::optional<double> cpu_seconds;  // user + system, with the descendants it waited for
+  // The biggest resident size of the engine or of a descendant it waited for. Absent where the
+  // system can not tell it from weir's own (very small programs).
+  std::optional<std::int64_t> peak_rss_bytes;
+  std::optional<std::int64_t> major_faults;
+  std::string out, err;
+  std::uint64_t out_bytes = 0, err_bytes = 0;  // really printed, as far as weir read
+  // Processes that the engine left behind and that were ended.
+  std::int64_t left_behind = 0;
+  // Holds the place of a large output in memory: keep no Finished longer than needed.
+  std::shared_ptr<void> output_place;
+};
+
+class Processes {
+ public:
+  virtual ~Processes() = default;
+  // Blocks until the engine and all it started are gone. Safe to call from several threads. Fails
+  // only where weir itself had no pipe, memory or process to give (Code::io); everything that the
+  // engine does wrong is in Finished.
+  [[nodiscard]] virtual Result<Finished> run(const ProcessSpec& spec, const Stop& stop) = 0;
+};
+
+// Memory: an output may take 1 MiB at once; beyond that one process at a time may grow to its
+// limit, the others are not read from meanwhile (their time-outs stand still).
+class RealProcesses final : public Processes {
+ public:
+  RealProcesses();
+  ~RealProcesses() override;
+  [[nodiscard]] Result<Finished> run(const ProcessSpec& spec, const Stop& stop) override;
+
+ private:
+  class Place;
+  std::shared_ptr<Place> place_;
+};
+
+// weir's own environment.
+[[nodiscard]] EnvironmentList own_environment();
+// A variable of weir's own environment; nothing when unset.
+[[nodiscard]] std::optional<std::string> environment_value(const std::string& name);
+
+}  // namespace weir::sys
