@@ -106,6 +106,14 @@ struct Profile {
 [[nodiscard]] std::optional<Nature> parse_nature(std::string_view text);
 [[nodiscard]] std::string_view to_string(Placement::State state);
 
+// The parts that other documents (baselines) hold as well.
+[[nodiscard]] Json to_json(const KernelSet& kernels);
+[[nodiscard]] Result<KernelSet> kernels_from_json(const Json& json);
+[[nodiscard]] Json to_json(const Placement& placement);
+[[nodiscard]] Result<Placement> placement_from_json(const Json& json);
+[[nodiscard]] Json to_json(const WorkDone& work);
+[[nodiscard]] Result<WorkDone> work_from_json(const Json& json);
+
 // weir.profile/1: what `weir compare` reads and artifacts carry.
 [[nodiscard]] Json to_json(const Profile& profile);
 [[nodiscard]] Result<Profile> profile_from_json(const Json& json);

@@ -1,0 +1,97 @@
+#include "gate/profile/cell.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "gate/base/text.hpp"
+
+namespace weir::profile {
+namespace {
+
+constexpr std::size_t k_longest_name = 64;
+constexpr std::size_t k_longest_cell = 8 * k_longest_name;
+constexpr std::string_view k_default_variant = "default";
+
+bool letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+// The number in "d256" or "c4"; only the one spelling that str() writes.
+std::optional<std::int64_t> suffix_number(std::string_view suffix) {
+  const std::string_view digits = suffix.substr(1);
+  const auto value = text::to_int(digits);
+  if (!value || *value < 0 || digits != std::to_string(*value)) return std::nullopt;
+  return *value;
+}
+
+// Takes "@d256" and "@c4" off the prompt, in the order in which str() writes them.
+bool read_prompt(std::string_view part, CellKey& key) {
+  const std::vector<std::string> pieces = text::split(part, '@');
+  if (pieces.empty() || pieces.size() > 3) return false;
+  key.prompt = pieces[0];
+  for (std::size_t i = 1; i < pieces.size(); ++i) {
+    const std::string& piece = pieces[i];
+    if (piece.size() < 2) return false;
+    const auto number = suffix_number(piece);
+    if (!number) return false;
+    if (piece[0] == 'd' && !key.depth && !key.concurrency) {
+      key.depth = number;
+    } else if (piece[0] == 'c' && !key.concurrency) {
+      key.concurrency = number;
+    } else {
+      return false;
+    }
+  }
+  return valid_name(key.prompt);
+}
+
+bool read_engine(std::string_view part, CellKey& key) {
+  const std::size_t at = part.find('@');
+  key.engine = part.substr(0, at);
+  if (at != std::string_view::npos) {
+    key.variant = part.substr(at + 1);
+    if (key.variant == k_default_variant) return false;
+  }
+  return valid_name(key.engine) && valid_name(key.variant);
+}
+
+}  // namespace
+
+bool valid_name(std::string_view name) {
+  if (name.empty() || name.size() > k_longest_name || !letter_or_digit(name.front())) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+std::string CellKey::engine_part() const {
+  return variant == k_default_variant ? engine : engine + "@" + variant;
+}
+
+std::string CellKey::prompt_part() const {
+  std::string part = prompt;
+  if (depth) part += fmt::format("@d{}", *depth);
+  if (concurrency) part += fmt::format("@c{}", *concurrency);
+  return part;
+}
+
+std::string CellKey::str() const {
+  return fmt::format("{}/{}/{}/{}", engine_part(), model, backend, prompt_part());
+}
+
+Result<CellKey> CellKey::parse(std::string_view text) {
+  CellKey key;
+  std::vector<std::string> parts;
+  if (text.size() <= k_longest_cell) parts = text::split(text, '/');
+  if (parts.size() == 4) {
+    key.model = parts[1];
+    key.backend = parts[2];
+    if (read_engine(parts[0], key) && valid_name(key.model) && valid_name(key.backend) &&
+        read_prompt(parts[3], key)) {
+      return key;
+    }
+  }
+  return fail(Code::data, "\"{}\" is not a cell (engine/model/backend/prompt)",
+              text::printable(text.substr(0, 300)));
+}
+
+}  // namespace weir::profile

@@ -1,0 +1,249 @@
+// RunRecord as one line of JSON. Keys are the names of the fields; what is absent, empty or at its
+// default is left out, so that a journal of thousands of lines stays small.
+#include "gate/profile/record.hpp"
+
+#include <array>
+#include <limits>
+
+#include "gate/profile/metric_json.hpp"
+
+namespace weir::profile {
+namespace {
+
+constexpr std::array<std::pair<Ended, std::string_view>, 6> k_endings{{
+    {Ended::exited, "exited"},
+    {Ended::signaled, "signaled"},
+    {Ended::timed_out, "timed_out"},
+    {Ended::output_limit, "output_limit"},
+    {Ended::not_started, "not_started"},
+    {Ended::interrupted, "interrupted"},
+}};
+
+template <class T>
+void put(Json& json, const char* key, const std::optional<T>& value) {
+  if (value) json[key] = *value;
+}
+void put(Json& json, const char* key, const std::vector<std::string>& values) {
+  if (!values.empty()) json[key] = values;
+}
+void put(Json& json, const char* key, const std::map<std::string, std::int64_t>& values) {
+  if (!values.empty()) json[key] = values;
+}
+
+Json report_to_json(const EngineReport& report) {
+  Json json = Json::object();
+  if (!report.times.empty()) {
+    Json& times = json["times"] = Json::array();
+    for (const auto& series : report.times) {
+      times.push_back({{"metric", metric_to_json(series.metric)}, {"samples", series.samples}});
+    }
+  }
+  put(json, "counts", report.counts);
+  if (!report.count_metrics.empty()) {
+    Json& metrics = json["count_metrics"] = Json::array();
+    for (const auto& [name, metric] : report.count_metrics) {
+      metrics.push_back({{"count", name}, {"metric", metric_to_json(metric)}});
+    }
+  }
+  put(json, "generated_tokens", report.generated_tokens);
+  put(json, "prompt_tokens", report.prompt_tokens);
+  put(json, "output_digest", report.output_digest);
+  put(json, "model", report.model);
+  put(json, "engine_build", report.engine_build);
+  put(json, "cpu_variant", report.cpu_variant);
+  put(json, "device_refuted", report.device_refuted);
+  put(json, "warnings", report.warnings);
+  return json;
+}
+
+Result<EngineReport> report_from_json(const Json& json) {
+  EngineReport report;
+  JsonReader read(json, "report");
+  if (read.has("times")) {
+    for (const Json& item : read.array("times")) {
+      JsonReader series(item, "report times");
+      const auto metric = item.is_object() && item.contains("metric")
+                              ? metric_from_json(item["metric"])
+                              : std::nullopt;
+      if (!metric) series.complain("has a metric that is not known");
+      auto samples = numbers_from_json(series, "samples");
+      if (auto problem = series.problem()) return tl::unexpected(*problem);
+      report.times.push_back({*metric, std::move(samples)});
+    }
+  }
+  report.counts = counts_from_json(read, "counts");
+  if (read.has("count_metrics")) {
+    for (const Json& item : read.array("count_metrics")) {
+      JsonReader declared(item, "report count_metrics");
+      const std::string name = declared.string("count");
+      const auto metric = item.is_object() && item.contains("metric")
+                              ? metric_from_json(item["metric"])
+                              : std::nullopt;
+      if (!metric) declared.complain("has a metric that is not known");
+      if (auto problem = declared.problem()) return tl::unexpected(*problem);
+      report.count_metrics[name] = *metric;
+    }
+  }
+  report.generated_tokens = read.optional_integer("generated_tokens");
+  report.prompt_tokens = read.optional_integer("prompt_tokens");
+  report.output_digest = read.optional_string("output_digest");
+  report.model = read.optional_string("model");
+  report.engine_build = read.optional_string("engine_build");
+  report.cpu_variant = read.optional_string("cpu_variant");
+  report.device_refuted = read.optional_string("device_refuted");
+  report.warnings = read.strings("warnings");
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return report;
+}
+
+Json probe_to_json(const ProbeCounts& probe) {
+  Json json = {{"probe", probe.probe}};
+  if (!probe.devices.empty()) {
+    Json& devices = json["devices"] = Json::array();
+    for (const DeviceSeen& device : probe.devices) {
+      devices.push_back({{"api", device.api},
+                         {"name", device.name},
+                         {"type", device.type},
+                         {"device_class", device.device_class}});
+    }
+  }
+  put(json, "counts", probe.counts);
+  put(json, "kernels", probe.kernels);
+  if (probe.kernels_named) json["kernels_named"] = true;
+  put(json, "warnings", probe.warnings);
+  return json;
+}
+
+Result<ProbeCounts> probe_from_json(const Json& json) {
+  ProbeCounts probe;
+  JsonReader read(json, "probe");
+  probe.probe = read.string("probe");
+  if (read.has("devices")) {
+    for (const Json& item : read.array("devices")) {
+      JsonReader device(item, "probe device");
+      probe.devices.push_back({device.string("api"), device.string("name"), device.string("type"),
+                               device.string("device_class")});
+      if (auto problem = device.problem()) return tl::unexpected(*problem);
+    }
+  }
+  probe.counts = counts_from_json(read, "counts");
+  probe.kernels = counts_from_json(read, "kernels");
+  probe.kernels_named = read.optional_boolean("kernels_named").value_or(false);
+  probe.warnings = read.strings("warnings");
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return probe;
+}
+
+Json asked_to_json(const Asked& asked) {
+  return {{"prompt_tokens", asked.prompt_tokens},
+          {"tokens", asked.tokens},
+          {"repeats", asked.repeats},
+          {"depth", asked.depth}};
+}
+
+int small_integer(JsonReader& read, const char* key) {
+  const auto value = read.optional_integer(key).value_or(0);
+  if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max()) {
+    read.complain(fmt::format("\"{}\" is out of range", key));
+    return 0;
+  }
+  return static_cast<int>(value);
+}
+
+}  // namespace
+
+std::string_view to_string(Pass pass) { return pass == Pass::timed ? "timed" : "counted"; }
+
+std::string_view to_string(Ended ended) {
+  for (const auto& [known, name] : k_endings) {
+    if (known == ended) return name;
+  }
+  return "exited";
+}
+
+Json to_json(const RunRecord& record) {
+  Json json = {{"cell", record.cell},
+               {"pass", to_string(record.pass)},
+               {"order", record.order},
+               {"asked", asked_to_json(record.asked)},
+               {"started_at", record.started_at},
+               {"wall_seconds", record.wall_seconds},
+               {"ended", to_string(record.ended)}};
+  if (record.attempt != 1) json["attempt"] = record.attempt;
+  if (record.exit_code != 0) json["exit_code"] = record.exit_code;
+  if (record.signal != 0) json["signal"] = record.signal;
+  put(json, "cpu_seconds", record.cpu_seconds);
+  put(json, "peak_rss_bytes", record.peak_rss_bytes);
+  Json machine = Json::object();
+  put(machine, "steal_share", record.machine.steal_share);
+  put(machine, "other_load", record.machine.other_load);
+  put(machine, "major_faults", record.machine.major_faults);
+  if (!machine.empty()) json["machine"] = std::move(machine);
+  if (record.report) json["report"] = report_to_json(*record.report);
+  if (!record.probes.empty()) {
+    Json& probes = json["probes"] = Json::array();
+    for (const ProbeCounts& probe : record.probes) probes.push_back(probe_to_json(probe));
+  }
+  put(json, "error", record.error);
+  if (!record.stderr_tail.empty()) json["stderr_tail"] = record.stderr_tail;
+  put(json, "warnings", record.warnings);
+  return json;
+}
+
+Result<RunRecord> record_from_json(const Json& json) {
+  RunRecord record;
+  JsonReader read(json, "record");
+  record.cell = read.string("cell");
+  const std::string pass = read.string("pass");
+  if (pass == to_string(Pass::counted)) {
+    record.pass = Pass::counted;
+  } else if (pass != to_string(Pass::timed)) {
+    read.complain("has a pass that is neither timed nor counted");
+  }
+  record.order = read.integer("order");
+  JsonReader asked(read.object("asked"), "record asked");
+  record.asked.prompt_tokens = asked.optional_integer("prompt_tokens").value_or(0);
+  record.asked.tokens = asked.optional_integer("tokens").value_or(0);
+  record.asked.repeats = asked.optional_integer("repeats").value_or(1);
+  record.asked.depth = asked.optional_integer("depth").value_or(0);
+  record.attempt = read.optional_integer("attempt").value_or(1);
+  record.started_at = read.number("started_at");
+  record.wall_seconds = read.number("wall_seconds");
+  const std::string ended = read.string("ended");
+  bool known = false;
+  for (const auto& [ending, name] : k_endings) {
+    if (name == ended) {
+      record.ended = ending;
+      known = true;
+    }
+  }
+  if (!known) read.complain("does not say how the process ended");
+  record.exit_code = small_integer(read, "exit_code");
+  record.signal = small_integer(read, "signal");
+  record.cpu_seconds = read.optional_number("cpu_seconds");
+  record.peak_rss_bytes = read.optional_integer("peak_rss_bytes");
+  if (read.has("machine")) {
+    JsonReader machine(read.object("machine"), "record machine");
+    record.machine.steal_share = machine.optional_number("steal_share");
+    record.machine.other_load = machine.optional_number("other_load");
+    record.machine.major_faults = machine.optional_integer("major_faults");
+    if (auto problem = machine.problem()) return tl::unexpected(*problem);
+  }
+  if (read.has("report")) {
+    WEIR_TRY(record.report, report_from_json(read.object("report")));
+  }
+  if (read.has("probes")) {
+    for (const Json& item : read.array("probes")) {
+      WEIR_TRY(auto probe, probe_from_json(item));
+      record.probes.push_back(std::move(probe));
+    }
+  }
+  record.error = read.optional_string("error");
+  record.stderr_tail = read.optional_string("stderr_tail").value_or("");
+  record.warnings = read.strings("warnings");
+  if (auto problem = asked.problem()) return tl::unexpected(*problem);
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return record;
+}
+
+}  // namespace weir::profile
