@@ -74,8 +74,9 @@ class GgufValue {
   [[nodiscard]] std::optional<GgufValue> with_unsigned(std::uint64_t value) const;
   [[nodiscard]] std::optional<GgufValue> with_unsigned_list(
       std::span<const std::uint64_t> values) const;
-  // An array's first `count` elements (all when it has no more).
-  [[nodiscard]] GgufValue first(std::uint64_t count) const;
+  // The array of the elements at `indices` (those beyond its end are left out); any other value
+  // and an array of arrays unchanged.
+  [[nodiscard]] GgufValue picked(std::span<const std::uint64_t> indices) const;
 
   friend bool operator==(const GgufValue&, const GgufValue&) = default;
 

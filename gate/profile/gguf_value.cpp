@@ -158,19 +158,26 @@ std::optional<GgufValue> GgufValue::with_unsigned_list(
   return GgufValue(element_, values.size(), std::move(bytes));
 }
 
-GgufValue GgufValue::first(std::uint64_t count) const {
-  if (!is_array() || count >= count_) return *this;
-  std::uint64_t end = 0;
-  if (const auto size = fixed_size(element_)) {
-    end = count * *size;
-  } else if (element_ == GgufType::string) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      end += 8 + decode<std::uint64_t>(std::string_view(bytes_).substr(end));
-    }
-  } else {
-    return *this;  // arrays of arrays are rare enough to be kept whole
+GgufValue GgufValue::picked(std::span<const std::uint64_t> indices) const {
+  if (!is_array() || element_ == GgufType::array) return *this;
+  const std::string_view bytes = bytes_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;  // first byte, bytes
+  places.reserve(count_);
+  for (std::uint64_t i = 0, at = 0; i < count_; ++i) {
+    const std::uint64_t size = element_ == GgufType::string
+                                   ? 8 + decode<std::uint64_t>(bytes.substr(at))
+                                   : fixed_size(element_).value_or(1);
+    places.emplace_back(at, size);
+    at += size;
   }
-  return {element_, count, bytes_.substr(0, end)};
+  std::string kept;
+  std::uint64_t count = 0;
+  for (const std::uint64_t index : indices) {
+    if (index >= places.size()) continue;
+    kept += bytes.substr(places[index].first, places[index].second);
+    ++count;
+  }
+  return {element_, count, std::move(kept)};
 }
 
 }  // namespace weir::profile

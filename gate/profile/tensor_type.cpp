@@ -11,23 +11,40 @@ namespace weir::profile {
 namespace {
 
 constexpr std::array<TensorTypeInfo, 35> k_types{{
-    {TensorType::f32, "F32", 1, 4},           {TensorType::f16, "F16", 1, 2},
-    {TensorType::q4_0, "Q4_0", 32, 18},       {TensorType::q4_1, "Q4_1", 32, 20},
-    {TensorType::q5_0, "Q5_0", 32, 22},       {TensorType::q5_1, "Q5_1", 32, 24},
-    {TensorType::q8_0, "Q8_0", 32, 34},       {TensorType::q8_1, "Q8_1", 32, 36},
-    {TensorType::q2_k, "Q2_K", 256, 84},      {TensorType::q3_k, "Q3_K", 256, 110},
-    {TensorType::q4_k, "Q4_K", 256, 144},     {TensorType::q5_k, "Q5_K", 256, 176},
-    {TensorType::q6_k, "Q6_K", 256, 210},     {TensorType::q8_k, "Q8_K", 256, 292},
-    {TensorType::iq2_xxs, "IQ2_XXS", 256, 66}, {TensorType::iq2_xs, "IQ2_XS", 256, 74},
-    {TensorType::iq3_xxs, "IQ3_XXS", 256, 98}, {TensorType::iq1_s, "IQ1_S", 256, 50},
-    {TensorType::iq4_nl, "IQ4_NL", 32, 18},   {TensorType::iq3_s, "IQ3_S", 256, 110},
-    {TensorType::iq2_s, "IQ2_S", 256, 82},    {TensorType::iq4_xs, "IQ4_XS", 256, 136},
-    {TensorType::i8, "I8", 1, 1},             {TensorType::i16, "I16", 1, 2},
-    {TensorType::i32, "I32", 1, 4},           {TensorType::i64, "I64", 1, 8},
-    {TensorType::f64, "F64", 1, 8},           {TensorType::iq1_m, "IQ1_M", 256, 56},
-    {TensorType::bf16, "BF16", 1, 2},         {TensorType::tq1_0, "TQ1_0", 256, 54},
-    {TensorType::tq2_0, "TQ2_0", 256, 66},    {TensorType::mxfp4, "MXFP4", 32, 17},
-    {TensorType::nvfp4, "NVFP4", 64, 36},     {TensorType::q1_0, "Q1_0", 128, 18},
+    {TensorType::f32, "F32", 1, 4},
+    {TensorType::f16, "F16", 1, 2},
+    {TensorType::q4_0, "Q4_0", 32, 18},
+    {TensorType::q4_1, "Q4_1", 32, 20},
+    {TensorType::q5_0, "Q5_0", 32, 22},
+    {TensorType::q5_1, "Q5_1", 32, 24},
+    {TensorType::q8_0, "Q8_0", 32, 34},
+    {TensorType::q8_1, "Q8_1", 32, 36},
+    {TensorType::q2_k, "Q2_K", 256, 84},
+    {TensorType::q3_k, "Q3_K", 256, 110},
+    {TensorType::q4_k, "Q4_K", 256, 144},
+    {TensorType::q5_k, "Q5_K", 256, 176},
+    {TensorType::q6_k, "Q6_K", 256, 210},
+    {TensorType::q8_k, "Q8_K", 256, 292},
+    {TensorType::iq2_xxs, "IQ2_XXS", 256, 66},
+    {TensorType::iq2_xs, "IQ2_XS", 256, 74},
+    {TensorType::iq3_xxs, "IQ3_XXS", 256, 98},
+    {TensorType::iq1_s, "IQ1_S", 256, 50},
+    {TensorType::iq4_nl, "IQ4_NL", 32, 18},
+    {TensorType::iq3_s, "IQ3_S", 256, 110},
+    {TensorType::iq2_s, "IQ2_S", 256, 82},
+    {TensorType::iq4_xs, "IQ4_XS", 256, 136},
+    {TensorType::i8, "I8", 1, 1},
+    {TensorType::i16, "I16", 1, 2},
+    {TensorType::i32, "I32", 1, 4},
+    {TensorType::i64, "I64", 1, 8},
+    {TensorType::f64, "F64", 1, 8},
+    {TensorType::iq1_m, "IQ1_M", 256, 56},
+    {TensorType::bf16, "BF16", 1, 2},
+    {TensorType::tq1_0, "TQ1_0", 256, 54},
+    {TensorType::tq2_0, "TQ2_0", 256, 66},
+    {TensorType::mxfp4, "MXFP4", 32, 17},
+    {TensorType::nvfp4, "NVFP4", 64, 36},
+    {TensorType::q1_0, "Q1_0", 128, 18},
     {TensorType::q2_0, "Q2_0", 64, 18},
 }};
 
@@ -175,8 +192,9 @@ TensorBytes::TensorBytes(std::uint64_t seed, std::string_view tensor_name, Tenso
     : info_(tensor_type_info(type)),
       fill_(fill),
       // 2^-spread is 1/sqrt(row length), rounded to a power of two.
-      spread_(static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(row_length, 1) - 1) + 1) /
-              2),
+      spread_(
+          static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(row_length, 1) - 1) + 1) /
+          2),
       key_(0xcbf29ce484222325U) {
   for (const char c : tensor_name) {  // FNV-1a
     key_ ^= static_cast<unsigned char>(c);
@@ -239,8 +257,8 @@ void TensorBytes::shape(std::span<unsigned char> block) const {
       return;
     case TensorType::nvfp4:  // four scales of 4 exponent (bias 7) and 3 mantissa bits
       for (std::size_t i = 0; i < 4; ++i) {
-        block[i] = static_cast<unsigned char>((7U - std::min(spread_ + 2, 6U)) << 3 |
-                                              (block[i] & 7U));
+        block[i] =
+            static_cast<unsigned char>((7U - std::min(spread_ + 2, 6U)) << 3 | (block[i] & 7U));
       }
       return;
     case TensorType::iq1_m: {  // the scale is spread over the upper nibbles of four 16-bit words
