@@ -2,18 +2,20 @@
  *
  * One file per process in the folder named by WEIR_PROBE_DIR, `<probe>-<pid>-<random>.weirprobe`.
  * Counters are 64-bit little-endian words changed by single atomic additions, so the file is right
- * at every moment, also after SIGKILL. Plain C, fixed sizes, no pointers: docs/probe-format.md tells
- * how to write a probe, gate/probes/read.hpp reads the files.
+ * at every moment, also after SIGKILL. Plain C, fixed sizes, no pointers: docs/probe-format.md
+ * tells how to write a probe, gate/probes/read.hpp reads the files.
  *
- * Rules that keep old and new apart: `version` changes only when the header does. Everything else is
- * found through the section table; a reader skips kinds that it does not know and takes an entry's
- * size from the table (entries may grow at their end). Counter indices and kinds are never reused. */
+ * Rules that keep old and new apart: `version` changes only when the header does. Everything else
+ * is found through the section table; a reader skips kinds that it does not know and takes an
+ * entry's size from the table (entries may grow at their end). Counter indices and kinds are never
+ * reused. */
 #ifndef WEIR_PROBES_FORMAT_H
 #define WEIR_PROBES_FORMAT_H
 
 #include <stdint.h>
 
-#define WEIR_PROBE_MAGIC "WEIRPRB" /* 8 bytes with the final 0; written last: no magic, no file yet */
+#define WEIR_PROBE_MAGIC \
+  "WEIRPRB" /* 8 bytes with the final 0; written last: no magic, no file yet */
 #define WEIR_PROBE_VERSION 1u
 #define WEIR_PROBE_SUFFIX ".weirprobe"
 #define WEIR_PROBE_DIR_VARIABLE "WEIR_PROBE_DIR"
@@ -76,8 +78,8 @@ struct weir_probe_header {
 
 /* Text is UTF-8 from a hostile program: a reader cleans it. All fields end in a 0 byte. */
 struct weir_probe_device {
-  char api[16];          /* "vulkan" */
-  char type[16];         /* cpu, discrete, integrated, virtual, other */
+  char api[16];           /* "vulkan" */
+  char type[16];          /* cpu, discrete, integrated, virtual, other */
   char device_class[128]; /* file name safe */
   char name[256];
   char driver[256]; /* what the driver says of itself; for people */

@@ -26,10 +26,9 @@ enum { k_devices_section = 0, k_queues_section = 1, k_kernels_section = 2 };
 
 void complain(const char* probe, const char* what, const char* path, int error) {
   char line[512];
-  const int length = snprintf(line, sizeof line,
-                              "weir: the %s probe is not counting: %s %s%s%s; the program goes on\n",
-                              probe, what, path, error != 0 ? ": " : "",
-                              error != 0 ? strerror(error) : "");
+  const int length = snprintf(
+      line, sizeof line, "weir: the %s probe is not counting: %s %s%s%s; the program goes on\n",
+      probe, what, path, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
   if (length <= 0) return;
   const size_t shown =
       static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line - 1;
@@ -48,11 +47,12 @@ int create_file(const char* probe) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {
-      random = static_cast<uint64_t>(getpid()) * 0x9e3779b97f4a7c15ULL + static_cast<unsigned>(attempt);
+      random =
+          static_cast<uint64_t>(getpid()) * 0x9e3779b97f4a7c15ULL + static_cast<unsigned>(attempt);
     }
-    const int length =
-        snprintf(path, sizeof path, "%s/%s-%ld-%016llx%s", folder, probe, static_cast<long>(getpid()),
-                 static_cast<unsigned long long>(random), WEIR_PROBE_SUFFIX);
+    const int length = snprintf(path, sizeof path, "%s/%s-%ld-%016llx%s", folder, probe,
+                                static_cast<long>(getpid()),
+                                static_cast<unsigned long long>(random), WEIR_PROBE_SUFFIX);
     if (length <= 0 || static_cast<size_t>(length) >= sizeof path) {
       complain(probe, "the name is too long of", WEIR_PROBE_DIR_VARIABLE, 0);
       return -1;
@@ -152,7 +152,8 @@ void open_file(File* file, const char* probe) {
   void* memory = MAP_FAILED;
   if (descriptor >= 0) {
     memory = mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (memory == MAP_FAILED) complain(probe, "cannot map its file in", WEIR_PROBE_DIR_VARIABLE, errno);
+    if (memory == MAP_FAILED)
+      complain(probe, "cannot map its file in", WEIR_PROBE_DIR_VARIABLE, errno);
     close(descriptor);
   }
   file->backed = memory != MAP_FAILED;
@@ -203,8 +204,8 @@ void make_forked_file(File* file) {
   size_t written = 0;
   const char* from = reinterpret_cast<const char*>(file->header);
   while (written < k_size) {
-    const ssize_t step = pwrite(descriptor, from + written, k_size - written,
-                                static_cast<off_t>(written));
+    const ssize_t step =
+        pwrite(descriptor, from + written, k_size - written, static_cast<off_t>(written));
     if (step <= 0) break;
     written += static_cast<size_t>(step);
   }

@@ -1,0 +1,126 @@
+#include "gate/probes/locate.hpp"
+
+#include <climits>
+#include <vector>
+
+#include <unistd.h>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/format.h"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr const char* k_vulkan_layer = "VK_LAYER_WEIR_probe";
+constexpr const char* k_vulkan_manifest = "VK_LAYER_WEIR_probe.json";
+constexpr const char* k_devices_program = "weir-devices";
+
+std::string running_program() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
+}
+
+void add_folders(const std::string& list, std::string_view below, std::vector<std::string>* out) {
+  for (const std::string& folder : text::split(list, ':')) {
+    if (!folder.empty()) out->push_back(sys::join_path(folder, below));
+  }
+}
+
+// The loader's own places for explicit layers, in its order (Vulkan-Loader, "Layer Discovery").
+std::vector<std::string> standard_layer_folders(const Lookup& lookup) {
+  constexpr std::string_view k_below = "vulkan/explicit_layer.d";
+  const auto value = [&](const char* name, const std::string& otherwise) {
+    const auto found = lookup(name);
+    return found && !found->empty() ? *found : otherwise;
+  };
+  const std::string home = value("HOME", "");
+  const auto in_home = [&](const char* below) {
+    return home.empty() ? std::string() : sys::join_path(home, below);
+  };
+  std::vector<std::string> out;
+  add_folders(value("XDG_CONFIG_HOME", in_home(".config")), k_below, &out);
+  add_folders(value("XDG_CONFIG_DIRS", "/etc/xdg"), k_below, &out);
+  add_folders("/usr/local/etc:/etc", k_below, &out);
+  add_folders(value("XDG_DATA_HOME", in_home(".local/share")), k_below, &out);
+  add_folders(value("XDG_DATA_DIRS", "/usr/local/share:/usr/share"), k_below, &out);
+  return out;
+}
+
+}  // namespace
+
+Result<Places> locate(const sys::Files& files, const std::string& program,
+                      const std::optional<std::string>& probes_override) {
+  if (probes_override && !probes_override->empty()) {
+    const std::string folder = sys::absolute(*probes_override);
+    if (files.kind(folder) != sys::Kind::folder) {
+      return fail(Code::unavailable, "WEIR_PROBES: no such folder: {}", folder);
+    }
+    Places out{folder, ""};
+    for (const char* at : {"weir-devices", "../../../libexec/weir/weir-devices"}) {
+      const std::string candidate = sys::absolute(sys::join_path(folder, at));
+      if (files.executable(candidate)) {
+        out.devices_program = candidate;
+        break;
+      }
+    }
+    return out;
+  }
+  const std::string beside = sys::folder_of(program);
+  std::vector<std::string> tried;
+  for (const std::string& root : {beside, sys::absolute(sys::join_path(beside, ".."))}) {
+    const std::string folder = sys::join_path(root, "lib/weir/probes");
+    tried.push_back(folder);
+    if (files.kind(folder) != sys::Kind::folder) continue;
+    Places out{folder, sys::join_path(root, std::string("libexec/weir/") + k_devices_program)};
+    if (!files.executable(out.devices_program)) out.devices_program.clear();
+    return out;
+  }
+  return fail(Code::unavailable, "no probes found (looked in {}); set WEIR_PROBES to their folder",
+              text::join(tried));
+}
+
+Result<Places> locate(const sys::Files& files) {
+  return locate(files, running_program(), sys::environment_value("WEIR_PROBES"));
+}
+
+Result<std::map<std::string, std::string>> environment_for(std::string_view probe,
+                                                           const Places& places,
+                                                           const std::string& folder,
+                                                           const sys::Files& files,
+                                                           const Lookup& lookup) {
+  if (probe != "vulkan") {
+    return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan", probe);
+  }
+  const std::string manifest = sys::join_path(places.probes, k_vulkan_manifest);
+  if (files.kind(manifest) != sys::Kind::file) {
+    return fail(Code::unavailable, "the vulkan probe is not installed: no {}", manifest);
+  }
+  if (places.probes.find(':') != std::string::npos) {
+    return fail(Code::unavailable,
+                "the Vulkan loader cannot find probes in {}: its lists are separated by ':'",
+                places.probes);
+  }
+  std::string path = places.probes;
+  const auto set = lookup("VK_LAYER_PATH");
+  if (!set || set->empty()) {
+    if (const auto added = lookup("VK_ADD_LAYER_PATH"); added && !added->empty()) {
+      path += ":" + *added;  // ignored by the loader once VK_LAYER_PATH is set
+    }
+    for (const std::string& standard : standard_layer_folders(lookup)) path += ":" + standard;
+  }
+  return std::map<std::string, std::string>{
+      {WEIR_PROBE_DIR_VARIABLE, folder},
+      {"VK_LAYER_PATH", path},
+      {"VK_INSTANCE_LAYERS", k_vulkan_layer},
+  };
+}
+
+const std::map<std::string, std::vector<std::string>>& probe_devices() {
+  static const std::map<std::string, std::vector<std::string>> k_devices{{"vulkan", {"vulkan"}}};
+  return k_devices;
+}
+
+}  // namespace weir::probes

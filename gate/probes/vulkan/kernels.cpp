@@ -1,0 +1,208 @@
+#include "gate/probes/vulkan/kernels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+namespace weir_probe {
+namespace {
+
+constexpr size_t k_slab = 64;
+
+template <class T>
+const T* in_chain(const void* next, VkStructureType type) {
+  for (auto at = static_cast<const VkBaseInStructure*>(next); at != nullptr; at = at->pNext) {
+    if (at->sType == type) return reinterpret_cast<const T*>(at);
+  }
+  return nullptr;
+}
+
+// Records are handed out again but stay allocated: a stale recording may still point at one.
+Pipeline* new_pipeline(Device* device) {
+  pthread_mutex_lock(&device->pipelines_lock);
+  if (device->free_pipelines == nullptr) {
+    // The first record of a slab only links the slabs.
+    Pipeline* slab = static_cast<Pipeline*>(calloc(k_slab + 1, sizeof(Pipeline)));
+    if (slab != nullptr) {
+      slab->next = device->slabs;
+      device->slabs = slab;
+      for (size_t i = 1; i <= k_slab; ++i) {
+        slab[i].next = device->free_pipelines;
+        device->free_pipelines = &slab[i];
+      }
+    }
+  }
+  Pipeline* made = device->free_pipelines;
+  if (made != nullptr) device->free_pipelines = made->next;
+  pthread_mutex_unlock(&device->pipelines_lock);
+  if (made == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  return made;
+}
+
+void give_back(Device* device, Pipeline* pipeline) {
+  pthread_mutex_lock(&device->pipelines_lock);
+  pipeline->next = device->free_pipelines;
+  device->free_pipelines = pipeline;
+  pthread_mutex_unlock(&device->pipelines_lock);
+}
+
+uint64_t hash_text(uint64_t seed, const char* text) { return hash_bytes(seed, text, strlen(text)); }
+
+uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage,
+                    const ShaderModule** module) {
+  uint64_t hash = k_hash_seed;
+  if (stage.module != VK_NULL_HANDLE) {
+    *module = static_cast<const ShaderModule*>(device->modules.find(number(stage.module)));
+    if (*module != nullptr) hash = (*module)->hash;
+  } else if (const auto* code = in_chain<VkShaderModuleCreateInfo>(
+                 stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO)) {
+    hash = hash_bytes(k_hash_seed, code->pCode, code->codeSize);
+  } else if (const auto* identifier = in_chain<VkPipelineShaderStageModuleIdentifierCreateInfoEXT>(
+                 stage.pNext,
+                 VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT)) {
+    hash = hash_bytes(k_hash_seed, identifier->pIdentifier, identifier->identifierSize);
+  }
+  if (stage.pName != nullptr) hash = hash_text(hash, stage.pName);
+  if (const VkSpecializationInfo* special = stage.pSpecializationInfo) {
+    for (uint32_t i = 0; i < special->mapEntryCount; ++i) {
+      const VkSpecializationMapEntry& entry = special->pMapEntries[i];
+      if (entry.offset > special->dataSize || entry.size > special->dataSize - entry.offset) {
+        continue;  // invalid use: not ours to judge
+      }
+      hash = hash_bytes(hash ^ entry.constantID,
+                        static_cast<const char*>(special->pData) + entry.offset, entry.size);
+    }
+  }
+  if (const auto* subgroup = in_chain<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+          stage.pNext,
+          VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO)) {
+    hash = hash_bytes(hash, &subgroup->requiredSubgroupSize, sizeof subgroup->requiredSubgroupSize);
+  }
+  return hash;
+}
+
+// Under g.lock.
+void set_name(Pipeline* pipeline, const char* name) {
+  pipeline->named = name != nullptr && name[0] != '\0';
+  if (pipeline->named) {
+    copy_text(pipeline->name, sizeof pipeline->name, name);
+    pipeline->name_hash = hash_text(k_hash_seed, name);
+  }
+  __atomic_store_n(&pipeline->kernel, k_unresolved, __ATOMIC_RELEASE);
+}
+
+void name_object(Device* device, bool is_pipeline, uint64_t handle, const char* name) {
+  if (is_pipeline) {
+    auto* pipeline = static_cast<Pipeline*>(device->pipelines.find(handle));
+    if (pipeline == nullptr) return;
+    pthread_mutex_lock(&g.lock);
+    set_name(pipeline, name);
+    pthread_mutex_unlock(&g.lock);
+    return;
+  }
+  auto* module = static_cast<ShaderModule*>(device->modules.find(handle));
+  if (module != nullptr) copy_text(module->name, sizeof module->name, name == nullptr ? "" : name);
+}
+
+}  // namespace
+
+uint32_t resolve_kernel(Device* device, Pipeline* pipeline) {
+  const uint32_t known = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);
+  if (known != k_unresolved) return known;
+  pthread_mutex_lock(&g.lock);
+  char made_up[64];
+  snprintf(made_up, sizeof made_up, "%.40s@%016llx", pipeline->entry_point,
+           static_cast<unsigned long long>(pipeline->hash));
+  const uint32_t kernel = kernel_entry(
+      &g.file, device->index, pipeline->named ? pipeline->name_hash : pipeline->hash,
+      pipeline->named, pipeline->named ? pipeline->name : made_up, pipeline->entry_point);
+  __atomic_store_n(&pipeline->kernel, kernel, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&g.lock);
+  return kernel;
+}
+
+void free_pipelines(Device* device) {
+  while (device->slabs != nullptr) {
+    Pipeline* next = device->slabs->next;
+    free(device->slabs);
+    device->slabs = next;
+  }
+  device->free_pipelines = nullptr;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_shader_module(VkDevice handle,
+                                                    const VkShaderModuleCreateInfo* info,
+                                                    const VkAllocationCallbacks* allocator,
+                                                    VkShaderModule* out) {
+  Device* device = device_of(handle);
+  const VkResult result = device->next.CreateShaderModule(handle, info, allocator, out);
+  if (result != VK_SUCCESS) return result;
+  auto* module = static_cast<ShaderModule*>(calloc(1, sizeof(ShaderModule)));
+  if (module == nullptr) return result;
+  module->hash = hash_bytes(k_hash_seed, info->pCode, info->codeSize);
+  free(device->modules.remove(number(*out)));
+  if (!device->modules.insert(number(*out), module)) free(module);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_shader_module(VkDevice handle, VkShaderModule module,
+                                                 const VkAllocationCallbacks* allocator) {
+  Device* device = device_of(handle);
+  free(device->modules.remove(number(module)));
+  device->next.DestroyShaderModule(handle, module, allocator);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_compute_pipelines(VkDevice handle, VkPipelineCache cache,
+                                                        uint32_t count,
+                                                        const VkComputePipelineCreateInfo* infos,
+                                                        const VkAllocationCallbacks* allocator,
+                                                        VkPipeline* out) {
+  Device* device = device_of(handle);
+  const VkResult result =
+      device->next.CreateComputePipelines(handle, cache, count, infos, allocator, out);
+  // Also after a failure: those that could be made are valid, the others null.
+  for (uint32_t i = 0; i < count; ++i) {
+    if (out[i] == VK_NULL_HANDLE) continue;
+    Pipeline* pipeline = new_pipeline(device);
+    if (pipeline == nullptr) break;
+    const ShaderModule* module = nullptr;
+    pipeline->hash = hash_stage(device, infos[i].stage, &module);
+    copy_text(pipeline->entry_point, sizeof pipeline->entry_point,
+              infos[i].stage.pName == nullptr ? "" : infos[i].stage.pName);
+    set_name(pipeline, module == nullptr ? nullptr : module->name);
+    if (!device->pipelines.insert(number(out[i]), pipeline)) give_back(device, pipeline);
+  }
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice handle, VkPipeline pipeline,
+                                            const VkAllocationCallbacks* allocator) {
+  Device* device = device_of(handle);
+  auto* record = static_cast<Pipeline*>(device->pipelines.remove(number(pipeline)));
+  if (record != nullptr) give_back(device, record);
+  device->next.DestroyPipeline(handle, pipeline, allocator);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL
+set_debug_utils_object_name(VkDevice handle, const VkDebugUtilsObjectNameInfoEXT* info) {
+  Device* device = device_of(handle);
+  if (info->objectType == VK_OBJECT_TYPE_PIPELINE ||
+      info->objectType == VK_OBJECT_TYPE_SHADER_MODULE) {
+    name_object(device, info->objectType == VK_OBJECT_TYPE_PIPELINE, info->objectHandle,
+                info->pObjectName);
+  }
+  const auto next = device->next.SetDebugUtilsObjectNameEXT;
+  return next == nullptr ? VK_SUCCESS : next(handle, info);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL
+debug_marker_set_object_name(VkDevice handle, const VkDebugMarkerObjectNameInfoEXT* info) {
+  Device* device = device_of(handle);
+  if (info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT ||
+      info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT) {
+    name_object(device, info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT, info->object,
+                info->pObjectName);
+  }
+  return device->next.DebugMarkerSetObjectNameEXT(handle, info);
+}
+
+}  // namespace weir_probe
