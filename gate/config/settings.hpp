@@ -64,6 +64,9 @@ struct EngineSettings {
   Arguments build;
   bool is_private = false;
   std::string source;                  // "weir.yaml:3:3"
+
+  // Its output is said to hold counts (a count among the generic adapter's values).
+  [[nodiscard]] bool reports_counts() const;
 };
 
 struct ModelSettings {
@@ -135,6 +138,7 @@ struct Known {
   std::vector<std::string> adapters;   // names `output:` may take
   std::vector<std::string> probes;     // names `probes:` may take in this build
   std::vector<std::string> later_probes;  // names a later version takes: the error says so
+  bool twins = false;                  // this build runs device twins
 };
 
 // Fails with Code::config: file:line:column, what is wrong, a suggestion, what is known here.

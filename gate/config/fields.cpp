@@ -1,0 +1,240 @@
+#include "gate/config/fields.hpp"
+
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/config/placeholders.hpp"
+
+namespace weir::config {
+namespace {
+
+constexpr std::size_t k_shown_problems = 8;
+constexpr std::size_t k_shown_text = 60;
+
+std::string shown(std::string_view text) {
+  std::string result = text::printable(text.substr(0, k_shown_text));
+  for (char& c : result) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return text.size() > k_shown_text ? result + "…" : result;
+}
+
+void expected(const Node& node, std::string_view what, std::string_view wanted,
+              Problems& problems) {
+  problems.add(node.at, fmt::format("{} must be {}, not {}", what, wanted, describe(node)));
+}
+
+bool variable_name(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+}  // namespace
+
+void Problems::add(Place at, std::string message) { found_.emplace_back(at, std::move(message)); }
+
+std::string Problems::source(Place at) const {
+  return fmt::format("{}:{}:{}", file_, at.line, at.column);
+}
+
+Error Problems::error() const {
+  auto sorted = found_;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string message;
+  for (std::size_t i = 0; i < std::min(sorted.size(), k_shown_problems); ++i) {
+    if (i > 0) message += '\n';
+    message += source(sorted[i].first) + ": " + sorted[i].second;
+  }
+  if (sorted.size() > k_shown_problems) {
+    message += fmt::format("\n… and {} more", sorted.size() - k_shown_problems);
+  }
+  return {Code::config, message};
+}
+
+std::string describe(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "nothing";
+    case Node::Kind::list:
+      return "a list";
+    case Node::Kind::map:
+      return "a mapping";
+    case Node::Kind::scalar:
+      return fmt::format("\"{}\"", shown(node.text));
+  }
+  return "nothing";
+}
+
+std::string known_here(std::span<const std::string> names) {
+  constexpr std::size_t k_most = 30;
+  if (names.empty()) return "\n  known here: nothing";
+  const std::string more = names.size() > k_most ? ", …" : "";
+  return "\n  known here: " + text::join(names.first(std::min(names.size(), k_most))) + more;
+}
+
+std::optional<std::string> read_text(const Node& node, std::string_view what, Problems& problems) {
+  if (node.kind == Node::Kind::scalar && !node.text.empty()) return node.text;
+  expected(node, what, "a text", problems);
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> read_integer(const Node& node, std::string_view what, std::int64_t low,
+                                         std::int64_t high, Problems& problems) {
+  if (node.kind == Node::Kind::scalar) {
+    const auto value = text::to_int(node.text);
+    if (value && *value >= low && *value <= high) return *value;
+  }
+  expected(node, what, fmt::format("a whole number from {} to {}", low, high), problems);
+  return std::nullopt;
+}
+
+std::optional<double> read_share(const Node& node, std::string_view what, double low, double high,
+                                 Problems& problems) {
+  if (node.kind == Node::Kind::scalar) {
+    const auto value = text::to_double(node.text);
+    if (value && *value > low && *value < high) return *value;
+  }
+  expected(node, what, fmt::format("a number between {} and {}", low, high), problems);
+  return std::nullopt;
+}
+
+std::optional<bool> read_boolean(const Node& node, std::string_view what, Problems& problems) {
+  if (node.kind == Node::Kind::scalar && !node.quoted) {
+    if (node.text == "true") return true;
+    if (node.text == "false") return false;
+  }
+  expected(node, what, "true or false", problems);
+  return std::nullopt;
+}
+
+std::vector<std::string> read_texts(const Node& node, std::string_view what, Problems& problems) {
+  std::vector<std::string> texts;
+  if (node.kind == Node::Kind::list) {
+    for (const Node& item : node.items) {
+      if (auto text = read_text(item, what, problems)) texts.push_back(std::move(*text));
+    }
+  } else if (auto text = read_text(node, what, problems)) {
+    texts.push_back(std::move(*text));
+  }
+  return texts;
+}
+
+void check_placeholders(std::string_view text, Place at, Problems& problems) {
+  const auto& names = placeholder_names();
+  for (const std::string& word : placeholders_in(text)) {
+    if (word == "port") {
+      problems.add(at, "{port} is for engines that serve, which a later version of weir runs");
+    } else if (std::find(names.begin(), names.end(), word) == names.end()) {
+      problems.add(at, fmt::format("unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the "
+                                   "text itself{}",
+                                   shown(word), text::did_you_mean(word, names), shown(word),
+                                   known_here(names)));
+    }
+  }
+}
+
+Arguments read_arguments(const Node& node, std::string_view what, Problems& problems) {
+  Arguments arguments;
+  if (node.kind != Node::Kind::list) {
+    expected(node, what, "a list with one argument an entry (no shell splits it)", problems);
+    return arguments;
+  }
+  for (const Node& item : node.items) {
+    if (item.kind != Node::Kind::scalar) {  // an empty text is a fine argument
+      expected(item, "an argument", "a text", problems);
+      continue;
+    }
+    check_placeholders(item.text, item.at, problems);
+    if (item.text != "{args}" && text::trim(item.text).find("{args}") != std::string_view::npos) {
+      const auto words = placeholders_in(item.text);
+      if (std::find(words.begin(), words.end(), "args") != words.end()) {
+        problems.add(item.at, "{args} stands for several arguments: it must be one by itself");
+      }
+    }
+    arguments.push_back(item.text);
+  }
+  return arguments;
+}
+
+Environment read_environment(const Node& node, std::string_view what, Problems& problems) {
+  Environment environment;
+  if (node.kind != Node::Kind::map) {
+    expected(node, what, "a mapping of names to values", problems);
+    return environment;
+  }
+  for (const Entry& entry : node.entries) {
+    if (!variable_name(entry.key)) {
+      problems.add(entry.key_at,
+                   fmt::format("\"{}\" is no name of an environment variable", shown(entry.key)));
+    }
+    if (entry.value.kind != Node::Kind::scalar) {
+      expected(entry.value, entry.key, "a text", problems);
+      continue;
+    }
+    check_placeholders(entry.value.text, entry.value.at, problems);
+    const auto words = placeholders_in(entry.value.text);
+    if (std::find(words.begin(), words.end(), "args") != words.end()) {
+      problems.add(entry.value.at,
+                   "{args} stands for arguments, and can not be in the environment");
+    }
+    environment[entry.key] = entry.value.text;
+  }
+  return environment;
+}
+
+std::optional<std::string> read_choice(const Node& node, std::string_view what,
+                                       std::span<const std::string> names, Problems& problems) {
+  if (node.kind != Node::Kind::scalar) {
+    expected(node, what, "one of " + text::join(names), problems);
+    return std::nullopt;
+  }
+  if (std::find(names.begin(), names.end(), node.text) != names.end()) return node.text;
+  problems.add(node.at, fmt::format("unknown {} {}{}{}", what, describe(node),
+                                    text::did_you_mean(node.text, names), known_here(names)));
+  return std::nullopt;
+}
+
+Fields::Fields(const Node& node, std::string what, Problems& problems)
+    : node_(&node), what_(std::move(what)), problems_(&problems) {
+  is_map_ = node.kind == Node::Kind::map;
+  if (!is_map_) expected(node, what_, "a mapping", problems);
+}
+
+const Node* Fields::take(const std::string& key) {
+  known_.push_back(key);
+  const Node* found = is_map_ ? node_->find(key) : nullptr;
+  return found != nullptr && found->kind != Node::Kind::null ? found : nullptr;
+}
+
+const Node* Fields::need(const std::string& key) {
+  const Node* found = take(key);
+  if (found == nullptr && is_map_) {
+    problems_->add(node_->at, fmt::format("{} needs \"{}\"", what_, key));
+  }
+  return found;
+}
+
+void Fields::later(std::initializer_list<const char*> keys) {
+  later_.insert(keys.begin(), keys.end());
+}
+
+void Fields::finish() {
+  if (!is_map_) return;
+  for (const Entry& entry : node_->entries) {
+    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    if (later_.contains(entry.key)) {
+      problems_->add(entry.key_at,
+                     fmt::format("\"{}\" of {}: a later version of weir has it", entry.key, what_));
+      continue;
+    }
+    problems_->add(entry.key_at,
+                   fmt::format("unknown key \"{}\" in {}{}{}", shown(entry.key), what_,
+                               text::did_you_mean(entry.key, known_), known_here(known_)));
+  }
+}
+
+}  // namespace weir::config

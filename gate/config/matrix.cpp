@@ -1,0 +1,305 @@
+#include "gate/config/matrix.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/check_limits.hpp"
+#include "gate/config/placeholders.hpp"
+
+namespace weir::config {
+namespace {
+
+constexpr std::size_t k_most_cells = 20'000;
+constexpr std::size_t k_most_combinations = 50'000;
+
+// One combination of the product, before it is known to fit.
+struct Combination {
+  const EngineSettings* engine;
+  const VariantSettings* variant;
+  const ModelSettings* model;
+  const BackendSettings* backend;
+  const PromptSettings* prompt;
+};
+
+verdict::Match match_of(const MatrixEntry& entry) {
+  return {entry.engine, entry.model, entry.backend, entry.prompt, entry.variant};
+}
+
+// The entry names this engine and prompt rather than sweeping over them.
+bool asks_by_name(const MatrixEntry& entry) {
+  const auto exact = [](const std::string& pattern) {
+    return !pattern.empty() && pattern.find('*') == std::string::npos;
+  };
+  return exact(entry.engine) && exact(entry.prompt);
+}
+
+void add_extra(Cell& cell, Arguments& args, const Extra& extra) {
+  args.insert(args.end(), extra.args.begin(), extra.args.end());
+  for (const auto& [name, value] : extra.env) cell.env[name] = value;
+  if (extra.threads) cell.threads = *extra.threads;
+  if (extra.seed) cell.seed = *extra.seed;
+}
+
+// {args} marks where arguments go; without it they are appended.
+Arguments place(const Arguments& command, const Arguments& args) {
+  Arguments placed;
+  bool found = false;
+  for (const std::string& argument : command) {
+    if (argument != "{args}") {
+      placed.push_back(argument);
+      continue;
+    }
+    found = true;
+    placed.insert(placed.end(), args.begin(), args.end());
+  }
+  if (!found) placed.insert(placed.end(), args.begin(), args.end());
+  return placed;
+}
+
+// What counts depend on, as written. The program's path is not in it: the same engine lies
+// elsewhere on another machine.
+std::map<std::string, std::string> identity_of(const Cell& cell, const Extra& numbers) {
+  Json arguments = {{"command", Arguments(cell.command.begin() + 1, cell.command.end())}};
+  if (!cell.profile_args.empty()) arguments["counted"] = cell.profile_args;
+  if (numbers.threads) arguments["threads"] = *numbers.threads;
+  if (numbers.seed) arguments["seed"] = *numbers.seed;
+  Json environment = {{"set", cell.env}};
+  if (!cell.counted_env.empty()) environment["counted"] = cell.counted_env;
+  Json prompt = {
+      {"prompt_tokens", cell.prompt_tokens}, {"tokens", cell.tokens}, {"depth", cell.depth}};
+  if (cell.text) prompt["text"] = hash_hex(*cell.text);
+  return {{"arguments", dump_json(arguments)},
+          {"environment", dump_json(environment)},
+          {"prompt", dump_json(prompt)}};
+}
+
+Cell make_cell(const Combination& of, std::optional<std::int64_t> depth) {
+  Cell cell;
+  cell.key = {of.engine->name,  of.variant->name, of.model->name,
+              of.backend->name, of.prompt->name,  of.prompt->depth_is_list ? depth : std::nullopt,
+              std::nullopt};
+  cell.device = of.backend->device;
+  cell.twin = of.backend->twin;
+  cell.adapter = of.engine->output;
+  cell.engine = of.engine;
+  cell.profile_args = of.engine->profile_args;
+  cell.counted_env = of.engine->counted_env;
+  cell.model_path = of.model->path;
+  cell.prompt_tokens = of.prompt->prompt_tokens.value_or(0);
+  cell.tokens = of.prompt->tokens.value_or(0);
+  cell.depth = depth.value_or(0);
+  cell.text = of.prompt->text;
+  cell.prompt_file = of.prompt->file;
+  cell.is_private = of.engine->is_private || of.model->is_private || of.prompt->is_private;
+
+  Arguments args;
+  Extra numbers;
+  const std::string& engine = of.engine->name;
+  for (const Extra& extra :
+       {of.engine->extra, of.model->extra.for_engine(engine), of.variant->extra.for_engine(engine),
+        of.backend->extra.for_engine(engine), of.prompt->extra.for_engine(engine)}) {
+    add_extra(cell, args, extra);
+    if (extra.threads) numbers.threads = extra.threads;
+    if (extra.seed) numbers.seed = extra.seed;
+  }
+  cell.command = place(of.engine->command, args);
+
+  const bool counts_itself = of.engine->probes.empty() && of.engine->reports_counts();
+  if (counts_itself) {
+    cell.sweep = profile::Sweep::none;
+  } else if (cell.tokens > 0) {
+    cell.sweep = profile::Sweep::tokens;
+  } else {
+    cell.sweep =
+        uses(cell.command, cell.env, "repeats") ? profile::Sweep::repeats : profile::Sweep::none;
+  }
+  cell.identity = identity_of(cell, numbers);
+  return cell;
+}
+
+// Why the engine can not be asked for this, or nothing.
+std::optional<std::string> misfit(const Cell& cell, const Combination& of,
+                                  const Settings& settings) {
+  const auto has = [&](std::string_view name) { return uses(cell.command, cell.env, name); };
+  const auto no_placeholder = [](std::string_view name) {
+    return fmt::format("the command has no {{{}}}", name);
+  };
+  if (cell.prompt_tokens != 0 && !has("prompt_tokens")) return no_placeholder("prompt_tokens");
+  if (cell.tokens != 0 && !has("tokens")) return no_placeholder("tokens");
+  if (cell.depth != 0 && !has("depth")) return no_placeholder("depth");
+  if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
+  if (cell.text && !has("prompt") && !has("prompt_file")) {
+    return "the command takes no text (it has neither {prompt} nor {prompt_file})";
+  }
+  if (cell.prompt_file && !has("prompt_file")) return no_placeholder("prompt_file");
+  if (!cell.text && !cell.prompt_file && (has("prompt") || has("prompt_file"))) {
+    return "the command wants a text, and the prompt has none";
+  }
+  const Extra of_model = of.model->extra.for_engine(of.engine->name);
+  if (settings.models.size() > 1 && !has("model") && of_model.args.empty() &&
+      of_model.env.empty()) {
+    return "the command has no {model}, so that all models would be the same";
+  }
+  return std::nullopt;
+}
+
+// Variants that name engines are not made for others.
+bool made_for(const VariantSettings& variant, const std::string& engine) {
+  return variant.extra.engines.empty() || variant.extra.engines.contains(engine);
+}
+
+class Expansion {
+ public:
+  explicit Expansion(const Settings& settings)
+      : settings_(settings),
+        included_(settings.include.size()),
+        excluded_(settings.exclude.size()) {}
+
+  Result<Matrix> run() {
+    WEIR_CHECK(check_size());
+    for (const EngineSettings& engine : settings_.engines) {
+      for (const VariantSettings& variant : settings_.variants) {
+        if (!made_for(variant, engine.name)) continue;
+        for (const ModelSettings& model : settings_.models) {
+          for (const BackendSettings& backend : settings_.backends) {
+            for (const PromptSettings& prompt : settings_.prompts) {
+              WEIR_CHECK(add({&engine, &variant, &model, &backend, &prompt}));
+            }
+          }
+        }
+      }
+    }
+    WEIR_CHECK(check_entries());
+    if (matrix_.cells.empty()) {
+      const std::string why = matrix_.notes.empty() ? std::string(": exclude leaves out everything")
+                                                    : ":\n  " + text::join(matrix_.notes, "\n  ");
+      return fail(Code::config, "{}: the matrix has no cell{}", settings_.file, why);
+    }
+    WEIR_CHECK(check_limits(settings_, matrix_.cells));
+    return std::move(matrix_);
+  }
+
+ private:
+  Result<bool> check_size() const {
+    std::size_t combinations = 1;
+    for (const std::size_t factor :
+         {settings_.engines.size(), settings_.variants.size(), settings_.models.size(),
+          settings_.backends.size(), settings_.prompts.size()}) {
+      combinations *= std::max<std::size_t>(factor, 1);  // each is at most k_most_entries
+      if (combinations > k_most_combinations) {
+        return fail(Code::config, "{}: the matrix has more than {} combinations", settings_.file,
+                    k_most_combinations);
+      }
+    }
+    return true;
+  }
+
+  Result<bool> add(const Combination& of) {
+    std::vector<std::optional<std::int64_t>> depths{std::nullopt};
+    if (!of.prompt->depth.empty()) depths.assign(of.prompt->depth.begin(), of.prompt->depth.end());
+    for (const auto depth : depths) {
+      // The name alone decides what the matrix entries say; making the whole cell is dearer.
+      const profile::CellKey key{of.engine->name, of.variant->name,
+                                 of.model->name,  of.backend->name,
+                                 of.prompt->name, of.prompt->depth_is_list ? depth : std::nullopt,
+                                 std::nullopt};
+      const MatrixEntry* asked = nullptr;
+      if (!wanted(key, asked)) continue;
+      Cell cell = make_cell(of, depth);
+      if (const auto reason = misfit(cell, of, settings_)) {
+        if (asked != nullptr && asks_by_name(*asked)) {
+          return fail(Code::config, "{}: {} does not fit: {}", asked->source, cell.key.str(),
+                      *reason);
+        }
+        note(of, *reason);
+        continue;
+      }
+      if (matrix_.cells.size() >= k_most_cells) {
+        return fail(Code::config, "{}: the matrix has more than {} cells", settings_.file,
+                    k_most_cells);
+      }
+      matrix_.cells.push_back(std::move(cell));
+    }
+    return true;
+  }
+
+  bool wanted(const profile::CellKey& key, const MatrixEntry*& asked) {
+    bool is_wanted = settings_.include.empty();
+    for (std::size_t i = 0; i < settings_.include.size(); ++i) {
+      if (!match_of(settings_.include[i]).fits(key)) continue;
+      included_[i] = true;
+      is_wanted = true;
+      if (asked == nullptr || asks_by_name(settings_.include[i])) asked = &settings_.include[i];
+    }
+    for (std::size_t i = 0; i < settings_.exclude.size(); ++i) {
+      if (!match_of(settings_.exclude[i]).fits(key)) continue;
+      excluded_[i] = true;
+      is_wanted = false;
+    }
+    return is_wanted;
+  }
+
+  Result<bool> check_entries() const {
+    const auto check = [](const auto& entries, const auto& seen, const char* what) -> Result<bool> {
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (!seen[i]) {
+          return fail(Code::config, "{}: this {} entry matches no combination of the matrix",
+                      entries[i].source, what);
+        }
+      }
+      return true;
+    };
+    WEIR_CHECK(check(settings_.include, included_, "include"));
+    return check(settings_.exclude, excluded_, "exclude");
+  }
+
+  // One note for an engine and prompt, not one for each model and backend.
+  void note(const Combination& of, const std::string& reason) {
+    constexpr std::size_t k_most_notes = 100;
+    const std::string text =
+        fmt::format("left out: {} × {}: {}", of.engine->name, of.prompt->name, reason);
+    if (noted_.size() < k_most_notes && noted_.insert(text).second) matrix_.notes.push_back(text);
+  }
+
+  const Settings& settings_;
+  Matrix matrix_;
+  std::vector<bool> included_, excluded_;
+  std::set<std::string> noted_;
+};
+
+}  // namespace
+
+Result<Matrix> expand(const Settings& settings) { return Expansion(settings).run(); }
+
+Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs) {
+  std::vector<Cell> chosen;
+  std::vector<std::string> names;
+  for (const Cell& cell : matrix.cells) names.push_back(cell.key.str());
+  for (const std::string& glob : globs) {
+    const bool any = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return text::glob_match(glob, name);
+    });
+    if (any) continue;
+    constexpr std::size_t k_shown = 10;
+    std::vector<std::string> here(
+        names.begin(),
+        names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), k_shown)));
+    if (names.size() > k_shown) here.push_back(fmt::format("… {} in all", names.size()));
+    return fail(Code::usage, "no cell is named \"{}\"{}\n  cells here: {}", text::printable(glob),
+                text::did_you_mean(glob, names), text::join(here, "\n              "));
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool wanted =
+        globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+          return text::glob_match(glob, names[i]);
+        });
+    if (wanted) chosen.push_back(matrix.cells[i]);
+  }
+  return chosen;
+}
+
+}  // namespace weir::config

@@ -1,0 +1,50 @@
+#include "gate/config/pattern.hpp"
+
+#include <re2/re2.h>
+
+#include "gate/base/text.hpp"
+
+namespace weir::config {
+
+struct Pattern::Compiled {
+  RE2 expression;
+};
+
+Pattern::Pattern(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
+Pattern::~Pattern() = default;
+Pattern::Pattern(Pattern&&) noexcept = default;
+Pattern& Pattern::operator=(Pattern&&) noexcept = default;
+
+Result<Pattern> Pattern::compile(std::string_view expression) {
+  constexpr std::size_t k_longest = 1000;
+  constexpr std::int64_t k_memory = std::int64_t{4} << 20;
+  if (expression.size() > k_longest) {
+    return fail(Code::config, "the regular expression is longer than {} bytes", k_longest);
+  }
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(k_memory);
+  auto compiled = std::unique_ptr<Compiled>(
+      new Compiled{RE2(re2::StringPiece(expression.data(), expression.size()), options)});
+  if (!compiled->expression.ok()) {
+    return fail(Code::config, "not a regular expression (RE2 syntax): {}",
+                text::printable(compiled->expression.error()));
+  }
+  if (compiled->expression.NumberOfCapturingGroups() < 1) {
+    return fail(Code::config,
+                "the regular expression has no group: put the value in (…), as in '(\\d+) syncs'");
+  }
+  return Pattern(std::move(compiled));
+}
+
+std::optional<std::string_view> Pattern::first_group(std::string_view line) const {
+  re2::StringPiece groups[2];
+  const re2::StringPiece input(line.data(), line.size());
+  if (!compiled_->expression.Match(input, 0, input.size(), RE2::UNANCHORED, groups, 2) ||
+      groups[1].data() == nullptr) {
+    return std::nullopt;
+  }
+  return std::string_view(groups[1].data(), groups[1].size());
+}
+
+}  // namespace weir::config

@@ -1,0 +1,83 @@
+#include "gate/config/placeholders.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace weir::config {
+namespace {
+
+bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool inner(char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; }
+
+struct Found {
+  std::size_t from = 0;  // of the first brace
+  std::size_t to = 0;    // past the last brace
+  std::string_view word;
+  bool doubled = false;
+};
+
+// "{word}" beginning at `at`, which holds '{'.
+std::optional<Found> word_at(std::string_view text, std::size_t at) {
+  std::size_t end = at + 1;
+  if (end >= text.size() || !letter(text[end])) return std::nullopt;
+  while (end < text.size() && inner(text[end])) ++end;
+  if (end >= text.size() || text[end] != '}') return std::nullopt;
+  return Found{at, end + 1, text.substr(at + 1, end - at - 1), false};
+}
+
+std::optional<Found> next_placeholder(std::string_view text, std::size_t from) {
+  for (std::size_t at = text.find('{', from); at != std::string_view::npos;
+       at = text.find('{', at + 1)) {
+    if (at + 1 < text.size() && text[at + 1] == '{') {
+      auto inside = word_at(text, at + 1);
+      if (inside && inside->to < text.size() && text[inside->to] == '}') {
+        return Found{at, inside->to + 1, inside->word, true};
+      }
+    }
+    if (auto found = word_at(text, at)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const std::vector<std::string>& placeholder_names() {
+  static const std::vector<std::string> k_names{
+      "args",        "depth",         "model",   "out",  "port",    "probe_dir", "prompt",
+      "prompt_file", "prompt_tokens", "repeats", "seed", "threads", "tokens"};
+  return k_names;
+}
+
+std::vector<std::string> placeholders_in(std::string_view text) {
+  std::vector<std::string> words;
+  for (auto found = next_placeholder(text, 0); found; found = next_placeholder(text, found->to)) {
+    if (!found->doubled) words.emplace_back(found->word);
+  }
+  return words;
+}
+
+std::string substitute(std::string_view text,
+                       const std::function<std::string(std::string_view)>& value) {
+  std::string result;
+  std::size_t from = 0;
+  for (auto found = next_placeholder(text, 0); found; found = next_placeholder(text, from)) {
+    result += text.substr(from, found->from - from);
+    result += found->doubled ? fmt::format("{{{}}}", found->word) : value(found->word);
+    from = found->to;
+  }
+  result += text.substr(from);
+  return result;
+}
+
+bool uses(const Arguments& arguments, const Environment& environment,
+          std::string_view placeholder) {
+  const auto holds = [&](const std::string& text) {
+    const auto words = placeholders_in(text);
+    return std::find(words.begin(), words.end(), placeholder) != words.end();
+  };
+  return std::any_of(arguments.begin(), arguments.end(), holds) ||
+         std::any_of(environment.begin(), environment.end(),
+                     [&](const auto& variable) { return holds(variable.second); });
+}
+
+}  // namespace weir::config

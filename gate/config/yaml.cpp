@@ -1,0 +1,291 @@
+#include "gate/config/yaml.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <istream>
+#include <map>
+#include <optional>
+#include <set>
+#include <streambuf>
+#include <utility>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include "gate/base/text.hpp"
+
+namespace weir::config {
+namespace {
+
+// Thrown through yaml-cpp's parser by the handler below, so that nesting and expansion stop where
+// the limit is, before the parser recurses further; caught in parse_yaml. (The scanner itself is
+// linear also on a megabyte of open brackets.)
+struct Stop {
+  Place at;
+  std::string message;
+};
+
+Place place_of(const YAML::Mark& mark) {
+  if (mark.line < 0) return {};
+  return {mark.line + 1, mark.column + 1};
+}
+
+struct Size {
+  std::size_t nodes = 0;
+  std::size_t bytes = 0;
+  std::size_t depth = 0;
+};
+
+class Builder final : public YAML::EventHandler {
+ public:
+  explicit Builder(const YamlLimits& limits) : limits_(limits) {}
+
+  [[nodiscard]] Node take_root() { return std::move(root_); }
+  [[nodiscard]] bool seen() const { return seen_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (seen_) throw Stop{place_of(mark), "a second YAML document: write one"};
+    seen_ = true;
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Node node;
+    node.at = place_of(mark);
+    finish(std::move(node), {1, 0, 1}, anchor);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    Node node;
+    node.kind = Node::Kind::scalar;
+    node.at = place_of(mark);
+    node.quoted = quoted(tag, node.at);
+    node.text = value;
+    if (value.find('\0') != std::string::npos) {
+      throw Stop{node.at, "a NUL character can not be part of a text"};
+    }
+    const std::size_t bytes = value.size();
+    finish(std::move(node), {1, bytes, 1}, anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) {
+      throw Stop{place_of(mark), "an alias may not stand inside what it names"};
+    }
+    const auto& [node, size] = found->second;
+    count(size, place_of(mark));
+    Node copy = node;
+    copy.at = place_of(mark);
+    attach(std::move(copy), size);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    start(Node::Kind::list, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { end(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    start(Node::Kind::map, mark, tag, anchor);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  struct Open {
+    Node node;
+    Size size;
+    YAML::anchor_t anchor = YAML::NullAnchor;
+    bool has_key = false;
+    std::string key;
+    Place key_at;
+    std::set<std::string> keys;
+  };
+
+  // yaml-cpp hands "?" for plain and "!" for quoted scalars; tags that would mean something else
+  // are refused rather than ignored.
+  static bool quoted(const std::string& tag, Place at) {
+    if (tag.empty() || tag == "?") return false;
+    if (tag == "!" || tag == "tag:yaml.org,2002:str") return true;
+    throw Stop{at, fmt::format("tags are not used here (\"{}\")", text::printable(tag))};
+  }
+
+  void count(const Size& size, Place at) {
+    nodes_ += size.nodes;
+    bytes_ += size.bytes;
+    if (nodes_ > limits_.nodes || bytes_ > limits_.text_bytes) {
+      throw Stop{at, fmt::format("too large once its aliases are expanded (at most {} values)",
+                                 limits_.nodes)};
+    }
+    check_depth(open_.size() + size.depth, at);
+  }
+
+  void check_depth(std::size_t depth, Place at) const {
+    if (depth > limits_.depth) {
+      throw Stop{at, fmt::format("nested deeper than {} levels", limits_.depth)};
+    }
+  }
+
+  void start(Node::Kind kind, const YAML::Mark& mark, const std::string& tag,
+             YAML::anchor_t anchor) {
+    Open open;
+    open.node.kind = kind;
+    open.node.at = place_of(mark);
+    open.size = {1, 0, 1};
+    open.anchor = anchor;
+    if (tag != "!") static_cast<void>(quoted(tag, open.node.at));
+    count(open.size, open.node.at);
+    open_.push_back(std::move(open));
+  }
+
+  void end() {
+    Open open = std::move(open_.back());
+    open_.pop_back();
+    remember(open.anchor, open.node, open.size);
+    attach(std::move(open.node), open.size);
+  }
+
+  void finish(Node node, Size size, YAML::anchor_t anchor) {
+    count(size, node.at);
+    remember(anchor, node, size);
+    attach(std::move(node), size);
+  }
+
+  void remember(YAML::anchor_t anchor, const Node& node, const Size& size) {
+    if (anchor == YAML::NullAnchor) return;
+    // A copy kept for aliases weighs as much as one that is used.
+    nodes_ += size.nodes;
+    bytes_ += size.bytes;
+    anchors_[anchor] = {node, size};
+  }
+
+  void attach(Node node, const Size& size) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& open = open_.back();
+    open.size.nodes += size.nodes;
+    open.size.bytes += size.bytes;
+    open.size.depth = std::max(open.size.depth, size.depth + 1);
+    if (open.node.kind == Node::Kind::list) {
+      open.node.items.push_back(std::move(node));
+    } else if (!open.has_key) {
+      take_key(open, node);
+    } else {
+      open.has_key = false;
+      open.node.entries.push_back({std::move(open.key), open.key_at, std::move(node)});
+    }
+  }
+
+  static void take_key(Open& open, const Node& node) {
+    if (node.kind != Node::Kind::scalar) throw Stop{node.at, "a key must be a text"};
+    if (!open.keys.insert(node.text).second) {
+      throw Stop{node.at, fmt::format("\"{}\" stands here twice", text::printable(node.text))};
+    }
+    open.has_key = true;
+    open.key = node.text;
+    open.key_at = node.at;
+  }
+
+  const YamlLimits limits_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, std::pair<Node, Size>> anchors_;
+  Node root_;
+  std::size_t nodes_ = 0;
+  std::size_t bytes_ = 0;
+  bool seen_ = false;
+};
+
+// Reads from memory that somebody else owns; std::istringstream would copy it.
+class Memory final : public std::streambuf {
+ public:
+  explicit Memory(std::string_view text) {
+    char* begin = const_cast<char*>(text.data());  // NOLINT: a get area is never written to
+    setg(begin, begin, begin + text.size());
+  }
+};
+
+// Where `text` stops being UTF-8 text without control characters; npos when it never does.
+// yaml-cpp guesses UTF-16 and UTF-32 from NULs, and says nothing of bytes that it can not decode.
+std::size_t first_bad_byte(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead < 0x80) {
+      if (lead < 0x20 && lead != '\t' && lead != '\n' && lead != '\r') return i;
+      ++i;
+      continue;
+    }
+    const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
+    if (lead < 0xC2 || lead > 0xF4 || i + more >= text.size()) return i;
+    std::uint32_t point = lead & (0x3FU >> more);
+    for (std::size_t k = 1; k <= more; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if ((next & 0xC0U) != 0x80U) return i;
+      point = (point << 6U) | (next & 0x3FU);
+    }
+    const bool overlong = (more == 2 && point < 0x800) || (more == 3 && point < 0x10000);
+    if (overlong || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return i;
+    i += more + 1;
+  }
+  return std::string_view::npos;
+}
+
+Place place_of_byte(std::string_view text, std::size_t at) {
+  Place place;
+  for (const char c : text.substr(0, at)) {
+    if (c == '\n') {
+      ++place.line;
+      place.column = 1;
+    } else {
+      ++place.column;
+    }
+  }
+  return place;
+}
+
+tl::unexpected<Error> problem(std::string_view file, Place at, std::string_view message) {
+  return fail(Code::config, "{}:{}:{}: {}", file, at.line, at.column, message);
+}
+
+}  // namespace
+
+const Node* Node::find(std::string_view key) const {
+  for (const Entry& entry : entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+Result<Node> parse_yaml(std::string_view text, std::string_view file, const YamlLimits& limits) {
+  if (text.size() > limits.bytes) {
+    return fail(Code::config, "{}: larger than {} bytes: this is no configuration", file,
+                limits.bytes);
+  }
+  if (const std::size_t bad = first_bad_byte(text); bad != std::string_view::npos) {
+    return problem(file, place_of_byte(text, bad),
+                   "not UTF-8 text (a control character or an invalid byte)");
+  }
+  try {
+    Memory memory(text);
+    std::istream in(&memory);
+    YAML::Parser parser(in);
+    Builder builder(limits);
+    if (parser.HandleNextDocument(builder)) {
+      // A second call sees a second document, which the builder refuses.
+      static_cast<void>(parser.HandleNextDocument(builder));
+    }
+    return builder.take_root();
+  } catch (const Stop& stop) {
+    return problem(file, stop.at, stop.message);
+  } catch (const YAML::Exception& error) {
+    return problem(file, place_of(error.mark), "not YAML: " + text::printable(error.msg));
+  } catch (const std::exception& error) {
+    return fail(Code::config, "{}: not YAML: {}", file, text::printable(error.what()));
+  }
+}
+
+}  // namespace weir::config
