@@ -1,0 +1,95 @@
+#include "gate/report/hints.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+
+namespace weir::report {
+
+using verdict::Outcome;
+
+namespace {
+
+bool has(const Verbs& verbs, std::string_view verb) {
+  return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
+}
+
+std::vector<std::string> names_of(const verdict::GateVerdict& gate, Outcome outcome) {
+  std::vector<std::string> names;
+  for (const auto& cell : gate.cells) {
+    if (cell.verdict == outcome) names.push_back(cell.cell.str());
+  }
+  return names;
+}
+
+// A name as a pattern that a shell hands on unchanged between single quotes.
+std::string as_pattern(std::string_view name, std::size_t most) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-' || c == '/' || c == '@' || c == '*';
+    if (plain) {
+      out += c;
+    } else if (out.empty() || out.back() != '*') {
+      out += '*';
+    }
+  }
+  return clip_middle(out, most, "*");
+}
+
+void add_cells(Hint& hint, const std::vector<std::string>& cells, std::size_t most) {
+  constexpr std::string_view k_option = "--cell ";
+  const std::size_t around = k_option.size() + 2;  // two quotes
+  for (const std::string& pattern : cell_patterns(cells, most > around ? most - around : 1)) {
+    hint.words.push_back(fmt::format("{}'{}'", k_option, pattern));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> cell_patterns(const std::vector<std::string>& cells, std::size_t most) {
+  constexpr std::size_t k_by_name = 3;
+  std::vector<std::string> out;
+  if (cells.size() <= k_by_name) {
+    for (const std::string& cell : cells) out.push_back(as_pattern(cell, most));
+    return out;
+  }
+  std::string shared = cells.front();
+  for (const std::string& cell : cells) {
+    const auto differs = std::mismatch(shared.begin(), shared.end(), cell.begin(), cell.end());
+    shared.erase(differs.first, shared.end());
+  }
+  shared.erase(shared.rfind('/') == std::string::npos ? 0 : shared.rfind('/') + 1);
+  out.push_back(as_pattern(shared + "*", most));
+  return out;
+}
+
+std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, std::size_t most) {
+  std::vector<Hint> out;
+  const bool fails = gate.verdict == Outcome::fail;
+  if (fails && has(verbs, "explain")) out.push_back({"why", {"weir explain"}});
+  const bool errors = !names_of(gate, Outcome::error).empty();
+  if (errors && has(verbs, "doctor")) out.push_back({"look", {"weir doctor"}});
+  if (fails && has(verbs, "gate --counts-only")) {
+    Hint again{"again", {"weir gate", "--counts-only"}};
+    add_cells(again, names_of(gate, Outcome::fail), most);
+    out.push_back(std::move(again));
+  }
+  const bool to_accept =
+      fails || gate.verdict == Outcome::fresh || gate.verdict == Outcome::improved;
+  if (to_accept && has(verbs, "baseline accept")) {
+    Hint accept{"accept", {"weir baseline accept"}};
+    const auto cells = names_of(gate, gate.verdict);
+    if (cells.size() < gate.cells.size()) add_cells(accept, cells, most);
+    if (fails && has(verbs, "baseline accept --reason")) {
+      accept.words.push_back(fmt::format("--reason '{}'", k_ellipsis));
+    }
+    out.push_back(std::move(accept));
+  }
+  return out;
+}
+
+}  // namespace weir::report

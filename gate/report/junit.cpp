@@ -1,0 +1,185 @@
+#include "gate/report/junit.hpp"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/words.hpp"
+
+namespace weir::report {
+
+using verdict::CellVerdict;
+using verdict::GateVerdict;
+using verdict::MetricVerdict;
+using verdict::Outcome;
+
+namespace {
+
+struct Suite {
+  std::string name;
+  std::string cases;
+  std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
+};
+
+class Junit {
+ public:
+  explicit Junit(const GateVerdict& gate) : gate_(gate) {}
+
+  std::string write() {
+    for (const CellVerdict& cell : gate_.cells) add(cell);
+    Suite all;
+    std::string body;
+    for (const Suite& suite : suites_) {
+      all.tests += suite.tests;
+      all.failures += suite.failures;
+      all.errors += suite.errors;
+      all.skipped += suite.skipped;
+      body += fmt::format("  <testsuite {}>\n{}  </testsuite>\n", numbers(suite), suite.cases);
+    }
+    all.name = "weir: " + headline(gate_);
+    if (const std::string missing = not_judged_line(gate_); !missing.empty()) {
+      all.name += "; " + missing;
+    }
+    // On the line of the declaration: what was not judged stands in the first line of each report.
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?> <testsuites {}>\n{}</testsuites>\n",
+        numbers(all), body);
+  }
+
+ private:
+  static std::string numbers(const Suite& suite) {
+    return fmt::format("name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+                       xml_text(suite.name), suite.tests, suite.failures, suite.errors,
+                       suite.skipped);
+  }
+
+  Suite& suite_of(const CellVerdict& cell) {
+    const std::string name =
+        fmt::format("{}/{}/{}", cell.cell.engine_part(), cell.cell.model, cell.cell.backend);
+    for (Suite& suite : suites_) {
+      if (suite.name == name) return suite;
+    }
+    return suites_.emplace_back(Suite{.name = name, .cases = {}});
+  }
+
+  void add(const CellVerdict& cell) {
+    Suite& suite = suite_of(cell);
+    const std::string prompt = cell.cell.prompt_part();
+    // The cell as a whole carries what belongs to no metric.
+    const bool own =
+        cell.verdict == Outcome::error || cell.verdict == Outcome::skipped || cell.metrics.empty();
+    if (own) test(suite, prompt, cell.verdict, reason_of(cell), whole_text(cell));
+    if (cell.placement_verdict != Outcome::info) {
+      test(suite, prompt + ": placement", cell.placement_verdict, cell.placement_reason,
+           changed_text(cell.ops));
+    }
+    if (cell.kernels_verdict != Outcome::info) {
+      test(suite, prompt + ": kernels", cell.kernels_verdict, cell.kernels_reason,
+           changed_text(cell.kernels));
+    }
+    for (const MetricVerdict& metric : cell.metrics) {
+      if (metric.verdict == Outcome::info) continue;
+      test(suite, fmt::format("{}: {}", prompt, words(metric).label), metric.verdict, brief(metric),
+           metric.reason);
+    }
+  }
+
+  void test(Suite& suite, const std::string& name, Outcome outcome, std::string_view brief,
+            std::string_view body) const {
+    ++suite.tests;
+    suite.cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml_text(suite.name),
+                               xml_text(one_line(name, 400)));
+    const bool undecided_fails = gate_.exit_code == verdict::ExitCode::inconclusive;
+    std::string_view element;
+    if (outcome == Outcome::fail || (outcome == Outcome::inconclusive && undecided_fails)) {
+      element = "failure";
+      ++suite.failures;
+    } else if (outcome == Outcome::error) {
+      element = "error";
+      ++suite.errors;
+    } else if (outcome == Outcome::inconclusive || outcome == Outcome::fresh ||
+               outcome == Outcome::skipped) {
+      element = "skipped";
+      ++suite.skipped;
+    } else {
+      suite.cases += "/>\n";
+      return;
+    }
+    const std::string message =
+        fmt::format("{}: {}", verdict::to_string(outcome), one_line(brief, 600));
+    suite.cases += fmt::format(">\n      <{} message=\"{}\"", element, xml_text(message));
+    if (element != "skipped") {
+      suite.cases += fmt::format(" type=\"{}\"", verdict::to_string(outcome));
+    }
+    suite.cases += body.empty() ? "/>\n" : fmt::format(">{}</{}>\n", xml_text(body), element);
+    suite.cases += "    </testcase>\n";
+  }
+
+  static std::string brief(const MetricVerdict& metric) {
+    const MetricWords all = words(metric);
+    const std::string now = all.current.empty() ? "not measured" : all.current;
+    std::string out = all.baseline.empty() ? now : all.baseline + std::string(k_arrow) + now;
+    for (const std::string& part : {all.change, all.evidence, all.limit}) {
+      if (!part.empty()) out += ", " + part;
+    }
+    return out;
+  }
+
+  static std::string whole_text(const CellVerdict& cell) {
+    std::string out = text::printable(cell.reason);
+    for (const std::string& line : last_lines(cell.stderr_tail, 50)) out += "\n" + line;
+    return out;
+  }
+
+  static std::string changed_text(const std::vector<verdict::Changed>& changed) {
+    std::string out;
+    for (const ChangedWords& one : changed_words(changed)) {
+      out += fmt::format("{}{} {}", out.empty() ? "" : "\n", one.change, one.name);
+    }
+    return out;
+  }
+
+  const GateVerdict& gate_;
+  std::vector<Suite> suites_;  // in plan order
+};
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
+  // printable() leaves valid UTF-8 without control characters; two code points more are not XML.
+  const std::string clean = text::printable(text);
+  std::string out;
+  for (std::size_t i = 0; i < clean.size(); ++i) {
+    const std::string_view rest = std::string_view(clean).substr(i);
+    if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF")) {
+      i += 2;
+      continue;
+    }
+    switch (clean[i]) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += clean[i];
+    }
+  }
+  return out;
+}
+
+std::string junit(const GateVerdict& gate) { return Junit(gate).write(); }
+
+}  // namespace weir::report

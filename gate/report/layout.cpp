@@ -1,0 +1,185 @@
+#include "gate/report/layout.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+
+namespace weir::report {
+namespace {
+
+// The byte where code point number `count` starts, or the end.
+std::size_t byte_of(std::string_view utf8, std::size_t count) {
+  std::size_t at = 0;
+  while (at < utf8.size() && count > 0) {
+    ++at;
+    while (at < utf8.size() && (static_cast<unsigned char>(utf8[at]) & 0xC0U) == 0x80U) ++at;
+    --count;
+  }
+  return at;
+}
+
+std::string_view without_trailing_spaces(std::string_view line) {
+  while (!line.empty() && line.back() == ' ') line.remove_suffix(1);
+  return line;
+}
+
+// Lines of one paragraph, filled word by word.
+class Filler {
+ public:
+  Filler(std::size_t width, std::string_view first, std::size_t indent)
+      : width_(width), indent_(indent), line_(first), start_(first.size()) {}
+
+  void word(std::string_view spaces, std::string_view word) {
+    const bool at_start = line_.size() == start_;
+    const std::size_t gap = at_start ? 0 : spaces.size();
+    if (text::columns(line_) + gap + text::columns(word) > width_ && !blank()) next();
+    if (line_.size() != start_) line_ += spaces;
+    while (text::columns(line_) + text::columns(word) > width_) {
+      const std::size_t room = width_ - std::min(width_ - 1, text::columns(line_));
+      const std::size_t cut = byte_of(word, room);
+      line_ += word.substr(0, cut);
+      word.remove_prefix(cut);
+      next();
+    }
+    line_ += word;
+  }
+  void next() {
+    done_.emplace_back(without_trailing_spaces(line_));
+    line_.assign(indent_, ' ');
+    start_ = line_.size();
+  }
+  std::vector<std::string> finish() {
+    done_.emplace_back(without_trailing_spaces(line_));
+    for (std::string& line : done_) part_words(line);
+    return std::move(done_);
+  }
+
+ private:
+  [[nodiscard]] bool blank() const { return without_trailing_spaces(line_).empty(); }
+  // What kept words together while lines were made is an ordinary space on the page.
+  static void part_words(std::string& line) {
+    for (std::size_t at = line.find(k_no_break); at != std::string::npos;
+         at = line.find(k_no_break, at + 1)) {
+      line.replace(at, k_no_break.size(), " ");
+    }
+  }
+
+  std::size_t width_, indent_;
+  std::string line_;
+  std::size_t start_;  // where the words of this line begin
+  std::vector<std::string> done_;
+};
+
+}  // namespace
+
+std::string clip(std::string_view utf8, std::size_t most) {
+  if (text::columns(utf8) <= most) return std::string(utf8);
+  if (most == 0) return "";
+  return std::string(utf8.substr(0, byte_of(utf8, most - 1))) + std::string(k_ellipsis);
+}
+
+std::string clip_middle(std::string_view utf8, std::size_t most, std::string_view mark) {
+  const std::size_t size = text::columns(utf8);
+  if (size <= most || most < 3) return std::string(utf8);
+  const std::size_t head = (most - 1) / 2;
+  const std::size_t tail = most - 1 - head;
+  return fmt::format("{}{}{}", utf8.substr(0, byte_of(utf8, head)), mark,
+                     utf8.substr(byte_of(utf8, size - tail)));
+}
+
+std::string one_line(std::string_view text, std::size_t most) {
+  // Bytes first: an engine may hand over megabytes, of which `most` code points are shown.
+  const std::string clean = text::printable(text.substr(0, std::min(text.size(), most * 8 + 8)));
+  std::string line;
+  for (const char c : clean) {
+    if (c == '\n' || c == '\t' || c == ' ') {
+      if (!line.empty() && line.back() != ' ') line += ' ';
+    } else {
+      line += c;
+    }
+  }
+  return clip(without_trailing_spaces(line), most);
+}
+
+std::vector<std::string> last_lines(std::string_view text, std::size_t most_lines,
+                                    std::size_t most_bytes) {
+  std::string_view tail = text;
+  if (tail.size() > most_bytes) tail = tail.substr(tail.size() - most_bytes);
+  std::vector<std::string> kept = text::lines(text::printable(tail));
+  for (std::string& line : kept) std::replace(line.begin(), line.end(), '\t', ' ');
+  while (!kept.empty() && text::trim(kept.back()).empty()) kept.pop_back();
+  const std::size_t left_in_tail = kept.size() > most_lines ? kept.size() - most_lines : 0;
+  kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(left_in_tail));
+  const auto before =
+      std::count(text.begin(), text.end() - static_cast<std::ptrdiff_t>(tail.size()), '\n');
+  const std::size_t left_out = left_in_tail + static_cast<std::size_t>(before);
+  if (left_out > 0) {
+    kept.insert(kept.begin(), fmt::format("({} left out)", plural(left_out, "earlier line")));
+  }
+  return kept;
+}
+
+std::string pad_right(std::string_view utf8, std::size_t width) {
+  const std::size_t size = text::columns(utf8);
+  return std::string(utf8) + std::string(size < width ? width - size : 0, ' ');
+}
+
+std::string pad_left(std::string_view utf8, std::size_t width) {
+  const std::size_t size = text::columns(utf8);
+  return std::string(size < width ? width - size : 0, ' ') + std::string(utf8);
+}
+
+std::vector<std::string> wrap(std::string_view text, std::size_t width, std::string_view first,
+                              std::size_t indent) {
+  width = std::max<std::size_t>(width, indent + 10);
+  Filler filler(width, first, indent);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (text[at] == '\n') {
+      filler.next();
+      ++at;
+      continue;
+    }
+    const std::size_t begin = std::min(text.find_first_not_of(' ', at), text.size());
+    const std::size_t end = std::min(text.find_first_of(" \n", begin), text.size());
+    if (begin < end) filler.word(text.substr(at, begin - at), text.substr(begin, end - begin));
+    at = end;
+  }
+  return filler.finish();
+}
+
+std::string plural(std::size_t number, std::string_view one, std::string_view many) {
+  if (number == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", number, one) : fmt::format("{} {}", number, many);
+}
+
+std::string TextTable::str(std::size_t indent, std::size_t width) const {
+  std::vector<std::size_t> widths;
+  for (const std::string& name : head) widths.push_back(text::columns(name));
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], text::columns(row[i]));
+    }
+  }
+  std::string out;
+  const auto add = [&](const std::vector<std::string>& row) {
+    std::string before(indent, ' ');
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      before +=
+          i < right.size() && right[i] ? pad_left(row[i], widths[i]) : pad_right(row[i], widths[i]);
+      before += "  ";
+    }
+    // What does not fit beside the other columns goes on below them.
+    for (const std::string& line : wrap(row.empty() ? "" : row.back(), width, before, indent + 4)) {
+      out += line + "\n";
+    }
+  };
+  if (!head.empty()) add(head);
+  for (const auto& row : rows) add(row);
+  return out;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,56 @@
+// Plain text in columns: wrapping, padding, cutting. Pure.
+//
+// Widths are in terminal columns, one a code point (text::columns). Hostile text goes through
+// text::printable() or one_line() before it comes here.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::report {
+
+inline constexpr std::string_view k_minus = "\u2212";
+inline constexpr std::string_view k_arrow = " \u2192 ";
+inline constexpr std::string_view k_ellipsis = "\u2026";
+inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it together, shows a space
+
+// Hostile text as one line: printable, every run of white space one space, at most `most` code
+// points (then it ends in "…").
+[[nodiscard]] std::string one_line(std::string_view text, std::size_t most = 1000);
+
+// The last `most_lines` lines of hostile text within its last `most_bytes`, printable. Tells by a
+// first line "(120 earlier lines left out)" what it cut.
+[[nodiscard]] std::vector<std::string> last_lines(std::string_view text, std::size_t most_lines,
+                                                  std::size_t most_bytes = 8192);
+
+// At most `most` code points; cut text ends in "…".
+[[nodiscard]] std::string clip(std::string_view utf8, std::size_t most);
+// The same, cut out of the middle.
+[[nodiscard]] std::string clip_middle(std::string_view utf8, std::size_t most,
+                                      std::string_view mark = k_ellipsis);
+
+[[nodiscard]] std::string pad_right(std::string_view utf8, std::size_t width);
+[[nodiscard]] std::string pad_left(std::string_view utf8, std::size_t width);
+
+// Breaks `text` at spaces into lines of at most `width` columns. The first line starts with
+// `first`, which is kept as it is; every further one with `indent` spaces, also after each '\n' in
+// `text`. A word wider than a line is broken. Spaces within a line stay.
+[[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width,
+                                            std::string_view first, std::size_t indent);
+
+// "1 cell", "3 cells".
+[[nodiscard]] std::string plural(std::size_t number, std::string_view one,
+                                 std::string_view many = "");
+
+// Columns of text under headings, two spaces apart, the last one not padded. `right` names the
+// columns that hold numbers.
+struct TextTable {
+  std::vector<std::string> head;  // empty: no headings
+  std::vector<bool> right;
+  std::vector<std::vector<std::string>> rows;
+  [[nodiscard]] std::string str(std::size_t indent, std::size_t width) const;
+};
+
+}  // namespace weir::report

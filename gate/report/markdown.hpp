@@ -1,0 +1,34 @@
+// A gate's verdict as GitHub Markdown: pull-request comment and job summary.
+//
+// Names and reasons from outside are inert: they make no link, mention, image, table cell, HTML or
+// heading. Fits into `limit` bytes; what was left out is counted in a note. Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gate/report/hints.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::report {
+
+// GitHub takes 65 536 characters in a comment and 1 MiB in a job summary.
+inline constexpr std::size_t k_comment_limit = 65'000;
+inline constexpr std::size_t k_summary_limit = 1'000'000;
+
+struct MarkdownStyle {
+  std::size_t limit = k_comment_limit;  // bytes, at least 2000
+  Verbs verbs;                          // commands this build has; no other is named
+  std::optional<std::string> run_url;   // https://…: linked in the last line
+};
+
+[[nodiscard]] std::string markdown(const verdict::GateVerdict& gate, const MarkdownStyle& style);
+
+// Hostile text as one line of inert Markdown prose.
+[[nodiscard]] std::string markdown_text(std::string_view text, std::size_t most = 400);
+// Hostile text as code within a line, also within a table.
+[[nodiscard]] std::string markdown_code(std::string_view text, std::size_t most = 300);
+
+}  // namespace weir::report

@@ -1,0 +1,383 @@
+#include "gate/report/words.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+
+namespace weir::report {
+
+using verdict::CellVerdict;
+using verdict::Changed;
+using verdict::MetricVerdict;
+using verdict::Outcome;
+
+namespace {
+
+// Names are at most 64 characters a part where weir made them; others are not trusted.
+constexpr std::size_t k_longest_name = 96;
+
+std::string minus_sign(std::string text) {
+  if (text.starts_with('-')) text = std::string(k_minus) + text.substr(1);
+  return text;
+}
+
+std::string with_sign(std::string text) {
+  return text.starts_with('-') ? minus_sign(std::move(text)) : "+" + text;
+}
+
+// "−4.1" of −0.041: inside brackets the unit stands outside once.
+std::string percent_number(double ratio) {
+  const double hundredths = ratio * 100;
+  const int digits = std::fabs(hundredths) >= 99.95 ? 0 : 1;
+  const std::string number = fmt::format("{:.{}f}", hundredths, digits);
+  if (std::strtod(number.c_str(), nullptr) == 0) return "0.0";
+  return with_sign(number);
+}
+
+std::string number_words(const unit::Metric& metric, const std::optional<double>& value,
+                         const std::optional<std::string>& exact) {
+  if (exact && metric.unit == unit::Unit::count) {
+    if (const auto rational = Rational::parse(*exact)) return show(*rational);
+  }
+  if (!value || !std::isfinite(*value)) return "";
+  return minus_sign(unit::show(metric, *value));
+}
+
+std::optional<Rational> difference(const std::optional<Rational>& baseline,
+                                   const std::optional<Rational>& current) {
+  return current.value_or(Rational(0)).minus(baseline.value_or(Rational(0)));
+}
+
+std::string relative_change(const MetricVerdict& metric) {
+  if (!metric.change || !std::isfinite(*metric.change)) return "";
+  std::string out = percent(*metric.change);
+  if (metric.low && metric.high && std::isfinite(*metric.low) && std::isfinite(*metric.high)) {
+    out +=
+        fmt::format(" ({} \u2026 {})", percent_number(*metric.low), percent_number(*metric.high));
+  }
+  return out;
+}
+
+std::string change_words(const MetricVerdict& metric) {
+  if (!metric.baseline || !metric.current) return "";
+  if (metric.metric.kind != unit::Kind::count) return relative_change(metric);
+  if (*metric.baseline == *metric.current) return "";
+  // Where a count only nearly repeats, or counts in millions, the difference itself says little.
+  const bool large = std::fabs(*metric.baseline) >= 1e6 || std::fabs(*metric.current) >= 1e6;
+  if ((metric.nature != profile::Nature::exact || large) && metric.change) {
+    return relative_change(metric);
+  }
+  if (metric.metric.unit == unit::Unit::count && metric.baseline_text && metric.current_text) {
+    const auto from = Rational::parse(*metric.baseline_text);
+    const auto to = Rational::parse(*metric.current_text);
+    if (from && to) {
+      if (const auto changed = to->minus(*from)) return signed_show(*changed);
+    }
+  }
+  return with_sign(unit::show(metric.metric, *metric.current - *metric.baseline));
+}
+
+std::string evidence_words(const MetricVerdict& metric) {
+  const auto many = [](std::int64_t number, std::string_view one) {
+    return plural(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)), one);
+  };
+  if (metric.metric.kind == unit::Kind::count) return "";
+  if (metric.pairs) return many(*metric.pairs, "pair");
+  if (!metric.samples) return "";
+  std::string out = many(*metric.samples, "run");
+  if (metric.baseline_sessions) out += ", " + many(*metric.baseline_sessions, "session");
+  return out;
+}
+
+void share(std::vector<Shared>& list, std::string text, const std::string& cell) {
+  if (text.empty()) return;
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const Shared& other) { return other.text == text; });
+  if (found == list.end()) {
+    list.push_back({std::move(text), {cell}});
+  } else if (found->cells.back() != cell) {
+    found->cells.push_back(cell);
+  }
+}
+
+std::string first_clause(Outcome outcome, std::size_t number, std::size_t all) {
+  const std::string of = fmt::format("{} of {}", number, plural(all, "cell"));
+  const std::string_view are = number == 1 ? "is" : "are";
+  switch (outcome) {
+    case Outcome::fail:
+      return of + " broke a limit";
+    case Outcome::error:
+      return of + " could not be measured";
+    case Outcome::inconclusive:
+      return fmt::format("{} {} not decided", of, are);
+    case Outcome::fresh:
+      return fmt::format("{} {} new: nothing to judge by", of, are);
+    case Outcome::improved:
+      return of + " improved";
+    case Outcome::accepted:
+      return of + " changed as allowed";
+    case Outcome::skipped:
+      return of + " can not be measured on this machine";
+    case Outcome::pass:
+    case Outcome::info:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string tag(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::fail:
+      return "FAIL";
+    case Outcome::inconclusive:
+      return "open";
+    case Outcome::skipped:
+      return "skip";
+    default:
+      return std::string(verdict::to_string(outcome));
+  }
+}
+
+std::string upper_tag(Outcome outcome) {
+  std::string word = outcome == Outcome::skipped ? "skipped" : tag(outcome);
+  for (char& c : word) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return word;
+}
+
+std::string show(const Rational& value) {
+  std::int64_t rest = value.denominator();
+  int twos = 0;
+  int fives = 0;
+  while (rest % 2 == 0) rest /= 2, ++twos;
+  while (rest % 5 == 0) rest /= 5, ++fives;
+  // A denominator of twos and fives has an exact decimal form; up to three digits it reads better.
+  const int digits = std::max(twos, fives);
+  if (value.whole() || rest != 1 || digits > 3 || std::fabs(value.value()) > 1e9) {
+    return minus_sign(value.str());
+  }
+  return minus_sign(fmt::format("{:.{}f}", value.value(), digits));
+}
+
+std::string signed_show(const Rational& value) {
+  std::string text = show(value);
+  return text.starts_with(k_minus) || value == Rational(0) ? text : "+" + text;
+}
+
+std::string percent(double ratio) { return percent_number(ratio) + " %"; }
+
+MetricWords words(const MetricVerdict& metric) {
+  MetricWords out;
+  out.label = one_line(unit::label(metric.metric), k_longest_name);
+  out.baseline = number_words(metric.metric, metric.baseline, metric.baseline_text);
+  out.current = number_words(metric.metric, metric.current, metric.current_text);
+  out.change = change_words(metric);
+  out.evidence = evidence_words(metric);
+  out.limit = one_line(metric.limit.words(), 200);
+  out.differs = !out.baseline.empty() && !out.current.empty() &&
+                (out.baseline != out.current || !out.change.empty());
+  return out;
+}
+
+bool reason_is_plain(const MetricVerdict& metric) {
+  if (metric.verdict == Outcome::pass) return true;
+  if (metric.verdict != Outcome::fail || !metric.limit.any()) return false;
+  if (metric.limit.max || metric.limit.min) return true;
+  if (!metric.baseline || !metric.current) return false;
+  // A count that fell fails for a reason that the numbers do not tell: where did the work go?
+  return metric.metric.better == unit::Better::lower ? *metric.current > *metric.baseline
+                                                     : *metric.current < *metric.baseline;
+}
+
+bool observed_change(const MetricVerdict& metric) {
+  if (metric.verdict != Outcome::info || metric.limit.mode != verdict::Mode::report) return false;
+  if (!metric.limit.any() || !metric.baseline || !metric.current) return false;
+  if (metric.low && metric.high) return *metric.low > 0 || *metric.high < 0;
+  return *metric.baseline != *metric.current;
+}
+
+bool key_metric(const unit::Metric& metric) {
+  if (metric.unit == unit::Unit::tokens_per_second) return true;
+  return metric.scope != unit::Scope::fixed &&
+         (metric.base == "dispatches" || metric.base == "barriers" || metric.base == "syncs");
+}
+
+std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
+  struct Sized {
+    double size;
+    ChangedWords words;
+  };
+  std::vector<Sized> sized;
+  for (const Changed& one : changed) {
+    const std::string name = one_line(one.name, k_longest_name);
+    if (const auto by = difference(one.baseline, one.current)) {
+      sized.push_back({by->value(), {signed_show(*by), name}});
+    } else {
+      const Rational from = one.baseline.value_or(Rational(0));
+      const Rational to = one.current.value_or(Rational(0));
+      sized.push_back({to.value() - from.value(),
+                       {fmt::format("{}{}{}", show(from), k_arrow, show(to)), name}});
+    }
+  }
+  std::stable_sort(sized.begin(), sized.end(), [](const Sized& a, const Sized& b) {
+    if ((a.size > 0) != (b.size > 0)) return a.size > 0;
+    if (std::fabs(a.size) != std::fabs(b.size)) return std::fabs(a.size) > std::fabs(b.size);
+    return a.words.name < b.words.name;
+  });
+  std::vector<ChangedWords> out;
+  for (Sized& one : sized) out.push_back(std::move(one.words));
+  return out;
+}
+
+std::size_t cells_with(const verdict::GateVerdict& gate, Outcome outcome) {
+  return static_cast<std::size_t>(
+      std::count_if(gate.cells.begin(), gate.cells.end(),
+                    [&](const CellVerdict& cell) { return cell.verdict == outcome; }));
+}
+
+std::size_t passed_metrics(const CellVerdict& cell) {
+  return static_cast<std::size_t>(
+      std::count_if(cell.metrics.begin(), cell.metrics.end(),
+                    [](const MetricVerdict& metric) { return metric.verdict == Outcome::pass; }));
+}
+
+std::string headline(const verdict::GateVerdict& gate) {
+  const std::size_t all = gate.cells.size();
+  std::string out = first_clause(gate.verdict, cells_with(gate, gate.verdict), all);
+  if (out.empty()) {
+    std::size_t passed = 0;
+    for (const CellVerdict& cell : gate.cells) passed += passed_metrics(cell);
+    const std::size_t cells = cells_with(gate, Outcome::pass);
+    out = cells == all ? plural(all, "cell") : fmt::format("{} of {}", cells, plural(all, "cell"));
+    out += fmt::format(", {} within limits", plural(passed, "metric"));
+  }
+  if (gate.verdict == Outcome::fail) {
+    if (const std::size_t errors = cells_with(gate, Outcome::error); errors > 0) {
+      out += fmt::format(", {} could not be measured", errors);
+    }
+  }
+  if (gate.exit_code == verdict::ExitCode::interrupted) out += "; interrupted before the end";
+  return out;
+}
+
+std::string not_judged_line(const verdict::GateVerdict& gate) {
+  std::vector<std::string> parts;
+  for (const std::string& part : gate.not_judged) parts.push_back(one_line(part, 200));
+  return text::join(parts);
+}
+
+std::string short_rule(const verdict::GateVerdict& gate) {
+  bool exact = false;
+  std::optional<double> least, most;
+  for (const CellVerdict& cell : gate.cells) {
+    for (const MetricVerdict& metric : cell.metrics) {
+      const verdict::Limit& limit = metric.limit;
+      if (limit.mode != verdict::Mode::gate) continue;
+      exact = exact || limit.exact;
+      if (metric.metric.unit != unit::Unit::tokens_per_second || !limit.max_drop) continue;
+      if (!limit.max_drop->amount.relative) continue;
+      const double drop = limit.max_drop->amount.value;
+      least = std::min(least.value_or(drop), drop);
+      most = std::max(most.value_or(drop), drop);
+    }
+  }
+  std::string out = exact ? "counts exact" : "";
+  if (least && most) {
+    if (!out.empty()) out += ", ";
+    out += *least == *most
+               ? fmt::format("throughput may drop {}", verdict::show({*most, true}))
+               : fmt::format("throughput may drop {} to {}", verdict::show({*least, true}),
+                             verdict::show({*most, true}));
+  }
+  return out;
+}
+
+std::string base_words(const verdict::GateVerdict& gate) {
+  std::string out = one_line(gate.base_source, 300);
+  if (gate.base_commit) {
+    if (!out.empty()) out += ", ";
+    out += "commit " + one_line(*gate.base_commit, 12);
+  }
+  return out;
+}
+
+std::string cell_title(const profile::CellKey& cell) {
+  const auto part = [](const std::string& text) { return one_line(text, k_longest_name); };
+  return fmt::format("{} / {} / {} / {}", part(cell.engine_part()), part(cell.model),
+                     part(cell.backend), part(cell.prompt_part()));
+}
+
+std::vector<Shared> shared_warnings(const verdict::GateVerdict& gate) {
+  std::vector<Shared> out;
+  for (const CellVerdict& cell : gate.cells) {
+    for (const std::string& warning : cell.warnings) share(out, one_line(warning), cell.cell.str());
+    for (const MetricVerdict& metric : cell.metrics) {
+      for (const std::string& warning : metric.warnings) {
+        share(out, fmt::format("{}: {}", words(metric).label, one_line(warning)), cell.cell.str());
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<Shared> shared_notes(const verdict::GateVerdict& gate) {
+  std::vector<Shared> out;
+  for (const CellVerdict& cell : gate.cells) {
+    for (const std::string& note : cell.notes) share(out, one_line(note), cell.cell.str());
+    if (cell.base && *cell.base != "same device class" && !cell.base->empty()) {
+      share(out, "judged by: " + one_line(*cell.base), cell.cell.str());
+    }
+  }
+  return out;
+}
+
+std::vector<Shared> by_reason(const verdict::GateVerdict& gate, Outcome outcome) {
+  std::vector<Shared> out;
+  for (const CellVerdict& cell : gate.cells) {
+    if (cell.verdict != outcome) continue;
+    const std::string reason = one_line(reason_of(cell));
+    share(out, reason.empty() ? "no reason given" : reason, cell.cell.str());
+  }
+  return out;
+}
+
+std::string reason_of(const CellVerdict& cell) {
+  if (!cell.reason.empty()) return cell.reason;
+  for (const MetricVerdict& metric : cell.metrics) {
+    if (metric.verdict == cell.verdict && !metric.reason.empty()) return metric.reason;
+  }
+  return "";
+}
+
+std::vector<const MetricVerdict*> worst_first(const CellVerdict& cell) {
+  std::vector<const MetricVerdict*> out;
+  for (const MetricVerdict& metric : cell.metrics) out.push_back(&metric);
+  // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
+  const auto rank = [](const MetricVerdict* metric) {
+    return std::min(metric->verdict, Outcome::pass);
+  };
+  std::stable_sort(out.begin(), out.end(), [&](const MetricVerdict* a, const MetricVerdict* b) {
+    return rank(a) < rank(b);
+  });
+  return out;
+}
+
+std::vector<const CellVerdict*> cells_to_read(const verdict::GateVerdict& gate) {
+  std::vector<const CellVerdict*> out;
+  for (const CellVerdict& cell : gate.cells) {
+    if (cell.verdict < Outcome::pass) out.push_back(&cell);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const CellVerdict* a, const CellVerdict* b) {
+    return a->verdict < b->verdict;
+  });
+  return out;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,94 @@
+// How verdicts are put in words and numbers: one place for every format.
+//
+// All text here is plain: no escaping for a format, no wrapping. What came from outside (names,
+// reasons) has been through one_line(). Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::report {
+
+// The short word at the head of a line: "FAIL", "error", "open", "new", "improved", "accepted",
+// "pass", "skip", "info".
+[[nodiscard]] std::string tag(verdict::Outcome outcome);
+// The same for whole sentences: "FAIL", "ERROR", "OPEN", "NEW", …
+[[nodiscard]] std::string upper_tag(verdict::Outcome outcome);
+
+// One metric, ready to be put in columns. A part that does not apply is "".
+struct MetricWords {
+  std::string label;     // "dispatches/token"
+  std::string baseline;  // "65"; "" when there is nothing to compare with
+  std::string current;   // "77"; "" when it was not measured
+  std::string change;    // "+12"; "−2.4 % (−4.1 … −0.6)"; "" when nothing changed
+  std::string evidence;  // "14 pairs", "10 runs, 3 sessions"
+  std::string limit;     // "must not change", "may drop 5 %"
+  bool differs = false;  // both sides are known and are shown as different numbers
+};
+[[nodiscard]] MetricWords words(const verdict::MetricVerdict& metric);
+
+// True when the numbers and the limit alone say why: an exact count that grew, say.
+[[nodiscard]] bool reason_is_plain(const verdict::MetricVerdict& metric);
+// A metric at `mode: report` whose numbers moved: nothing is judged, yet somebody asked to see it.
+[[nodiscard]] bool observed_change(const verdict::MetricVerdict& metric);
+// dispatches, barriers, syncs and throughput: shown beside what is wrong also when fine.
+[[nodiscard]] bool key_metric(const unit::Metric& metric);
+
+// "65", "66.5", "133/3".
+[[nodiscard]] std::string show(const Rational& value);
+// "+12", "−1/3".
+[[nodiscard]] std::string signed_show(const Rational& value);
+// 0.0123 -> "+1.2 %"; -0.024 -> "−2.4 %".
+[[nodiscard]] std::string percent(double ratio);
+
+// A kernel or op with its change, the largest first, what came before what went.
+struct ChangedWords {
+  std::string change;  // "+12", or "12 → 24" when the difference is no number
+  std::string name;
+};
+[[nodiscard]] std::vector<ChangedWords> changed_words(const std::vector<verdict::Changed>& changed);
+
+// How many cells came out as `outcome`.
+[[nodiscard]] std::size_t cells_with(const verdict::GateVerdict& gate, verdict::Outcome outcome);
+// Metrics of a cell that were judged and are fine.
+[[nodiscard]] std::size_t passed_metrics(const verdict::CellVerdict& cell);
+// "1 of 8 cells broke a limit, 1 could not be measured".
+[[nodiscard]] std::string headline(const verdict::GateVerdict& gate);
+// not_judged in one line: "throughput not decided in 31 of 40 cells, 12 cells new"; "" when all
+// was judged. Stands in the first line of every report.
+[[nodiscard]] std::string not_judged_line(const verdict::GateVerdict& gate);
+// The limits in a few words: "counts exact, throughput may drop 5 %".
+[[nodiscard]] std::string short_rule(const verdict::GateVerdict& gate);
+// What the cells were compared with: "stored baselines in baselines, commit e4f5a6b".
+[[nodiscard]] std::string base_words(const verdict::GateVerdict& gate);
+// "llama.cpp / tiny-llama / vulkan / decode".
+[[nodiscard]] std::string cell_title(const profile::CellKey& cell);
+
+// What several cells say alike, told once.
+struct Shared {
+  std::string text;
+  std::vector<std::string> cells;  // names, in plan order
+};
+// Warnings of all cells and their metrics.
+[[nodiscard]] std::vector<Shared> shared_warnings(const verdict::GateVerdict& gate);
+// Notes of all cells, and what judged them where that is not the same device class.
+[[nodiscard]] std::vector<Shared> shared_notes(const verdict::GateVerdict& gate);
+// Cells of one outcome by their reason.
+[[nodiscard]] std::vector<Shared> by_reason(const verdict::GateVerdict& gate,
+                                            verdict::Outcome outcome);
+// The cell's own reason, else the first of its metrics that has its verdict; may be "".
+[[nodiscard]] std::string reason_of(const verdict::CellVerdict& cell);
+
+// The order people read metrics in: those with the worst verdict first, else as judged.
+[[nodiscard]] std::vector<const verdict::MetricVerdict*> worst_first(
+    const verdict::CellVerdict& cell);
+// Cells that need a reader, the worst first, then in plan order: fail, error, inconclusive, new,
+// improved, accepted.
+[[nodiscard]] std::vector<const verdict::CellVerdict*> cells_to_read(
+    const verdict::GateVerdict& gate);
+
+}  // namespace weir::report

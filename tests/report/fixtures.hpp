@@ -1,0 +1,373 @@
+// Gate verdicts that the report tests and their golden files are made from.
+//
+// Numbers are those of a small llama model on a software Vulkan device (65 dispatches, 46 barriers
+// and 1 sync a token; 12 more of the first two with one fusion off); times are invented.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gate/report/words.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::report::fixtures {
+
+using verdict::CellVerdict;
+using verdict::GateVerdict;
+using verdict::MetricVerdict;
+using verdict::Outcome;
+
+struct Case {
+  std::string name;
+  GateVerdict gate;
+};
+
+inline profile::CellKey key(std::string model, std::string backend, std::string prompt) {
+  profile::CellKey cell;
+  cell.engine = "llama.cpp";
+  cell.model = std::move(model);
+  cell.backend = std::move(backend);
+  cell.prompt = std::move(prompt);
+  return cell;
+}
+
+inline MetricVerdict count(const std::string& name, Outcome outcome, std::int64_t baseline,
+                           std::int64_t current) {
+  MetricVerdict made;
+  made.metric = unit::find_metric(name).value();
+  made.nature = profile::Nature::exact;
+  made.source = "vulkan";
+  made.verdict = outcome;
+  made.baseline = static_cast<double>(baseline);
+  made.current = static_cast<double>(current);
+  made.baseline_text = std::to_string(baseline);
+  made.current_text = std::to_string(current);
+  if (baseline != 0) {
+    made.change = static_cast<double>(current - baseline) / static_cast<double>(baseline);
+  }
+  made.limit.exact = made.metric.scope != unit::Scope::fixed;
+  made.reason = baseline == current ? "unchanged" : "changed; an exact count must not";
+  return made;
+}
+
+// Change with its interval, as ratios.
+struct Interval {
+  double change, low, high;
+};
+
+inline MetricVerdict rate(const std::string& name, Outcome outcome, double baseline, double current,
+                          Interval interval) {
+  MetricVerdict made;
+  made.metric = unit::find_metric(name).value();
+  made.source = "llama-bench";
+  made.verdict = outcome;
+  made.baseline = baseline;
+  made.current = current;
+  made.change = interval.change;
+  made.low = interval.low;
+  made.high = interval.high;
+  made.samples = 10;
+  made.baseline_sessions = 3;
+  made.limit.max_drop = verdict::MaxChange{{0.05, true}, {0.025, true}};
+  return made;
+}
+
+inline CellVerdict passing(profile::CellKey cell) {
+  CellVerdict made;
+  made.cell = std::move(cell);
+  made.device = made.cell.backend;
+  made.verdict = Outcome::pass;
+  made.device_class = "vulkan-10005-0-d-1-0a1b2c3d";
+  made.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  made.machine_class = "vulkan-10005-0-d-1-0a1b2c3d-cpu-2-8-debian-12";
+  made.machine_name = "Example CPU, 2 cores, 8 GiB";
+  made.base = "same device class";
+  const std::string scope = made.cell.prompt == "prefill" ? "_per_prefill" : "_per_token";
+  for (const char* base : {"dispatches", "barriers", "syncs", "copies", "submits"}) {
+    const std::int64_t value = std::string(base) == "dispatches" ? 65
+                               : std::string(base) == "barriers" ? 46
+                                                                 : 1;
+    made.metrics.push_back(count(base + scope, Outcome::pass, value, value));
+  }
+  made.metrics.push_back(
+      rate(made.cell.prompt == "prefill" ? "prefill_tokens_per_second" : "decode_tokens_per_second",
+           Outcome::pass, 28.6, 28.4, {-0.007, -0.021, 0.008}));
+  made.metrics.push_back(count("dispatches_fixed", Outcome::info, 65, 65));
+  made.metrics.back().limit.exact = false;
+  made.kernels_verdict = Outcome::pass;
+  made.placement_verdict = Outcome::pass;
+  return made;
+}
+
+// Two models, two backends, two prompts: eight cells that pass.
+inline GateVerdict green() {
+  GateVerdict gate;
+  gate.verdict = Outcome::pass;
+  gate.exit_code = verdict::ExitCode::pass;
+  gate.weir_version = "0.1.0";
+  gate.config = "weir.yaml";
+  gate.commit = "a1b2c3d";
+  gate.base_commit = "e4f5a6b";
+  gate.base_source = "stored baselines in baselines";
+  for (const char* model : {"tiny-llama", "tiny-gemma3"}) {
+    for (const char* backend : {"cpu", "vulkan"}) {
+      for (const char* prompt : {"prefill", "decode"}) {
+        gate.cells.push_back(passing(key(model, backend, prompt)));
+      }
+    }
+  }
+  gate.metrics_judged = 48;
+  gate.totals["pass"] = 8;
+  gate.decision_rule =
+      "Counts must equal the baseline's. Throughput fails when the whole 95 % interval of its "
+      "change lies beyond the limit.";
+  gate.seconds = 41;
+  gate.profiling_cost = 0.013;
+  gate.run = "weir-out/20260102-030405";
+  return gate;
+}
+
+inline CellVerdict& decode_on_vulkan(GateVerdict& gate) { return gate.cells[3]; }
+
+inline verdict::Changed changed(std::string name, std::optional<std::int64_t> baseline,
+                                std::optional<std::int64_t> current) {
+  const auto rational = [](std::optional<std::int64_t> value) {
+    return value ? std::optional<Rational>(*value) : std::nullopt;
+  };
+  return {std::move(name), rational(baseline), rational(current)};
+}
+
+// A lost fusion, found by counts alone: 65 → 77 dispatches.
+inline GateVerdict red() {
+  GateVerdict gate = green();
+  CellVerdict& cell = decode_on_vulkan(gate);
+  cell.verdict = Outcome::fail;
+  cell.metrics[0] = count("dispatches_per_token", Outcome::fail, 65, 77);
+  cell.metrics[1] = count("barriers_per_token", Outcome::fail, 46, 58);
+  cell.metrics[5] =
+      rate("decode_tokens_per_second", Outcome::pass, 28.6, 27.9, {-0.024, -0.041, -0.006});
+  cell.metrics[5].samples = 28;
+  cell.metrics[5].pairs = 14;
+  cell.kernels_verdict = Outcome::fail;
+  cell.kernels_reason = "three kernels are not those of the baseline";
+  cell.kernels = {changed("rms_norm_f32", std::nullopt, 12), changed("mul_f32", std::nullopt, 12),
+                  changed("rms_norm_mul_f32", 12, std::nullopt)};
+  gate.verdict = Outcome::fail;
+  gate.exit_code = verdict::ExitCode::fail;
+  return gate;
+}
+
+// The same number of dispatches by other kernels, fewer syncs with nothing to show where the work
+// went, and ops on the CPU that were asked for on the GPU.
+inline GateVerdict moved() {
+  GateVerdict gate = green();
+  CellVerdict& other_kernels = decode_on_vulkan(gate);
+  other_kernels.verdict = Outcome::fail;
+  other_kernels.kernels_verdict = Outcome::fail;
+  other_kernels.kernels_reason = "65 dispatches as before, by other kernels";
+  other_kernels.kernels = {changed("flash_attn_f32_f16_aligned_cm1", std::nullopt, 4),
+                           changed("flash_attn_f32_f16_aligned", 4, std::nullopt)};
+  CellVerdict& fewer = gate.cells[7];
+  fewer.verdict = Outcome::fail;
+  fewer.metrics[2] = count("syncs_per_token", Outcome::fail, 1, 0);
+  fewer.metrics[2].reason = "fewer syncs, and nothing here sees where the work went";
+  CellVerdict& on_cpu = gate.cells[6];
+  on_cpu.verdict = Outcome::fail;
+  on_cpu.placement_verdict = Outcome::fail;
+  on_cpu.placement_reason = "asked for vulkan: 3 kinds of ops ran on the CPU";
+  on_cpu.ops = {changed("MUL_MAT", std::nullopt, 29), changed("ROPE", std::nullopt, 8),
+                changed("ADD", std::nullopt, 8)};
+  gate.verdict = Outcome::fail;
+  gate.exit_code = verdict::ExitCode::fail;
+  return gate;
+}
+
+inline GateVerdict undecided() {
+  GateVerdict gate = green();
+  CellVerdict& cell = gate.cells[1];
+  cell.verdict = Outcome::inconclusive;
+  cell.metrics[5] =
+      rate("decode_tokens_per_second", Outcome::inconclusive, 112, 108, {-0.036, -0.080, 0.011});
+  cell.metrics[5].reason =
+      "Not sure yet: the change may lie on either side of the limit. About 45 more runs would "
+      "settle it.";
+  cell.warnings = {"11 % steal time during 6 of 60 runs"};
+  gate.verdict = Outcome::inconclusive;
+  gate.not_judged = {"throughput not decided in 1 of 8 cells"};
+  return gate;
+}
+
+inline void absent_device(CellVerdict& cell) {
+  cell.verdict = Outcome::error;
+  cell.metrics.clear();
+  cell.kernels_verdict = cell.placement_verdict = Outcome::info;
+  cell.device_class = cell.device_name = "";
+  cell.base.reset();
+  cell.reason =
+      "asked for Vulkan: this machine has no Vulkan device, so nothing was run.\n"
+      "Install mesa-vulkan-drivers for a software device, or take \"vulkan\" out of the matrix.";
+}
+
+inline GateVerdict errors() {
+  GateVerdict gate = green();
+  absent_device(decode_on_vulkan(gate));
+  CellVerdict& crash = gate.cells[4];
+  absent_device(crash);
+  crash.reason = "counted: 1 of 3 runs: exit 139 (SIGSEGV) after 2.1 s";
+  for (int line = 1; line <= 20; ++line) {
+    crash.stderr_tail += "llama_model_loader: - kv " + std::to_string(line) + "\n";
+  }
+  crash.stderr_tail +=
+      "ggml_vulkan: 0 = llvmpipe (LLVM 15.0.6, 256 bits) | uma: 0 | fp16: 1 | warp size: 8 | int "
+      "dot: 1\n\x1b[31mGGML_ASSERT(n > 0) failed\x1b[0m\n";
+  // Its times are there, its counts are not.
+  crash.metrics = {
+      rate("prefill_tokens_per_second", Outcome::pass, 512, 508, {-0.008, -0.02, 0.01})};
+  gate.verdict = Outcome::error;
+  gate.exit_code = verdict::ExitCode::unmeasured;
+  return gate;
+}
+
+// Nothing stored for two cells, another machine's times in a third, no probe for the fourth, a
+// neighbouring driver version in the fifth, an improvement and an allowed change.
+inline GateVerdict mixed() {
+  GateVerdict gate = green();
+  for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
+    CellVerdict& fresh = gate.cells[at];
+    fresh.verdict = Outcome::fresh;
+    fresh.reason = "no baseline is stored for this cell";
+    fresh.base.reset();
+    for (MetricVerdict& metric : fresh.metrics) {
+      if (metric.verdict == Outcome::pass) metric.verdict = Outcome::fresh;
+      metric.baseline.reset();
+      metric.baseline_text.reset();
+      metric.change.reset();
+      metric.low.reset();
+      metric.high.reset();
+      metric.baseline_sessions.reset();
+      metric.reason = "nothing to compare with";
+    }
+    fresh.kernels_verdict = Outcome::fresh;
+  }
+  CellVerdict& times = gate.cells[2];
+  times.metrics[5].verdict = Outcome::fresh;
+  times.metrics[5].reason = "stored samples are of another machine class";
+  CellVerdict& skipped = gate.cells[4];
+  skipped.verdict = Outcome::skipped;
+  skipped.reason = "no probe sees cpu";
+  skipped.metrics.clear();
+  CellVerdict& nearest = gate.cells[5];
+  nearest.base = "nearest: vulkan-10005-0-d-2-0a1b2c3d (another driver version)";
+  nearest.warnings = {"kernel table overflowed: 12 kernels counted as (other)"};
+  CellVerdict& better = gate.cells[6];
+  better.verdict = Outcome::improved;
+  better.metrics[0] = count("dispatches_per_prefill", Outcome::improved, 133, 125);
+  better.metrics[0].baseline_text = "133/2";
+  better.metrics[0].baseline = 66.5;
+  better.metrics[0].current_text = "191/3";
+  better.metrics[0].current = 191.0 / 3;
+  better.metrics[0].reason = "8 dispatches fewer, with every op where it was";
+  better.kernels = {changed("mul_f32", 8, std::nullopt)};
+  CellVerdict& seen = gate.cells[7];
+  seen.metrics[5].verdict = Outcome::info;
+  seen.metrics[5].limit.mode = verdict::Mode::report;
+  seen.metrics[5].current = 25.1;
+  seen.metrics[5].change = -0.122;
+  seen.metrics[5].low = -0.14;
+  seen.metrics[5].high = -0.1;
+  seen.metrics[5].reason = "reported, not gated: new, being observed";
+  gate.verdict = Outcome::fresh;
+  gate.not_judged = {"throughput not decided in 3 of 8 cells", "2 cells new",
+                     "1 skipped: no probe sees cpu"};
+  return gate;
+}
+
+inline GateVerdict all_skipped() {
+  GateVerdict gate = green();
+  for (CellVerdict& cell : gate.cells) {
+    cell.verdict = Outcome::skipped;
+    cell.reason = "no probe sees cpu";
+    cell.metrics.clear();
+  }
+  gate.verdict = Outcome::skipped;
+  gate.not_judged = {"8 skipped: no probe sees cpu"};
+  return gate;
+}
+
+// Text that tries to be markup, a link, a command or a way out of its place.
+inline const std::string& evil() {
+  static const std::string k_evil =
+      "</script><img src=x onerror=alert(1)> | `a` ![i](https://evil.example/p.png) @octocat #123 "
+      "GH-7 www.evil.example ]]> &amp; \"'\\ <!-- ::error title=x::y ##[error] %0A $x$ **b** "
+      "_i_\r\n"
+      "::set-output name=a::b\x1b[2J\x07\xff\xfe\xe2\x80\xae\xef\xbf\xbf end";
+  return k_evil;
+}
+
+inline GateVerdict hostile() {
+  GateVerdict gate = red();
+  const std::string long_name = std::string(300, 'n') + evil();
+  gate.config = evil();
+  gate.base_source = evil();
+  gate.commit = evil();
+  gate.base_commit = evil();
+  gate.run = evil();
+  gate.weir_version = evil();
+  gate.decision_rule = evil();
+  gate.notes = {evil(), long_name};
+  gate.not_judged = {evil()};
+  CellVerdict& cell = decode_on_vulkan(gate);
+  cell.cell.engine = evil();
+  cell.cell.model = long_name;
+  cell.cell.prompt = evil();
+  cell.reason = evil() + "\n" + evil();
+  cell.device_name = cell.device_class = cell.machine_name = evil();
+  cell.base = evil();
+  cell.kernels = {changed(evil(), 1, 2), changed(long_name, 2, 1), changed("```", 1, 9)};
+  cell.kernels_reason = evil();
+  cell.placement_verdict = Outcome::fail;
+  cell.placement_reason = evil();
+  cell.ops = {changed(evil(), std::nullopt, 2)};
+  cell.warnings = {evil()};
+  cell.notes = {evil()};
+  cell.metrics[2].verdict = Outcome::fail;
+  cell.metrics[2].metric =
+      unit::custom_metric(evil(), unit::Kind::count, unit::Unit::count, unit::Better::lower);
+  cell.metrics[2].reason = evil();
+  cell.metrics[2].warnings = {evil()};
+  cell.metrics[3].baseline = 1e300;
+  cell.metrics[3].baseline_text = evil();
+  CellVerdict& error = gate.cells[4];
+  absent_device(error);
+  error.reason = evil();
+  error.stderr_tail =
+      "``````\n" + evil() + "\n" + std::string(5000, 'w') + "\n</pre>\n</details>\n";
+  CellVerdict& fresh = gate.cells[5];
+  fresh.verdict = Outcome::fresh;
+  fresh.reason = evil();
+  CellVerdict& skipped = gate.cells[6];
+  skipped.verdict = Outcome::skipped;
+  skipped.reason = evil();
+  return gate;
+}
+
+// `cells` cells that all fail.
+inline GateVerdict many(std::size_t cells) {
+  GateVerdict gate = red();
+  const CellVerdict broken = decode_on_vulkan(gate);
+  gate.cells.clear();
+  for (std::size_t i = 0; i < cells; ++i) {
+    gate.cells.push_back(broken);
+    gate.cells.back().cell.model = "model-" + std::to_string(i);
+  }
+  return gate;
+}
+
+inline std::vector<Case> all() {
+  return {{"green", green()},         {"red", red()},        {"moved", moved()},
+          {"undecided", undecided()}, {"errors", errors()},  {"mixed", mixed()},
+          {"skipped", all_skipped()}, {"hostile", hostile()}};
+}
+
+}  // namespace weir::report::fixtures
