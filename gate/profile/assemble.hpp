@@ -1,5 +1,14 @@
 // A cell's records -> its profile: marginal counting (DESIGN §4), best of repeats, placement.
 // Pure; the order of the records does not matter, only their `order` field does.
+//
+// - Records of other cells are passed over, so a whole journal may be handed in. Of records with
+// one
+//   `order`, the one with the highest `attempt` counts.
+// - Any record with an error makes its pass an error: nothing of that pass is then shown as
+//   measured, while the other pass keeps its numbers.
+// - Timed: each process gives one number a metric, the best of its repeats; peak memory is the
+//   process's own. Counted: see marginal.hpp. What must be the same on two sides (WorkDone) is
+//   taken from the longest counted runs, or from the timed ones where nothing was counted.
 #pragma once
 
 #include <span>
@@ -15,13 +24,16 @@ enum class Sweep { tokens, repeats, none };
 // What assembling needs to know of the plan.
 struct CellFacts {
   CellKey cell;
-  std::string device;                // "cpu", "vulkan", …
+  std::string device;  // "cpu", "vulkan", …
   Sweep sweep = Sweep::tokens;
   bool counts_reported_per_token = false;  // the engine's own counters need no fit
   std::optional<std::string> counts_skipped;
+  // The device's name, where weir looked for it before the start and found it. An engine that then
+  // never opens it has put its work elsewhere; without this it is a pass that could not be counted.
+  std::optional<std::string> device_present;
   bool kernels_gated = true;
-  Provenance provenance;             // device_class may still be empty: the probe fills it
-  std::string times_source;          // adapter's name
+  Provenance provenance;     // device_class may still be empty: the probe fills it
+  std::string times_source;  // adapter's name
 };
 
 [[nodiscard]] Profile assemble(const CellFacts& facts, std::span<const RunRecord> records);

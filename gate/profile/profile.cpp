@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gate/base/text.hpp"
 #include "gate/profile/metric_json.hpp"
 
 namespace weir::profile {
@@ -227,7 +228,8 @@ Result<Profile> profile_from_json(const Json& json) {
   Profile profile;
   JsonReader read(json, "profile");
   if (const std::string schema = read.string("schema"); schema != k_schema) {
-    return fail(Code::data, "not a profile: schema is \"{}\", should be \"{}\"", schema, k_schema);
+    return fail(Code::data, "not a profile: schema is \"{}\", should be \"{}\"",
+                text::printable(schema.substr(0, 60)), k_schema);
   }
   WEIR_TRY(profile.cell, CellKey::parse(read.string("cell")));
   profile.device = read.string("device");

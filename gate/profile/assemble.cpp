@@ -1,0 +1,225 @@
+#include "gate/profile/assemble.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/profile/passes.hpp"
+
+namespace weir::profile {
+namespace {
+
+struct Passes {
+  Records timed, counted;
+};
+
+Passes split(std::string_view cell, std::span<const RunRecord> records) {
+  Records mine;
+  for (const RunRecord& record : records) {
+    if (record.cell == cell) mine.push_back(&record);
+  }
+  std::stable_sort(mine.begin(), mine.end(), [](const RunRecord* a, const RunRecord* b) {
+    return std::pair(a->order, a->attempt) < std::pair(b->order, b->attempt);
+  });
+  Passes passes;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const bool retried = i + 1 < mine.size() && mine[i + 1]->order == mine[i]->order &&
+                         mine[i + 1]->attempt > mine[i]->attempt;
+    if (retried) continue;
+    (mine[i]->pass == Pass::timed ? passes.timed : passes.counted).push_back(mine[i]);
+  }
+  return passes;
+}
+
+// Why a record measures nothing, also where its maker did not say so.
+std::optional<std::string> error_of(const RunRecord& record) {
+  if (record.error) return record.error;
+  if (record.ended != Ended::exited)
+    return fmt::format("the engine was {}", to_string(record.ended));
+  if (record.pass == Pass::timed && !record.report) return "the engine reported nothing";
+  const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
+  if (record.pass == Pass::timed && generated && *generated < record.asked.tokens) {
+    return fmt::format("asked for {} tokens, {} were generated", record.asked.tokens, *generated);
+  }
+  return std::nullopt;
+}
+
+// "timed: 3 of 10 runs: exit 139 (SIGSEGV)", one line for each different error.
+bool add_errors(const Records& records, std::string_view pass, Profile& profile) {
+  std::vector<std::pair<std::string, std::size_t>> seen;
+  for (const RunRecord* record : records) {
+    const auto error = error_of(*record);
+    if (!error) continue;
+    if (!record->stderr_tail.empty()) profile.stderr_tail = record->stderr_tail;
+    const auto known = std::find_if(seen.begin(), seen.end(),
+                                    [&](const auto& item) { return item.first == *error; });
+    if (known == seen.end()) {
+      seen.emplace_back(*error, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  for (const auto& [error, times] : seen) {
+    profile.errors.push_back(
+        records.size() == 1 ? fmt::format("{}: {}", pass, error)
+        : times == records.size()
+            ? fmt::format("{}: all {} runs: {}", pass, times, error)
+            : fmt::format("{}: {} of {} runs: {}", pass, times, records.size(), error));
+  }
+  return !seen.empty();
+}
+
+// One fact that all runs should agree on; the first that was reported stands.
+template <class T, class Get>
+std::optional<T> agreed(const Records& records, std::string_view what, Get get, Profile& profile) {
+  std::optional<T> found;
+  for (const RunRecord* record : records) {
+    if (!record->report) continue;
+    const std::optional<T>& value = get(*record->report);
+    if (!value) continue;
+    if (found && *found != *value) {
+      add_once(profile.warnings,
+               fmt::format("runs disagree about the {}: {} and {}", what, *found, *value));
+    }
+    if (!found) found = value;
+  }
+  return found;
+}
+
+// The longest runs of the counted pass: what they generate depends on the length alone, with or
+// without a timed pass beside them.
+Records longest(const Records& counted) {
+  Records found;
+  for (const RunRecord* record : counted) {
+    const auto size = std::pair(record->asked.tokens, record->asked.repeats);
+    if (!found.empty()) {
+      const auto best = std::pair(found.front()->asked.tokens, found.front()->asked.repeats);
+      if (size < best) continue;
+      if (size > best) found.clear();
+    }
+    found.push_back(record);
+  }
+  return found;
+}
+
+void set_work(const Records& records, Profile& profile) {
+  using Report = EngineReport;
+  WorkDone& work = profile.work;
+  work.generated_tokens = agreed<std::int64_t>(
+      records, "number of tokens generated",
+      [](const Report& report) -> const auto& { return report.generated_tokens; }, profile);
+  work.prompt_tokens = agreed<std::int64_t>(
+      records, "number of prompt tokens",
+      [](const Report& report) -> const auto& { return report.prompt_tokens; }, profile);
+  work.output_digest = agreed<std::string>(
+      records, "output", [](const Report& report) -> const auto& { return report.output_digest; },
+      profile);
+  work.model = agreed<std::string>(
+      records, "model", [](const Report& report) -> const auto& { return report.model; }, profile);
+}
+
+void set_origin(const CellFacts& facts, const Records& all, Profile& profile) {
+  using Report = EngineReport;
+  Provenance& from = profile.provenance;
+  if (const auto build = agreed<std::string>(
+          all, "engine's build",
+          [](const Report& report) -> const auto& { return report.engine_build; }, profile)) {
+    from.engine_build = build;
+  }
+  const auto variant = agreed<std::string>(
+      all, "CPU variant", [](const Report& report) -> const auto& { return report.cpu_variant; },
+      profile);
+  if (facts.device == "cpu" && variant && valid_name(*variant)) {
+    from.device_class = "cpu-" + *variant;
+  }
+  // No probe looked at the device: its counts are kept apart from those of devices that were seen.
+  if (from.device_class.empty() && !profile.metrics.empty()) {
+    from.device_class = facts.device + "-unseen";
+    if (from.device_name.empty()) from.device_name = facts.device + " (not seen by a probe)";
+  }
+}
+
+// What counting cost, from the longest counted run against the timed ones. Only shown where it can
+// mean something: a rate, three timed runs, and no gain beyond noise.
+void set_profiling_cost(const Records& timed, const Records& counted, Profile& profile) {
+  constexpr std::size_t k_enough = 3;
+  constexpr double k_noise = 0.05;
+  for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
+    const auto found = profile.metrics.find(name);
+    if (found == profile.metrics.end() || timed.size() < k_enough) continue;
+    double best = 0;
+    for (const RunRecord* record : counted) {
+      if (!record->report) continue;
+      for (const auto& series : record->report->times) {
+        if (series.metric.name != name) continue;
+        for (const double rate : series.samples) best = std::max(best, rate);
+      }
+    }
+    const double rate = found->second.value().value_or(0);
+    if (best <= 0 || rate <= 0) continue;
+    const double cost = 1 - best / rate;
+    if (cost >= -k_noise) profile.profiling_cost = cost;
+    return;
+  }
+}
+
+}  // namespace
+
+void add_once(std::vector<std::string>& lines, const std::string& line) {
+  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+}
+
+Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
+  Profile profile;
+  profile.cell = facts.cell;
+  profile.device = facts.device;
+  profile.provenance = facts.provenance;
+  profile.counts_skipped = facts.counts_skipped;
+
+  const Passes passes = split(facts.cell.str(), records);
+  if (passes.timed.empty() && passes.counted.empty()) {
+    if (!facts.counts_skipped) profile.errors.push_back("no run of this cell is recorded");
+    return profile;
+  }
+  Records good;
+  for (const Records* pass : {&passes.counted, &passes.timed}) {
+    for (const RunRecord* record : *pass) {
+      for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
+      if (!record->report) continue;
+      for (const std::string& warning : record->report->warnings) {
+        add_once(profile.warnings, warning);
+      }
+    }
+  }
+  const bool counted_well =
+      !add_errors(passes.counted, "counted", profile) && !passes.counted.empty();
+  const bool timed_well = !add_errors(passes.timed, "timed", profile) && !passes.timed.empty();
+  if (counted_well) good.insert(good.end(), passes.counted.begin(), passes.counted.end());
+  if (timed_well) good.insert(good.end(), passes.timed.begin(), passes.timed.end());
+  for (const RunRecord* record : good) {
+    if (facts.device == "cpu" || !record->report || !record->report->device_refuted) continue;
+    profile.placement.state = Placement::State::refuted;
+    profile.placement.reason = *record->report->device_refuted;
+    break;
+  }
+  if (timed_well) {
+    profile.timed_runs = static_cast<std::int64_t>(passes.timed.size());
+    add_timed(facts, passes.timed, profile);
+  }
+  if (counted_well) {
+    profile.counted_runs = static_cast<std::int64_t>(passes.counted.size());
+    add_counted(facts, passes.counted, profile);
+    std::set<std::int64_t> lengths;
+    for (const RunRecord* record : passes.counted) {
+      lengths.insert(facts.sweep == Sweep::repeats ? record->asked.repeats : record->asked.tokens);
+    }
+    profile.provenance.lengths.assign(lengths.begin(), lengths.end());
+  }
+  set_work(counted_well ? longest(passes.counted) : timed_well ? passes.timed : Records{}, profile);
+  set_origin(facts, good, profile);
+  if (timed_well && counted_well)
+    set_profiling_cost(passes.timed, longest(passes.counted), profile);
+  return profile;
+}
+
+}  // namespace weir::profile

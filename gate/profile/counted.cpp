@@ -1,0 +1,337 @@
+// The counted pass: counts over lengths, kernels, the device that was used.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/profile/marginal.hpp"
+#include "gate/profile/passes.hpp"
+
+namespace weir::profile {
+namespace {
+
+// What every probe of a device API counts: 0 is then a fact, and a metric.
+constexpr std::array<std::string_view, 5> k_device_bases{"dispatches", "barriers", "syncs",
+                                                         "copies", "submits"};
+constexpr std::array<std::string_view, 5> k_device_apis{"vulkan", "opencl", "cuda", "hip", "metal"};
+
+bool of_a_device(std::string_view probe) {
+  return std::find(k_device_apis.begin(), k_device_apis.end(), probe) != k_device_apis.end();
+}
+
+const ProbeCounts* find_probe(const RunRecord& record, std::string_view name) {
+  for (const ProbeCounts& probe : record.probes) {
+    if (probe.probe == name) return &probe;
+  }
+  return nullptr;
+}
+
+std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
+  const auto found = probe.counts.find(base);
+  return found == probe.counts.end() ? 0 : found->second;
+}
+
+// Names of the probes that saw every counted run, the device's own first. One that missed a run can
+// not be fitted; that it did is an error where it is the device's own.
+std::vector<std::string> probes_of(const CellFacts& facts, const Records& counted,
+                                   Profile& profile) {
+  std::map<std::string, std::size_t> seen;
+  for (const RunRecord* record : counted) {
+    for (const ProbeCounts& probe : record->probes) ++seen[probe.probe];
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, times] : seen) {
+    if (times == counted.size()) {
+      names.insert(name == facts.device ? names.begin() : names.end(), name);
+    } else {
+      const auto line =
+          fmt::format("counted: the {} probe saw {} of {} runs", name, times, counted.size());
+      add_once(name == facts.device ? profile.errors : profile.warnings, line);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> bases_of(const std::string& probe, const Records& counted) {
+  std::set<std::string> seen;
+  if (of_a_device(probe)) seen.insert(k_device_bases.begin(), k_device_bases.end());
+  for (const RunRecord* record : counted) {
+    for (const auto& [base, count] : find_probe(*record, probe)->counts) seen.insert(base);
+  }
+  // Probes keep more than is gated (waits, polls): only what has a place among the metrics goes on.
+  std::vector<std::string> bases;
+  for (const std::string& known : unit::count_bases()) {
+    if (seen.contains(known)) bases.push_back(known);
+  }
+  return bases;
+}
+
+// A second source of a number that is known already is a cross-check, never a second metric.
+void cross_check(const Measurement& first, const Measurement& second, Profile& profile) {
+  const auto one = first.value(), other = second.value();
+  if (one && other && *one == *other) return;
+  add_once(profile.warnings,
+           fmt::format("{}: {} counted {}, {} says {}", first.metric.name, first.source,
+                       one ? unit::show(first.metric, *one) : "nothing", second.source,
+                       other ? unit::show(second.metric, *other) : "nothing"));
+}
+
+void add_metric(Measurement measured, Profile& profile) {
+  const std::string name = measured.metric.name;
+  if (const auto known = profile.metrics.find(name); known != profile.metrics.end()) {
+    cross_check(known->second, measured, profile);
+    return;
+  }
+  profile.metrics.emplace(name, std::move(measured));
+}
+
+void add_probe_counts(const CellFacts& facts, const std::string& probe, const Records& counted,
+                      Profile& profile) {
+  for (const std::string& base : bases_of(probe, counted)) {
+    CountSeries series{base, probe, {}};
+    bool any = false;
+    for (const RunRecord* record : counted) {
+      const std::int64_t count = count_of(*find_probe(*record, probe), base);
+      series.points.push_back({length_of(*record, facts.sweep), count});
+      any = any || count != 0;
+    }
+    // A probe of another device that saw nothing has nothing to say about this one.
+    if (!any && of_a_device(probe) && probe != facts.device) continue;
+    Fit fit = fit_counts(series, facts.sweep);
+    for (Measurement& measured : fit.metrics) add_metric(std::move(measured), profile);
+    for (const std::string& note : fit.notes) add_once(profile.warnings, note);
+  }
+}
+
+void add_kernels(const CellFacts& facts, const std::string& probe, const Records& counted,
+                 Profile& profile) {
+  std::set<std::string> names;
+  bool named = true;
+  for (const RunRecord* record : counted) {
+    const ProbeCounts& counts = *find_probe(*record, probe);
+    for (const auto& [name, dispatches] : counts.kernels) names.insert(name);
+    if (!counts.kernels.empty() && !counts.kernels_named) named = false;
+  }
+  if (names.empty() || profile.kernels) return;
+  KernelSeries series;
+  for (const std::string& name : names) {
+    for (const RunRecord* record : counted) {
+      const ProbeCounts& counts = *find_probe(*record, probe);
+      const auto found = counts.kernels.find(name);
+      series[name].push_back(
+          {length_of(*record, facts.sweep), found == counts.kernels.end() ? 0 : found->second});
+    }
+  }
+  KernelFit fit = fit_kernels(series, facts.sweep);
+  fit.set.named = named && facts.kernels_gated;
+  profile.kernels = std::move(fit.set);
+  for (const std::string& note : fit.notes) add_once(profile.warnings, note);
+}
+
+// The engine's own counters: already per token or per prefill, so all runs should say the same.
+void add_own_counts(const CellFacts& facts, const Records& counted, Profile& profile) {
+  std::map<std::string, std::pair<unit::Metric, std::vector<std::int64_t>>> seen;
+  for (const RunRecord* record : counted) {
+    if (!record->report) continue;
+    for (const auto& [name, count] : record->report->counts) {
+      auto& [metric, counts] = seen[name];
+      const auto declared = record->report->count_metrics.find(name);
+      if (declared != record->report->count_metrics.end()) {
+        metric = declared->second;
+      } else if (const auto known = unit::find_metric(name)) {
+        metric = *known;
+      } else {
+        metric =
+            unit::custom_metric(name, unit::Kind::count, unit::Unit::count, unit::Better::lower);
+      }
+      counts.push_back(count);
+    }
+  }
+  for (auto& [name, entry] : seen) {
+    auto& [metric, counts] = entry;
+    Measurement measured;
+    measured.metric = metric;
+    measured.source = facts.times_source;
+    const auto [low, high] = std::minmax_element(counts.begin(), counts.end());
+    if (*low == *high) {
+      measured.nature = Nature::exact;
+      measured.exact = counts.front();
+    } else {
+      measured.nature = Nature::nearly_exact;
+      measured.samples.assign(counts.begin(), counts.end());
+      const double middle = *measured.value();
+      const double apart = static_cast<double>(*high) - static_cast<double>(*low);
+      measured.repeatability = middle == 0 ? apart : apart / std::abs(middle);
+      const auto note =
+          fmt::format("{}: {} runs disagree ({} to {})", name, counts.size(), *low, *high);
+      measured.warnings.push_back(note);
+      add_once(profile.warnings, note);
+    }
+    if (counts.size() < counted.size()) {
+      measured.warnings.push_back(fmt::format("{}: reported by {} of {} counted runs", name,
+                                              counts.size(), counted.size()));
+    }
+    add_metric(std::move(measured), profile);
+  }
+}
+
+std::vector<DeviceSeen> devices_of(const std::string& probe, const Records& counted) {
+  std::vector<DeviceSeen> devices;
+  for (const RunRecord* record : counted) {
+    const ProbeCounts* counts = find_probe(*record, probe);
+    if (counts == nullptr) continue;
+    for (const DeviceSeen& device : counts->devices) {
+      if (std::none_of(devices.begin(), devices.end(), [&](const DeviceSeen& known) {
+            return known.device_class == device.device_class;
+          })) {
+        devices.push_back(device);
+      }
+    }
+  }
+  std::sort(devices.begin(), devices.end(), [](const DeviceSeen& a, const DeviceSeen& b) {
+    return a.device_class < b.device_class;
+  });
+  return devices;
+}
+
+void set_device(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const std::vector<DeviceSeen> devices = devices_of(facts.device, counted);
+  if (devices.empty()) return;
+  std::vector<std::string> classes, names;
+  for (const DeviceSeen& device : devices) {
+    classes.push_back(device.device_class);
+    names.push_back(device.name);
+  }
+  Provenance& from = profile.provenance;
+  if (from.device_class.empty()) {
+    // Work spread over unlike devices depends on all of them, which needs a class of its own.
+    from.device_class = classes.size() == 1
+                            ? classes.front()
+                            : fmt::format("{}-multi-{}-{}", facts.device, classes.size(),
+                                          short_hash(text::join(classes)));
+  }
+  if (from.device_name.empty()) from.device_name = text::join(names, " + ");
+}
+
+// Counts of a pass in which the engine stopped early are a line only while the lengths differ.
+bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profile) {
+  if (facts.sweep != Sweep::tokens) return true;
+  std::set<std::int64_t> asked, generated;
+  bool fewer = false, unsaid = false;
+  for (const RunRecord* record : counted) {
+    const auto reported = record->report ? record->report->generated_tokens : std::nullopt;
+    asked.insert(record->asked.tokens);
+    generated.insert(length_of(*record, facts.sweep));
+    fewer = fewer || (reported && *reported < record->asked.tokens);
+    unsaid = unsaid || !reported;
+  }
+  if (fewer && generated.size() < asked.size()) {
+    profile.errors.push_back(fmt::format(
+        "counted: asked for {} tokens, generated {}: lengths that do not differ can not "
+        "be fitted",
+        fmt::join(asked, ", "), fmt::join(generated, ", ")));
+    return false;
+  }
+  if (fewer) {
+    add_once(profile.warnings,
+             fmt::format("counted: asked for {} tokens, generated {}; fitted over those generated",
+                         fmt::join(asked, ", "), fmt::join(generated, ", ")));
+  }
+  if (unsaid) {
+    add_once(profile.warnings,
+             "the engine does not say how many tokens it generated: counts are fitted over those "
+             "asked for");
+  }
+  return true;
+}
+
+void refute(Profile& profile, std::string reason) {
+  profile.placement.state = Placement::State::refuted;
+  profile.placement.reason = std::move(reason);
+}
+
+bool has_counts(const Profile& profile) {
+  return std::any_of(profile.metrics.begin(), profile.metrics.end(),
+                     [](const auto& item) { return item.second.metric.kind == unit::Kind::count; });
+}
+
+// Did the device get work? Only ever answered by a probe that saw it or by the engine itself.
+void place(const CellFacts& facts, bool probed, const Records& counted, Profile& profile) {
+  if (facts.device == "cpu" || profile.placement.state == Placement::State::refuted) return;
+  const std::string there =
+      !profile.provenance.device_name.empty() && !devices_of(facts.device, counted).empty()
+          ? profile.provenance.device_name
+          : facts.device_present.value_or("");
+  if (!probed) {
+    if (facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
+      refute(profile,
+             fmt::format("asked for {}: the engine ran and never opened it, though {} is there",
+                         facts.device, there));
+    }
+    return;
+  }
+  std::int64_t dispatches = 0;
+  for (const RunRecord* record : counted) {
+    dispatches = std::max(dispatches, count_of(*find_probe(*record, facts.device), "dispatches"));
+  }
+  const auto slope =
+      std::find_if(profile.metrics.begin(), profile.metrics.end(), [](const auto& item) {
+        return item.first == "dispatches_per_token" || item.first == "dispatches_per_prefill";
+      });
+  const bool idle = slope != profile.metrics.end() && slope->second.exact == Rational(0);
+  if (dispatches == 0) {
+    refute(profile,
+           there.empty()
+               ? fmt::format("asked for {}: the engine ran and made no such device", facts.device)
+               : fmt::format("asked for {}: the engine ran and gave it no work, though {} is there",
+                             facts.device, there));
+  } else if (idle) {
+    refute(profile,
+           fmt::format("asked for {}: all its {} dispatches belong to the start, none to the "
+                       "work itself",
+                       facts.device, dispatches));
+  } else {
+    profile.placement.state = Placement::State::seen;
+  }
+}
+
+}  // namespace
+
+std::int64_t length_of(const RunRecord& record, Sweep sweep) {
+  const bool tokens = sweep == Sweep::tokens || (sweep == Sweep::none && record.asked.tokens > 0);
+  if (!tokens) return std::max<std::int64_t>(1, record.asked.repeats);
+  const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
+  return std::max<std::int64_t>(1, generated.value_or(record.asked.tokens));
+}
+
+void add_counted(const CellFacts& facts, const Records& counted, Profile& profile) {
+  for (const RunRecord* record : counted) {
+    for (const ProbeCounts& probe : record->probes) {
+      for (const std::string& warning : probe.warnings) {
+        add_once(profile.warnings, fmt::format("{} probe: {}", probe.probe, warning));
+      }
+    }
+  }
+  const std::size_t errors_before = profile.errors.size();
+  const std::vector<std::string> probes = probes_of(facts, counted, profile);
+  if (!lengths_hold(facts, counted, profile) || profile.errors.size() > errors_before) return;
+  set_device(facts, counted, profile);
+  for (const std::string& probe : probes) {
+    add_probe_counts(facts, probe, counted, profile);
+    if (of_a_device(probe)) add_kernels(facts, probe, counted, profile);
+  }
+  add_own_counts(facts, counted, profile);
+  const bool probed = std::find(probes.begin(), probes.end(), facts.device) != probes.end();
+  place(facts, probed, counted, profile);
+
+  if (!has_counts(profile) && !facts.counts_skipped &&
+      profile.placement.state != Placement::State::refuted) {
+    profile.errors.push_back(fmt::format(
+        "counted: nothing was counted: no probe saw the engine open {} and it reports no "
+        "counts of its own. See weir doctor.",
+        facts.device));
+  }
+}
+
+}  // namespace weir::profile

@@ -1,0 +1,231 @@
+#include "gate/profile/marginal.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "gate/base/text.hpp"
+
+namespace weir::profile {
+namespace {
+
+using ByLength = std::map<std::int64_t, std::vector<std::int64_t>>;
+
+ByLength by_length(std::span<const LengthCount> points) {
+  ByLength groups;
+  for (const LengthCount& point : points) groups[point.length].push_back(point.count);
+  return groups;
+}
+
+bool all_equal(const std::vector<std::int64_t>& counts) {
+  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
+}
+
+std::string list(const std::vector<std::int64_t>& numbers) {
+  return fmt::format("{}", fmt::join(numbers, ", "));
+}
+
+std::vector<std::int64_t> lengths_of(const ByLength& groups) {
+  std::vector<std::int64_t> lengths;
+  for (const auto& [length, counts] : groups) lengths.push_back(length);
+  return lengths;
+}
+
+std::string_view what_varies(Sweep sweep) { return sweep == Sweep::repeats ? "repeats" : "tokens"; }
+
+unit::Scope slope_scope(Sweep sweep) {
+  return sweep == Sweep::repeats ? unit::Scope::per_prefill : unit::Scope::per_token;
+}
+
+Measurement exact_measurement(unit::Metric metric, const std::string& source, Rational value) {
+  Measurement measured;
+  measured.metric = std::move(metric);
+  measured.nature = Nature::exact;
+  measured.source = source;
+  measured.exact = value;
+  return measured;
+}
+
+double spread(const std::vector<double>& values, double middle) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return middle == 0 ? *high - *low : (*high - *low) / std::fabs(middle);
+}
+
+Measurement varying_measurement(unit::Metric metric, const std::string& source,
+                                std::vector<double> values) {
+  Measurement measured;
+  measured.metric = std::move(metric);
+  measured.nature = Nature::nearly_exact;
+  measured.source = source;
+  measured.samples = std::move(values);
+  if (measured.samples.size() > 1) {
+    measured.repeatability = spread(measured.samples, *measured.value());
+  }
+  return measured;
+}
+
+// Each length alone: exact where its runs agree, nearly exact with its repeatability where not.
+void add_at_lengths(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
+  for (const auto& [length, counts] : groups) {
+    const auto metric = unit::count_metric(series.base, unit::Scope::at_length, length);
+    if (all_equal(counts)) {
+      fit.metrics.push_back(exact_measurement(metric, series.source, counts.front()));
+      continue;
+    }
+    fit.metrics.push_back(varying_measurement(metric, series.source,
+                                              std::vector<double>(counts.begin(), counts.end())));
+    const std::string note = fmt::format("{}: {} runs of {} {} disagree ({})", series.base,
+                                         counts.size(), length, what_varies(sweep), list(counts));
+    fit.metrics.back().warnings.push_back(note);
+    fit.notes.push_back(note);
+  }
+}
+
+// Slope and intercept by least squares, for counts that no machine repeats exactly.
+struct Sloped {
+  double slope = 0, intercept = 0;
+};
+Sloped least_squares(const std::vector<std::pair<double, double>>& points) {
+  double x_sum = 0, y_sum = 0;
+  for (const auto& [x, y] : points) {
+    x_sum += x;
+    y_sum += y;
+  }
+  const double n = static_cast<double>(points.size());
+  double xx = 0, xy = 0;
+  for (const auto& [x, y] : points) {
+    xx += (x - x_sum / n) * (x - x_sum / n);
+    xy += (x - x_sum / n) * (y - y_sum / n);
+  }
+  const double slope = xx > 0 ? xy / xx : 0;
+  return {slope, y_sum / n - slope * x_sum / n};
+}
+
+// CPU instructions differ by a few in every run, so one line is fitted for each repetition of the
+// sweep, and how far the slopes lie apart is their repeatability.
+bool repeats_only_nearly(const std::string& base) { return base == "instructions"; }
+
+void add_least_squares(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
+  std::size_t repetitions = SIZE_MAX;
+  for (const auto& [length, counts] : groups) repetitions = std::min(repetitions, counts.size());
+  std::vector<double> slopes, intercepts;
+  for (std::size_t i = 0; i < repetitions; ++i) {
+    std::vector<std::pair<double, double>> points;
+    for (const auto& [length, counts] : groups) {
+      points.emplace_back(static_cast<double>(length), static_cast<double>(counts[i]));
+    }
+    const Sloped line = least_squares(points);
+    slopes.push_back(line.slope);
+    intercepts.push_back(line.intercept);
+  }
+  fit.metrics.push_back(varying_measurement(unit::count_metric(series.base, slope_scope(sweep)),
+                                            series.source, std::move(slopes)));
+  fit.metrics.push_back(varying_measurement(unit::count_metric(series.base, unit::Scope::fixed),
+                                            series.source, std::move(intercepts)));
+}
+
+std::vector<std::int64_t> first_counts(const ByLength& groups) {
+  std::vector<std::int64_t> counts;
+  for (const auto& [length, seen] : groups) counts.push_back(seen.front());
+  return counts;
+}
+
+}  // namespace
+
+std::optional<Line> exact_line(std::span<const LengthCount> points) {
+  const ByLength groups = by_length(points);
+  if (groups.size() < 2) return std::nullopt;
+  for (const auto& [length, counts] : groups) {
+    if (!all_equal(counts)) return std::nullopt;
+  }
+  const auto& [first_length, first] = *groups.begin();
+  const auto& [last_length, last] = *groups.rbegin();
+  const auto rise = Rational(last.front()).minus(first.front());
+  const auto run = Rational(last_length).minus(first_length);
+  if (!rise || !run) return std::nullopt;
+  const auto slope = Rational::make(rise->numerator(), run->numerator());
+  if (!slope) return std::nullopt;
+  const auto below = slope->times(first_length);
+  if (!below) return std::nullopt;
+  const auto intercept = Rational(first.front()).minus(*below);
+  if (!intercept) return std::nullopt;
+  for (const auto& [length, counts] : groups) {
+    const auto risen = slope->times(length);
+    const auto expected = risen ? intercept->plus(*risen) : std::nullopt;
+    if (!expected || *expected != Rational(counts.front())) return std::nullopt;
+  }
+  return Line{*slope, *intercept};
+}
+
+std::vector<std::int64_t> decode_lengths(std::int64_t tokens) {
+  const std::int64_t n = std::max<std::int64_t>(4, std::min<std::int64_t>(8, tokens / 4));
+  return {n, 2 * n, 3 * n};
+}
+
+Fit fit_counts(const CountSeries& series, Sweep sweep) {
+  Fit fit;
+  const ByLength groups = by_length(series.points);
+  if (groups.empty()) return fit;
+  if (sweep != Sweep::none && groups.size() > 1) {
+    if (repeats_only_nearly(series.base)) {
+      add_least_squares(series, groups, sweep, fit);
+      return fit;
+    }
+    if (const auto line = exact_line(series.points)) {
+      const auto slope = unit::count_metric(series.base, slope_scope(sweep));
+      const auto fixed = unit::count_metric(series.base, unit::Scope::fixed);
+      fit.metrics.push_back(exact_measurement(slope, series.source, line->slope));
+      fit.metrics.push_back(exact_measurement(fixed, series.source, line->intercept));
+      return fit;
+    }
+    const bool agree = std::all_of(groups.begin(), groups.end(),
+                                   [](const auto& group) { return all_equal(group.second); });
+    if (agree) {
+      fit.notes.push_back(fmt::format(
+          "{}: no straight line over {} {} ({}): each length is compared alone", series.base,
+          list(lengths_of(groups)), what_varies(sweep), list(first_counts(groups))));
+    }
+  }
+  add_at_lengths(series, groups, sweep, fit);
+  return fit;
+}
+
+KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
+  KernelFit fit;
+  fit.set.scope = slope_scope(sweep);
+  std::optional<std::string> crooked;
+  for (const auto& [name, points] : series) {
+    const auto line = sweep == Sweep::none ? std::nullopt : exact_line(points);
+    if (!line) {
+      crooked = name;
+      break;
+    }
+    // What ran only while loading is not work per token.
+    if (line->slope != Rational(0)) fit.set.counts[name] = line->slope;
+  }
+  if (!crooked) return fit;
+
+  fit.set.counts.clear();
+  fit.set.scope = unit::Scope::at_length;
+  std::set<std::string> unsteady;
+  for (const auto& [name, points] : series) {
+    const ByLength groups = by_length(points);
+    const auto& [length, counts] = *groups.rbegin();
+    fit.set.length = length;
+    if (counts.front() != 0) fit.set.counts[name] = counts.front();
+    if (!all_equal(counts)) unsteady.insert(name);
+  }
+  if (sweep != Sweep::none) {
+    fit.notes.push_back(
+        fmt::format("kernels: \"{}\" lies on no straight line: kernels are those at {} {}",
+                    text::printable(*crooked), fit.set.length.value_or(0), what_varies(sweep)));
+  }
+  if (!unsteady.empty()) {
+    fit.notes.push_back(fmt::format("kernels: runs of {} {} disagree about {} of them",
+                                    fit.set.length.value_or(0), what_varies(sweep),
+                                    unsteady.size()));
+  }
+  return fit;
+}
+
+}  // namespace weir::profile

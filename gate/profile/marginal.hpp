@@ -1,0 +1,41 @@
+// Marginal counting: what one count did over the runs of a counted pass -> metrics (DESIGN §4).
+//
+// C(n) = fixed + slope * n over the lengths n (tokens reported generated, or repeats). Only an
+// exact line makes `_per_token` and `_fixed`; otherwise every length is a metric of its own. Pure.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/profile/assemble.hpp"
+
+namespace weir::profile {
+
+// The counts of one base name ("dispatches") from one source.
+struct CountSeries {
+  std::string base;
+  std::string source;               // "vulkan"
+  std::vector<LengthCount> points;  // in the order of the runs; a length may occur several times
+};
+
+struct Fit {
+  std::vector<Measurement> metrics;
+  std::vector<std::string> notes;  // why there is no line, or a length that does not repeat
+};
+
+[[nodiscard]] Fit fit_counts(const CountSeries& series, Sweep sweep);
+
+// Kernel name -> what it did at each length; a kernel missing from a run must be given as 0 there.
+using KernelSeries = std::map<std::string, std::vector<LengthCount>>;
+
+struct KernelFit {
+  KernelSet set;
+  std::vector<std::string> notes;
+};
+// The multiset per token or per prefill when every kernel has an exact line, else the multiset at
+// the largest length. `named` is the caller's.
+[[nodiscard]] KernelFit fit_kernels(const KernelSeries& series, Sweep sweep);
+
+}  // namespace weir::profile

@@ -1,0 +1,390 @@
+#include "gate/profile/assemble.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::profile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* k_cell = "llama.cpp/tiny-llama/vulkan/decode";
+
+CellFacts facts(Sweep sweep = Sweep::tokens) {
+  CellFacts facts;
+  facts.cell = *CellKey::parse(k_cell);
+  facts.device = "vulkan";
+  facts.sweep = sweep;
+  facts.times_source = "llama-bench";
+  return facts;
+}
+
+// A counted run as the Vulkan probe and llama-bench give it: `dispatches` and so on over the whole
+// process.
+RunRecord counted(std::int64_t order, std::int64_t tokens, std::int64_t dispatches,
+                  std::map<std::string, std::int64_t> more = {}) {
+  RunRecord record;
+  record.cell = k_cell;
+  record.pass = Pass::counted;
+  record.order = order;
+  record.asked.tokens = tokens;
+  record.report.emplace();
+  record.report->generated_tokens = tokens;
+  ProbeCounts probe;
+  probe.probe = "vulkan";
+  probe.devices = {{"vulkan", "llvmpipe", "cpu", "vulkan-10005-0-d-1-0a"}};
+  probe.counts = std::move(more);
+  probe.counts["dispatches"] = dispatches;
+  probe.kernels = {{"mul", dispatches - 3}, {"load", 3}};
+  probe.kernels_named = true;
+  record.probes.push_back(probe);
+  return record;
+}
+
+RunRecord timed(std::int64_t order, std::vector<double> rates, std::int64_t rss = 1000) {
+  RunRecord record;
+  record.cell = k_cell;
+  record.pass = Pass::timed;
+  record.order = order;
+  record.asked.tokens = 32;
+  record.asked.repeats = static_cast<std::int64_t>(rates.size());
+  record.peak_rss_bytes = rss;
+  record.report.emplace();
+  record.report->generated_tokens = 32;
+  record.report->times.push_back(
+      {*unit::find_metric("decode_tokens_per_second"), std::move(rates)});
+  return record;
+}
+
+std::optional<Rational> exact(const Profile& profile, const char* name) {
+  const auto found = profile.metrics.find(name);
+  return found == profile.metrics.end() ? std::nullopt : found->second.exact;
+}
+
+// The reference of the tiny llama model on lavapipe: 65 + 65n dispatches, 46 + 46n barriers, one
+// sync a token (and one for the warm-up).
+std::vector<RunRecord> reference() {
+  std::vector<RunRecord> records;
+  std::int64_t order = 0;
+  for (const std::int64_t n : {8, 16, 24}) {
+    records.push_back(
+        counted(order++, n, 65 + 65 * n, {{"barriers", 46 + 46 * n}, {"syncs", 1 + n}}));
+  }
+  return records;
+}
+
+TEST(Assemble, FindsCountsPerTokenAndThoseOfTheStart) {
+  const Profile profile = assemble(facts(), reference());
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
+  EXPECT_EQ(exact(profile, "dispatches_fixed"), Rational(65));
+  EXPECT_EQ(exact(profile, "barriers_per_token"), Rational(46));
+  EXPECT_EQ(exact(profile, "barriers_fixed"), Rational(46));
+  EXPECT_EQ(exact(profile, "syncs_per_token"), Rational(1));
+  EXPECT_EQ(exact(profile, "syncs_fixed"), Rational(1));
+  EXPECT_EQ(exact(profile, "copies_per_token"), Rational(0)) << "a zero that was counted is a fact";
+  EXPECT_FALSE(profile.metrics.contains("waits_per_token"));
+  EXPECT_EQ(profile.metrics.at("dispatches_per_token").nature, Nature::exact);
+  EXPECT_EQ(profile.metrics.at("dispatches_per_token").source, "vulkan");
+  EXPECT_EQ(profile.placement.state, Placement::State::seen);
+  EXPECT_EQ(profile.provenance.device_class, "vulkan-10005-0-d-1-0a");
+  EXPECT_EQ(profile.provenance.device_name, "llvmpipe");
+  EXPECT_THAT(profile.provenance.lengths, ElementsAre(8, 16, 24));
+  EXPECT_EQ(profile.work.generated_tokens, 24);
+  EXPECT_THAT(profile.errors, IsEmpty());
+  EXPECT_THAT(profile.warnings, IsEmpty());
+}
+
+TEST(Assemble, CountsKernelsByTheSameLineAndLeavesOutThoseOfTheStart) {
+  const Profile profile = assemble(facts(), reference());
+  ASSERT_TRUE(profile.kernels);
+  EXPECT_TRUE(profile.kernels->named);
+  EXPECT_EQ(profile.kernels->scope, unit::Scope::per_token);
+  EXPECT_EQ(profile.kernels->counts, (std::map<std::string, Rational>{{"mul", 65}}));
+}
+
+TEST(Assemble, DoesNotDependOnTheOrderOfTheRecords) {
+  std::vector<RunRecord> records = reference();
+  records.push_back(timed(3, {10, 12}));
+  records.push_back(timed(4, {11, 9}));
+  const std::string one = dump_json(to_json(assemble(facts(), records)));
+  std::reverse(records.begin(), records.end());
+  EXPECT_EQ(dump_json(to_json(assemble(facts(), records))), one);
+}
+
+TEST(Assemble, PassesOverRecordsOfOtherCells) {
+  std::vector<RunRecord> records = reference();
+  RunRecord other = counted(9, 8, 1);
+  other.cell = "other/m/b/p";
+  records.push_back(other);
+  EXPECT_EQ(exact(assemble(facts(), records), "dispatches_per_token"), Rational(65));
+}
+
+TEST(Assemble, FitsPrefillOverRepeats) {
+  std::vector<RunRecord> records;
+  for (const std::int64_t repeats : {1, 2, 3}) {
+    RunRecord record = counted(repeats, 0, 70 + 68 * repeats);
+    record.asked.repeats = repeats;
+    records.push_back(record);
+  }
+  const Profile profile = assemble(facts(Sweep::repeats), records);
+  EXPECT_EQ(exact(profile, "dispatches_per_prefill"), Rational(68));
+  EXPECT_EQ(exact(profile, "dispatches_fixed"), Rational(70));
+  EXPECT_THAT(profile.provenance.lengths, ElementsAre(1, 2, 3));
+}
+
+TEST(Assemble, KeepsFractionsExact) {
+  // Every second token costs one more: 66.5 a token, as the lengths are even.
+  const std::vector<RunRecord> records = {counted(0, 8, 10 + 532), counted(1, 16, 10 + 1064),
+                                          counted(2, 24, 10 + 1596)};
+  EXPECT_EQ(exact(assemble(facts(), records), "dispatches_per_token"), Rational::make(133, 2));
+}
+
+TEST(Assemble, FitsOverTokensReallyGenerated) {
+  std::vector<RunRecord> records = {counted(0, 8, 65 + 65 * 7), counted(1, 16, 65 + 65 * 15),
+                                    counted(2, 24, 65 + 65 * 23)};
+  for (RunRecord& record : records) *record.report->generated_tokens -= 1;
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
+  EXPECT_EQ(exact(profile, "dispatches_fixed"), Rational(65));
+  EXPECT_THAT(profile.errors, IsEmpty());
+  EXPECT_THAT(profile.warnings, ElementsAre(HasSubstr("generated 7, 15, 23")));
+}
+
+TEST(Assemble, CanNotFitWhereTheEngineAlwaysStopsAtTheSameToken) {
+  std::vector<RunRecord> records = reference();
+  for (RunRecord& record : records) record.report->generated_tokens = 5;
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.errors, ElementsAre(HasSubstr("asked for 8, 16, 24 tokens, generated 5")));
+  EXPECT_TRUE(profile.metrics.empty());
+}
+
+TEST(Assemble, SaysThatLengthsAreThoseAskedForWhereTheEngineIsSilent) {
+  std::vector<RunRecord> records = reference();
+  for (RunRecord& record : records) record.report->generated_tokens.reset();
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
+  EXPECT_THAT(profile.warnings, ElementsAre(HasSubstr("does not say how many tokens")));
+}
+
+TEST(Assemble, ComparesEachLengthAloneWhereThereIsNoStraightLine) {
+  const std::vector<RunRecord> records = {counted(0, 8, 585), counted(1, 16, 1105),
+                                          counted(2, 24, 1700)};
+  const Profile profile = assemble(facts(), records);
+  EXPECT_FALSE(profile.metrics.contains("dispatches_per_token"));
+  EXPECT_EQ(exact(profile, "dispatches_at_8"), Rational(585));
+  EXPECT_EQ(exact(profile, "dispatches_at_16"), Rational(1105));
+  EXPECT_EQ(exact(profile, "dispatches_at_24"), Rational(1700));
+  EXPECT_EQ(exact(profile, "barriers_per_token"), Rational(0)) << "the others keep their line";
+  EXPECT_THAT(profile.warnings, testing::Contains(HasSubstr("dispatches: no straight line")));
+  ASSERT_TRUE(profile.kernels);
+  EXPECT_EQ(profile.kernels->scope, unit::Scope::at_length);
+  EXPECT_EQ(profile.kernels->length, 24);
+  EXPECT_EQ(profile.kernels->counts.at("mul"), Rational(1697));
+}
+
+TEST(Assemble, StaysExactWhenFreshProcessesAgree) {
+  std::vector<RunRecord> records;
+  for (int round = 0; round < 3; ++round) {
+    for (RunRecord record : reference()) {
+      record.order = static_cast<std::int64_t>(records.size());
+      records.push_back(record);
+    }
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
+  EXPECT_EQ(profile.counted_runs, 9);
+}
+
+TEST(Assemble, CallsACountNearlyExactWhereFreshProcessesDisagree) {
+  std::vector<RunRecord> records = reference();
+  records.push_back(counted(3, 16, 1107, {{"barriers", 782}, {"syncs", 17}}));
+  records.push_back(counted(4, 16, 1106, {{"barriers", 782}, {"syncs", 17}}));
+  const Profile profile = assemble(facts(), records);
+  const Measurement& measured = profile.metrics.at("dispatches_at_16");
+  EXPECT_EQ(measured.nature, Nature::nearly_exact);
+  EXPECT_FALSE(measured.exact);
+  EXPECT_THAT(measured.samples, ElementsAre(1105, 1107, 1106));
+  EXPECT_DOUBLE_EQ(*measured.repeatability, 2.0 / 1106);
+  EXPECT_THAT(measured.warnings, ElementsAre(HasSubstr("3 runs of 16 tokens disagree")));
+  EXPECT_EQ(profile.metrics.at("dispatches_at_8").nature, Nature::exact);
+  EXPECT_EQ(exact(profile, "barriers_per_token"), Rational(46));
+}
+
+TEST(Assemble, FitsInstructionsByLeastSquares) {
+  // 100 + 10 n, the second repetition 2 higher at the longest: slopes 10 and 10 + 2/16.
+  std::vector<RunRecord> records;
+  const std::int64_t k_counts[2][3] = {{180, 260, 340}, {180, 260, 342}};
+  for (const auto& counts : k_counts) {
+    for (int i = 0; i < 3; ++i) {
+      records.push_back(counted(static_cast<std::int64_t>(records.size()), 8 * (i + 1), 65,
+                                {{"instructions", counts[i]}}));
+    }
+  }
+  const Profile profile = assemble(facts(), records);
+  const Measurement& measured = profile.metrics.at("instructions_per_token");
+  EXPECT_EQ(measured.nature, Nature::nearly_exact);
+  EXPECT_THAT(measured.samples, ElementsAre(10, 10.125));
+  EXPECT_DOUBLE_EQ(*measured.repeatability, 0.125 / 10.0625);
+}
+
+TEST(Assemble, TakesTheBestRepeatOfEachProcess) {
+  const std::vector<RunRecord> records = {timed(0, {10, 12, 11}, 500), timed(1, {9, 8, 8.5}, 700)};
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.metrics.at("decode_tokens_per_second").samples, ElementsAre(12, 9));
+  EXPECT_EQ(profile.metrics.at("decode_tokens_per_second").source, "llama-bench");
+  EXPECT_THAT(profile.metrics.at("peak_rss_bytes").samples, ElementsAre(500, 700));
+  EXPECT_EQ(profile.metrics.at("peak_rss_bytes").source, "weir");
+  EXPECT_EQ(profile.timed_runs, 2);
+  RunRecord slow = timed(0, {1});
+  slow.report->times = {{*unit::find_metric("time_to_first_token_seconds"), {0.3, 0.2, 0.4}}};
+  EXPECT_THAT(
+      assemble(facts(), std::vector{slow}).metrics.at("time_to_first_token_seconds").samples,
+      ElementsAre(0.2))
+      << "lower is better";
+}
+
+TEST(Assemble, CountsFewerTokensThanAskedInATimedRunAsAnError) {
+  std::vector<RunRecord> records = {timed(0, {10}), timed(1, {10})};
+  records[1].report->generated_tokens = 31;
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.errors,
+              ElementsAre("timed: 1 of 2 runs: asked for 32 tokens, 31 were generated"));
+  EXPECT_TRUE(profile.metrics.empty());
+}
+
+TEST(Assemble, KeepsTheCountsOfACellWhoseTimedRunsBroke) {
+  std::vector<RunRecord> records = reference();
+  for (std::int64_t i = 0; i < 3; ++i) {
+    records.push_back(timed(10 + i, {10}));
+    if (i == 2) continue;
+    records.back().error = "exit 139 (SIGSEGV)";
+    records.back().stderr_tail = "last words";
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.errors, ElementsAre("timed: 2 of 3 runs: exit 139 (SIGSEGV)"));
+  EXPECT_EQ(profile.stderr_tail, "last words");
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
+  EXPECT_FALSE(profile.metrics.contains("decode_tokens_per_second"));
+}
+
+TEST(Assemble, GivesNoCountsAndNoPlacementFromAPassWithAnError) {
+  std::vector<RunRecord> records = reference();
+  records[1].error = "exit 1";
+  records[0].report->device_refuted = "llama-bench reports n_gpu_layers 0";
+  records.push_back(timed(5, {10}));
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.errors, ElementsAre("counted: 1 of 3 runs: exit 1"));
+  EXPECT_FALSE(profile.metrics.contains("dispatches_per_token"));
+  EXPECT_EQ(profile.placement.state, Placement::State::unknown);
+  EXPECT_TRUE(profile.metrics.contains("decode_tokens_per_second"));
+}
+
+TEST(Assemble, ForgetsTheFailedAttemptThatWasRetried) {
+  RunRecord failed = timed(0, {10});
+  failed.error = "could not be started";
+  RunRecord retried = timed(0, {11});
+  retried.attempt = 2;
+  const Profile profile = assemble(facts(), std::vector{retried, failed});
+  EXPECT_THAT(profile.errors, IsEmpty());
+  EXPECT_THAT(profile.metrics.at("decode_tokens_per_second").samples, ElementsAre(11));
+}
+
+TEST(Placement, IsRefutedWhereTheDeviceGotNoWork) {
+  std::vector<RunRecord> records = {counted(0, 8, 0), counted(1, 16, 0), counted(2, 24, 0)};
+  for (RunRecord& record : records) record.probes[0].kernels.clear();
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.placement.state, Placement::State::refuted);
+  EXPECT_THAT(profile.placement.reason, HasSubstr("gave it no work, though llvmpipe is there"));
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(0));
+}
+
+TEST(Placement, IsRefutedWhereOnlyTheStartUsedTheDevice) {
+  const std::vector<RunRecord> records = {counted(0, 8, 65), counted(1, 16, 65),
+                                          counted(2, 24, 65)};
+  EXPECT_THAT(assemble(facts(), records).placement.reason, HasSubstr("belong to the start"));
+}
+
+TEST(Placement, IsRefutedByTheEngineItself) {
+  std::vector<RunRecord> records = reference();
+  records[2].report->device_refuted = "llama-bench reports n_gpu_layers 0";
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.placement.state, Placement::State::refuted);
+  EXPECT_EQ(profile.placement.reason, "llama-bench reports n_gpu_layers 0");
+}
+
+TEST(Placement, TellsADeviceNeverOpenedFromAProbeThatSawNothing) {
+  std::vector<RunRecord> records = reference();
+  for (RunRecord& record : records) record.probes.clear();
+  EXPECT_THAT(assemble(facts(), records).errors, ElementsAre(HasSubstr("nothing was counted")));
+  CellFacts known = facts();
+  known.device_present = "llvmpipe";
+  const Profile profile = assemble(known, records);
+  EXPECT_THAT(profile.errors, IsEmpty());
+  EXPECT_EQ(profile.placement.state, Placement::State::refuted);
+  EXPECT_THAT(profile.placement.reason, HasSubstr("never opened it, though llvmpipe is there"));
+}
+
+TEST(OwnCounts, BecomeExactWhenAllRunsAgree) {
+  RunRecord record = timed(0, {12});
+  record.pass = Pass::counted;
+  record.report->counts = {{"dispatches_per_token", 690}, {"syncs_per_token", 1}};
+  CellFacts own = facts(Sweep::none);
+  own.device = "metal";
+  const Profile profile = assemble(own, std::vector{record, record});
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(690));
+  EXPECT_EQ(profile.metrics.at("syncs_per_token").source, "llama-bench");
+  EXPECT_EQ(profile.placement.state, Placement::State::unknown);
+  EXPECT_EQ(profile.provenance.device_class, "metal-unseen");
+  EXPECT_THAT(profile.errors, IsEmpty());
+}
+
+TEST(OwnCounts, CrossCheckTheProbeAndNeverReplaceIt) {
+  std::vector<RunRecord> records = reference();
+  for (RunRecord& record : records) record.report->counts["dispatches_per_token"] = 61;
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
+  EXPECT_THAT(profile.warnings,
+              ElementsAre("dispatches_per_token: vulkan counted 65, llama-bench says 61"));
+}
+
+TEST(Assemble, SaysWhatCountingCost) {
+  std::vector<RunRecord> records = reference();
+  for (RunRecord& record : records) {
+    record.report->times = {{*unit::find_metric("decode_tokens_per_second"), {9.9}}};
+  }
+  for (std::int64_t i = 0; i < 3; ++i) records.push_back(timed(10 + i, {10}));
+  EXPECT_NEAR(*assemble(facts(), records).profiling_cost, 0.01, 1e-12);
+  records.pop_back();
+  EXPECT_FALSE(assemble(facts(), records).profiling_cost) << "two timed runs say too little";
+}
+
+TEST(Assemble, IsAnErrorWithoutRecordsUnlessNothingCouldBeCounted) {
+  EXPECT_THAT(assemble(facts(), {}).errors, ElementsAre("no run of this cell is recorded"));
+  CellFacts skipped = facts();
+  skipped.counts_skipped = "no probe sees cpu";
+  EXPECT_THAT(assemble(skipped, {}).errors, IsEmpty());
+}
+
+TEST(ExactLine, AnswersOnlyWhatIsExact) {
+  const auto line = [](std::vector<LengthCount> points) { return exact_line(points); };
+  EXPECT_FALSE(line({}));
+  EXPECT_FALSE(line({{8, 585}}));
+  EXPECT_FALSE(line({{8, 585}, {8, 585}})) << "one length is no line";
+  ASSERT_TRUE(line({{8, 585}, {16, 1105}}));
+  EXPECT_FALSE(line({{8, 585}, {16, 1105}, {24, 1626}}));
+  EXPECT_FALSE(line({{8, 585}, {8, 586}, {16, 1105}}));
+  EXPECT_EQ(line({{8, 5}, {16, 5}, {24, 5}})->slope, Rational(0));
+  EXPECT_FALSE(line({{1, INT64_MIN}, {2, INT64_MAX}})) << "out of range is no answer";
+}
+
+TEST(DecodeLengths, AreThreeMultiplesBetweenFourAndEight) {
+  EXPECT_THAT(decode_lengths(32), ElementsAre(8, 16, 24));
+  EXPECT_THAT(decode_lengths(300), ElementsAre(8, 16, 24));
+  EXPECT_THAT(decode_lengths(24), ElementsAre(6, 12, 18));
+  EXPECT_THAT(decode_lengths(1), ElementsAre(4, 8, 12));
+}
+
+}  // namespace
+}  // namespace weir::profile
