@@ -139,6 +139,10 @@ Values forward_values(const TwinSizes& s, std::uint64_t forward) {
 bool is_embedding(const GgufTensor& tensor, std::size_t dim) {
   const std::string_view name = tensor.name;
   if (has(name, "attn_output.")) return dim + 1 == tensor.dims.size();
+  if (name.starts_with("token_embd.") || name.starts_with("output.") ||
+      name.starts_with("position_embd.")) {
+    return dim == 0 && tensor.dims.size() > 1;
+  }
   for (const std::string_view part : {"attn_q.", "attn_k.", "attn_v.", "attn_qkv.", "attn_q_a.",
                                       "attn_kv_a_mqa.", "attn_gate.", "ffn_gate", "ffn_up"}) {
     if (has(name, part)) return dim == 0 && tensor.dims.size() > 1;
@@ -163,7 +167,8 @@ Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
   const auto add = [&](const Values& more) { v.insert(v.end(), more.begin(), more.end()); };
   const auto layer = layer_of(name);
   if (!layer) {
-    add({s.vocab, s.context, s.per_layer_input * s.layers, s.rope / 2, s.rope_swa / 2});
+    add({s.vocab, s.per_layer_input * s.layers, s.rope / 2, s.rope_swa / 2});
+    if (name.starts_with("position_embd.")) v = {s.context};
     return v;
   }
   const std::size_t i = std::min<std::size_t>(*layer, s.layers - 1);
@@ -278,8 +283,10 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
     }
     const std::uint64_t query = heads * sizes.value;
     const std::uint64_t small_query = most(small.heads) * small.value;
-    if (!fits(query, small_query, k_tile) ||
-        !fits(kv * sizes.key, how.kv_heads * small.key, k_wide)) {
+    // Halved heads are there to be small: the key matrices may become narrow then.
+    const bool narrow =
+        how.halvings == 0 && !fits(kv * sizes.key, how.kv_heads * small.key, k_wide);
+    if (!fits(query, small_query, k_tile) || narrow) {
       return std::nullopt;
     }
   }
