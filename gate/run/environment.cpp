@@ -1,0 +1,85 @@
+#include "gate/run/environment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "gate/base/text.hpp"
+
+namespace weir::run {
+namespace {
+
+enum class Place { front, back };
+struct LoaderList {
+  std::string_view name;
+  Place place;  // of what is added
+  bool spaces;  // blanks separate too
+};
+
+// Not here: VK_DRIVER_FILES and VK_ICD_FILENAMES. Who sets them chooses a driver; adding to what is
+// there would bring the others back.
+constexpr std::array k_lists = {
+    // Folders and files to look in: the first that has it wins.
+    LoaderList{"LD_LIBRARY_PATH", Place::front, false},
+    LoaderList{"DYLD_LIBRARY_PATH", Place::front, false},
+    LoaderList{"DYLD_FALLBACK_LIBRARY_PATH", Place::front, false},
+    LoaderList{"VK_LAYER_PATH", Place::front, false},
+    LoaderList{"VK_ADD_LAYER_PATH", Place::front, false},
+    LoaderList{"VK_ADD_DRIVER_FILES", Place::front, false},
+    // Layers and preloads: each calls the next, the last stands next to the driver.
+    LoaderList{"LD_PRELOAD", Place::back, true},
+    LoaderList{"DYLD_INSERT_LIBRARIES", Place::back, false},
+    LoaderList{"VK_INSTANCE_LAYERS", Place::back, false},
+    LoaderList{"OPENCL_LAYERS", Place::back, false},
+};
+
+const LoaderList* find(std::string_view name) {
+  for (const LoaderList& list : k_lists) {
+    if (list.name == name) return &list;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> entries(const LoaderList& list, std::string text) {
+  if (list.spaces) std::replace(text.begin(), text.end(), ' ', ':');
+  std::vector<std::string> all = text::split(text, ':');
+  std::erase(all, "");
+  return all;
+}
+
+std::string added_to(const LoaderList& list, const std::string& there, const std::string& more) {
+  std::vector<std::string> first = entries(list, list.place == Place::front ? more : there);
+  for (std::string& entry : entries(list, list.place == Place::front ? there : more)) {
+    if (std::find(first.begin(), first.end(), entry) == first.end()) {
+      first.push_back(std::move(entry));
+    }
+  }
+  return text::join(first, ":");
+}
+
+}  // namespace
+
+bool is_loader_list(std::string_view name) { return find(name) != nullptr; }
+
+sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
+                                       const config::Environment& config,
+                                       const config::Environment& probes) {
+  std::map<std::string, std::string> set;
+  const auto current = [&](const std::string& name) {
+    if (const auto found = set.find(name); found != set.end()) return found->second;
+    for (const auto& [inherited_name, value] : inherited) {
+      if (inherited_name == name) return value;
+    }
+    return std::string();
+  };
+  for (const config::Environment* source : {&config, &probes}) {
+    for (const auto& [name, value] : *source) {
+      const LoaderList* list = find(name);
+      set[name] = list == nullptr ? value : added_to(*list, current(name), value);
+    }
+  }
+  return {set.begin(), set.end()};
+}
+
+}  // namespace weir::run

@@ -1,0 +1,291 @@
+#include "gate/sys/files.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gate/sys/paths.hpp"
+
+namespace weir::sys {
+namespace {
+
+constexpr std::size_t k_most_names = 1'000'000;
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool open() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+std::string words() { return std::generic_category().message(errno); }
+
+tl::unexpected<Error> io_error(const std::string& path, std::string_view what) {
+  return fail(Code::io, "{}: {}: {}", path, what, words());
+}
+
+Fd open_retrying(const std::string& path, int flags, mode_t mode = 0) {
+  int fd = -1;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return Fd(fd);
+}
+
+// Waits until the file's bytes are on the disk.
+int sync_file(int fd) {
+#ifdef __APPLE__
+  return fcntl(fd, F_FULLFSYNC) == 0 ? 0 : fsync(fd);
+#else
+  return fdatasync(fd);
+#endif
+}
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+// A folder's own entry for a new name is on the disk only after this. Some file systems can not:
+// that is no error, as nothing more can be done there.
+void sync_folder(const std::string& folder) {
+  const Fd fd = open_retrying(folder, O_RDONLY | O_DIRECTORY);
+  if (fd.open()) fsync(fd.get());
+}
+
+// Reads at most `limit` bytes; `more` tells that there were further ones.
+Result<std::string> read_bytes(const std::string& path, std::uint64_t limit, bool* more) {
+  // Without O_NONBLOCK opening a pipe without a writer would never return.
+  const Fd fd = open_retrying(path, O_RDONLY | O_NONBLOCK);
+  if (!fd.open()) return io_error(path, "can not be read");
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return io_error(path, "can not be read");
+  if (!S_ISREG(info.st_mode)) return fail(Code::io, "{}: not a file", path);
+  std::string text;
+  const auto size = static_cast<std::uint64_t>(std::max<off_t>(0, info.st_size));
+  text.reserve(std::min(size, limit));
+  *more = false;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_error(path, "can not be read");
+    if (got == 0) return text;
+    const auto room = limit - text.size();
+    const auto taken = std::min<std::uint64_t>(room, static_cast<std::uint64_t>(got));
+    text.append(buffer, static_cast<std::size_t>(taken));
+    if (taken < static_cast<std::uint64_t>(got)) {
+      *more = true;
+      return text;
+    }
+    if (text.size() == limit && limit < size) {
+      *more = true;
+      return text;
+    }
+  }
+}
+
+class RealLog final : public AppendLog {
+ public:
+  RealLog(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  Result<void> append(std::string_view line) override {
+    if (line.find('\n') != std::string_view::npos) {
+      return fail(Code::internal, "{}: a line holds a newline", path_);
+    }
+    std::string text;
+    text.reserve(line.size() + 1);
+    text.append(line).push_back('\n');
+    const std::lock_guard hold(mutex_);
+    if (!write_all(fd_.get(), text) || sync_file(fd_.get()) != 0) {
+      return io_error(path_, "can not be written");
+    }
+    return {};
+  }
+
+ private:
+  std::string path_;
+  Fd fd_;
+  std::mutex mutex_;
+};
+
+// Removes what is in the open folder `fd`, never leaving it through a link.
+bool empty_folder(int fd, int depth) {
+  if (depth > 64) {
+    errno = ELOOP;
+    return false;
+  }
+  DIR* folder = fdopendir(dup(fd));
+  if (folder == nullptr) return false;
+  bool fine = true;
+  while (const dirent* entry = readdir(folder)) {
+    const std::string_view name(entry->d_name);
+    if (name == "." || name == "..") continue;
+    if (unlinkat(fd, entry->d_name, 0) == 0) continue;
+    const Fd inner(openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!inner.open() || !empty_folder(inner.get(), depth + 1) ||
+        unlinkat(fd, entry->d_name, AT_REMOVEDIR) != 0) {
+      fine = false;
+      break;
+    }
+  }
+  const int error = errno;
+  closedir(folder);
+  errno = error;
+  return fine;
+}
+
+}  // namespace
+
+Result<std::string> RealFiles::read(const std::string& path, std::uint64_t max_bytes) const {
+  bool more = false;
+  WEIR_TRY(std::string text, read_bytes(path, max_bytes, &more));
+  if (more) return fail(Code::data, "{}: more than {} bytes", path, max_bytes);
+  return text;
+}
+
+Result<std::string> RealFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
+  bool more = false;
+  return read_bytes(path, bytes, &more);
+}
+
+Result<void> RealFiles::write_atomic(const std::string& path, std::string_view text) {
+  static std::atomic<unsigned> g_serial{0};
+  const std::string temporary = fmt::format("{}.{}-{}.tmp", path, getpid(), g_serial.fetch_add(1));
+  const auto give_up = [&](std::string_view what) {
+    auto error = io_error(path, what);
+    unlink(temporary.c_str());
+    return error;
+  };
+  {
+    const Fd fd = open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    if (!fd.open()) return io_error(path, "can not be written");
+    if (!write_all(fd.get(), text) || fsync(fd.get()) != 0) return give_up("can not be written");
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) return give_up("can not be replaced");
+  sync_folder(folder_of(path));
+  return {};
+}
+
+Result<std::unique_ptr<AppendLog>> RealFiles::append_log(const std::string& path,
+                                                         std::uint64_t keep_bytes) {
+  Fd fd = open_retrying(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0666);
+  if (!fd.open()) return io_error(path, "can not be written");
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      return fail(Code::io, "{}: another weir is writing it; wait until it has ended", path);
+    }
+    return io_error(path, "can not be locked");
+  }
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return io_error(path, "can not be read");
+  if (static_cast<std::uint64_t>(info.st_size) > keep_bytes &&
+      (ftruncate(fd.get(), static_cast<off_t>(keep_bytes)) != 0 || fsync(fd.get()) != 0)) {
+    return io_error(path, "can not be shortened");
+  }
+  sync_folder(folder_of(path));
+  return std::make_unique<RealLog>(path, std::move(fd));
+}
+
+Kind RealFiles::kind(const std::string& path) const {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return Kind::absent;
+  if (S_ISREG(info.st_mode)) return Kind::file;
+  return S_ISDIR(info.st_mode) ? Kind::folder : Kind::other;
+}
+
+bool RealFiles::readable(const std::string& path) const { return access(path.c_str(), R_OK) == 0; }
+bool RealFiles::executable(const std::string& path) const {
+  return access(path.c_str(), X_OK) == 0;
+}
+bool RealFiles::writable(const std::string& path) const { return access(path.c_str(), W_OK) == 0; }
+
+Result<std::uint64_t> RealFiles::size(const std::string& path) const {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return io_error(path, "can not be looked at");
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+Result<std::string> RealFiles::stamp(const std::string& path) const {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return io_error(path, "can not be looked at");
+#ifdef __APPLE__
+  const timespec changed = info.st_mtimespec;
+#else
+  const timespec changed = info.st_mtim;
+#endif
+  return fmt::format("{} bytes, {}.{:09}", info.st_size, changed.tv_sec, changed.tv_nsec);
+}
+
+Result<std::vector<std::string>> RealFiles::list(const std::string& path) const {
+  DIR* folder = opendir(path.c_str());
+  if (folder == nullptr) return io_error(path, "can not be listed");
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = readdir(folder)) {
+    const std::string_view name(entry->d_name);
+    if (name == "." || name == "..") continue;
+    if (names.size() == k_most_names) break;
+    names.emplace_back(name);
+  }
+  closedir(folder);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<void> RealFiles::make_dirs(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (!part.empty() && mkdir(part.c_str(), 0777) != 0 && errno != EEXIST) {
+      // A folder above may exist where nothing can be made.
+      const int error = errno;
+      if (kind(part) != Kind::folder) {
+        errno = error;
+        return io_error(part, "can not be made");
+      }
+    }
+    if (end == std::string::npos) break;
+  }
+  if (kind(path) != Kind::folder) return fail(Code::io, "{}: is there, but not a folder", path);
+  return {};
+}
+
+Result<void> RealFiles::remove(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
+  return io_error(path, "can not be removed");
+}
+
+Result<void> RealFiles::remove_tree(const std::string& path) {
+  {
+    const Fd fd = open_retrying(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!fd.open()) return remove(path);
+    if (!empty_folder(fd.get(), 0)) return io_error(path, "can not be removed");
+  }
+  return remove(path);
+}
+
+}  // namespace weir::sys

@@ -1,0 +1,73 @@
+#include "gate/sys/interrupts.hpp"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace weir::sys {
+namespace {
+
+constexpr int k_stopping[] = {SIGINT, SIGTERM, SIGHUP};
+
+std::atomic<Stop*> g_stop{nullptr};  // a signal handler has no other way to know
+struct sigaction g_before[3];
+struct sigaction g_before_pipe;
+
+void on_signal(int signal) {
+  const int error = errno;
+  if (Stop* stop = g_stop.load()) stop->request(signal);
+  errno = error;
+}
+
+}  // namespace
+
+Stop::Stop() {
+  if (pipe(fds_) != 0) {
+    fds_[0] = fds_[1] = -1;
+    return;
+  }
+  for (const int fd : fds_) {
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+  }
+}
+
+Stop::~Stop() {
+  for (const int fd : fds_) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void Stop::request(int signal) noexcept {
+  if (signal != 0) signal_.store(signal);
+  // One byte is enough: it is never read, so every poller sees it, also those that come later.
+  if (times_.fetch_add(1) == 0 && fds_[1] >= 0) {
+    [[maybe_unused]] const ssize_t written = write(fds_[1], "!", 1);
+  }
+}
+
+Interrupts::Interrupts() {
+  g_stop.store(&stop_);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;  // who waits for long polls the stop's descriptor
+  for (int i = 0; i < 3; ++i) {
+    sigaction(k_stopping[i], nullptr, &g_before[i]);
+    if (g_before[i].sa_handler == SIG_IGN) continue;
+    sigaction(k_stopping[i], &action, nullptr);
+  }
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &g_before_pipe);
+}
+
+Interrupts::~Interrupts() {
+  for (int i = 0; i < 3; ++i) sigaction(k_stopping[i], &g_before[i], nullptr);
+  sigaction(SIGPIPE, &g_before_pipe, nullptr);
+  g_stop.store(nullptr);
+}
+
+}  // namespace weir::sys

@@ -1,0 +1,138 @@
+#include "gate/sys/lock.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::sys {
+namespace {
+
+constexpr int k_retry_milliseconds = 50;
+
+std::string words() { return std::generic_category().message(errno); }
+
+std::string file_name(std::string name) {
+  for (char& c : name) {
+    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '.' || c == '_' || c == '-';
+    if (!fine) c = '-';
+  }
+  return (name.empty() ? "lock" : name.substr(0, 200)) + ".lock";
+}
+
+class HeldFiles final : public Held {
+ public:
+  ~HeldFiles() override {
+    // Closing releases the locks, last taken first.
+    for (auto fd = fds_.rbegin(); fd != fds_.rend(); ++fd) close(*fd);
+  }
+  void add(int fd) { fds_.push_back(fd); }
+
+ private:
+  std::vector<int> fds_;
+};
+
+// The folder is everybody's: sticky, so that no user removes another's file.
+Result<void> make_folder(const std::string& folder) {
+  if (mkdir(folder.c_str(), 0777) == 0) {
+    // Whatever the umask is; a folder that was there keeps what its owner gave it.
+    if (chmod(folder.c_str(), 01777) != 0) {
+      return fail(Code::io, "{}: can not be shared with other users: {}", folder, words());
+    }
+    return {};
+  }
+  const int error = errno;
+  struct stat info {};
+  if (lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
+  errno = error == EEXIST ? ENOTDIR : error;
+  return fail(Code::io, "{}: no place for locks: {}; name another in WEIR_LOCK_DIR", folder,
+              words());
+}
+
+Result<int> open_file(const std::string& path) {
+  // Reading is enough for a lock, and all that another user's file allows. It is opened before it
+  // is made: in a sticky folder the system refuses to "make" what another user owns.
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT) {
+      fd = open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+      if (fd >= 0) fchmod(fd, 0644);
+      if (fd < 0 && errno == EEXIST) continue;  // somebody was faster
+    }
+    if (fd < 0 && errno == EINTR) continue;
+    if (fd < 0) break;
+    struct stat info {};
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
+    close(fd);
+    return fail(Code::io, "{}: not a file, so no lock; remove it", path);
+  }
+  return fail(Code::io, "{}: can not be opened: {}; name another folder in WEIR_LOCK_DIR", path,
+              words());
+}
+
+// True: locked. False: somebody else has it.
+Result<bool> try_lock(int fd, Share share, const std::string& path) {
+  const int how = share == Share::exclusive ? LOCK_EX : LOCK_SH;
+  while (flock(fd, how | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno != EINTR) return fail(Code::io, "{}: can not be locked: {}", path, words());
+  }
+  return true;
+}
+
+void pause(const Stop& stop) {
+  pollfd fd{stop.fd(), POLLIN, 0};
+  poll(&fd, 1, k_retry_milliseconds);
+}
+
+}  // namespace
+
+std::string HostLocks::default_folder() {
+  const auto given = environment_value("WEIR_LOCK_DIR");
+  // Not TMPDIR: all users and jobs of the host have to mean the same place.
+  return given && !given->empty() ? *given : "/tmp/weir-locks";
+}
+
+Result<std::unique_ptr<Held>> HostLocks::acquire(
+    std::vector<LockWanted> wanted, const Stop& stop,
+    const std::function<void(const std::string&)>& waiting) {
+  std::sort(wanted.begin(), wanted.end(), [](const LockWanted& a, const LockWanted& b) {
+    return std::pair(a.name, a.share == Share::shared) <
+           std::pair(b.name, b.share == Share::shared);
+  });
+  // Of one name the strongest wish counts: a second lock would wait for the first.
+  wanted.erase(std::unique(wanted.begin(), wanted.end(),
+                           [](const auto& a, const auto& b) { return a.name == b.name; }),
+               wanted.end());
+  WEIR_CHECK(make_folder(folder_));
+  auto held = std::make_unique<HeldFiles>();
+  bool told = false;
+  for (const LockWanted& lock : wanted) {
+    const std::string path = join_path(folder_, file_name(lock.name));
+    WEIR_TRY(const int fd, open_file(path));
+    held->add(fd);
+    for (;;) {
+      WEIR_TRY(const bool got, try_lock(fd, lock.share, path));
+      if (got) break;
+      if (stop.requested()) return fail(Code::interrupted, "stopped while waiting for {}", path);
+      if (!told && waiting) {
+        waiting(fmt::format("waiting for {}: another weir is using it ({})", lock.name, path));
+      }
+      told = true;
+      pause(stop);
+    }
+  }
+  return held;
+}
+
+}  // namespace weir::sys

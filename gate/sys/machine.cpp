@@ -1,0 +1,283 @@
+#include "gate/sys/machine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
+
+#include "gate/base/text.hpp"
+
+namespace weir::sys {
+namespace {
+
+constexpr std::uint64_t k_proc_limit = std::uint64_t{16} << 20;
+
+std::string read_or_empty(const Files& files, const std::string& path) {
+  return files.read_prefix(path, k_proc_limit).value_or("");
+}
+
+std::string name_part(std::string_view text) {
+  std::string part;
+  for (const char c : text) {
+    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '.' || c == '_';
+    if (fine) {
+      part += c;
+    } else if (!part.empty() && part.back() != '-') {
+      part += '-';
+    }
+  }
+  while (part.ends_with('-')) part.pop_back();
+  return part;
+}
+
+// The steps of the x86-64 psABI: a level needs all flags of its own and of those below it.
+std::string x86_class(const std::set<std::string, std::less<>>& flags) {
+  static const std::vector<std::vector<std::string_view>> k_levels = {
+      {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
+      {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
+      {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+  };
+  int level = 1;
+  for (const auto& needed : k_levels) {
+    const bool all = std::all_of(needed.begin(), needed.end(), [&](std::string_view flag) {
+      return flags.find(flag) != flags.end();
+    });
+    if (!all) break;
+    ++level;
+  }
+  return fmt::format("cpu-x86-64-v{}", level);
+}
+
+// What engines choose their kernels by on Arm.
+std::string arm_class(const std::set<std::string, std::less<>>& flags) {
+  std::string name = "cpu-arm64";
+  for (const auto& [flag, part] :
+       std::vector<std::pair<std::string_view, std::string_view>>{{"asimddp", "dotprod"},
+                                                                  {"i8mm", "i8mm"},
+                                                                  {"sve", "sve"},
+                                                                  {"sve2", "sve2"},
+                                                                  {"sme", "sme"}}) {
+    if (flags.find(flag) != flags.end()) name.append("-").append(part);
+  }
+  return name;
+}
+
+#ifdef __APPLE__
+std::string sysctl_text(const char* name) {
+  char text[256] = {};
+  std::size_t size = sizeof text - 1;
+  return sysctlbyname(name, text, &size, nullptr, 0) == 0 ? std::string(text) : std::string();
+}
+std::int64_t sysctl_number(const char* name, std::int64_t otherwise) {
+  std::int64_t number = 0;
+  std::size_t size = sizeof number;
+  return sysctlbyname(name, &number, &size, nullptr, 0) == 0 ? number : otherwise;
+}
+#endif
+
+std::int64_t allowed_processors(std::int64_t otherwise) {
+#ifdef __linux__
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+  return otherwise;
+}
+
+// The tightest limit of the cgroups that this process is in, as seen from here.
+std::optional<double> cgroup_processors(const Files& files) {
+  std::string path;
+  for (const std::string& line : text::lines(read_or_empty(files, "/proc/self/cgroup"))) {
+    if (line.starts_with("0::")) path = line.substr(3);
+  }
+  std::optional<double> tightest;
+  for (;;) {
+    const auto here = parse_cpu_max(read_or_empty(files, "/sys/fs/cgroup" + path + "/cpu.max"));
+    if (here && (!tightest || *here < *tightest)) tightest = here;
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return tightest;
+    path.resize(slash);
+  }
+}
+
+}  // namespace
+
+std::string Machine::name() const {
+  return fmt::format(
+      "{}, {} {}, {} GiB, {}", cpu_model, physical_cores, physical_cores == 1 ? "core" : "cores",
+      std::llround(std::ceil(static_cast<double>(memory_bytes) / (1 << 30))), os_release);
+}
+
+CpuFacts parse_cpuinfo(std::string_view content, std::string_view architecture) {
+  CpuFacts facts;
+  std::int64_t logical = 0;
+  std::set<std::pair<std::string, std::string>> cores;
+  std::set<std::string, std::less<>> flags;
+  std::string package = "0", implementer;
+  for (const std::string& line : text::lines(content)) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string key(text::trim(std::string_view(line).substr(0, colon)));
+    const std::string value(text::trim(std::string_view(line).substr(colon + 1)));
+    if (key == "processor") ++logical;
+    if (key == "model name" && facts.model.empty()) facts.model = text::printable(value);
+    if (key == "CPU implementer") implementer = value;
+    if (key == "CPU part" && facts.model.empty()) {
+      facts.model = text::printable(fmt::format("Arm {} {}", implementer, value));
+    }
+    if (key == "physical id") package = value;
+    if (key == "core id") cores.emplace(package, value);
+    if ((key == "flags" || key == "Features") && flags.empty()) {
+      for (const std::string& flag : text::split(value, ' ')) flags.insert(flag);
+    }
+  }
+  facts.logical_cores = std::max<std::int64_t>(1, logical);
+  facts.physical_cores =
+      cores.empty() ? facts.logical_cores : static_cast<std::int64_t>(cores.size());
+  if (facts.model.empty()) facts.model = std::string(architecture);
+  if (architecture == "x86_64") {
+    facts.cpu_class = x86_class(flags);
+  } else if (architecture == "aarch64" || architecture == "arm64") {
+    facts.cpu_class = arm_class(flags);
+  } else {
+    facts.cpu_class = "cpu-" + name_part(architecture);
+  }
+  return facts;
+}
+
+std::string parse_os_release(std::string_view content) {
+  std::map<std::string, std::string> values;
+  for (const std::string& line : text::lines(content)) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    std::string value(text::trim(std::string_view(line).substr(equals + 1)));
+    if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'') &&
+        value.back() == value.front()) {
+      value = value.substr(1, value.size() - 2);
+    }
+    values[std::string(text::trim(std::string_view(line).substr(0, equals)))] =
+        text::printable(value);
+  }
+  return std::string(text::trim(values["ID"] + " " + values["VERSION_ID"]));
+}
+
+std::optional<std::int64_t> parse_meminfo(std::string_view content, std::string_view key) {
+  for (const std::string& line : text::lines(content)) {
+    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ':') continue;
+    std::string_view value = text::trim(std::string_view(line).substr(key.size() + 1));
+    if (value.ends_with(" kB")) value.remove_suffix(3);
+    const auto kib = text::to_int(value);
+    if (!kib || *kib < 0 || *kib > (std::int64_t{1} << 50)) return std::nullopt;
+    return *kib * 1024;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> parse_cpu_max(std::string_view content) {
+  const auto parts = text::split(text::trim(content), ' ');
+  if (parts.size() != 2) return std::nullopt;
+  const auto quota = text::to_double(parts[0]);
+  const auto period = text::to_double(parts[1]);
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return *quota / *period;
+}
+
+std::optional<CpuTicks> parse_stat(std::string_view content) {
+  const std::string_view line = content.substr(0, content.find('\n'));
+  if (!line.starts_with("cpu ")) return std::nullopt;
+  CpuTicks ticks;
+  int place = 0;
+  for (const std::string& field : text::split(line.substr(4), ' ')) {
+    if (field.empty()) continue;
+    const auto value = text::to_int(field);
+    if (!value || *value < 0) return std::nullopt;
+    // user nice system idle iowait irq softirq steal; guest times are in user and nice already.
+    if (place < 8) ticks.total += static_cast<std::uint64_t>(*value);
+    if (place == 7) ticks.steal = static_cast<std::uint64_t>(*value);
+    ++place;
+  }
+  if (place < 8) return std::nullopt;
+  return ticks;
+}
+
+std::optional<double> steal_share(const CpuTicks& before, const CpuTicks& after) {
+  if (after.total <= before.total || after.steal < before.steal) return std::nullopt;
+  return std::min(1.0, static_cast<double>(after.steal - before.steal) /
+                           static_cast<double>(after.total - before.total));
+}
+
+Machine read_machine(const Files& files) {
+  Machine machine;
+  utsname system{};
+  uname(&system);
+#ifdef __APPLE__
+  machine.cpu_model = sysctl_text("machdep.cpu.brand_string");
+  machine.physical_cores = sysctl_number("hw.physicalcpu", 1);
+  machine.logical_cores = sysctl_number("hw.logicalcpu", 1);
+  machine.memory_bytes = sysctl_number("hw.memsize", 0);
+  machine.os_release = "macos " + sysctl_text("kern.osproductversion");
+  machine.cpu_class = std::string(system.machine) == "arm64" ? "cpu-apple-arm64" : "cpu-x86-64";
+#else
+  const CpuFacts facts = parse_cpuinfo(read_or_empty(files, "/proc/cpuinfo"), system.machine);
+  machine.cpu_model = facts.model;
+  machine.physical_cores = facts.physical_cores;
+  machine.logical_cores = facts.logical_cores;
+  machine.cpu_class = facts.cpu_class;
+  machine.memory_bytes =
+      parse_meminfo(read_or_empty(files, "/proc/meminfo"), "MemTotal").value_or(0);
+  std::string release = parse_os_release(read_or_empty(files, "/etc/os-release"));
+  machine.os_release = release.empty() ? "linux" : std::move(release);
+#endif
+  // Two threads of one core are not two cores: limits count threads.
+  const double threads_a_core =
+      static_cast<double>(machine.logical_cores) / static_cast<double>(machine.physical_cores);
+  double usable = static_cast<double>(allowed_processors(machine.logical_cores)) / threads_a_core;
+  if (const auto limit = cgroup_processors(files)) usable = std::min(usable, *limit);
+  machine.usable_cores =
+      std::clamp<std::int64_t>(std::llround(std::ceil(usable)), 1, machine.physical_cores);
+  return machine;
+}
+
+std::string machine_class(const Machine& machine, std::string_view device_class) {
+  // Rounded up: the kernel keeps a little of the memory for itself, and not always as much.
+  const auto gib = std::llround(std::ceil(static_cast<double>(machine.memory_bytes) / (1 << 30)));
+  std::string name =
+      fmt::format("{}-{}-{}c-{}g-{}", name_part(device_class), name_part(machine.cpu_model),
+                  machine.usable_cores == machine.physical_cores
+                      ? std::to_string(machine.physical_cores)
+                      : fmt::format("{}of{}", machine.usable_cores, machine.physical_cores),
+                  gib, name_part(machine.os_release));
+  return name;
+}
+
+std::optional<CpuTicks> RealMachineLoad::ticks() const {
+  const auto text = RealFiles().read_prefix("/proc/stat", 4096);
+  return text ? parse_stat(*text) : std::nullopt;
+}
+
+std::optional<double> RealMachineLoad::load_average() const {
+  double averages[1];
+  if (getloadavg(averages, 1) != 1) return std::nullopt;
+  return averages[0];
+}
+
+std::optional<std::int64_t> RealMachineLoad::memory_available() const {
+  const auto text = RealFiles().read_prefix("/proc/meminfo", 65536);
+  return text ? parse_meminfo(*text, "MemAvailable") : std::nullopt;
+}
+
+}  // namespace weir::sys

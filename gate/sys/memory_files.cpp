@@ -1,0 +1,179 @@
+#include "gate/sys/memory_files.hpp"
+
+#include <algorithm>
+
+#include "gate/sys/paths.hpp"
+
+namespace weir::sys {
+namespace {
+
+tl::unexpected<Error> absent(const std::string& path) {
+  return fail(Code::io, "{}: can not be read: No such file or directory", path);
+}
+
+tl::unexpected<Error> full(const std::string& path) {
+  return fail(Code::io, "{}: can not be written: No space left on device", path);
+}
+
+bool below(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder == "/" ? folder : folder + "/");
+}
+
+}  // namespace
+
+class MemoryFiles::Log final : public AppendLog {
+ public:
+  Log(MemoryFiles& files, std::string path) : files_(files), path_(std::move(path)) {}
+  Result<void> append(std::string_view line) override {
+    const std::lock_guard hold(files_.mutex_);
+    if (files_.refused(path_)) return full(path_);
+    files_.files_[path_].append(line).push_back('\n');
+    return {};
+  }
+
+ private:
+  MemoryFiles& files_;
+  std::string path_;
+};
+
+MemoryFiles::MemoryFiles() { folders_ = {"/", "."}; }
+
+void MemoryFiles::put(const std::string& path, std::string text) {
+  const std::lock_guard hold(mutex_);
+  for (std::string folder = folder_of(path); folders_.insert(folder).second;) {
+    folder = folder_of(folder);
+  }
+  files_[path] = std::move(text);
+  ++writes_[path];
+}
+
+void MemoryFiles::set_executable(const std::string& path) {
+  const std::lock_guard hold(mutex_);
+  executables_.insert(path);
+}
+
+void MemoryFiles::refuse_writes(const std::string& path) {
+  const std::lock_guard hold(mutex_);
+  refused_.insert(path);
+}
+
+bool MemoryFiles::refused(const std::string& path) const {
+  return std::any_of(refused_.begin(), refused_.end(),
+                     [&](const std::string& folder) { return below(path, folder); });
+}
+
+Kind MemoryFiles::kind_locked(const std::string& path) const {
+  if (files_.contains(path)) return Kind::file;
+  return folders_.contains(path) ? Kind::folder : Kind::absent;
+}
+
+Result<std::string> MemoryFiles::read(const std::string& path, std::uint64_t max_bytes) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = files_.find(path);
+  if (found == files_.end()) return absent(path);
+  if (found->second.size() > max_bytes) {
+    return fail(Code::data, "{}: more than {} bytes", path, max_bytes);
+  }
+  return found->second;
+}
+
+Result<std::string> MemoryFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = files_.find(path);
+  if (found == files_.end()) return absent(path);
+  return found->second.substr(0, bytes);
+}
+
+Result<void> MemoryFiles::write_atomic(const std::string& path, std::string_view text) {
+  const std::lock_guard hold(mutex_);
+  if (!folders_.contains(folder_of(path))) return absent(path);
+  if (refused(path)) return full(path);
+  files_[path] = std::string(text);
+  ++writes_[path];
+  return {};
+}
+
+Result<std::unique_ptr<AppendLog>> MemoryFiles::append_log(const std::string& path,
+                                                           std::uint64_t keep_bytes) {
+  const std::lock_guard hold(mutex_);
+  if (!folders_.contains(folder_of(path))) return absent(path);
+  if (refused(path)) return full(path);
+  std::string& text = files_[path];
+  if (text.size() > keep_bytes) text.resize(keep_bytes);
+  return std::make_unique<Log>(*this, path);
+}
+
+Kind MemoryFiles::kind(const std::string& path) const {
+  const std::lock_guard hold(mutex_);
+  return kind_locked(path);
+}
+
+bool MemoryFiles::readable(const std::string& path) const { return exists(path); }
+bool MemoryFiles::executable(const std::string& path) const {
+  const std::lock_guard hold(mutex_);
+  return executables_.contains(path);
+}
+bool MemoryFiles::writable(const std::string& path) const {
+  const std::lock_guard hold(mutex_);
+  return kind_locked(path) != Kind::absent && !refused(path);
+}
+
+Result<std::uint64_t> MemoryFiles::size(const std::string& path) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = files_.find(path);
+  if (found == files_.end()) return absent(path);
+  return found->second.size();
+}
+
+Result<std::string> MemoryFiles::stamp(const std::string& path) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = files_.find(path);
+  if (found == files_.end()) return absent(path);
+  const auto writes = writes_.find(path);
+  return fmt::format("{} bytes, write {}", found->second.size(),
+                     writes == writes_.end() ? 0 : writes->second);
+}
+
+Result<std::vector<std::string>> MemoryFiles::list(const std::string& path) const {
+  const std::lock_guard hold(mutex_);
+  if (!folders_.contains(path)) return absent(path);
+  std::set<std::string> names;
+  const auto add = [&](const std::string& entry) {
+    if (entry != path && folder_of(entry) == path) names.insert(file_name_of(entry));
+  };
+  for (const auto& [file, text] : files_) add(file);
+  for (const auto& folder : folders_) add(folder);
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+Result<void> MemoryFiles::make_dirs(const std::string& path) {
+  const std::lock_guard hold(mutex_);
+  if (refused(path)) return full(path);
+  for (std::string folder = path;; folder = folder_of(folder)) {
+    if (files_.contains(folder)) {
+      return fail(Code::io, "{}: is there, but not a folder", folder);
+    }
+    if (!folders_.insert(folder).second) return {};
+  }
+}
+
+Result<void> MemoryFiles::remove(const std::string& path) {
+  const std::lock_guard hold(mutex_);
+  for (const auto& [file, text] : files_) {
+    if (file != path && below(file, path)) {
+      return fail(Code::io, "{}: can not be removed: Directory not empty", path);
+    }
+  }
+  files_.erase(path);
+  folders_.erase(path);
+  return {};
+}
+
+Result<void> MemoryFiles::remove_tree(const std::string& path) {
+  const std::lock_guard hold(mutex_);
+  std::erase_if(files_, [&](const auto& entry) { return below(entry.first, path); });
+  std::erase_if(folders_, [&](const auto& folder) { return below(folder, path); });
+  return {};
+}
+
+}  // namespace weir::sys

@@ -1,0 +1,61 @@
+#include "gate/sys/paths.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "gate/base/text.hpp"
+
+namespace weir::sys {
+
+std::string join_path(std::string_view folder, std::string_view name) {
+  if (folder.empty() || name.starts_with('/')) return std::string(name);
+  std::string path(folder);
+  if (!path.ends_with('/')) path += '/';
+  return path.append(name);
+}
+
+std::string folder_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return slash == 0 ? "/" : std::string(path.substr(0, slash));
+}
+
+std::string file_name_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+std::string absolute(std::string_view path) {
+  std::string whole(path);
+  if (!path.starts_with('/')) {
+    std::error_code ignored;
+    whole = join_path(std::filesystem::current_path(ignored).string(), path);
+  }
+  std::string clean = std::filesystem::path(whole).lexically_normal().string();
+  if (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
+  return clean;
+}
+
+std::optional<std::string> find_program(const Files& files, std::string_view name,
+                                        std::string_view folder, std::string_view path_variable) {
+  const auto usable = [&](const std::string& path) {
+    return files.kind(path) == Kind::file && files.executable(path);
+  };
+  if (name.empty()) return std::nullopt;
+  if (name.find('/') != std::string_view::npos) {
+    std::string path = absolute(join_path(folder, name));
+    return usable(path) ? std::optional(std::move(path)) : std::nullopt;
+  }
+  for (const std::string& place : text::split(path_variable, ':')) {
+    // An empty entry means the current folder to a shell; an engine found by where weir happens to
+    // be called would be a surprise.
+    if (place.empty()) continue;
+    std::string path = absolute(join_path(place, name));
+    if (usable(path)) return path;
+  }
+  return std::nullopt;
+}
+
+}  // namespace weir::sys

@@ -1,0 +1,315 @@
+#include "gate/sys/supervisor.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+// Everything below runs in a child forked from a program with threads: no allocation, no locks, no
+// library calls beyond system calls.
+namespace weir::sys {
+namespace {
+
+// Where the supervisor keeps what it needs, so that everything above can be closed.
+constexpr int k_control = 3, k_report = 4, k_out = 5, k_err = 6, k_first_unused = 7;
+constexpr std::int64_t k_second_ns = 1'000'000'000;
+// How long the end of killed processes is waited for; one that hangs in a driver may never end.
+constexpr std::int64_t k_reap_ns = 5 * k_second_ns;
+
+void on_child(int) {}  // its only task is to end pselect()
+
+std::int64_t steady_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * k_second_ns + now.tv_nsec;
+}
+
+void reset_signals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
+}
+
+void close_from(int first) {
+#ifdef __linux__
+  if (close_range(static_cast<unsigned>(first), ~0U, 0) == 0) return;
+#endif
+  long limit = sysconf(_SC_OPEN_MAX);
+  if (limit < 0 || limit > 65536) limit = 65536;
+  for (int fd = first; fd < limit; ++fd) close(fd);
+}
+
+// Puts the four descriptors at their places. In two steps: they may stand in each other's way.
+bool place_descriptors(const SupervisorOrder& order) {
+  int high[4];
+  const int given[4] = {order.control_fd, order.report_fd, order.out_fd, order.err_fd};
+  for (int i = 0; i < 4; ++i) {
+    high[i] = fcntl(given[i], F_DUPFD_CLOEXEC, 16);
+    if (high[i] < 0) return false;
+  }
+  for (int i = 0; i < 4; ++i) {
+    if (dup2(high[i], k_control + i) < 0) return false;
+    fcntl(k_control + i, F_SETFD, FD_CLOEXEC);
+  }
+  close_from(k_first_unused);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return false;
+  // weir's own streams are let go: whoever reads from them must not wait for the supervisor.
+  for (int fd = 0; fd < 3; ++fd) {
+    if (dup2(null, fd) < 0) return false;
+  }
+  close(null);
+  return true;
+}
+
+void send(const SupervisorReport& report) {
+  // Smaller than PIPE_BUF, so whole or not at all; nothing can be done when weir is gone.
+  while (write(k_report, &report, sizeof report) < 0 && errno == EINTR) {
+  }
+}
+
+struct StartFailure {
+  Stage stage;
+  std::int32_t error;
+};
+
+[[noreturn]] void become_engine(const SupervisorOrder& order, int failure_fd, pid_t supervisor) {
+  const auto give_up = [&](Stage stage) {
+    const StartFailure failure{stage, errno};
+    if (write(failure_fd, &failure, sizeof failure) < 0) _exit(126);
+    _exit(127);
+  };
+  setpgid(0, 0);
+#ifdef __linux__
+  // Should the supervisor be killed alone. It has one thread, whose end is the process's end.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+  if (getppid() != supervisor) _exit(127);
+  if (dup2(k_out, STDOUT_FILENO) < 0 || dup2(k_err, STDERR_FILENO) < 0) give_up(Stage::redirect);
+  if (order.folder != nullptr && chdir(order.folder) != 0) give_up(Stage::folder);
+  reset_signals();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(order.program, order.argv, order.envp);
+  give_up(Stage::exec);
+  _exit(127);
+}
+
+// Sends SIGKILL to every child of this process: the engine, and what came back to it. Their own
+// children come back in turn, so that repeating it reaches all. Only unreaped children are named
+// here: no process id can have gone to somebody else.
+void kill_children() {
+#ifdef __linux__
+  const int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  char buffer[4096];
+  pid_t pid = 0;
+  for (;;) {
+    const ssize_t got = read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    for (ssize_t i = 0; i < got; ++i) {
+      if (buffer[i] >= '0' && buffer[i] <= '9') {
+        pid = pid * 10 + (buffer[i] - '0');
+      } else {
+        if (pid > 1) kill(pid, SIGKILL);
+        pid = 0;
+      }
+    }
+  }
+  if (pid > 1) kill(pid, SIGKILL);
+  close(fd);
+#endif
+}
+
+// Sleeps until a child ends, the control pipe speaks (when `control` is wanted) or time is up.
+void pause_until(bool* control, std::int64_t ns) {
+  sigset_t open_to_children;
+  sigfillset(&open_to_children);
+  sigdelset(&open_to_children, SIGCHLD);
+  fd_set readable;
+  FD_ZERO(&readable);
+  if (control != nullptr) FD_SET(k_control, &readable);
+  timespec timeout{static_cast<time_t>(ns / k_second_ns), static_cast<long>(ns % k_second_ns)};
+  const int ready = pselect(k_control + 1, control != nullptr ? &readable : nullptr, nullptr,
+                            nullptr, ns < 0 ? nullptr : &timeout, &open_to_children);
+  if (control != nullptr) *control = ready > 0 && FD_ISSET(k_control, &readable);
+}
+
+// Ends what is left after the engine: its group, and all that came back.
+std::int64_t end_the_rest(pid_t engine) {
+  std::int64_t ended = 0;
+  const std::int64_t deadline = steady_ns() + k_reap_ns;
+  for (;;) {
+    kill(-engine, SIGKILL);
+    kill_children();
+    int status = 0;
+    pid_t reaped = 0;
+    while ((reaped = waitpid(-1, &status, WNOHANG)) > 0) {
+      if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ++ended;
+    }
+    if (reaped < 0 && errno == ECHILD) return ended;
+    if (steady_ns() > deadline) return ended;
+    pause_until(nullptr, k_second_ns / 100);
+  }
+}
+
+void describe(SupervisorReport& report, const rusage& used, std::int64_t floor_bytes) {
+  const auto micro = [](const timeval& t) {
+    return static_cast<std::int64_t>(t.tv_sec) * 1'000'000 + t.tv_usec;
+  };
+  report.cpu_us = micro(used.ru_utime) + micro(used.ru_stime);
+  report.major_faults = used.ru_majflt;
+#ifdef __APPLE__
+  const std::int64_t peak = used.ru_maxrss;
+#else
+  const std::int64_t peak = static_cast<std::int64_t>(used.ru_maxrss) * 1024;
+#endif
+  // The system counts the moment between fork and exec, when the engine was a copy of this
+  // process: a peak no higher than that is not the engine's.
+  constexpr std::int64_t k_margin = 512 << 10;
+  report.peak_bytes = peak > floor_bytes + k_margin ? peak : -1;
+}
+
+std::int64_t own_peak_bytes() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+#ifdef __APPLE__
+  return used.ru_maxrss;
+#else
+  return static_cast<std::int64_t>(used.ru_maxrss) * 1024;
+#endif
+}
+
+// Waits for the engine, obeying the control pipe.
+void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes) {
+  SupervisorReport report;
+  report.what = SupervisorReport::What::ended;
+  bool listening = true;  // the control pipe is open
+  bool killing = false;
+  for (;;) {
+    int status = 0;
+    rusage used{};
+    pid_t reaped = 0;
+    while ((reaped = wait4(-1, &status, WNOHANG, &used)) > 0) {
+      if (reaped != engine) continue;
+      report.wall_ns = steady_ns() - started_ns;
+      report.status = status;
+      describe(report, used, floor_bytes);
+      report.left_behind = end_the_rest(engine);
+      send(report);
+      return;
+    }
+    if (reaped < 0 && errno == ECHILD) return;  // can not be: the engine was never reaped
+    bool spoken = false;
+    pause_until(listening ? &spoken : nullptr, killing ? k_second_ns / 20 : -1);
+    if (spoken) {
+      char order = 0;
+      const ssize_t got = read(k_control, &order, 1);
+      if (got == 0) listening = false;
+      if (got == 0 || (got == 1 && order == k_control_kill)) killing = true;
+      if (got == 1 && order == k_control_terminate) {
+        kill(-engine, SIGTERM);
+        kill(-engine, SIGCONT);  // a stopped process would never see it
+      }
+    }
+    if (killing) {
+      kill(-engine, SIGKILL);
+      kill_children();
+    }
+  }
+}
+
+[[noreturn]] void supervise(const SupervisorOrder& order) {
+  reset_signals();
+  setsid();  // away from the terminal and its signals
+  SupervisorReport report;
+  report.what = SupervisorReport::What::not_started;
+  report.stage = Stage::redirect;
+  if (!place_descriptors(order)) {
+    report.error = errno;
+    // The report pipe may not be at its place yet.
+    if (write(order.report_fd, &report, sizeof report) < 0) _exit(1);
+    _exit(1);
+  }
+  struct sigaction action {};
+  action.sa_handler = on_child;
+  sigaction(SIGCHLD, &action, nullptr);
+#ifdef __linux__
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+#endif
+  int failure[2];
+  if (pipe(failure) != 0) {
+    report.error = errno;
+    send(report);
+    _exit(1);
+  }
+  fcntl(failure[0], F_SETFD, FD_CLOEXEC);
+  fcntl(failure[1], F_SETFD, FD_CLOEXEC);
+  const std::int64_t floor_bytes = own_peak_bytes();
+  const pid_t self = getpid();
+  const std::int64_t started_ns = steady_ns();
+  const pid_t engine = fork();
+  if (engine < 0) {
+    report.stage = Stage::fork;
+    report.error = errno;
+    send(report);
+    _exit(1);
+  }
+  if (engine == 0) become_engine(order, failure[1], self);
+  setpgid(engine, engine);  // whichever of the two comes first
+  close(failure[1]);
+  close(k_out);
+  close(k_err);
+  StartFailure why{};
+  ssize_t got = 0;
+  while ((got = read(failure[0], &why, sizeof why)) < 0 && errno == EINTR) {
+  }
+  close(failure[0]);
+  if (got == sizeof why) {
+    waitpid(engine, nullptr, 0);
+    report.stage = why.stage;
+    report.error = why.error;
+    send(report);
+    _exit(0);
+  }
+  report.what = SupervisorReport::What::started;
+  report.stage = Stage::none;
+  send(report);
+  watch(engine, started_ns, floor_bytes);
+  _exit(0);
+}
+
+}  // namespace
+
+pid_t start_supervisor(const SupervisorOrder& order) {
+  // No handler of weir's may run in the child: all signals wait until it has let go of them.
+  sigset_t all, before;
+  sigfillset(&all);
+  if (const int error = pthread_sigmask(SIG_SETMASK, &all, &before); error != 0) {
+    errno = error;
+    return -1;
+  }
+  const pid_t pid = fork();
+  if (pid == 0) supervise(order);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return pid;
+}
+
+}  // namespace weir::sys

@@ -1,0 +1,49 @@
+// The small process between weir and one engine: starts the engine, reports its end, and ends
+// whatever the engine leaves behind.
+//
+// Why a process of its own: descendants that change their group or session come back to it (it is
+// their subreaper on Linux), so that those of engines side by side are never mixed up; and it
+// notices when weir is gone, however that happened, because its control pipe then closes. On macOS,
+// which has no subreapers, descendants are reached through the engine's process group alone.
+#pragma once
+
+#include <cstdint>
+
+#include <sys/types.h>
+
+namespace weir::sys {
+
+// Where the start of an engine failed.
+enum class Stage : std::int32_t { none, fork, folder, redirect, exec };
+
+// What comes through the report pipe: `started` or `not_started`, then (after `started`) `ended`.
+struct SupervisorReport {
+  enum class What : std::int32_t { started, not_started, ended };
+  What what = What::started;
+  Stage stage = Stage::none;  // not_started
+  std::int32_t error = 0;     // not_started: errno
+  std::int32_t status = 0;    // ended: as wait() gives it
+  std::int64_t wall_ns = 0;
+  std::int64_t cpu_us = 0;
+  std::int64_t peak_bytes = -1;  // -1: can not be told from weir's own
+  std::int64_t major_faults = 0;
+  std::int64_t left_behind = 0;
+};
+
+// One byte on the control pipe each; closing it means that weir is gone: kill.
+inline constexpr char k_control_terminate = 'T';  // SIGTERM to the engine's group
+inline constexpr char k_control_kill = 'K';       // SIGKILL to all descendants
+
+struct SupervisorOrder {
+  const char* program = nullptr;  // a path
+  char* const* argv = nullptr;
+  char* const* envp = nullptr;
+  const char* folder = nullptr;  // or nullptr
+  int control_fd = -1, report_fd = -1, out_fd = -1, err_fd = -1;
+};
+
+// Forks the supervisor and returns its process id, or -1 with errno. Everything `order` points to
+// is ready before; the new process calls nothing but async-signal-safe functions and never returns.
+[[nodiscard]] pid_t start_supervisor(const SupervisorOrder& order);
+
+}  // namespace weir::sys

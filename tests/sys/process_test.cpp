@@ -1,0 +1,369 @@
+#include "gate/sys/process.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/files.hpp"
+
+namespace weir::sys {
+namespace {
+
+const std::string k_engine = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
+
+class Folder {
+ public:
+  Folder() {
+    char pattern[] = "/tmp/weir-sys-XXXXXX";
+    path_ = mkdtemp(pattern);
+  }
+  ~Folder() { (void)RealFiles().remove_tree(path_); }
+  [[nodiscard]] std::string at(const std::string& name) const { return path_ + "/" + name; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+ProcessSpec engine(const std::string& mode, std::vector<std::string> more = {}) {
+  ProcessSpec spec;
+  spec.argv = {k_engine, mode};
+  spec.argv.insert(spec.argv.end(), more.begin(), more.end());
+  spec.timeout_seconds = 60;
+  spec.kill_grace_seconds = 0.2;
+  return spec;
+}
+
+Finished finished(const ProcessSpec& spec) {
+  static RealProcesses processes;
+  const Stop never;
+  auto result = processes.run(spec, never);
+  EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().message);
+  return result ? std::move(*result) : Finished{};
+}
+
+// The process ids that fake engines wrote into their log.
+std::vector<pid_t> logged(const std::string& path) {
+  std::ifstream log(path);
+  std::vector<pid_t> pids;
+  std::string mode, rest;
+  pid_t pid = 0;
+  while (log >> mode >> pid && std::getline(log, rest)) pids.push_back(pid);
+  return pids;
+}
+
+// A zombie that init has not reaped yet does not count: it runs no more.
+bool alive(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  if (!std::getline(stat, text)) return false;
+  const std::size_t end = text.rfind(')');
+  return end != std::string::npos && end + 2 < text.size() && text[end + 2] != 'Z';
+}
+
+bool all_gone_within(const std::vector<pid_t>& pids, double seconds) {
+  for (int i = 0; i < seconds * 100; ++i) {
+    bool any = false;
+    for (const pid_t pid : pids) any = any || alive(pid);
+    if (!any) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+TEST(Processes, TellHowAnEngineEnded) {
+  struct Case {
+    const char* mode;
+    HowEnded ended;
+    int code, signal;
+    double timeout;
+  };
+  const Case cases[] = {
+      {"ok", HowEnded::exited, 0, 0, 60},
+      {"exit3", HowEnded::exited, 3, 0, 60},
+      {"crash", HowEnded::signaled, 0, SIGSEGV, 60},
+      {"silent", HowEnded::exited, 0, 0, 60},
+      {"garbage", HowEnded::exited, 0, 0, 60},
+      {"hang", HowEnded::timed_out, 0, SIGTERM, 0.2},
+      {"ignore_term", HowEnded::timed_out, 0, SIGKILL, 0.2},
+      {"exit_on_term", HowEnded::timed_out, 0, 0, 0.5},
+      {"wrapper", HowEnded::timed_out, 0, SIGTERM, 0.3},
+      {"flood", HowEnded::output_limit, 0, SIGKILL, 60},
+      {"flood_stderr", HowEnded::output_limit, 0, SIGKILL, 60},
+      {"fork_escape", HowEnded::exited, 0, 0, 60},
+      {"stdin", HowEnded::exited, 0, 0, 60},
+  };
+  for (const Case& c : cases) {
+    ProcessSpec spec = engine(c.mode, {"-n", "4"});
+    spec.timeout_seconds = c.timeout;
+    const Finished end = finished(spec);
+    EXPECT_EQ(end.ended, c.ended) << c.mode;
+    EXPECT_EQ(end.exit_code, c.code) << c.mode;
+    EXPECT_EQ(end.signal, c.signal) << c.mode;
+    EXPECT_NE(end.err.find(c.mode), std::string::npos) << c.mode << ": " << end.err.substr(0, 200);
+  }
+}
+
+TEST(Processes, SayPreciselyWhyAnEngineDidNotStart) {
+  const Folder folder;
+  std::ofstream(folder.at("text")) << "no program\n";
+  std::ofstream(folder.at("script")) << "#!/no/such/interpreter\n";
+  chmod(folder.at("script").c_str(), 0755);
+  std::ofstream(folder.at("unknown")) << "????";
+  chmod(folder.at("unknown").c_str(), 0755);
+  const auto why = [](const std::string& program, const std::string& in = "") {
+    ProcessSpec spec;
+    spec.argv = {program};
+    spec.folder = in;
+    const Finished end = finished(spec);
+    EXPECT_EQ(end.ended, HowEnded::not_started) << program;
+    return end.start_error;
+  };
+  EXPECT_EQ(why("/no/such/engine"), "/no/such/engine: No such file or directory");
+  EXPECT_EQ(why(folder.at("text")), folder.at("text") + ": Permission denied");
+  EXPECT_EQ(why(folder.at("script")),
+            folder.at("script") + ": the interpreter or loader that it names is not there");
+  EXPECT_EQ(why(folder.at("unknown")), folder.at("unknown") +
+                                           ": not a program for this machine (a script needs a "
+                                           "first line #!)");
+  EXPECT_EQ(why(k_engine, "/no/such/folder"),
+            "can not enter the folder /no/such/folder: No such file or directory");
+  EXPECT_NE(why(std::string("a\0b", 3)).find("zero byte"), std::string::npos);
+}
+
+TEST(Processes, LeaveNoDescendantBehindHoweverTheEngineEnds) {
+  const Folder folder;
+  struct Case {
+    const char* mode;
+    double timeout;
+    std::size_t processes;  // that logged themselves
+  };
+  const Case cases[] = {
+      {"fork_escape", 60, 2}, {"fork_escape_pipe", 60, 2}, {"fork_escape_hang", 0.5, 2},
+      {"fork_bomb", 60, 41},  {"wrapper", 0.5, 2},         {"ignore_term", 0.3, 1},
+  };
+  for (const Case& c : cases) {
+    ProcessSpec spec = engine(c.mode);
+    spec.timeout_seconds = c.timeout;
+    const std::string log = folder.at(c.mode);
+    spec.env = {{"FAKE_ENGINE_LOG", log}};
+    const Finished end = finished(spec);
+    const auto pids = logged(log);
+    EXPECT_EQ(pids.size(), c.processes) << c.mode;
+    for (const pid_t pid : pids) EXPECT_FALSE(alive(pid)) << c.mode;
+    if (std::string_view(c.mode) == "fork_bomb") {
+      EXPECT_EQ(end.left_behind, 40);
+    }
+  }
+}
+
+TEST(Processes, GoOnWhenADescendantKeepsTheOutputOpen) {
+  const Finished end = finished(engine("fork_escape_pipe", {"-n", "4"}));
+  EXPECT_EQ(end.ended, HowEnded::exited);
+  EXPECT_NE(end.out.find("\"n_gen\": 4"), std::string::npos);
+  EXPECT_EQ(end.left_behind, 1);
+}
+
+TEST(Processes, EndEveryEngineWhenAStopIsRequested) {
+  for (const char* mode : {"hang", "ignore_term", "fork_escape_hang", "wrapper"}) {
+    const Folder folder;
+    Stop stop;
+    ProcessSpec spec = engine(mode);
+    spec.env = {{"FAKE_ENGINE_LOG", folder.at("log")}};
+    std::thread interrupter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      stop.request(SIGINT);
+    });
+    RealProcesses processes;
+    const auto end = processes.run(spec, stop);
+    interrupter.join();
+    ASSERT_TRUE(end.has_value());
+    EXPECT_EQ(end->ended, HowEnded::interrupted) << mode;
+    const auto pids = logged(folder.at("log"));
+    EXPECT_FALSE(pids.empty()) << mode;
+    for (const pid_t pid : pids) EXPECT_FALSE(alive(pid)) << mode;
+  }
+}
+
+TEST(Processes, StartNothingAfterAStop) {
+  Stop stop;
+  stop.request();
+  const Folder folder;
+  ProcessSpec spec = engine("ok");
+  spec.env = {{"FAKE_ENGINE_LOG", folder.at("log")}};
+  const auto end = RealProcesses().run(spec, stop);
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->ended, HowEnded::interrupted);
+  EXPECT_TRUE(logged(folder.at("log")).empty());
+}
+
+// In a process of its own, which is killed as no handler can see.
+TEST(Processes, LeaveNoDescendantBehindWhenWeirIsKilled) {
+  for (const char* mode : {"hang", "ignore_term", "fork_escape_hang", "wrapper"}) {
+    const Folder folder;
+    const pid_t weir = fork();
+    if (weir == 0) {
+      RealProcesses processes;
+      const Stop never;
+      ProcessSpec spec = engine(mode);
+      spec.env = {{"FAKE_ENGINE_LOG", folder.at("log")}};
+      // From a thread, as counted passes are run.
+      std::thread([&] { (void)processes.run(spec, never); }).join();
+      _exit(0);
+    }
+    const std::size_t expected =
+        std::string_view(mode) == "fork_escape_hang" || std::string_view(mode) == "wrapper" ? 2 : 1;
+    for (int i = 0; i < 500 && logged(folder.at("log")).size() < expected; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const auto pids = logged(folder.at("log"));
+    ASSERT_EQ(pids.size(), expected) << mode;
+    for (const pid_t pid : pids) EXPECT_TRUE(alive(pid)) << mode;
+    kill(weir, SIGKILL);
+    waitpid(weir, nullptr, 0);
+    EXPECT_TRUE(all_gone_within(pids, 10)) << mode;
+  }
+}
+
+TEST(Processes, KeepTheWholeOutputUpToTheLimit) {
+  ProcessSpec spec = engine("large");
+  spec.env = {{"FAKE_ENGINE_MODE", "unused"}};
+  const Finished end = finished(spec);
+  EXPECT_EQ(end.ended, HowEnded::exited);
+  EXPECT_EQ(end.out.size(), std::size_t{15} << 20);
+  EXPECT_EQ(end.out.find_first_not_of('x'), std::string::npos);
+}
+
+TEST(Processes, KeepBeginningAndEndOfATalkativeStandardError) {
+  const Finished end = finished(engine("noisy", {"-n", "2"}));
+  EXPECT_EQ(end.ended, HowEnded::exited);
+  EXPECT_TRUE(end.err.starts_with("fake engine: mode noisy\nxxx"));
+  EXPECT_LT(end.err.size(), std::size_t{129} << 10);  // 64 KiB + 64 KiB and the line between
+  EXPECT_GT(end.err.size(), std::size_t{128} << 10);
+  EXPECT_NE(end.err.find("bytes left out"), std::string::npos);
+  EXPECT_EQ(end.err_bytes, (std::uint64_t{4} << 20) + 24);
+  EXPECT_NE(end.out.find("\"n_gen\": 2"), std::string::npos);
+}
+
+// The peak of this process, in KiB.
+long peak_kib() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  long kib = 0;
+  while (status >> word) {
+    if (word == "VmHWM:") status >> kib;
+  }
+  return kib;
+}
+
+// Outputs of 1 GB, and 15 MiB that are kept, from eight engines at a time: weir itself stays within
+// 64 MiB of where it began. A sanitizer's own memory would be measured instead of weir's.
+TEST(Processes, StayWithin64MiBWhateverIsPrinted) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr long k_allowed_kib = 1024 * 1024;
+#else
+  constexpr long k_allowed_kib = 64 * 1024;
+#endif
+  int report[2];
+  ASSERT_EQ(pipe(report), 0);
+  const pid_t weir = fork();
+  if (weir == 0) {
+    RealProcesses processes;
+    const Stop never;
+    const long before = peak_kib();
+    std::vector<std::thread> threads;
+    const char* modes[] = {"flood", "large", "flood_stderr", "large",
+                           "large", "flood", "large",        "noisy"};
+    std::atomic<int> right{0};
+    for (const char* mode : modes) {
+      threads.emplace_back([&, mode] {
+        const auto end = processes.run(engine(mode), never);
+        const bool limit = std::string_view(mode).starts_with("flood");
+        if (end && end->ended == (limit ? HowEnded::output_limit : HowEnded::exited)) ++right;
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    const long grown = right == 8 ? peak_kib() - before : -1;
+    if (write(report[1], &grown, sizeof grown) < 0) _exit(1);
+    _exit(0);
+  }
+  close(report[1]);
+  long grown = -2;
+  EXPECT_EQ(read(report[0], &grown, sizeof grown), static_cast<ssize_t>(sizeof grown));
+  waitpid(weir, nullptr, 0);
+  close(report[0]);
+  EXPECT_GE(grown, 0) << "an engine did not end as it should";
+  EXPECT_LT(grown, k_allowed_kib);
+}
+
+TEST(Processes, MeasureTheEngineAndNotThemselves) {
+  const Finished big = finished(engine("allocate", {"-n", "1"}));
+  ASSERT_TRUE(big.peak_rss_bytes.has_value());
+  EXPECT_GE(*big.peak_rss_bytes, std::int64_t{100} << 20);  // what it touches
+  EXPECT_LT(*big.peak_rss_bytes, std::int64_t{140} << 20);
+  EXPECT_GT(big.cpu_seconds.value_or(0), 0);
+
+  // A weir that is bigger than its engine must not give its own size for the engine's.
+  std::vector<char> ballast(64 << 20, 'b');
+  const Finished small = finished(engine("ok", {"-n", "1"}));
+  EXPECT_FALSE(small.peak_rss_bytes.has_value()) << *small.peak_rss_bytes;
+  EXPECT_EQ(ballast[12345], 'b');
+
+  EXPECT_GE(finished(engine("slow", {"-n", "1"})).wall_seconds, 0.3);  // what it sleeps
+}
+
+TEST(Processes, GiveTheEngineAPlainSurrounding) {
+  EXPECT_EQ(finished(engine("descriptors")).out, "") << "a descriptor of weir's was inherited";
+  EXPECT_EQ(finished(engine("signals")).out, "") << "signals are not as the system gives them";
+  const Folder folder;
+  ProcessSpec spec = engine("where");
+  spec.folder = folder.path();
+  EXPECT_EQ(finished(spec).out, folder.path() + "\n");
+
+  setenv("WEIR_TEST_REPLACED", "old", 1);
+  setenv("WEIR_TEST_KEPT", "kept", 1);
+  spec = engine("environment");
+  spec.env = {{"WEIR_TEST_REPLACED", "new"}, {"WEIR_TEST_ADDED", "a=b c"}};
+  const auto lines = text::lines(finished(spec).out);
+  const std::multiset<std::string> seen(lines.begin(), lines.end());
+  EXPECT_EQ(seen.count("WEIR_TEST_REPLACED=new"), 1U);
+  EXPECT_EQ(seen.count("WEIR_TEST_REPLACED=old"), 0U);
+  EXPECT_EQ(seen.count("WEIR_TEST_KEPT=kept"), 1U);
+  EXPECT_EQ(seen.count("WEIR_TEST_ADDED=a=b c"), 1U);
+}
+
+TEST(Processes, RunManySideBySideWithoutMixingThemUp) {
+  RealProcesses processes;
+  const Stop never;
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int i = 1; i <= 24; ++i) {
+    threads.emplace_back([&, i] {
+      const auto end = processes.run(
+          engine(i % 3 == 0 ? "fork_escape" : "ok", {"-n", std::to_string(i)}), never);
+      const std::string wanted = "\"n_gen\": " + std::to_string(i) + ",";
+      if (end && end->ended == HowEnded::exited && end->out.find(wanted) != std::string::npos &&
+          end->left_behind == (i % 3 == 0 ? 1 : 0)) {
+        ++right;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right, 24);
+}
+
+}  // namespace
+}  // namespace weir::sys
