@@ -18,6 +18,8 @@ struct Output {
   profile::Asked asked;
   std::string_view device;             // what the backend asked for, "vulkan"
   const config::GenericOutput* generic = nullptr;  // for the generic adapter
+  // Which values have to be there: times in a timed pass, counts in a counted one. Left out: any.
+  std::optional<profile::Pass> pass;
 };
 
 // Fails with Code::data when the text is not what this engine prints: empty, garbage, truncated,

@@ -168,6 +168,16 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
       problems.add(pointer->at, "a JSON pointer begins with \"/\", as in /timings/predicted_ms");
       rule.pointer.clear();
     }
+    for (std::size_t at = rule.pointer.find('~'); at != std::string::npos;
+         at = rule.pointer.find('~', at + 1)) {
+      if (at + 1 < rule.pointer.size() &&
+          (rule.pointer[at + 1] == '0' || rule.pointer[at + 1] == '1')) {
+        continue;
+      }
+      problems.add(pointer->at,
+                   "in a JSON pointer \"~\" is written ~0 (and \"/\" within a key ~1)");
+      break;
+    }
   }
   static const std::vector<std::string> k_streams{"either", "out", "err"};
   static const std::vector<std::string> k_picks{"last", "first", "all"};

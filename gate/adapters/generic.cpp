@@ -1,0 +1,228 @@
+#include "gate/adapters/generic.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/adapters/documents.hpp"
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/pattern.hpp"
+
+namespace weir::adapters {
+namespace {
+
+using config::ValueRule;
+
+constexpr std::size_t k_longest_line = std::size_t{64} << 10;
+constexpr std::size_t k_most_values = 10'000;
+constexpr std::size_t k_longest_fact = 200;
+
+// Texts that a rule found, in order; only the last is kept where that is the one wanted.
+class Finds {
+ public:
+  explicit Finds(ValueRule::Pick pick) : pick_(pick) {}
+  // Whether to go on looking.
+  bool add(std::string text) {
+    if (pick_ == ValueRule::Pick::last) texts_.clear();
+    // Many values are numbers; one that is longer is none, and need not be kept whole.
+    if (pick_ == ValueRule::Pick::all && text.size() > k_longest_fact) text.resize(k_longest_fact);
+    texts_.push_back(std::move(text));
+    return pick_ != ValueRule::Pick::first && texts_.size() < k_most_values;
+  }
+  std::vector<std::string> take() { return std::move(texts_); }
+
+ private:
+  ValueRule::Pick pick_;
+  std::vector<std::string> texts_;
+};
+
+// A progress bar draws over itself with '\r': each state of it is a line.
+std::vector<std::string> by_pattern(const config::Pattern& pattern, std::string_view text,
+                                    ValueRule::Pick pick) {
+  Finds finds(pick);
+  std::string plain;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\n\r"), text.size());
+    std::string_view line = text.substr(0, std::min(end, k_longest_line));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.find('\x1B') != std::string_view::npos) {
+      plain = text::printable(line);
+      line = plain;
+    }
+    if (const auto group = pattern.first_group(line)) {
+      if (!finds.add(std::string(*group))) break;
+    }
+  }
+  return finds.take();
+}
+
+std::vector<std::string> by_pointer(const std::string& pointer, std::string_view text,
+                                    ValueRule::Pick pick) {
+  Finds finds(pick);
+  for_each_document(text, [&](const Json& document) {
+    try {
+      const Json::json_pointer path(pointer);
+      if (!document.contains(path)) return true;
+      const Json& value = document.at(path);
+      if (value.is_structured() || value.is_null()) return true;
+      return finds.add(value.is_string() ? value.get<std::string>() : dump_json(value));
+    } catch (const Json::exception&) {
+      return true;  // an index that is none, in this document
+    }
+  });
+  return finds.take();
+}
+
+Result<std::vector<std::string>> find(const ValueRule& rule, const Output& output) {
+  std::vector<std::string_view> streams;
+  if (rule.stream != ValueRule::Stream::err) streams.push_back(output.out);
+  if (rule.stream != ValueRule::Stream::out) streams.push_back(output.err);
+  std::vector<std::string> texts;
+  if (!rule.pointer.empty()) {
+    for (const auto stream : streams) {
+      if (texts.empty()) texts = by_pointer(rule.pointer, stream, rule.pick);
+    }
+    return texts;
+  }
+  WEIR_TRY(const auto pattern, config::Pattern::compile(rule.regex));
+  for (const auto stream : streams) {
+    if (texts.empty()) texts = by_pattern(pattern, stream, rule.pick);
+  }
+  return texts;
+}
+
+std::string shown(std::string_view text) {
+  std::string result = text::printable(text.substr(0, k_longest_fact));
+  std::replace(result.begin(), result.end(), '\n', ' ');
+  return result;
+}
+
+std::string where(const ValueRule& rule) {
+  return rule.regex.empty() ? fmt::format("pointer {}", rule.pointer)
+                            : fmt::format("regex '{}'", rule.regex);
+}
+
+std::optional<unit::Metric> metric_of(const ValueRule& rule) {
+  return rule.custom ? rule.custom : unit::find_metric(rule.metric);
+}
+
+Result<double> number(const ValueRule& rule, const std::string& text) {
+  const auto value = text::to_double(text::trim(text));
+  if (!value) {
+    return fail(Code::data, "{}: \"{}\" is no number ({})", rule.metric, shown(text), where(rule));
+  }
+  const double scaled = *value * (rule.scale ? rule.scale->factor : 1.0);
+  if (!std::isfinite(scaled)) {
+    return fail(Code::data, "{}: \"{}\" is out of range", rule.metric, shown(text));
+  }
+  return scaled;
+}
+
+Result<std::int64_t> whole(const ValueRule& rule, double value) {
+  constexpr double k_exact = 9007199254740992.0;  // 2^53: above it a double skips whole numbers
+  if (value < 0 || value > k_exact || value != std::floor(value)) {
+    return fail(Code::data, "{}: {} is no count: it must be a whole number of at least 0 ({})",
+                rule.metric, value, where(rule));
+  }
+  return static_cast<std::int64_t>(value);
+}
+
+Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
+                       const unit::Metric& metric, const std::vector<std::string>& texts) {
+  std::optional<std::int64_t> count;
+  for (const std::string& text : texts) {
+    WEIR_TRY(const double value, number(rule, text));
+    WEIR_TRY(const std::int64_t one, whole(rule, value));
+    if (count && *count != one) {
+      report.warnings.push_back(
+          fmt::format("{}: not the same each time ({} and {})", rule.metric, *count, one));
+    }
+    count = one;
+  }
+  report.counts[metric.name] = count.value_or(0);
+  if (rule.custom) report.count_metrics[metric.name] = metric;
+  return true;
+}
+
+Result<bool> add_times(profile::EngineReport& report, const ValueRule& rule,
+                       const unit::Metric& metric, const std::vector<std::string>& texts) {
+  profile::EngineReport::Series series{metric, {}};
+  for (const std::string& text : texts) {
+    WEIR_TRY(const double value, number(rule, text));
+    if (value <= 0) {
+      return fail(Code::data, "{}: {} is not above 0 ({})", rule.metric, shown(text), where(rule));
+    }
+    series.samples.push_back(value);
+  }
+  report.times.push_back(std::move(series));
+  return true;
+}
+
+Result<bool> add_fact(profile::EngineReport& report, const ValueRule& rule,
+                      const std::string& text) {
+  if (rule.metric == "generated_tokens" || rule.metric == "prompt_tokens") {
+    WEIR_TRY(const double value, number(rule, text));
+    WEIR_TRY(const std::int64_t count, whole(rule, value));
+    (rule.metric == "prompt_tokens" ? report.prompt_tokens : report.generated_tokens) = count;
+    return true;
+  }
+  if (rule.metric == "output_digest") {
+    // A whole output may stand here: its hash says the same in one line.
+    report.output_digest = text.size() > 64 ? hash_hex(text) : shown(text);
+  } else if (rule.metric == "model") {
+    report.model = shown(text);
+  } else if (rule.metric == "engine_build") {
+    report.engine_build = shown(text);
+  }
+  return true;
+}
+
+bool needed(unit::Kind kind, const std::optional<profile::Pass>& pass) {
+  if (!pass) return false;
+  return (kind == unit::Kind::count) == (*pass == profile::Pass::counted);
+}
+
+}  // namespace
+
+Result<profile::EngineReport> read_generic(const Output& output) {
+  profile::EngineReport report;
+  if (output.generic == nullptr) {
+    return fail(Code::internal, "the generic adapter was given no rules");
+  }
+  std::vector<std::string> missing;
+  std::vector<std::string> missing_and_needed;
+  for (const ValueRule& rule : output.generic->values) {
+    const auto metric = metric_of(rule);
+    if (!metric) return fail(Code::internal, "\"{}\" is no metric", rule.metric);
+    WEIR_TRY(const auto texts, find(rule, output));
+    if (texts.empty()) {
+      missing.push_back(fmt::format("{} ({})", rule.metric, where(rule)));
+      if (needed(metric->kind, output.pass)) missing_and_needed.push_back(missing.back());
+    } else if (metric->kind == unit::Kind::count) {
+      WEIR_CHECK(add_count(report, rule, *metric, texts));
+    } else {
+      WEIR_CHECK(add_times(report, rule, *metric, texts));
+    }
+  }
+  if (report.times.empty() && report.counts.empty()) {
+    const bool silent = text::trim(output.out).empty() && text::trim(output.err).empty();
+    return fail(Code::data, "{}:\n  {}",
+                silent ? "the engine printed nothing" : "nothing found in the engine's output",
+                text::join(missing, "\n  "));
+  }
+  if (!missing_and_needed.empty()) {
+    return fail(Code::data, "not found in the engine's output:\n  {}",
+                text::join(missing_and_needed, "\n  "));
+  }
+  for (const ValueRule& rule : output.generic->facts) {
+    WEIR_TRY(const auto texts, find(rule, output));
+    if (texts.empty()) {
+      report.warnings.push_back(fmt::format("the output has no {} ({})", rule.metric, where(rule)));
+    } else {
+      WEIR_CHECK(add_fact(report, rule, texts.back()));
+    }
+  }
+  return report;
+}
+
+}  // namespace weir::adapters

@@ -1,0 +1,37 @@
+// The adapters of this build: one line each.
+#include <algorithm>
+
+#include "gate/adapters/adapter.hpp"
+#include "gate/adapters/generic.hpp"
+#include "gate/adapters/llama_bench.hpp"
+
+namespace weir::adapters {
+
+const std::vector<Adapter>& table() {
+  static const std::vector<Adapter> k_table{
+      {"llama-bench",
+       "llama.cpp's llama-bench, -o json or jsonl",
+       read_llama_bench,
+       {"llama-bench"}},
+      {"generic",
+       "any engine, by regular expressions or JSON pointers in the config",
+       read_generic,
+       {}},
+  };
+  return k_table;
+}
+
+const Adapter* find(std::string_view name) {
+  const auto& adapters = table();
+  const auto found = std::find_if(adapters.begin(), adapters.end(),
+                                  [&](const Adapter& adapter) { return adapter.name == name; });
+  return found == adapters.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const Adapter& adapter : table()) all.emplace_back(adapter.name);
+  return all;
+}
+
+}  // namespace weir::adapters

@@ -1,0 +1,185 @@
+#include "gate/adapters/generic.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::adapters {
+namespace {
+
+using config::ValueRule;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+ValueRule by_regex(const std::string& metric, const std::string& regex) {
+  ValueRule rule;
+  rule.metric = metric;
+  rule.regex = regex;
+  return rule;
+}
+
+ValueRule by_pointer(const std::string& metric, const std::string& pointer) {
+  ValueRule rule;
+  rule.metric = metric;
+  rule.pointer = pointer;
+  return rule;
+}
+
+Result<profile::EngineReport> read(const config::GenericOutput& rules, std::string_view out,
+                                   std::string_view err = "",
+                                   std::optional<profile::Pass> pass = std::nullopt) {
+  return read_generic({out, err, {0, 8, 1, 0}, "cpu", &rules, pass});
+}
+
+// An engine's own profiler on standard error, its answer and timing on standard output, logs
+// between, all of it coloured.
+constexpr std::string_view k_out =
+    "The quick brown fox\n"
+    "[2026-11-20 06:41:00] info: sampler ready\n"
+    "\x1B[32mToken time: 83ms (12.0 tok/s)\x1B[0m\r\n";
+constexpr std::string_view k_err =
+    "load: 12% 55% 100%\n"
+    "Metal: 706 dispatches, 930 barriers, 17 syncs\n"
+    "bye\n";
+
+config::GenericOutput metal_rules() {
+  config::GenericOutput rules;
+  rules.values = {by_regex("dispatches_per_token", R"((\d+) dispatches)"),
+                  by_regex("barriers_per_token", R"((\d+) barriers)"),
+                  by_regex("syncs_per_token", R"((\d+) syncs)"),
+                  by_regex("decode_tokens_per_second", R"(\(([\d.]+) tok/s\))"),
+                  by_regex("time_per_output_token_seconds", R"(Token time: ([\d.]+)ms)")};
+  rules.values.back().scale = unit::parse_scale("ms");
+  return rules;
+}
+
+TEST(Generic, ReadsAProfilersSummaryAndATimingLineOutOfBothStreams) {
+  const auto report = read(metal_rules(), k_out, k_err);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->counts,
+              UnorderedElementsAre(Pair("dispatches_per_token", 706),
+                                   Pair("barriers_per_token", 930), Pair("syncs_per_token", 17)));
+  ASSERT_EQ(report->times.size(), 2U);
+  EXPECT_EQ(report->times[0].metric, unit::find_metric("decode_tokens_per_second"));
+  EXPECT_THAT(report->times[0].samples, ElementsAre(12.0));
+  EXPECT_THAT(report->times[1].samples, ElementsAre(DoubleNear(0.083, 1e-12)));  // 83 ms
+}
+
+TEST(Generic, TakesTheLastMatchOrTheFirstOrAll) {
+  constexpr std::string_view k_lines = "4 tok/s\n5 tok/s\n6 tok/s\n";
+  config::GenericOutput rules;
+  rules.values = {by_regex("decode_tokens_per_second", R"(([\d.]+) tok/s)")};
+  EXPECT_THAT(read(rules, k_lines)->times[0].samples, ElementsAre(6));
+  rules.values[0].pick = ValueRule::Pick::first;
+  EXPECT_THAT(read(rules, k_lines)->times[0].samples, ElementsAre(4));
+  rules.values[0].pick = ValueRule::Pick::all;
+  EXPECT_THAT(read(rules, k_lines)->times[0].samples, ElementsAre(4, 5, 6));
+}
+
+TEST(Generic, LooksAtStandardOutputFirstUnlessToldWhere) {
+  config::GenericOutput rules;
+  rules.values = {by_regex("decode_tokens_per_second", R"(([\d.]+) tok/s)")};
+  EXPECT_THAT(read(rules, "1 tok/s", "2 tok/s")->times[0].samples, ElementsAre(1));
+  EXPECT_THAT(read(rules, "", "2 tok/s")->times[0].samples, ElementsAre(2));
+  rules.values[0].stream = ValueRule::Stream::err;
+  EXPECT_THAT(read(rules, "1 tok/s", "2 tok/s")->times[0].samples, ElementsAre(2));
+  rules.values[0].stream = ValueRule::Stream::out;
+  EXPECT_FALSE(read(rules, "", "2 tok/s"));
+}
+
+TEST(Generic, FindsPointersInDocumentsOfSeveralLinesAndOfOneAmongLogs) {
+  constexpr std::string_view k_text =
+      "starting {x}\n"
+      "[info] loaded\n"
+      "{\n  \"timings\": {\"rates\": [10, 20]},\n  \"note\": \"a } in a text\"\n}\n"
+      "{\"stats\": {\"tokens\": 8, \"peak\": \"1.5\", \"hash\": \"abc\"}}\n";
+  config::GenericOutput rules;
+  rules.values = {by_pointer("decode_tokens_per_second", "/timings/rates/1"),
+                  by_pointer("peak_rss_bytes", "/stats/peak")};
+  rules.values[1].scale = unit::parse_scale("MiB");
+  rules.facts = {by_pointer("generated_tokens", "/stats/tokens"),
+                 by_pointer("output_digest", "/stats/hash"), by_pointer("model", "/nowhere")};
+  const auto report = read(rules, k_text);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->times[0].samples, ElementsAre(20));
+  EXPECT_THAT(report->times[1].samples, ElementsAre(1572864));  // 1.5 MiB
+  EXPECT_EQ(report->generated_tokens, 8);
+  EXPECT_EQ(report->output_digest, "abc");
+  EXPECT_THAT(report->warnings, ElementsAre("the output has no model (pointer /nowhere)"));
+}
+
+TEST(Generic, ReportsItsOwnMetricsAsDeclared) {
+  config::GenericOutput rules;
+  rules.values = {by_regex("retries", R"((\d+) retries)"), by_regex("queue", R"(queue (\d+)us)")};
+  rules.values[0].custom =
+      unit::custom_metric("retries", unit::Kind::count, unit::Unit::count, unit::Better::lower);
+  rules.values[1].custom =
+      unit::custom_metric("queue", unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
+  rules.values[1].scale = unit::parse_scale("us");
+  const auto report = read(rules, "3 retries, queue 250us\n");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->counts, UnorderedElementsAre(Pair("retries", 3)));
+  EXPECT_EQ(report->count_metrics.at("retries"), *rules.values[0].custom);
+  EXPECT_EQ(report->times[0].metric, *rules.values[1].custom);
+  EXPECT_THAT(report->times[0].samples, ElementsAre(DoubleNear(250e-6, 1e-15)));
+}
+
+TEST(Generic, NeedsTimesInATimedPassAndCountsInACountedOne) {
+  const auto rules = metal_rules();
+  EXPECT_TRUE(read(rules, k_out, "", profile::Pass::timed));
+  EXPECT_TRUE(read(rules, "", k_err, profile::Pass::counted));
+  const auto timed = read(rules, "", k_err, profile::Pass::timed);
+  ASSERT_FALSE(timed);
+  EXPECT_THAT(timed.error().message, HasSubstr("decode_tokens_per_second (regex "));
+  const auto counted = read(rules, k_out, "5 dispatches", profile::Pass::counted);
+  ASSERT_FALSE(counted);
+  EXPECT_THAT(counted.error().message, HasSubstr("syncs_per_token"));
+  EXPECT_THAT(counted.error().message, testing::Not(HasSubstr("dispatches_per_token")));
+}
+
+TEST(Generic, RefusesWhatIsNoMeasurement) {
+  struct Case {
+    const char* metric;
+    const char* regex;
+    const char* text;
+    const char* why;
+  };
+  const Case cases[] = {
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "", "printed nothing"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "garbage\n", "nothing found"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "nan tok/s", "\"nan\" is no number"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "-nan tok/s", "\"-nan\" is no number"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "inf tok/s", "\"inf\" is no number"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "1e999 tok/s", "is no number"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "0 tok/s", "0 is not above 0"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "-3 tok/s", "-3 is not above 0"},
+      {"syncs_per_token", R"((\S+) syncs)", "1.5 syncs", "1.5 is no count"},
+      {"syncs_per_token", R"((\S+) syncs)", "-1 syncs", "-1 is no count"},
+      {"syncs_per_token", R"((\S+) syncs)", "1e300 syncs", "is no count"},
+      {"syncs_per_token", R"(()syncs)", "syncs", "\"\" is no number"},
+  };
+  for (const Case& one : cases) {
+    config::GenericOutput rules;
+    rules.values = {by_regex(one.metric, one.regex)};
+    const auto report = read(rules, one.text);
+    ASSERT_FALSE(report) << one.text;
+    EXPECT_EQ(report.error().code, Code::data);
+    EXPECT_THAT(report.error().message, HasSubstr(one.why)) << one.text;
+  }
+}
+
+TEST(Generic, StaysFastOnOutputMadeToBeSlow) {
+  // Backtracking engines take exponential time on the first; a bracket a line would make a naive
+  // search for JSON quadratic. No time is measured: it would be hours.
+  config::GenericOutput rules;
+  rules.values = {by_regex("decode_tokens_per_second", "(a+)+b"),
+                  by_pointer("syncs_per_token", "/syncs")};
+  std::string text(200'000, 'a');
+  text += '\n';
+  for (int i = 0; i < 200'000; ++i) text += "[\n{\"\n";
+  EXPECT_FALSE(read(rules, text));
+}
+
+}  // namespace
+}  // namespace weir::adapters
