@@ -1,0 +1,96 @@
+// Comparing two files of 10 000 cells x 20 metrics, over reading them.
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "gate/baseline/baseline.hpp"
+#include "gate/profile/profile.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace {
+
+using namespace weir;
+
+constexpr int k_cells = 10'000;
+
+profile::Profile made_profile(int cell, int shift) {
+  profile::Profile profile;
+  profile.cell = {.engine = "engine", .model = "model" + std::to_string(cell / 10), .backend = "vulkan",
+                  .prompt = "prompt" + std::to_string(cell % 10)};
+  profile.device = "vulkan";
+  profile.provenance.fingerprint = "f";
+  profile.provenance.device_class = "vulkan-1-2-3-4-5";
+  profile.provenance.machine_class = "m";
+  int metrics = 0;
+  for (const char* base : {"dispatches", "barriers", "syncs", "copies", "submits", "graphs"}) {
+    for (const auto scope : {unit::Scope::per_token, unit::Scope::per_prefill, unit::Scope::fixed}) {
+      const unit::Metric metric = unit::count_metric(base, scope);
+      profile.metrics[metric.name] = {.metric = metric, .nature = profile::Nature::exact, .source = "vulkan",
+                                      .exact = Rational(65 + metrics + (cell % 100 == 0 ? shift : 0)),
+                                      .samples = {}, .repeatability = {}, .warnings = {}};
+      ++metrics;
+    }
+  }
+  for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
+    profile.metrics[name] = {.metric = *unit::find_metric(name), .nature = profile::Nature::sampled,
+                             .source = "bench", .exact = {}, .samples = {100.0 + shift, 101, 99, 100, 102},
+                             .repeatability = {}, .warnings = {}};
+  }
+  return profile;  // 6 counts x 3 scopes + 2 times = 20
+}
+
+const std::string& file_of(int shift) {
+  static const auto make = [](int by) {
+    std::string text;
+    for (int cell = 0; cell < k_cells; ++cell) {
+      text += dump_json(profile::to_json(made_profile(cell, by)));
+      text += '\n';
+    }
+    return text;
+  };
+  static const std::string k_base = make(0);
+  static const std::string k_candidate = make(1);
+  return shift == 0 ? k_base : k_candidate;
+}
+
+std::vector<profile::Profile> read_file(const std::string& text) {
+  std::vector<profile::Profile> profiles;
+  std::size_t from = 0;
+  while (from < text.size()) {
+    const std::size_t to = text.find('\n', from);
+    auto json = parse_json(std::string_view(text).substr(from, to - from));
+    profiles.push_back(*profile::profile_from_json(*json));
+    from = to + 1;
+  }
+  return profiles;
+}
+
+void read(benchmark::State& state) {
+  file_of(0);
+  file_of(1);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(read_file(file_of(0)));
+    benchmark::DoNotOptimize(read_file(file_of(1)));
+  }
+}
+BENCHMARK(read)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+void read_and_compare(benchmark::State& state) {
+  file_of(0);
+  file_of(1);
+  for (auto _ : state) {
+    const auto base = read_file(file_of(0));
+    const auto candidate = read_file(file_of(1));
+    std::vector<verdict::CellVerdict> cells;
+    for (std::size_t i = 0; i < candidate.size(); ++i) {
+      const baseline::Baseline stored = baseline::accept(base[i], std::nullopt, {});
+      cells.push_back(verdict::judge_cell(candidate[i], {baseline::choose(candidate[i], {&stored, 1})}, {}, {}));
+    }
+    const verdict::GateVerdict gate = verdict::judge_gate(std::move(cells), {});
+    if (gate.exit_code != verdict::ExitCode::fail) state.SkipWithError("the changed cells should fail");
+  }
+}
+BENCHMARK(read_and_compare)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+}  // namespace

@@ -1,0 +1,26 @@
+// What is divided by what, and the goal.
+#pragma once
+
+#include <vector>
+
+namespace weir::bench {
+
+struct Ratio {
+  const char* what;
+  const char* top;
+  const char* bottom;
+  double goal;
+  bool difference = false;  // (top - bottom) / per, in ns, instead of top / bottom
+  double per = 1;
+};
+
+inline const std::vector<Ratio>& ratios() {
+  static const std::vector<Ratio> k_ratios{
+      {"gate over its command lines one after another", "gate", "command_lines", 1.10},
+      {"comparing 10 000 cells x 20 metrics over reading them", "read_and_compare", "read", 2.0},
+      {"Vulkan probe, per recorded command", "record_with_probe", "record_bare", 20, true, 1},
+  };
+  return k_ratios;
+}
+
+}  // namespace weir::bench

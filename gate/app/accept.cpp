@@ -1,0 +1,187 @@
+#include "gate/app/accept.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "gate/app/session.hpp"
+#include "gate/app/stored_baselines.hpp"
+#include "gate/base/text.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::app {
+namespace {
+
+// "exact" is a promise: so many fresh processes of this engine agreed.
+constexpr std::int64_t k_processes_that_agree = 3;
+
+struct AcceptOptions {
+  CommonOptions common;
+  std::string run;
+  std::vector<std::string> metrics;
+};
+
+struct Taken {
+  std::vector<profile::Profile> profiles;
+  std::vector<std::string> notes;
+};
+
+bool is_count(const profile::Measurement& measurement) {
+  return measurement.metric.kind == unit::Kind::count;
+}
+
+// Times of an earlier run beside counts taken just now; both must be of the same engine.
+Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
+                       const std::string& run, std::vector<std::string>& notes) {
+  const std::string cell = fresh.cell.str();
+  if (fresh.provenance.fingerprint != earlier.provenance.fingerprint) {
+    notes.push_back(fmt::format("{}: {} measured another configuration; its times are left out", cell, run));
+    return {};
+  }
+  for (const auto& [name, measurement] : earlier.metrics) {
+    if (is_count(measurement)) {
+      const auto now = fresh.metrics.find(name);
+      const bool same = now == fresh.metrics.end() || !measurement.exact || !now->second.exact ||
+                        *measurement.exact == *now->second.exact;
+      if (!same) {
+        return fail(Code::data,
+                    "{}: {} was {} in {} and is {} now: the engine changed since\n"
+                    "  measure again (weir gate), then accept",
+                    cell, unit::label(measurement.metric), measurement.exact->str(), run,
+                    now->second.exact->str());
+      }
+    } else {
+      fresh.metrics.insert({name, measurement});
+      fresh.timed_runs = earlier.timed_runs;
+    }
+  }
+  if (fresh.provenance.machine_class.empty()) {
+    fresh.provenance.machine_class = earlier.provenance.machine_class;
+  }
+  if (!fresh.provenance.engine_build) fresh.provenance.engine_build = earlier.provenance.engine_build;
+  if (fresh.provenance.device_class.empty()) {
+    fresh.provenance.device_class = earlier.provenance.device_class;
+  }
+  return {};
+}
+
+Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
+  Taken taken;
+  MeasureOptions wanted;
+  wanted.plan.counted_processes = k_processes_that_agree;
+  wanted.output_places = {options.common.baselines};
+  const bool have_run = !options.run.empty() || run::newest_run(files, options.common.out).has_value();
+  if (options.common.counts_only || !have_run) {
+    wanted.plan.times = !options.common.counts_only;
+    WEIR_TRY(Measured measured, measure(options.common, wanted, files));
+    taken.profiles = std::move(measured.profiles);
+    return taken;
+  }
+  WEIR_TRY(Measured earlier, read_measured(options.common, options.run, files));
+  const bool countable =
+      std::any_of(earlier.profiles.begin(), earlier.profiles.end(),
+                  [](const profile::Profile& profile) { return !profile.counts_skipped; });
+  if (!countable) {
+    taken.profiles = std::move(earlier.profiles);
+    return taken;
+  }
+  wanted.plan.times = false;
+  WEIR_TRY(Measured fresh, measure(options.common, wanted, files));
+  for (profile::Profile& profile : fresh.profiles) {
+    const auto same_cell =
+        std::find_if(earlier.profiles.begin(), earlier.profiles.end(),
+                     [&](const profile::Profile& one) { return one.cell == profile.cell; });
+    if (same_cell != earlier.profiles.end()) {
+      if (!same_cell->errors.empty()) profile.errors = same_cell->errors;
+      WEIR_CHECK(add_times(profile, *same_cell, earlier.folder, taken.notes));
+    }
+    taken.profiles.push_back(std::move(profile));
+  }
+  return taken;
+}
+
+std::string why_not(const profile::Profile& profile) {
+  if (!profile.errors.empty()) return profile.errors.front();
+  if (profile.placement.state == profile::Placement::State::refuted) {
+    return "its work did not run where it was asked to: " + profile.placement.reason;
+  }
+  if (profile.metrics.empty()) return profile.counts_skipped.value_or("nothing was measured");
+  return "";
+}
+
+std::string changes(const std::optional<baseline::Baseline>& old, const baseline::Baseline& now) {
+  std::vector<std::string> parts;
+  for (const auto& [name, measurement] : now.counts) {
+    if (measurement.metric.scope == unit::Scope::fixed) continue;
+    const std::string value = measurement.exact ? measurement.exact->str() : "varies";
+    std::string before;
+    if (old) {
+      const auto found = old->counts.find(name);
+      if (found != old->counts.end() && found->second.exact) before = found->second.exact->str();
+    }
+    if (before == value) continue;
+    const std::string change = before.empty() ? value : fmt::format("{} → {}", before, value);
+    parts.push_back(fmt::format("{} {}", unit::label(measurement.metric), change));
+  }
+  if (parts.empty()) return "counts as they were";
+  return text::join(parts);
+}
+
+Result<ExitCode> accept(const AcceptOptions& options) {
+  sys::RealFiles files;
+  for (const std::string& glob : options.metrics) {
+    const auto& names = unit::metric_names();
+    if (glob != "kernels" && glob.find('*') == std::string::npos && !unit::find_metric(glob) &&
+        text::nearest(glob, names)) {
+      return fail(Code::usage, "unknown metric \"{}\"{}", glob, text::did_you_mean(glob, names));
+    }
+  }
+  WEIR_TRY(const Taken taken, take(options, files));
+  StoredBaselines stored(files, options.common.baselines);
+  std::size_t accepted = 0;
+  std::size_t left_out = 0;
+  for (const profile::Profile& profile : taken.profiles) {
+    const std::string cell = profile.cell.str();
+    if (const std::string why = why_not(profile); !why.empty()) {
+      const bool skipped = profile.errors.empty() && profile.metrics.empty();
+      answer(options.common, fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
+      left_out += skipped ? 0 : 1;
+      continue;
+    }
+    WEIR_TRY(const std::vector<baseline::Baseline> known, stored.of_cell(profile.cell));
+    std::optional<baseline::Baseline> old;
+    for (const baseline::Baseline& one : known) {
+      if (one.device_class == profile.provenance.device_class) old = one;
+    }
+    const baseline::Baseline now = baseline::accept(profile, old, options.metrics);
+    if (old && baseline::to_text(*old) == baseline::to_text(now)) {
+      answer(options.common, fmt::format("same      {}\n", cell));
+    } else {
+      WEIR_TRY(const std::string path, stored.put(now));
+      answer(options.common, fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
+    }
+    ++accepted;
+  }
+  for (const std::string& note : taken.notes) answer(options.common, note + "\n");
+  answer(options.common, fmt::format("{} cells accepted, {} left out\n", accepted, left_out));
+  return left_out == 0 ? ExitCode::pass : ExitCode::unmeasured;
+}
+
+}  // namespace
+
+void add_accept(CLI::App& baseline) {
+  CLI::App* verb = baseline.add_subcommand("accept", "Make what was measured the new baseline");
+  auto options = std::make_shared<AcceptOptions>();
+  verb->add_option("RUN", options->run, "The run whose times are taken (default: the newest)");
+  add_common(*verb, options->common, Takes::measuring);
+  verb->add_option("--metric", options->metrics, "Only these metrics (globs); may be repeated")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  verb->footer(
+      "Each exact count is taken in three fresh processes first; only if they agree is it exact.\n"
+      "Times come from RUN; with --counts-only, or where no run is kept, nothing older is used.\n\n"
+      "Examples:\n  weir baseline accept --counts-only\n"
+      "  weir baseline accept --cell 'llama.cpp/*/vulkan/*' --metric 'dispatches*'");
+  set_action(*verb, [options] { return accept(*options); });
+}
+
+}  // namespace weir::app

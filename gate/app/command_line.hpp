@@ -1,0 +1,69 @@
+// What every verb shares: common options, how answers and errors leave the program.
+//
+// Standard output is the answer, standard error the talk. With --json on standard output, what
+// people read goes to standard error.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "gate/base/result.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::app {
+
+using verdict::ExitCode;
+
+struct CommonOptions {
+  std::string config = "weir.yaml";
+  std::string baselines = "baselines";
+  std::string out = "weir-out";
+  std::vector<std::string> cells;
+  bool counts_only = false;
+  bool quiet = false;
+  std::string color = "auto";
+  std::optional<std::string> json;  // "-" is standard output
+};
+
+// The options a verb takes of CommonOptions; config and cells are always there.
+enum class Takes { config, matrix, measuring };
+void add_common(CLI::App& verb, CommonOptions& options, Takes takes);
+
+// What a verb does: an exit code, or an Error that is printed and turned into one.
+using Action = std::function<Result<ExitCode>()>;
+// Runs `action` when the verb is chosen; at most one is chosen.
+void set_action(CLI::App& verb, Action action);
+// The action of the chosen verb; empty when none was.
+[[nodiscard]] const Action& chosen_action();
+
+[[nodiscard]] ExitCode exit_code_of(Code code);
+// "weir: message" on standard error, colour only on a terminal.
+void print_error(const Error& error);
+
+// Whether text for `stream` (1 or 2) is coloured, and how wide it may be (40 to 120; 80 when piped).
+[[nodiscard]] bool colored(const CommonOptions& options, int stream);
+[[nodiscard]] int width_of(int stream);
+
+// What people read: standard output, or standard error when --json took standard output.
+void answer(const CommonOptions& options, std::string_view text);
+[[nodiscard]] int answer_stream(const CommonOptions& options);
+// Talk on standard error, not with --quiet.
+void talk(const CommonOptions& options, std::string_view line);
+// --json: writes `text` where it was asked for; nothing when it was not.
+[[nodiscard]] Result<void> write_json(const CommonOptions& options, std::string_view text);
+
+// One function a verb, each in its own file.
+void add_init(CLI::App& app);
+void add_run(CLI::App& app);
+void add_gate(CLI::App& app);
+void add_compare(CLI::App& app);
+void add_baseline(CLI::App& app);
+void add_model(CLI::App& app);
+void add_completion(CLI::App& app);
+
+}  // namespace weir::app

@@ -1,0 +1,72 @@
+// weir gate: run, compare, report; the exit code is the verdict.
+#include <memory>
+
+#include "gate/app/command_line.hpp"
+#include "gate/app/judging.hpp"
+#include "gate/app/session.hpp"
+
+namespace weir::app {
+namespace {
+
+struct GateOptions {
+  CommonOptions common;
+  ReportFiles files;
+  bool require_baseline = false;
+  std::optional<std::string> from, resume;
+  std::optional<std::int64_t> runs;
+};
+
+Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
+  if (options.from) return read_measured(options.common, *options.from, files);
+  MeasureOptions wanted;
+  wanted.plan.times = !options.common.counts_only;
+  wanted.plan.runs = options.runs;
+  wanted.resume = options.resume;
+  for (const auto& place : {options.common.json, options.files.markdown, options.files.junit,
+                            options.files.html}) {
+    if (place && *place != "-") wanted.output_places.push_back(*place);
+  }
+  return measure(options.common, wanted, files);
+}
+
+Result<ExitCode> gate(const GateOptions& options) {
+  sys::RealFiles files;
+  WEIR_TRY(const Measured measured, obtain(options, files));
+  const StoredBaselines stored(files, options.common.baselines);
+  WEIR_TRY(const verdict::GateVerdict verdict,
+           judge_stored(measured, stored, policy_of(measured, options.require_baseline)));
+  return publish(options.common, options.files, verdict, files);
+}
+
+}  // namespace
+
+void add_gate(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("gate", "Measure, compare with baselines, report");
+  auto options = std::make_shared<GateOptions>();
+  add_common(*verb, options->common, Takes::measuring);
+  verb->add_flag("--require-baseline", options->require_baseline,
+                 "A missing exact baseline is an error (exit 3)");
+  verb->add_option("--from", options->from, "Judge RUN again instead of measuring (default: newest)")
+      ->type_name("[RUN]")
+      ->expected(0, 1)
+      ->default_str("");
+  verb->add_option("--resume", options->resume, "Go on with an interrupted RUN (default: newest)")
+      ->type_name("[RUN]")
+      ->expected(0, 1)
+      ->default_str("")
+      ->excludes("--from");
+  verb->add_option("--runs", options->runs, "Timed processes a cell, in place of gate.runs")
+      ->check(CLI::Range(1, 10'000));
+  add_report_files(*verb, options->files);
+  verb->footer(
+      "Examples:\n"
+      "  weir gate                              everything\n"
+      "  weir gate --counts-only                counts, kernels and placement: one run is exact\n"
+      "  weir gate --cell '*/vulkan/decode'     some cells\n"
+      "  weir gate --from --html report.html    judge the newest run again, without measuring\n\n"
+      "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration, 3 something could not\n"
+      "be measured, 4 inconclusive (under on_inconclusive: fail), 130 interrupted.");
+  set_action(*verb, [options] { return gate(*options); });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,164 @@
+#include "gate/app/judging.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "gate/app/version.hpp"
+#include "gate/report/annotations.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/junit.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::app {
+namespace {
+
+// Commands of this build that a report may tell its reader to type.
+const report::Verbs& report_hints() {
+  static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume"};
+  return k_hints;
+}
+
+// Where this run is shown, when it is one of GitHub's.
+std::optional<std::string> run_url() {
+  const auto server = sys::environment_value("GITHUB_SERVER_URL");
+  const auto repository = sys::environment_value("GITHUB_REPOSITORY");
+  const auto run = sys::environment_value("GITHUB_RUN_ID");
+  if (!server || !repository || !run) return std::nullopt;
+  return fmt::format("{}/{}/actions/runs/{}", *server, *repository, *run);
+}
+
+verdict::GateVerdict finish(verdict::GateVerdict verdict, const Measured& measured) {
+  verdict.weir_version = k_version;
+  verdict.config = measured.config_file;
+  verdict.run = measured.folder;
+  verdict.notes.insert(verdict.notes.end(), measured.notes.begin(), measured.notes.end());
+  if (measured.seconds > 0) verdict.seconds = measured.seconds;
+  return verdict;
+}
+
+// What a run of `profile` would have stored: another run's profile becomes something to judge by.
+baseline::Choice choice_from(const profile::Profile& candidate, const profile::Profile& base) {
+  baseline::Choice choice;
+  choice.baseline = baseline::accept(base, std::nullopt, {});
+  if (!base.errors.empty()) {
+    choice.match = baseline::Choice::Match::none;
+    choice.reason = "the other run could not measure this cell";
+    choice.baseline.reset();
+    return choice;
+  }
+  // Two runs are compared whatever their fingerprints; the differences are told.
+  const auto& mine = candidate.provenance.fingerprint_parts;
+  for (const auto& [part, hash] : base.provenance.fingerprint_parts) {
+    const auto found = mine.find(part);
+    if (found == mine.end() || found->second != hash) {
+      choice.reason += fmt::format("{}{} differs", choice.reason.empty() ? "" : ", ", part);
+    }
+  }
+  choice.baseline->fingerprint = candidate.provenance.fingerprint;
+  choice.baseline->fingerprint_parts = mine;
+  const baseline::Choice by_class = baseline::choose(candidate, {&*choice.baseline, 1});
+  choice.match = by_class.match;
+  if (!by_class.reason.empty()) {
+    choice.reason += (choice.reason.empty() ? "" : "; ") + by_class.reason;
+  }
+  return choice;
+}
+
+// Appends: several weir steps of one job share the file.
+Result<void> append_summary(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) return fail(Code::io, "{}: the job summary can not be written", path);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) != 0 || !written) {
+    return fail(Code::io, "{}: the job summary can not be written", path);
+  }
+  return {};
+}
+
+Result<void> tell_github(const CommonOptions& options, const verdict::GateVerdict& verdict) {
+  if (sys::environment_value("GITHUB_ACTIONS") != "true") return {};
+  // Workflow commands are read from both streams: keep the one that is not a machine's.
+  answer(options, report::annotations(verdict));
+  const auto summary = sys::environment_value("GITHUB_STEP_SUMMARY");
+  if (!summary || summary->empty()) return {};
+  return append_summary(*summary, report::markdown(verdict, {.limit = report::k_summary_limit, .verbs = report_hints(), .run_url = run_url()}));
+}
+
+}  // namespace
+
+verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
+  verdict::Policy policy;
+  policy.require_baseline = require_baseline;
+  policy.fail_on_inconclusive = measured.settings->gate.fail_on_inconclusive;
+  policy.stored_level = measured.settings->gate.stored_level;
+  policy.counts_only = measured.counts_only;
+  return policy;
+}
+
+Result<verdict::GateVerdict> judge_stored(const Measured& measured, const StoredBaselines& stored,
+                                          const verdict::Policy& policy) {
+  std::vector<verdict::CellVerdict> cells;
+  for (const profile::Profile& profile : measured.profiles) {
+    WEIR_TRY(const std::vector<baseline::Baseline> known, stored.of_cell(profile.cell));
+    cells.push_back(verdict::judge_cell(profile, {baseline::choose(profile, known)},
+                                        measured.settings->limits, policy));
+  }
+  verdict::GateVerdict verdict = finish(verdict::judge_gate(std::move(cells), policy), measured);
+  verdict.base_source = fmt::format("stored baselines in {}", stored.folder());
+  return verdict;
+}
+
+verdict::GateVerdict judge_against(const Measured& measured, const Measured& base,
+                                   const verdict::Policy& policy) {
+  std::map<std::string, const profile::Profile*> by_name;
+  for (const profile::Profile& profile : base.profiles) by_name[profile.cell.str()] = &profile;
+  std::vector<verdict::CellVerdict> cells;
+  for (const profile::Profile& profile : measured.profiles) {
+    const auto found = by_name.find(profile.cell.str());
+    baseline::Choice choice;
+    if (found == by_name.end()) {
+      choice.reason = fmt::format("{} has no such cell", base.folder);
+    } else {
+      choice = choice_from(profile, *found->second);
+      by_name.erase(found);
+    }
+    cells.push_back(verdict::judge_cell(profile, {choice}, measured.settings->limits, policy));
+  }
+  verdict::GateVerdict verdict = finish(verdict::judge_gate(std::move(cells), policy), measured);
+  verdict.base_source = fmt::format("run {}", base.folder);
+  for (const auto& [name, profile] : by_name) {
+    verdict.notes.push_back(fmt::format("{} is only in {}", name, base.folder));
+  }
+  return verdict;
+}
+
+void add_report_files(CLI::App& verb, ReportFiles& files) {
+  verb.add_option("--markdown", files.markdown, "Write the report as Markdown")->type_name("FILE");
+  verb.add_option("--junit", files.junit, "Write the report as JUnit XML")->type_name("FILE");
+  verb.add_option("--html", files.html, "Write the report as one HTML page")->type_name("FILE");
+}
+
+Result<ExitCode> publish(const CommonOptions& options, const ReportFiles& wanted,
+                         const verdict::GateVerdict& verdict, sys::Files& files) {
+  const std::string json = dump_json(verdict::to_json(verdict), 1) + "\n";
+  if (verdict.run && files.kind(*verdict.run) == sys::Kind::folder) {
+    WEIR_CHECK(files.write_atomic(sys::join_path(*verdict.run, "verdict.json"), json));
+  }
+  const int stream = answer_stream(options);
+  answer(options, report::terminal(verdict, {.color = colored(options, stream),
+                                             .width = width_of(stream),
+                                             .verbs = report_hints()}));
+  WEIR_CHECK(write_json(options, json));
+  if (wanted.markdown) {
+    WEIR_CHECK(files.write_atomic(*wanted.markdown, report::markdown(verdict, {.limit = report::k_comment_limit, .verbs = report_hints(), .run_url = run_url()})));
+  }
+  if (wanted.junit) WEIR_CHECK(files.write_atomic(*wanted.junit, report::junit(verdict)));
+  if (wanted.html) WEIR_CHECK(files.write_atomic(*wanted.html, report::html(verdict)));
+  WEIR_CHECK(tell_github(options, verdict));
+  return verdict.exit_code;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,132 @@
+// weir model make|twin: small models for engines to run where the real ones are too big or private.
+#include <memory>
+
+#include "gate/app/command_line.hpp"
+#include "gate/base/text.hpp"
+#include "gate/profile/model_make.hpp"
+#include "gate/profile/model_twin.hpp"
+#include "gate/sys/file_writer.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::app {
+namespace {
+
+using profile::ByteSink;
+using profile::ModelSummary;
+
+struct MakeOptions {
+  std::string file, architecture = "llama", quantization = "f16";
+  std::optional<std::uint32_t> layers, embedding, feed_forward, heads, kv_heads, head_dim, vocab,
+      context, experts, experts_used;
+  std::uint64_t seed = 1;
+};
+
+struct TwinVerbOptions {
+  std::string source, file, target = "16MiB";
+  profile::TwinOptions twin;
+};
+
+// Writes through a temporary name, so that no half model is ever taken for a whole one.
+Result<ExitCode> write_file(const std::string& path,
+                            const std::function<Result<ModelSummary>(const ByteSink&)>& write) {
+  WEIR_TRY(sys::FileWriter writer, sys::FileWriter::create(path));
+  WEIR_TRY(const ModelSummary summary,
+           write([&](std::string_view bytes) { return writer.write(bytes); }));
+  WEIR_CHECK(writer.finish());
+  fmt::print("{}: {}, {} layers, {} tensors, {} weights, {:.1f} MiB, header {}\n", path,
+             summary.architecture, summary.layers, summary.tensors, summary.parameters,
+             static_cast<double>(summary.bytes) / (1 << 20), summary.header_hash.substr(0, 12));
+  for (const std::string& warning : summary.warnings) {
+    fmt::print(stderr, "  {}\n", text::printable(warning));
+  }
+  return ExitCode::pass;
+}
+
+Result<ExitCode> make(const MakeOptions& options) {
+  WEIR_TRY(profile::ModelOptions model, profile::default_model(options.architecture));
+  WEIR_TRY(model.quantization, profile::parse_quantization(options.quantization));
+  const auto set = [](std::uint32_t& field, const std::optional<std::uint32_t>& given) {
+    if (given) field = *given;
+  };
+  set(model.layers, options.layers);
+  set(model.embedding, options.embedding);
+  set(model.feed_forward, options.feed_forward);
+  set(model.heads, options.heads);
+  set(model.kv_heads, options.kv_heads);
+  set(model.head_dim, options.head_dim);
+  set(model.vocab, options.vocab);
+  set(model.context, options.context);
+  set(model.experts, options.experts);
+  set(model.experts_used, options.experts_used);
+  model.seed = options.seed;
+  return write_file(options.file,
+                    [&](const ByteSink& sink) { return profile::write_model(model, sink); });
+}
+
+Result<ExitCode> twin(TwinVerbOptions options) {
+  WEIR_TRY(const std::int64_t target, unit::parse_bytes(options.target));
+  options.twin.target_bytes = static_cast<std::uint64_t>(target);
+  const sys::RealFiles files;
+  auto header = profile::load_gguf(
+      [&](std::uint64_t bytes) { return files.read_prefix(options.source, bytes); });
+  if (!header) return tl::unexpected(with_context(options.source, std::move(header).error()));
+  return write_file(options.file, [&](const ByteSink& sink) {
+    return profile::write_twin(*header, options.twin, sink);
+  });
+}
+
+void add_make(CLI::App& model) {
+  CLI::App* verb = model.add_subcommand("make", "Write a model with deterministic random weights");
+  auto options = std::make_shared<MakeOptions>();
+  verb->add_option("FILE", options->file, "The GGUF file to write")->required();
+  verb->add_option("--arch", options->architecture, "llama or gemma3")
+      ->check(CLI::IsMember(profile::model_architectures()))
+      ->capture_default_str();
+  verb->add_option("--quantization", options->quantization,
+                   "f32, f16, q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m, q5_k_m")
+      ->capture_default_str();
+  verb->add_option("--layers", options->layers);
+  verb->add_option("--embedding", options->embedding, "Embedding length");
+  verb->add_option("--ff", options->feed_forward, "Feed-forward length");
+  verb->add_option("--heads", options->heads, "Attention heads");
+  verb->add_option("--kv-heads", options->kv_heads, "Key and value heads");
+  verb->add_option("--head-dim", options->head_dim);
+  verb->add_option("--vocab", options->vocab, "Tokens, at least 320");
+  verb->add_option("--context", options->context, "What the header says it was trained for");
+  verb->add_option("--experts", options->experts, "Mixture of experts (llama)");
+  verb->add_option("--experts-used", options->experts_used);
+  verb->add_option("--seed", options->seed)->capture_default_str();
+  verb->footer(
+      "Sizes left out are those of the reference model of that architecture. The same options give\n"
+      "the same bytes on every machine.\n\n"
+      "Example:\n  weir model make models/tiny-llama.gguf --arch llama --quantization f16");
+  set_action(*verb, [options] { return make(*options); });
+}
+
+void add_twin(CLI::App& model) {
+  CLI::App* verb =
+      model.add_subcommand("twin", "Write a small model that takes the same code path as SRC");
+  auto options = std::make_shared<TwinVerbOptions>();
+  verb->add_option("SRC", options->source, "A real model (only its header is read)")->required();
+  verb->add_option("FILE", options->file, "The GGUF file to write")->required();
+  verb->add_option("--layers", options->twin.layers, "Keep so many layers (default: all)");
+  verb->add_option("--vocab", options->twin.vocab, "Tokens at most; 0 keeps all")
+      ->capture_default_str();
+  verb->add_option("--target", options->target, "Size to stay under where possible")
+      ->capture_default_str();
+  verb->add_option("--seed", options->twin.seed)->capture_default_str();
+  verb->footer("Example:\n  weir model twin llama-70b-q4_k_m.gguf models/llama-70b-twin.gguf");
+  set_action(*verb, [options] { return twin(*options); });
+}
+
+}  // namespace
+
+void add_model(CLI::App& app) {
+  CLI::App* model = app.add_subcommand("model", "Small models; a tiny twin of a real one");
+  model->require_subcommand(1);
+  add_make(*model);
+  add_twin(*model);
+}
+
+}  // namespace weir::app

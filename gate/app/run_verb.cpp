@@ -1,0 +1,84 @@
+// weir run: measures the matrix and writes a run; judges nothing.
+#include <memory>
+
+#include "gate/app/command_line.hpp"
+#include "gate/app/session.hpp"
+#include "gate/report/profile_text.hpp"
+
+namespace weir::app {
+namespace {
+
+struct RunOptions {
+  CommonOptions common;
+  std::optional<std::string> resume;
+  std::optional<std::int64_t> runs;
+  bool dry_run = false;
+};
+
+// Quoted so that a line can be pasted into a shell; weir itself uses none.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                          "-_./=:,@%+") == std::string::npos;
+  if (plain) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted, sys::Files& files) {
+  WEIR_TRY(const auto commands, planned_commands(options.common, wanted, files));
+  for (const PlannedCommand& command : commands) {
+    std::string line;
+    for (const auto& [name, value] : command.env) line += fmt::format("{}={} ", name, quoted(value));
+    for (std::size_t i = 0; i < command.argv.size(); ++i) {
+      line += (i == 0 ? "" : " ") + quoted(command.argv[i]);
+    }
+    answer(options.common, fmt::format("{}\n", line));
+  }
+  return ExitCode::pass;
+}
+
+Result<ExitCode> run_matrix(const RunOptions& options) {
+  sys::RealFiles files;
+  MeasureOptions wanted;
+  wanted.plan.times = !options.common.counts_only;
+  wanted.plan.runs = options.runs;
+  wanted.resume = options.resume;
+  if (options.common.json && *options.common.json != "-") {
+    wanted.output_places.push_back(*options.common.json);
+  }
+  if (options.dry_run) return dry_run(options, wanted, files);
+  WEIR_TRY(const Measured measured, measure(options.common, wanted, files));
+  Json profiles = Json::array();
+  bool unmeasured = false;
+  answer(options.common,
+         report::profiles_text(measured.profiles, {.width = width_of(answer_stream(options.common))}));
+  for (const profile::Profile& profile : measured.profiles) {
+    profiles.push_back(profile::to_json(profile));
+    unmeasured = unmeasured || !profile.errors.empty();
+  }
+  answer(options.common, fmt::format("run {}\n", measured.folder));
+  WEIR_CHECK(write_json(options.common,
+                        dump_json({{"schema", "weir.profiles/1"}, {"profiles", profiles}}, 1) + "\n"));
+  return unmeasured ? ExitCode::unmeasured : ExitCode::pass;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("run", "Measure the matrix, write a run; judges nothing");
+  auto options = std::make_shared<RunOptions>();
+  add_common(*verb, options->common, Takes::measuring);
+  verb->add_option("--resume", options->resume, "Go on with an interrupted RUN (default: newest)")
+      ->type_name("[RUN]")
+      ->expected(0, 1)
+      ->default_str("");
+  verb->add_option("--runs", options->runs, "Timed processes a cell, in place of gate.runs")
+      ->check(CLI::Range(1, 10'000));
+  verb->add_flag("--dry-run", options->dry_run, "Print the engine's command lines, start none");
+  verb->footer("Examples:\n  weir run --counts-only\n  weir run --cell '*/decode' --json -\n  weir run --dry-run");
+  set_action(*verb, [options] { return run_matrix(*options); });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,263 @@
+#include "gate/app/session.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "gate/adapters/adapter.hpp"
+#include "gate/app/devices.hpp"
+#include "gate/app/probing.hpp"
+#include "gate/app/stored_baselines.hpp"
+#include "gate/app/version.hpp"
+#include "gate/base/text.hpp"
+#include "gate/probes/locate.hpp"
+#include "gate/run/preflight.hpp"
+#include "gate/run/runner.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/machine.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::app {
+namespace {
+
+constexpr std::uint64_t k_largest_config = std::uint64_t{1} << 20;
+
+std::vector<std::string> probe_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, devices] : probes::probe_devices()) names.push_back(name);
+  return names;
+}
+
+config::Known known_now() {
+  return {.today = sys::date_of(sys::RealClock().now()),
+          .adapters = adapters::names(),
+          .probes = probe_names(),
+          .later_probes = {"ggml", "opencl", "cuda", "hip", "metal", "instructions"}};
+}
+
+// Cells whose environments differ may see different devices (another driver, say): each distinct
+// pair of device and environment is asked about once, and its cells are checked together.
+Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& cells,
+                                               const run::Surroundings& shared,
+                                               const sys::Files& files, const sys::Stop& stop) {
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    std::string key = cells[i].device;
+    for (const auto& [name, value] : cells[i].env) key += fmt::format("\n{}={}", name, value);
+    groups[cells[i].device == "cpu" ? "cpu" : key].push_back(i);
+  }
+  std::vector<run::PreparedCell> prepared(cells.size());
+  std::vector<std::string> problems;
+  for (const auto& [key, members] : groups) {
+    run::Surroundings surroundings = shared;
+    std::vector<config::Cell> group;
+    for (const std::size_t i : members) group.push_back(cells[i]);
+    WEIR_TRY(surroundings.devices, look_for_devices(group.front(), shared.machine, stop));
+    auto ready = run::preflight(group, surroundings, files);
+    if (!ready) {
+      if (ready.error().code != Code::config) return tl::unexpected(std::move(ready).error());
+      for (std::string& line : text::lines(ready.error().message)) {
+        if (std::find(problems.begin(), problems.end(), line) == problems.end()) {
+          problems.push_back(std::move(line));
+        }
+      }
+      continue;
+    }
+    for (std::size_t k = 0; k < members.size(); ++k) prepared[members[k]] = std::move((*ready)[k]);
+  }
+  if (!problems.empty()) return fail(Code::config, "{}", text::join(problems, "\n"));
+  return prepared;
+}
+
+struct Ready {
+  Loaded loaded;
+  run::Plan plan;
+  sys::Machine machine;
+};
+
+Result<Ready> make_ready(const CommonOptions& options, const MeasureOptions& wanted,
+                         sys::Files& files, const sys::Stop& stop) {
+  Ready ready;
+  WEIR_TRY(ready.loaded, load_config(options, files));
+  ready.machine = sys::read_machine(files);
+  run::Surroundings surroundings;
+  surroundings.config_folder = sys::absolute(sys::folder_of(options.config));
+  surroundings.path_variable = sys::environment_value("PATH").value_or("/usr/bin:/bin");
+  surroundings.machine = ready.machine;
+  surroundings.probe_devices = probes::probe_devices();
+  surroundings.output_places = wanted.output_places;
+  surroundings.output_places.push_back(options.out);
+  WEIR_TRY(std::vector<run::PreparedCell> cells,
+           prepare(ready.loaded.cells, surroundings, files, stop));
+  run::PlanOptions plan = wanted.plan;
+  const StoredBaselines stored(files, options.baselines);
+  for (const run::PreparedCell& cell : cells) {
+    WEIR_TRY(const auto baselines, stored.of_cell(cell.cell.key));
+    for (const baseline::Baseline& one : baselines) {
+      if (one.fingerprint == cell.facts.provenance.fingerprint && !one.lengths.empty()) {
+        plan.lengths[cell.cell.key.str()] = one.lengths;
+      }
+    }
+  }
+  const bool nothing_to_do =
+      !plan.times && std::all_of(cells.begin(), cells.end(), [](const run::PreparedCell& cell) {
+        return cell.facts.counts_skipped.has_value() && !cell.unavailable;
+      });
+  if (nothing_to_do) {
+    return fail(Code::config, "{}: with --counts-only every cell would be skipped: {}",
+                options.config, *cells.front().facts.counts_skipped);
+  }
+  ready.plan = run::make_plan(std::move(cells), *ready.loaded.settings, plan);
+  return ready;
+}
+
+std::vector<profile::Profile> assemble_all(
+    const std::vector<profile::CellFacts>& cells,
+    const std::map<std::string, std::string>& unavailable,
+    const std::vector<profile::RunRecord>& records) {
+  std::map<std::string, std::vector<profile::RunRecord>> by_cell;
+  for (const profile::RunRecord& record : records) by_cell[record.cell].push_back(record);
+  std::vector<profile::Profile> profiles;
+  for (const profile::CellFacts& facts : cells) {
+    const std::string name = facts.cell.str();
+    profiles.push_back(profile::assemble(facts, by_cell[name]));
+    if (const auto why = unavailable.find(name); why != unavailable.end()) {
+      profiles.back().errors = {why->second};
+    }
+  }
+  return profiles;
+}
+
+}  // namespace
+
+Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files) {
+  Loaded loaded;
+  if (!files.exists(options.config)) {
+    return fail(Code::config, "{}: no such file\n  weir init writes a starter one; -c names another",
+                options.config);
+  }
+  WEIR_TRY(loaded.text, files.read(options.config, k_largest_config));
+  WEIR_TRY(config::Settings settings,
+           config::parse_settings(loaded.text, options.config, known_now()));
+  loaded.settings = std::make_unique<config::Settings>(std::move(settings));
+  WEIR_TRY(config::Matrix matrix, config::expand(*loaded.settings));
+  WEIR_TRY(loaded.cells, config::select(matrix, options.cells));
+  loaded.notes = std::move(matrix.notes);
+  return loaded;
+}
+
+Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wanted,
+                         sys::Files& files) {
+  const sys::Interrupts interrupts;
+  const sys::RealClock clock;
+  const double started = clock.steady();
+  WEIR_TRY(Ready ready, make_ready(options, wanted, files, interrupts.stop()));
+
+  run::RunHeader header = run::make_header(ready.plan);
+  header.weir_version = k_version;
+  header.started_at = clock.now();
+  header.config_file = options.config;
+  header.config_text = ready.loaded.text;
+  header.machine = ready.machine;
+  header.notes = ready.loaded.notes;
+  header.extra["counts_only"] = !wanted.plan.times;
+
+  std::string folder;
+  std::optional<run::Journal> journal;
+  if (wanted.resume) {
+    folder = *wanted.resume;
+    if (folder.empty()) {
+      WEIR_TRY(folder, run::newest_run(files, options.out));
+    }
+    WEIR_TRY(journal, run::Journal::resume(files, folder, ready.plan));
+  } else {
+    WEIR_TRY(folder, run::make_run_folder(files, options.out, header.started_at));
+    WEIR_TRY(journal, run::Journal::create(files, folder, header));
+  }
+
+  sys::RealProcesses processes;
+  sys::HostLocks locks(sys::HostLocks::default_folder());
+  const sys::RealMachineLoad load;
+  WEIR_TRY(const auto probing, make_probing(files));
+  const auto progress =
+      run::make_progress(clock, options.quiet, colored(options, STDERR_FILENO));
+  run::Runner runner({processes, files, clock, locks, load, *probing, *progress, interrupts.stop()},
+                     ready.machine.usable_cores);
+  auto records = runner.run(ready.plan, *journal);
+  progress->finish();
+  if (!records) {
+    Error error = std::move(records).error();
+    if (error.code == Code::interrupted) {
+      error.message = fmt::format("interrupted; what was measured is kept. Go on with: --resume {}", folder);
+    }
+    return tl::unexpected(std::move(error));
+  }
+  Measured measured;
+  measured.profiles = assemble_all(header.cells, header.unavailable, *records);
+  measured.settings = std::move(ready.loaded.settings);
+  measured.folder = folder;
+  measured.config_file = options.config;
+  measured.notes = std::move(ready.loaded.notes);
+  measured.seconds = clock.steady() - started;
+  measured.counts_only = !wanted.plan.times;
+  return measured;
+}
+
+Result<Measured> read_measured(const CommonOptions& options, const std::string& run,
+                               const sys::Files& files) {
+  Measured measured;
+  measured.folder = run;
+  if (run.empty()) {
+    WEIR_TRY(measured.folder, run::newest_run(files, options.out));
+  }
+  WEIR_TRY(run::RunFile file, run::read_run(files, measured.folder));
+  // Limits that expired since then still hold for what was measured under them.
+  config::Known known = known_now();
+  known.today = sys::date_of(file.header.started_at);
+  WEIR_TRY(config::Settings settings,
+           config::parse_settings(file.header.config_text, file.header.config_file, known));
+  measured.settings = std::make_unique<config::Settings>(std::move(settings));
+  measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);
+  measured.config_file = file.header.config_file;
+  measured.notes = file.header.notes;
+  measured.counts_only = file.header.extra.value("counts_only", false);
+  const std::size_t done = file.records.size();
+  if (done < file.header.steps.size()) {
+    measured.notes.push_back(fmt::format("{} holds {} of {} processes: it was interrupted (--resume goes on)",
+                                         measured.folder, done, file.header.steps.size()));
+  }
+  if (file.torn) measured.notes.push_back("the journal's last line was cut short and left out");
+  if (!options.cells.empty()) {
+    std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
+      return std::none_of(options.cells.begin(), options.cells.end(), [&](const std::string& glob) {
+        return text::glob_match(glob, profile.cell.str());
+      });
+    });
+    if (measured.profiles.empty()) {
+      return fail(Code::usage, "{}: no cell matches {}", measured.folder, text::join(options.cells));
+    }
+  }
+  return measured;
+}
+
+Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& options,
+                                                     const MeasureOptions& wanted,
+                                                     sys::Files& files) {
+  const sys::Interrupts interrupts;
+  WEIR_TRY(const Ready ready, make_ready(options, wanted, files, interrupts.stop()));
+  std::vector<PlannedCommand> commands;
+  for (const run::Step& step : ready.plan.steps) {
+    const run::PreparedCell& cell = ready.plan.cells[step.cell];
+    config::CommandLine line = config::fill(
+        cell.cell, {.asked = step.asked, .model = cell.model, .prompt_file = cell.prompt_file,
+                    .out = options.out, .probe_dir = "", .threads = cell.threads, .pass = step.pass});
+    line.argv.front() = cell.program;
+    PlannedCommand command{.cell = cell.cell.key.str(), .pass = step.pass, .argv = line.argv, .env = {}};
+    for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+}  // namespace weir::app

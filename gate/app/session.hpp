@@ -1,0 +1,66 @@
+// What run, gate and accept share: from the command line to measured profiles.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/app/command_line.hpp"
+#include "gate/config/matrix.hpp"
+#include "gate/profile/profile.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/run/plan.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::app {
+
+struct MeasureOptions {
+  run::PlanOptions plan;
+  std::optional<std::string> resume;  // "" is the newest run
+  // Places that will be written besides the run's folder: checked before the first engine starts.
+  std::vector<std::string> output_places;
+};
+
+// weir.yaml, read and expanded. Cells point into `settings`.
+struct Loaded {
+  std::unique_ptr<config::Settings> settings;
+  std::string text;
+  std::vector<config::Cell> cells;  // those selected with --cell
+  std::vector<std::string> notes;   // of the matrix
+};
+[[nodiscard]] Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files);
+
+// One measured run, whether just now or read from its journal.
+struct Measured {
+  std::unique_ptr<config::Settings> settings;
+  std::vector<profile::Profile> profiles;  // in plan order
+  std::string folder;                      // of the run
+  std::string config_file;
+  std::vector<std::string> notes;
+  double seconds = 0;                      // how long measuring took; 0 when read
+  bool counts_only = false;
+};
+
+// Checks everything that can be checked, then measures. Fails with Code::config before the first
+// engine starts, Code::interrupted on Ctrl-C (saying how to go on).
+[[nodiscard]] Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wanted,
+                                       sys::Files& files);
+
+// A finished or interrupted run, from its folder ("" is the newest below --out).
+[[nodiscard]] Result<Measured> read_measured(const CommonOptions& options, const std::string& run,
+                                             const sys::Files& files);
+
+// Programs that this session would start, in order: for --dry-run.
+struct PlannedCommand {
+  std::string cell;
+  profile::Pass pass = profile::Pass::timed;
+  std::vector<std::string> argv;
+  sys::EnvironmentList env;  // what the config sets
+};
+[[nodiscard]] Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& options,
+                                                                   const MeasureOptions& wanted,
+                                                                   sys::Files& files);
+
+}  // namespace weir::app

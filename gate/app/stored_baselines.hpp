@@ -1,0 +1,36 @@
+// The folder of stored baselines, as files: baselines/<engine>/<model>/<backend>/<prompt>/<class>.json.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gate/baseline/baseline.hpp"
+#include "gate/profile/cell.hpp"
+#include "gate/sys/files.hpp"
+
+namespace weir::app {
+
+class StoredBaselines {
+ public:
+  StoredBaselines(sys::Files& files, std::string folder);
+
+  struct Entry {
+    std::string path;
+    baseline::Baseline baseline;
+  };
+  // Of one cell; none is an empty list. A file that can not be read or belongs to another cell is an
+  // Error that names it: a baseline must not be passed over in silence.
+  [[nodiscard]] Result<std::vector<baseline::Baseline>> of_cell(const profile::CellKey& cell) const;
+  // All of them, by path. At most 100 000 files.
+  [[nodiscard]] Result<std::vector<Entry>> all() const;
+  [[nodiscard]] Result<std::string> put(const baseline::Baseline& baseline);  // answers the path
+  [[nodiscard]] Result<void> remove(const Entry& entry);
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  [[nodiscard]] Result<baseline::Baseline> read(const std::string& path) const;
+  sys::Files& files_;
+  std::string folder_;
+};
+
+}  // namespace weir::app

@@ -1,0 +1,115 @@
+// weir killed with -9 at random moments loses nothing that was finished and leaves nothing half done.
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+constexpr int k_moments = 200;
+const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
+
+class Killed : public testing::Test {
+ protected:
+  void SetUp() override {
+    spill(scratch_ / "model.bin", "no model at all");
+    std::string cells;
+    for (int i = 0; i < 8; ++i) cells += "m" + std::to_string(i) + ": model.bin, ";
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines:\n  fake: {command: [" + k_fake +
+              ", ok, -m, '{model}', -p, '{prompt_tokens}', -n, '{tokens}', -r, '{repeats}'], output: llama-bench}\n"
+              "models: {" + cells + "}\nbackends: {cpu: {}}\n"
+              "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\ngate: {runs: 50}\n");
+  }
+
+  void kill_after(Weir& weir, int most_ms) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random_() % (static_cast<unsigned>(most_ms) * 1000)));
+    weir.kill(SIGKILL);
+    weir.wait();
+  }
+
+  // Records in the journal; every line but the last must be whole.
+  static std::size_t whole_records(const fs::path& journal) {
+    const std::string text = slurp(journal);
+    std::size_t records = 0;
+    std::size_t from = 0;
+    for (std::size_t to; (to = text.find('\n', from)) != std::string::npos; from = to + 1) {
+      EXPECT_TRUE(parse_json(std::string_view(text).substr(from, to - from))) << journal;
+      ++records;
+    }
+    return records == 0 ? 0 : records - 1;  // the first line is the header
+  }
+
+  Scratch scratch_;
+  std::mt19937 random_{20261120};
+};
+
+TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
+  const fs::path starts = scratch_ / "starts";
+  std::size_t resumed = 0;
+  for (int moment = 0; moment < k_moments; ++moment) {
+    const std::map<std::string, std::string> env{{"FAKE_ENGINE_LOG", starts.string()}};
+    fs::remove(starts);
+    const bool begun = fs::exists(scratch_ / "out") && !fs::is_empty(scratch_ / "out");
+    fs::path run;
+    std::size_t before = 0;
+    if (begun) {
+      run = fs::directory_iterator(scratch_ / "out")->path();
+      if (!fs::exists(run / "run.jsonl") || whole_records(run / "run.jsonl") == 0) {
+        fs::remove_all(scratch_ / "out");  // killed before anything was finished
+        run.clear();
+      } else {
+        before = whole_records(run / "run.jsonl");
+        ++resumed;
+      }
+    }
+    std::vector<std::string> arguments{"run", "--out", "out"};
+    if (!run.empty()) arguments.emplace_back("--resume");
+    Weir weir(scratch_, arguments, env);
+    kill_after(weir, 400);
+    if (run.empty() && fs::exists(scratch_ / "out") && !fs::is_empty(scratch_ / "out")) {
+      run = fs::directory_iterator(scratch_ / "out")->path();
+    }
+    if (run.empty() || !fs::exists(run / "run.jsonl")) continue;
+    const std::size_t after = whole_records(run / "run.jsonl");
+    const std::string log = slurp(starts);
+    const auto started = static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n'));
+    EXPECT_GE(after, before);
+    // Timed processes run one by one, and a record is on the disk before the next one starts.
+    EXPECT_GE(after + 1, before + started) << "moment " << moment;
+    if (after >= 400) fs::remove_all(scratch_ / "out");  // all done: begin again
+  }
+  EXPECT_GT(resumed, static_cast<std::size_t>(k_moments) / 4) << "most kills should meet a run in progress";
+  fs::remove_all(scratch_ / "out");
+  Weir last(scratch_, {"run", "--out", "out"});
+  kill_after(last, 300);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(processes_with(k_fake), std::vector<std::string>{}) << "an engine outlived a killed weir";
+}
+
+TEST_F(Killed, WhileAcceptingItLeavesNoHalfWrittenBaseline) {
+  const Ended first = weir(scratch_, {"run", "--runs", "2"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  std::size_t whole = 0;
+  for (int moment = 0; moment < k_moments; ++moment) {
+    if (moment % 10 == 0) fs::remove_all(scratch_ / "baselines");
+    Weir weir(scratch_, {"baseline", "accept"});
+    kill_after(weir, 60);
+    if (!fs::exists(scratch_ / "baselines")) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "baselines")) {
+      if (entry.path().extension() != ".json") continue;
+      const auto json = parse_json(slurp(entry.path()));
+      ASSERT_TRUE(json) << entry.path();
+      EXPECT_EQ(json->value("schema", ""), "weir.baseline/1");
+      ++whole;
+    }
+  }
+  EXPECT_GT(whole, 0U) << "no kill came late enough to see a baseline";
+  const Ended listed = weir(scratch_, {"baseline", "accept"});
+  EXPECT_EQ(listed.exit_code, 0) << listed.err;
+}
+
+}  // namespace
+}  // namespace weir::e2e

@@ -1,0 +1,120 @@
+// The unmodified llama.cpp on lavapipe, through the reference config.
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+const std::string k_root = WEIR_SOURCE_DIR;
+const std::string k_engine = k_root + "/engines/llama.cpp/llama-bench";
+
+class RealLlama : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(fs::exists(k_engine)) << "run ci/prepare test first: it gets llama.cpp and the models";
+    ASSERT_TRUE(fs::exists(k_root + "/models/tiny-llama.gguf")) << "run ci/models first";
+  }
+
+  // The reference config with llama-bench behind a wrapper that does `script` first.
+  void write_config(const std::string& script) {
+    spill_program(scratch_ / "engine", "#!/bin/sh\n" + script + "\n");
+    std::string text = slurp(k_root + "/configs/llama.cpp.yaml");
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      const auto at = text.find(from);
+      ASSERT_NE(at, std::string::npos) << from;
+      text.replace(at, from.size(), to);
+    };
+    replace("../engines/llama.cpp/llama-bench", "./engine");
+    for (const char* model : {"tiny-llama.gguf", "tiny-gemma3.gguf"}) {
+      replace(std::string("../models/") + model, k_root + "/models/" + model);
+    }
+    spill(scratch_ / "weir.yaml", text);
+  }
+
+  Ended accept(const std::string& baselines, const std::string& globs = "*/vulkan/*") {
+    return weir(scratch_, {"baseline", "accept", "--counts-only", "--baselines", baselines, "--cell", globs});
+  }
+
+  Json gate(const std::string& cells, int exit_code, const std::map<std::string, std::string>& env = {}) {
+    const Ended ended = weir(scratch_, {"gate", "--counts-only", "--json", "-", "--baselines", "base", "--cell", cells}, env);
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
+    return json_of(ended);
+  }
+
+  const std::string pass_through_ = "exec " + k_engine + " \"$@\"";
+  Scratch scratch_;
+};
+
+constexpr const char* k_llama_decode = "llama.cpp/tiny-llama/vulkan/decode";
+constexpr const char* k_gemma_decode = "llama.cpp/tiny-gemma3/vulkan/decode";
+
+// 65/46/1 and 125/96/1: docs/counting.md, "Reference counts".
+TEST_F(RealLlama, HasTheReferenceCountsPerToken) {
+  write_config(pass_through_);
+  ASSERT_EQ(accept("base").exit_code, 0);
+  const Json verdict = gate("*/vulkan/decode", 0);
+  const auto expect = [&](const char* cell, double dispatches, double barriers, double syncs) {
+    const Json found = cell_of(verdict, cell);
+    EXPECT_EQ(metric_of(found, "dispatches_per_token")["current"], dispatches);
+    EXPECT_EQ(metric_of(found, "barriers_per_token")["current"], barriers);
+    EXPECT_EQ(metric_of(found, "syncs_per_token")["current"], syncs);
+    EXPECT_EQ(metric_of(found, "dispatches_per_token")["nature"], "exact");
+  };
+  expect(k_llama_decode, 65, 46, 1);
+  expect(k_gemma_decode, 125, 96, 1);
+}
+
+TEST_F(RealLlama, GivesByteForByteTheSameBaselinesTwice) {
+  write_config(pass_through_);
+  ASSERT_EQ(accept("base").exit_code, 0);
+  ASSERT_EQ(accept("again").exit_code, 0);
+  EXPECT_EQ(relative_files(scratch_ / "base"), relative_files(scratch_ / "again"));
+  EXPECT_NE(relative_files(scratch_ / "base"), "");
+}
+
+TEST_F(RealLlama, NamesMetricValuesAndKernelsWhenAnInheritedSwitchLosesAFusion) {
+  write_config(pass_through_);
+  ASSERT_EQ(accept("base").exit_code, 0);
+  const Json verdict = gate(k_llama_decode, 1, {{"GGML_VK_DISABLE_FUSION", "1"}});
+  const Json cell = cell_of(verdict, k_llama_decode);
+  EXPECT_EQ(cell["verdict"], "fail");
+  const Json dispatches = metric_of(cell, "dispatches_per_token");
+  EXPECT_EQ(dispatches["verdict"], "fail");
+  EXPECT_EQ(dispatches["baseline"], 65);
+  EXPECT_GT(dispatches["current"], 65);
+  bool fused_kernel_named = false;
+  for (const Json& kernel : cell["kernels"]) {
+    fused_kernel_named = fused_kernel_named || kernel["name"] == "rms_norm_mul_f32";
+  }
+  EXPECT_TRUE(fused_kernel_named) << cell["kernels"];
+}
+
+TEST_F(RealLlama, NoticesAWrapperThatPutsTheWorkOnTheCpu) {
+  write_config(pass_through_);
+  ASSERT_EQ(accept("base").exit_code, 0);
+  // The last of repeated device options wins in llama-bench only by adding a test; so drop "-ngl 99".
+  write_config("for a do shift; [ \"$a\" = 99 ] && a=0; set -- \"$@\" \"$a\"; done\n" + pass_through_);
+  const Json cell = cell_of(gate(k_llama_decode, 1), k_llama_decode);
+  EXPECT_EQ(cell["verdict"], "fail");
+  EXPECT_EQ(cell["placement"]["verdict"], "fail") << cell.dump(1);
+}
+
+TEST_F(RealLlama, FailsWhenTheSameTotalIsMadeOfOtherKernels) {
+  write_config(pass_through_);
+  ASSERT_EQ(accept("base").exit_code, 0);
+  // Without 16-bit arithmetic llama.cpp takes other variants of the same kernels, one for one.
+  const Json cell = cell_of(gate(k_llama_decode, 1, {{"GGML_VK_DISABLE_F16", "1"}}), k_llama_decode);
+  EXPECT_EQ(metric_of(cell, "dispatches_per_token")["verdict"], "pass");
+  EXPECT_EQ(cell["kernels_verdict"], "fail");
+  EXPECT_FALSE(cell["kernels"].empty());
+}
+
+TEST_F(RealLlama, SaysThatNothingWasRunWhereThereIsNoVulkanDevice) {
+  write_config(pass_through_);
+  const Ended ended = weir(scratch_, {"gate", "--counts-only", "--baselines", "base", "--cell", k_llama_decode},
+                           {{"VK_DRIVER_FILES", "/nonexistent.json"}, {"VK_ICD_FILENAMES", "/nonexistent.json"}});
+  EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
+  EXPECT_NE(ended.out.find("no Vulkan device"), std::string::npos) << ended.out;
+}
+
+}  // namespace
+}  // namespace weir::e2e

@@ -1,0 +1,182 @@
+// Starts the built weir as a user would, and looks at what it printed and left behind.
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gate/base/json.hpp"
+
+namespace weir::e2e {
+
+namespace fs = std::filesystem;
+
+inline std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void spill(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline void spill_program(const fs::path& path, const std::string& text) {
+  spill(path, text);
+  fs::permissions(path, fs::perms::owner_all);
+}
+
+// A folder of its own for each test, removed when it passed.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (fs::temp_directory_path() / "weir-e2e-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Scratch() {
+    if (!testing::Test::HasFailure()) fs::remove_all(path_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+  [[nodiscard]] fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+struct Ended {
+  int exit_code = -1;  // -1: by a signal
+  int signal = 0;
+  long peak_kib = 0;   // of weir itself
+  std::string out, err;
+};
+
+// One weir process; its streams go to files so that nothing has to be read while it runs.
+class Weir {
+ public:
+  Weir(const Scratch& scratch, std::vector<std::string> arguments,
+       const std::map<std::string, std::string>& env = {})
+      : scratch_(scratch) {
+    static int count = 0;
+    const std::string name = "weir-" + std::to_string(++count);
+    out_ = scratch / (name + ".out");
+    err_ = scratch / (name + ".err");
+    arguments.insert(arguments.begin(), WEIR_BINARY_DIR "/weir");
+    std::vector<std::string> variables;
+    for (char** at = environ; *at != nullptr; ++at) {
+      const std::string variable = *at;
+      const std::string key = variable.substr(0, variable.find('='));
+      if (key != "GITHUB_ACTIONS" && !env.contains(key)) variables.push_back(variable);
+    }
+    for (const auto& [key, value] : env) variables.push_back(key + "=" + value);
+    variables.push_back("WEIR_LOCK_DIR=" + (scratch / "locks").string());
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    posix_spawn_file_actions_addopen(&actions, 2, err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    posix_spawn_file_actions_addchdir_np(&actions, scratch.path().c_str());
+    std::vector<char*> argv, envp;
+    for (std::string& one : arguments) argv.push_back(one.data());
+    for (std::string& one : variables) envp.push_back(one.data());
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data()), 0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  ~Weir() {
+    if (pid_ > 0) {
+      kill(SIGKILL);
+      (void)wait();
+    }
+  }
+  Weir(const Weir&) = delete;
+  Weir& operator=(const Weir&) = delete;
+
+  void kill(int signal) const { ::kill(pid_, signal); }
+
+  Ended wait() {
+    int status = 0;
+    rusage usage{};
+    wait4(pid_, &status, 0, &usage);
+    pid_ = -1;
+    Ended ended;
+    if (WIFEXITED(status)) ended.exit_code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
+    ended.peak_kib = usage.ru_maxrss;
+    ended.out = slurp(out_);
+    ended.err = slurp(err_);
+    return ended;
+  }
+
+ private:
+  const Scratch& scratch_;
+  fs::path out_, err_;
+  pid_t pid_ = -1;
+};
+
+inline Ended weir(const Scratch& scratch, const std::vector<std::string>& arguments,
+                  const std::map<std::string, std::string>& env = {}) {
+  return Weir(scratch, arguments, env).wait();
+}
+
+// Standard output as the JSON it must be.
+inline Json json_of(const Ended& ended) {
+  const auto parsed = parse_json(ended.out);
+  EXPECT_TRUE(parsed) << ended.out.substr(0, 500) << "\n" << ended.err;
+  return parsed ? *parsed : Json::object();
+}
+
+inline Json cell_of(const Json& verdict, const std::string& name) {
+  for (const Json& cell : verdict.value("cells", Json::array())) {
+    if (cell.value("cell", "") == name) return cell;
+  }
+  ADD_FAILURE() << "no cell " << name << " in " << verdict.dump(1).substr(0, 2000);
+  return Json::object();
+}
+
+inline Json metric_of(const Json& cell, const std::string& name) {
+  for (const Json& metric : cell.value("metrics", Json::array())) {
+    if (metric.value("metric", "") == name) return metric;
+  }
+  ADD_FAILURE() << "no metric " << name << " in " << cell.value("cell", "?");
+  return Json::object();
+}
+
+// Processes whose command line holds `mark`: orphans, when weir is gone.
+inline std::vector<std::string> processes_with(const std::string& mark) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string pid = entry.path().filename();
+    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string line = slurp(entry.path() / "cmdline");
+    if (line.find(mark) != std::string::npos && std::stoi(pid) != getpid()) found.push_back(pid + ": " + line);
+  }
+  return found;
+}
+
+inline std::string relative_files(const fs::path& root) {
+  std::string list;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    if (entry.is_regular_file()) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const auto& path : paths) list += fs::relative(path, root).string() + "\n" + slurp(path);
+  return list;
+}
+
+}  // namespace weir::e2e
