@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace weir_probe {
@@ -41,6 +42,12 @@ int create_file(const char* probe) {
   const char* folder = secure_getenv(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || folder[0] == '\0') {
     complain(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
+    return -1;
+  }
+  // Beyond this limit the kernel sends a signal that ends the engine.
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < k_size) {
+    complain(probe, "the limit on file sizes is too low for", folder, 0);
     return -1;
   }
   char path[4096];

@@ -1,0 +1,258 @@
+#include "gate/probes/read.hpp"
+
+#include <cstring>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/probes/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+// A file written as docs/probe-format.md says, without the writer that the probes use.
+struct Image {
+  weir_probe_header header{};
+  std::vector<weir_probe_device> devices;
+  std::vector<weir_probe_queue> queues;
+  std::vector<weir_probe_kernel> kernels;
+
+  Image() {
+    std::memcpy(header.magic, WEIR_PROBE_MAGIC, 8);
+    header.version = WEIR_PROBE_VERSION;
+    header.header_size = sizeof header;
+    header.pid = 42;
+    std::strcpy(header.probe, "vulkan");
+    std::strcpy(header.process, "engine");
+  }
+  weir_probe_device& device(const char* device_class, const char* name = "GPU") {
+    weir_probe_device& entry = devices.emplace_back();
+    std::strcpy(entry.api, "vulkan");
+    std::strcpy(entry.type, "discrete");
+    std::strcpy(entry.device_class, device_class);
+    std::strcpy(entry.name, name);
+    return entry;
+  }
+  weir_probe_queue& queue(std::uint32_t of, std::uint64_t dispatches) {
+    weir_probe_queue& entry = queues.emplace_back();
+    entry.device = of;
+    entry.counters[WEIR_COUNT_DISPATCHES] = dispatches;
+    entry.counters[WEIR_COUNT_SUBMISSIONS] = dispatches == 0 ? 0 : 1;
+    return entry;
+  }
+  weir_probe_kernel& kernel(const char* name, std::uint64_t dispatches, bool named = true) {
+    weir_probe_kernel& entry = kernels.emplace_back();
+    std::strcpy(entry.name, name);
+    entry.dispatches = dispatches;
+    entry.flags = named ? WEIR_KERNEL_NAMED : 0;
+    return entry;
+  }
+  [[nodiscard]] std::string bytes() const {
+    weir_probe_header copy = header;
+    std::string body;
+    const auto put = [&](std::uint32_t kind, const auto& entries) {
+      weir_probe_section& section = copy.sections[copy.section_count++];
+      section.kind = kind;
+      section.entry_size = sizeof entries[0];
+      section.offset = sizeof copy + body.size();
+      section.capacity = section.used = static_cast<std::uint32_t>(entries.size());
+      body.append(reinterpret_cast<const char*>(entries.data()),
+                  entries.size() * sizeof entries[0]);
+    };
+    put(WEIR_SECTION_DEVICES, devices);
+    put(WEIR_SECTION_QUEUES, queues);
+    put(WEIR_SECTION_KERNELS, kernels);
+    copy.file_size = sizeof copy + body.size();
+    return std::string(reinterpret_cast<const char*>(&copy), sizeof copy) + body;
+  }
+  [[nodiscard]] ProbeFile file() const {
+    auto read = read_probe_file(bytes());
+    EXPECT_TRUE(read) << (read ? "" : read.error().message);
+    return read.value_or(ProbeFile{});
+  }
+};
+
+Image sample() {
+  Image image;
+  image.device("vulkan-1002-744c-3-8000-00ff").counters[WEIR_COUNT_WAITS] = 7;
+  image.queue(0, 65);
+  image.queue(0, 0);
+  image.kernel("(other)", 0, false);
+  image.kernel("mul_mat", 60);
+  image.kernel("add", 5);
+  return image;
+}
+
+TEST(ReadProbeFile, ReadsWhatStandsInTheDocument) {
+  const ProbeFile file = sample().file();
+  EXPECT_EQ(file.probe, "vulkan");
+  EXPECT_EQ(file.process, "engine");
+  EXPECT_EQ(file.pid, 42U);
+  ASSERT_THAT(file.devices, SizeIs(1));
+  EXPECT_EQ(file.devices[0].device_class, "vulkan-1002-744c-3-8000-00ff");
+  EXPECT_EQ(file.devices[0].counters[WEIR_COUNT_WAITS], 7U);
+  ASSERT_THAT(file.queues, SizeIs(2));
+  EXPECT_EQ(file.queues[0].counters[WEIR_COUNT_DISPATCHES], 65U);
+  ASSERT_THAT(file.kernels, SizeIs(3));
+  EXPECT_EQ(file.kernels[1].name, "mul_mat");
+  EXPECT_TRUE(file.kernels[1].named);
+}
+
+TEST(ReadProbeFile, TakesLongerEntriesAndUnknownSectionsOfALaterProbe) {
+  std::string bytes = sample().bytes();
+  weir_probe_header header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  // The one device moves to the end, 32 bytes longer; a section of a kind not known yet is added.
+  const weir_probe_section old = header.sections[0];
+  const std::string entry = bytes.substr(old.offset, old.entry_size);
+  header.sections[0].offset = bytes.size();
+  header.sections[0].entry_size += 32;
+  header.sections[header.section_count++] = {99, 8, bytes.size(), 1, 1};
+  bytes += entry + std::string(32, '\x7f');
+  std::memcpy(bytes.data(), &header, sizeof header);
+  const auto file = read_probe_file(bytes);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->devices[0].counters[WEIR_COUNT_WAITS], 7U);
+}
+
+TEST(ReadProbeFile, RefusesWhatIsNotWhole) {
+  const std::string good = sample().bytes();
+  const auto changed = [&](auto change) {
+    std::string bytes = good;
+    weir_probe_header header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    change(&header);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    return bytes;
+  };
+  const struct {
+    const char* what;
+    std::string bytes;
+    const char* says;
+  } cases[] = {
+      {"nothing", "", "too few"},
+      {"less than a header", good.substr(0, 100), "too few"},
+      {"no magic: killed while it was made", std::string(good.size(), '\0'), "not one"},
+      {"a cut end", good.substr(0, good.size() - 1), "does not lie within"},
+      {"a later version", changed([](auto* h) { h->version = 2; }), "version 2"},
+      {"too many sections", changed([](auto* h) { h->section_count = 17; }), "17 sections"},
+      {"an offset beyond the end", changed([](auto* h) { h->sections[1].offset = ~0ULL; }),
+       "does not lie within"},
+      {"entries that overflow", changed([](auto* h) { h->sections[2].entry_size = ~0U; }),
+       "does not lie within"},
+      {"short entries", changed([](auto* h) { h->sections[0].entry_size = 8; }), "at least"},
+      {"more used than there are", changed([](auto* h) { h->sections[0].used = 2; }), "2 of 1"},
+      {"a queue of no device", changed([](auto* h) { h->sections[0].used = 0; }), "device 0 of 0"},
+  };
+  for (const auto& c : cases) {
+    const auto file = read_probe_file(c.bytes);
+    ASSERT_FALSE(file) << c.what;
+    EXPECT_EQ(file.error().code, Code::data) << c.what;
+    EXPECT_THAT(file.error().message, HasSubstr(c.says)) << c.what;
+  }
+}
+
+TEST(ReadProbeFile, SurvivesTenThousandDamagedFiles) {
+  const std::string good = sample().bytes();
+  std::mt19937_64 random(1);  // fixed: a failure comes back
+  int read = 0;
+  for (int i = 0; i < 10000; ++i) {
+    std::string bytes = good;
+    if (i % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
+    // Mostly in the header and the section table, where it decides what is read.
+    const std::size_t reach = i % 3 == 0 ? bytes.size() : std::min<std::size_t>(bytes.size(), 320);
+    for (std::uint64_t n = random() % 8; n > 0 && reach > 16; --n) {
+      bytes[8 + random() % (reach - 8)] = static_cast<char>(random());
+    }
+    const auto file = read_probe_file(bytes);
+    if (!file) continue;
+    ++read;
+    const profile::ProbeCounts counts = merge(file->probe, std::vector{*file});
+    for (const auto& [name, count] : counts.counts) ASSERT_GE(count, 0) << name;
+  }
+  EXPECT_GT(read, 500);  // the damage leaves enough of them readable to reach what follows
+}
+
+TEST(ReadProbeFile, CleansWhatAHostileProgramCallsItself) {
+  Image image;
+  image.device("../../etc/passwd\n", "G\x1b[31mPU");
+  image.queue(0, 1);
+  image.kernel("bad\xff\x1b]0;name", 1);
+  const ProbeFile file = image.file();
+  EXPECT_EQ(file.devices[0].device_class.find('/'), std::string::npos);
+  EXPECT_NE(file.devices[0].device_class.front(), '.');
+  EXPECT_EQ(file.devices[0].name.find('\x1b'), std::string::npos);
+  EXPECT_EQ(file.kernels[0].name.find('\x1b'), std::string::npos);
+}
+
+TEST(MergeProbeFiles, AddsUpProcessesThatDidSomething) {
+  Image one = sample();
+  Image two = sample();
+  two.queues[0].counters[WEIR_COUNT_DISPATCHES] = 10;
+  two.kernels[1].dispatches = 10;
+  two.kernels[2].dispatches = 0;
+  Image idle;  // made a device of another class and waited, but submitted nothing
+  idle.device("vulkan-8086-56a0-1-1-22").counters[WEIR_COUNT_WAITS] = 100;
+  idle.queue(0, 0);
+  Image other = sample();
+  std::strcpy(other.header.probe, "opencl");
+  const std::vector<ProbeFile> files{one.file(), two.file(), idle.file(), other.file()};
+  const profile::ProbeCounts counts = merge("vulkan", files);
+  EXPECT_EQ(counts.probe, "vulkan");
+  EXPECT_EQ(counts.counts.at("dispatches"), 75);
+  EXPECT_EQ(counts.counts.at("waits"), 14);
+  EXPECT_THAT(counts.kernels, ElementsAre(Pair("add", 5), Pair("mul_mat", 70)));
+  EXPECT_TRUE(counts.kernels_named);
+  ASSERT_THAT(counts.devices, SizeIs(1));
+  EXPECT_EQ(counts.devices[0].device_class, "vulkan-1002-744c-3-8000-00ff");
+}
+
+TEST(MergeProbeFiles, TellsAnIdleDeviceFromNone) {
+  Image idle;
+  idle.device("vulkan-8086-56a0-1-1-22");
+  idle.queue(0, 0);
+  const profile::ProbeCounts made = merge("vulkan", std::vector{idle.file()});
+  ASSERT_THAT(made.devices, SizeIs(1));
+  EXPECT_EQ(made.counts.at("dispatches"), 0);
+  EXPECT_FALSE(made.kernels_named);
+  const profile::ProbeCounts none = merge("vulkan", std::vector{Image().file()});
+  EXPECT_THAT(none.devices, IsEmpty());
+  EXPECT_THAT(none.counts, IsEmpty());
+}
+
+TEST(MergeProbeFiles, SaysWhatCouldNotBeToldApart) {
+  Image image = sample();
+  image.header.flags = WEIR_PROBE_KERNELS_OVERFLOWED;
+  image.kernels[0].dispatches = 3;
+  const profile::ProbeCounts counts = merge("vulkan", std::vector{image.file()});
+  EXPECT_THAT(counts.warnings, ElementsAre(HasSubstr("kernel table overflowed")));
+  EXPECT_EQ(counts.kernels.at("(other)"), 3);
+  EXPECT_FALSE(counts.kernels_named);
+}
+
+TEST(CollectProbeFiles, ReadsOneFolderAndWarnsOfWhatItCannotRead) {
+  const Folder folder;
+  const auto put = [&](const char* name, const std::string& bytes) {
+    std::ofstream(folder.path() + "/" + name, std::ios::binary) << bytes;
+  };
+  put("vulkan-1-aa.weirprobe", sample().bytes());
+  put("vulkan-2-bb.weirprobe", "torn");
+  put("opencl-3-cc.weirprobe", sample().bytes());
+  put("vulkan-notes.txt", "not ours");
+  const sys::RealFiles files;
+  const auto counts = collect(files, folder.path(), "vulkan");
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->counts.at("dispatches"), 65);
+  EXPECT_THAT(counts->warnings, ElementsAre(HasSubstr("vulkan-2-bb.weirprobe")));
+  EXPECT_FALSE(collect(files, folder.path() + "/none", "vulkan"));
+}
+
+}  // namespace
+}  // namespace weir::probes
