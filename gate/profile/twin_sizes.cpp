@@ -135,7 +135,8 @@ Values forward_values(const TwinSizes& s, std::uint64_t forward) {
           s.expert_feed_forward * s.shared_experts};
 }
 
-// Dimensions that are the embedding by the tensor's name, though other sizes may equal it.
+// Dimensions that are the embedding by the tensor's name, though other sizes may equal it. Their
+// other dimensions are the embedding only where they are nothing else.
 bool is_embedding(const GgufTensor& tensor, std::size_t dim) {
   const std::string_view name = tensor.name;
   if (has(name, "attn_output.")) return dim + 1 == tensor.dims.size();
@@ -175,7 +176,8 @@ Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
   const std::uint64_t forward = s.feed_forward.empty() ? 0 : s.feed_forward[i];
   const std::uint64_t heads = s.heads.empty() ? 0 : s.heads[i];
   const std::uint64_t kv = s.kv_heads.empty() ? 0 : s.kv_heads[i];
-  if (has(name, "ffn") || has(name, "ffw") || has(name, "channel_mix")) {
+  if (has(name, "ffn") || has(name, "ffw") || has(name, "channel_mix") || has(name, "vis_gate") ||
+      has(name, "vis_up") || has(name, "vis_down")) {
     add(forward_values(s, forward));
   } else {
     add(head_values(name, s, heads, kv));
@@ -197,9 +199,21 @@ bool is_fixed(const GgufTensor& tensor, std::size_t dim) {
   const bool last = dim + 1 == tensor.dims.size();
   if (last && (has(tensor.name, "_exps") || has(tensor.name, "ffn_gate_inp") ||
                has(tensor.name, "exp_probs_b"))) {
-    return !has(tensor.name, "ffn_gate_inp_shexp");
+    return !has(tensor.name, "ffn_gate_inp_shexp") && !has(tensor.name, "norm");
   }
-  return dim == 0 && tensor.dims.size() > 1 && has(tensor.name, "conv");
+  if (has(tensor.name, "indexer")) return dim > 0;  // has heads of its own
+  return dim == 0 && tensor.dims.size() > 1 &&
+         (has(tensor.name, "conv1d") || has(tensor.name, "conv.weight"));
+}
+
+// Sizes that a few architectures have in unusual places, where nothing else fits.
+std::optional<std::uint64_t> last_resort(std::uint64_t size, const TwinSizes& old_sizes,
+                                         const TwinSizes& new_sizes) {
+  if (size == old_sizes.embedding) return new_sizes.embedding;
+  if (!old_sizes.feed_forward.empty() && 2 * size == old_sizes.feed_forward[0]) {
+    return new_sizes.feed_forward[0] / 2;  // the header counts both halves there
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -248,12 +262,11 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
     if (s.key == 0) s.key = s.embedding / heads;
     if (s.value == 0) s.value = s.key;
   }
-  const auto embedding = std::find_if(source.tensors.begin(), source.tensors.end(),
-                                      [](const auto& t) { return t.name == "token_embd.weight"; });
-  if (embedding != source.tensors.end() && embedding->dims.size() >= 2) {
-    s.vocab = embedding->dims[1];
-    if (s.vocab > k_max_vocab) return fail(Code::data, "{} tokens: absurd", s.vocab);
+  for (const GgufTensor& tensor : source.tensors) {
+    const bool table = tensor.name == "token_embd.weight" || tensor.name == "output.weight";
+    if (table && tensor.dims.size() >= 2) s.vocab = std::max(s.vocab, tensor.dims[1]);
   }
+  if (s.vocab > k_max_vocab) return fail(Code::data, "{} tokens: absurd", s.vocab);
   return s;
 }
 
@@ -377,6 +390,7 @@ std::optional<std::vector<std::uint64_t>> shrink_dims(const GgufTensor& tensor,
       if (found && *found != to[i]) return std::nullopt;
       found = to[i];
     }
+    if (!found) found = last_resort(tensor.dims[d], old_sizes, new_sizes);
     if (!found) unknown.push_back(tensor.dims[d]);
     dims[d] = found.value_or(tensor.dims[d]);
   }
