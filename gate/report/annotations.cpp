@@ -120,7 +120,7 @@ std::string annotations(const GateVerdict& gate) {
     for (std::size_t i = 0; i < of_kind.size(); ++i) {
       if (i + 1 == room && of_kind.size() > room) {
         out +=
-            command(kind, "weir", fmt::format("and {} more", plural(of_kind.size() - i, "cell")));
+            command(kind, "weir", fmt::format("and {}", plural(of_kind.size() - i, "more cell")));
         break;
       }
       const CellVerdict& cell = *of_kind[i];

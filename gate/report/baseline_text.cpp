@@ -66,7 +66,8 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
     }
     say(out, line, width_of(width), 2);
   }
-  say(out, fmt::format("\n{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell")),
+  out += "\n";
+  say(out, fmt::format("{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell")),
       width_of(width));
   return out;
 }

@@ -48,7 +48,8 @@ std::string row(const MetricVerdict& metric) {
   const std::string now = all.current.empty() ? "not measured" : all.current;
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
-      "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td>{4}</td><td>{5}</td>"
+      "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td class=\"change\">{4}</td><td "
+      "class=\"limit\">{5}</td>"
       "<td class=\"why\">{6}</td></tr>\n",
       verdict::to_string(metric.verdict), html_text(all.label), html_text(all.baseline),
       html_text(now), html_text(change), html_text(all.limit), html_text(text::join(why, "; ")));
@@ -58,14 +59,18 @@ std::string special_row(std::string_view name, Outcome outcome, std::string_view
   if (outcome == Outcome::info) return "";
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td><td></td><td></td>"
-      "<td></td><td>must not change</td><td class=\"why\">{2}</td></tr>\n",
+      "<td></td><td class=\"limit\">must not change</td><td class=\"why\">{2}</td></tr>\n",
       verdict::to_string(outcome), name, html_text(one_line(reason)));
 }
 
 std::string table(const CellVerdict& cell) {
-  std::string rows = special_row("placement", cell.placement_verdict, cell.placement_reason);
+  const std::string placement =
+      special_row("placement", cell.placement_verdict, cell.placement_reason);
+  const bool misplaced = cell.placement_verdict < Outcome::pass;
+  std::string rows = misplaced ? placement : "";
   for (const MetricVerdict* metric : worst_first(cell)) rows += row(*metric);
   rows += special_row("kernels", cell.kernels_verdict, cell.kernels_reason);
+  if (!misplaced) rows += placement;
   if (rows.empty()) return "";
   // Focusable, since it scrolls sideways on a narrow screen.
   return fmt::format(

@@ -37,6 +37,7 @@ th[scope=row] { color: var(--text); }
 td.number { text-align: right; white-space: nowrap; }
 th.number { text-align: right; }
 tr.fail td, tr.fail th { background: var(--bad-band); }
+td.change, td.limit { white-space: nowrap; }
 td.why { color: var(--soft); min-width: 14rem; overflow-wrap: anywhere; }
 pre { background: var(--band); border: 1px solid var(--line); border-radius: .3rem; padding: .6rem;
   overflow-x: auto; font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;

@@ -53,10 +53,14 @@ std::vector<const Measurement*> in_reading_order(const Profile& profile, bool ve
   for (const auto& [name, measured] : profile.metrics) {
     if (verbose || measured.metric.scope != unit::Scope::fixed) out.push_back(&measured);
   }
-  const auto rank = [](const Measurement* one) {
-    const unit::Metric& metric = one->metric;
-    if (metric.kind != unit::Kind::count) return 2;
-    return key_metric(metric) ? 0 : 1;
+  // Counts in the order in which the metrics are declared (dispatches, barriers, syncs, …), by
+  // scope; then times and memory.
+  const auto rank = [](const Measurement* one) -> std::ptrdiff_t {
+    const auto& bases = unit::count_bases();
+    const auto found = std::find(bases.begin(), bases.end(), one->metric.base);
+    const auto scopes = static_cast<std::ptrdiff_t>(bases.size()) + 1;
+    if (one->metric.kind != unit::Kind::count) return 100 * scopes;
+    return (found - bases.begin()) + scopes * (one->metric.scope == unit::Scope::fixed ? 1 : 0);
   };
   std::stable_sort(out.begin(), out.end(),
                    [&](const Measurement* a, const Measurement* b) { return rank(a) < rank(b); });
@@ -83,9 +87,12 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   out += table.str(2, width);
   if (style.verbose && profile.kernels) {
     say(out, profile.kernels->named ? "kernels" : "kernels (by the hash of their code)", width);
+    TextTable kernels;
+    kernels.right = {true, false};
     for (const auto& [name, count] : profile.kernels->counts) {
-      say(out, fmt::format("{:>8}  {}", show(count), one_line(name, 96)), width, 4);
+      kernels.rows.push_back({show(count), one_line(name, 96)});
     }
+    out += kernels.str(4, width);
   }
   if (profile.placement.state == profile::Placement::State::refuted) {
     say(out, "placement: " + one_line(profile.placement.reason, 600), width);

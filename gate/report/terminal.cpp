@@ -158,15 +158,19 @@ class Terminal {
     }
   }
 
+  [[nodiscard]] std::size_t longest_label() const {
+    return std::clamp<std::size_t>(page_.width() / 3, 12, 28);
+  }
+
   struct Widths {
     std::size_t label = 0, baseline = 0, current = 0, change = 0;
   };
-  static Widths widths_of(const std::vector<const MetricVerdict*>& rows) {
+  [[nodiscard]] Widths widths_of(const std::vector<const MetricVerdict*>& rows) const {
     Widths widths;
     for (const MetricVerdict* metric : rows) {
       const MetricWords all = words(*metric);
       const std::string& left = all.baseline.empty() || !all.differs ? all.current : all.baseline;
-      widths.label = std::max(widths.label, std::min<std::size_t>(text::columns(all.label), 28));
+      widths.label = std::max(widths.label, std::min(text::columns(all.label), longest_label()));
       widths.baseline = std::max(widths.baseline, text::columns(left));
       if (all.differs) widths.current = std::max(widths.current, text::columns(all.current));
       // Only short changes make a column: an interval may take the room of the limit.
@@ -185,7 +189,7 @@ class Terminal {
     std::string line =
         tagged ? "  " + pad_right(tag(metric.verdict), 5) + " " : std::string(k_row_indent, ' ');
     if (text::columns(line) > k_row_indent) line = "  " + tag(metric.verdict) + " ";
-    line += pad_right(clip(all.label, 28), widths.label) + "  ";
+    line += pad_right(clip(all.label, longest_label()), widths.label) + "  ";
     if (all.differs) {
       line += pad_left(all.baseline, widths.baseline) + std::string(k_arrow) +
               pad_right(all.current, widths.current) + "   ";
@@ -196,8 +200,9 @@ class Terminal {
     }
     page_.paragraph(line, tail_words(metric, all, widths), k_detail_indent, "",
                     wrong ? color_of(metric.verdict) : "");
-    if (!metric.reason.empty() && (style_.verbose || !reason_is_plain(metric)) &&
-        metric.reason != cell.reason) {
+    const bool silent = metric.verdict == Outcome::pass && !all.differs;
+    const bool wanted = style_.verbose ? !silent : !reason_is_plain(metric);
+    if (wanted && !metric.reason.empty() && metric.reason != cell.reason) {
       detail(one_line(metric.reason, 600));
     }
     for (const std::string& warning : metric.warnings) detail("doubt: " + one_line(warning));

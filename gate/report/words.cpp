@@ -158,9 +158,13 @@ std::string show(const Rational& value) {
   int fives = 0;
   while (rest % 2 == 0) rest /= 2, ++twos;
   while (rest % 5 == 0) rest /= 5, ++fives;
+  // Of millions, a tenth is more than anybody reads.
+  if (!value.whole() && std::fabs(value.value()) >= 1e6) {
+    return minus_sign(fmt::format("{:.1f}", value.value()));
+  }
   // A denominator of twos and fives has an exact decimal form; up to three digits it reads better.
   const int digits = std::max(twos, fives);
-  if (value.whole() || rest != 1 || digits > 3 || std::fabs(value.value()) > 1e9) {
+  if (value.whole() || rest != 1 || digits > 3) {
     return minus_sign(value.str());
   }
   return minus_sign(fmt::format("{:.{}f}", value.value(), digits));
@@ -188,6 +192,7 @@ MetricWords words(const MetricVerdict& metric) {
 
 bool reason_is_plain(const MetricVerdict& metric) {
   if (metric.verdict == Outcome::pass) return true;
+  if (metric.verdict == Outcome::info) return !observed_change(metric);
   if (metric.verdict != Outcome::fail || !metric.limit.any()) return false;
   if (metric.limit.max || metric.limit.min) return true;
   if (!metric.baseline || !metric.current) return false;

@@ -1,0 +1,56 @@
+// Every format of every fixture, as whole files.
+#include <gtest/gtest.h>
+
+#include "gate/report/annotations.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/junit.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
+
+#include "tests/report/fixtures.hpp"
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace {
+
+using support::expect_golden;
+
+const Verbs k_verbs{"baseline accept", "baseline accept --reason", "doctor"};
+
+TEST(Golden, TerminalReportsLookAsStored) {
+  for (const auto& [name, gate] : fixtures::all()) {
+    TerminalStyle style;
+    style.verbs = k_verbs;
+    expect_golden(name + ".txt", terminal(gate, style));
+  }
+  TerminalStyle verbose;
+  verbose.verbose = true;
+  expect_golden("red-verbose.txt", terminal(fixtures::red(), verbose));
+  TerminalStyle colored;
+  colored.color = true;
+  expect_golden("red-color.txt", terminal(fixtures::red(), colored));
+}
+
+TEST(Golden, MarkdownReportsLookAsStored) {
+  for (const auto& [name, gate] : fixtures::all()) {
+    MarkdownStyle style;
+    style.verbs = k_verbs;
+    style.run_url = "https://example.org/runs/1";
+    expect_golden(name + ".md", markdown(gate, style));
+  }
+}
+
+TEST(Golden, OtherFormatsLookAsStored) {
+  for (const auto& [name, gate] : fixtures::all()) {
+    expect_golden(name + ".xml", junit(gate));
+    expect_golden(name + ".annotations", annotations(gate));
+  }
+  for (const char* name : {"red", "mixed", "hostile"}) {
+    for (const auto& one : fixtures::all()) {
+      if (one.name == name) expect_golden(one.name + ".html", html(one.gate));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::report

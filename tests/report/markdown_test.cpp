@@ -1,0 +1,138 @@
+// Markdown as GitHub's own renderer (cmark-gfm, a Debian package) sees it.
+#include "gate/report/markdown.hpp"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/report/fixtures.hpp"
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace {
+
+using support::occurrences;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string rendered(const std::string& markdown) {
+  const auto answer =
+      support::feed("cmark-gfm -e table -e autolink -e strikethrough --unsafe", markdown);
+  EXPECT_EQ(answer.exit, 0) << "cmark-gfm (Debian package cmark-gfm): " << answer.out;
+  return answer.out;
+}
+
+// The names of all elements in rendered HTML.
+std::set<std::string> elements(const std::string& html) {
+  std::set<std::string> names;
+  for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    std::size_t end = at + 1;
+    if (end < html.size() && html[end] == '/') ++end;
+    const std::size_t begin = end;
+    while (end < html.size() && html[end] != '>' && html[end] != ' ' && html[end] != '\n') ++end;
+    names.insert(html.substr(begin, end - begin));
+  }
+  return names;
+}
+
+TEST(Markdown, RendersTheFailingMetricsAsOneTable) {
+  const std::string html = rendered(markdown(fixtures::red(), {}));
+  EXPECT_THAT(html, HasSubstr("<h3>\u274c weir: 1 of 8 cells broke a limit</h3>"));
+  EXPECT_THAT(html, HasSubstr("<th align=\"right\">base</th>"));
+  EXPECT_THAT(html, HasSubstr("<td>dispatches/token</td>\n<td align=\"right\">65</td>\n"
+                              "<td align=\"right\"><strong>77</strong></td>\n<td>+12</td>\n"
+                              "<td>must not change</td>"));
+  // One table of what failed, one of the seven cells that are fine, folded away.
+  EXPECT_EQ(occurrences(html, "<table>"), 2U);
+  EXPECT_EQ(occurrences(html, "<td>pass</td>"), 7U);
+}
+
+TEST(Markdown, IsTwoLinesWhenAllIsFine) {
+  const std::string green = markdown(fixtures::green(), {});
+  EXPECT_EQ(occurrences(green, "\n\n"), 2U) << green;  // verdict, what was checked, the foot
+}
+
+TEST(Markdown, KeepsTextFromOutsideInert) {
+  const std::string html = rendered(markdown(fixtures::hostile(), {}));
+  const std::set<std::string> own = {"h3",  "table", "thead",  "tbody", "tr",      "th",
+                                     "td",  "code",  "strong", "p",     "details", "summary",
+                                     "pre", "sub",   "ul",     "li",    "em"};
+  for (const std::string& name : elements(html)) {
+    EXPECT_TRUE(own.contains(name)) << "an element that weir never writes: " << name;
+  }
+  EXPECT_EQ(occurrences(html, "<table>"), 2U) << "a '|' must not break a row into other columns";
+  // Every row of the first table has its six columns.
+  const std::string table = html.substr(html.find("<table>"), html.find("</table>"));
+  EXPECT_EQ(occurrences(table, "<td") % 6, 0U);
+  // GitHub links what still reads so in finished text outside of code; all of it must be parted.
+  std::string prose;
+  for (std::size_t at = 0; at < html.size();) {
+    const std::size_t code = std::min(html.find("<code", at), html.size());
+    prose += html.substr(at, code - at);
+    at = code == html.size() ? code : html.find("</code>", code) + 7;
+  }
+  for (const char* bait : {"@octocat", "#123", "GH-7", "https://evil", "www.evil", "<a "}) {
+    EXPECT_THAT(prose, Not(HasSubstr(bait)));
+  }
+}
+
+TEST(Markdown, EscapesTextSoThatItReadsAsWritten) {
+  struct Row {
+    const char* text;
+    const char* html;  // as CommonMark renders it
+  };
+  for (const auto& [text, html] : {
+           Row{"a | b", "<p>a | b</p>\n"},
+           Row{"**b** _i_ `c` ~~s~~", "<p>**b** _i_ `c` ~~s~~</p>\n"},
+           Row{"<b>&lt;", "<p>&lt;b&gt;&amp;lt;</p>\n"},
+           Row{"[l](x) ![i](y)", "<p>[l](x) ![i](y)</p>\n"},
+           Row{"two\nlines", "<p>two lines</p>\n"},
+           Row{"- list", "<p>- list</p>\n"},
+           Row{"+ list", "<p>+ list</p>\n"},
+           Row{"back\\slash \\| pipe", "<p>back\\slash \\| pipe</p>\n"},
+       }) {
+    EXPECT_EQ(rendered(markdown_text(text)), html) << text;
+  }
+  EXPECT_EQ(markdown_code("a|b`c"), "<code>a&#124;b&#96;c</code>");
+  EXPECT_EQ(markdown_code("a_b*c<d>"), "`a_b*c<d>`");
+}
+
+TEST(Markdown, FitsIntoACommentAndCountsWhatItLeftOut) {
+  const std::size_t cells = 3000;
+  const std::string comment = markdown(fixtures::many(cells), {});
+  EXPECT_LE(comment.size(), 65'536U);  // GitHub's limit for a comment
+  const std::size_t shown = occurrences(comment, "| dispatches/token | 65 |");
+  EXPECT_GT(shown, 100U);
+  EXPECT_THAT(comment, HasSubstr(std::to_string(cells - shown) + " more cells left out here"));
+  EXPECT_THAT(rendered(comment), Not(HasSubstr("<p>|")));  // no torn table
+
+  MarkdownStyle summary;
+  summary.limit = k_summary_limit;
+  const std::string longer = markdown(fixtures::many(cells), summary);
+  EXPECT_LE(longer.size(), std::size_t{1} << 20U);
+  EXPECT_EQ(occurrences(longer, "| dispatches/token | 65 |"), cells);
+  EXPECT_THAT(longer, Not(HasSubstr("left out here")));
+}
+
+TEST(Markdown, FitsAlsoWhereOneCellAloneIsTooMuch) {
+  for (const std::size_t limit : {std::size_t{2000}, std::size_t{5000}, std::size_t{20'000}}) {
+    MarkdownStyle style;
+    style.limit = limit;
+    EXPECT_LE(markdown(fixtures::hostile(), style).size(), limit);
+    EXPECT_LE(markdown(fixtures::errors(), style).size(), limit);
+  }
+}
+
+TEST(Markdown, LinksARunOnlyByAPlainAddress) {
+  MarkdownStyle style;
+  for (const char* bad : {"javascript:alert(1)", "https://a) [b](https://c", "http://plain"}) {
+    style.run_url = bad;
+    EXPECT_THAT(markdown(fixtures::green(), style), Not(HasSubstr("[run]"))) << bad;
+  }
+  style.run_url = "https://example.org/runs/1";
+  EXPECT_THAT(markdown(fixtures::green(), style), HasSubstr("[run](https://example.org/runs/1)"));
+}
+
+}  // namespace
+}  // namespace weir::report

@@ -1,0 +1,119 @@
+// Profiles and baselines as text.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/baseline_text.hpp"
+#include "gate/report/profile_text.hpp"
+
+#include "tests/report/fixtures.hpp"
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace {
+
+using support::expect_golden;
+
+profile::Measurement exact(const char* name, Rational value) {
+  profile::Measurement made;
+  made.metric = unit::find_metric(name).value();
+  made.nature = profile::Nature::exact;
+  made.source = "vulkan";
+  made.exact = value;
+  return made;
+}
+
+profile::Profile measured() {
+  profile::Profile made;
+  made.cell = fixtures::key("tiny-llama", "vulkan", "decode");
+  made.device = "vulkan";
+  made.provenance.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  for (const auto& [name, value] : {std::pair{"dispatches_per_token", 65},
+                                    {"barriers_per_token", 46},
+                                    {"syncs_per_token", 1},
+                                    {"dispatches_fixed", 65}}) {
+    made.metrics[name] = exact(name, value);
+  }
+  profile::Measurement rate;
+  rate.metric = unit::find_metric("decode_tokens_per_second").value();
+  rate.source = "llama-bench";
+  rate.samples = {28.1, 28.6, 29.0};
+  rate.warnings = {"3 runs: 10 are asked for"};
+  made.metrics[rate.metric.name] = rate;
+  made.counted_runs = 4;
+  made.timed_runs = 3;
+  made.kernels = profile::KernelSet{};
+  made.kernels->named = true;
+  made.kernels->counts = {{"mul_mat_vec_f16_f32_f32", 29}, {"rms_norm_mul_f32", 8}};
+  return made;
+}
+
+profile::Profile broken() {
+  profile::Profile made;
+  made.cell = fixtures::key("tiny-llama", "cpu", "decode");
+  made.counts_skipped = "no probe sees cpu";
+  made.errors = {"timed: 3 of 10 runs: exit 139 (SIGSEGV)"};
+  made.stderr_tail = "loading\n" + fixtures::evil() + "\n";
+  return made;
+}
+
+TEST(ProfileText, ShowsWhatWasMeasuredAndJudgesNothing) {
+  const std::vector<profile::Profile> both{measured(), broken()};
+  expect_golden("profiles.txt", profiles_text(both, {}));
+  ProfileStyle verbose;
+  verbose.verbose = true;
+  expect_golden("profile-verbose.txt", profile_text(measured(), verbose));
+  for (const std::string& line : text::lines(profiles_text(both, {}))) {
+    EXPECT_LE(text::columns(line), 80U) << line;
+  }
+}
+
+baseline::Baseline stored() {
+  baseline::Baseline made;
+  made.cell = "llama.cpp/tiny-llama/vulkan/decode";
+  made.fingerprint = "0123456789abcdef";
+  made.device_class = "vulkan-10005-0-d-1-0a1b2c3d";
+  made.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  made.lengths = {8, 16, 24};
+  const auto profile = measured();
+  for (const auto& [name, measurement] : profile.metrics) {
+    if (measurement.exact) made.counts[name] = measurement;
+  }
+  made.counts["instructions_per_token"] =
+      exact("instructions_per_token", Rational::make(5'158'000'001, 2).value());
+  made.counts["instructions_per_token"].nature = profile::Nature::nearly_exact;
+  made.counts["instructions_per_token"].repeatability = 0.0009;
+  made.kernels = profile.kernels;
+  made.sessions["vulkan-10005-example-cpu-2-8-debian-12"] = {
+      {"b1", {{"decode_tokens_per_second", {28.1, 28.6, 29.0}}}},
+      {"b1", {{"decode_tokens_per_second", {27.0, 28.0}}}}};
+  return made;
+}
+
+TEST(BaselineText, ListsAndShowsWhatIsStored) {
+  auto other = stored();
+  other.device_class = "vulkan-10005-0-d-2-ffffffff";
+  other.sessions.clear();
+  const std::vector<baseline::Baseline> all{stored(), other};
+  expect_golden("baseline-list.txt", baseline_list(all));
+  expect_golden("baseline-show.txt", baseline_show(stored()));
+  EXPECT_EQ(baseline_list({}), "No baselines are stored.\n");
+}
+
+TEST(BaselineText, KeepsEightyColumnsWhateverNamesHold) {
+  auto hostile = stored();
+  hostile.cell = fixtures::evil();
+  hostile.device_class = std::string(300, 'c');
+  hostile.kernels->counts[fixtures::evil()] = 1;
+  hostile.kernels->counts[std::string(500, 'k')] = 1;
+  const std::vector<baseline::Baseline> all{hostile};
+  for (const std::string& text : {baseline_list(all), baseline_show(hostile)}) {
+    for (const std::string& line : text::lines(text)) {
+      EXPECT_LE(text::columns(line), 80U) << line;
+      EXPECT_EQ(line.find('\x1b'), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::report

@@ -1,0 +1,152 @@
+#include "gate/report/words.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/hints.hpp"
+#include "gate/report/layout.hpp"
+
+#include "tests/report/fixtures.hpp"
+
+namespace weir::report {
+namespace {
+
+using testing::ElementsAre;
+
+Rational ratio(std::int64_t numerator, std::int64_t denominator) {
+  return Rational::make(numerator, denominator).value();
+}
+
+TEST(Words, ShowRationalsAsDecimalsWhereThatIsExactAndShort) {
+  struct Row {
+    Rational value;
+    const char* plain;
+    const char* with_sign;
+  };
+  for (const auto& [value, plain, with_sign] : {
+           Row{Rational(65), "65", "+65"},
+           Row{Rational(-3), "\u22123", "\u22123"},
+           Row{Rational(0), "0", "0"},
+           Row{ratio(133, 2), "66.5", "+66.5"},
+           Row{ratio(-1, 8), "\u22120.125", "\u22120.125"},
+           Row{ratio(1, 16), "1/16", "+1/16"},  // 0.0625 has four digits
+           Row{ratio(5'158'000'001, 2), "2579000000.5", "+2579000000.5"},
+           Row{ratio(-133, 3), "\u2212133/3", "\u2212133/3"},
+       }) {
+    EXPECT_EQ(show(value), plain);
+    EXPECT_EQ(signed_show(value), with_sign);
+  }
+}
+
+TEST(Words, ShowPercentWithItsSign) {
+  struct Row {
+    double ratio;
+    const char* words;
+  };
+  for (const auto& [value, want] : {Row{-0.024, "\u22122.4 %"}, Row{0.1846, "+18.5 %"},
+                                    Row{0.0, "0.0 %"}, Row{-0.0001, "0.0 %"}, Row{2.5, "+250 %"}}) {
+    EXPECT_EQ(percent(value), want);
+  }
+}
+
+TEST(Words, DescribeEachKindOfMetric) {
+  const auto times = words(fixtures::rate("decode_tokens_per_second", verdict::Outcome::pass, 28.6,
+                                          27.9, {-0.024, -0.041, -0.006}));
+  EXPECT_EQ(times.label, "decode tok/s");
+  EXPECT_EQ(times.change, "\u22122.4 % (\u22124.1 \u2026 \u22120.6)");
+  EXPECT_EQ(times.evidence, "10 runs, 3 sessions");
+
+  auto bytes = fixtures::count("copied_bytes_per_token", verdict::Outcome::fail, 1024, 3072);
+  EXPECT_EQ(words(bytes).current, "3.00 KiB");
+  EXPECT_EQ(words(bytes).change, "+2.00 KiB");
+
+  auto many =
+      fixtures::count("instructions_per_token", verdict::Outcome::fail, 2'600'000, 2'860'000);
+  EXPECT_EQ(words(many).change, "+10.0 %") << "a difference of millions says little";
+
+  auto gone = fixtures::count("syncs_per_token", verdict::Outcome::error, 1, 1);
+  gone.current.reset();
+  gone.current_text.reset();
+  EXPECT_EQ(words(gone).current, "");
+  EXPECT_FALSE(words(gone).differs);
+}
+
+TEST(Words, GiveAReasonWhereNumbersDoNotTellIt) {
+  const auto grew = fixtures::count("syncs_per_token", verdict::Outcome::fail, 1, 17);
+  const auto fell = fixtures::count("syncs_per_token", verdict::Outcome::fail, 17, 1);
+  EXPECT_TRUE(reason_is_plain(grew));
+  EXPECT_FALSE(reason_is_plain(fell)) << "fewer is no obvious fault";
+}
+
+TEST(Words, OrderChangedKernelsByWhatCameAndHowMuch) {
+  const auto all = changed_words(
+      {fixtures::changed("gone", 12, std::nullopt), fixtures::changed("a_little", 1, 2),
+       fixtures::changed("much", std::nullopt, 12), fixtures::changed("also", std::nullopt, 12)});
+  std::vector<std::string> lines;
+  for (const ChangedWords& one : all) lines.push_back(one.change + " " + one.name);
+  EXPECT_THAT(lines, ElementsAre("+12 also", "+12 much", "+1 a_little", "\u221212 gone"));
+}
+
+TEST(Words, KeepADifferenceThatDoesNotFitAsTwoNumbers) {
+  const auto all = changed_words({fixtures::changed("k", std::numeric_limits<std::int64_t>::min(),
+                                                    std::numeric_limits<std::int64_t>::max())});
+  EXPECT_EQ(all.at(0).change, "\u22129223372036854775808 \u2192 9223372036854775807");
+}
+
+TEST(Words, HeadTheReportWithTheGatesVerdict) {
+  struct Row {
+    verdict::GateVerdict gate;
+    const char* want;
+  };
+  for (const auto& [gate, want] : {
+           Row{fixtures::red(), "1 of 8 cells broke a limit"},
+           Row{fixtures::hostile(), "1 of 8 cells broke a limit, 1 could not be measured"},
+           Row{fixtures::errors(), "2 of 8 cells could not be measured"},
+           Row{fixtures::undecided(), "1 of 8 cells is not decided"},
+           // Eight cells with five counts and a rate each.
+           Row{fixtures::green(), "8 cells, 48 metrics within limits"},
+       }) {
+    EXPECT_EQ(headline(gate), want);
+  }
+}
+
+TEST(Words, PutTheLimitsInShort) {
+  EXPECT_EQ(short_rule(fixtures::green()), "counts exact, throughput may drop 5 %");
+  auto gate = fixtures::green();
+  gate.cells[0].metrics[5].limit.max_drop->amount.value = 0.1;
+  EXPECT_EQ(short_rule(gate), "counts exact, throughput may drop 5 % to 10 %");
+}
+
+TEST(Hints, NameCellsByAPatternThatAShellLeavesAlone) {
+  EXPECT_THAT(cell_patterns({"a/b/c/d"}, 60), ElementsAre("a/b/c/d"));
+  EXPECT_THAT(cell_patterns({"a/b/c/d'; rm -rf $HOME"}, 60), ElementsAre("a/b/c/d*rm*-rf*HOME"));
+  EXPECT_THAT(cell_patterns({"e/m/v/1", "e/m/v/2", "e/m/w/1", "e/mm/v/1"}, 60), ElementsAre("e/*"));
+  EXPECT_THAT(cell_patterns({"a/1", "b/2", "c/3", "d/4"}, 60), ElementsAre("*"));
+  const std::string name = std::string(64, 'a') + "/" + std::string(64, 'b');
+  const auto cut = cell_patterns({name}, 30).at(0);
+  EXPECT_EQ(cut.size(), 30U);
+  EXPECT_TRUE(text::glob_match(cut, name)) << cut;
+}
+
+TEST(Layout, WrapsAtSpacesAndBreaksOnlyWhatIsTooWide) {
+  EXPECT_THAT(wrap("one two three four", 20, "tag  ", 5),
+              ElementsAre("tag  one two three", "     four"));
+  EXPECT_THAT(wrap("aaaaaaaaaaaaaaaaaaaaaaaaa b", 20, "", 2),
+              ElementsAre("aaaaaaaaaaaaaaaaaaaa", "  aaaaa b"));
+  EXPECT_THAT(wrap("first\nsecond", 20, "- ", 4), ElementsAre("- first", "    second"));
+  EXPECT_THAT(wrap("", 20, "head ", 2), ElementsAre("head"));
+  EXPECT_THAT(wrap("keep\u00a0this together", 20, "xxxxxxxxxx ", 2),
+              ElementsAre("xxxxxxxxxx keep this", "  together"));
+}
+
+TEST(Layout, CutsWhereCodePointsEnd) {
+  EXPECT_EQ(clip("\u00e4\u00f6\u00fc\u00df", 3), "\u00e4\u00f6\u2026");
+  EXPECT_EQ(clip_middle("abcdefghij", 5), "ab\u2026ij");
+  EXPECT_EQ(one_line("a\r\n b\t\x1b[31mc\x1b[0m  "), "a b c");
+  EXPECT_THAT(last_lines("1\n2\n3\n4\n", 2), ElementsAre("(2 earlier lines left out)", "3", "4"));
+  EXPECT_THAT(last_lines("", 2), ElementsAre());
+}
+
+}  // namespace
+}  // namespace weir::report
