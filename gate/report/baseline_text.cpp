@@ -8,6 +8,7 @@
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/words.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::report {
 
@@ -33,12 +34,6 @@ std::string value_of(const profile::Measurement& measured) {
   if (measured.exact && measured.metric.unit == unit::Unit::count) return show(*measured.exact);
   const auto value = measured.value();
   return value ? unit::show(measured.metric, *value) : "";
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace
@@ -120,7 +115,7 @@ std::string baseline_show(const Baseline& stored, int width) {
         if (samples.empty()) continue;
         const auto metric = unit::find_metric(name);
         const std::string label = metric ? unit::label(*metric) : one_line(name, 32);
-        const double middle = median(samples);
+        const double middle = stats::median(samples).value_or(0);
         times.rows.push_back({std::to_string(i + 1), label,
                               metric ? unit::show(*metric, middle) : fmt::format("{:.4g}", middle),
                               std::to_string(samples.size())});
