@@ -127,6 +127,11 @@ std::string wrong(const GateVerdict& gate) {
   return out.empty() ? "" : "<h2>What is wrong or open</h2>\n" + out;
 }
 
+std::string summary_of(const CellVerdict& cell) {
+  const std::size_t passed = passed_metrics(cell);
+  return passed > 0 ? plural(passed, "metric") + " passed" : one_line(reason_of(cell), 120);
+}
+
 std::string matrix(const GateVerdict& gate) {
   if (gate.cells.empty()) return "";
   std::string out = "<h2>All cells</h2>\n";
@@ -137,8 +142,7 @@ std::string matrix(const GateVerdict& gate) {
     out += fmt::format(
         "<details>\n<summary>{} {} <span "
         "class=\"soft\">{}</span></summary>\n<div>\n{}</div>\n</details>\n",
-        word(cell.verdict), html_text(cell_title(cell.cell)),
-        plural(passed_metrics(cell), "metric") + " passed", inside);
+        word(cell.verdict), html_text(cell_title(cell.cell)), html_text(summary_of(cell)), inside);
   }
   return out;
 }

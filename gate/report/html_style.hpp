@@ -38,7 +38,7 @@ td.number { text-align: right; white-space: nowrap; }
 th.number { text-align: right; }
 tr.fail td, tr.fail th { background: var(--bad-band); }
 td.change, td.limit { white-space: nowrap; }
-td.why { color: var(--soft); min-width: 14rem; overflow-wrap: anywhere; }
+td.why { color: var(--soft); min-width: 18rem; overflow-wrap: anywhere; }
 pre { background: var(--band); border: 1px solid var(--line); border-radius: .3rem; padding: .6rem;
   overflow-x: auto; font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
   white-space: pre-wrap; }
