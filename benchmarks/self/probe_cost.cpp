@@ -1,0 +1,94 @@
+// What the Vulkan probe costs per recorded command: the layer in front of a driver that does
+// nothing (record_with_probe), against that driver alone (record_bare). One iteration is one
+// command, so the difference is the probe.
+//
+// The commands come in the mix of a decoded token of the reference model, over and over: 65
+// dispatches, each with its pipeline bind, and 46 barriers, over 16 pipelines and 12 buffers.
+#include <cstdlib>
+
+#include <benchmark/benchmark.h>
+
+#include "tests/probes/stand_in.hpp"
+#include "tests/probes/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr std::size_t k_pipelines = 16;
+constexpr std::size_t k_buffers = 12;
+constexpr std::size_t k_dispatches = 65;
+
+const char* const k_layer = WEIR_BINARY_DIR "/lib/weir/probes/libVkLayer_weir_probe.so";
+
+enum class Command { bind, dispatch, barrier };
+struct Step {
+  Command command;
+  VkCommandBuffer into;
+  VkPipeline pipeline;
+};
+
+std::vector<Step> token(const StandIn& layer) {
+  std::vector<VkPipeline> pipelines;
+  for (std::size_t i = 0; i < k_pipelines; ++i) {
+    pipelines.push_back(layer.pipeline("kernel" + std::to_string(i)));
+  }
+  const VkCommandPool pool = layer.pool();
+  std::vector<VkCommandBuffer> buffers;
+  for (std::size_t i = 0; i < k_buffers; ++i) buffers.push_back(layer.begin(pool));
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < k_dispatches; ++i) {
+    const VkCommandBuffer into = buffers[i * k_buffers / k_dispatches];
+    const VkPipeline pipeline = pipelines[i * 7 % k_pipelines];
+    steps.push_back({Command::bind, into, pipeline});
+    steps.push_back({Command::dispatch, into, pipeline});
+    if (i * 46 / k_dispatches != (i + 1) * 46 / k_dispatches) {
+      steps.push_back({Command::barrier, into, pipeline});
+    }
+  }
+  return steps;
+}
+
+// What a program records with: the layer's functions or the driver's.
+struct Commands {
+  PFN_vkCmdBindPipeline bind;
+  PFN_vkCmdDispatch dispatch;
+  PFN_vkCmdPipelineBarrier barrier;
+};
+
+void record(benchmark::State& state, bool with_probe) {
+  static const Folder k_folder;  // the probe's file goes here, and away with it
+  setenv("WEIR_PROBE_DIR", k_folder.path().c_str(), 1);
+  const StandIn layer(k_layer);
+  const std::vector<Step> steps = token(layer);
+  const Commands commands =
+      with_probe
+          ? Commands{layer.vk.CmdBindPipeline, layer.vk.CmdDispatch, layer.vk.CmdPipelineBarrier}
+          : Commands{
+                reinterpret_cast<PFN_vkCmdBindPipeline>(StandIn::below("vkCmdBindPipeline")),
+                reinterpret_cast<PFN_vkCmdDispatch>(StandIn::below("vkCmdDispatch")),
+                reinterpret_cast<PFN_vkCmdPipelineBarrier>(StandIn::below("vkCmdPipelineBarrier"))};
+  std::size_t at = 0;
+  for (auto _ : state) {
+    const Step& step = steps[at];
+    at = at + 1 == steps.size() ? 0 : at + 1;
+    switch (step.command) {
+      case Command::bind:
+        commands.bind(step.into, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline);
+        break;
+      case Command::dispatch:
+        commands.dispatch(step.into, 1, 1, 1);
+        break;
+      case Command::barrier:
+        commands.barrier(step.into, 0, 0, 0, 0, nullptr, 0, nullptr, 0, nullptr);
+        break;
+    }
+  }
+}
+
+void record_bare(benchmark::State& state) { record(state, false); }
+void record_with_probe(benchmark::State& state) { record(state, true); }
+BENCHMARK(record_bare);
+BENCHMARK(record_with_probe);
+
+}  // namespace
+}  // namespace weir::probes

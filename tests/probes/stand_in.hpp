@@ -1,0 +1,304 @@
+// A Vulkan driver that does nothing, and a loader that puts the layer in front of it: for what a
+// real driver cannot be brought to do (refuse a submission, have two queues, number its handles
+// from 1), and for measuring the layer's own cost.
+//
+// One StandIn at a time in a process, since the functions below the layer are plain functions.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <dlfcn.h>
+#include <vulkan/vk_layer.h>
+#include <vulkan/vulkan.h>
+
+#include "gate/probes/vulkan/next.h"
+
+namespace weir::probes {
+
+// What a test sets to steer the driver.
+struct StandInDriver {
+  VkResult submit_result = VK_SUCCESS;
+  VkResult wait_result = VK_SUCCESS;
+  std::set<VkFence> done;         // for vkGetFenceStatus
+  std::uint64_t counter = 0;      // of every timeline semaphore
+  std::set<std::string> missing;  // functions that it does not have
+  std::uint64_t last_handle = 0;  // handles are 1, 2, 3, …
+  std::uint64_t calls = 0;        // recorded commands that reached it
+};
+
+class StandIn {
+ public:
+  inline static StandInDriver driver;
+
+  explicit StandIn(const std::string& layer) {
+    driver = StandInDriver{};
+    void* library = dlopen(layer.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) fatal(dlerror());
+    const auto negotiate = reinterpret_cast<PFN_vkNegotiateLoaderLayerInterfaceVersion>(
+        dlsym(library, "vkNegotiateLoaderLayerInterfaceVersion"));
+    VkNegotiateLayerInterface interface {};
+    interface.sType = LAYER_NEGOTIATE_INTERFACE_STRUCT;
+    interface.loaderLayerInterfaceVersion = 2;
+    if (negotiate == nullptr || negotiate(&interface) != VK_SUCCESS) fatal("no negotiation");
+    get_device_ = interface.pfnGetDeviceProcAddr;
+
+    VkLayerInstanceLink link{nullptr, instance_function, nullptr};
+    VkLayerInstanceCreateInfo chained{};
+    chained.sType = VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO;
+    chained.function = VK_LAYER_LINK_INFO;
+    chained.u.pLayerInfo = &link;
+    VkInstanceCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+    info.pNext = &chained;
+    const auto create = reinterpret_cast<PFN_vkCreateInstance>(
+        interface.pfnGetInstanceProcAddr(VK_NULL_HANDLE, "vkCreateInstance"));
+    if (create(&info, nullptr, &instance) != VK_SUCCESS) fatal("no instance");
+    destroy_instance_ = reinterpret_cast<PFN_vkDestroyInstance>(
+        interface.pfnGetInstanceProcAddr(instance, "vkDestroyInstance"));
+
+    VkLayerDeviceLink device_link{nullptr, instance_function, device_function};
+    VkLayerDeviceCreateInfo device_chained{};
+    device_chained.sType = VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO;
+    device_chained.function = VK_LAYER_LINK_INFO;
+    device_chained.u.pLayerInfo = &device_link;
+    VkDeviceCreateInfo device_info{};
+    device_info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+    device_info.pNext = &device_chained;
+    const auto create_device = reinterpret_cast<PFN_vkCreateDevice>(
+        interface.pfnGetInstanceProcAddr(instance, "vkCreateDevice"));
+    if (create_device(reinterpret_cast<VkPhysicalDevice>(&instance_object), &device_info, nullptr,
+                      &device) != VK_SUCCESS) {
+      fatal("no device");
+    }
+#define WEIR_FETCH(name) vk.name = reinterpret_cast<PFN_vk##name>(get_device_(device, "vk" #name));
+    WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
+#undef WEIR_FETCH
+    for (std::uint32_t i = 0; i < 2; ++i) vk.GetDeviceQueue(device, 0, i, &queues[i]);
+  }
+  ~StandIn() {
+    vk.DestroyDevice(device, nullptr);
+    destroy_instance_(instance, nullptr);
+    for (Object* object : objects) delete object;
+    objects.clear();
+  }
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+
+  // A program's view: the layer's function, or null.
+  [[nodiscard]] PFN_vkVoidFunction get(const char* name) const { return get_device_(device, name); }
+  // What it would have without the layer.
+  [[nodiscard]] static PFN_vkVoidFunction below(const char* name) {
+    return device_function(nullptr, name);
+  }
+
+  [[nodiscard]] VkCommandPool pool() const {
+    VkCommandPoolCreateInfo info{};
+    VkCommandPool made = VK_NULL_HANDLE;
+    vk.CreateCommandPool(device, &info, nullptr, &made);
+    return made;
+  }
+  [[nodiscard]] VkCommandBuffer begin(VkCommandPool from) const {
+    VkCommandBufferAllocateInfo info{};
+    info.commandPool = from;
+    info.commandBufferCount = 1;
+    VkCommandBuffer made = VK_NULL_HANDLE;
+    vk.AllocateCommandBuffers(device, &info, &made);
+    VkCommandBufferBeginInfo begin_info{};
+    vk.BeginCommandBuffer(made, &begin_info);
+    return made;
+  }
+  [[nodiscard]] VkPipeline pipeline(const std::string& name) const {
+    VkComputePipelineCreateInfo info{};
+    info.stage.pName = "main";
+    VkPipeline made = VK_NULL_HANDLE;
+    vk.CreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, nullptr, &made);
+    VkDebugUtilsObjectNameInfoEXT naming{};
+    naming.objectType = VK_OBJECT_TYPE_PIPELINE;
+    naming.objectHandle = (std::uint64_t)made;
+    naming.pObjectName = name.c_str();
+    vk.SetDebugUtilsObjectNameEXT(device, &naming);
+    return made;
+  }
+  void dispatch(VkCommandBuffer into, VkPipeline which, int times) const {
+    vk.CmdBindPipeline(into, VK_PIPELINE_BIND_POINT_COMPUTE, which);
+    for (int i = 0; i < times; ++i) vk.CmdDispatch(into, 1, 1, 1);
+  }
+  VkResult submit(VkQueue queue, VkCommandBuffer buffer, VkFence fence = VK_NULL_HANDLE) const {
+    VkSubmitInfo info{};
+    info.commandBufferCount = 1;
+    info.pCommandBuffers = &buffer;
+    return vk.QueueSubmit(queue, 1, &info, fence);
+  }
+
+  VkInstance instance = VK_NULL_HANDLE;
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queues[2] = {};
+  weir_probe::NextDevice vk{};
+
+ private:
+  // A dispatchable object: the loader's pointer first.
+  struct Object {
+    void* key;
+  };
+  inline static int instance_key, device_key;
+  inline static Object instance_object{&instance_key}, device_object{&device_key};
+  inline static std::set<Object*> objects;  // command buffers
+  inline static Object queue_objects[2]{{&device_key}, {&device_key}};
+
+  [[noreturn]] static void fatal(const char* what) {
+    std::fprintf(stderr, "stand-in: %s\n", what);
+    std::abort();
+  }
+
+  // Any function that only has to succeed.
+  template <class Function>
+  struct Nothing;
+  template <class R, class... A>
+  struct Nothing<R(VKAPI_PTR*)(A...)> {
+    static VKAPI_ATTR R VKAPI_CALL call(A...) {
+      if constexpr (std::is_void_v<R>) ++driver.calls;
+      return R();
+    }
+  };
+  // Any function that makes something: its last argument is where the handle goes.
+  template <class Handle>
+  static Handle next_handle() {
+    return (Handle)(++driver.last_handle);
+  }
+
+  static VKAPI_ATTR VkResult VKAPI_CALL make_pool(VkDevice, const VkCommandPoolCreateInfo*,
+                                                  const VkAllocationCallbacks*,
+                                                  VkCommandPool* out) {
+    *out = next_handle<VkCommandPool>();
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL make_semaphore(VkDevice, const VkSemaphoreCreateInfo*,
+                                                       const VkAllocationCallbacks*,
+                                                       VkSemaphore* out) {
+    *out = next_handle<VkSemaphore>();
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL make_pipelines(VkDevice, VkPipelineCache,
+                                                       std::uint32_t count,
+                                                       const VkComputePipelineCreateInfo*,
+                                                       const VkAllocationCallbacks*,
+                                                       VkPipeline* out) {
+    for (std::uint32_t i = 0; i < count; ++i) out[i] = next_handle<VkPipeline>();
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL make_buffers(VkDevice,
+                                                     const VkCommandBufferAllocateInfo* info,
+                                                     VkCommandBuffer* out) {
+    for (std::uint32_t i = 0; i < info->commandBufferCount; ++i) {
+      out[i] = reinterpret_cast<VkCommandBuffer>(*objects.insert(new Object{&device_key}).first);
+    }
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR void VKAPI_CALL free_buffers(VkDevice, VkCommandPool, std::uint32_t count,
+                                                 const VkCommandBuffer* buffers) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Object* object = reinterpret_cast<Object*>(buffers[i]);
+      objects.erase(object);
+      delete object;
+    }
+  }
+  static VKAPI_ATTR void VKAPI_CALL give_queue(VkDevice, std::uint32_t, std::uint32_t index,
+                                               VkQueue* out) {
+    *out = reinterpret_cast<VkQueue>(&queue_objects[index]);
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL take_submit(VkQueue, std::uint32_t, const VkSubmitInfo*,
+                                                    VkFence) {
+    return driver.submit_result;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice, std::uint32_t, const VkFence*, VkBool32,
+                                             std::uint64_t) {
+    return driver.wait_result;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL status(VkDevice, VkFence fence) {
+    return driver.done.count(fence) != 0 ? VK_SUCCESS : VK_NOT_READY;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL value(VkDevice, VkSemaphore, std::uint64_t* out) {
+    *out = driver.counter;
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL make_instance(const VkInstanceCreateInfo*,
+                                                      const VkAllocationCallbacks*,
+                                                      VkInstance* out) {
+    *out = reinterpret_cast<VkInstance>(&instance_object);
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL make_device(VkPhysicalDevice, const VkDeviceCreateInfo*,
+                                                    const VkAllocationCallbacks*, VkDevice* out) {
+    *out = reinterpret_cast<VkDevice>(&device_object);
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice, VkPhysicalDeviceProperties* out) {
+    std::memset(out, 0, sizeof *out);
+    std::strcpy(out->deviceName, "stand-in");
+    out->deviceType = VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU;
+    out->apiVersion = VK_API_VERSION_1_0;
+  }
+  static VKAPI_ATTR void VKAPI_CALL families(VkPhysicalDevice, std::uint32_t* count,
+                                             VkQueueFamilyProperties*) {
+    *count = 0;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL extensions(VkPhysicalDevice, const char*,
+                                                   std::uint32_t* count, VkExtensionProperties*) {
+    *count = 0;
+    return VK_SUCCESS;
+  }
+
+  template <class Function>
+  static PFN_vkVoidFunction untyped(Function function) {
+    return reinterpret_cast<PFN_vkVoidFunction>(function);
+  }
+
+  static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice, const char* name) {
+    static const std::map<std::string, PFN_vkVoidFunction> functions = [] {
+      std::map<std::string, PFN_vkVoidFunction> all;
+#define WEIR_ADD(function) all["vk" #function] = untyped(&Nothing<PFN_vk##function>::call);
+      WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_ADD)
+#undef WEIR_ADD
+      all["vkCreateCommandPool"] = untyped(&make_pool);
+      all["vkCreateSemaphore"] = untyped(&make_semaphore);
+      all["vkCreateComputePipelines"] = untyped(&make_pipelines);
+      all["vkAllocateCommandBuffers"] = untyped(&make_buffers);
+      all["vkFreeCommandBuffers"] = untyped(&free_buffers);
+      all["vkGetDeviceQueue"] = untyped(&give_queue);
+      all["vkQueueSubmit"] = untyped(&take_submit);
+      all["vkWaitForFences"] = untyped(&wait);
+      all["vkGetFenceStatus"] = untyped(&status);
+      all["vkGetSemaphoreCounterValue"] = untyped(&value);
+      return all;
+    }();
+    if (driver.missing.count(name) != 0) return nullptr;
+    const auto found = functions.find(name);
+    return found == functions.end() ? nullptr : found->second;
+  }
+
+  static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance, const char* name) {
+    static const std::map<std::string, PFN_vkVoidFunction> functions{
+        {"vkCreateInstance", untyped(&make_instance)},
+        {"vkDestroyInstance", untyped(&Nothing<PFN_vkDestroyInstance>::call)},
+        {"vkCreateDevice", untyped(&make_device)},
+        {"vkGetPhysicalDeviceProperties", untyped(&properties)},
+        {"vkGetPhysicalDeviceFeatures", untyped(&Nothing<PFN_vkGetPhysicalDeviceFeatures>::call)},
+        {"vkGetPhysicalDeviceQueueFamilyProperties", untyped(&families)},
+        {"vkEnumerateDeviceExtensionProperties", untyped(&extensions)},
+    };
+    const auto found = functions.find(name);
+    return found == functions.end() ? nullptr : found->second;
+  }
+
+  PFN_vkGetDeviceProcAddr get_device_ = nullptr;
+  PFN_vkDestroyInstance destroy_instance_ = nullptr;
+};
+
+}  // namespace weir::probes
