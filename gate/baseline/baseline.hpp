@@ -1,7 +1,7 @@
 // A stored baseline: one file for each cell and device class, and which one may judge a candidate.
 //
-// The file (weir.baseline/1) has sorted keys, one number a line, no dates and no logs in it, so that
-// diffs read well and merges do not conflict. Pure: text in, text out.
+// The file (weir.baseline/1) has sorted keys, one number a line, no dates and no logs in it, so
+// that diffs read well and merges do not conflict. Pure: text in, text out.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ namespace weir::baseline {
 
 // One accepted set of timed samples of one engine build on one machine class.
 struct Session {
-  std::string engine_build;            // "" when the engine does not say
+  std::string engine_build;                            // "" when the engine does not say
   std::map<std::string, std::vector<double>> samples;  // metric name -> one number a process
 };
 
 struct Baseline {
-  std::string cell;                    // CellKey::str()
+  std::string cell;  // CellKey::str()
   std::string fingerprint;
   std::map<std::string, std::string> fingerprint_parts;
   std::string device_class;
   std::string device_name;
-  std::vector<std::int64_t> lengths;   // of the counted pass
+  std::vector<std::int64_t> lengths;                   // of the counted pass
   std::map<std::string, profile::Measurement> counts;  // by metric name; exact or nearly exact
   std::optional<profile::KernelSet> kernels;
   profile::Placement placement;
@@ -48,7 +48,9 @@ inline constexpr std::size_t k_sessions_kept = 20;
 
 // What `accept` stores: counts, kernels and (when it has timed samples) one more session. `old` is
 // what is there now. `metric_globs` empty: everything, else only those metrics change.
-// Another engine build starts a new set of sessions for that machine class.
+// Another engine build starts a new set of sessions for that machine class. Another fingerprint or
+// device class starts a new baseline. Kernels go with any dispatch count that is accepted. A run
+// that counted nothing leaves the stored counts alone, one without timed samples the sessions.
 [[nodiscard]] Baseline accept(const profile::Profile& measured, const std::optional<Baseline>& old,
                               std::span<const std::string> metric_globs);
 
@@ -62,8 +64,8 @@ struct Choice {
     same,         // the same device class
   };
   Match match = Match::none;
-  std::optional<Baseline> baseline;    // for nearest and same; for the others, what is shown beside
-  std::string reason;                  // one line for people; "" for same
+  std::optional<Baseline> baseline;  // for nearest and same; for the others, what is shown beside
+  std::string reason;                // one line for people; "" for same
 };
 [[nodiscard]] Choice choose(const profile::Profile& candidate, std::span<const Baseline> stored);
 

@@ -1,0 +1,111 @@
+// Which stored baseline may judge a candidate, and if none, why not.
+#include <algorithm>
+#include <array>
+
+#include "gate/base/text.hpp"
+#include "gate/baseline/baseline.hpp"
+
+namespace weir::baseline {
+namespace {
+
+using Stored = std::vector<const Baseline*>;
+
+constexpr std::size_t k_device_parts = 3;  // API, vendor, device
+constexpr std::array<std::string_view, 5> k_apis{"vulkan", "opencl", "cuda", "hip", "metal"};
+
+// How many parts two classes have in common from the left ("vulkan-10005-0-d-1-0a").
+std::size_t shared_parts(std::string_view a, std::string_view b) {
+  const auto left = text::split(a, '-'), right = text::split(b, '-');
+  const auto [end, other] = std::mismatch(left.begin(), left.end(), right.begin(), right.end());
+  return static_cast<std::size_t>(end - left.begin());
+}
+
+// The same API and device in another version. Twins and CPUs have no versions: another name there
+// is another thing.
+bool same_device(std::string_view a, std::string_view b) {
+  const std::string api = text::split(a, '-').front();
+  return std::find(k_apis.begin(), k_apis.end(), api) != k_apis.end() &&
+         std::count(a.begin(), a.end(), '-') > static_cast<std::ptrdiff_t>(k_device_parts) &&
+         shared_parts(a, b) >= k_device_parts;
+}
+
+std::string changed_parts(const Baseline& stored, const profile::Provenance& candidate) {
+  std::vector<std::string> changed;
+  for (const auto& [name, hash] : candidate.fingerprint_parts) {
+    const auto known = stored.fingerprint_parts.find(name);
+    if (known == stored.fingerprint_parts.end() || known->second != hash) changed.push_back(name);
+  }
+  for (const auto& [name, hash] : stored.fingerprint_parts) {
+    if (!candidate.fingerprint_parts.contains(name)) changed.push_back(name);
+  }
+  return changed.empty() ? "its fingerprint" : text::join(changed, ", ");
+}
+
+std::string shown_device(const Baseline& stored) {
+  return text::printable(stored.device_name.empty() ? stored.device_class : stored.device_name);
+}
+
+Choice made(Choice::Match match, const Baseline& stored, std::string reason) {
+  return {match, stored, std::move(reason)};
+}
+
+}  // namespace
+
+Choice choose(const profile::Profile& candidate, std::span<const Baseline> stored) {
+  const profile::Provenance& from = candidate.provenance;
+  const std::string cell = candidate.cell.str();
+  Stored same_cell, others;
+  for (const Baseline& baseline : stored) {
+    if (baseline.cell != cell) continue;
+    (baseline.fingerprint == from.fingerprint ? same_cell : others).push_back(&baseline);
+  }
+  const auto by_class = [](const Baseline* a, const Baseline* b) {
+    return a->device_class < b->device_class;
+  };
+  std::sort(same_cell.begin(), same_cell.end(), by_class);
+  std::sort(others.begin(), others.end(), by_class);
+  const auto of_class = [&](const Stored& list) {
+    return std::find_if(list.begin(), list.end(), [&](const Baseline* baseline) {
+      return baseline->device_class == from.device_class;
+    });
+  };
+
+  if (const auto found = of_class(same_cell); found != same_cell.end()) {
+    return made(Choice::Match::same, **found, "");
+  }
+  const Baseline* nearest = nullptr;
+  for (const Baseline* baseline : same_cell) {
+    if (!same_device(baseline->device_class, from.device_class)) continue;
+    if (nearest == nullptr || shared_parts(baseline->device_class, from.device_class) >
+                                  shared_parts(nearest->device_class, from.device_class)) {
+      nearest = baseline;
+    }
+  }
+  if (nearest != nullptr) {
+    return made(
+        Choice::Match::nearest, *nearest,
+        fmt::format("the baseline is of the same device with another driver or features ({})",
+                    nearest->device_class));
+  }
+  if (const auto found = of_class(others); found != others.end()) {
+    return made(Choice::Match::fingerprint, **found,
+                fmt::format("the stored baseline is of another cell: changed: {}",
+                            changed_parts(**found, from)));
+  }
+  if (!same_cell.empty()) {
+    std::vector<std::string> devices;
+    for (const Baseline* baseline : same_cell) devices.push_back(shown_device(*baseline));
+    return made(
+        Choice::Match::other_class, *same_cell.front(),
+        fmt::format("baselines are stored for other devices only: {}", text::join(devices)));
+  }
+  if (!others.empty()) {
+    return made(
+        Choice::Match::fingerprint, *others.front(),
+        fmt::format("the stored baseline is of another cell and another device ({}): changed: {}",
+                    shown_device(*others.front()), changed_parts(*others.front(), from)));
+  }
+  return {Choice::Match::none, std::nullopt, "no baseline is stored for this cell"};
+}
+
+}  // namespace weir::baseline

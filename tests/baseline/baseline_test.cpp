@@ -1,0 +1,392 @@
+#include "gate/baseline/baseline.hpp"
+
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::baseline {
+namespace {
+
+using profile::Nature;
+using profile::Profile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::UnorderedElementsAre;
+using Globs = std::vector<std::string>;
+
+constexpr const char* k_class = "vulkan-10005-0-d-1-0a";
+
+void add_count(Profile& profile, const std::string& name, Rational value) {
+  profile::Measurement measured;
+  measured.metric = unit::find_metric(name).value_or(
+      unit::custom_metric(name, unit::Kind::count, unit::Unit::count, unit::Better::higher));
+  measured.nature = Nature::exact;
+  measured.source = "vulkan";
+  measured.exact = value;
+  measured.warnings = {"not for the baseline"};
+  profile.metrics[name] = measured;
+}
+
+void add_rate(Profile& profile, std::vector<double> samples) {
+  profile::Measurement measured;
+  measured.metric = *unit::find_metric("decode_tokens_per_second");
+  measured.source = "llama-bench";
+  measured.samples = std::move(samples);
+  profile.metrics[measured.metric.name] = measured;
+}
+
+Profile profile_with_counts() {
+  Profile profile;
+  profile.cell = *profile::CellKey::parse("llama.cpp/tiny-llama/vulkan/decode");
+  profile.device = "vulkan";
+  profile.provenance.fingerprint = "f00d";
+  profile.provenance.fingerprint_parts = {{"arguments", "a1"}, {"model header", "b2"}};
+  profile.provenance.device_class = k_class;
+  profile.provenance.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  profile.provenance.machine_class = "machine-a";
+  profile.provenance.machine_name = "two cores";
+  profile.provenance.engine_build = "b1";
+  profile.provenance.lengths = {8, 16, 24};
+  add_count(profile, "dispatches_per_token", 65);
+  add_count(profile, "dispatches_fixed", 65);
+  add_count(profile, "barriers_per_token", *Rational::make(133, 2));
+  add_count(profile, "layers_fused", 12);
+  profile.kernels = profile::KernelSet{unit::Scope::per_token, {}, true, {{"mul", 65}}};
+  profile.placement.state = profile::Placement::State::seen;
+  profile.work.generated_tokens = 24;
+  profile.warnings = {"not for the baseline"};
+  return profile;
+}
+
+TEST(BaselineText, IsSortedWithOneNumberALineAndNothingOfTheMachine) {
+  EXPECT_EQ(to_text(accept(profile_with_counts(), {}, {})), R"({
+ "cell": "llama.cpp/tiny-llama/vulkan/decode",
+ "counts": {
+  "barriers_per_token": "133/2",
+  "dispatches_fixed": 65,
+  "dispatches_per_token": 65,
+  "layers_fused": 12
+ },
+ "device_class": "vulkan-10005-0-d-1-0a",
+ "device_name": "llvmpipe",
+ "fingerprint": "f00d",
+ "fingerprint_parts": {
+  "arguments": "a1",
+  "model header": "b2"
+ },
+ "kernels": {
+  "counts": {
+   "mul": 65
+  },
+  "named": true,
+  "scope": "per_token"
+ },
+ "lengths": [
+  8,
+  16,
+  24
+ ],
+ "metrics": {
+  "layers_fused": {
+   "better": "higher",
+   "kind": "count",
+   "unit": "count"
+  }
+ },
+ "placement": {
+  "state": "seen"
+ },
+ "schema": "weir.baseline/1",
+ "sources": {
+  "barriers": "vulkan",
+  "dispatches": "vulkan",
+  "layers_fused": "vulkan"
+ },
+ "work": {
+  "generated_tokens": 24
+ }
+}
+)");
+}
+
+TEST(BaselineText, IsTheSameOnTwoMachinesOfOneDeviceClass) {
+  Profile other = profile_with_counts();
+  other.provenance.machine_class = "machine-b";
+  other.provenance.machine_name = "sixty-four cores";
+  other.provenance.engine_build = "b2";
+  other.provenance.device_name = "llvmpipe (LLVM 15.0.6, 512 bits)";
+  EXPECT_EQ(to_text(accept(other, {}, {})), to_text(accept(profile_with_counts(), {}, {})));
+}
+
+TEST(BaselineText, ComesBackAsItWas) {
+  Profile profile = profile_with_counts();
+  add_rate(profile, {28.6, 28.123456789012345});
+  profile.metrics["syncs_at_16"].metric = *unit::find_metric("syncs_at_16");
+  profile.metrics["syncs_at_16"].nature = Nature::nearly_exact;
+  profile.metrics["syncs_at_16"].source = "vulkan";
+  profile.metrics["syncs_at_16"].samples = {17, 18, 17};
+  profile.metrics["syncs_at_16"].repeatability = 1.0 / 17;
+  profile.metrics["syncs_per_token"] = profile.metrics["dispatches_per_token"];
+  profile.metrics["syncs_per_token"].metric = *unit::find_metric("syncs_per_token");
+  profile.metrics["syncs_per_token"].source = "llama-bench";
+  const std::string text = to_text(accept(profile, {}, {}));
+  const auto back = parse(text);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_text(*back), text);
+  EXPECT_EQ(back->counts.at("barriers_per_token").exact, Rational::make(133, 2));
+  EXPECT_EQ(back->counts.at("layers_fused").metric.better, unit::Better::higher);
+  EXPECT_EQ(back->counts.at("syncs_at_16").nature, Nature::nearly_exact);
+  EXPECT_EQ(back->counts.at("syncs_at_16").value(), 17);
+  EXPECT_EQ(back->counts.at("syncs_at_16").repeatability, 1.0 / 17);
+  EXPECT_EQ(back->counts.at("syncs_at_16").source, "vulkan");
+  EXPECT_EQ(back->counts.at("syncs_per_token").source, "llama-bench");
+  EXPECT_THAT(back->sessions.at("machine-a").at(0).samples.at("decode_tokens_per_second"),
+              ElementsAre(28.6, 28.123456789012345));
+}
+
+TEST(BaselineParse, SaysWhatIsWrong) {
+  const Json good = *parse_json(to_text(accept(profile_with_counts(), {}, {})));
+  struct Case {
+    const char* pointer;
+    Json value;
+    const char* says;
+  };
+  const Case k_cases[] = {
+      {"/schema", "weir.baseline/9", "weir.baseline/1"},
+      {"/cell", "../../etc/passwd/x", "not a cell"},
+      {"/device_class", "../x", "device_class"},
+      {"/counts/dispatches_per_token", 6.5, "counts"},
+      {"/counts/dispatches_per_token", "65/0", "counts"},
+      {"/counts/decode_tokens_per_second", 5, "decode_tokens_per_second"},
+      {"/counts/unheard_of", 5, "unheard_of"},
+      {"/nearly_exact", {{"dispatches_per_token", {{"median", 1}, {"repeatability", 0}}}}, "both"},
+      {"/nearly_exact", {{"syncs_per_token", {{"median", 1}, {"repeatability", -1}}}}, "negative"},
+      {"/lengths", {1, 2.5}, "lengths"},
+      {"/sessions", {{"m", {{{"samples", {{"x", {"fast"}}}}}}}}, "samples"},
+      {"/kernels/scope", "per_aeon", "scope"},
+      {"/placement/state", "elsewhere", "state"},
+  };
+  for (const Case& one : k_cases) {
+    Json json = good;
+    json[Json::json_pointer(one.pointer)] = one.value;
+    const auto back = parse(json.dump());
+    ASSERT_FALSE(back) << one.pointer;
+    EXPECT_THAT(back.error().message, HasSubstr(one.says)) << one.pointer;
+    EXPECT_THAT(back.error().message, HasSubstr("not a baseline"));
+  }
+  EXPECT_FALSE(parse(""));
+  EXPECT_FALSE(parse("[]"));
+  EXPECT_FALSE(parse(std::string(100, '[')));
+}
+
+// From a stranger's pull request: an answer, never a crash; what is taken can be written and read.
+TEST(BaselineParse, SurvivesTenThousandMutatedFiles) {
+  Profile profile = profile_with_counts();
+  add_rate(profile, {28.6, 28.1});
+  const std::string good = to_text(accept(profile, {}, {}));
+  std::mt19937 random(1);
+  const std::string_view k_pieces[] = {"{}",
+                                       "[]",
+                                       "null",
+                                       "-1",
+                                       "1e308",
+                                       "\"\"",
+                                       "18446744073709551615",
+                                       "\"1/3\"",
+                                       "[[[[[[[[[[[[[[[["};
+  std::size_t taken = 0;
+  for (int i = 0; i < 10000; ++i) {
+    std::string text = good;
+    for (auto edits = 1 + random() % 3; edits > 0 && !text.empty(); --edits) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = static_cast<char>(random() % 256);
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 8);
+          break;
+        case 2:
+          text.insert(at, k_pieces[random() % std::size(k_pieces)]);
+          break;
+        default: {
+          const std::size_t colon = text.find(':', at);
+          const std::size_t end = text.find_first_of(",}\n", colon);
+          if (end != std::string::npos) {
+            text.replace(colon + 1, end - colon - 1, k_pieces[random() % std::size(k_pieces)]);
+          }
+        }
+      }
+    }
+    const auto baseline = parse(text);
+    if (!baseline) continue;
+    ++taken;
+    const std::string once = to_text(*baseline);
+    const auto again = parse(once);
+    ASSERT_TRUE(again) << again.error().message << "\n" << text;
+    ASSERT_EQ(to_text(*again), once);
+  }
+  EXPECT_GT(taken, 100U);  // else the mutations never reached past the parser
+}
+
+TEST(BaselinePath, NeverLeavesItsFolder) {
+  profile::CellKey key = *profile::CellKey::parse("e@v/m/b/p@d256");
+  EXPECT_EQ(*path_of(key, k_class), "e@v/m/b/p@d256/vulkan-10005-0-d-1-0a.json");
+  for (const std::string& name :
+       {std::string(), std::string(".."), std::string("a/b"), std::string("-x"),
+        std::string(".hidden"), std::string(129, 'a'), std::string("a\0b", 3)}) {
+    EXPECT_FALSE(path_of(key, name)) << name;
+  }
+  key.model = "..";
+  EXPECT_FALSE(path_of(key, k_class));
+  key.model = "a/b";
+  EXPECT_FALSE(path_of(key, k_class));
+}
+
+TEST(Accept, KeepsSessionsWhenOnlyCountsWereMeasured) {
+  Profile full = profile_with_counts();
+  add_rate(full, {28});
+  const Baseline old = accept(full, {}, {});
+  Profile counts = profile_with_counts();
+  add_count(counts, "dispatches_per_token", 66);
+  const Baseline made = accept(counts, old, {});
+  EXPECT_EQ(made.counts.at("dispatches_per_token").exact, Rational(66));
+  EXPECT_EQ(made.sessions.at("machine-a").size(), 1U);
+}
+
+TEST(Accept, KeepsCountsWhenOnlyTimesWereMeasured) {
+  const Baseline old = accept(profile_with_counts(), {}, {});
+  Profile timed = profile_with_counts();
+  timed.metrics.clear();
+  timed.kernels.reset();
+  timed.provenance.lengths.clear();
+  add_rate(timed, {28});
+  const Baseline made = accept(timed, old, {});
+  EXPECT_EQ(made.counts.size(), old.counts.size());
+  EXPECT_TRUE(made.kernels);
+  EXPECT_THAT(made.lengths, ElementsAre(8, 16, 24));
+  EXPECT_EQ(made.sessions.at("machine-a").size(), 1U);
+}
+
+TEST(Accept, KeepsTheTwentyNewestSessionsOfOneEngineBuild) {
+  std::optional<Baseline> stored;
+  Profile profile = profile_with_counts();
+  for (int i = 0; i < 25; ++i) {
+    add_rate(profile, {static_cast<double>(i + 1)});
+    stored = accept(profile, stored, {});
+  }
+  const auto& sessions = stored->sessions.at("machine-a");
+  ASSERT_EQ(sessions.size(), k_sessions_kept);
+  EXPECT_THAT(sessions.front().samples.at("decode_tokens_per_second"), ElementsAre(6));
+  EXPECT_THAT(sessions.back().samples.at("decode_tokens_per_second"), ElementsAre(25));
+
+  profile.provenance.machine_class = "machine-b";
+  stored = accept(profile, stored, {});
+  profile.provenance.machine_class = "machine-a";
+  profile.provenance.engine_build = "b2";
+  stored = accept(profile, stored, {});
+  EXPECT_EQ(stored->sessions.at("machine-a").size(), 1U) << "another build starts a new set";
+  EXPECT_EQ(stored->sessions.at("machine-b").size(), 1U) << "of this machine class alone";
+}
+
+TEST(Accept, ChangesOnlyTheMetricsItIsGiven) {
+  const Baseline old = accept(profile_with_counts(), {}, {});
+  Profile now = profile_with_counts();
+  add_count(now, "dispatches_per_token", 77);
+  add_count(now, "barriers_per_token", 58);
+  now.kernels->counts = {{"add", 77}};
+  add_rate(now, {28});
+  const Baseline barriers = accept(now, old, Globs{"barriers_*"});
+  EXPECT_EQ(barriers.counts.at("barriers_per_token").exact, Rational(58));
+  EXPECT_EQ(barriers.counts.at("dispatches_per_token").exact, Rational(65));
+  EXPECT_EQ(barriers.kernels, old.kernels);
+  EXPECT_TRUE(barriers.sessions.empty());
+  const Baseline dispatches = accept(now, old, Globs{"dispatches_per_token"});
+  EXPECT_EQ(dispatches.kernels, now.kernels) << "kernels are what the dispatches are made of";
+  EXPECT_THAT(accept(now, old, Globs{"decode_*"}).sessions, ElementsAre(Key("machine-a")));
+}
+
+TEST(Accept, StartsAnewForAnotherFingerprint) {
+  Profile full = profile_with_counts();
+  add_rate(full, {28});
+  const Baseline old = accept(full, {}, {});
+  Profile changed = profile_with_counts();
+  changed.provenance.fingerprint = "beef";
+  changed.metrics.erase("layers_fused");
+  const Baseline made = accept(changed, old, Globs{"dispatches_*"});
+  EXPECT_TRUE(made.sessions.empty());
+  EXPECT_THAT(made.counts,
+              UnorderedElementsAre(Key("dispatches_per_token"), Key("dispatches_fixed")));
+}
+
+TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
+  const auto stored_as = [](const char* device_class, const char* fingerprint = "f00d") {
+    Baseline baseline = accept(profile_with_counts(), {}, {});
+    baseline.device_class = device_class;
+    baseline.device_name = "GPU";
+    baseline.fingerprint = fingerprint;
+    return baseline;
+  };
+  using Match = Choice::Match;
+  struct Case {
+    std::vector<Baseline> stored;
+    Match match;
+    const char* device_class;
+    const char* says;
+  };
+  Baseline other_cell = stored_as(k_class);
+  other_cell.cell = "e/m/b/p";
+  Baseline other_arguments = stored_as(k_class, "beef");
+  other_arguments.fingerprint_parts = {
+      {"arguments", "a9"}, {"model header", "b2"}, {"prompt", "c"}};
+  const Case k_cases[] = {
+      {{}, Match::none, nullptr, "no baseline is stored"},
+      {{other_cell}, Match::none, nullptr, "no baseline is stored"},
+      {{stored_as("vulkan-10005-0-d-2-0a"), stored_as(k_class)}, Match::same, k_class, ""},
+      {{stored_as("vulkan-10005-0-c-1-0a"), stored_as("vulkan-10005-0-d-1-0b"),
+        stored_as("vulkan-10005-0-d-2-0a")},
+       Match::nearest,
+       "vulkan-10005-0-d-1-0b",
+       "another driver or features"},
+      {{stored_as("vulkan-1002-744c-3-4-0a")},
+       Match::other_class,
+       "vulkan-1002-744c-3-4-0a",
+       "other devices only: GPU"},
+      {{stored_as("vulkan-10005-0")}, Match::other_class, "vulkan-10005-0", "other devices only"},
+      {{other_arguments}, Match::fingerprint, k_class, "changed: arguments, prompt"},
+      {{other_arguments, stored_as("vulkan-10005-0-d-2-0a")},
+       Match::nearest,
+       "vulkan-10005-0-d-2-0a",
+       "another driver"},
+      {{other_arguments, stored_as("cpu-x86-64-v3")},
+       Match::fingerprint,
+       k_class,
+       "changed: arguments"},
+  };
+  for (const Case& one : k_cases) {
+    const Choice choice = choose(profile_with_counts(), one.stored);
+    EXPECT_EQ(choice.match, one.match) << one.says;
+    EXPECT_THAT(choice.reason, HasSubstr(one.says));
+    ASSERT_EQ(choice.baseline.has_value(), one.device_class != nullptr);
+    if (choice.baseline) {
+      EXPECT_EQ(choice.baseline->device_class, one.device_class);
+    }
+  }
+}
+
+TEST(Choose, NeverTakesOneTwinOrCpuForAnother) {
+  for (const auto& [stored, candidate] : {std::pair("twin-amd-rx-7900-xtx", "twin-amd-rx-6900-xt"),
+                                          std::pair("cpu-x86-64-v3", "cpu-x86-64-v4")}) {
+    Profile profile = profile_with_counts();
+    profile.provenance.device_class = stored;
+    const Baseline baseline = accept(profile, {}, {});
+    profile.provenance.device_class = candidate;
+    EXPECT_EQ(choose(profile, std::vector{baseline}).match, Choice::Match::other_class)
+        << candidate;
+  }
+}
+
+}  // namespace
+}  // namespace weir::baseline

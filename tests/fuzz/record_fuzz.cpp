@@ -1,0 +1,17 @@
+// libFuzzer: whatever a journal line holds, what is taken can be written and read again.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "gate/profile/record.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto json = weir::parse_json({reinterpret_cast<const char*>(data), size});
+  if (!json) return 0;
+  const auto record = weir::profile::record_from_json(*json);
+  if (!record) return 0;
+  const auto again = weir::parse_json(weir::dump_json(weir::profile::to_json(*record)));
+  if (!again || weir::profile::record_from_json(*again) != *record) std::abort();
+  return 0;
+}
