@@ -54,13 +54,17 @@ void parse_depth(const Node& node, PromptSettings& prompt, Problems& problems) {
 }
 
 void check_prompt(const Entry& entry, const PromptSettings& prompt, Problems& problems) {
-  const int sources =
-      (prompt.text ? 1 : 0) + (prompt.file ? 1 : 0) + (prompt.prompt_tokens ? 1 : 0);
-  if (sources > 1) {
+  // What was written counts here, also where its value was refused: one mistake, one complaint.
+  const auto has = [&](const char* key) { return entry.value.find(key) != nullptr; };
+  if (static_cast<int>(has("text")) + static_cast<int>(has("file")) +
+          static_cast<int>(has("prompt_tokens")) >
+      1) {
     problems.add(entry.key_at, fmt::format("{} has more than one of text, file and prompt_tokens",
                                            named("prompt", entry)));
-  } else if (!prompt.text && !prompt.file && prompt.prompt_tokens.value_or(0) == 0 &&
-             prompt.tokens.value_or(0) == 0) {
+  }
+  const bool nothing = !has("text") && !has("file") && (!has("tokens") || prompt.tokens == 0) &&
+                       (!has("prompt_tokens") || prompt.prompt_tokens == 0);
+  if (nothing) {
     problems.add(entry.key_at, fmt::format("{} asks for nothing: give it tokens, prompt_tokens, "
                                            "text or file",
                                            named("prompt", entry)));

@@ -1,0 +1,245 @@
+// What a user sees for each mistake: place, what is wrong, what was meant, what is known.
+#include <gmock/gmock.h>
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(Errors, ReadLikeThis) {
+  // The whole message, as printed behind "weir: ".
+  const std::pair<std::string, const char*> cases[] = {
+      {whole("limits:\n  - {match: {backend: vulcan}, mode: off}\n"),
+       "weir.yaml:11:23: unknown backend \"vulcan\" (did you mean \"vulkan\"?)\n"
+       "  known here: cpu, vulkan"},
+      {whole("limts: []\n"),
+       "weir.yaml:10:1: unknown key \"limts\" in the configuration (did you mean \"limits\"?)\n"
+       "  known here: version, engines, models, backends, prompts, variants, matrix, limits, gate"},
+      {whole("gate: {budget: soon}\n"),
+       "weir.yaml:10:16: budget: \"soon\" is not a duration (write 500ms, 120s, 10m or 2h)"},
+      {whole("limits:\n- {metrics: syncs_per_token, max: 1, mode: report,\n"
+             "   until: 2026-11-19, reason: \"being observed\"}\n"),
+       "weir.yaml:11:3: this limit (\"being observed\") expired on 2026-11-19: decide what holds "
+       "now, then take \"until\" out or give it a later day"},
+      {with_head("prompts: {p: {tokens: 8, args: ['{tokns}']}}\n"),
+       "weir.yaml:9:33: unknown placeholder \"{tokns}\" (did you mean \"tokens\"?): write "
+       "{{tokns}} for the text itself\n"
+       "  known here: args, depth, model, out, port, probe_dir, prompt, prompt_file, "
+       "prompt_tokens, repeats, seed, threads, tokens"},
+      {whole("matrix: {include: [{engine: llama.cpp, prompt: hello}]}\n"),
+       "weir.yaml:10:20: llama.cpp/tiny/cpu/hello does not fit: the command takes no text (it has "
+       "neither {prompt} nor {prompt_file})"},
+      {whole("limits:\n- {match: {engine: agave, prompt: decode}, mode: off}\n"),
+       "weir.yaml:11:3: this limit matches no cell of the matrix"},
+      {"version: 1\nengines: {e: {command: [e], output: generic, metrics: {syncs_per_token: "
+       "{regex: '\\d+ syncs'}}}}\nmodels: {m: m}\nbackends: {cpu: }\nprompts: {p: {text: a}}\n",
+       "weir.yaml:2:81: the regular expression has no group: put the value in (…), as in '(\\d+) "
+       "syncs'"},
+      {"", "weir.yaml: there is nothing in it (weir init writes a starter)"},
+      {"a: b: c", "weir.yaml:1:5: not YAML: illegal map value"},
+  };
+  for (const auto& [yaml, message] : cases) EXPECT_EQ(message_of(yaml), message);
+}
+
+TEST(Errors, AreAllToldAtOnceInTheOrderOfTheText) {
+  EXPECT_EQ(message_of(whole("limits: 3\ngate: {runs: 0, repeats: many}\n")),
+            "weir.yaml:10:9: limits must be a list of at most 1000 entries such as {metrics: "
+            "decode_tokens_per_second, max_drop: 5%}\n"
+            "weir.yaml:11:14: runs must be a whole number from 1 to 1000, not \"0\"\n"
+            "weir.yaml:11:26: repeats must be a whole number from 1 to 1000, not \"many\"");
+  EXPECT_THAT(message_of("{a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}"),
+              HasSubstr("\n… and 6 more"));  // 9 unknown keys and 5 missing ones, 8 shown
+}
+
+// Parts of messages: one case for each thing that is checked.
+struct Case {
+  const char* yaml;   // follows the head
+  const char* place;  // "line:column"
+  const char* says;
+};
+
+void check(const Case& one, const std::string& yaml) {
+  const std::string message = message_of(yaml);
+  EXPECT_THAT(message, StartsWith(std::string("weir.yaml:") + one.place + ": ")) << one.yaml;
+  EXPECT_THAT(message, HasSubstr(one.says)) << one.yaml;
+}
+
+TEST(Errors, NameTheSectionThatIsWrong) {
+  const Case cases[] = {
+      {"variants: []\n", "10:11", "variants must be a mapping with at least one variant"},
+      {"variants: {fused: {engines: {agve: {}}}}\n", "10:30", "did you mean \"agave\"?"},
+      {"variants: {fused: {argz: []}}\n", "10:20", "did you mean \"args\"?"},
+      {"variants: {fused: {args: --mega}}\n", "10:26", "no shell splits it"},
+      {"variants: {fused: {args: ['{args}']}}\n", "10:26", "only stand in an engine's command"},
+      {"variants: {fused: {env: {A-B: 1}}}\n", "10:26", "no name of an environment variable"},
+      {"variants: {fused: {env: {A: }}}\n", "10:29", "A must be a text, not nothing"},
+      {"variants: {fused: {env: {A: '{args}'}}}\n", "10:29", "can not be in the environment"},
+      {"variants: {fused: {env: {A: 'x{port}'}}}\n", "10:29", "later version"},
+      {"variants: {fused: {threads: 0}}\n", "10:29", "from 1 to 4096"},
+      {"variants: {'a/b': {}}\n", "10:12", "can not name a variant"},
+      {"variants: {'../x': {}}\n", "10:12", "can not name a variant"},
+      {"variants: {One: {}, one: {}}\n", "10:21", "two variants are named \"one\""},
+      {"variants: {one: {}, one: {}}\n", "10:21", "stands here twice"},
+      {"matrix: {exclude: [{engine: agav}]}\n", "10:29", "did you mean \"agave\"?"},
+      {"matrix: {exclude: [{backend: 'x*'}]}\n", "10:30", "unknown backend \"x*\""},
+      {"matrix: {exclude: [{}]}\n", "10:20", "must name something"},
+      {"matrix: {include: []}\n", "10:19", "leave it out"},
+      {"matrix: {exclude: [{engine: agave, prompt: 'hello@d1'}]}\n", "10:20",
+       "this exclude entry matches no combination"},
+      {"matrix: {include: [{engine: agave, prompt: 'hello@d1'}]}\n", "10:20",
+       "this include entry matches no combination"},
+      {"gate: {false_alarm: 0.5}\n", "10:21", "between 0 and 0.5"},
+      {"gate: {missed: nan}\n", "10:16", "between 0 and 0.5"},
+      {"gate: {on_inconclusive: maybe}\n", "10:25", "known here: warn, fail"},
+      {"gate: {strict: true}\n", "10:8", "a later version of weir has it"},
+      {"gate: {budget: 0s}\n", "10:16", "more than nothing"},
+  };
+  for (const Case& one : cases) check(one, whole(one.yaml));
+}
+
+TEST(Errors, NameTheLimitThatIsWrong) {
+  const Case cases[] = {
+      {"limits: [{metrics: decode_token_per_second, max_drop: 5%}]\n", "10:20",
+       "did you mean \"decode_tokens_per_second\"?"},
+      {"limits: [{metrics: [], max_drop: 5%}]\n", "10:20", "leave it out for all"},
+      {"limits: [{metrics: syncs_per_token}]\n", "10:10", "says nothing"},
+      {"limits: [{metrics: syncs_per_token, max: 5%}]\n", "10:42", "a number of at least 0"},
+      {"limits: [{metrics: syncs_per_token, max: -1}]\n", "10:42", "a number of at least 0"},
+      {"limits: [{metrics: syncs_per_token, max: 1, min: 2}]\n", "10:10", "max (1) is smaller"},
+      {"limits: [{metrics: syncs_per_token, exact: yes}]\n", "10:44", "true or false"},
+      {"limits: [{metrics: load_seconds, max_increase: 5%, tolerate: 5%}]\n", "10:10",
+       "tolerate (5 %) must be smaller"},
+      {"limits: [{metrics: load_seconds, max_increase: 5%, tolerate: 1}]\n", "10:10",
+       "of its kind"},
+      {"limits: [{metrics: load_seconds, max: 5, tolerate: 1}]\n", "10:10", "goes with max_drop"},
+      {"limits: [{mode: warn}]\n", "10:17", "known here: gate, report, off"},
+      {"limits: [{mode: off, until: soon}]\n", "10:29", "a day such as 2027-03-01"},
+      {"limits: [{mode: off, until: 2027-02-29}]\n", "10:29", "a day such as 2027-03-01"},
+      {"limits: [{mode: off, until: 2027-13-01}]\n", "10:29", "a day such as 2027-03-01"},
+      {"limits: [{mode: off, until: 2026-01-01}]\n", "10:10", "expired on 2026-01-01"},
+      {"limits: [{max_drop: 5%}]\n", "10:10", "a limit needs \"metrics\""},
+      {"limits: [{metrics: syncs_per_token, max_drop: 5%}]\n", "10:10", "max_drop"},
+      {"limits: [{metrics: decode_tokens_per_second, exact: true}]\n", "10:10", "exact"},
+      {"limits: [{metrics: kernels, max: 3}]\n", "10:10", "takes exact and mode alone"},
+      {"limits: [{kernels: true}]\n", "10:11", "unknown key \"kernels\""},
+      {"limits: [{match: {engine: agave, backend: vulkan, prompt: deco*}, mode: off}]\n", "10:10",
+       "matches no cell"},
+      {"limits: [[1]]\n", "10:10", "a limit must be a mapping, not a list"},
+  };
+  for (const Case& one : cases) check(one, whole(one.yaml));
+}
+
+TEST(Errors, NameThePromptThatIsWrong) {
+  const Case cases[] = {
+      {"prompts:\n", "1:1", "needs \"prompts\""},
+      {"prompts: {p: {}}\n", "9:11", "asks for nothing"},
+      {"prompts: {p: {prompt_tokens: 0, tokens: 0}}\n", "9:11", "asks for nothing"},
+      {"prompts: {p: {text: a, file: b}}\n", "9:11", "more than one of text, file"},
+      {"prompts: {p: {text: ''}}\n", "9:21", "text must be a text"},
+      {"prompts: {p: {tokens: -1}}\n", "9:23", "from 0 to 10000000"},
+      {"prompts: {p: {tokens: 1e3}}\n", "9:23", "a whole number"},
+      {"prompts: {p: {tokens: 99999999999999999999}}\n", "9:23", "a whole number"},
+      {"prompts: {p: {tokens: [8]}}\n", "9:23", "not a list"},
+      {"prompts: {p: {tokens: 8, depth: []}}\n", "9:33", "a list of 1 to 100"},
+      {"prompts: {p: {tokens: 8, depth: [1, 1]}}\n", "9:37", "stands here twice"},
+      {"prompts: {p: {tokens: 8, concurrency: 4}}\n", "9:26", "a later version of weir has it"},
+      {"prompts: {p: 8}\n", "9:14", "must be a mapping, not \"8\""},
+      {"prompts: {p: {tokens: 8}, 'P': {tokens: 8}}\n", "9:27", "two prompts are named"},
+      {"prompts: {p: {tokens: 8, threads: 2}}\n", "", "has no {threads} for \"threads\""},
+  };
+  for (const Case& one : cases) {
+    if (*one.place == '\0') {
+      EXPECT_THAT(message_of(with_head(one.yaml)), HasSubstr(one.says));
+    } else {
+      check(one, with_head(one.yaml));
+    }
+  }
+}
+
+TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
+  // Each replaces what stands for the engine, the model or the backend.
+  struct Part {
+    const char* engine;
+    const char* model;
+    const char* backend;
+    const char* place;
+    const char* says;
+  };
+  constexpr const char* k_engine = "{command: [a, '{tokens}'], output: llama-bench}";
+  const Part cases[] = {
+      {"{output: llama-bench}", "m.gguf", "{}", "2:14", "needs \"command\""},
+      {"{command: a -m x, output: llama-bench}", "m.gguf", "{}", "2:24", "no shell splits it"},
+      {"{command: [], output: llama-bench}", "m.gguf", "{}", "2:24", "begin with the program"},
+      {"{command: ['{model}'], output: llama-bench}", "m.gguf", "{}", "2:24",
+       "can not hold placeholders"},
+      {"{command: [a, '{args}', '{args}'], output: llama-bench}", "m.gguf", "{}", "2:24", "once"},
+      {"{command: [a, 'x{args}'], output: llama-bench}", "m.gguf", "{}", "2:28", "one by itself"},
+      {"{command: [a, [b]], output: llama-bench}", "m.gguf", "{}", "2:28", "not a list"},
+      {"{command: [a], output: llamabench}", "m.gguf", "{}", "2:37",
+       "did you mean \"llama-bench\"?"},
+      {"{command: [a], output: generic}", "m.gguf", "{}", "2:11", "needs \"metrics\""},
+      {"{command: [a], output: llama-bench, metrics: {}}", "m.gguf", "{}", "2:59",
+       "are for output: generic"},
+      {"{command: [a], output: llama-bench, probes: [vulcan]}", "m.gguf", "{}", "2:58",
+       "did you mean \"vulkan\"?"},
+      {"{command: [a], output: llama-bench, probes: [ggml]}", "m.gguf", "{}", "2:58",
+       "a later version of weir"},
+      {"{command: [a], output: llama-bench, probes: [vulkan, vulkan]}", "m.gguf", "{}", "2:58",
+       "twice"},
+      {"{command: [a], output: llama-bench, kind: server}", "m.gguf", "{}", "2:50",
+       "\"kind\" of engine \"e\": a later version of weir has it"},
+      {"{command: [a], output: llama-bench, timeout: 0s}", "m.gguf", "{}", "2:59", "at most 24h"},
+      {"{command: [a], output: llama-bench, timeout: 120}", "m.gguf", "{}", "2:59",
+       "is not a duration"},
+      {"{command: [a], output: llama-bench, output_limit: 1GB}", "m.gguf", "{}", "2:64",
+       "from 4KiB to 32MiB"},
+      {"{command: [a], output: llama-bench, cpu_ops_allowed: [X]}", "m.gguf", "{}", "2:67",
+       "must be a mapping"},
+      {"{command: [a], output: generic, metrics: {x: {regex: '(a)'}}}", "m.gguf", "{}", "2:56",
+       "needs unit and better"},
+      {"{command: [a], output: generic, metrics: {X: {regex: '(a)'}}}", "m.gguf", "{}", "2:56",
+       "can not name a metric"},
+      {"{command: [a], output: generic, metrics: {load_seconds: {regex: '(a)', unit: MiB}}}",
+       "m.gguf", "{}", "2:91", "is measured in s"},
+      {"{command: [a], output: generic, metrics: {load_seconds: {regex: '(a)', unit: hours}}}",
+       "m.gguf", "{}", "2:91", "unknown unit \"hours\""},
+      {"{command: [a], output: generic, metrics: {load_seconds: {regex: '(a', unit: s}}}", "m.gguf",
+       "{}", "2:78", "not a regular expression"},
+      {"{command: [a], output: generic, metrics: {load_seconds: {regex: '((((a{99}){99}){99}){99})'"
+       ", unit: s}}}",
+       "m.gguf", "{}", "2:78", "not a regular expression"},
+      {"{command: [a], output: generic, metrics: {load_seconds: {unit: s}}}", "m.gguf", "{}",
+       "2:56", "needs either regex"},
+      {"{command: [a], output: generic, metrics: {load_seconds: {pointer: a/b}}}", "m.gguf", "{}",
+       "2:80", "begins with \"/\""},
+      {"{command: [a], output: generic, metrics: {load_seconds: {pointer: /a~b}}}", "m.gguf", "{}",
+       "2:80", "is written ~0"},
+      {"{command: [a], output: generic, metrics: {load_seconds: {regex: '(a)'}}, facts: {toks: "
+       "{regex: '(a)'}}}",
+       "m.gguf", "{}", "2:95", "unknown fact \"toks\""},
+      {k_engine, "", "{}", "3:13", "must be a text, not nothing"},
+      {k_engine, "{file: a}", "{}", "3:13", "needs \"path\""},
+      {k_engine, "[a]", "{}", "3:13", "not a list"},
+      {k_engine, "m.gguf", "{device: gpu}", "4:26", "known here: cpu, cuda, hip, metal"},
+      {k_engine, "m.gguf", "{twin: x}", "4:24", "later version"},
+      {k_engine, "m.gguf", "{}, fast: {}", "4:21", "needs \"device\""},
+  };
+  for (const Part& one : cases) {
+    const std::string yaml = fmt::format(
+        "version: 1\nengines: {{e: {}}}\nmodels: {{m: {}}}\nbackends: {{cpu: {}}}\n"
+        "prompts: {{p: {{tokens: 8}}}}\n",
+        one.engine, one.model, one.backend);
+    check({one.engine, one.place, one.says}, yaml);
+  }
+}
+
+TEST(Errors, NameAnotherVersionOfTheFormat) {
+  EXPECT_THAT(message_of("version: 2\n"), HasSubstr("weir.yaml:1:10: this weir reads version 1"));
+  EXPECT_THAT(message_of("engines: {}\n"), HasSubstr("needs \"version\""));
+}
+
+}  // namespace
+}  // namespace weir::config

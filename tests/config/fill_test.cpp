@@ -1,0 +1,161 @@
+#include <gmock/gmock.h>
+
+#include "gate/config/placeholders.hpp"
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+TEST(Placeholders, AreWordsInBracesAndEveryOtherBraceIsItself) {
+  struct Case {
+    const char* text;
+    std::vector<std::string> words;
+    const char* filled;  // with <word> for each
+  };
+  const Case cases[] = {
+      {"", {}, ""},
+      {"{tokens}", {"tokens"}, "<tokens>"},
+      {"a{x}b{y-1}c", {"x", "y-1"}, "a<x>b<y-1>c"},
+      {"{{tokens}}", {}, "{tokens}"},
+      {"{{{tokens}}}", {}, "{{tokens}}"},
+      {"{{tokens}", {"tokens"}, "{<tokens>"},
+      {"{tokens}}", {"tokens"}, "<tokens>}"},
+      {R"({"a": {"b": 1}})", {}, R"({"a": {"b": 1}})"},
+      {"{} { x} {1} {a b} {", {}, "{} { x} {1} {a b} {"},
+      {"{a{b}", {"b"}, "{a<b>"},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(placeholders_in(one.text), one.words) << one.text;
+    EXPECT_EQ(substitute(one.text, [](auto word) { return fmt::format("<{}>", word); }), one.filled)
+        << one.text;
+  }
+}
+
+// Cell of an engine that uses every placeholder, in arguments and environment.
+struct Whole {
+  Settings settings;
+  Matrix matrix;
+};
+
+Whole make(const std::string& prompt) {
+  const std::string yaml =
+      "version: 1\n"
+      "engines:\n"
+      "  e: {command: [bin/e, '{model}', 'p={prompt_tokens},n={tokens}', -r, '{repeats}',\n"
+      "        -d, '{depth}', -t, '{threads}', -s, '{seed}', '{args}', -o, '{out}/x', "
+      "'{{tokens}}'],\n"
+      "      output: llama-bench, probes: [vulkan], profile_args: [--trace, '{out}/{tokens}'],\n"
+      "      counted_env: {DIR: '{probe_dir}', MODE: counted}, env: {MODE: plain, T: "
+      "'{threads}'}}\n"
+      "models: {m: m.gguf}\n"
+      "backends: {cpu: {args: [-ngl, 0], env: {M: '{model}'}}}\n"
+      "prompts: {p: " +
+      prompt + "}\n";
+  Whole whole;
+  auto settings = parse_text(yaml);
+  if (!settings) {
+    ADD_FAILURE() << settings.error().message;
+    return whole;
+  }
+  whole.settings = std::move(*settings);
+  auto matrix = expand(whole.settings);
+  if (!matrix) {
+    ADD_FAILURE() << matrix.error().message;
+    return whole;
+  }
+  whole.matrix = std::move(*matrix);
+  for (Cell& cell : whole.matrix.cells) cell.engine = nullptr;  // the settings have moved
+  return whole;
+}
+
+Filling filling(profile::Pass pass) {
+  Filling found;
+  found.asked = {64, 8, 2, 256};
+  found.model = "/models/{tokens} m.gguf";  // what is filled in is not looked at again
+  found.out = "/out";
+  found.probe_dir = "/probe";
+  found.threads = 6;
+  found.pass = pass;
+  return found;
+}
+
+TEST(Fill, PutsEachValueIntoItsOneArgument) {
+  const Whole whole = make("{tokens: 8}");
+  const auto line = fill(whole.matrix.cells.at(0), filling(profile::Pass::timed));
+  EXPECT_THAT(line.argv,
+              ElementsAre("bin/e", "/models/{tokens} m.gguf", "p=64,n=8", "-r", "2", "-d", "256",
+                          "-t", "6", "-s", "1", "-ngl", "0", "-o", "/out/x", "{tokens}"));
+  EXPECT_THAT(line.env, UnorderedElementsAre(Pair("MODE", "plain"), Pair("T", "6"),
+                                             Pair("M", "/models/{tokens} m.gguf")));
+}
+
+TEST(Fill, AddsTheProfilersArgumentsAndEnvironmentInACountedPass) {
+  const Whole whole = make("{tokens: 8, threads: 3, seed: 9}");
+  const auto line = fill(whole.matrix.cells.at(0), filling(profile::Pass::counted));
+  EXPECT_THAT(line.argv, ElementsAre("bin/e", "/models/{tokens} m.gguf", "p=64,n=8", "-r", "2",
+                                     "-d", "256", "-t", "3", "-s", "9", "-ngl", "0", "-o", "/out/x",
+                                     "{tokens}", "--trace", "/out/8"));
+  EXPECT_THAT(line.env, UnorderedElementsAre(Pair("MODE", "counted"), Pair("DIR", "/probe"),
+                                             Pair("T", "3"), Pair("M", "/models/{tokens} m.gguf")));
+}
+
+TEST(Fill, PutsATextWithBlanksAndQuotesIntoOneArgument) {
+  const auto settings = parse_text(
+      with_head("prompts: {p: {text: \"it's \\\"a\\\" {model} $(x)\\n\", tokens: 8}}\n"));
+  ASSERT_TRUE(settings) << settings.error().message;
+  const auto matrix = expand(*settings);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  EXPECT_EQ(fill(matrix->cells.at(0), filling(profile::Pass::timed)).argv.back(),
+            "it's \"a\" {model} $(x)\n");
+}
+
+TEST(Asked, SweepsOverTokensForDecodeAndOverRepeatsForPrefill) {
+  const GateSettings gate;  // repeats 3
+  const Whole decode = make("{prompt_tokens: 16, tokens: 32, depth: 4}");
+  const Cell& cell = decode.matrix.cells.at(0);
+  EXPECT_EQ(cell.sweep, profile::Sweep::tokens);
+  EXPECT_EQ(timed_asked(cell, gate), (profile::Asked{16, 32, 3, 4}));
+  // n, 2n, 3n with n = min(8, 32 / 4)
+  EXPECT_THAT(counted_asked(cell),
+              ElementsAre(profile::Asked{16, 8, 1, 4}, profile::Asked{16, 16, 1, 4},
+                          profile::Asked{16, 24, 1, 4}));
+  const std::int64_t kept[] = {5, 7};
+  EXPECT_THAT(counted_asked(cell, kept),
+              ElementsAre(profile::Asked{16, 5, 1, 4}, profile::Asked{16, 7, 1, 4}));
+
+  const Whole prefill = make("{prompt_tokens: 16}");
+  EXPECT_EQ(prefill.matrix.cells.at(0).sweep, profile::Sweep::repeats);
+  EXPECT_THAT(counted_asked(prefill.matrix.cells.at(0)),
+              ElementsAre(profile::Asked{16, 0, 1, 0}, profile::Asked{16, 0, 2, 0},
+                          profile::Asked{16, 0, 3, 0}));
+}
+
+TEST(Asked, RunsOnceWhereTheEngineCountsByItselfOrCanNotRepeat) {
+  const auto settings = parse_text(
+      "version: 1\n"
+      "engines:\n"
+      "  own: {command: [o, '{tokens}'], output: generic,\n"
+      "        metrics: {syncs_per_token: {regex: '(\\d+)'}}}\n"
+      "  once: {command: [o, '{prompt_tokens}'], output: llama-bench, probes: [vulkan]}\n"
+      "models: {m: m}\nbackends: {vulkan: }\n"
+      "prompts: {decode: {tokens: 32}, prefill: {prompt_tokens: 16}}\n");
+  ASSERT_TRUE(settings) << settings.error().message;
+  const auto matrix = expand(*settings);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  ASSERT_EQ(matrix->cells.size(), 2U);
+  const Cell& own = matrix->cells[0];
+  EXPECT_EQ(own.sweep, profile::Sweep::none);
+  EXPECT_THAT(counted_asked(own), ElementsAre(profile::Asked{0, 32, 1, 0}));
+  EXPECT_EQ(timed_asked(own, {}), (profile::Asked{0, 32, 1, 0})) << "it has no {repeats}";
+  EXPECT_EQ(matrix->cells[1].sweep, profile::Sweep::none);
+  EXPECT_THAT(counted_asked(matrix->cells[1]), ElementsAre(profile::Asked{16, 0, 1, 0}));
+}
+
+}  // namespace
+}  // namespace weir::config

@@ -1,0 +1,233 @@
+#include "gate/config/matrix.hpp"
+
+#include <gmock/gmock.h>
+
+#include "gate/base/json.hpp"
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+// Cells point into their settings, so both stay together.
+struct Expanded {
+  Settings settings;
+  Matrix matrix;
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const Cell& cell : matrix.cells) all.push_back(cell.key.str());
+    return all;
+  }
+  [[nodiscard]] const Cell& cell(const std::string& name) const {
+    for (const Cell& one : matrix.cells) {
+      if (one.key.str() == name) return one;
+    }
+    ADD_FAILURE() << "no cell " << name;
+    return matrix.cells.front();
+  }
+};
+
+std::unique_ptr<Expanded> expanded(const std::string& yaml) {
+  auto result = std::make_unique<Expanded>();
+  auto settings = parse_text(yaml);
+  if (!settings) {
+    ADD_FAILURE() << settings.error().message;
+    return result;
+  }
+  result->settings = std::move(*settings);
+  auto matrix = expand(result->settings);
+  if (!matrix) {
+    ADD_FAILURE() << matrix.error().message;
+    return result;
+  }
+  result->matrix = std::move(*matrix);
+  return result;
+}
+
+TEST(Matrix, IsTheProductOfWhatFitsInTheOrderWritten) {
+  const auto made = expanded(whole(""));
+  EXPECT_THAT(made->names(),
+              ElementsAre("llama.cpp/tiny/cpu/decode", "llama.cpp/tiny/vulkan/decode",
+                          "agave/tiny/cpu/hello", "agave/tiny/vulkan/hello"));
+  EXPECT_THAT(made->matrix.notes,
+              ElementsAre("left out: llama.cpp × hello: the command takes no text (it has neither "
+                          "{prompt} nor {prompt_file})",
+                          "left out: agave × decode: the command wants a text, and the prompt has "
+                          "none"));
+}
+
+TEST(Matrix, LeavesOutPromptsWhoseDimensionsTheCommandCanNotTake) {
+  const auto made = expanded(
+      "version: 1\n"
+      "engines: {a: {command: [a, '{model}', '{tokens}'], output: llama-bench}}\n"
+      "models: {m: m}\nbackends: {cpu: }\n"
+      "prompts: {fine: {prompt_tokens: 0, tokens: 8, depth: 0}, fill: {prompt_tokens: 8},\n"
+      "          deep: {tokens: 8, depth: [0, 4]}, filed: {file: a.txt},\n"
+      "          given: {prompt_tokens: 8, args: ['{prompt_tokens}']},\n"
+      "          seeded: {tokens: 8, threads: 2, env: {OMP_NUM_THREADS: '{threads}'}}}\n");
+  EXPECT_THAT(made->names(),
+              ElementsAre("a/m/cpu/fine", "a/m/cpu/deep@d0", "a/m/cpu/given", "a/m/cpu/seeded"));
+  EXPECT_THAT(made->matrix.notes,
+              ElementsAre("left out: a × fill: the command has no {prompt_tokens}",
+                          "left out: a × deep: the command has no {depth}",
+                          "left out: a × filed: the command has no {prompt_file}"));
+}
+
+TEST(Matrix, MakesACellOfEachDepthOfAList) {
+  const auto made = expanded(with_head(
+      "prompts: {long: {tokens: 16, depth: [256, 0]}, one: {tokens: 16, depth: 256}}\n"
+      "matrix: {exclude: [{prompt: long@d0, backend: vulkan}, {engine: agave, prompt: '*'}]}\n"
+      "limits: [{match: {prompt: long}, mode: report}, {match: {prompt: '*@d256'}, mode: off}]\n"));
+  EXPECT_THAT(made->names(),
+              ElementsAre("llama.cpp/tiny/cpu/long@d256", "llama.cpp/tiny/cpu/long@d0",
+                          "llama.cpp/tiny/cpu/one", "llama.cpp/tiny/vulkan/long@d256",
+                          "llama.cpp/tiny/vulkan/one"));
+  EXPECT_EQ(made->cell("llama.cpp/tiny/cpu/long@d256").depth, 256);
+  EXPECT_EQ(made->cell("llama.cpp/tiny/cpu/one").depth, 256);
+}
+
+TEST(Matrix, MakesVariantsOnlyForTheEnginesTheyName) {
+  const auto made =
+      expanded(whole("variants: {default: {}, fused: {engines: {agave: {args: [--mega]}}}}\n"
+                     "matrix: {exclude: [{backend: vulkan}]}\n"));
+  EXPECT_THAT(made->names(), ElementsAre("llama.cpp/tiny/cpu/decode", "agave/tiny/cpu/hello",
+                                         "agave@fused/tiny/cpu/hello"));
+  EXPECT_THAT(made->cell("agave@fused/tiny/cpu/hello").command,
+              ElementsAre("agave", "{model}", "-n", "{tokens}", "--mega", "-ngl", "0", "{prompt}"));
+}
+
+TEST(Matrix, TakesOnlyWhatIsIncludedAndThenLeavesOutWhatIsExcluded) {
+  const auto made =
+      expanded(whole("matrix: {include: [{engine: 'llama*'}, {prompt: hello, backend: cpu}],\n"
+                     "         exclude: [{engine: llama.cpp, backend: vulkan}]}\n"));
+  EXPECT_THAT(made->names(), ElementsAre("llama.cpp/tiny/cpu/decode", "agave/tiny/cpu/hello"));
+  EXPECT_THAT(message_of(whole("matrix: {exclude: [{engine: '*'}]}\n")),
+              HasSubstr("the matrix has no cell"));
+  EXPECT_THAT(message_of(with_head("prompts: {p: {file: a}}\n")),
+              AllOf(HasSubstr("the matrix has no cell:\n  left out: llama.cpp × p: "),
+                    HasSubstr("\n  left out: agave × p: ")));
+}
+
+TEST(Matrix, PutsArgumentsAndEnvironmentInTheirOrder) {
+  // Precedence engine < model < variant < backend < prompt; for_engine's own come last in each.
+  const auto made = expanded(
+      "version: 1\n"
+      "engines:\n"
+      "  a: {command: [a, '{args}', '{model}', '{tokens}'], output: llama-bench,\n"
+      "      env: {A: engine, B: engine, C: engine, D: engine, E: engine}, seed: 2}\n"
+      "models: {m: {path: m, args: [m], env: {B: model, E: model}}}\n"
+      "variants: {v: {args: [v], env: {C: variant}, engines: {a: {args: [va], seed: 4}}}}\n"
+      "backends: {cpu: {args: [b], env: {D: backend, C: backend}}}\n"
+      "prompts: {p: {tokens: 8, args: [p], env: {E: prompt}}}\n");
+  const Cell& cell = made->cell("a@v/m/cpu/p");
+  EXPECT_THAT(cell.command, ElementsAre("a", "m", "v", "va", "b", "p", "{model}", "{tokens}"));
+  EXPECT_THAT(cell.env,
+              UnorderedElementsAre(Pair("A", "engine"), Pair("B", "model"), Pair("C", "backend"),
+                                   Pair("D", "backend"), Pair("E", "prompt")));
+  EXPECT_EQ(cell.seed, 4);
+  EXPECT_EQ(cell.threads, 0);
+}
+
+TEST(Matrix, RefusesToMeasureOneModelUnderTwoNames) {
+  constexpr const char* k_yaml =
+      "version: 1\nengines: {{a: {{command: [a, '{{tokens}}'], output: llama-bench}}}}\n"
+      "models: {{m: m, n: {}}}\nbackends: {{cpu: }}\nprompts: {{p: {{tokens: 8}}}}\n";
+  EXPECT_THAT(message_of(fmt::format(k_yaml, "n")),
+              HasSubstr("so that all models would be the same"));
+  const auto made = expanded(fmt::format(k_yaml, "{path: n, args: [--big]}"));
+  EXPECT_THAT(made->names(), ElementsAre("a/n/cpu/p"));
+}
+
+TEST(Matrix, IsPrivateWhereAnyOfItsPartsIs) {
+  const auto made = expanded(
+      "version: 1\nengines: {a: {command: [a, '{model}', '{tokens}'], output: llama-bench}}\n"
+      "models: {m: m, s: {path: s, private: true}}\nbackends: {cpu: }\n"
+      "prompts: {p: {tokens: 8}}\n");
+  EXPECT_FALSE(made->cell("a/m/cpu/p").is_private);
+  EXPECT_TRUE(made->cell("a/s/cpu/p").is_private);
+}
+
+TEST(Matrix, RefusesAProductThatNobodyRuns) {
+  std::string models = "models: {";
+  std::string prompts = "prompts: {";
+  for (int i = 0; i < 900; ++i) {
+    models += fmt::format("m{}: m, ", i);
+    prompts += fmt::format("p{}: {{tokens: 8}}, ", i);
+  }
+  EXPECT_THAT(message_of("version: 1\nengines: {a: {command: [a], output: llama-bench}}\n" +
+                         models + "}\nbackends: {cpu: }\n" + prompts + "}\n"),
+              HasSubstr("more than 50000 combinations"));
+}
+
+// What the fingerprint is made of.
+TEST(Identity, IsWhatWasWrittenWithoutTheProgramsPath) {
+  const std::string one = whole("");
+  std::string moved = one;
+  moved.replace(moved.find("[llama-bench"), 12, "[/opt/llama-bench");
+  const auto a = expanded(one);
+  const auto b = expanded(moved);
+  const Cell& cell = a->cell("llama.cpp/tiny/vulkan/decode");
+  EXPECT_EQ(cell.identity, b->cell("llama.cpp/tiny/vulkan/decode").identity);
+  EXPECT_EQ(cell.identity.at("arguments"),
+            R"({"command":["-m","{model}","-p","{prompt_tokens}","-n","{tokens}","-r",)"
+            R"("{repeats}","-d","{depth}","-ngl","99"]})");
+  EXPECT_EQ(cell.identity.at("environment"), R"({"set":{"SHOWN":"0"}})");
+  EXPECT_EQ(cell.identity.at("prompt"), R"({"depth":0,"prompt_tokens":0,"tokens":32})");
+}
+
+TEST(Identity, ChangesWithEverythingThatCountsMayDependOn) {
+  constexpr const char* k_base =
+      "version: 1\nengines: {a: {command: [a, '{model}', '{tokens}'], output: llama-bench}}\n"
+      "models: {m: m}\nbackends: {cpu: }\nprompts: {p: {tokens: 8}}\n";
+  const auto identity = [&](const std::string& from, const std::string& to) {
+    std::string yaml = k_base;
+    if (!from.empty()) yaml.replace(yaml.find(from), from.size(), to);
+    return expanded(yaml)->matrix.cells.at(0).identity;
+  };
+  const auto base = identity("", "");
+  const std::pair<const char*, const char*> changes[] = {
+      {"'{tokens}'", "'{tokens}', -x"},
+      {"llama-bench}", "llama-bench, profile_args: [-x]}"},
+      {"llama-bench}", "llama-bench, counted_env: {A: 1}}"},
+      {"llama-bench}", "llama-bench, env: {A: 1}}"},
+      {"tokens: 8", "tokens: 9"},
+      {"tokens: 8", "tokens: 8, args: [-x]"},
+      {"'{tokens}'], output: llama-bench}", "'{tokens}', '{seed}'], output: llama-bench, seed: 9}"},
+  };
+  for (const auto& [from, to] : changes) EXPECT_NE(identity(from, to), base) << to;
+  EXPECT_EQ(identity("{p: ", "{q: "), base) << "a name is no part of it";
+}
+
+TEST(Select, TakesCellsByNameAndSaysWhatThereIs) {
+  const auto made = expanded(whole(""));
+  const auto select_names = [&](std::vector<std::string> globs) {
+    std::vector<std::string> names;
+    const auto chosen = select(made->matrix, globs);
+    if (!chosen) return std::vector<std::string>{chosen.error().message};
+    for (const Cell& cell : *chosen) names.push_back(cell.key.str());
+    return names;
+  };
+  EXPECT_EQ(select_names({}), made->names());
+  EXPECT_THAT(select_names({"*decode", "agave/tiny/cpu/hello"}),
+              ElementsAre("llama.cpp/tiny/cpu/decode", "llama.cpp/tiny/vulkan/decode",
+                          "agave/tiny/cpu/hello"));
+  EXPECT_THAT(select_names({"*", "agave/tiny/cpu/helo"}),
+              ElementsAre("no cell is named \"agave/tiny/cpu/helo\" (did you mean "
+                          "\"agave/tiny/cpu/hello\"?)\n"
+                          "  cells here: llama.cpp/tiny/cpu/decode\n"
+                          "              llama.cpp/tiny/vulkan/decode\n"
+                          "              agave/tiny/cpu/hello\n"
+                          "              agave/tiny/vulkan/hello"));
+  EXPECT_EQ(select(made->matrix, std::vector<std::string>{"x"}).error().code, Code::usage);
+}
+
+}  // namespace
+}  // namespace weir::config

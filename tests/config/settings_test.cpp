@@ -1,0 +1,174 @@
+#include <gmock/gmock.h>
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+// Every key that this version reads, once.
+constexpr std::string_view k_everything = R"(version: 1
+engines:
+  llama.cpp:
+    command: [llama-bench, -m, "{model}", -p, "{prompt_tokens}", -n, "{tokens}", -t, "{threads}"]
+    output: llama-bench
+    probes: vulkan
+    profile_args: [--profile]
+    counted_env: {GGML_VK_DEBUG_MARKERS: "1"}
+    env: {A: '{{model}}'}
+    threads: 4
+    seed: 7
+    cpu_ops_allowed: {GET_ROWS: "one look-up"}
+    timeout: 2m
+    output_limit: 64KiB
+    build: [cmake, --build, build]
+    private: true
+  own:
+    command: [own]
+    output: generic
+    metrics:
+      syncs_per_token: {regex: '(\d+) syncs', stream: err, pick: first}
+      decode_tokens_per_second: {pointer: /rates/0, pick: all}
+      time_per_output_token_seconds: {regex: 'Token time: ([\d.]+)ms', unit: ms}
+      my_metric: {pointer: /stats/x, unit: ms, better: lower}
+      my_count: {regex: 'x=(\d+)', unit: count, better: lower, kind: count, stream: out}
+    facts: {generated_tokens: {regex: 'n=(\d+)'}, output_digest: {pointer: /hash}}
+models:
+  plain: models/plain.gguf
+  rich: {path: models/rich.gguf, private: true, args: [-x], engines: {own: {args: [-y]}}}
+backends:
+  cpu:
+  fast: {device: vulkan, env: {B: 1}, engines: {own: {env: {B: 2, C: 3}, threads: 2}}}
+variants:
+  default: {}
+  fused: {engines: {own: {args: [--megakernel]}}}
+prompts:
+  decode: {prompt_tokens: 0, tokens: 32}
+  long: {tokens: 16, depth: [0, 256], seed: 3}
+  deep: {tokens: 16, depth: 8, private: true}
+  hello: {text: "Hello world", tokens: 32}
+  filed: {file: prompts/a.txt}
+matrix:
+  include: [{engine: '*', backend: cpu}]
+  exclude: [{engine: llama.cpp, variant: default, prompt: hello, model: rich}]
+limits:
+  - {metrics: decode_tokens_per_second, max_drop: 5%, tolerate: 2%}
+  - {match: {backend: fast}, metrics: [syncs_per_token, my_*], min: 1, max: 3}
+  - {match: {prompt: long*}, mode: report, until: 2026-11-20, reason: "new", issue: "#7"}
+  - {metrics: copies_per_token, exact: false, max_increase: 4}
+gate:
+  false_alarm: 0.002
+  missed: 0.02
+  budget: 90s
+  runs: 12
+  repeats: 5
+  stored_level: 0.1
+  on_inconclusive: fail
+)";
+
+TEST(Settings, HoldEverythingThatWasWritten) {
+  const auto settings = parse_text(k_everything);
+  ASSERT_TRUE(settings) << settings.error().message;
+  ASSERT_EQ(settings->engines.size(), 2U);
+  const EngineSettings& llama = settings->engines[0];
+  EXPECT_EQ(llama.name, "llama.cpp");
+  EXPECT_EQ(llama.source, "weir.yaml:3:3");
+  EXPECT_EQ(llama.command.size(), 9U);
+  EXPECT_THAT(llama.probes, ElementsAre("vulkan"));
+  EXPECT_THAT(llama.profile_args, ElementsAre("--profile"));
+  EXPECT_THAT(llama.counted_env, ElementsAre(Pair("GGML_VK_DEBUG_MARKERS", "1")));
+  EXPECT_EQ(llama.extra.env.at("A"), "{{model}}");
+  EXPECT_EQ(llama.extra.threads, 4);
+  EXPECT_EQ(llama.extra.seed, 7);
+  EXPECT_EQ(llama.cpu_ops_allowed.at("GET_ROWS"), "one look-up");
+  EXPECT_EQ(llama.timeout_seconds, 120);
+  EXPECT_EQ(llama.output_limit, 65536);
+  EXPECT_THAT(llama.build, ElementsAre("cmake", "--build", "build"));
+  EXPECT_TRUE(llama.is_private);
+  EXPECT_FALSE(llama.reports_counts());
+
+  const EngineSettings& own = settings->engines[1];
+  EXPECT_FALSE(own.is_private);
+  EXPECT_TRUE(own.reports_counts());
+  ASSERT_EQ(own.generic.values.size(), 5U);
+  EXPECT_EQ(own.generic.values[0].stream, ValueRule::Stream::err);
+  EXPECT_EQ(own.generic.values[0].pick, ValueRule::Pick::first);
+  EXPECT_EQ(own.generic.values[1].pointer, "/rates/0");
+  EXPECT_EQ(own.generic.values[1].pick, ValueRule::Pick::all);
+  EXPECT_EQ(own.generic.values[2].scale->factor, 1e-3);
+  EXPECT_EQ(
+      own.generic.values[3].custom,
+      unit::custom_metric("my_metric", unit::Kind::time, unit::Unit::seconds, unit::Better::lower));
+  EXPECT_EQ(own.generic.values[4].custom->kind, unit::Kind::count);
+  ASSERT_EQ(own.generic.facts.size(), 2U);
+  EXPECT_EQ(own.generic.facts[0].metric, "generated_tokens");
+
+  EXPECT_EQ(settings->models[0].path, "models/plain.gguf");
+  EXPECT_TRUE(settings->models[1].is_private);
+  EXPECT_THAT(settings->models[1].extra.for_engine("own").args, ElementsAre("-x", "-y"));
+  EXPECT_EQ(settings->backends[0].device, "cpu");
+  EXPECT_EQ(settings->backends[1].device, "vulkan");
+  const Extra fast = settings->backends[1].extra.for_engine("own");
+  EXPECT_THAT(fast.env, UnorderedElementsAre(Pair("B", "2"), Pair("C", "3")));
+  EXPECT_EQ(fast.threads, 2);
+  ASSERT_EQ(settings->variants.size(), 2U);
+  EXPECT_TRUE(settings->variants[1].extra.engines.contains("own"));
+
+  ASSERT_EQ(settings->prompts.size(), 5U);
+  EXPECT_EQ(settings->prompts[0].prompt_tokens, 0);
+  EXPECT_THAT(settings->prompts[1].depth, ElementsAre(0, 256));
+  EXPECT_TRUE(settings->prompts[1].depth_is_list);
+  EXPECT_FALSE(settings->prompts[2].depth_is_list);
+  EXPECT_TRUE(settings->prompts[2].is_private);
+  EXPECT_EQ(settings->prompts[3].text, "Hello world");
+  EXPECT_EQ(settings->prompts[4].file, "prompts/a.txt");
+
+  EXPECT_EQ(settings->include[0].backend, "cpu");
+  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:44:13");
+  ASSERT_EQ(settings->limits.size(), 4U);
+  EXPECT_EQ(settings->limits[0].max_drop, (verdict::Amount{0.05, true}));
+  EXPECT_EQ(settings->limits[0].tolerate, (verdict::Amount{0.02, true}));
+  EXPECT_THAT(settings->limits[1].metrics, ElementsAre("syncs_per_token", "my_*"));
+  EXPECT_EQ(settings->limits[1].max, (verdict::Amount{3, false}));
+  EXPECT_EQ(settings->limits[1].match.backend, "fast");
+  EXPECT_EQ(settings->limits[2].mode, verdict::Mode::report);
+  EXPECT_EQ(settings->limits[2].until, "2026-11-20") << "holds on the day itself";
+  EXPECT_EQ(settings->limits[3].exact, false);
+  EXPECT_EQ(settings->limits[3].max_increase, (verdict::Amount{4, false}));
+  EXPECT_EQ(settings->limits[3].source, "weir.yaml:49:5");
+
+  EXPECT_EQ(settings->gate.false_alarm, 0.002);
+  EXPECT_EQ(settings->gate.budget_seconds, 90);
+  EXPECT_EQ(settings->gate.runs, 12);
+  EXPECT_EQ(settings->gate.repeats, 5);
+  EXPECT_TRUE(settings->gate.fail_on_inconclusive);
+}
+
+TEST(Settings, HaveDefaultsForWhatIsLeftOut) {
+  const auto settings = parse_text(whole("limits:\ngate:\nmatrix:\nvariants:\n"));
+  ASSERT_TRUE(settings) << settings.error().message;
+  ASSERT_EQ(settings->variants.size(), 1U);
+  EXPECT_EQ(settings->variants[0].name, "default");
+  EXPECT_EQ(settings->engines[0].timeout_seconds, 300);
+  EXPECT_EQ(settings->engines[0].output_limit, 16 << 20);
+  EXPECT_EQ(settings->gate.false_alarm, 0.001);
+  EXPECT_EQ(settings->gate.budget_seconds, 600);
+  EXPECT_EQ(settings->gate.runs, 10);
+  EXPECT_EQ(settings->gate.repeats, 3);
+  EXPECT_FALSE(settings->gate.fail_on_inconclusive);
+  EXPECT_TRUE(settings->limits.empty());
+}
+
+TEST(Settings, ReadAnAnchorWhereverItIsUsed) {
+  const auto settings =
+      parse_text(with_head("prompts: {a: &it {tokens: 8, args: [-x]}, b: *it}\n"));
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->prompts[1].tokens, 8);
+  EXPECT_THAT(settings->prompts[1].extra.extra.args, ElementsAre("-x"));
+}
+
+}  // namespace
+}  // namespace weir::config
