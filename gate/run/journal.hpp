@@ -39,7 +39,7 @@ struct RunHeader {
 
 struct RunFile {
   RunHeader header;
-  std::vector<profile::RunRecord> records;  // as written; one for each `order`: the last
+  std::vector<profile::RunRecord> records;  // as written; the last of each `order` and attempt
   std::uint64_t whole_bytes = 0;            // up to the end of the last whole line
   bool torn = false;                        // the last line was not whole
 };

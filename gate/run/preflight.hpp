@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "gate/config/matrix.hpp"
+#include "gate/run/fingerprint.hpp"
 #include "gate/run/prepare.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/machine.hpp"
 
 namespace weir::run {
-
-// The version of the rules of what is counted how (DESIGN §2); part of every fingerprint.
-inline constexpr std::string_view k_counting_rules = "1";
 
 // A device as this machine has it; keyed by the config's word ("vulkan").
 struct DeviceFacts {
@@ -42,8 +40,5 @@ struct Surroundings {
 [[nodiscard]] Result<std::vector<PreparedCell>> preflight(std::span<const config::Cell> cells,
                                                           const Surroundings& surroundings,
                                                           const sys::Files& files);
-
-// A cell's fingerprint from its parts (name -> short hash).
-[[nodiscard]] std::string fingerprint_of(const std::map<std::string, std::string>& parts);
 
 }  // namespace weir::run

@@ -1,0 +1,46 @@
+#include "gate/run/admission.hpp"
+
+#include <algorithm>
+
+namespace weir::run {
+
+std::int64_t Admission::estimate(const PreparedCell& cell) const {
+  if (const auto peak = peaks_.find(cell.cell.key.str()); peak != peaks_.end()) {
+    return peak->second + peak->second / 5;
+  }
+  const auto model =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(cell.model_bytes, std::uint64_t{1} << 50));
+  return model + model / 2 + (std::int64_t{256} << 20);
+}
+
+bool Admission::admits(const PreparedCell& cell, std::optional<std::int64_t> available) const {
+  if (running_ == 0) return true;
+  if (running_ >= cores_ || !available) return false;
+  if (!cell.on_cpu && devices_.contains(cell.cell.device)) return false;
+  // What runs may not have taken yet what it was promised: `available` still counts it as free. It
+  // is subtracted in full, as what it has taken already can not be told apart.
+  return promised_ + estimate(cell) <= *available - *available / 5;
+}
+
+void Admission::started(const PreparedCell& cell) {
+  ++running_;
+  const std::int64_t bytes = estimate(cell);
+  promised_ += bytes;
+  given_.emplace(cell.cell.key.str(), bytes);
+  devices_.insert(cell.cell.device);
+}
+
+void Admission::ended(const PreparedCell& cell, std::optional<std::int64_t> peak_rss_bytes) {
+  const std::string name = cell.cell.key.str();
+  --running_;
+  if (const auto given = given_.find(name); given != given_.end()) {
+    promised_ -= given->second;
+    given_.erase(given);
+  }
+  if (const auto device = devices_.find(cell.cell.device); device != devices_.end()) {
+    devices_.erase(device);
+  }
+  if (peak_rss_bytes) peaks_[name] = std::max(peaks_[name], *peak_rss_bytes);
+}
+
+}  // namespace weir::run

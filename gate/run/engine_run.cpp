@@ -1,0 +1,228 @@
+#include "gate/run/engine_run.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <span>
+#include <utility>
+
+#include <string.h>
+
+#include "gate/adapters/adapter.hpp"
+#include "gate/base/text.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::Ended;
+using profile::Pass;
+using profile::RunRecord;
+
+// The place of one process; gone when the process has been read.
+class WorkPlace {
+ public:
+  WorkPlace(sys::Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+  ~WorkPlace() { (void)files_.remove_tree(path_); }  // what can not be removed does no harm
+  WorkPlace(const WorkPlace&) = delete;
+  WorkPlace& operator=(const WorkPlace&) = delete;
+
+  [[nodiscard]] std::string out() const { return path_ + "/out"; }
+  [[nodiscard]] std::string probes() const { return path_ + "/probes"; }
+  [[nodiscard]] Result<void> make() {
+    WEIR_CHECK(files_.make_dirs(out()));
+    return files_.make_dirs(probes());
+  }
+
+ private:
+  sys::Files& files_;
+  std::string path_;
+};
+
+Ended ended_of(sys::HowEnded how) {
+  switch (how) {
+    case sys::HowEnded::exited:
+      return Ended::exited;
+    case sys::HowEnded::signaled:
+      return Ended::signaled;
+    case sys::HowEnded::timed_out:
+      return Ended::timed_out;
+    case sys::HowEnded::output_limit:
+      return Ended::output_limit;
+    case sys::HowEnded::not_started:
+      return Ended::not_started;
+    case sys::HowEnded::interrupted:
+      break;
+  }
+  return Ended::interrupted;
+}
+
+std::string signal_words(int signal) {
+  if (signal == SIGKILL) {
+    return "was killed (SIGKILL): by the system when memory ran out, or by hand";
+  }
+#ifdef __GLIBC__
+  const char* name = sigabbrev_np(signal);
+  const char* words = sigdescr_np(signal);
+  if (name != nullptr && words != nullptr) return fmt::format("crashed: SIG{} ({})", name, words);
+#endif
+  return fmt::format("crashed: signal {}", signal);
+}
+
+// Why a process measures nothing; nothing when it ended as it should.
+std::optional<std::string> failure_of(const sys::Finished& finished, const sys::ProcessSpec& spec) {
+  switch (finished.ended) {
+    case sys::HowEnded::exited:
+      if (finished.exit_code == 0) return std::nullopt;
+      return fmt::format("exited with code {}", finished.exit_code);
+    case sys::HowEnded::signaled:
+      return signal_words(finished.signal);
+    case sys::HowEnded::timed_out:
+      return fmt::format("did not end within {:g} s and was stopped (timeout)",
+                         spec.timeout_seconds);
+    case sys::HowEnded::output_limit:
+      return fmt::format("printed more than {:g} MiB and was stopped (output_limit)",
+                         static_cast<double>(spec.output_limit) / (1 << 20));
+    case sys::HowEnded::not_started:
+      return fmt::format("could not be started: {}", finished.start_error);
+    case sys::HowEnded::interrupted:
+      break;
+  }
+  return "was interrupted";
+}
+
+Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& step,
+                                          const sys::Finished& finished) {
+  const adapters::Adapter* adapter = adapters::find(cell.cell.adapter);
+  if (adapter == nullptr) {
+    return fail(Code::internal, "no adapter \"{}\" in this build", cell.cell.adapter);
+  }
+  adapters::Output output;
+  output.out = finished.out;
+  output.err = finished.err;
+  output.asked = step.asked;
+  output.device = cell.cell.device;
+  output.generic = cell.cell.engine == nullptr ? nullptr : &cell.cell.engine->generic;
+  output.pass = step.pass;
+  return adapter->read(output);
+}
+
+RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const Step& step,
+                       std::int64_t attempt) {
+  RunRecord record;
+  record.cell = cell.cell.key.str();
+  record.pass = step.pass;
+  record.order = step.order;
+  record.asked = step.asked;
+  record.attempt = attempt;
+  record.started_at = effects.clock.now();
+  record.machine.other_load = effects.load.load_average();
+  return record;
+}
+
+void take_over(RunRecord& record, const sys::Finished& finished) {
+  record.ended = ended_of(finished.ended);
+  record.exit_code = finished.exit_code;
+  record.signal = finished.signal;
+  record.wall_seconds = finished.wall_seconds;
+  record.cpu_seconds = finished.cpu_seconds;
+  record.peak_rss_bytes = finished.peak_rss_bytes;
+  record.machine.major_faults = finished.major_faults;
+  if (finished.left_behind > 0) {
+    record.warnings.push_back(fmt::format("the engine left {} running, which weir ended",
+                                          finished.left_behind == 1
+                                              ? std::string("a process")
+                                              : fmt::format("{} processes", finished.left_behind)));
+  }
+}
+
+}  // namespace
+
+std::string last_lines(std::string_view text) {
+  constexpr std::size_t k_lines = 20, k_characters = 500, k_bytes = 16384;
+  if (text.size() > k_bytes) text.remove_prefix(text.size() - k_bytes);
+  std::vector<std::string> lines = text::lines(text::printable(text));
+  while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
+  if (lines.size() > k_lines) {
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(k_lines));
+  }
+  for (std::string& line : lines) {
+    if (line.size() <= k_characters) continue;
+    std::size_t cut = k_characters;
+    // Not within a character.
+    while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0U) == 0x80U) --cut;
+    line.resize(cut);
+    line += "…";
+  }
+  return text::join(lines, "\n");
+}
+
+Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::string& folder,
+                                            const PreparedCell& cell, const Step& step,
+                                            std::int64_t attempt) {
+  WorkPlace place(effects.files,
+                  sys::join_path(folder, fmt::format("tmp/{}-{}", step.order, attempt)));
+  WEIR_CHECK(place.make());
+  const bool counted = step.pass == Pass::counted;
+  const bool probed = counted && !cell.probes.empty();
+  config::CommandLine line =
+      config::fill(cell.cell, {.asked = step.asked,
+                               .model = cell.model,
+                               .prompt_file = cell.prompt_file,
+                               .out = place.out(),
+                               .probe_dir = counted ? place.probes() : std::string(),
+                               .threads = cell.threads,
+                               .pass = step.pass});
+  RunRecord record = begin_record(effects, cell, step, attempt);
+  config::Environment probe_env;
+  if (probed) {
+    auto attached = effects.probing.attach(cell.probes, place.probes());
+    if (!attached) {
+      record.ended = Ended::not_started;
+      record.error = "the probes could not be attached: " + attached.error().message;
+      return record;
+    }
+    probe_env = std::move(*attached);
+  }
+  sys::ProcessSpec spec;
+  spec.argv = std::move(line.argv);
+  spec.argv.front() = cell.program;
+  spec.env = merge_environment(sys::own_environment(), line.env, probe_env);
+  spec.folder = cell.folder;
+  if (cell.cell.engine != nullptr) {
+    spec.timeout_seconds = cell.cell.engine->timeout_seconds;
+    spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
+  }
+  const auto before = effects.load.ticks();
+  WEIR_TRY(const sys::Finished finished, effects.processes.run(spec, effects.stop));
+  const auto after = effects.load.ticks();
+  if (finished.ended == sys::HowEnded::interrupted) return std::nullopt;
+  take_over(record, finished);
+  if (before && after) record.machine.steal_share = sys::steal_share(*before, *after);
+
+  record.error = failure_of(finished, spec);
+  if (!record.error) {
+    auto report = read_report(cell, step, finished);
+    if (report) {
+      record.report = std::move(*report);
+    } else {
+      record.error = report.error().message;
+    }
+  }
+  if (probed && record.ended != Ended::not_started) {
+    // Also after a crash: what was counted until then is there.
+    auto counts = effects.probing.collect(cell.probes, place.probes());
+    if (counts) {
+      record.probes = std::move(*counts);
+    } else if (!record.error) {
+      record.error = "what the probes counted could not be read: " + counts.error().message;
+    }
+  }
+  if (record.error) {
+    record.error = text::printable(*record.error);
+    record.stderr_tail = last_lines(finished.err);
+  }
+  return record;
+}
+
+}  // namespace weir::run

@@ -1,0 +1,27 @@
+// One step of a plan: starts the engine, reads what it printed and what the probes counted, and
+// makes the record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gate/profile/record.hpp"
+#include "gate/run/plan.hpp"
+#include "gate/run/runner.hpp"
+
+namespace weir::run {
+
+// `folder` (absolute) is the run's: the process gets a place of its own below it, removed after.
+// Nothing when a stop was requested before the engine had ended: there is no record then. Fails
+// with Code::io when that place can not be made. Thread-safe.
+[[nodiscard]] Result<std::optional<profile::RunRecord>> run_engine(const Effects& effects,
+                                                                   const std::string& folder,
+                                                                   const PreparedCell& cell,
+                                                                   const Step& step,
+                                                                   std::int64_t attempt);
+
+// The end of hostile text, fit to show: at most 20 lines of at most 500 characters.
+[[nodiscard]] std::string last_lines(std::string_view text);
+
+}  // namespace weir::run

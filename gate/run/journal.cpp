@@ -1,0 +1,171 @@
+#include "gate/run/journal.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::run {
+namespace {
+
+constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 30;
+constexpr JsonLimits k_header_limits{.bytes = std::size_t{64} << 20, .depth = 64};
+constexpr JsonLimits k_record_limits{.bytes = std::size_t{16} << 20, .depth = 64};
+constexpr std::size_t k_most_records = 1'000'000;
+
+std::string journal_path(const std::string& folder) {
+  return sys::join_path(folder, k_journal_name);
+}
+
+// A record that belongs to the plan; anything else would be counted for the wrong cell.
+Result<profile::RunRecord> read_record(std::string_view line, const RunHeader& header) {
+  WEIR_TRY(const Json json, parse_json(line, k_record_limits));
+  WEIR_TRY(profile::RunRecord record, profile::record_from_json(json));
+  const auto order = static_cast<std::uint64_t>(record.order);
+  if (record.order < 0 || order >= header.steps.size()) {
+    return fail(Code::data, "order {} is not in the plan", record.order);
+  }
+  const Step& step = header.steps[order];
+  if (record.cell != header.cells[step.cell].cell.str() || record.pass != step.pass) {
+    return fail(Code::data, "order {} belongs to another cell or pass", record.order);
+  }
+  return record;
+}
+
+void keep(std::vector<profile::RunRecord>& records, std::vector<std::int64_t>& places,
+          profile::RunRecord record) {
+  std::int64_t& place = places[static_cast<std::size_t>(record.order)];
+  if (place >= 0 && records[static_cast<std::size_t>(place)].attempt == record.attempt) {
+    records[static_cast<std::size_t>(place)] = std::move(record);
+    return;
+  }
+  place = static_cast<std::int64_t>(records.size());
+  records.push_back(std::move(record));
+}
+
+}  // namespace
+
+RunHeader make_header(const Plan& plan) {
+  RunHeader header;
+  for (const PreparedCell& cell : plan.cells) {
+    header.cells.push_back(cell.facts);
+    if (cell.unavailable) header.unavailable[cell.cell.key.str()] = *cell.unavailable;
+  }
+  header.steps = plan.steps;
+  header.identity = plan.identity;
+  return header;
+}
+
+Result<RunFile> parse_run(std::string_view text) {
+  RunFile run;
+  std::vector<std::int64_t> places;  // of the last record of each order
+  std::size_t line_number = 0, begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos) {
+      run.torn = true;
+      break;
+    }
+    const std::string_view line = text.substr(begin, end - begin);
+    const auto place = [&](Error error) {
+      return with_context(fmt::format("line {}", line_number), std::move(error));
+    };
+    ++line_number;
+    if (line_number == 1) {
+      auto json = parse_json(line, k_header_limits).map_error(place);
+      if (!json) return tl::unexpected(std::move(json).error());
+      auto header = header_from_json(*json).map_error(place);
+      if (!header) return tl::unexpected(std::move(header).error());
+      run.header = std::move(*header);
+      places.assign(run.header.steps.size(), -1);
+    } else {
+      if (line_number > k_most_records + 1) {
+        return fail(Code::data, "more than {} records", k_most_records);
+      }
+      auto record = read_record(line, run.header).map_error(place);
+      if (!record) return tl::unexpected(std::move(record).error());
+      keep(run.records, places, std::move(*record));
+    }
+    begin = end + 1;
+    run.whole_bytes = begin;
+  }
+  if (line_number == 0) {
+    return fail(Code::data, "no run: it was ended before its first line was written");
+  }
+  return run;
+}
+
+Result<RunFile> read_run(const sys::Files& files, const std::string& run) {
+  const std::string path = files.kind(run) == sys::Kind::folder ? journal_path(run) : run;
+  WEIR_TRY(const std::string text, files.read(path, k_most_bytes));
+  return parse_run(text).map_error(
+      [&](Error error) { return with_context(path, std::move(error)); });
+}
+
+std::vector<std::string> list_runs(const sys::Files& files, const std::string& out) {
+  std::vector<std::string> runs;
+  for (const std::string& name : files.list(out).value_or(std::vector<std::string>())) {
+    std::string folder = sys::join_path(out, name);
+    if (files.kind(journal_path(folder)) == sys::Kind::file) runs.push_back(std::move(folder));
+  }
+  return runs;
+}
+
+Result<std::string> newest_run(const sys::Files& files, const std::string& out) {
+  auto runs = list_runs(files, out);
+  if (runs.empty()) {
+    return fail(Code::usage, "{}: no run here; make one with \"weir run\" or \"weir gate\"", out);
+  }
+  return std::move(runs.back());
+}
+
+Result<std::string> make_run_folder(sys::Files& files, const std::string& out, double now) {
+  WEIR_CHECK(files.make_dirs(out));
+  const std::string name = sys::file_time_of(now);
+  // Two runs may begin within one second; the suffix sorts behind the plain name.
+  for (int number = 1; number < 1000; ++number) {
+    std::string folder =
+        sys::join_path(out, number == 1 ? name : fmt::format("{}-{:03}", name, number));
+    if (files.exists(folder)) continue;
+    WEIR_CHECK(files.make_dirs(folder));
+    return folder;
+  }
+  return fail(Code::io, "{}: too many runs named {}", out, name);
+}
+
+Result<Journal> Journal::create(sys::Files& files, const std::string& folder,
+                                const RunHeader& header) {
+  const std::string path = journal_path(folder);
+  if (files.exists(path)) {
+    return fail(Code::usage, "{}: there is a run already; go on with it by --resume", path);
+  }
+  WEIR_TRY(auto log, files.append_log(path, 0));
+  WEIR_CHECK(log->append(dump_json(to_json(header))));
+  return Journal(folder, std::move(log));
+}
+
+Result<Journal> Journal::resume(sys::Files& files, const std::string& folder, const Plan& plan) {
+  WEIR_TRY(RunFile before, read_run(files, folder));
+  WEIR_CHECK(check_same_plan(before.header.identity, plan.identity).map_error([&](Error error) {
+    return with_context(folder, std::move(error));
+  }));
+  const std::string path = journal_path(folder);
+  // Opening locks it. What another weir wrote between reading and locking must not be cut off.
+  WEIR_TRY(auto log, files.append_log(path, k_most_bytes));
+  WEIR_TRY(RunFile now, read_run(files, folder));
+  if (now.torn) {
+    log.reset();
+    WEIR_TRY(log, files.append_log(path, now.whole_bytes));
+  }
+  Journal journal(folder, std::move(log));
+  journal.earlier_ = std::move(now.records);
+  return journal;
+}
+
+Result<void> Journal::append(const profile::RunRecord& record) {
+  return log_->append(dump_json(profile::to_json(record)));
+}
+
+}  // namespace weir::run

@@ -1,0 +1,138 @@
+#include "gate/run/plan.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::run {
+namespace {
+
+Json limit_json(const verdict::LimitEntry& entry) {
+  const auto amount = [](const std::optional<verdict::Amount>& value) {
+    return value ? Json{value->value, value->relative} : Json();
+  };
+  const verdict::Match& match = entry.match;
+  return {{"match", {match.engine, match.model, match.backend, match.prompt, match.variant}},
+          {"metrics", entry.metrics},
+          {"exact", entry.exact ? Json(*entry.exact) : Json()},
+          {"max_drop", amount(entry.max_drop)},
+          {"max_increase", amount(entry.max_increase)},
+          {"max_decrease", amount(entry.max_decrease)},
+          {"tolerate", amount(entry.tolerate)},
+          {"max", amount(entry.max)},
+          {"min", amount(entry.min)},
+          {"mode", entry.mode ? Json(verdict::to_string(*entry.mode)) : Json()}};
+}
+
+// What an engine's output is read for: its values and facts are the metrics that it can have.
+Json reading_json(const config::EngineSettings& engine) {
+  Json json = {{"output", engine.output}, {"probes", engine.probes}};
+  for (const auto* rules : {&engine.generic.values, &engine.generic.facts}) {
+    for (const config::ValueRule& rule : *rules) {
+      json["rules"].push_back({rule.metric, rule.regex, rule.pointer, static_cast<int>(rule.stream),
+                               static_cast<int>(rule.pick)});
+    }
+  }
+  return json;
+}
+
+std::string digest(const Json& json) { return short_hash(dump_json(json)); }
+
+std::map<std::string, std::string> identity_of(const Plan& plan, const config::Settings& settings,
+                                               const PlanOptions& options) {
+  Json cells = Json::array(), programs = Json::array(), models = Json::array(),
+       metrics = Json::array(), limits = Json::array();
+  for (const PreparedCell& cell : plan.cells) {
+    Json identity(cell.cell.identity);
+    identity["cell"] = cell.cell.key.str();
+    identity["device"] = cell.cell.device;
+    identity["fingerprint"] = cell.facts.provenance.fingerprint;
+    cells.push_back(std::move(identity));
+    programs.push_back({cell.program, cell.program_stamp});
+    models.push_back({cell.model, cell.model_bytes});
+    metrics.push_back(
+        {cell.probes, cell.cell.engine == nullptr ? Json() : reading_json(*cell.cell.engine)});
+  }
+  for (const verdict::LimitEntry& entry : settings.limits) limits.push_back(limit_json(entry));
+  const config::GateSettings& gate = settings.gate;
+  // The budget is left out: a run may be given more time.
+  limits.push_back({gate.false_alarm, gate.missed, gate.stored_level, gate.fail_on_inconclusive});
+  Json steps = Json::array();
+  for (const Step& step : plan.steps) {
+    steps.push_back({step.cell, static_cast<int>(step.pass), step.asked.prompt_tokens,
+                     step.asked.tokens, step.asked.repeats, step.asked.depth});
+  }
+  return {{"cells", digest(cells)},
+          {"programs", digest(programs)},
+          {"models", digest(models)},
+          {"metrics", digest(metrics)},
+          {"limits", digest(limits)},
+          {"number and order of runs", digest({steps, options.counts, options.times})}};
+}
+
+}  // namespace
+
+std::string Plan::id() const {
+  std::string all;
+  for (const auto& [what, hash] : identity) all += what + "=" + hash + "\n";
+  return short_hash(all, 16);
+}
+
+Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings,
+               const PlanOptions& options) {
+  Plan plan;
+  plan.cells = std::move(cells);
+  const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked) {
+    plan.steps.push_back({cell, pass, asked, static_cast<std::int64_t>(plan.steps.size())});
+  };
+  for (std::size_t i = 0; options.counts && i < plan.cells.size(); ++i) {
+    PreparedCell& cell = plan.cells[i];
+    if (cell.unavailable || cell.facts.counts_skipped) continue;
+    const auto kept = options.lengths.find(cell.cell.key.str());
+    const auto points = config::counted_asked(
+        cell.cell, kept == options.lengths.end() ? std::span<const std::int64_t>() : kept->second);
+    auto& lengths = cell.facts.provenance.lengths;
+    lengths.clear();
+    for (const profile::Asked& asked : points) {
+      lengths.push_back(cell.facts.sweep == profile::Sweep::repeats ? asked.repeats : asked.tokens);
+    }
+    const auto processes = std::max<std::int64_t>(1, options.counted_processes);
+    for (std::int64_t process = 0; process < processes; ++process) {
+      for (const profile::Asked& asked : points) add(i, profile::Pass::counted, asked);
+    }
+  }
+  const std::int64_t rounds = options.times ? options.runs.value_or(settings.gate.runs) : 0;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+      // A twin's numbers are counts: what it computes, and how fast, means nothing.
+      if (plan.cells[i].unavailable || plan.cells[i].cell.twin) continue;
+      add(i, profile::Pass::timed, config::timed_asked(plan.cells[i].cell, settings.gate));
+    }
+  }
+  plan.identity = identity_of(plan, settings, options);
+  return plan;
+}
+
+Result<void> check_same_plan(const std::map<std::string, std::string>& begun,
+                             const std::map<std::string, std::string>& wanted) {
+  std::set<std::string> differ;
+  for (const auto* side : {&begun, &wanted}) {
+    for (const auto& [what, hash] : *side) {
+      const auto one = begun.find(what), other = wanted.find(what);
+      if (one == begun.end() || other == wanted.end() || one->second != other->second) {
+        differ.insert(what);
+      }
+    }
+  }
+  if (differ.empty()) return {};
+  const std::vector<std::string> names(differ.begin(), differ.end());
+  return fail(Code::usage,
+              "this run was begun with other {}: it can not go on with them\n"
+              "  put back what it was begun with, or start a new run without --resume",
+              text::join(names, ", "));
+}
+
+}  // namespace weir::run

@@ -1,0 +1,210 @@
+#include "gate/run/preflight.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::run {
+namespace {
+
+constexpr std::uint64_t k_largest_prompt = std::uint64_t{16} << 20;
+
+// Problems in the order they were found, each once: many cells share a program or a model.
+class Problems {
+ public:
+  void add(std::string problem) {
+    if (std::find(all_.begin(), all_.end(), problem) == all_.end()) {
+      all_.push_back(std::move(problem));
+    }
+  }
+  [[nodiscard]] const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::vector<std::string> all_;
+};
+
+class Preflight {
+ public:
+  Preflight(const Surroundings& around, const sys::Files& files) : around_(around), files_(files) {}
+
+  PreparedCell prepare(const config::Cell& cell) {
+    PreparedCell prepared;
+    prepared.cell = cell;
+    prepared.folder = around_.config_folder;
+    prepared.threads = cell.threads > 0 ? cell.threads : around_.machine.usable_cores;
+    look_for_program(prepared);
+    look_at_prompt(prepared);
+    const ModelFacts model = look_at_model_of(prepared);
+    fill_facts(prepared, model);
+    look_at_device(prepared);
+    choose_probes(prepared);
+    return prepared;
+  }
+
+  void check_place(const std::string& path) {
+    if (path.empty()) return;
+    if (files_.kind(path) == sys::Kind::file || files_.kind(path) == sys::Kind::folder) {
+      if (!files_.writable(path)) problems_.add(fmt::format("{}: can not be written", path));
+      return;
+    }
+    // What is not there will be made, in the nearest folder above that is.
+    std::string folder = sys::absolute(path);
+    do {
+      folder = sys::folder_of(folder);
+    } while (files_.kind(folder) == sys::Kind::absent && folder != "/");
+    if (files_.kind(folder) != sys::Kind::folder) {
+      problems_.add(fmt::format("{}: can not be made: {} is not a folder", path, folder));
+    } else if (!files_.writable(folder)) {
+      problems_.add(fmt::format("{}: can not be made: {} can not be written", path, folder));
+    }
+  }
+
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_.all(); }
+
+ private:
+  [[nodiscard]] std::string resolve(const std::string& path) const {
+    return sys::absolute(sys::join_path(around_.config_folder, path));
+  }
+
+  static std::string where(const config::Cell& cell) {
+    return cell.engine == nullptr || cell.engine->source.empty() ? std::string()
+                                                                 : cell.engine->source + ": ";
+  }
+
+  void look_for_program(PreparedCell& prepared) {
+    const config::Cell& cell = prepared.cell;
+    if (cell.command.empty()) return problems_.add(where(cell) + "the command is empty");
+    const std::string& name = cell.command.front();
+    const auto found =
+        sys::find_program(files_, name, around_.config_folder, around_.path_variable);
+    if (found) {
+      prepared.program = *found;
+      prepared.program_stamp = files_.stamp(*found).value_or("");
+      return;
+    }
+    const std::string engine = fmt::format("{}engine \"{}\": ", where(cell), cell.key.engine);
+    if (name.find('/') == std::string::npos) {
+      problems_.add(fmt::format("{}no program \"{}\" in PATH; install it, or name it with its path",
+                                engine, name));
+      return;
+    }
+    const std::string path = resolve(name);
+    problems_.add(fmt::format("{}{}: {}", engine, path,
+                              files_.kind(path) == sys::Kind::file
+                                  ? "is not executable (chmod +x)"
+                                  : "no such program; build it, or correct the path"));
+  }
+
+  void look_at_prompt(PreparedCell& prepared) {
+    const config::Cell& cell = prepared.cell;
+    if (!cell.prompt_file) return;
+    prepared.prompt_file = resolve(*cell.prompt_file);
+    const auto text = files_.read(prepared.prompt_file, k_largest_prompt);
+    if (!text) {
+      problems_.add(fmt::format("prompt \"{}\": {}", cell.key.prompt, text.error().message));
+      return;
+    }
+    prompts_[prepared.prompt_file] = *text;
+  }
+
+  ModelFacts look_at_model_of(PreparedCell& prepared) {
+    const config::Cell& cell = prepared.cell;
+    prepared.model = resolve(cell.model_path);
+    const auto known = models_.find(prepared.model);
+    if (known != models_.end()) {
+      prepared.model_bytes = known->second.bytes;
+      return known->second;
+    }
+    ModelFacts& facts = models_[prepared.model];
+    const std::string model = fmt::format("model \"{}\": ", cell.key.model);
+    if (!files_.exists(prepared.model)) {
+      problems_.add(fmt::format("{}{}: no such file", model, prepared.model));
+    } else if (!files_.readable(prepared.model)) {
+      problems_.add(fmt::format("{}{}: can not be read", model, prepared.model));
+    } else if (auto looked = look_at_model(files_, prepared.model)) {
+      facts = *looked;
+    } else {
+      problems_.add(model + looked.error().message);
+    }
+    prepared.model_bytes = facts.bytes;
+    return facts;
+  }
+
+  void fill_facts(PreparedCell& prepared, const ModelFacts& model) const {
+    const config::Cell& cell = prepared.cell;
+    profile::CellFacts& facts = prepared.facts;
+    facts.cell = cell.key;
+    facts.device = cell.device;
+    facts.sweep = cell.sweep;
+    facts.times_source = cell.adapter;
+    const auto prompt = prompts_.find(prepared.prompt_file);
+    facts.provenance.fingerprint_parts =
+        fingerprint_parts(cell, model, prompt == prompts_.end() ? "" : prompt->second);
+    facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
+    facts.provenance.machine_name = around_.machine.name();
+  }
+
+  void look_at_device(PreparedCell& prepared) const {
+    const std::string& device = prepared.cell.device;
+    profile::Provenance& from = prepared.facts.provenance;
+    if (device == "cpu") {
+      from.device_class = around_.machine.cpu_class;
+      from.device_name = around_.machine.cpu_model;
+      prepared.on_cpu = true;
+    } else {
+      const auto found = around_.devices.find(device);
+      prepared.on_cpu = found != around_.devices.end() && found->second.on_cpu;
+      if (found != around_.devices.end()) {
+        prepared.unavailable = found->second.absent;
+        from.device_class = found->second.device_class;
+        from.device_name = found->second.name;
+      }
+    }
+    from.machine_class =
+        sys::machine_class(around_.machine, from.device_class.empty() ? device : from.device_class);
+  }
+
+  void choose_probes(PreparedCell& prepared) const {
+    const config::Cell& cell = prepared.cell;
+    if (cell.engine == nullptr) return;
+    for (const std::string& probe : cell.engine->probes) {
+      const auto sees = around_.probe_devices.find(probe);
+      if (sees == around_.probe_devices.end()) continue;
+      if (std::find(sees->second.begin(), sees->second.end(), cell.device) != sees->second.end()) {
+        prepared.probes.push_back(probe);
+      }
+    }
+    const bool reports = cell.engine->reports_counts();
+    prepared.facts.counts_reported_per_token =
+        reports && prepared.probes.empty() && cell.sweep == profile::Sweep::none;
+    if (!prepared.probes.empty() || reports) return;
+    prepared.facts.counts_skipped = cell.engine->probes.empty()
+                                        ? "the engine has no probes and reports no counts"
+                                        : "no probe sees " + cell.device;
+  }
+
+  const Surroundings& around_;
+  const sys::Files& files_;
+  Problems problems_;
+  std::map<std::string, ModelFacts> models_;    // by path: headers are read once
+  std::map<std::string, std::string> prompts_;  // by path
+};
+
+}  // namespace
+
+Result<std::vector<PreparedCell>> preflight(std::span<const config::Cell> cells,
+                                            const Surroundings& surroundings,
+                                            const sys::Files& files) {
+  Preflight checks(surroundings, files);
+  std::vector<PreparedCell> prepared;
+  for (const config::Cell& cell : cells) prepared.push_back(checks.prepare(cell));
+  for (const std::string& place : surroundings.output_places) checks.check_place(place);
+  if (!checks.problems().empty()) {
+    return fail(Code::config, "{}", text::join(checks.problems(), "\n"));
+  }
+  return prepared;
+}
+
+}  // namespace weir::run

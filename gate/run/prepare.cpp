@@ -1,0 +1,98 @@
+#include "gate/run/prepare.hpp"
+
+#include <utility>
+
+namespace weir::run {
+namespace {
+
+using profile::Sweep;
+
+std::string_view sweep_name(Sweep sweep) {
+  switch (sweep) {
+    case Sweep::tokens:
+      return "tokens";
+    case Sweep::repeats:
+      return "repeats";
+    case Sweep::none:
+      break;
+  }
+  return "none";
+}
+
+Json json_of(const profile::Provenance& from) {
+  Json json = {{"fingerprint", from.fingerprint},
+               {"fingerprint_parts", from.fingerprint_parts},
+               {"device_class", from.device_class},
+               {"device_name", from.device_name},
+               {"machine_class", from.machine_class},
+               {"machine_name", from.machine_name},
+               {"lengths", from.lengths}};
+  if (from.engine_build) json["engine_build"] = *from.engine_build;
+  return json;
+}
+
+profile::Provenance provenance(JsonReader& read) {
+  profile::Provenance from;
+  from.fingerprint = read.string("fingerprint");
+  const Json& parts = read.object("fingerprint_parts");
+  for (const auto& [name, hash] : parts.items()) {
+    if (!hash.is_string()) {
+      read.complain(read.path() + ".fingerprint_parts: not all are text");
+      break;
+    }
+    from.fingerprint_parts[name] = hash.get<std::string>();
+  }
+  from.device_class = read.string("device_class");
+  from.device_name = read.string("device_name");
+  from.machine_class = read.string("machine_class");
+  from.machine_name = read.string("machine_name");
+  for (const Json& length : read.array("lengths")) {
+    if (!length.is_number_integer()) {
+      read.complain(read.path() + ".lengths: not all are whole numbers");
+      break;
+    }
+    from.lengths.push_back(length.get<std::int64_t>());
+  }
+  from.engine_build = read.optional_string("engine_build");
+  return from;
+}
+
+}  // namespace
+
+Json to_json(const profile::CellFacts& facts) {
+  Json json = {{"cell", facts.cell.str()},
+               {"device", facts.device},
+               {"sweep", sweep_name(facts.sweep)},
+               {"counts_reported_per_token", facts.counts_reported_per_token},
+               {"kernels_gated", facts.kernels_gated},
+               {"times_source", facts.times_source},
+               {"provenance", json_of(facts.provenance)}};
+  if (facts.counts_skipped) json["counts_skipped"] = *facts.counts_skipped;
+  return json;
+}
+
+Result<profile::CellFacts> facts_from_json(const Json& json) {
+  JsonReader read(json, "cell");
+  profile::CellFacts facts;
+  const std::string name = read.string("cell");
+  facts.device = read.string("device");
+  const std::string sweep = read.string("sweep");
+  facts.counts_reported_per_token = read.boolean("counts_reported_per_token");
+  facts.kernels_gated = read.boolean("kernels_gated");
+  facts.times_source = read.string("times_source");
+  facts.counts_skipped = read.optional_string("counts_skipped");
+  const Json& from = read.object("provenance");
+  if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
+  JsonReader read_from(from, name);
+  facts.provenance = provenance(read_from);
+  if (auto problem = read_from.problem()) return tl::unexpected(std::move(*problem));
+  WEIR_TRY(facts.cell, profile::CellKey::parse(name));
+  for (const Sweep known : {Sweep::tokens, Sweep::repeats, Sweep::none}) {
+    if (sweep_name(known) != sweep) continue;
+    facts.sweep = known;
+    return facts;
+  }
+  return fail(Code::data, "{}: no sweep \"{}\"", name, sweep);
+}
+
+}  // namespace weir::run

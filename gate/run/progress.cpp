@@ -1,0 +1,128 @@
+#include "gate/run/progress.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "gate/base/text.hpp"
+
+namespace weir::run {
+namespace {
+
+constexpr double k_redraw_seconds = 0.1;
+
+// At most `columns` wide; what is cut off becomes "…". The end of a cell's name tells more than its
+// beginning.
+std::string shorten_front(const std::string& text, std::size_t columns) {
+  if (text::columns(text) <= columns) return text;
+  if (columns < 2) return "";
+  std::size_t from = text.size();
+  for (std::size_t shown = 0; from > 0 && shown + 1 < columns;) {
+    --from;
+    if ((static_cast<unsigned char>(text[from]) & 0xC0U) != 0x80U) ++shown;
+  }
+  return "…" + text.substr(from);
+}
+
+std::size_t terminal_columns() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+void write_to_stderr(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+std::string left_words(const ProgressState& state) {
+  return state.seconds_left ? show_duration(*state.seconds_left) + " left" : "";
+}
+
+}  // namespace
+
+std::string show_duration(double seconds) {
+  const auto whole = static_cast<long long>(std::ceil(std::clamp(seconds, 0.0, 1e9)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) {
+    return whole % 60 == 0 ? fmt::format("{} m", whole / 60)
+                           : fmt::format("{} m {} s", whole / 60, whole % 60);
+  }
+  const long long minutes = (whole + 59) / 60;
+  return minutes % 60 == 0 ? fmt::format("{} h", minutes / 60)
+                           : fmt::format("{} h {} m", minutes / 60, minutes % 60);
+}
+
+std::string bar_line(const ProgressState& state, std::size_t columns) {
+  constexpr std::size_t k_bar = 24;
+  const std::int64_t total = std::max<std::int64_t>(1, state.total);
+  const std::int64_t done = std::clamp<std::int64_t>(state.done, 0, total);
+  const auto full = static_cast<std::size_t>(
+      static_cast<double>(k_bar) * static_cast<double>(done) / static_cast<double>(total));
+  std::string line = fmt::format(" {:<8} ", to_string(state.pass));
+  for (std::size_t i = 0; i < k_bar; ++i) line += i < full ? "█" : "░";
+  line += fmt::format("  {}/{}", state.done, state.total);
+  const std::string left = left_words(state);
+  const std::size_t taken = text::columns(line) + (left.empty() ? 0 : text::columns(left) + 3);
+  if (columns > taken + 5) line += "   " + shorten_front(state.cell, columns - taken - 3);
+  if (!left.empty()) line += "   " + left;
+  if (text::columns(line) > columns) return shorten_front(line, columns);
+  return line;
+}
+
+BarProgress::BarProgress(const sys::Clock& clock, Write write, std::size_t columns, bool color)
+    : clock_(clock), write_(std::move(write)), columns_(columns), color_(color) {}
+
+void BarProgress::show(const ProgressState& state) {
+  const std::lock_guard hold(mutex_);
+  line_ = bar_line(state, columns_ - 1);  // a full line would wrap on some terminals
+  const double now = clock_.steady();
+  if (drawn_ && now - drawn_at_ < k_redraw_seconds) return;
+  drawn_at_ = now;
+  drawn_ = true;
+  write_(color_ ? "\r\x1b[K\x1b[2m" + line_ + "\x1b[0m" : "\r\x1b[K" + line_);
+}
+
+void BarProgress::say(const std::string& line) {
+  const std::lock_guard hold(mutex_);
+  write_((drawn_ ? "\r\x1b[K" : "") + line + "\n" + (drawn_ ? line_ : ""));
+}
+
+void BarProgress::finish() {
+  const std::lock_guard hold(mutex_);
+  if (drawn_) write_("\r\x1b[K");
+  drawn_ = false;
+}
+
+LineProgress::LineProgress(const sys::Clock& clock, Write write, double every_seconds)
+    : clock_(clock), write_(std::move(write)), every_(every_seconds) {}
+
+void LineProgress::show(const ProgressState& state) {
+  const std::lock_guard hold(mutex_);
+  const double now = clock_.steady();
+  if (pass_ == state.pass && now - said_at_ < every_) return;
+  pass_ = state.pass;
+  said_at_ = now;
+  const std::string left = left_words(state);
+  write_(fmt::format("{} {}/{}  {}{}{}\n", to_string(state.pass), state.done, state.total,
+                     state.cell, left.empty() ? "" : "  ", left));
+}
+
+void LineProgress::say(const std::string& line) {
+  const std::lock_guard hold(mutex_);
+  write_(line + "\n");
+}
+
+void LineProgress::finish() {}
+
+std::unique_ptr<Progress> make_progress(const sys::Clock& clock, bool quiet, bool color) {
+  if (quiet) return std::make_unique<NoProgress>();
+  if (isatty(STDERR_FILENO) == 1) {
+    return std::make_unique<BarProgress>(clock, write_to_stderr, terminal_columns(), color);
+  }
+  return std::make_unique<LineProgress>(clock, write_to_stderr);
+}
+
+}  // namespace weir::run

@@ -1,0 +1,243 @@
+#include "gate/run/runner.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "gate/run/admission.hpp"
+#include "gate/run/engine_run.hpp"
+#include "gate/run/tally.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::Ended;
+using profile::Pass;
+using profile::RunRecord;
+
+// A step is done with its last attempt: the first one that did not start is tried once more.
+bool is_last(const RunRecord& record) {
+  return record.ended != Ended::not_started || record.attempt > 1;
+}
+
+std::vector<sys::LockWanted> locks_for(const PreparedCell& cell, Pass pass) {
+  const bool alone = pass == Pass::timed;
+  std::vector<sys::LockWanted> wanted = {
+      {"cpu", alone && cell.on_cpu ? sys::Share::exclusive : sys::Share::shared}};
+  if (cell.cell.device != "cpu") {
+    wanted.push_back({cell.cell.device, alone ? sys::Share::exclusive : sys::Share::shared});
+  }
+  return wanted;
+}
+
+// One call of Runner::run.
+class Work {
+ public:
+  Work(const Effects& effects, std::int64_t cores, const Plan& plan, Journal& journal)
+      : effects_(effects),
+        cores_(std::max<std::int64_t>(1, cores)),
+        plan_(plan),
+        journal_(journal),
+        folder_(sys::absolute(journal.folder())),
+        tally_(plan, cores_),
+        admission_(cores_),
+        first_attempt_(plan.steps.size(), 1),
+        done_(plan.steps.size(), false) {}
+
+  Result<std::vector<RunRecord>> run() {
+    // What a run that was killed has left; the journal's lock says that nobody else is in there.
+    (void)effects_.files.remove_tree(sys::join_path(folder_, "tmp"));
+    go_on_from(journal_.earlier());
+    count();
+    time();
+    effects_.progress.finish();
+    (void)effects_.files.remove_tree(sys::join_path(folder_, "tmp"));
+    if (problem_) return tl::unexpected(std::move(*problem_));
+    std::sort(records_.begin(), records_.end(), [](const RunRecord& a, const RunRecord& b) {
+      return std::pair(a.order, a.attempt) < std::pair(b.order, b.attempt);
+    });
+    return std::move(records_);
+  }
+
+ private:
+  void go_on_from(const std::vector<RunRecord>& earlier) {
+    for (const RunRecord& record : earlier) {
+      const auto order = static_cast<std::size_t>(record.order);
+      if (order >= done_.size()) continue;
+      records_.push_back(record);
+      first_attempt_[order] = record.attempt + 1;
+      if (!is_last(record) || done_[order]) continue;
+      done_[order] = true;
+      tally_.note(plan_.steps[order], record);
+    }
+  }
+
+  [[nodiscard]] bool stopped() const { return problem_ || effects_.stop.requested(); }
+  [[nodiscard]] bool wanted(const Step& step) const {
+    return !done_[static_cast<std::size_t>(step.order)] && !tally_.given_up(step);
+  }
+
+  void count() {
+    for (const Step& step : plan_.steps) {
+      if (step.pass == Pass::counted && wanted(step)) pending_.push_back(&step);
+    }
+    const auto workers = std::min<std::size_t>(static_cast<std::size_t>(cores_), pending_.size());
+    std::vector<std::thread> threads;
+    // The last of them is this thread.
+    for (std::size_t i = 1; i < workers; ++i) threads.emplace_back([this] { count_some(); });
+    if (workers > 0) count_some();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void count_some() {
+    std::unique_lock hold(mutex_);
+    while (!stopped()) {
+      const Step* step = take_startable();
+      if (step == nullptr) {
+        if (pending_.empty()) return;
+        // Something runs (alone, anything is admitted); its end tells. A stop does too: it ends
+        // whatever runs.
+        changed_.wait(hold);
+        continue;
+      }
+      const PreparedCell& cell = plan_.cells[step->cell];
+      admission_.started(cell);
+      show(*step);
+      hold.unlock();
+      const auto peak = carry_out(*step);
+      hold.lock();
+      admission_.ended(cell, peak);
+      changed_.notify_all();
+    }
+    changed_.notify_all();
+  }
+
+  // REQUIRES: mutex_ is held.
+  const Step* take_startable() {
+    pending_.remove_if([this](const Step* step) { return !wanted(*step); });
+    if (pending_.empty()) return nullptr;
+    const auto available = effects_.load.memory_available();
+    for (auto place = pending_.begin(); place != pending_.end(); ++place) {
+      if (!admission_.admits(plan_.cells[(*place)->cell], available)) continue;
+      const Step* step = *place;
+      pending_.erase(place);
+      return step;
+    }
+    return nullptr;
+  }
+
+  void time() {
+    for (const Step& step : plan_.steps) {
+      if (stopped()) break;
+      if (step.pass != Pass::timed || !wanted(step)) continue;
+      show(step);
+      (void)carry_out(step);
+    }
+    if (!problem_ && effects_.stop.requested()) interrupted();
+  }
+
+  // Runs a step, and once more if it did not start. Answers its peak memory.
+  std::optional<std::int64_t> carry_out(const Step& step) {
+    const PreparedCell& cell = plan_.cells[step.cell];
+    auto held =
+        effects_.locks.acquire(locks_for(cell, step.pass), effects_.stop,
+                               [this](const std::string& line) { effects_.progress.say(line); });
+    if (!held) {
+      give_up(std::move(held).error());
+      return std::nullopt;
+    }
+    const auto first = first_attempt_[static_cast<std::size_t>(step.order)];
+    for (std::int64_t attempt = first; attempt <= 2; ++attempt) {
+      auto record = run_engine(effects_, folder_, cell, step, attempt);
+      if (!record) {
+        give_up(std::move(record).error());
+        return std::nullopt;
+      }
+      if (!*record) return std::nullopt;  // stopped
+      const bool last = is_last(**record);
+      const auto peak = (*record)->peak_rss_bytes;
+      if (!keep(step, std::move(**record)) || last) return peak;
+    }
+    return std::nullopt;
+  }
+
+  // Writes the record down, then lets it count. False when it could not be written.
+  bool keep(const Step& step, RunRecord record) {
+    const std::lock_guard hold(mutex_);
+    const bool last = is_last(record);
+    if (last && !tally_.given_up(step) && tally_.would_give_up(step, record)) {
+      const std::int64_t others = tally_.open(step) - 1;
+      if (others > 0) {
+        record.warnings.push_back(
+            fmt::format("{} more {} {} of this cell left out: {}", others, to_string(record.pass),
+                        others == 1 ? "run" : "runs",
+                        record.ended == Ended::timed_out ? "this one timed out" : "two failed"));
+      }
+    }
+    if (auto written = journal_.append(record); !written) {
+      if (!problem_) problem_ = written.error();
+      return false;
+    }
+    if (last) {
+      done_[static_cast<std::size_t>(step.order)] = true;
+      tally_.note(step, record);
+      if (record.error) {
+        effects_.progress.say(
+            fmt::format("{}  {}: {}", record.cell, to_string(record.pass), *record.error));
+      }
+    }
+    records_.push_back(std::move(record));
+    return true;
+  }
+
+  void give_up(Error error) {
+    const std::lock_guard hold(mutex_);
+    // A stop is told at the end, with how far it has come.
+    if (!problem_ && error.code != Code::interrupted) problem_ = std::move(error);
+  }
+
+  void interrupted() {
+    const std::int64_t done = tally_.done(Pass::counted) + tally_.done(Pass::timed);
+    problem_ =
+        Error{Code::interrupted,
+              fmt::format("interrupted after {} of {} engine runs; what was measured is in {}",
+                          done, plan_.steps.size(), journal_.folder())};
+  }
+
+  void show(const Step& step) {
+    ProgressState state;
+    state.pass = step.pass;
+    state.done = tally_.done(step.pass);
+    state.total = tally_.total(step.pass);
+    state.cell = plan_.cells[step.cell].cell.key.str();
+    state.seconds_left = tally_.seconds_left();
+    effects_.progress.show(state);
+  }
+
+  Effects effects_;
+  std::int64_t cores_;
+  const Plan& plan_;
+  Journal& journal_;
+  std::string folder_;
+  std::mutex mutex_;  // all below while counted steps run
+  std::condition_variable changed_;
+  Tally tally_;
+  Admission admission_;
+  std::list<const Step*> pending_;
+  std::vector<std::int64_t> first_attempt_;  // by order
+  std::vector<bool> done_;                   // by order
+  std::vector<RunRecord> records_;
+  std::optional<Error> problem_;
+};
+
+}  // namespace
+
+Result<std::vector<RunRecord>> Runner::run(const Plan& plan, Journal& journal) {
+  return Work(effects_, cores_, plan, journal).run();
+}
+
+}  // namespace weir::run
