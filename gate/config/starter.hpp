@@ -1,0 +1,29 @@
+// The weir.yaml that `weir init` writes: commented, times at `report`, counts at `gate`. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weir::config {
+
+struct StarterEngine {
+  std::string name;     // a cell name is made of it: "llama.cpp"
+  std::string program;  // as it shall stand in the config
+  std::string adapter;  // "llama-bench", else taken for generic
+};
+struct StarterModel {
+  std::string name;  // made a valid name where it is none
+  std::string path;  // as it shall stand in the config
+};
+struct StarterInput {
+  std::vector<StarterEngine> engines;  // none: an example to fill in
+  std::vector<StarterModel> models;    // none: an example to fill in
+  bool has_vulkan = false;             // a Vulkan device is here
+  bool vulkan_is_cpu = false;          // and it is a software one (lavapipe)
+  bool has_vulkan_probe = true;        // this build can count on it
+};
+
+// Text that parse_settings reads and expand() makes at least one cell of, for any input.
+[[nodiscard]] std::string starter_config(const StarterInput& found);
+
+}  // namespace weir::config

@@ -1,0 +1,81 @@
+// Whatever stands in weir.yaml, the answer is settings or an error that names a place.
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include <gmock/gmock.h>
+
+#include "gate/config/starter.hpp"
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+std::string mutated(std::string text, std::mt19937& random) {
+  static constexpr std::string_view k_pieces[] = {
+      "{",       "}",     "[",       "]",      ": ",    "- ",      "\n",    "  ",    "&a ",
+      "*a",      "!!x ",  "|",       ">",      "'",     "\"",      "#",     "---\n", "? ",
+      "{model}", "{{x}}", "~",       "-1",     "1e999", "5%",      "\xFF",  "\x1B",  "\\",
+      "<<",      "*",     "engines", "tokens", "args",  "metrics", "limits"};
+  const auto below = [&](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  for (std::size_t i = below(6) + 1; i > 0 && !text.empty(); --i) {
+    const std::size_t at = below(text.size());
+    switch (below(6)) {
+      case 0:
+        text[at] = static_cast<char>(below(256));
+        break;
+      case 1:
+        text.erase(at, below(20) + 1);
+        break;
+      case 2:
+      case 3:
+        text.insert(at, k_pieces[below(std::size(k_pieces))]);
+        break;
+      case 4:
+        text.insert(at, text.substr(below(text.size()), below(80)));
+        break;
+      default:
+        text.erase(at, 1);
+        break;
+    }
+  }
+  return text;
+}
+
+TEST(Settings, AnswerEveryOneOf10000MutatedTexts) {
+  const std::string seeds[] = {
+      whole("variants: {fused: {engines: {agave: {args: [-x]}}}}\n"
+            "matrix: {exclude: [{engine: llama.cpp, prompt: hello}]}\n"
+            "limits:\n- {match: {backend: vulkan}, metrics: syncs_per_token, min: 1, max: 3}\n"
+            "gate: {budget: 10m, on_inconclusive: warn}\n"),
+      starter_config({}),
+  };
+  std::mt19937 random(1);
+  int read = 0;
+  int refused = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const auto settings = parse_text(mutated(seeds[i % 2], random));
+    if (!settings) {
+      ++refused;
+      EXPECT_EQ(settings.error().code, Code::config);
+      EXPECT_EQ(settings.error().message.rfind("weir.yaml:", 0), 0U) << settings.error().message;
+      continue;
+    }
+    ++read;
+    const auto matrix = expand(*settings);
+    if (!matrix) continue;
+    for (const Cell& cell : matrix->cells) {
+      EXPECT_FALSE(fill(cell, {}).argv.empty());
+      EXPECT_FALSE(counted_asked(cell).empty());
+    }
+  }
+  // The inputs reach both answers; were it one alone, they would test little.
+  EXPECT_GT(read, 500);
+  EXPECT_GT(refused, 500);
+}
+
+}  // namespace
+}  // namespace weir::config

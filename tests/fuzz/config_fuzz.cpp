@@ -1,0 +1,27 @@
+// Fuzz target: any text as weir.yaml, expanded and filled where it can be read.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "gate/config/matrix.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weir::config;
+  const Known known{"2026-11-20", {"llama-bench", "generic"}, {"vulkan"}, {"ggml"}, true};
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto settings = parse_settings(text, "f", known);
+  if (!settings) {
+    if (settings.error().code != weir::Code::config || settings.error().message.empty()) {
+      std::abort();
+    }
+    return 0;
+  }
+  const auto matrix = expand(*settings);
+  if (!matrix) return 0;
+  if (matrix->cells.empty()) std::abort();  // no cell is an error
+  for (const Cell& cell : matrix->cells) {
+    if (fill(cell, {}).argv.empty() || counted_asked(cell).empty()) std::abort();
+  }
+  return 0;
+}
