@@ -8,11 +8,6 @@
 namespace weir::config {
 namespace {
 
-bool has_kind(const verdict::LimitEntry& entry) {
-  return entry.exact || entry.max_drop || entry.max_increase || entry.max_decrease || entry.max ||
-         entry.min;
-}
-
 bool has_amount(const verdict::LimitEntry& entry) {
   return entry.max_drop || entry.max_increase || entry.max_decrease || entry.max || entry.min;
 }
@@ -34,14 +29,21 @@ std::vector<unit::Metric> metrics_of(const EngineSettings& engine,
   return metrics;
 }
 
+bool names(const verdict::LimitEntry& entry, std::string_view metric) {
+  return std::find(entry.metrics.begin(), entry.metrics.end(), metric) != entry.metrics.end();
+}
+
+// An entry over many metrics holds each of them to what of it makes sense there; one that is named
+// has to make sense, and a pattern has to for some.
 std::optional<std::string> complaint(const verdict::LimitEntry& entry,
                                      std::span<const Cell> cells) {
-  if (entry.metrics.empty() && has_kind(entry)) {
-    return "a limit needs \"metrics\": which ones shall it hold? (without it only mode may stand "
-           "here, for all)";
+  if (entry.metrics.empty() && (entry.max || entry.min)) {
+    return "max and min need \"metrics\": one number does not suit all of them";
   }
   bool fits_a_cell = false;
   bool covers = false;
+  bool makes_sense = false;
+  std::optional<std::string> why_not;
   std::set<const EngineSettings*> seen;  // metrics depend on the engine alone
   for (const Cell& cell : cells) {
     if (!entry.match.fits(cell.key)) continue;
@@ -50,22 +52,23 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
     for (const unit::Metric& metric : metrics_of(*cell.engine, entry)) {
       if (!entry.covers(cell.key, metric.name)) continue;
       covers = true;
-      if (auto why = verdict::nonsense(entry, metric)) return why;
+      const auto why = verdict::nonsense(entry, metric);
+      if (why && names(entry, metric.name)) return why;
+      if (why && !why_not) why_not = why;
+      makes_sense = makes_sense || !why;
     }
     for (const char* special : {"kernels", "placement"}) {
       if (!entry.covers(cell.key, special)) continue;
       covers = true;
-      // A glob over metric names does not mean these two.
-      const bool named =
-          std::find(entry.metrics.begin(), entry.metrics.end(), special) != entry.metrics.end();
-      if (named && has_amount(entry)) {
+      makes_sense = makes_sense || !has_amount(entry);
+      if (names(entry, special) && has_amount(entry)) {
         return fmt::format("\"{}\" is no number: it takes exact and mode alone", special);
       }
     }
   }
   if (!fits_a_cell) return "this limit matches no cell of the matrix";
   if (!covers) return "no engine that this limit matches has such a metric";
-  return std::nullopt;
+  return makes_sense ? std::nullopt : why_not;
 }
 
 }  // namespace

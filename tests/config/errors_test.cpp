@@ -120,7 +120,8 @@ TEST(Errors, NameTheLimitThatIsWrong) {
       {"limits: [{mode: off, until: 2027-02-29}]\n", "10:29", "a day such as 2027-03-01"},
       {"limits: [{mode: off, until: 2027-13-01}]\n", "10:29", "a day such as 2027-03-01"},
       {"limits: [{mode: off, until: 2026-01-01}]\n", "10:10", "expired on 2026-01-01"},
-      {"limits: [{max_drop: 5%}]\n", "10:10", "a limit needs \"metrics\""},
+      {"limits: [{max: 5}]\n", "10:10", "max and min need \"metrics\""},
+      {"limits: [{metrics: '*_seconds', max_drop: 5%}]\n", "10:10", "max_drop makes no sense"},
       {"limits: [{metrics: syncs_per_token, max_drop: 5%}]\n", "10:10", "max_drop"},
       {"limits: [{metrics: decode_tokens_per_second, exact: true}]\n", "10:10", "exact"},
       {"limits: [{metrics: kernels, max: 3}]\n", "10:10", "takes exact and mode alone"},
@@ -130,6 +131,16 @@ TEST(Errors, NameTheLimitThatIsWrong) {
       {"limits: [[1]]\n", "10:10", "a limit must be a mapping, not a list"},
   };
   for (const Case& one : cases) check(one, whole(one.yaml));
+}
+
+TEST(Limits, OverManyMetricsHoldEachToWhatMakesSenseThere) {
+  for (const char* fine :
+       {"limits: [{max_drop: 10%}]\n", "limits: [{metrics: '*', exact: true}]\n",
+        "limits: [{metrics: '*_per_*', max_increase: 5%}]\n", "limits: [{mode: report}]\n",
+        "limits: [{metrics: [kernels, placement], exact: false}]\n",
+        "limits: [{metrics: dispatches_at_8, exact: false}]\n"}) {
+    EXPECT_EQ(message_of(whole(fine)), "") << fine;
+  }
 }
 
 TEST(Errors, NameThePromptThatIsWrong) {
