@@ -33,14 +33,15 @@ struct Match {
 // One entry under `limits:`. Kinds that are absent say nothing.
 struct LimitEntry {
   Match match;
-  std::vector<std::string> metrics;  // globs over metric names, "kernels" and "placement"; empty: all
-  std::optional<bool> exact;         // on counts, kernels, placement
+  std::vector<std::string>
+      metrics;                // globs over metric names, "kernels" and "placement"; empty: all
+  std::optional<bool> exact;  // on counts, kernels, placement
   std::optional<Amount> max_drop, max_increase, max_decrease;
-  std::optional<Amount> tolerate;    // with the kind beside it; default half
-  std::optional<Amount> max, min;    // absolute
+  std::optional<Amount> tolerate;  // with the kind beside it; default half
+  std::optional<Amount> max, min;  // absolute
   std::optional<Mode> mode;
   std::optional<std::string> until, reason, issue;
-  std::string source;                // "weir.yaml:31:5", for messages
+  std::string source;  // "weir.yaml:31:5", for messages
 
   [[nodiscard]] bool covers(const profile::CellKey& cell, std::string_view metric_name) const;
 };
@@ -58,7 +59,7 @@ struct Limit {
   Mode mode = Mode::gate;
   std::optional<std::string> reason;
 
-  [[nodiscard]] bool any() const;      // some kind is set
+  [[nodiscard]] bool any() const;           // some kind is set
   [[nodiscard]] std::string words() const;  // "must not change", "may drop 5 %", "1 to 3", ""
 };
 
@@ -73,7 +74,8 @@ struct Limit {
 [[nodiscard]] Limit resolve_special(const profile::CellKey& cell, std::string_view name,
                                     std::span<const LimitEntry> entries);
 
-// Why `entry` makes no sense for `metric` (max_drop on a count, exact on a time); nothing when fine.
+// Why `entry` makes no sense for `metric` (max_drop on a count, exact on a time); nothing when
+// fine.
 [[nodiscard]] std::optional<std::string> nonsense(const LimitEntry& entry,
                                                   const unit::Metric& metric);
 

@@ -24,7 +24,14 @@ enum class Outcome { fail, error, inconclusive, fresh, improved, accepted, pass,
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 [[nodiscard]] std::optional<Outcome> parse_outcome(std::string_view text);
 
-enum class ExitCode { pass = 0, fail = 1, usage = 2, unmeasured = 3, inconclusive = 4, interrupted = 130 };
+enum class ExitCode {
+  pass = 0,
+  fail = 1,
+  usage = 2,
+  unmeasured = 3,
+  inconclusive = 4,
+  interrupted = 130
+};
 
 // A kernel or op whose number changed. Absent on a side: it did not occur there.
 struct Changed {
@@ -44,7 +51,7 @@ struct MetricVerdict {
   std::optional<std::int64_t> samples, baseline_sessions;
   std::optional<std::int64_t> pairs;
   Limit limit;
-  std::string reason;               // one line: why this verdict
+  std::string reason;  // one line: why this verdict
   std::vector<std::string> warnings;
 };
 
@@ -52,55 +59,56 @@ struct CellVerdict {
   profile::CellKey cell;
   std::string device;
   Outcome verdict = Outcome::pass;
-  std::string reason;                  // for error and skipped: what people read, may be lines
+  std::string reason;  // for error and skipped: what people read, may be lines
   std::string device_class, device_name, machine_class, machine_name;
-  std::optional<std::string> base;     // which baseline judged it: "same device class", "nearest: …"
+  std::optional<std::string> base;  // which baseline judged it: "same device class", "nearest: …"
   std::vector<MetricVerdict> metrics;  // counts first, then times, info last; "kernels" and
                                        // "placement" are not here but below
   Outcome kernels_verdict = Outcome::info;
   std::string kernels_reason;
-  std::vector<Changed> kernels;        // those that changed
+  std::vector<Changed> kernels;  // those that changed
   Outcome placement_verdict = Outcome::info;
   std::string placement_reason;
-  std::vector<Changed> ops;            // ops that moved
-  std::string stderr_tail;             // with an error
-  std::vector<std::string> warnings;   // doubts about data
-  std::vector<std::string> notes;      // facts that need no action
+  std::vector<Changed> ops;           // ops that moved
+  std::string stderr_tail;            // with an error
+  std::vector<std::string> warnings;  // doubts about data
+  std::vector<std::string> notes;     // facts that need no action
   std::optional<double> profiling_cost;
+  std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
 };
 
 struct GateVerdict {
   Outcome verdict = Outcome::pass;
   ExitCode exit_code = ExitCode::pass;
   std::string weir_version;
-  std::string config;                  // path as given
+  std::string config;  // path as given
   std::optional<std::string> commit, base_commit;
-  std::string base_source;             // "stored baselines in baselines", "run weir-out/…"
-  std::vector<CellVerdict> cells;      // in plan order
-  std::map<std::string, std::int64_t> totals;   // outcome name -> cells
+  std::string base_source;         // "stored baselines in baselines", "run weir-out/…"
+  std::vector<CellVerdict> cells;  // in plan order
+  std::map<std::string, std::int64_t> totals;  // outcome name -> cells
   std::int64_t metrics_judged = 0;
   // What the first line of every report has to admit, ready to show: "throughput not decided in
   // 31 of 40 cells", "12 cells new", "3 skipped: no probe".
   std::vector<std::string> not_judged;
   std::vector<std::string> notes;
-  std::string decision_rule;           // in words: what the limits of this gate promise
-  std::optional<double> seconds;       // how long it took
+  std::string decision_rule;      // in words: what the limits of this gate promise
+  std::optional<double> seconds;  // how long it took
   std::optional<double> budget_seconds;
   std::optional<double> profiling_cost;
-  std::optional<std::string> run;      // directory
+  std::optional<std::string> run;  // directory
 };
 
 struct Policy {
-  bool require_baseline = false;       // a missing exact baseline is an error (exit 3)
+  bool require_baseline = false;  // a missing exact baseline is an error (exit 3)
   bool fail_on_inconclusive = false;
   double stored_level = 0.05;
-  double assumed_session_sd = 0.03;    // of log rate between sessions, until enough are stored
+  double assumed_session_sd = 0.03;  // of log rate between sessions, until enough are stored
   bool counts_only = false;
 };
 
 // What a cell is compared with.
 struct Base {
-  baseline::Choice choice;             // which stored baseline, or why none
+  baseline::Choice choice;  // which stored baseline, or why none
 };
 
 // `candidate` against `base` (absent choice: everything is new or info).

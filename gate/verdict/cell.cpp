@@ -1,0 +1,130 @@
+// A cell's verdict: its counts, kernels, placement, work and times, folded.
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/verdict/judging.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using profile::Profile;
+
+bool counts_as_judged(Outcome outcome) {
+  return outcome != Outcome::fresh && outcome != Outcome::skipped && outcome != Outcome::info;
+}
+
+std::string base_words(const baseline::Choice& choice) {
+  if (choice.match == baseline::Choice::Match::same) return "same device class";
+  return fmt::format("nearest: {}", choice.baseline->device_class);
+}
+
+void describe(const Question& question, CellVerdict& cell) {
+  const Profile& candidate = question.candidate;
+  const profile::Provenance& from = candidate.provenance;
+  cell.cell = candidate.cell;
+  cell.device = candidate.device;
+  cell.device_class = from.device_class;
+  cell.device_name = from.device_name;
+  cell.machine_class = from.machine_class;
+  cell.machine_name = from.machine_name;
+  cell.stderr_tail = candidate.stderr_tail;
+  cell.warnings = candidate.warnings;
+  cell.profiling_cost = candidate.profiling_cost;
+  cell.counts_skipped = candidate.counts_skipped;
+  if (question.judge() == nullptr) return;
+  cell.base = base_words(question.choice);
+  // For the nearest class this says that equal counts pass here, for a run what differs in it.
+  if (!question.choice.reason.empty()) cell.notes.push_back(question.choice.reason);
+  const auto& work = candidate.work;
+  if (!work.generated_tokens && !work.output_digest && candidate.errors.empty() &&
+      candidate.counted_runs + candidate.timed_runs > 0) {
+    cell.notes.emplace_back(
+        "the engine reports neither tokens generated nor its output: that both "
+        "sides did the same work is not checked");
+  }
+}
+
+// What the baseline of this machine held as a time and this run lacks, although it was timed.
+void add_missing_times(const Question& question, CellVerdict& cell) {
+  const baseline::Baseline* base = question.judge();
+  const Profile& candidate = question.candidate;
+  if (base == nullptr || candidate.timed_runs == 0 || !candidate.errors.empty()) return;
+  const auto sessions = base->sessions.find(candidate.provenance.machine_class);
+  if (sessions == base->sessions.end() || sessions->second.empty()) return;
+  for (const auto& [name, samples] : sessions->second.back().samples) {
+    const auto metric = unit::find_metric(name);
+    if (candidate.metrics.contains(name) || !metric || metric->kind == unit::Kind::count) continue;
+    MetricVerdict made;
+    made.metric = *metric;
+    made.limit = resolve_limit(cell.cell, *metric, question.limits);
+    if (!made.limit.any() || made.limit.mode == Mode::off) continue;
+    made.verdict = Outcome::error;
+    made.reason = "could not be measured: samples are stored, this run gave none";
+    show_only(made.limit, made.verdict, made.reason);
+    cell.metrics.push_back(std::move(made));
+  }
+}
+
+void fold(const Profile& candidate, CellVerdict& cell) {
+  Outcome counts = worst(cell.kernels_verdict, cell.placement_verdict);
+  Outcome times = Outcome::info;
+  for (const MetricVerdict& metric : cell.metrics) {
+    Outcome& kind = metric.metric.kind == unit::Kind::count ? counts : times;
+    kind = worst(kind, metric.verdict);
+  }
+  // A time that is new beside counts that were judged is told, and changes nothing.
+  const bool counts_judged =
+      counts_as_judged(cell.kernels_verdict) ||
+      std::any_of(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
+        return metric.metric.kind == unit::Kind::count && counts_as_judged(metric.verdict);
+      });
+  if (counts_judged && times == Outcome::fresh) {
+    times = Outcome::info;
+    for (const MetricVerdict& metric : cell.metrics) {
+      if (metric.metric.kind != unit::Kind::count && metric.verdict != Outcome::fresh) {
+        times = worst(times, metric.verdict);
+      }
+    }
+  }
+  Outcome folded = worst(counts, times);
+  if (!candidate.errors.empty() || !cell.reason.empty()) folded = worst(folded, Outcome::error);
+  if (folded != Outcome::info) {
+    cell.verdict = folded;
+    return;
+  }
+  if (candidate.counts_skipped && candidate.timed_runs == 0) {
+    cell.verdict = Outcome::skipped;
+    cell.reason = *candidate.counts_skipped;
+    return;
+  }
+  cell.verdict = Outcome::pass;
+  cell.notes.emplace_back("no limit applies here: nothing was judged");
+}
+
+}  // namespace
+
+CellVerdict judge_cell(const Profile& candidate, const Base& base,
+                       std::span<const LimitEntry> limits, const Policy& policy) {
+  const Question question{candidate, base.choice, limits, policy};
+  CellVerdict cell;
+  describe(question, cell);
+  cell.metrics = judge_counts(question);
+  judge_kernels(question, cell);
+  judge_placement(question, cell);
+  for (MetricVerdict& metric : judge_times(question)) cell.metrics.push_back(std::move(metric));
+  add_missing_times(question, cell);
+  // Counts first, then times; what has no limit last.
+  std::stable_partition(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
+    return metric.verdict != Outcome::info || metric.limit.any();
+  });
+
+  std::vector<std::string> reasons = candidate.errors;
+  if (candidate.errors.empty()) {
+    if (auto other = other_work(question)) reasons.push_back(std::move(*other));
+  }
+  cell.reason = text::join(reasons, "\n");
+  fold(candidate, cell);
+  return cell;
+}
+
+}  // namespace weir::verdict

@@ -1,0 +1,182 @@
+// A gate's verdict: its cells folded, the exit code, and what was not judged.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/stats/quantile.hpp"
+#include "gate/stats/stored.hpp"
+#include "gate/verdict/judging.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using Cells = std::vector<CellVerdict>;
+
+constexpr std::array k_cell_outcomes{Outcome::fail,  Outcome::error,    Outcome::inconclusive,
+                                     Outcome::fresh, Outcome::improved, Outcome::accepted,
+                                     Outcome::pass,  Outcome::skipped};
+
+bool is_time(const MetricVerdict& metric) { return metric.metric.kind != unit::Kind::count; }
+
+bool any_metric(const CellVerdict& cell, const std::function<bool(const MetricVerdict&)>& test) {
+  return std::any_of(cell.metrics.begin(), cell.metrics.end(), test);
+}
+
+std::size_t cells_with(const Cells& cells, const std::function<bool(const CellVerdict&)>& test) {
+  return static_cast<std::size_t>(std::count_if(cells.begin(), cells.end(), test));
+}
+
+std::string in_cells(std::size_t some, std::size_t all) {
+  return fmt::format("in {} of {} cell{}", some, all, all == 1 ? "" : "s");
+}
+
+ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
+  const auto any = [&](Outcome outcome) {
+    return std::any_of(cells.begin(), cells.end(),
+                       [&](const CellVerdict& cell) { return cell.verdict == outcome; });
+  };
+  const bool nothing = std::all_of(cells.begin(), cells.end(), [](const CellVerdict& cell) {
+    return cell.verdict == Outcome::skipped;
+  });
+  if (nothing) return ExitCode::usage;
+  if (any(Outcome::fail)) return ExitCode::fail;
+  if (any(Outcome::error)) return ExitCode::unmeasured;
+  if (any(Outcome::inconclusive) && policy.fail_on_inconclusive) return ExitCode::inconclusive;
+  return ExitCode::pass;
+}
+
+// "no probe sees cpu" -> the cells it holds for, in order of first sight.
+using Reasons = std::vector<std::pair<std::string, std::size_t>>;
+void add_reason(Reasons& reasons, const std::string& reason) {
+  const auto known = std::find_if(reasons.begin(), reasons.end(),
+                                  [&](const auto& item) { return item.first == reason; });
+  if (known == reasons.end()) {
+    reasons.emplace_back(reason, 1);
+  } else {
+    ++known->second;
+  }
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
+  std::vector<std::string> lines;
+  const auto tell = [&](std::string_view what,
+                        const std::function<bool(const CellVerdict&)>& test) {
+    if (const std::size_t some = cells_with(cells, test); some > 0) {
+      lines.push_back(fmt::format("{} {}", what, in_cells(some, cells.size())));
+    }
+  };
+  tell("throughput not decided", [](const CellVerdict& cell) {
+    return any_metric(cell, [](const MetricVerdict& metric) {
+      return is_time(metric) && metric.verdict == Outcome::inconclusive;
+    });
+  });
+  const std::size_t fresh =
+      cells_with(cells, [](const CellVerdict& cell) { return cell.verdict == Outcome::fresh; });
+  if (fresh > 0) lines.push_back(fmt::format("{} cell{} new", fresh, fresh == 1 ? "" : "s"));
+  tell("throughput new", [](const CellVerdict& cell) {
+    return cell.verdict != Outcome::fresh && any_metric(cell, [](const MetricVerdict& metric) {
+             return is_time(metric) && metric.verdict == Outcome::fresh;
+           });
+  });
+  for (const bool time : {true, false}) {
+    tell(time ? "throughput reported, not gated," : "counts reported, not gated,",
+         [&](const CellVerdict& cell) {
+           return any_metric(cell, [&](const MetricVerdict& metric) {
+             return is_time(metric) == time && metric.limit.any() &&
+                    metric.limit.mode != Mode::gate;
+           });
+         });
+  }
+  Reasons skipped, uncounted;
+  for (const CellVerdict& cell : cells) {
+    if (cell.verdict == Outcome::skipped) {
+      add_reason(skipped, first_line(cell.reason));
+    } else if (cell.counts_skipped) {
+      add_reason(uncounted, first_line(*cell.counts_skipped));
+    }
+  }
+  for (const auto& [reason, times] : skipped) {
+    lines.push_back(fmt::format("{} skipped{}{}", times, reason.empty() ? "" : ": ", reason));
+  }
+  for (const auto& [reason, times] : uncounted) {
+    lines.push_back(fmt::format("counts not taken {}: {}", in_cells(times, cells.size()), reason));
+  }
+  if (policy.counts_only && cells.size() > cells_with(cells, [](const CellVerdict& cell) {
+                              return cell.verdict == Outcome::skipped;
+                            })) {
+    lines.emplace_back("throughput not measured");
+  }
+  return lines;
+}
+
+std::string decision_rule(const Cells& cells, const Policy& policy) {
+  std::set<std::string> times;
+  bool exact = false, allowance = false;
+  for (const CellVerdict& cell : cells) {
+    for (const MetricVerdict& metric : cell.metrics) {
+      if (metric.limit.mode != Mode::gate || !metric.limit.any()) continue;
+      if (is_time(metric)) {
+        times.insert(fmt::format("{} {}", unit::label(metric.metric), metric.limit.words()));
+      } else {
+        exact = exact || metric.limit.exact;
+        allowance = allowance || !metric.limit.exact;
+      }
+    }
+  }
+  std::string rule;
+  if (exact) {
+    rule +=
+        "Counts are exact: one that changed fails, in either direction, unless all work is seen "
+        "to have stayed where it was. ";
+  }
+  if (allowance) rule += "Some counts have an allowance instead. ";
+  if (!times.empty()) {
+    const std::vector<std::string> list(times.begin(), times.end());
+    rule += fmt::format(
+        "Against stored samples: {}. A {:.3g} % interval is made for each of these alone; it fails "
+        "only when the whole interval is beyond the limit and is inconclusive when the interval "
+        "holds it. Sessions are taken to differ by {:.2g} % until {} are stored. This is outside "
+        "false_alarm, which holds against a base program beside it.",
+        text::join(list, "; "), (1 - policy.stored_level) * 100, policy.assumed_session_sd * 100,
+        stats::k_sessions_needed);
+  }
+  return std::string(text::trim(rule));
+}
+
+std::optional<double> typical_cost(const Cells& cells) {
+  std::vector<double> costs;
+  for (const CellVerdict& cell : cells) {
+    if (cell.profiling_cost) costs.push_back(*cell.profiling_cost);
+  }
+  return stats::median(costs);
+}
+
+bool judged(const MetricVerdict& metric) {
+  return metric.verdict != Outcome::info && metric.verdict != Outcome::skipped &&
+         metric.verdict != Outcome::fresh && metric.verdict != Outcome::error;
+}
+
+}  // namespace
+
+GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
+  GateVerdict gate;
+  gate.verdict = Outcome::skipped;
+  for (const Outcome outcome : k_cell_outcomes) gate.totals[std::string(to_string(outcome))] = 0;
+  for (const CellVerdict& cell : cells) {
+    gate.verdict = worst(gate.verdict, cell.verdict);
+    ++gate.totals[std::string(to_string(cell.verdict))];
+    gate.metrics_judged += std::count_if(cell.metrics.begin(), cell.metrics.end(), judged);
+  }
+  gate.exit_code = exit_code_of(cells, policy);
+  gate.not_judged = not_judged(cells, policy);
+  gate.decision_rule = decision_rule(cells, policy);
+  gate.profiling_cost = typical_cost(cells);
+  gate.cells = std::move(cells);
+  return gate;
+}
+
+}  // namespace weir::verdict

@@ -1,0 +1,55 @@
+// The questions that judge_cell() is made of, one file each. Used by this module alone.
+//
+//   counts.cpp   what a count did, exactly
+//   work.cpp     kernels, placement, and whether both sides did the same work
+//   times.cpp    what a time did, within what stored samples can tell
+//   cell.cpp     a cell's verdict; gate.cpp: a gate's
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::verdict {
+
+struct Question {
+  const profile::Profile& candidate;
+  const baseline::Choice& choice;
+  std::span<const LimitEntry> limits;
+  const Policy& policy;
+
+  // The baseline that may judge (same or nearest class); null otherwise.
+  [[nodiscard]] const baseline::Baseline* judge() const;
+  [[nodiscard]] bool nearest() const { return choice.match == baseline::Choice::Match::nearest; }
+};
+
+[[nodiscard]] Outcome worst(Outcome a, Outcome b);
+
+// Turns a verdict into information where the limit's mode says so, and tells what it would be.
+void show_only(const Limit& limit, Outcome& verdict, std::string& reason);
+
+// Every count of the candidate, and those that the baseline has and the candidate lacks.
+[[nodiscard]] std::vector<MetricVerdict> judge_counts(const Question& question);
+
+// Every time and memory, in the order of their names.
+[[nodiscard]] std::vector<MetricVerdict> judge_times(const Question& question);
+
+// Fill kernels_* (after cell.metrics holds the counts) and placement_* of a cell.
+void judge_kernels(const Question& question, CellVerdict& cell);
+void judge_placement(const Question& question, CellVerdict& cell);
+
+// Why the two sides did not do the same work; nothing when they did, or when one does not say.
+[[nodiscard]] std::optional<std::string> other_work(const Question& question);
+
+// Exact or not, with its number in words: "133/2".
+[[nodiscard]] std::string shown(const profile::Measurement& measured);
+// What something changed by, relative to where it was; absent at 0.
+[[nodiscard]] std::optional<double> relative(double from, double to);
+
+// Placement shown unchanged on both sides: only then fewer counts are an improvement.
+[[nodiscard]] bool work_stayed(const Question& question);
+
+}  // namespace weir::verdict

@@ -1,0 +1,167 @@
+// Times and memory: held to stored samples of this machine class, as far as those can tell.
+#include <algorithm>
+#include <cmath>
+
+#include "gate/base/text.hpp"
+#include "gate/stats/stored.hpp"
+#include "gate/verdict/judging.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using profile::Measurement;
+using stats::StoredInterval;
+
+struct Judged {
+  Outcome verdict = Outcome::pass;
+  std::string reason;
+};
+
+std::string percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
+
+// The relative change a limit allows; a plain number is taken of what is stored.
+double allowed(const Amount& amount, double stored) {
+  return amount.relative ? amount.value : amount.value / stored;
+}
+
+// `worse` is the interval of the change for the worse: positive is bad.
+Judged within(double low, double high, double limit, std::string_view words,
+              const StoredInterval& interval) {
+  const std::string seen = fmt::format("{} ({} to {}), {}", percent(interval.change),
+                                       percent(interval.low), percent(interval.high), words);
+  if (low > limit) return {Outcome::fail, seen + ": the whole interval is beyond the limit"};
+  if (high < limit) return {Outcome::pass, seen};
+  return {Outcome::inconclusive,
+          fmt::format("{}: the interval holds the limit, so these samples can not tell; {}", seen,
+                      interval.words)};
+}
+
+std::optional<Judged> against_stored(const Limit& limit, const StoredInterval& interval) {
+  std::optional<Judged> judged;
+  const auto add = [&](const Judged& one) {
+    if (!judged || one.verdict < judged->verdict) judged = one;
+  };
+  if (limit.max_drop) {
+    add(within(-interval.high, -interval.low, allowed(limit.max_drop->amount, interval.stored),
+               fmt::format("may drop {}", show(limit.max_drop->amount)), interval));
+  }
+  if (limit.max_increase) {
+    add(within(interval.low, interval.high, allowed(limit.max_increase->amount, interval.stored),
+               fmt::format("may rise {}", show(limit.max_increase->amount)), interval));
+  }
+  return judged;
+}
+
+// max and min need no baseline: an interval for the median of this run against a plain number.
+std::optional<Judged> plain_number(const Limit& limit, const Measurement& current, double level) {
+  if (!limit.max && !limit.min) return std::nullopt;
+  const auto interval = stats::median_interval(current.samples, level);
+  if (!interval) return Judged{Outcome::error, "its samples are not positive numbers"};
+  const auto number = [&](double value) { return unit::show(current.metric, value); };
+  const std::string seen = fmt::format("{} ({} to {})", number(interval->median),
+                                       number(interval->low), number(interval->high));
+  Judged judged;
+  const auto hold = [&](double below, double above, const Amount& bound, std::string_view side) {
+    Judged one;
+    if (below > 0) {
+      one = {Outcome::fail, fmt::format("{} is {} {}", seen, side, number(bound.value))};
+    } else if (above > 0) {
+      one = {Outcome::inconclusive,
+             fmt::format("{} holds the limit {}: not decided", seen, number(bound.value))};
+    }
+    if (one.verdict < judged.verdict) judged = one;
+  };
+  if (limit.max) {
+    hold(interval->low - limit.max->value, interval->high - limit.max->value, *limit.max, "above");
+  }
+  if (limit.min) {
+    hold(limit.min->value - interval->high, limit.min->value - interval->low, *limit.min, "below");
+  }
+  return judged;
+}
+
+struct Stored {
+  std::vector<std::vector<double>> sessions;
+  std::string why_none;
+};
+
+Stored stored_samples(const Question& question, const std::string& metric) {
+  Stored stored;
+  const baseline::Baseline* base = question.judge();
+  if (base == nullptr) {
+    stored.why_none = question.choice.reason;
+    return stored;
+  }
+  const std::string& machine = question.candidate.provenance.machine_class;
+  const auto found = base->sessions.find(machine);
+  if (found != base->sessions.end()) {
+    for (const baseline::Session& session : found->second) {
+      const auto samples = session.samples.find(metric);
+      if (samples != session.samples.end() && !samples->second.empty()) {
+        stored.sessions.push_back(samples->second);
+      }
+    }
+  }
+  if (!stored.sessions.empty()) return stored;
+  stored.why_none = base->sessions.empty() ? "no timed samples are stored"
+                    : found == base->sessions.end()
+                        ? "stored samples are of other machine classes"
+                        : "no samples of this metric are stored for this machine class";
+  return stored;
+}
+
+MetricVerdict judge_time(const Question& question, const Measurement& current) {
+  MetricVerdict made;
+  made.metric = current.metric;
+  made.nature = current.nature;
+  made.source = current.source;
+  made.warnings = current.warnings;
+  made.limit = resolve_limit(question.candidate.cell, current.metric, question.limits);
+  made.current = current.value();
+  made.samples = static_cast<std::int64_t>(current.samples.size());
+  const Stored stored = stored_samples(question, current.metric.name);
+  const auto interval = stats::compare_with_stored(
+      stored.sessions, current.samples,
+      {question.policy.stored_level, question.policy.assumed_session_sd});
+  if (interval) {
+    made.baseline = interval->stored;
+    made.change = interval->change;
+    made.low = interval->low;
+    made.high = interval->high;
+    made.baseline_sessions = static_cast<std::int64_t>(interval->sessions);
+  }
+  if (!made.limit.any() || made.limit.mode == Mode::off) {
+    if (made.limit.mode == Mode::off) made.reason = "switched off";
+    return made;
+  }
+  std::optional<Judged> judged = plain_number(made.limit, current, question.policy.stored_level);
+  if (made.limit.max_drop || made.limit.max_increase) {
+    Judged compared{Outcome::fresh, stored.why_none};
+    if (interval) {
+      compared = *against_stored(made.limit, *interval);
+    } else if (stored.why_none.empty()) {
+      compared = {Outcome::error, "its samples are not positive numbers"};
+    }
+    if (!judged || compared.verdict < judged->verdict) judged = compared;
+  }
+  if (judged) {
+    made.verdict = judged->verdict;
+    made.reason = judged->reason;
+  }
+  show_only(made.limit, made.verdict, made.reason);
+  return made;
+}
+
+}  // namespace
+
+std::vector<MetricVerdict> judge_times(const Question& question) {
+  std::vector<MetricVerdict> made;
+  for (const auto& [name, measured] : question.candidate.metrics) {
+    if (measured.metric.kind != unit::Kind::count && !measured.samples.empty()) {
+      made.push_back(judge_time(question, measured));
+    }
+  }
+  return made;
+}
+
+}  // namespace weir::verdict

@@ -1,0 +1,168 @@
+// Kernels, placement, and whether both sides did the same work at all.
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/verdict/judging.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using profile::KernelSet;
+using profile::Placement;
+
+std::vector<Changed> differences(const std::map<std::string, Rational>& base,
+                                 const std::map<std::string, Rational>& current) {
+  std::set<std::string> names;
+  for (const auto& [name, count] : base) names.insert(name);
+  for (const auto& [name, count] : current) names.insert(name);
+  std::vector<Changed> changed;
+  for (const std::string& name : names) {
+    Changed one{name, {}, {}};
+    if (const auto found = base.find(name); found != base.end()) one.baseline = found->second;
+    if (const auto found = current.find(name); found != current.end()) one.current = found->second;
+    if (one.baseline != one.current) changed.push_back(std::move(one));
+  }
+  return changed;
+}
+
+std::map<std::string, Rational> exact_counts(const std::map<std::string, std::int64_t>& counts) {
+  return {counts.begin(), counts.end()};
+}
+
+// The dispatch count that a kernel set adds up to.
+const MetricVerdict* dispatches_of(const KernelSet& kernels, const CellVerdict& cell) {
+  for (const MetricVerdict& metric : cell.metrics) {
+    if (metric.metric.base == "dispatches" && metric.metric.scope == kernels.scope &&
+        metric.metric.length == kernels.length) {
+      return &metric;
+    }
+  }
+  return nullptr;
+}
+
+struct Kernels {
+  Outcome verdict = Outcome::info;
+  std::string reason;
+};
+
+Kernels changed_kernels(const Question& question, const KernelSet& current,
+                        const CellVerdict& cell) {
+  if (question.nearest()) {
+    return {Outcome::fresh, fmt::format("other kernels: {}", question.choice.reason)};
+  }
+  const MetricVerdict* dispatches = dispatches_of(current, cell);
+  const bool total_changed = dispatches != nullptr && dispatches->baseline && dispatches->current &&
+                             *dispatches->baseline != *dispatches->current;
+  if (total_changed) {
+    return {dispatches->verdict,
+            fmt::format("the kernels changed with {}", unit::label(dispatches->metric))};
+  }
+  return {Outcome::fail, dispatches != nullptr && dispatches->current
+                             ? fmt::format("{} dispatches as before, by other kernels",
+                                           unit::show(dispatches->metric, *dispatches->current))
+                             : std::string("other kernels than before")};
+}
+
+Kernels compare_kernels(const Question& question, CellVerdict& cell) {
+  const baseline::Baseline* base = question.judge();
+  const auto& current = question.candidate.kernels;
+  const bool counted = question.candidate.errors.empty() && question.candidate.counted_runs > 0;
+  if (base == nullptr) {
+    if (!current || !current->named) return {};
+    return {Outcome::fresh, question.choice.reason};
+  }
+  const auto& stored = base->kernels;
+  if (!stored && !current) return {};
+  if (!stored) {
+    return {current->named ? Outcome::fresh : Outcome::info, "the baseline holds no kernels"};
+  }
+  if (!current) {
+    if (!stored->named || !counted) return {};
+    return {Outcome::error, "could not be measured: the baseline holds kernels, this run none"};
+  }
+  if (stored->named && !current->named) {
+    return {Outcome::error,
+            "can not be compared: the program named its kernels before and does so no longer"};
+  }
+  if (!stored->named && current->named) {
+    return {Outcome::fresh, "the baseline's kernels have no names"};
+  }
+  if (stored->scope != current->scope || stored->length != current->length) {
+    if (!current->named) return {};
+    const bool was_steady = stored->scope != unit::Scope::at_length;
+    return {was_steady && current->scope == unit::Scope::at_length ? Outcome::fail : Outcome::fresh,
+            was_steady ? "the kernels are no longer the same for every token or prefill"
+                       : "the baseline's kernels were counted over another length"};
+  }
+  cell.kernels = differences(stored->counts, current->counts);
+  if (!current->named) return {};  // hashes of code only explain
+  if (cell.kernels.empty()) return {Outcome::pass, ""};
+  return changed_kernels(question, *current, cell);
+}
+
+template <class T>
+void differ(std::vector<std::string>& parts, std::string_view what, const std::optional<T>& base,
+            const std::optional<T>& current) {
+  if (base && current && *base != *current) {
+    parts.push_back(fmt::format("{} {}, before {}", what, *current, *base));
+  }
+}
+
+}  // namespace
+
+void judge_kernels(const Question& question, CellVerdict& cell) {
+  const Limit limit = resolve_special(cell.cell, "kernels", question.limits);
+  const Kernels found = compare_kernels(question, cell);
+  if (!limit.exact) return;  // the changes stay as an explanation
+  cell.kernels_verdict = found.verdict;
+  cell.kernels_reason = found.reason;
+  show_only(limit, cell.kernels_verdict, cell.kernels_reason);
+}
+
+void judge_placement(const Question& question, CellVerdict& cell) {
+  const Limit limit = resolve_special(cell.cell, "placement", question.limits);
+  const Placement& placement = question.candidate.placement;
+  const baseline::Baseline* base = question.judge();
+  Outcome verdict = Outcome::info;
+  std::string reason = placement.reason;
+  if (placement.state == Placement::State::refuted) {
+    verdict = Outcome::fail;
+    if (reason.empty()) reason = "the work ran elsewhere than asked";
+  } else if (placement.state != Placement::State::unknown) {
+    verdict = Outcome::pass;
+  }
+  if (base != nullptr && base->placement.state == Placement::State::shown &&
+      placement.state == Placement::State::shown) {
+    cell.ops = differences(exact_counts(base->placement.cpu_ops), exact_counts(placement.cpu_ops));
+    std::vector<std::string> moved;
+    for (const Changed& op : cell.ops) {
+      if (op.current.value_or(Rational(0)) > op.baseline.value_or(Rational(0))) {
+        moved.push_back(op.name);
+      }
+    }
+    if (!moved.empty() && question.candidate.device != "cpu") {
+      verdict = Outcome::fail;
+      reason = "moved to the CPU: " + text::join(moved);
+    }
+  }
+  if (!limit.exact) return;
+  cell.placement_verdict = verdict;
+  cell.placement_reason = reason;
+  show_only(limit, cell.placement_verdict, cell.placement_reason);
+}
+
+std::optional<std::string> other_work(const Question& question) {
+  const baseline::Baseline* base = question.judge();
+  if (base == nullptr) return std::nullopt;
+  const profile::WorkDone& before = base->work;
+  const profile::WorkDone& now = question.candidate.work;
+  std::vector<std::string> parts;
+  differ(parts, "tokens generated:", before.generated_tokens, now.generated_tokens);
+  differ(parts, "prompt tokens:", before.prompt_tokens, now.prompt_tokens);
+  differ(parts, "model:", before.model, now.model);
+  differ(parts, "output digest:", before.output_digest, now.output_digest);
+  if (parts.empty()) return std::nullopt;
+  return fmt::format("the two sides did not do the same work ({})", text::join(parts, "; "));
+}
+
+}  // namespace weir::verdict
