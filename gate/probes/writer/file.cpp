@@ -15,7 +15,7 @@ namespace {
 
 // What other processes and later versions read (docs/probe-format.md).
 static_assert(sizeof(weir_probe_header) == 568 && offsetof(weir_probe_header, sections) == 184);
-static_assert(sizeof(weir_probe_device) == 856 && sizeof(weir_probe_queue) == 160);
+static_assert(sizeof(weir_probe_device) == 864 && sizeof(weir_probe_queue) == 160);
 static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 24);
 
 constexpr uint32_t k_devices = 16;
