@@ -196,6 +196,8 @@ bool reason_is_plain(const MetricVerdict& metric) {
   if (metric.verdict != Outcome::fail || !metric.limit.any()) return false;
   if (metric.limit.max || metric.limit.min) return true;
   if (!metric.baseline || !metric.current) return false;
+  // A count that was one number and is now several.
+  if (metric.baseline_text && !metric.current_text) return false;
   // A count that fell fails for a reason that the numbers do not tell: where did the work go?
   return metric.metric.better == unit::Better::lower ? *metric.current > *metric.baseline
                                                      : *metric.current < *metric.baseline;

@@ -1,0 +1,120 @@
+// The published JSON Schema against what weir writes, by an independent validator.
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+#pragma GCC diagnostic pop
+
+#include "tests/report/fixtures.hpp"
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace {
+
+Json schema_json() {
+  return Json::parse(support::read_file(std::filesystem::path(WEIR_SOURCE_DIR) /
+                                        "gate/report/schemas/weir.verdict.schema.json"));
+}
+
+// What the schema has against a document; "" when nothing.
+std::string complaint(const Json& document) {
+  static const valijson::Schema* const k_schema = [] {
+    auto* made = new valijson::Schema;
+    const Json text = schema_json();
+    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+        .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), *made);
+    return made;
+  }();
+  valijson::ValidationResults results;
+  valijson::Validator validator;
+  const valijson::adapters::NlohmannJsonAdapter target(document);
+  if (validator.validate(*k_schema, target, &results)) return "";
+  valijson::ValidationResults::Error error;
+  std::string out = "refused";
+  while (results.popError(error)) {
+    out += "\n";
+    for (const std::string& part : error.context) out += part;
+    out += " " + error.description;
+  }
+  return out;
+}
+
+TEST(Schema, TakesEveryVerdictThatWeirWrites) {
+  for (const auto& [name, gate] : fixtures::all()) {
+    // As others read it: written out (invalid UTF-8 replaced) and parsed again.
+    const Json written = Json::parse(dump_json(verdict::to_json(gate)));
+    EXPECT_EQ(complaint(written), "") << name;
+  }
+}
+
+TEST(Schema, TakesEveryKindOfLimit) {
+  auto gate = fixtures::green();
+  verdict::Limit& limit = gate.cells[0].metrics[0].limit;
+  limit.max_increase = verdict::MaxChange{{3, false}, {1, false}};
+  limit.max_decrease = verdict::MaxChange{{0.1, true}, {0.05, true}};
+  limit.max = verdict::Amount{3, false};
+  limit.min = verdict::Amount{1, false};
+  limit.mode = verdict::Mode::report;
+  limit.reason = "new, being observed";
+  EXPECT_EQ(complaint(verdict::to_json(gate)), "");
+}
+
+TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
+  const Json schema = schema_json();
+  const Json gate = verdict::to_json(fixtures::red());
+  const auto keys = [](const Json& object) {
+    std::vector<std::string> names;
+    for (const auto& item : object.items()) names.push_back(item.key());
+    return names;
+  };
+  const Json& of = schema["definitions"];
+  EXPECT_EQ(keys(schema["properties"]), keys(gate));
+  EXPECT_EQ(keys(of["cell"]["properties"]), keys(gate["cells"][3]));
+  EXPECT_EQ(keys(of["metric"]["properties"]), keys(gate["cells"][3]["metrics"][0]));
+  EXPECT_EQ(keys(of["max_change"]["properties"]),
+            keys(gate["cells"][3]["metrics"][5]["limit"]["max_drop"]));
+}
+
+TEST(Schema, RefusesWhatIsBroken) {
+  struct Row {
+    const char* what;
+    std::function<void(Json&)> spoil;
+  };
+  const std::vector<Row> rows = {
+      {"another schema", [](Json& json) { json["schema"] = "weir.verdict/2"; }},
+      {"no verdict", [](Json& json) { json.erase("verdict"); }},
+      {"unknown verdict", [](Json& json) { json["verdict"] = "green"; }},
+      {"unknown exit code", [](Json& json) { json["exit_code"] = 5; }},
+      {"cells that are no list", [](Json& json) { json["cells"] = Json::object(); }},
+      {"a total of no verdict", [](Json& json) { json["totals"]["fine"] = 1; }},
+      {"a cell without its name", [](Json& json) { json["cells"][3].erase("cell"); }},
+      {"a metric without a unit", [](Json& json) { json["cells"][3]["metrics"][0].erase("unit"); }},
+      {"a number as text", [](Json& json) { json["cells"][3]["metrics"][0]["current"] = "77"; }},
+      {"exact: false",
+       [](Json& json) { json["cells"][3]["metrics"][0]["limit"]["exact"] = false; }},
+      {"an empty limit",
+       [](Json& json) { json["cells"][3]["metrics"][0]["limit"] = Json::object(); }},
+      {"a kernel count of 1.5",
+       [](Json& json) { json["cells"][3]["kernels"]["changed"][0]["current"] = 1.5; }},
+      {"a fraction that is none",
+       [](Json& json) { json["cells"][3]["kernels"]["changed"][0]["current"] = "1/x"; }},
+  };
+  for (const auto& [what, spoil] : rows) {
+    Json json = verdict::to_json(fixtures::red());
+    ASSERT_EQ(complaint(json), "");
+    spoil(json);
+    EXPECT_NE(complaint(json), "") << what;
+  }
+}
+
+}  // namespace
+}  // namespace weir::report
