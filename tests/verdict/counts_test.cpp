@@ -1,0 +1,353 @@
+// Counts, kernels, placement and the same work.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using namespace test;
+using profile::Placement;
+using profile::Profile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Counts, PassWhenNothingChanged) {
+  const CellVerdict cell = judge(reference(), {stored(reference())});
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_EQ(cell.base, "same device class");
+  EXPECT_EQ(cell.kernels_verdict, Outcome::pass);
+  EXPECT_EQ(cell.placement_verdict, Outcome::pass);
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::pass);
+  EXPECT_EQ(metric(cell, "dispatches_fixed").verdict, Outcome::info)
+      << "no limit: counts as nothing";
+  EXPECT_EQ(cell.metrics.back().metric.name, "dispatches_fixed") << "what is only told comes last";
+}
+
+TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
+  struct Case {
+    std::int64_t now;
+    Placement::State before, after;
+    Outcome want;
+    const char* says;
+  };
+  using State = Placement::State;
+  const Case k_cases[] = {
+      {77, State::seen, State::seen, Outcome::fail, "65 to 77 (+12), must not change"},
+      {77, State::shown, State::shown, Outcome::fail, "must not change"},
+      {53, State::seen, State::seen, Outcome::fail, "nothing here sees where the work went"},
+      {53, State::shown, State::seen, Outcome::fail, "nothing here sees"},
+      {53, State::seen, State::shown, Outcome::fail, "nothing here sees"},
+      {53, State::shown, State::shown, Outcome::improved,
+       "65 to 53 (-12), with all work where it was"},
+      {65, State::seen, State::unknown, Outcome::pass, ""},
+  };
+  for (const Case& one : k_cases) {
+    Profile before = reference(), after = reference();
+    before.placement.state = one.before;
+    after.placement.state = one.after;
+    add_count(after, "dispatches_per_token", one.now);
+    const CellVerdict cell = judge(after, {stored(before)});
+    EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, one.want) << one.now << one.says;
+    EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr(one.says));
+  }
+}
+
+TEST(Counts, TellWhatChangedInNumbers) {
+  Profile after = reference();
+  add_count(after, "dispatches_per_token", 77);
+  add_count(after, "barriers_per_token", *Rational::make(93, 2));
+  const CellVerdict cell = judge(after, {stored(reference())});
+  const MetricVerdict& dispatches = metric(cell, "dispatches_per_token");
+  EXPECT_EQ(dispatches.baseline, 65);
+  EXPECT_EQ(dispatches.current, 77);
+  EXPECT_DOUBLE_EQ(*dispatches.change, 12.0 / 65);
+  EXPECT_EQ(dispatches.nature, profile::Nature::exact);
+  EXPECT_EQ(metric(cell, "barriers_per_token").current_text, "93/2");
+  EXPECT_EQ(metric(cell, "barriers_per_token").verdict, Outcome::fail)
+      << "half a barrier is a change";
+  EXPECT_EQ(cell.verdict, Outcome::fail);
+}
+
+TEST(Counts, HaveNoRelativeChangeFromZero) {
+  Profile before = reference(), after = reference();
+  add_count(before, "copies_per_token", 0);
+  add_count(after, "copies_per_token", 2);
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(metric(cell, "copies_per_token").verdict, Outcome::fail);
+  EXPECT_FALSE(metric(cell, "copies_per_token").change);
+}
+
+TEST(Counts, FailByThePlainNumbersOfALimitEvenWithoutABaseline) {
+  LimitEntry range = entry({"syncs_per_token"});
+  range.min = Amount{1, false};
+  range.max = Amount{3, false};
+  for (const auto& [value, with_base, want] :
+       {std::tuple(4, false, Outcome::fail), std::tuple(0, false, Outcome::fail),
+        std::tuple(2, false, Outcome::fresh), std::tuple(1, true, Outcome::pass),
+        std::tuple(2, true, Outcome::fail)}) {  // still exact: kinds add up
+    Profile after = reference();
+    add_count(after, "syncs_per_token", value);
+    std::vector<baseline::Baseline> known;
+    if (with_base) known.push_back(stored(reference()));
+    EXPECT_EQ(metric(judge(after, known, {range}), "syncs_per_token").verdict, want) << value;
+  }
+}
+
+TEST(Counts, MayMoveWithinAnAllowance) {
+  LimitEntry loose = entry({"dispatches_per_token"});
+  loose.exact = false;
+  loose.max_increase = Amount{0.2, true};  // 13 of 65
+  loose.max_decrease = Amount{5, false};
+  for (const auto& [value, want] :
+       {std::pair(78, Outcome::pass), std::pair(79, Outcome::fail), std::pair(60, Outcome::pass),
+        std::pair(59, Outcome::fail), std::pair(65, Outcome::pass)}) {
+    Profile after = reference();
+    add_count(after, "dispatches_per_token", value);
+    EXPECT_EQ(metric(judge(after, {stored(reference())}, {loose}), "dispatches_per_token").verdict,
+              want)
+        << value;
+  }
+}
+
+TEST(Counts, ThatNearlyRepeatMayMoveByThreeTimesTheirRepeatabilityOrHalfAPercent) {
+  Profile tight = reference(), wide = reference();
+  add_nearly(tight, "instructions_per_token", {1000, 1000.5, 1001});  // 0.1 %: so 0.5 % holds
+  add_nearly(wide, "instructions_per_token", {990, 1000, 1010});      // 2 %: so 6 % holds
+  struct Case {
+    const Profile* base;
+    double now;
+    Outcome want;
+  };
+  for (const auto& [base, now, want] :
+       {Case{&tight, 1005, Outcome::pass}, Case{&tight, 1006, Outcome::fail},
+        Case{&tight, 996, Outcome::pass}, Case{&tight, 990, Outcome::fail},
+        Case{&wide, 1059, Outcome::pass}, Case{&wide, 1061, Outcome::fail}}) {
+    Profile after = reference();
+    add_nearly(after, "instructions_per_token", {now});
+    EXPECT_EQ(metric(judge(after, {stored(*base)}), "instructions_per_token").verdict, want) << now;
+  }
+}
+
+TEST(Counts, ThatNoLongerRepeatFailWhereTheyWereExact) {
+  Profile after = reference();
+  add_nearly(after, "dispatches_per_token", {65, 65, 66});
+  const CellVerdict cell = judge(after, {stored(reference())});
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fail);
+  EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr("now it varies: 65 to 66"));
+}
+
+TEST(Counts, AreAnErrorWhenTheBaselineHoldsThemAndTheRunDoesNot) {
+  Profile after = reference();
+  after.metrics.erase("syncs_per_token");
+  after.metrics.erase("dispatches_fixed");  // no limit: nobody asked for it
+  CellVerdict cell = judge(after, {stored(reference())});
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  EXPECT_EQ(metric(cell, "syncs_per_token").verdict, Outcome::error);
+  EXPECT_THAT(metric(cell, "syncs_per_token").reason, HasSubstr("could not be measured"));
+  LimitEntry removed = entry({"syncs_per_token"});
+  removed.exact = false;
+  EXPECT_EQ(judge(after, {stored(reference())}, {removed}).verdict, Outcome::pass);
+}
+
+TEST(Counts, AreNewWithoutABaselineAndAnErrorWhereOneIsRequired) {
+  for (const bool required : {false, true}) {
+    Policy policy;
+    policy.require_baseline = required;
+    const CellVerdict cell = judge(reference(), {}, {}, policy);
+    EXPECT_EQ(cell.verdict, required ? Outcome::error : Outcome::fresh);
+    EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr("no baseline is stored"));
+  }
+  Profile changed = reference();
+  changed.provenance.fingerprint_parts["arguments"] = "b2";
+  changed.provenance.fingerprint = "beef";
+  add_count(changed, "dispatches_per_token", 99);
+  const CellVerdict cell = judge(changed, {stored(reference())});
+  EXPECT_EQ(cell.verdict, Outcome::fresh) << "another fingerprint is another cell, never a fail";
+  EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr("changed: arguments"));
+  EXPECT_EQ(metric(cell, "dispatches_per_token").baseline, 65) << "shown beside";
+}
+
+TEST(Counts, OfTheNearestClassPassWhenEqualAndAreNewOtherwise) {
+  baseline::Baseline near = stored(reference());
+  near.device_class = "vulkan-10005-0-d-2-0a";
+  CellVerdict cell = judge(reference(), {near});
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_EQ(cell.base, "nearest: vulkan-10005-0-d-2-0a");
+  EXPECT_THAT(cell.notes, ElementsAre(HasSubstr("another driver")));
+  Profile after = reference();
+  add_count(after, "dispatches_per_token", 66);
+  after.kernels->counts["add"] = 1;
+  cell = judge(after, {near});
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fresh);
+  EXPECT_EQ(metric(cell, "dispatches_per_token").baseline, 65);
+  EXPECT_EQ(metric(cell, "barriers_per_token").verdict, Outcome::pass);
+  EXPECT_EQ(cell.kernels_verdict, Outcome::fresh);
+  EXPECT_EQ(cell.verdict, Outcome::fresh);
+}
+
+TEST(Counts, AtLengthsAreComparedWithALine) {
+  // Before, 65 + 65 n. Now 585, 1105 and 1700 at 8, 16, 24: the last is 75 too many.
+  Profile after = reference();
+  after.metrics.erase("dispatches_per_token");
+  after.metrics.erase("dispatches_fixed");
+  add_count(after, "dispatches_at_8", 585);
+  add_count(after, "dispatches_at_16", 1105);
+  add_count(after, "dispatches_at_24", 1700);
+  CellVerdict cell = judge(after, {stored(reference())});
+  EXPECT_EQ(metric(cell, "dispatches_at_8").verdict, Outcome::pass);
+  EXPECT_EQ(metric(cell, "dispatches_at_24").verdict, Outcome::fail);
+  EXPECT_EQ(metric(cell, "dispatches_at_24").baseline, 1625);
+  EXPECT_EQ(metric(cell, "dispatches_per_token").metric.name, "") << "told at its lengths, once";
+  // And the other way round.
+  cell = judge(reference(), {stored(after)});
+  EXPECT_EQ(metric(cell, "dispatches_at_16").verdict, Outcome::pass);
+  EXPECT_EQ(metric(cell, "dispatches_at_24").verdict, Outcome::fail);
+  EXPECT_EQ(metric(cell, "dispatches_at_24").current, 1625);
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::info);
+}
+
+TEST(Counts, AreShownAndNotGatedInReportMode) {
+  LimitEntry report = entry({});
+  report.mode = Mode::report;
+  report.reason = "new, being observed";
+  Profile after = reference();
+  add_count(after, "dispatches_per_token", 77);
+  after.kernels->counts["add"] = 12;
+  after.placement = {Placement::State::refuted, "on the CPU", {}};
+  const CellVerdict cell = judge(after, {stored(reference())}, {report});
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::info);
+  EXPECT_THAT(metric(cell, "dispatches_per_token").reason,
+              HasSubstr("reported, not gated: new, being observed (would be fail: 65 to 77"));
+  EXPECT_EQ(metric(cell, "barriers_per_token").reason, "reported, not gated: new, being observed");
+  EXPECT_EQ(cell.kernels_verdict, Outcome::info);
+  EXPECT_EQ(cell.placement_verdict, Outcome::info);
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_THAT(cell.notes, ElementsAre(HasSubstr("nothing was judged")));
+}
+
+TEST(Kernels, TakeTheVerdictOfTheDispatchesWhereThoseChanged) {
+  Profile before = reference(), after = reference();
+  before.placement.state = after.placement.state = Placement::State::shown;
+  after.kernels->counts = {{"mul_mat", 53}};
+  add_count(after, "dispatches_per_token", 53);
+  CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.kernels_verdict, Outcome::improved);
+  EXPECT_EQ(cell.verdict, Outcome::improved);
+  ASSERT_EQ(cell.kernels.size(), 1U);
+  EXPECT_EQ(cell.kernels[0].name, "rms_norm_mul");
+  EXPECT_EQ(cell.kernels[0].baseline, Rational(12));
+  EXPECT_FALSE(cell.kernels[0].current);
+  add_count(after, "dispatches_per_token", 77);
+  EXPECT_EQ(judge(after, {stored(before)}).kernels_verdict, Outcome::fail);
+}
+
+TEST(Kernels, FailWhereTheTotalStayedTheSame) {
+  Profile after = reference();
+  after.kernels->counts = {{"mul_mat", 53}, {"rms_norm", 12}};
+  const CellVerdict cell = judge(after, {stored(reference())});
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::pass);
+  EXPECT_EQ(cell.kernels_verdict, Outcome::fail);
+  EXPECT_EQ(cell.kernels_reason, "65 dispatches as before, by other kernels");
+  EXPECT_EQ(cell.verdict, Outcome::fail);
+  LimitEntry off = entry({"kernels"});
+  off.exact = false;
+  EXPECT_EQ(judge(after, {stored(reference())}, {off}).verdict, Outcome::pass);
+  EXPECT_EQ(judge(after, {stored(reference())}, {off}).kernels.size(), 2U) << "still explained";
+}
+
+TEST(Kernels, WithoutNamesOnlyExplain) {
+  Profile before = reference(), after = reference();
+  before.kernels->named = after.kernels->named = false;
+  after.kernels->counts = {{"0badc0de", 65}};
+  CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.kernels_verdict, Outcome::info);
+  EXPECT_EQ(cell.kernels.size(), 3U);
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  cell = judge(after, {stored(reference())});
+  EXPECT_EQ(cell.kernels_verdict, Outcome::error) << "names that are gone can not be compared";
+  after.kernels.reset();
+  EXPECT_EQ(judge(after, {stored(reference())}).kernels_verdict, Outcome::error);
+}
+
+TEST(PlacementLimit, FailsWhereTheWorkRanElsewhere) {
+  Profile after = reference();
+  after.placement = {Placement::State::refuted, "asked for vulkan: gave it no work", {}};
+  for (const auto& known : {std::vector{stored(reference())}, std::vector<baseline::Baseline>{}}) {
+    const CellVerdict cell = judge(after, known);
+    EXPECT_EQ(cell.verdict, Outcome::fail) << "with or without a baseline";
+    EXPECT_EQ(cell.placement_verdict, Outcome::fail);
+    EXPECT_EQ(cell.placement_reason, "asked for vulkan: gave it no work");
+  }
+  LimitEntry off = entry({"placement"});
+  off.exact = false;
+  EXPECT_EQ(judge(after, {stored(reference())}, {off}).verdict, Outcome::pass);
+}
+
+TEST(PlacementLimit, NamesOpsThatMovedToTheCpu) {
+  Profile before = reference(), after = reference();
+  before.placement = {Placement::State::shown, "", {{"GET_ROWS", 1}}};
+  after.placement = {Placement::State::shown, "", {{"GET_ROWS", 1}, {"ROPE", 8}}};
+  add_count(after, "dispatches_per_token", 57);
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.placement_verdict, Outcome::fail);
+  EXPECT_EQ(cell.placement_reason, "moved to the CPU: ROPE");
+  ASSERT_EQ(cell.ops.size(), 1U);
+  EXPECT_EQ(cell.ops[0].current, Rational(8));
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fail) << "fewer, but they moved";
+}
+
+TEST(SameWork, IsAnErrorWhereBothSidesSayOtherwise) {
+  const auto changed = [](const std::function<void(profile::WorkDone&)>& change) {
+    Profile after = reference();
+    change(after.work);
+    return judge(after, {stored(reference())});
+  };
+  EXPECT_EQ(changed([](auto& work) { work.output_digest = "other"; }).verdict, Outcome::error);
+  EXPECT_THAT(changed([](auto& work) { work.generated_tokens = 23; }).reason,
+              HasSubstr("tokens generated: 23, before 24"));
+  EXPECT_EQ(changed([](auto& work) { work.model = "llama 2B"; }).verdict, Outcome::error);
+  EXPECT_EQ(changed([](auto& work) { work.output_digest.reset(); }).verdict, Outcome::pass)
+      << "what one side does not report is no contradiction";
+  const CellVerdict silent = changed([](auto& work) { work = {}; });
+  EXPECT_EQ(silent.verdict, Outcome::pass);
+  EXPECT_THAT(silent.notes, ElementsAre(HasSubstr("is not checked")));
+}
+
+TEST(Cell, IsAnErrorWhereAPassCouldNotBeMeasuredAndStillShowsTheOther) {
+  Profile after = reference();
+  after.errors = {"timed: 3 of 10 runs: exit 139 (SIGSEGV)"};
+  after.stderr_tail = "last words";
+  CellVerdict cell = judge(after, {stored(reference())});
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  EXPECT_EQ(cell.reason, "timed: 3 of 10 runs: exit 139 (SIGSEGV)");
+  EXPECT_EQ(cell.stderr_tail, "last words");
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::pass);
+  add_count(after, "dispatches_per_token", 66);
+  EXPECT_EQ(judge(after, {stored(reference())}).verdict, Outcome::fail) << "fail comes first";
+
+  Profile broken = reference();
+  broken.metrics.clear();
+  broken.kernels.reset();
+  broken.errors = {"counted: exit 1"};
+  cell = judge(broken, {stored(reference())});
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  EXPECT_THAT(cell.metrics, IsEmpty()) << "said once, not for every count";
+}
+
+TEST(Cell, IsSkippedOnlyWhenNothingHereCanMeasureIt) {
+  Profile skipped;
+  skipped.cell = reference().cell;
+  skipped.device = "cpu";
+  skipped.counts_skipped = "no probe sees cpu";
+  CellVerdict cell = judge(skipped, {});
+  EXPECT_EQ(cell.verdict, Outcome::skipped);
+  EXPECT_EQ(cell.reason, "no probe sees cpu");
+  add_time(skipped, "decode_tokens_per_second", around(28));
+  EXPECT_EQ(judge(skipped, {}).verdict, Outcome::fresh);
+}
+
+}  // namespace
+}  // namespace weir::verdict

@@ -1,0 +1,243 @@
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using namespace test;
+using profile::Profile;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+CellVerdict cell_of(Outcome outcome) {
+  CellVerdict cell;
+  cell.cell = reference().cell;
+  cell.verdict = outcome;
+  return cell;
+}
+
+TEST(Outcomes, KeepTheirPrecedenceAndNames) {
+  const std::pair<Outcome, const char*> k_order[] = {{Outcome::fail, "fail"},
+                                                     {Outcome::error, "error"},
+                                                     {Outcome::inconclusive, "inconclusive"},
+                                                     {Outcome::fresh, "new"},
+                                                     {Outcome::improved, "improved"},
+                                                     {Outcome::accepted, "accepted"},
+                                                     {Outcome::pass, "pass"},
+                                                     {Outcome::skipped, "skipped"},
+                                                     {Outcome::info, "info"}};
+  for (std::size_t i = 0; i < std::size(k_order); ++i) {
+    EXPECT_EQ(to_string(k_order[i].first), k_order[i].second);
+    EXPECT_EQ(parse_outcome(k_order[i].second), k_order[i].first);
+    for (std::size_t j = i; j + 1 < std::size(k_order); ++j) {
+      EXPECT_EQ(judge_gate({cell_of(k_order[j].first), cell_of(k_order[i].first)}, {}).verdict,
+                k_order[std::min(i, std::size_t{7})].first);
+    }
+  }
+  EXPECT_FALSE(parse_outcome("fresh"));
+}
+
+TEST(Gate, TurnsVerdictsIntoExitCodes) {
+  struct Case {
+    std::vector<Outcome> cells;
+    bool fail_on_inconclusive;
+    ExitCode want;
+  };
+  using enum Outcome;
+  const Case k_cases[] = {
+      {{pass, improved, accepted, fresh, skipped}, true, ExitCode::pass},
+      {{pass, fail, error, inconclusive}, true, ExitCode::fail},
+      {{pass, error, inconclusive}, true, ExitCode::unmeasured},
+      {{pass, inconclusive, fresh}, true, ExitCode::inconclusive},
+      {{pass, inconclusive, fresh}, false, ExitCode::pass},
+      {{skipped, skipped}, false, ExitCode::usage},
+      {{skipped, fresh}, false, ExitCode::pass},
+      {{}, false, ExitCode::usage},
+  };
+  for (const Case& one : k_cases) {
+    std::vector<CellVerdict> cells;
+    for (const Outcome outcome : one.cells) cells.push_back(cell_of(outcome));
+    Policy policy;
+    policy.fail_on_inconclusive = one.fail_on_inconclusive;
+    EXPECT_EQ(judge_gate(cells, policy).exit_code, one.want) << one.cells.size();
+  }
+}
+
+TEST(Gate, CountsCellsByVerdictAndMetricsThatWereJudged) {
+  Profile after = reference();
+  add_count(after, "dispatches_per_token", 77);
+  const GateVerdict gate = judge_gate({judge(reference(), {stored(reference())}),
+                                       judge(after, {stored(reference())}), judge(reference(), {})},
+                                      {});
+  EXPECT_EQ(gate.verdict, Outcome::fail);
+  EXPECT_EQ(gate.totals.at("fail"), 1);
+  EXPECT_EQ(gate.totals.at("pass"), 1);
+  EXPECT_EQ(gate.totals.at("new"), 1);
+  EXPECT_EQ(gate.totals.at("error"), 0);
+  EXPECT_EQ(gate.metrics_judged, 6) << "three exact counts in each of two cells";
+}
+
+TEST(Gate, AdmitsWhatItDidNotJudge) {
+  Profile timed = reference();
+  add_time(timed, "decode_tokens_per_second", around(100));
+  Profile elsewhere = timed;
+  elsewhere.provenance.machine_class = "machine-b";
+  Profile skipped;
+  skipped.cell = reference().cell;
+  skipped.counts_skipped = "no probe sees cpu";
+  Profile on_cpu = skipped;
+  on_cpu.provenance = timed.provenance;
+  add_time(on_cpu, "decode_tokens_per_second", around(100));
+  LimitEntry report = entry({"decode_*"});
+  report.mode = Mode::report;
+
+  const GateVerdict gate =
+      judge_gate({judge(timed, {stored(timed)}), judge(elsewhere, {stored(timed)}),
+                  judge(reference(), {}), judge(skipped, {}), judge(skipped, {}),
+                  judge(on_cpu, {stored(timed)}), judge(timed, {stored(timed)}, {report})},
+                 {});
+  EXPECT_THAT(gate.not_judged, ElementsAre("throughput not decided in 2 of 7 cells", "1 cell new",
+                                           "throughput new in 1 of 7 cells",
+                                           "throughput reported, not gated, in 1 of 7 cells",
+                                           "2 skipped: no probe sees cpu",
+                                           "counts not taken in 1 of 7 cells: no probe sees cpu"));
+  Policy counts_only;
+  counts_only.counts_only = true;
+  EXPECT_THAT(judge_gate({judge(reference(), {stored(reference())})}, counts_only).not_judged,
+              ElementsAre("throughput not measured"));
+  EXPECT_THAT(judge_gate({judge(reference(), {stored(reference())})}, {}).not_judged, IsEmpty());
+}
+
+TEST(Gate, SaysInWordsWhatItsLimitsPromise) {
+  Profile timed = reference();
+  add_time(timed, "decode_tokens_per_second", around(100));
+  const std::string rule = judge_gate({judge(timed, {stored(timed)})}, {}).decision_rule;
+  EXPECT_THAT(rule, HasSubstr("Counts are exact"));
+  EXPECT_THAT(rule, HasSubstr("decode tok/s may drop 5 %"));
+  EXPECT_THAT(rule, HasSubstr("95 % interval"));
+  EXPECT_THAT(rule, HasSubstr("outside false_alarm"));
+}
+
+// The seed's own check: 706 / 930 / 17 and 12.0 tok/s against 690 / 690 / 1 and 14.1 tok/s.
+TEST(Gate, FailsTheMetalRegressionNamingCountsAndThroughput) {
+  Profile before;
+  before.cell = *profile::CellKey::parse("engine/qwen/metal/decode");
+  before.device = "metal";
+  before.provenance.device_class = "metal-unseen";
+  before.provenance.machine_class = "mac";
+  before.counted_runs = 1;
+  Profile after = before;
+  add_count(before, "dispatches_per_token", 690);
+  add_count(before, "barriers_per_token", 690);
+  add_count(before, "syncs_per_token", 1);
+  add_time(before, "decode_tokens_per_second", std::vector<double>(10, 14.1));
+  add_count(after, "dispatches_per_token", 706);
+  add_count(after, "barriers_per_token", 930);
+  add_count(after, "syncs_per_token", 17);
+  add_time(after, "decode_tokens_per_second", std::vector<double>(10, 12.0));
+  const CellVerdict cell = judge(after, {stored(before)});
+  for (const char* name : {"dispatches_per_token", "barriers_per_token", "syncs_per_token",
+                           "decode_tokens_per_second"}) {
+    EXPECT_EQ(metric(cell, name).verdict, Outcome::fail) << name << metric(cell, name).reason;
+  }
+}
+
+GateVerdict full_gate() {
+  Profile before = reference(), after = reference();
+  add_time(before, "decode_tokens_per_second", around(100));
+  add_time(after, "decode_tokens_per_second", around(60));
+  add_count(after, "dispatches_per_token", *Rational::make(133, 2));
+  add_count(before, "layers_fused", 12);
+  add_count(after, "layers_fused", 11);
+  after.kernels->counts["add"] = *Rational::make(3, 2);
+  after.placement = {profile::Placement::State::refuted, "on the CPU", {}};
+  after.errors = {"timed: x"};
+  after.stderr_tail = "tail";
+  after.warnings = {"w"};
+  after.profiling_cost = 0.013;
+  after.counts_skipped = "y";
+  LimitEntry odd = entry({"layers_fused", "barriers_per_token"});
+  odd.max_increase = Amount{0.1, true};
+  odd.max_decrease = Amount{3, false};
+  odd.min = Amount{1, false};
+  odd.max = Amount{1000.5, false};
+  odd.mode = Mode::report;
+  odd.reason = "why";
+  GateVerdict gate = judge_gate({judge(after, {stored(before)}, {odd})}, {});
+  gate.weir_version = "0.1.0";
+  gate.config = "weir.yaml";
+  gate.commit = "c";
+  gate.base_commit = "b";
+  gate.base_source = "stored baselines in baselines";
+  gate.notes = {"n"};
+  gate.seconds = 41.5;
+  gate.budget_seconds = 600;
+  gate.run = "weir-out/1";
+  gate.cells[0].metrics[0].pairs = 14;
+  gate.cells[0].ops = {{"ADD", {}, Rational(3)}};
+  return gate;
+}
+
+TEST(VerdictJson, ComesBackAsItWas) {
+  const Json json = to_json(full_gate());
+  const auto back = verdict_from_json(*parse_json(dump_json(json, 1)));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(dump_json(to_json(*back), 1), dump_json(json, 1));
+}
+
+TEST(VerdictJson, IsCompleteAndReadsAsTheDesignShowsIt) {
+  Profile after = reference();
+  add_count(after, "dispatches_per_token", 77);
+  const Json json = to_json(judge_gate({judge(after, {stored(reference())})}, {}));
+  EXPECT_EQ(json["schema"], "weir.verdict/1");
+  EXPECT_EQ(json["verdict"], "fail");
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_TRUE(json["commit"].is_null());
+  const Json& cell = json["cells"][0];
+  EXPECT_EQ(cell["cell"], "llama.cpp/tiny-llama/vulkan/decode");
+  EXPECT_EQ(cell["findings"], Json::array());
+  Json dispatches;
+  for (const Json& metric : cell["metrics"]) {
+    if (metric["metric"] == "dispatches_per_token") dispatches = metric;
+  }
+  EXPECT_EQ(dispatches["nature"], "exact");
+  EXPECT_EQ(dispatches["baseline"].dump(), "65");
+  EXPECT_EQ(dispatches["current"].dump(), "77");
+  EXPECT_NEAR(dispatches["change"].get<double>(), 0.1846, 1e-4);
+  EXPECT_EQ(dispatches["limit"], (Json{{"exact", true}}));
+  for (const char* key :
+       {"unit", "better", "source", "verdict", "low", "high", "reason", "pairs"}) {
+    EXPECT_TRUE(dispatches.contains(key)) << key;
+  }
+  EXPECT_TRUE(dispatches["low"].is_null());
+}
+
+TEST(VerdictJson, SurvivesMutation) {
+  const std::string good = dump_json(to_json(full_gate()));
+  std::mt19937 random(3);
+  const std::string_view k_pieces[] = {"{}", "[]", "null", "-1", "1e308", "\"\"", "\"x %\""};
+  std::size_t taken = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = good;
+    const std::size_t colon = text.find(':', random() % text.size());
+    const std::size_t end = text.find_first_of(",}", colon);
+    if (end == std::string::npos) continue;
+    text.replace(colon + 1, end - colon - 1, k_pieces[random() % std::size(k_pieces)]);
+    const auto json = parse_json(text);
+    if (!json) continue;
+    const auto gate = verdict_from_json(*json);
+    if (!gate) continue;
+    ++taken;
+    ASSERT_TRUE(verdict_from_json(to_json(*gate))) << text;
+  }
+  EXPECT_GT(taken, 50U);
+}
+
+}  // namespace
+}  // namespace weir::verdict

@@ -1,0 +1,204 @@
+#include "gate/verdict/limits.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using test::entry;
+using ::testing::HasSubstr;
+
+const profile::CellKey k_cell = *profile::CellKey::parse("llama.cpp@fused/tiny/vulkan/long@d256");
+
+Limit resolve(const char* name, const std::vector<LimitEntry>& entries = {}) {
+  return resolve_limit(k_cell, *unit::find_metric(name), entries);
+}
+
+TEST(Limits, HaveDefaults) {
+  struct Case {
+    const char* metric;
+    const char* words;
+  };
+  for (const auto& [name, words] :
+       {Case{"dispatches_per_token", "must not change"},
+        Case{"syncs_per_prefill", "must not change"}, Case{"barriers_at_16", "must not change"},
+        Case{"dispatches_fixed", ""}, Case{"decode_tokens_per_second", "may drop 5 %"},
+        Case{"prefill_tokens_per_second", "may drop 5 %"}, Case{"load_seconds", ""},
+        Case{"time_per_output_token_seconds", ""}, Case{"peak_rss_bytes", ""},
+        Case{"instructions_per_token", "must not change"}}) {
+    EXPECT_EQ(resolve(name).words(), words) << name;
+  }
+  EXPECT_TRUE(resolve_special(k_cell, "kernels", {}).exact);
+  EXPECT_TRUE(resolve_special(k_cell, "placement", {}).exact);
+}
+
+TEST(Limits, OfALaterEntryWinForEachKindAndKindsAddUp) {
+  LimitEntry range = entry({"syncs_per_token"});
+  range.min = Amount{1, false};
+  range.max = Amount{3, false};
+  EXPECT_EQ(resolve("syncs_per_token", {range}).words(), "must not change, 1 to 3");
+  LimitEntry loose = entry({"syncs*"});
+  loose.exact = false;
+  loose.max = Amount{4, false};
+  EXPECT_EQ(resolve("syncs_per_token", {range, loose}).words(), "1 to 4");
+  EXPECT_EQ(resolve("syncs_per_token", {loose, range}).words(), "1 to 3");
+  LimitEntry drop = entry({"*tokens_per_second"});
+  drop.max_drop = Amount{0.1, true};
+  drop.tolerate = Amount{0.02, true};
+  const Limit limit = resolve("decode_tokens_per_second", {drop});
+  EXPECT_EQ(limit.words(), "may drop 10 %");
+  EXPECT_EQ(limit.max_drop->tolerate, (Amount{0.02, true}));
+  EXPECT_EQ(resolve("decode_tokens_per_second").max_drop->tolerate, (Amount{0.025, true}))
+      << "half";
+}
+
+TEST(Limits, OfAnEntryForManyMetricsTakeWhatFitsEach) {
+  LimitEntry all = entry({"*"});
+  all.max_drop = Amount{0.2, true};
+  all.exact = false;
+  EXPECT_EQ(resolve("decode_tokens_per_second", {all}).words(), "may drop 20 %");
+  EXPECT_EQ(resolve("dispatches_per_token", {all}).words(), "");
+  EXPECT_FALSE(resolve_special(k_cell, "kernels", std::vector{all}).exact);
+}
+
+TEST(Limits, CarryTheModeAndItsReason) {
+  LimitEntry report = entry({});
+  report.mode = Mode::report;
+  report.reason = "new, being observed";
+  const Limit limit = resolve("dispatches_per_token", {report});
+  EXPECT_EQ(limit.mode, Mode::report);
+  EXPECT_EQ(limit.reason, "new, being observed");
+  EXPECT_TRUE(limit.exact);
+  EXPECT_EQ(resolve_special(k_cell, "placement", std::vector{report}).mode, Mode::report);
+}
+
+TEST(LimitMatch, TakesPartsOfANameWithOrWithoutTheirSuffix) {
+  struct Case {
+    std::string Match::*part;
+    const char* glob;
+    bool fits;
+  };
+  const Case k_cases[] = {
+      {&Match::engine, "", true},
+      {&Match::engine, "llama.cpp", true},
+      {&Match::engine, "llama.cpp@fused", true},
+      {&Match::engine, "llama.cpp@other", false},
+      {&Match::variant, "fused", true},
+      {&Match::variant, "default", false},
+      {&Match::prompt, "long*", true},
+      {&Match::prompt, "long", true},
+      {&Match::prompt, "long@d256", true},
+      {&Match::prompt, "long@d0", false},
+      {&Match::backend, "vulk*", true},
+      {&Match::backend, "cpu", false},
+      {&Match::model, "tiny", true},
+      {&Match::model, "Tiny", false},
+  };
+  for (const auto& [part, glob, fits] : k_cases) {
+    Match match;
+    match.*part = glob;
+    EXPECT_EQ(match.fits(k_cell), fits) << glob;
+    match.backend = "cpu";
+    EXPECT_FALSE(match.fits(k_cell)) << "every part must fit";
+  }
+}
+
+TEST(Limits, ThatMakeNoSenseSayWhy) {
+  struct Case {
+    const char* metric;
+    std::function<void(LimitEntry&)> set;
+    const char* says;  // "" when fine
+  };
+  const Case k_cases[] = {
+      {"decode_tokens_per_second", [](auto& e) { e.exact = true; }, "exact makes no sense"},
+      {"decode_tokens_per_second", [](auto& e) { e.exact = false; }, ""},
+      {"dispatches_per_token",
+       [](auto& e) {
+         e.max_drop = Amount{0.05, true};
+       },
+       "max_drop makes no sense"},
+      {"load_seconds",
+       [](auto& e) {
+         e.max_drop = Amount{0.05, true};
+       },
+       "lower is better"},
+      {"load_seconds",
+       [](auto& e) {
+         e.max_increase = Amount{0.05, true};
+       },
+       ""},
+      {"decode_tokens_per_second",
+       [](auto& e) {
+         e.max_increase = Amount{1, false};
+       },
+       "higher is better"},
+      {"peak_rss_bytes",
+       [](auto& e) {
+         e.max_decrease = Amount{1, false};
+       },
+       "max_decrease is for counts"},
+      {"dispatches_per_token",
+       [](auto& e) {
+         e.max_increase = e.max_decrease = Amount{2, false};
+       },
+       ""},
+      {"decode_tokens_per_second",
+       [](auto& e) {
+         e.max_drop = Amount{0.95, true};
+       },
+       "below 90 %"},
+      {"decode_tokens_per_second",
+       [](auto& e) {
+         e.max_drop = Amount{-0.1, true};
+       },
+       "negative"},
+      {"decode_tokens_per_second",
+       [](auto& e) {
+         e.tolerate = Amount{0.1, true};
+       },
+       "beside it"},
+      {"decode_tokens_per_second",
+       [](auto& e) {
+         e.max_drop = Amount{0.05, true};
+         e.tolerate = Amount{0.1, true};
+       },
+       "no more than"},
+      {"syncs_per_token",
+       [](auto& e) {
+         e.max = Amount{0.1, true};
+       },
+       "plain numbers"},
+      {"syncs_per_token",
+       [](auto& e) {
+         e.min = Amount{3, false};
+         e.max = Amount{1, false};
+       },
+       "min is above max"},
+      {"syncs_per_token",
+       [](auto& e) {
+         e.min = Amount{1, false};
+         e.max = Amount{3, false};
+       },
+       ""},
+  };
+  for (const Case& one : k_cases) {
+    LimitEntry limit = entry({"*"});
+    one.set(limit);
+    const auto why = nonsense(limit, *unit::find_metric(one.metric));
+    EXPECT_EQ(why.has_value(), *one.says != '\0') << one.metric << ": " << one.says;
+    EXPECT_THAT(why.value_or(""), HasSubstr(one.says));
+  }
+}
+
+TEST(Limits, ShowTheirAmounts) {
+  EXPECT_EQ(show(Amount{0.05, true}), "5 %");
+  EXPECT_EQ(show(Amount{0.025, true}), "2.5 %");
+  EXPECT_EQ(show(Amount{3, false}), "3");
+  EXPECT_EQ(show(Amount{0.07, true}), "7 %") << "not 7.000000000000001 %";
+}
+
+}  // namespace
+}  // namespace weir::verdict

@@ -1,0 +1,141 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using namespace test;
+using profile::Profile;
+using ::testing::HasSubstr;
+
+constexpr const char* k_rate = "decode_tokens_per_second";
+
+Profile timed(double rate) {
+  Profile profile = reference();
+  return add_time(profile, k_rate, around(rate));
+}
+
+MetricVerdict judged(double rate, const LimitEntry& limit) {
+  return metric(judge(timed(rate), {stored(timed(100))}, {limit}), k_rate);
+}
+
+LimitEntry may_drop(double share) {
+  LimitEntry limit = entry({k_rate});
+  limit.max_drop = Amount{share, true};
+  return limit;
+}
+
+// One stored session: the interval is about -8.0 % … +8.7 % around the ratio, since
+// 1.96 * 0.03 * sqrt(2) = 0.083 of the logarithm, and the ten processes add next to nothing.
+TEST(Times, FailOnlyWhenTheWholeIntervalIsBeyondTheLimit) {
+  struct Case {
+    double rate, limit;
+    Outcome want;
+  };
+  for (const auto& [rate, limit, want] :
+       {Case{100, 0.10, Outcome::pass}, Case{100, 0.05, Outcome::inconclusive},
+        Case{95, 0.10, Outcome::inconclusive}, Case{80, 0.10, Outcome::fail},
+        Case{84, 0.10, Outcome::inconclusive}, Case{70, 0.20, Outcome::fail},
+        Case{120, 0.05, Outcome::pass}}) {
+    const MetricVerdict verdict = judged(rate, may_drop(limit));
+    EXPECT_EQ(verdict.verdict, want) << rate << " under " << limit << ": " << verdict.reason;
+    EXPECT_NEAR(*verdict.change, rate / 100 - 1, 1e-9);
+    EXPECT_EQ(verdict.samples, 10);
+    EXPECT_EQ(verdict.baseline_sessions, 1);
+    EXPECT_LT(*verdict.low, *verdict.change);
+    EXPECT_GT(*verdict.high, *verdict.change);
+  }
+  EXPECT_THAT(judged(100, may_drop(0.05)).reason,
+              HasSubstr("sessions are taken to differ by 3 % (assumed until 5 are stored)"));
+}
+
+TEST(Times, TakePlainAmountsOfWhatIsStored) {
+  LimitEntry limit = entry({k_rate});
+  limit.max_drop = Amount{20, false};  // 20 tok/s of 100
+  EXPECT_EQ(judged(100, limit).verdict, Outcome::pass);
+  EXPECT_EQ(judged(70, limit).verdict, Outcome::fail);
+}
+
+TEST(Times, ThatShouldBeLowMayNotRise) {
+  Profile before = reference(), after = reference();
+  add_time(before, "time_to_first_token_seconds", around(0.100));
+  add_time(after, "time_to_first_token_seconds", around(0.150));
+  LimitEntry limit = entry({"time_to_first_token_seconds"});
+  limit.max_increase = Amount{0.10, true};
+  EXPECT_EQ(metric(judge(after, {stored(before)}, {limit}), "time_to_first_token_seconds").verdict,
+            Outcome::fail);
+  EXPECT_EQ(metric(judge(before, {stored(after)}, {limit}), "time_to_first_token_seconds").verdict,
+            Outcome::pass);
+}
+
+TEST(Times, AreNewOnAnotherMachineAndDoNotLiftTheCellAboveItsCounts) {
+  Profile elsewhere = timed(50);
+  elsewhere.provenance.machine_class = "machine-b";
+  CellVerdict cell = judge(elsewhere, {stored(timed(100))});
+  EXPECT_EQ(metric(cell, k_rate).verdict, Outcome::fresh);
+  EXPECT_THAT(metric(cell, k_rate).reason, HasSubstr("other machine classes"));
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_EQ(metric(judge(timed(50), {stored(reference())}), k_rate).reason,
+            "no timed samples are stored");
+  EXPECT_EQ(judge(timed(50), {}).verdict, Outcome::fresh) << "with its counts";
+}
+
+TEST(Times, OfFewerDecisionsThanCountsMakeTheCellInconclusive) {
+  EXPECT_EQ(judge(timed(100), {stored(timed(100))}).verdict, Outcome::inconclusive);
+}
+
+TEST(Times, WithoutALimitAreOnlyTold) {
+  Profile before = timed(100), after = timed(100);
+  add_time(before, "peak_rss_bytes", around(1e9));
+  add_time(after, "peak_rss_bytes", around(2e9));
+  const MetricVerdict memory = metric(judge(after, {stored(before)}), "peak_rss_bytes");
+  EXPECT_EQ(memory.verdict, Outcome::info);
+  EXPECT_NEAR(*memory.change, 1, 1e-9);
+}
+
+TEST(Times, AreHeldToPlainNumbersWithoutABaseline) {
+  const auto at_least = [](double least) {
+    LimitEntry limit = entry({k_rate});
+    limit.min = Amount{least, false};
+    LimitEntry off = entry({k_rate});
+    return std::vector{limit};
+  };
+  const auto verdict = [&](double least) {
+    return metric(judge(timed(100), {stored(timed(100))}, at_least(least)), k_rate).verdict;
+  };
+  EXPECT_EQ(verdict(120), Outcome::fail);
+  EXPECT_EQ(verdict(100), Outcome::inconclusive) << "the samples lie on both sides";
+  EXPECT_EQ(metric(judge(timed(100), {}, at_least(50)), k_rate).verdict, Outcome::fresh)
+      << "the default max_drop has nothing to judge by";
+  EXPECT_EQ(metric(judge(timed(100), {}, at_least(120)), k_rate).verdict, Outcome::fail);
+}
+
+TEST(Times, ThatAreStoredAndNoLongerMeasuredAreAnError) {
+  Profile after = timed(100);
+  after.metrics.erase(k_rate);
+  const CellVerdict cell = judge(after, {stored(timed(100))});
+  EXPECT_EQ(metric(cell, k_rate).verdict, Outcome::error);
+  Profile counts_only = reference();
+  EXPECT_EQ(judge(counts_only, {stored(timed(100))}).verdict, Outcome::pass);
+}
+
+TEST(Times, ThatAreNoPositiveNumbersAreAnError) {
+  Profile after = reference();
+  add_time(after, k_rate, {0, 0, 0});
+  EXPECT_EQ(metric(judge(after, {stored(timed(100))}), k_rate).verdict, Outcome::error);
+}
+
+TEST(Times, SayWhatTheyWouldBeInReportMode) {
+  LimitEntry limit = may_drop(0.10);
+  limit.mode = Mode::report;
+  limit.reason = "shared runner";
+  const MetricVerdict verdict = judged(70, limit);
+  EXPECT_EQ(verdict.verdict, Outcome::info);
+  EXPECT_THAT(verdict.reason,
+              HasSubstr("reported, not gated: shared runner (would be fail: -30.0 %"));
+}
+
+}  // namespace
+}  // namespace weir::verdict
