@@ -186,7 +186,9 @@ Result<profile::EngineReport> read_llama_bench(const Output& output) {
                 std::min(tests.size(), k_most_results), wanted.size());
   }
   profile::EngineReport report;
-  for (const auto& [prompt_tokens, tokens] : wanted) {
+  for (const auto& want : wanted) {
+    const std::int64_t prompt_tokens = want.first;
+    const std::int64_t tokens = want.second;
     const auto test = std::find_if(tests.begin(), tests.end(), [&](const Test& one) {
       return one.prompt_tokens == prompt_tokens && one.tokens == tokens;
     });
