@@ -119,7 +119,9 @@ std::string backends(const StarterInput& found) {
       "\n# Where it shall run. The name says what must really do the work (or device: does): work\n"
       "# that silently moves to the CPU fails the gate.\n"
       "backends:\n";
-  text += llama ? "  cpu: {args: [-ngl, \"0\"]}\n" : "  cpu: {}\n";
+  text += llama ? "  # With -ngl 0 alone ggml still sends large products to a GPU that it sees.\n"
+                  "  cpu: {args: [-ngl, \"0\", -dev, none]}\n"
+                : "  cpu: {}\n";
   if (!found.has_vulkan || !llama) return text;
   if (found.vulkan_is_cpu) {
     text +=
