@@ -15,7 +15,8 @@ namespace weir::profile {
 namespace {
 
 constexpr unsigned k_max_halvings = 4;
-constexpr std::uint64_t k_max_kv_heads = 1024;                  // tried, in search()
+constexpr std::uint64_t k_max_kv_heads = 1024;
+constexpr int k_max_attempts = 64;  // for each head dimension: hostile sizes fit nowhere
 constexpr std::uint64_t k_max_bytes = std::uint64_t{64} << 30;  // more is no small twin
 
 // What a layer consists of, so that layers can be compared: names and dimensions of its tensors.
@@ -148,15 +149,15 @@ std::optional<Candidate> search(const GgufHeader& base, const TwinSizes& sizes, 
                                 const TwinOptions& options, std::vector<std::string>& warnings) {
   std::optional<Candidate> best;
   unsigned best_halvings = 0;
-  const std::uint64_t most =
-      sizes.kv_heads.empty()
-          ? 1
-          : std::max<std::uint64_t>(*std::max_element(sizes.kv_heads.begin(), sizes.kv_heads.end()),
-                                    1);
+  std::uint64_t most = 1;
+  for (const std::uint64_t heads : sizes.kv_heads) most = std::max(most, heads);
+  most = std::min(most, k_max_kv_heads);
   for (unsigned halvings = 0; halvings <= k_max_halvings; ++halvings) {
-    for (std::uint64_t kv_heads = 1; kv_heads <= most; ++kv_heads) {
+    int attempts = 0;
+    for (std::uint64_t kv_heads = 1; kv_heads <= most && attempts < k_max_attempts; ++kv_heads) {
       const auto small = shrink(sizes, {.kv_heads = kv_heads, .halvings = halvings});
       if (!small) continue;
+      ++attempts;
       auto candidate = attempt(base, sizes, *small, vocab);
       if (!candidate) continue;
       if (!best || candidate->bytes < best->bytes) {
