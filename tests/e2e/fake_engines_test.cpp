@@ -110,7 +110,20 @@ TEST_F(FakeEngines, ReportTheirOwnCountsAndFailNamingEachThatGotWorse) {
     spill_program(scratch_ / "engine", std::string("#!/bin/sh\necho 'loading…' >&2\necho '[info] Metal: ") + counts +
                                            "' >&2\necho 'Hello there'\necho 'Token time: " + rate + "'\n");
   };
-  spill(scratch_ / "weir.yaml", slurp(WEIR_SOURCE_DIR "/configs/generic-example.yaml"));
+  spill(scratch_ / "weir.yaml", R"(version: 1
+engines:
+  mine:
+    command: [./engine, --tokens, "{tokens}"]
+    output: generic
+    metrics:
+      dispatches_per_token: {regex: '(\d+) dispatches'}
+      barriers_per_token: {regex: '(\d+) barriers'}
+      syncs_per_token: {regex: '(\d+) syncs'}
+      decode_tokens_per_second: {regex: '\(([\d.]+) tok/s\)'}
+models: {m: engine}
+backends: {metal: {}}
+prompts: {decode: {tokens: 8}}
+)");
   write_engine("690 dispatches, 690 barriers, 1 syncs", "71ms (14.1 tok/s)");
   ASSERT_EQ(weir(scratch_, {"run"}).exit_code, 0);
   const Ended accepted = weir(scratch_, {"baseline", "accept"});
