@@ -15,11 +15,11 @@ namespace weir::run {
 struct PlanOptions {
   bool counts = true;
   bool times = true;
-  std::optional<std::int64_t> runs;  // timed processes a cell; absent: gate.runs
+  std::optional<std::int64_t> runs = std::nullopt;  // timed processes a cell; absent: gate.runs
   // Processes for each point of the counted pass: 3 when a baseline is to be accepted.
   std::int64_t counted_processes = 1;
   // By cell name: the lengths of the stored baseline's counted pass, where there is one.
-  std::map<std::string, std::vector<std::int64_t>> lengths;
+  std::map<std::string, std::vector<std::int64_t>> lengths = {};
 };
 
 struct Step {

@@ -26,6 +26,17 @@ std::string shorten_front(const std::string& text, std::size_t columns) {
   return "…" + text.substr(from);
 }
 
+std::string shorten_back(std::string text, std::size_t columns) {
+  while (text::columns(text) > columns) {
+    do {  // a whole character
+      const bool inner = (static_cast<unsigned char>(text.back()) & 0xC0U) == 0x80U;
+      text.pop_back();
+      if (!inner) break;
+    } while (!text.empty());
+  }
+  return text;
+}
+
 std::size_t terminal_columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -56,20 +67,20 @@ std::string show_duration(double seconds) {
 }
 
 std::string bar_line(const ProgressState& state, std::size_t columns) {
-  constexpr std::size_t k_bar = 24;
+  // On a narrow terminal numbers tell more than a bar.
+  const std::size_t bar = columns >= 72 ? 24 : columns >= 48 ? 8 : 0;
   const std::int64_t total = std::max<std::int64_t>(1, state.total);
   const std::int64_t done = std::clamp<std::int64_t>(state.done, 0, total);
-  const auto full = static_cast<std::size_t>(
-      static_cast<double>(k_bar) * static_cast<double>(done) / static_cast<double>(total));
+  const auto full = static_cast<std::size_t>(static_cast<double>(bar) * static_cast<double>(done) /
+                                             static_cast<double>(total));
   std::string line = fmt::format(" {:<8} ", to_string(state.pass));
-  for (std::size_t i = 0; i < k_bar; ++i) line += i < full ? "█" : "░";
+  for (std::size_t i = 0; i < bar; ++i) line += i < full ? "█" : "░";
   line += fmt::format("  {}/{}", state.done, state.total);
   const std::string left = left_words(state);
   const std::size_t taken = text::columns(line) + (left.empty() ? 0 : text::columns(left) + 3);
   if (columns > taken + 5) line += "   " + shorten_front(state.cell, columns - taken - 3);
   if (!left.empty()) line += "   " + left;
-  if (text::columns(line) > columns) return shorten_front(line, columns);
-  return line;
+  return shorten_back(line, columns);
 }
 
 BarProgress::BarProgress(const sys::Clock& clock, Write write, std::size_t columns, bool color)

@@ -159,10 +159,11 @@ Result<void> MemoryFiles::make_dirs(const std::string& path) {
 
 Result<void> MemoryFiles::remove(const std::string& path) {
   const std::lock_guard hold(mutex_);
-  for (const auto& [file, text] : files_) {
-    if (file != path && below(file, path)) {
-      return fail(Code::io, "{}: can not be removed: Directory not empty", path);
-    }
+  const auto inside = [&](const std::string& other) { return other != path && below(other, path); };
+  if (std::any_of(files_.begin(), files_.end(),
+                  [&](const auto& entry) { return inside(entry.first); }) ||
+      std::any_of(folders_.begin(), folders_.end(), inside)) {
+    return fail(Code::io, "{}: can not be removed: Directory not empty", path);
   }
   files_.erase(path);
   folders_.erase(path);

@@ -1,0 +1,60 @@
+#include "gate/run/environment.hpp"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace weir::run {
+namespace {
+
+std::map<std::string, std::string> merged(const sys::EnvironmentList& inherited,
+                                          const config::Environment& config,
+                                          const config::Environment& probes = {}) {
+  const auto list = merge_environment(inherited, config, probes);
+  return {list.begin(), list.end()};
+}
+
+using Map = std::map<std::string, std::string>;
+
+TEST(Environment, AddsToLoaderListsAndNeverReplacesThem) {
+  struct Case {
+    const char* name;
+    const char* inherited;
+    const char* config;
+    const char* probe;
+    const char* want;
+  };
+  const Case cases[] = {
+      // folders: the config's are looked at first
+      {"VK_LAYER_PATH", "/user", "/config", "/probe", "/probe:/config:/user"},
+      {"LD_LIBRARY_PATH", "/a:/b", "/c", "", "/c:/a:/b"},
+      {"VK_ADD_LAYER_PATH", "", "", "/probe", "/probe"},
+      // layers and preloads: the probe stands next to the driver
+      {"VK_INSTANCE_LAYERS", "VK_LAYER_user", "VK_LAYER_config", "VK_LAYER_weir",
+       "VK_LAYER_user:VK_LAYER_config:VK_LAYER_weir"},
+      {"LD_PRELOAD", "a.so b.so", "", "probe.so", "a.so:b.so:probe.so"},
+      {"OPENCL_LAYERS", "x.so", "", "y.so", "x.so:y.so"},
+      // what is there already is not repeated, also when a probe hands back the whole list
+      {"VK_INSTANCE_LAYERS", "VK_LAYER_user", "", "VK_LAYER_user:VK_LAYER_weir",
+       "VK_LAYER_user:VK_LAYER_weir"},
+      {"LD_LIBRARY_PATH", "/a::/b:", "/b", "", "/b:/a"},
+  };
+  for (const Case& c : cases) {
+    config::Environment config, probes;
+    if (*c.config != 0) config[c.name] = c.config;
+    if (*c.probe != 0) probes[c.name] = c.probe;
+    EXPECT_EQ(merged({{c.name, c.inherited}}, config, probes), (Map{{c.name, c.want}}));
+  }
+}
+
+TEST(Environment, ReplacesEverythingElse) {
+  EXPECT_EQ(merged({{"A", "old"}, {"B", "kept by whoever inherits it"}}, {{"A", "new"}},
+                   {{"WEIR_PROBE_DIR", "/x"}}),
+            (Map{{"A", "new"}, {"WEIR_PROBE_DIR", "/x"}}));
+  // Choosing a driver is a choice: the others must not come back.
+  EXPECT_EQ(merged({{"VK_DRIVER_FILES", "/all"}}, {{"VK_DRIVER_FILES", "/one"}}),
+            (Map{{"VK_DRIVER_FILES", "/one"}}));
+}
+
+}  // namespace
+}  // namespace weir::run

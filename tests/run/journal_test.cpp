@@ -1,0 +1,247 @@
+#include "gate/run/journal.hpp"
+
+#include <cstdlib>
+#include <random>
+
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::Ended;
+using profile::Pass;
+using profile::RunRecord;
+
+RunRecord record_of(const Plan& plan, std::size_t order) {
+  const Step& step = plan.steps[order];
+  RunRecord record;
+  record.cell = plan.cells[step.cell].cell.key.str();
+  record.pass = step.pass;
+  record.order = step.order;
+  record.asked = step.asked;
+  record.wall_seconds = 1.25;
+  record.stderr_tail = "two\nlines \"quoted\" and \xE2\x80\xA6";
+  return record;
+}
+
+RunHeader header_of(const Plan& plan) {
+  RunHeader header = make_header(plan);
+  header.weir_version = "0.1.0";
+  header.config_file = "weir.yaml";
+  header.config_text = k_scene_yaml;
+  header.machine.cpu_model = "Test CPU";
+  header.notes = {"a note"};
+  header.extra = {{"commit", "abc"}};
+  return header;
+}
+
+// A run with its first `records` records.
+std::string journal_text(Scene& scene, const Plan& plan, std::size_t records) {
+  auto journal = Journal::create(scene.files, "/out", header_of(plan));
+  EXPECT_TRUE(journal.has_value());
+  for (std::size_t i = 0; i < records; ++i) {
+    EXPECT_TRUE(journal->append(record_of(plan, i)).has_value());
+  }
+  return *scene.files.read("/out/run.jsonl", 1 << 20);
+}
+
+TEST(Journal, HoldsEverythingThatAVerdictIsMadeFrom) {
+  const auto scene = make_scene();
+  scene->around.devices["vulkan"].absent = "gone";
+  const Plan plan = plan_of(*scene);
+  journal_text(*scene, plan, 2);
+  const auto run = read_run(scene->files, "/out");
+  ASSERT_TRUE(run.has_value()) << run.error().message;
+  EXPECT_FALSE(run->torn);
+  const RunHeader& header = run->header;
+  EXPECT_EQ(header.config_text, k_scene_yaml);
+  EXPECT_EQ(header.steps, plan.steps);
+  EXPECT_EQ(header.identity, plan.identity);
+  EXPECT_EQ(header.notes, std::vector<std::string>{"a note"});
+  EXPECT_EQ(header.extra["commit"], "abc");
+  EXPECT_EQ(header.machine.cpu_model, "Test CPU");
+  EXPECT_EQ(header.unavailable,
+            (std::map<std::string, std::string>{{"bench/tiny/vulkan/decode", "gone"}}));
+  ASSERT_EQ(header.cells.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(to_json(header.cells[i]), to_json(plan.cells[i].facts));
+  }
+  EXPECT_EQ(run->records, (std::vector{record_of(plan, 0), record_of(plan, 1)}));
+}
+
+TEST(Journal, KeepsEveryFinishedRecordWhereverTheLastLineIsTorn) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  const std::string whole = journal_text(*scene, plan, 3);
+  const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
+  for (std::size_t size = last; size < whole.size(); ++size) {
+    scene->files.put("/out/run.jsonl", whole.substr(0, size));
+    const auto run = read_run(scene->files, "/out");
+    ASSERT_TRUE(run.has_value()) << "torn at " << size << ": " << run.error().message;
+    EXPECT_EQ(run->records.size(), 2U) << size;
+    EXPECT_EQ(run->torn, size > last) << size;
+    EXPECT_EQ(run->whole_bytes, last) << size;
+
+    auto journal = Journal::resume(scene->files, "/out", plan);
+    ASSERT_TRUE(journal.has_value()) << journal.error().message;
+    EXPECT_EQ(journal->earlier().size(), 2U);
+    ASSERT_TRUE(journal->append(record_of(plan, 2)).has_value());
+    ASSERT_EQ(*scene->files.read("/out/run.jsonl", 1 << 20), whole) << "torn at " << size;
+  }
+}
+
+TEST(Journal, IsRefusedWhenItsFirstLineIsNotWhole) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  const std::string whole = journal_text(*scene, plan, 0);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, whole.size() - 1}) {
+    const auto run = parse_run(whole.substr(0, size));
+    ASSERT_FALSE(run.has_value()) << size;
+    EXPECT_EQ(run.error().message, "no run: it was ended before its first line was written");
+  }
+}
+
+TEST(Journal, NamesTheLineThatIsWrong) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  const std::string whole = journal_text(*scene, plan, 1);
+  const std::string header = whole.substr(0, whole.find('\n') + 1);
+  const auto why = [&](const std::string& text) {
+    const auto run = parse_run(text);
+    EXPECT_FALSE(run.has_value()) << text.substr(header.size());
+    return run ? std::string() : run.error().message;
+  };
+  RunRecord record = record_of(plan, 0);
+  const auto line = [&] { return header + dump_json(profile::to_json(record)) + "\n"; };
+  EXPECT_EQ(why(header + "{\n"), "line 2: not valid JSON at byte 2 of 1");
+  EXPECT_TRUE(why(header + "\n").starts_with("line 2: ")) << "an empty line is no record";
+  record.order = 1000;
+  EXPECT_EQ(why(line()), "line 2: order 1000 is not in the plan");
+  record.order = -1;
+  EXPECT_EQ(why(line()), "line 2: order -1 is not in the plan");
+  record = record_of(plan, 0);
+  record.cell = "bench/tiny/cpu/decode";
+  EXPECT_EQ(why(line()), "line 2: order 0 belongs to another cell or pass");
+  EXPECT_EQ(why("{\"schema\": \"weir.run/9\"}\n"),
+            "line 1: schema \"weir.run/9\", not \"weir.run/1\": made by another version of weir");
+}
+
+TEST(Journal, ReadsOrRefusesEveryMutatedText) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  const std::string whole = journal_text(*scene, plan, 3);
+  std::mt19937 random(20261120);  // the same inputs every time
+  const auto below = [&](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  const std::string_view pieces[] = {"\n",
+                                     "{",
+                                     "}",
+                                     "[",
+                                     "]",
+                                     ",",
+                                     "\"",
+                                     ":",
+                                     "-1",
+                                     "0",
+                                     "null",
+                                     "true",
+                                     "1e99",
+                                     "{}",
+                                     "[]",
+                                     "\\u0000",
+                                     "\xff",
+                                     "\\",
+                                     "9223372036854775808",
+                                     "0.5",
+                                     "\"\""};
+  int read = 0, refused = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    std::string text = whole;
+    for (std::size_t changes = 1 + below(4); changes > 0; --changes) {
+      const std::size_t at = below(text.size());
+      const std::string_view piece = pieces[below(std::size(pieces))];
+      switch (below(4)) {
+        case 0:
+          text[at] = static_cast<char>(below(256));
+          break;
+        case 1:
+          text.insert(at, piece);
+          break;
+        case 2:
+          text.replace(at, std::min(text.size() - at, below(12)), piece);
+          break;
+        default:
+          text.resize(std::max<std::size_t>(1, at));
+      }
+    }
+    const auto run = parse_run(text);
+    if (!run) {
+      ++refused;
+      EXPECT_FALSE(run.error().message.empty());
+      continue;
+    }
+    ++read;
+    ASSERT_LE(run->records.size(), 3U);
+    for (const RunRecord& record : run->records) {
+      ASSERT_LT(static_cast<std::size_t>(record.order), run->header.steps.size());
+    }
+  }
+  // Both happen: a change within a text is fine, one in the frame is not.
+  EXPECT_GT(read, 500);
+  EXPECT_GT(refused, 500);
+}
+
+TEST(Journal, GoesOnOnlyWithThePlanItWasBegunWith) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  const std::string whole = journal_text(*scene, plan, 2);
+  const auto refused = Journal::resume(scene->files, "/out", plan_of(*scene, {.runs = 9}));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::usage);
+  EXPECT_TRUE(refused.error().message.starts_with(
+      "/out: this run was begun with other number and order of runs"))
+      << refused.error().message;
+  EXPECT_EQ(*scene->files.read("/out/run.jsonl", 1 << 20), whole) << "left as it was";
+  EXPECT_FALSE(Journal::create(scene->files, "/out", header_of(plan)).has_value())
+      << "and not begun anew";
+}
+
+TEST(Journal, BelongsToOneWeirAtATime) {
+  char pattern[] = "/tmp/weir-journal-XXXXXX";
+  const std::string folder = mkdtemp(pattern);
+  sys::RealFiles files;
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  {
+    auto first = Journal::create(files, folder, header_of(plan));
+    ASSERT_TRUE(first.has_value()) << first.error().message;
+    ASSERT_TRUE(first->append(record_of(plan, 0)).has_value());
+    const auto second = Journal::resume(files, folder, plan);
+    ASSERT_FALSE(second.has_value());
+    EXPECT_NE(second.error().message.find("another weir is writing it"), std::string::npos);
+  }
+  const auto after = Journal::resume(files, folder, plan);
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  EXPECT_EQ(after->earlier().size(), 1U);
+  ASSERT_TRUE(files.remove_tree(folder).has_value());
+}
+
+TEST(Runs, AreNamedByTimeAndFoundNewestLast) {
+  sys::MemoryFiles files;
+  const double now = 1'800'000'000;  // 2027-01-15 08:00:00 UTC
+  const auto first = make_run_folder(files, "out", now);
+  const auto second = make_run_folder(files, "out", now);
+  const auto third = make_run_folder(files, "out", now + 1);
+  ASSERT_TRUE(first && second && third);
+  EXPECT_EQ(*first, "out/20270115-080000");
+  EXPECT_EQ(*second, "out/20270115-080000-002");
+  EXPECT_EQ(*third, "out/20270115-080001");
+  EXPECT_EQ(newest_run(files, "out").error().code, Code::usage) << "no journal in any of them";
+  for (const auto& folder : {*third, *first, *second}) files.put(folder + "/run.jsonl", "");
+  EXPECT_EQ(list_runs(files, "out"), (std::vector{*first, *second, *third}));
+  EXPECT_EQ(*newest_run(files, "out"), *third);
+}
+
+}  // namespace
+}  // namespace weir::run

@@ -1,0 +1,91 @@
+#include "gate/run/plan.hpp"
+
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::Pass;
+
+std::string shape(const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.steps) {
+    text += fmt::format("{}{}:{}x{} ", step.pass == Pass::counted ? 'c' : 't', step.cell,
+                        step.asked.tokens, step.asked.repeats);
+  }
+  return text;
+}
+
+// Cells: 0 is cpu (which no probe sees), 1 is vulkan. Lengths: n = max(4, min(8, 16 / 4)) = 4.
+TEST(Plan, CountsFirstThenTakesTimesInRoundsOverTheCells) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  EXPECT_EQ(shape(plan), "c1:4x1 c1:8x1 c1:12x1 t0:16x2 t1:16x2 t0:16x2 t1:16x2 t0:16x2 t1:16x2 ");
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    EXPECT_EQ(plan.steps[i].order, static_cast<std::int64_t>(i));
+  }
+  EXPECT_EQ(plan.cells[1].facts.provenance.lengths, (std::vector<std::int64_t>{4, 8, 12}));
+}
+
+TEST(Plan, LeavesOutWhatTheOptionsLeaveOut) {
+  const auto scene = make_scene();
+  const auto with = [&](const PlanOptions& options) { return shape(plan_of(*scene, options)); };
+  EXPECT_EQ(with({.times = false}), "c1:4x1 c1:8x1 c1:12x1 ");
+  EXPECT_EQ(with({.counts = false, .runs = 1}), "t0:16x2 t1:16x2 ");
+  EXPECT_EQ(with({.times = false, .counted_processes = 3}),
+            "c1:4x1 c1:8x1 c1:12x1 c1:4x1 c1:8x1 c1:12x1 c1:4x1 c1:8x1 c1:12x1 ");
+  EXPECT_EQ(with({.times = false, .lengths = {{"bench/tiny/vulkan/decode", {5, 10, 15}}}}),
+            "c1:5x1 c1:10x1 c1:15x1 ");
+}
+
+TEST(Plan, HasNothingToDoForADeviceThatIsNotThere) {
+  const auto scene = make_scene();
+  scene->around.devices["vulkan"].absent = "this machine has no Vulkan device";
+  const Plan plan = plan_of(*scene);
+  EXPECT_EQ(shape(plan), "t0:16x2 t0:16x2 t0:16x2 ");
+  EXPECT_EQ(plan.cells[1].unavailable, "this machine has no Vulkan device");
+}
+
+TEST(Plan, GoesOnOnlyWithTheSamePlan) {
+  const auto identity = [](const std::string& from, const std::string& to,
+                           const std::function<void(Scene&)>& change = {}) {
+    std::string yaml = k_scene_yaml;
+    if (!from.empty()) yaml.replace(yaml.find(from), from.size(), to);
+    const auto scene = make_scene(yaml);
+    if (change) change(*scene);
+    return plan_of(*scene).identity;
+  };
+  const auto begun = identity("", "");
+  EXPECT_TRUE(check_same_plan(begun, identity("", "")).has_value());
+  EXPECT_TRUE(check_same_plan(begun, identity("version: 1", "# a comment\nversion: 1")));
+  EXPECT_TRUE(check_same_plan(begun, identity("repeats: 2", "repeats: 2, budget: 1h")));
+
+  const auto refused = [&](const std::map<std::string, std::string>& wanted) {
+    const auto same = check_same_plan(begun, wanted);
+    if (same) return std::string("accepted");
+    EXPECT_EQ(same.error().code, Code::usage);
+    const std::string& all = same.error().message;
+    return all.substr(0, all.find(':'));
+  };
+  EXPECT_EQ(refused(identity("gate:", "limits: [{metrics: syncs_per_token, max: 3}]\ngate:")),
+            "this run was begun with other limits");
+  EXPECT_EQ(refused(identity("runs: 3", "runs: 4")),
+            "this run was begun with other number and order of runs");
+  EXPECT_EQ(refused(identity("PLAIN: value", "PLAIN: other")),
+            "this run was begun with other cells");
+  EXPECT_EQ(refused(identity("probes: [vulkan]", "probes: []")),
+            "this run was begun with other metrics, number and order of runs");
+  EXPECT_EQ(refused(identity("", "",
+                             [](Scene& scene) {
+                               scene.files.put("/project/bench", "built again");
+                               scene.files.put("/project/bench", "built once more");
+                             })),
+            "this run was begun with other programs");
+  EXPECT_EQ(
+      refused(identity(
+          "", "", [](Scene& scene) { scene.files.put("/project/tiny.bin", "other weights"); })),
+      "this run was begun with other cells, models");
+}
+
+}  // namespace
+}  // namespace weir::run

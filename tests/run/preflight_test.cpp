@@ -1,0 +1,133 @@
+#include "gate/run/preflight.hpp"
+
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+TEST(Preflight, TellsAllProblemsAtOnceAndEachOnce) {
+  const auto scene = make_scene(R"(version: 1
+engines:
+  absent: {command: [no-such-bench, -m, "{model}", -n, "{tokens}", -p, "{prompt_tokens}"], output: llama-bench}
+  plain: {command: [./plain, -m, "{model}", -n, "{tokens}", -p, "{prompt_tokens}"], output: llama-bench}
+  missing: {command: [../bin/x, -m, "{model}", -n, "{tokens}", -p, "{prompt_tokens}"], output: llama-bench}
+models: {gone: gone.gguf, fake: fake.gguf, tiny: tiny.bin}
+backends: {cpu: {}}
+prompts: {decode: {prompt_tokens: 0, tokens: 16}}
+)");
+  scene->files.put("/project/plain", "");
+  scene->files.put("/project/fake.gguf", "not a model");
+  scene->files.put("/file", "");
+  scene->files.refuse_writes("/read-only");
+  scene->files.put("/read-only/x", "");
+  scene->around.output_places = {"/out", "/read-only/new/run", "/file/below"};
+  const auto result = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, Code::config);
+  const std::string& all = result.error().message;
+  const char* wanted[] = {
+      "engine \"absent\": no program \"no-such-bench\" in PATH; install it, or name it with its "
+      "path",
+      "engine \"plain\": /project/plain: is not executable (chmod +x)",
+      "engine \"missing\": /bin/x: no such program; build it, or correct the path",
+      "model \"gone\": /project/gone.gguf: no such file",
+      "model \"fake\": /project/fake.gguf: ",
+      "/read-only/new/run: can not be made: /read-only can not be written",
+      "/file/below: can not be made: /file is not a folder",
+  };
+  for (const char* text : wanted) {
+    const std::size_t at = all.find(text);
+    EXPECT_NE(at, std::string::npos) << text << "\nis not in\n" << all;
+    EXPECT_EQ(all.find(text, at + 1), std::string::npos) << "twice: " << text;
+  }
+  EXPECT_NE(all.find("weir.yaml:3:"), std::string::npos) << "an engine's place in the config";
+}
+
+TEST(Preflight, LooksUpWhatRunningNeeds) {
+  const auto scene = make_scene();
+  const auto prepared = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
+  const PreparedCell& cpu = (*prepared)[0];
+  const PreparedCell& vulkan = (*prepared)[1];
+  EXPECT_EQ(cpu.program, "/project/bench");
+  EXPECT_EQ(cpu.model, "/project/tiny.bin");
+  EXPECT_EQ(cpu.model_bytes, 7U);  // "weights"
+  EXPECT_EQ(cpu.threads, 4);
+  EXPECT_TRUE(cpu.on_cpu);
+  EXPECT_TRUE(cpu.probes.empty());
+  EXPECT_EQ(cpu.facts.counts_skipped, "no probe sees cpu");
+  EXPECT_EQ(cpu.facts.provenance.device_class, "cpu-x86-64-v3");
+  EXPECT_EQ(cpu.facts.provenance.machine_class, "cpu-x86-64-v3-Test-CPU-4c-8g-debian-12");
+  EXPECT_EQ(vulkan.probes, std::vector<std::string>{"vulkan"});
+  EXPECT_EQ(vulkan.facts.counts_skipped, std::nullopt);
+  EXPECT_EQ(vulkan.facts.provenance.device_class, "vulkan-1-2-3-4-5");
+  EXPECT_EQ(vulkan.facts.provenance.machine_class, "vulkan-1-2-3-4-5-Test-CPU-4c-8g-debian-12");
+}
+
+TEST(Preflight, KnowsAnEngineThatCountsByItself) {
+  const auto scene = make_scene(R"(version: 1
+engines:
+  own:
+    command: [./bench, -m, "{model}", -n, "{tokens}", -p, "{prompt_tokens}"]
+    output: generic
+    metrics: {syncs_per_token: {regex: '(\d+) syncs'}}
+models: {tiny: tiny.bin}
+backends: {cpu: {}}
+prompts: {decode: {prompt_tokens: 0, tokens: 16}}
+)");
+  const auto prepared = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
+  EXPECT_EQ(prepared->front().facts.counts_skipped, std::nullopt);
+  EXPECT_TRUE(prepared->front().facts.counts_reported_per_token);
+}
+
+// What must change a fingerprint, and what must not (DESIGN, fingerprint).
+TEST(Fingerprint, FollowsTheModelAndTheConfigAsWritten) {
+  const auto of = [](const std::string& from, const std::string& to,
+                     const std::function<void(Scene&)>& change = {}) {
+    std::string yaml = k_scene_yaml;
+    if (!from.empty()) yaml.replace(yaml.find(from), from.size(), to);
+    const auto scene = make_scene(yaml);
+    if (change) change(*scene);
+    const auto prepared = preflight(scene->cells, scene->around, scene->files);
+    if (!prepared) throw std::runtime_error(prepared.error().message);
+    return prepared->back().facts.provenance.fingerprint;
+  };
+  const std::string base = of("", "");
+  EXPECT_EQ(base.size(), 16U);
+  EXPECT_NE(base, of("-r, ", "-x, -r, ")) << "an argument";
+  EXPECT_NE(base, of("PLAIN: value", "PLAIN: other")) << "environment";
+  EXPECT_NE(base, of("tokens: 16", "tokens: 32")) << "the prompt";
+  EXPECT_NE(base, of("", "", [](Scene& s) { s.files.put("/project/tiny.bin", "Weights"); }))
+      << "the model";
+  EXPECT_NE(base, of("", "", [](Scene& s) { s.files.put("/project/tiny.bin", "weights2"); }))
+      << "the model's size";
+  EXPECT_EQ(base, of("[./bench", "[./other",
+                     [](Scene& s) {
+                       s.files.put("/project/other", "");
+                       s.files.set_executable("/project/other");
+                     }))
+      << "the program's path";
+  EXPECT_EQ(base, of("{tiny: tiny.bin}", "{tiny: elsewhere/tiny.bin}",
+                     [](Scene& s) { s.files.put("/project/elsewhere/tiny.bin", "weights"); }))
+      << "the model's path";
+  EXPECT_EQ(base, of("runs: 3", "runs: 5")) << "the gate's policy";
+}
+
+TEST(Fingerprint, KnowsAModelFolderByItsFilesAndItsConfig) {
+  sys::MemoryFiles files;
+  files.put("/m/config.json", "{\"layers\": 4}");
+  files.put("/m/model.safetensors", "0123456789");
+  files.put("/m/.lock", "x");
+  const auto before = look_at_model(files, "/m");
+  ASSERT_TRUE(before.has_value()) << before.error().message;
+  EXPECT_EQ(before->bytes, 13U + 10U);
+  files.put("/m/.lock", "xyz");
+  EXPECT_EQ(look_at_model(files, "/m")->header_hash, before->header_hash);
+  files.put("/m/config.json", "{\"layers\": 5}");
+  EXPECT_NE(look_at_model(files, "/m")->header_hash, before->header_hash);
+  EXPECT_FALSE(look_at_model(files, "/").has_value()) << "no files in it";
+}
+
+}  // namespace
+}  // namespace weir::run

@@ -1,0 +1,418 @@
+#include "gate/run/runner.hpp"
+
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "gate/run/admission.hpp"
+#include "gate/run/engine_run.hpp"
+#include "gate/run/tally.hpp"
+
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::Ended;
+using profile::Pass;
+using profile::RunRecord;
+
+// A runner with its stand-ins.
+struct Stage {
+  explicit Stage(std::unique_ptr<Scene> of, FakeProcesses::Engine engine = {})
+      : scene(std::move(of)),
+        processes(engine ? std::move(engine) : FakeProcesses::Engine(FakeProcesses::good)) {}
+
+  Effects effects() {
+    return {processes, scene->files, clock, locks, load, probing, progress, stop};
+  }
+  Result<std::vector<RunRecord>> run(const Plan& plan, std::int64_t cores = 4) {
+    auto journal = scene->files.exists("/out/run.jsonl")
+                       ? Journal::resume(scene->files, "/out", plan)
+                       : Journal::create(scene->files, "/out", make_header(plan));
+    if (!journal) return tl::unexpected(journal.error());
+    return Runner(effects(), cores).run(plan, *journal);
+  }
+  std::vector<RunRecord> written() const {
+    return read_run(scene->files, "/out").value_or(RunFile{}).records;
+  }
+
+  std::unique_ptr<Scene> scene;
+  FakeProcesses processes;
+  FakeClock clock;
+  FakeLocks locks;
+  FakeLoad load;
+  FakeProbing probing;
+  FakeProgress progress;
+  sys::Stop stop;
+};
+
+bool is_counted(const sys::ProcessSpec& spec) {
+  for (const auto& [name, value] : spec.env) {
+    if (name == "WEIR_PROBE_DIR") return true;
+  }
+  return false;
+}
+
+std::string value_of(const sys::ProcessSpec& spec, const std::string& name) {
+  for (const auto& [known, value] : spec.env) {
+    if (known == name) return value;
+  }
+  return "(not set)";
+}
+
+TEST(Runner, RecordsEveryStepOfThePlan) {
+  Stage stage(make_scene());
+  const Plan plan = plan_of(*stage.scene);
+  const auto records = stage.run(plan);
+  ASSERT_TRUE(records.has_value()) << records.error().message;
+  ASSERT_EQ(records->size(), plan.steps.size());
+  for (std::size_t i = 0; i < records->size(); ++i) {
+    const RunRecord& record = (*records)[i];
+    EXPECT_EQ(record.order, static_cast<std::int64_t>(i));
+    EXPECT_EQ(record.error, std::nullopt) << *record.error;
+    EXPECT_EQ(record.pass, plan.steps[i].pass);
+    EXPECT_EQ(record.asked, plan.steps[i].asked);
+    EXPECT_EQ(record.wall_seconds, 2);
+    EXPECT_EQ(record.peak_rss_bytes, std::int64_t{50} << 20);
+    EXPECT_EQ(record.machine.other_load, 0.5);
+    ASSERT_TRUE(record.report.has_value());
+    EXPECT_EQ(record.report->generated_tokens, record.asked.tokens);
+    EXPECT_EQ(record.probes.size(), record.pass == Pass::counted ? 1U : 0U);
+    if (record.pass == Pass::timed) {
+      EXPECT_EQ(record.machine.steal_share, 0.1);  // FakeLoad: 10 of 100
+    }
+  }
+  EXPECT_EQ(stage.written().size(), plan.steps.size());
+  EXPECT_TRUE(stage.progress.finished);
+  EXPECT_FALSE(stage.scene->files.exists("/out/tmp")) << "places of processes are removed";
+}
+
+TEST(Runner, GivesEachEngineItsCommandItsFolderAndItsEnvironment) {
+  Stage stage(make_scene());
+  ASSERT_TRUE(stage.run(plan_of(*stage.scene), 1).has_value());
+  const sys::ProcessSpec& counted = stage.processes.started.front();
+  EXPECT_EQ(counted.argv, (std::vector<std::string>{"/project/bench", "-m", "/project/tiny.bin",
+                                                    "-p", "0", "-n", "4", "-r", "1"}));
+  EXPECT_EQ(counted.folder, "/project");
+  EXPECT_EQ(counted.timeout_seconds, 5);
+  EXPECT_EQ(value_of(counted, "PLAIN"), "value");
+  EXPECT_EQ(value_of(counted, "WEIR_PROBE_DIR"), "/out/tmp/0-1/probes");
+  EXPECT_EQ(value_of(counted, "VK_LAYER_PATH"), "/probe/layers:/config/layers");
+  // A timed pass has nothing attached.
+  for (const sys::ProcessSpec& spec : stage.processes.started) {
+    if (is_counted(spec)) continue;
+    EXPECT_NE(value_of(spec, "VK_LAYER_PATH"), "/probe/layers:/config/layers");
+  }
+}
+
+TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
+  std::atomic<int> timed{0}, most_timed{0};
+  const auto engine = [&](const sys::ProcessSpec& spec) {
+    if (!is_counted(spec)) most_timed = std::max(most_timed.load(), ++timed);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (!is_counted(spec)) --timed;
+    return FakeProcesses::good(spec);
+  };
+  Stage stage(make_scene(), engine);
+  ASSERT_TRUE(stage.run(plan_of(*stage.scene)).has_value());
+  EXPECT_EQ(stage.processes.most, 3);  // the three points of the one cell that is counted
+  EXPECT_EQ(most_timed, 1);
+
+  Stage alone(make_scene(), engine);
+  alone.load.memory = std::nullopt;  // a machine that does not tell
+  ASSERT_TRUE(alone.run(plan_of(*alone.scene)).has_value());
+  EXPECT_EQ(alone.processes.most, 1);
+}
+
+TEST(Runner, LocksTheProcessorsOfTheWholeHostForTimes) {
+  Stage stage(make_scene());
+  const Plan plan = plan_of(*stage.scene, {.runs = 1});
+  ASSERT_TRUE(stage.run(plan, 1).has_value());
+  using sys::Share;
+  const std::vector<sys::LockWanted> counted = {{"cpu", Share::shared}, {"vulkan", Share::shared}};
+  const std::vector<sys::LockWanted> cpu = {{"cpu", Share::exclusive}};
+  const std::vector<sys::LockWanted> software = {{"cpu", Share::exclusive},
+                                                 {"vulkan", Share::exclusive}};
+  EXPECT_EQ(stage.locks.all, (std::vector{counted, counted, counted, cpu, software}));
+
+  Stage hardware(make_scene());
+  hardware.scene->around.devices["vulkan"].on_cpu = false;
+  ASSERT_TRUE(hardware.run(plan_of(*hardware.scene, {.runs = 1}), 1).has_value());
+  EXPECT_EQ(hardware.locks.all.back(),
+            (std::vector<sys::LockWanted>{{"cpu", Share::shared}, {"vulkan", Share::exclusive}}));
+}
+
+sys::Finished ended(sys::HowEnded how, int code = 0, int signal = 0) {
+  sys::Finished finished;
+  finished.ended = how;
+  finished.exit_code = code;
+  finished.signal = signal;
+  finished.start_error = "no such program";
+  finished.err = "\x1b[31mlast words\x1b[0m\n";
+  return finished;
+}
+
+TEST(Runner, TriesOnceMoreWhatDidNotStartAndNothingElse) {
+  using sys::HowEnded;
+  struct Case {
+    sys::Finished first;
+    int starts;
+    const char* error;  // of the step's last record
+  };
+  const Case cases[] = {
+      {ended(HowEnded::not_started), 2, nullptr},
+      {ended(HowEnded::exited, 1), 1, "exited with code 1"},
+      {ended(HowEnded::signaled, 0, 11), 1, "crashed: SIGSEGV (Segmentation fault)"},
+      {ended(HowEnded::signaled, 0, 9), 1,
+       "was killed (SIGKILL): by the system when memory ran out, or by hand"},
+      {ended(HowEnded::timed_out), 1, "did not end within 5 s and was stopped (timeout)"},
+      {ended(HowEnded::output_limit), 1, "printed more than 16 MiB and was stopped (output_limit)"},
+      {ended(HowEnded::exited), 1, "llama-bench printed nothing on standard output"},
+  };
+  for (const Case& c : cases) {
+    std::atomic<int> starts{0};
+    Stage stage(make_scene(), [&](const sys::ProcessSpec& spec) {
+      return ++starts == 1 ? c.first : FakeProcesses::good(spec);
+    });
+    stage.scene->cells.resize(1);  // the CPU's: nothing is counted
+    const auto records = stage.run(plan_of(*stage.scene, {.runs = 1}));
+    ASSERT_TRUE(records.has_value());
+    EXPECT_EQ(starts, c.starts) << c.error;
+    const RunRecord& last = records->back();
+    EXPECT_EQ(last.attempt, c.starts);
+    EXPECT_EQ(last.error, c.error == nullptr ? std::nullopt : std::optional<std::string>(c.error));
+    EXPECT_EQ(last.stderr_tail, c.error == nullptr ? "" : "last words");
+    // Both attempts are recorded.
+    EXPECT_EQ(stage.written().size(), static_cast<std::size_t>(c.starts));
+    if (c.starts == 2) {
+      EXPECT_EQ(records->front().error, "could not be started: no such program");
+      EXPECT_EQ(records->front().ended, Ended::not_started);
+    }
+  }
+}
+
+TEST(Runner, GivesUpACellThatFailsAndMeasuresTheOthers) {
+  struct Case {
+    sys::HowEnded how;
+    std::size_t records;  // of the cell that fails, of 3 wanted
+    const char* warning;
+  };
+  const Case cases[] = {
+      {sys::HowEnded::timed_out, 1, "2 more timed runs of this cell left out: this one timed out"},
+      {sys::HowEnded::signaled, 2, "1 more timed run of this cell left out: two failed"},
+  };
+  for (const Case& c : cases) {
+    Stage stage(make_scene(), [&](const sys::ProcessSpec& spec) {
+      return value_of(spec, "PLAIN") == "value" && !is_counted(spec) ? ended(c.how, 0, 11)
+                                                                     : FakeProcesses::good(spec);
+    });
+    const auto records = stage.run(plan_of(*stage.scene));
+    ASSERT_TRUE(records.has_value());
+    std::vector<RunRecord> failed, fine;
+    for (const RunRecord& record : *records) (record.error ? failed : fine).push_back(record);
+    ASSERT_EQ(failed.size(), c.records);
+    EXPECT_EQ(fine.size(), 6U);  // 3 counted, and 3 times of the other cell
+    EXPECT_EQ(failed.back().warnings, std::vector<std::string>{c.warning});
+    EXPECT_EQ(failed.back().cell, "bench/tiny/vulkan/decode");
+    EXPECT_EQ(stage.progress.said.size(), c.records);
+  }
+}
+
+TEST(Runner, GoesOnWhereARunWasInterrupted) {
+  std::atomic<int> starts{0};
+  Stage* watched = nullptr;
+  const auto engine = [&](const sys::ProcessSpec& spec) {
+    if (++starts == 5) watched->stop.request();
+    sys::Finished finished = FakeProcesses::good(spec);
+    if (starts == 5) finished.ended = sys::HowEnded::interrupted;
+    return finished;
+  };
+  Stage first(make_scene(), engine);
+  watched = &first;
+  const Plan plan = plan_of(*first.scene);
+  const auto interrupted = first.run(plan, 1);
+  ASSERT_FALSE(interrupted.has_value());
+  EXPECT_EQ(interrupted.error().code, Code::interrupted);
+  EXPECT_EQ(interrupted.error().message,
+            "interrupted after 4 of 9 engine runs; what was measured is in /out");
+  EXPECT_EQ(first.written().size(), 4U);
+  EXPECT_TRUE(first.progress.finished);
+
+  Stage second(std::move(first.scene));
+  const auto records = second.run(plan, 1);
+  ASSERT_TRUE(records.has_value());
+  EXPECT_EQ(records->size(), 9U);
+  EXPECT_EQ(second.processes.started.size(), 5U) << "what was done is not done again";
+}
+
+TEST(Runner, GivesUpAgainWhatWasGivenUpBeforeTheInterruption) {
+  const auto hangs = [](const sys::ProcessSpec&) { return ended(sys::HowEnded::timed_out); };
+  Stage first(make_scene(), hangs);
+  const Plan plan = plan_of(*first.scene);
+  ASSERT_TRUE(first.run(plan, 1).has_value());
+  EXPECT_EQ(first.processes.started.size(), 3U);  // one counted, one timed of each cell
+  Stage second(std::move(first.scene), hangs);
+  ASSERT_TRUE(second.run(plan, 1).has_value());
+  EXPECT_EQ(second.processes.started.size(), 0U);
+}
+
+TEST(Runner, StopsWhenTheJournalCanNotBeWritten) {
+  Stage stage(make_scene());
+  const Plan plan = plan_of(*stage.scene);
+  auto journal = Journal::create(stage.scene->files, "/out", make_header(plan));
+  ASSERT_TRUE(journal.has_value());
+  stage.scene->files.refuse_writes("/out/run.jsonl");
+  const auto records = Runner(stage.effects(), 1).run(plan, *journal);
+  ASSERT_FALSE(records.has_value());
+  EXPECT_EQ(records.error().code, Code::io);
+  EXPECT_EQ(stage.processes.started.size(), 1U);
+}
+
+TEST(Runner, TellsWhenTheProbesCanNotBeAttached) {
+  Stage stage(make_scene());
+  stage.probing.refuse = true;
+  const auto records = stage.run(plan_of(*stage.scene, {.times = false}), 1);
+  ASSERT_TRUE(records.has_value());
+  EXPECT_EQ(records->back().error, "the probes could not be attached: no probe here");
+  EXPECT_TRUE(stage.processes.started.empty());
+}
+
+// The real processes, files and locks, with engines that misbehave in every way, among which one
+// that does not: each gets its error, and the good one its result.
+TEST(Runner, MeasuresTheGoodCellWhateverTheOthersDo) {
+  char pattern[] = "/tmp/weir-runner-XXXXXX";
+  const std::string folder = mkdtemp(pattern);
+  struct Case {
+    const char* mode;
+    Ended ended;
+    const char* error;  // its beginning
+  };
+  const Case cases[] = {
+      {"ok", Ended::exited, nullptr},
+      {"noisy", Ended::exited, nullptr},
+      {"exit3", Ended::exited, "exited with code 3"},
+      {"crash", Ended::signaled, "crashed: SIGSEGV"},
+      {"hang", Ended::timed_out, "did not end within 2 s"},
+      {"ignore_term", Ended::timed_out, "did not end within 2 s"},
+      {"silent", Ended::exited, "llama-bench printed nothing"},
+      {"garbage", Ended::exited, "no llama-bench result in the output"},
+      {"truncated_json", Ended::exited, ""},
+      {"nan", Ended::exited, ""},
+      {"flood", Ended::output_limit, "printed more than 16 MiB"},
+      {"flood_stderr", Ended::output_limit, "printed more than 16 MiB"},
+      {"fork_escape_pipe", Ended::exited, nullptr},
+  };
+  std::string yaml = "version: 1\nengines:\n";
+  for (const Case& c : cases) {
+    yaml += fmt::format(
+        "  {0}: {{command: [{1}, {0}, -p, \"{{prompt_tokens}}\", -n, \"{{tokens}}\", -r, "
+        "\"{{repeats}}\"], output: llama-bench, timeout: 2s}}\n",
+        c.mode, WEIR_BINARY_DIR "/tests/fake_engines/fake_engine");
+  }
+  yaml +=
+      "models: {tiny: tiny.bin}\nbackends: {cpu: {}}\n"
+      "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\n";
+  const auto scene = make_scene(yaml);
+  sys::RealFiles files;
+  ASSERT_TRUE(files.write_atomic(folder + "/tiny.bin", "weights").has_value());
+  scene->around.config_folder = folder;
+  auto prepared = preflight(scene->cells, scene->around, files);
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
+  const Plan plan = make_plan(std::move(*prepared), *scene->settings, {.runs = 1});
+
+  sys::RealProcesses processes;
+  const sys::RealClock clock;
+  sys::HostLocks locks(folder + "/locks");
+  const sys::RealMachineLoad load;
+  FakeProbing probing;
+  FakeProgress progress;
+  const sys::Stop stop;
+  auto journal = Journal::create(files, folder, make_header(plan));
+  ASSERT_TRUE(journal.has_value());
+  const auto records = Runner({processes, files, clock, locks, load, probing, progress, stop}, 2)
+                           .run(plan, *journal);
+  ASSERT_TRUE(records.has_value()) << records.error().message;
+  ASSERT_EQ(records->size(), std::size(cases));
+  for (std::size_t i = 0; i < records->size(); ++i) {
+    const RunRecord& record = (*records)[i];
+    const Case& c = cases[i];
+    EXPECT_EQ(record.ended, c.ended) << c.mode;
+    if (c.error == nullptr) {
+      EXPECT_EQ(record.error, std::nullopt) << c.mode << ": " << record.error.value_or("");
+      EXPECT_TRUE(record.report.has_value()) << c.mode;
+      continue;
+    }
+    ASSERT_TRUE(record.error.has_value()) << c.mode;
+    EXPECT_TRUE(record.error->starts_with(c.error)) << c.mode << ": " << *record.error;
+    EXPECT_NE(record.stderr_tail, "") << c.mode;
+    EXPECT_LT(record.stderr_tail.size(), 12'000U) << c.mode;
+  }
+  ASSERT_TRUE(files.remove_tree(folder).has_value());
+}
+
+TEST(LastLines, AreFewShortAndClean) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += fmt::format("line {}\n", i);
+  const std::string last = last_lines(text + "\n\n");
+  EXPECT_TRUE(last.starts_with("line 80\n")) << last;
+  EXPECT_TRUE(last.ends_with("line 99")) << last;
+  EXPECT_EQ(last_lines(std::string(600, 'x')), std::string(500, 'x') + "…");
+  EXPECT_EQ(last_lines("a\x1b[31m\r\x07 b\n"), "a b");
+  EXPECT_EQ(last_lines(std::string(1 << 20, '\n')), "");
+}
+
+TEST(Admission, LetsInWhatFitsIntoMemoryAndOnTheDevice) {
+  PreparedCell software, hardware;
+  software.cell.key.engine = "a";
+  software.cell.device = "cpu";
+  software.model_bytes = std::uint64_t{1} << 30;
+  hardware.cell.key.engine = "b";
+  hardware.cell.device = "cuda";
+  hardware.on_cpu = false;
+  constexpr std::int64_t k_gib = std::int64_t{1} << 30;
+  Admission admission(3);
+  EXPECT_EQ(admission.estimate(software), k_gib + k_gib / 2 + k_gib / 4);  // 1.75 GiB
+  EXPECT_TRUE(admission.admits(software, 0)) << "alone, anything may try";
+  admission.started(software);
+  EXPECT_FALSE(admission.admits(software, 4 * k_gib)) << "3.5 GiB in 80 % of 4";
+  EXPECT_TRUE(admission.admits(software, 5 * k_gib)) << "3.5 GiB in 80 % of 5";
+  EXPECT_FALSE(admission.admits(software, std::nullopt)) << "memory is not known";
+  EXPECT_TRUE(admission.admits(hardware, 5 * k_gib));
+  admission.started(hardware);
+  EXPECT_FALSE(admission.admits(hardware, 100 * k_gib)) << "one at a time on a device";
+  admission.started(software);
+  EXPECT_FALSE(admission.admits(software, 100 * k_gib)) << "three cores";
+  admission.ended(software, k_gib / 2);
+  EXPECT_EQ(admission.estimate(software), k_gib / 2 + k_gib / 10) << "1.2 x what was seen";
+  admission.ended(software, std::nullopt);
+  admission.ended(hardware, std::nullopt);
+  EXPECT_TRUE(admission.admits(hardware, 0)) << "empty again";
+}
+
+TEST(Tally, TellsTheTimeLeftFromWhatTheOthersTook) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);  // 3 counted of one cell, 3 rounds of 2 cells
+  Tally tally(plan, 3);
+  EXPECT_EQ(tally.seconds_left(), std::nullopt);
+  RunRecord record;
+  record.wall_seconds = 6;
+  tally.note(plan.steps[0], record);
+  // 2 counted of 6 s in 3 lanes, and 6 timed of 6 s (not known yet: as long as the others).
+  EXPECT_DOUBLE_EQ(tally.seconds_left().value_or(0), 2 * 6 / 3.0 + 6 * 6);
+  record.wall_seconds = 1;
+  tally.note(plan.steps[3], record);  // one cell's time is known now: 2 more of it of 1 s
+  // The other's 3 of (6 + 1) / 2.
+  EXPECT_DOUBLE_EQ(tally.seconds_left().value_or(0), 4 + 2 * 1 + 3 * 3.5);
+  record.ended = Ended::timed_out;
+  record.error = "x";
+  tally.note(plan.steps[4], record);  // the other is given up
+  EXPECT_TRUE(tally.given_up(plan.steps[6]));
+  EXPECT_FALSE(tally.given_up(plan.steps[1])) << "its counted pass goes on";
+  EXPECT_DOUBLE_EQ(tally.seconds_left().value_or(0), 4 + 2 * 1);
+  EXPECT_EQ(tally.done(Pass::timed), 1 + 3);
+  EXPECT_EQ(tally.total(Pass::timed), 6);
+}
+
+}  // namespace
+}  // namespace weir::run

@@ -1,0 +1,208 @@
+#include "gate/sys/files.hpp"
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/memory_files.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::sys {
+namespace {
+
+// The same questions to real files and to the fake, so that the fake stays true.
+class AnyFiles : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string(GetParam()) == "real") {
+      char pattern[] = "/tmp/weir-files-XXXXXX";
+      root_ = mkdtemp(pattern);
+      files_ = std::make_unique<RealFiles>();
+    } else {
+      root_ = "/root";
+      files_ = std::make_unique<MemoryFiles>();
+      ASSERT_TRUE(files_->make_dirs(root_).has_value());
+    }
+  }
+  void TearDown() override { (void)files_->remove_tree(root_); }
+  [[nodiscard]] std::string at(const std::string& name) const { return root_ + "/" + name; }
+
+  std::string root_;
+  std::unique_ptr<Files> files_;
+};
+INSTANTIATE_TEST_SUITE_P(Files, AnyFiles, testing::Values("real", "memory"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_P(AnyFiles, ReadBackWhatWasWritten) {
+  ASSERT_TRUE(files_->write_atomic(at("a"), "first").has_value());
+  ASSERT_TRUE(files_->write_atomic(at("a"), std::string("sec\0ond", 7)).has_value());
+  EXPECT_EQ(*files_->read(at("a"), 7), std::string("sec\0ond", 7));
+  EXPECT_EQ(*files_->read_prefix(at("a"), 3), "sec");
+  EXPECT_EQ(*files_->read_prefix(at("a"), 100), std::string("sec\0ond", 7));
+  EXPECT_EQ(*files_->size(at("a")), 7U);
+  EXPECT_EQ(files_->read(at("a"), 6).error().code, Code::data) << "a limit";
+  EXPECT_EQ(files_->read(at("b"), 6).error().code, Code::io) << "absent";
+  EXPECT_EQ(files_->write_atomic(at("no/such/folder"), "x").error().code, Code::io);
+  EXPECT_EQ(*files_->list(root_), std::vector<std::string>{"a"}) << "no temporary file is left";
+}
+
+TEST_P(AnyFiles, ListNamesInOrderAndTellWhatTheyAre) {
+  ASSERT_TRUE(files_->make_dirs(at("b/inner")).has_value());
+  ASSERT_TRUE(files_->make_dirs(at("b/inner")).has_value()) << "again";
+  ASSERT_TRUE(files_->write_atomic(at("c"), "").has_value());
+  ASSERT_TRUE(files_->write_atomic(at("a"), "").has_value());
+  EXPECT_EQ(*files_->list(root_), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(files_->kind(at("a")), Kind::file);
+  EXPECT_EQ(files_->kind(at("b")), Kind::folder);
+  EXPECT_EQ(files_->kind(at("x")), Kind::absent);
+  EXPECT_FALSE(files_->make_dirs(at("a")).has_value()) << "a file is in the way";
+  EXPECT_FALSE(files_->make_dirs(at("a/b")).has_value()) << "a file is in the way";
+  EXPECT_FALSE(files_->remove(at("b")).has_value()) << "a folder that is not empty";
+  ASSERT_TRUE(files_->write_atomic(at("b/inner/x"), "").has_value());
+  ASSERT_TRUE(files_->remove_tree(at("b")).has_value());
+  EXPECT_EQ(*files_->list(root_), (std::vector<std::string>{"a", "c"}));
+  ASSERT_TRUE(files_->remove(at("a")).has_value());
+  ASSERT_TRUE(files_->remove(at("a")).has_value()) << "absent is fine";
+  ASSERT_TRUE(files_->remove_tree(at("never")).has_value());
+}
+
+TEST_P(AnyFiles, AppendWholeLinesAndCutOffATornOne) {
+  {
+    auto log = files_->append_log(at("log"), 0);
+    ASSERT_TRUE(log.has_value());
+    ASSERT_TRUE((*log)->append("one").has_value());
+    ASSERT_TRUE((*log)->append("two").has_value());
+  }
+  EXPECT_EQ(*files_->read(at("log"), 100), "one\ntwo\n");
+  auto log = files_->append_log(at("log"), 4);
+  ASSERT_TRUE(log.has_value());
+  ASSERT_TRUE((*log)->append("three").has_value());
+  EXPECT_EQ(*files_->read(at("log"), 100), "one\nthree\n");
+}
+
+TEST_P(AnyFiles, GiveEveryVersionOfAFileAnotherStamp) {
+  ASSERT_TRUE(files_->write_atomic(at("a"), "one").has_value());
+  const std::string before = *files_->stamp(at("a"));
+  EXPECT_EQ(*files_->stamp(at("a")), before);
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(20));  // the clock of file systems is coarse
+  ASSERT_TRUE(files_->write_atomic(at("a"), "two").has_value());
+  EXPECT_NE(*files_->stamp(at("a")), before);
+}
+
+class RealFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/weir-files-XXXXXX";
+    root_ = mkdtemp(pattern);
+  }
+  void TearDown() override { (void)files_.remove_tree(root_); }
+  [[nodiscard]] std::string at(const std::string& name) const { return root_ + "/" + name; }
+  std::string root_;
+  RealFiles files_;
+};
+
+TEST_F(RealFolder, NeverMixesLinesOfSeveralThreads) {
+  auto log = files_.append_log(at("log"), 0);
+  ASSERT_TRUE(log.has_value());
+  std::vector<std::thread> threads;
+  for (char c = 'a'; c < 'e'; ++c) {
+    threads.emplace_back([&, c] {
+      for (int i = 0; i < 50; ++i) ASSERT_TRUE((*log)->append(std::string(5000, c)).has_value());
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const auto lines = text::lines(*files_.read(at("log"), 1 << 24));
+  EXPECT_EQ(lines.size(), 200U);
+  for (const std::string& line : lines) {
+    EXPECT_EQ(line, std::string(5000, line.empty() ? '?' : line[0]));
+  }
+}
+
+TEST_F(RealFolder, LetsNobodyElseWriteALogThatIsOpen) {
+  auto first = files_.append_log(at("log"), 0);
+  ASSERT_TRUE(first.has_value());
+  const auto second = files_.append_log(at("log"), 0);
+  ASSERT_FALSE(second.has_value());
+  EXPECT_NE(second.error().message.find("another weir is writing it"), std::string::npos);
+}
+
+// A reader at any moment sees one of the two texts in full, also while the writer is killed.
+TEST_F(RealFolder, ReplacesAFileWholeOrNotAtAllWhenTheWriterIsKilled) {
+  const std::string one(300'000, '1'), two(300'000, '2');
+  ASSERT_TRUE(files_.write_atomic(at("a"), one).has_value());
+  for (int moment = 0; moment < 40; ++moment) {
+    const pid_t writer = fork();
+    if (writer == 0) {
+      RealFiles files;
+      for (;;) {
+        (void)files.write_atomic(at("a"), two);
+        (void)files.write_atomic(at("a"), one);
+      }
+    }
+    usleep(static_cast<useconds_t>(137 * moment));
+    kill(writer, SIGKILL);
+    waitpid(writer, nullptr, 0);
+    const std::string seen = *files_.read(at("a"), 1 << 20);
+    ASSERT_TRUE(seen == one || seen == two) << "killed after " << 137 * moment << " us";
+  }
+}
+
+TEST_F(RealFolder, NeitherFollowsLinksNorWaitsForPipes) {
+  ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(files_.read(at("pipe"), 10).error().code, Code::io);
+  EXPECT_EQ(files_.read("/dev/zero", 10).error().code, Code::io);
+  EXPECT_EQ(files_.read(root_, 10).error().code, Code::io);
+
+  ASSERT_TRUE(files_.make_dirs(at("kept")).has_value());
+  ASSERT_TRUE(files_.write_atomic(at("kept/x"), "x").has_value());
+  ASSERT_TRUE(files_.make_dirs(at("gone")).has_value());
+  ASSERT_EQ(symlink(at("kept").c_str(), at("gone/link").c_str()), 0);
+  ASSERT_EQ(symlink(at("kept").c_str(), at("link").c_str()), 0);
+  ASSERT_TRUE(files_.remove_tree(at("gone")).has_value());
+  ASSERT_TRUE(files_.remove_tree(at("link")).has_value());
+  EXPECT_TRUE(files_.exists(at("kept/x")));
+  EXPECT_FALSE(files_.exists(at("link")));
+}
+
+TEST(Paths, AreJoinedSplitAndCleaned) {
+  EXPECT_EQ(join_path("a", "b"), "a/b");
+  EXPECT_EQ(join_path("a/", "b"), "a/b");
+  EXPECT_EQ(join_path("a", "/b"), "/b");
+  EXPECT_EQ(join_path("", "b"), "b");
+  EXPECT_EQ(folder_of("a/b/c"), "a/b");
+  EXPECT_EQ(folder_of("c"), ".");
+  EXPECT_EQ(folder_of("/c"), "/");
+  EXPECT_EQ(file_name_of("a/b"), "b");
+  EXPECT_EQ(absolute("/a/./b/../c/"), "/a/c");
+  EXPECT_EQ(absolute("/../x"), "/x");
+  EXPECT_TRUE(absolute("x").starts_with("/"));
+}
+
+TEST(Paths, FindProgramsAsACommandLineNamesThem) {
+  MemoryFiles files;
+  for (const char* path : {"/bin/a", "/opt/a", "/project/tools/a", "/bin/plain"}) {
+    files.put(path, "");
+  }
+  for (const char* path : {"/bin/a", "/opt/a", "/project/tools/a"}) files.set_executable(path);
+  const auto find = [&](const char* name, const char* path) {
+    return find_program(files, name, "/project", path).value_or("nothing");
+  };
+  EXPECT_EQ(find("a", "/usr/bin:/opt:/bin"), "/opt/a") << "the first in PATH";
+  EXPECT_EQ(find("tools/a", "/bin"), "/project/tools/a") << "counted from the config";
+  EXPECT_EQ(find("../bin/a", ""), "/bin/a");
+  EXPECT_EQ(find("/bin/a", ""), "/bin/a");
+  EXPECT_EQ(find("plain", "/bin"), "nothing") << "not executable";
+  EXPECT_EQ(find("bin", "/"), "nothing") << "a folder";
+  EXPECT_EQ(find("a", "::"), "nothing") << "an empty entry is not the current folder";
+  EXPECT_EQ(find("", "/bin"), "nothing");
+}
+
+}  // namespace
+}  // namespace weir::sys

@@ -1,0 +1,88 @@
+#include "gate/sys/interrupts.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gate/sys/capture.hpp"
+
+namespace weir::sys {
+namespace {
+
+bool readable(const Stop& stop) {
+  pollfd fd{stop.fd(), POLLIN, 0};
+  return poll(&fd, 1, 0) == 1;
+}
+
+TEST(Stop, WakesEveryPollerForGood) {
+  Stop stop;
+  EXPECT_FALSE(stop.requested());
+  EXPECT_FALSE(readable(stop));
+  for (int i = 1; i <= 70'000; ++i) stop.request();  // more than a pipe holds
+  EXPECT_TRUE(stop.requested());
+  EXPECT_EQ(stop.times(), 70'000);
+  EXPECT_TRUE(readable(stop));
+  EXPECT_TRUE(readable(stop));
+}
+
+TEST(Interrupts, TurnSignalsIntoAStopAndGiveThemBack) {
+  struct sigaction before {
+  }, after{};
+  sigaction(SIGTERM, nullptr, &before);
+  {
+    const Interrupts interrupts;
+    raise(SIGTERM);
+    EXPECT_EQ(interrupts.stop().signal(), SIGTERM);
+    raise(SIGINT);
+    raise(SIGHUP);
+    EXPECT_EQ(interrupts.stop().times(), 3);
+    EXPECT_TRUE(readable(interrupts.stop()));
+  }
+  sigaction(SIGTERM, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+}
+
+TEST(Interrupts, LeaveAloneWhatNohupIgnores) {
+  signal(SIGHUP, SIG_IGN);
+  {
+    const Interrupts interrupts;
+    raise(SIGHUP);
+    EXPECT_FALSE(interrupts.stop().requested());
+  }
+  signal(SIGHUP, SIG_DFL);
+}
+
+TEST(Capture, KeepsAllOrBeginningAndEnd) {
+  struct Case {
+    std::size_t printed;
+    bool cut;
+    const char* want;
+  };
+  const std::string text = "abcdefghijklmnopqrstuvwxyz";
+  const Case cases[] = {
+      {26, false, "abcdefghijklmnopqrstuvwxyz"},
+      {7, true, "abcdefg"},  // 4 + 3: nothing to leave out
+      {8, true, "abcd\n[... 1 bytes left out ...]\nfgh"},
+      {26, true, "abcd\n[... 19 bytes left out ...]\nxyz"},
+      {0, true, ""},
+  };
+  for (const Case& c : cases) {
+    for (const bool cut_first : {true, false}) {
+      for (const std::size_t step : {std::size_t{1}, std::size_t{5}, std::size_t{26}}) {
+        Capture capture(4, 3);
+        if (c.cut && cut_first) capture.cut();
+        for (std::size_t at = 0; at < c.printed; at += step) {
+          capture.add(std::string_view(text).substr(at, std::min(step, c.printed - at)));
+        }
+        if (c.cut && !cut_first) capture.cut();
+        EXPECT_EQ(capture.bytes(), c.printed);
+        EXPECT_EQ(capture.take(), c.want) << c.printed << " by " << step;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::sys
