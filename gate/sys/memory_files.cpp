@@ -149,12 +149,13 @@ Result<std::vector<std::string>> MemoryFiles::list(const std::string& path) cons
 Result<void> MemoryFiles::make_dirs(const std::string& path) {
   const std::lock_guard hold(mutex_);
   if (refused(path)) return full(path);
-  for (std::string folder = path;; folder = folder_of(folder)) {
-    if (files_.contains(folder)) {
-      return fail(Code::io, "{}: is there, but not a folder", folder);
-    }
-    if (!folders_.insert(folder).second) return {};
+  std::vector<std::string> missing;
+  for (std::string folder = path; !folders_.contains(folder); folder = folder_of(folder)) {
+    if (files_.contains(folder)) return fail(Code::io, "{}: is there, but not a folder", folder);
+    missing.push_back(folder);
   }
+  folders_.insert(missing.begin(), missing.end());
+  return {};
 }
 
 Result<void> MemoryFiles::remove(const std::string& path) {
