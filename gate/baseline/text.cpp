@@ -25,11 +25,12 @@ Json sources_to_json(const Baseline& baseline) {
   }
   Json sources = Json::object();
   for (const auto& [base, measurements] : by_base) {
-    const bool agree = std::all_of(
-        measurements.begin(), measurements.end(),
-        [&](const auto* measured) { return measured->source == measurements.front()->source; });
+    const std::string& source = measurements.front()->source;
+    const bool agree =
+        std::all_of(measurements.begin(), measurements.end(),
+                    [&source](const auto* measured) { return measured->source == source; });
     if (agree) {
-      sources[base] = measurements.front()->source;
+      sources[base] = source;
       continue;
     }
     for (const auto* measured : measurements) sources[measured->metric.name] = measured->source;
