@@ -27,12 +27,21 @@
 #define WEIR_PROBE_NAMES_TRUNCATED 0x8u    /* some name was longer than its field */
 #define WEIR_PROBE_OUT_OF_MEMORY 0x10u     /* something could not be followed: counts are too low */
 #define WEIR_PROBE_FORKED 0x20u            /* this process was forked from one with a file */
+#define WEIR_PROBE_OPS_OVERFLOWED 0x40u    /* further ops are counted without their shapes, or not */
+#define WEIR_PROBE_GRAPHS_OVERFLOWED 0x80u /* further graphs are counted in entry 0 */
+#define WEIR_PROBE_TRANSFERS_OVERFLOWED 0x100u /* further transfers share the last entry */
+#define WEIR_PROBE_SHAPES_UNKNOWN 0x200u /* tensors could not be read: no shapes, no directions */
+#define WEIR_PROBE_OPS_UNSEEN 0x400u     /* graphs ran whose ops could not be listed */
 
 enum weir_probe_section_kind {
   WEIR_SECTION_NONE = 0,
   WEIR_SECTION_DEVICES = 1,
   WEIR_SECTION_QUEUES = 2,
-  WEIR_SECTION_KERNELS = 3
+  WEIR_SECTION_KERNELS = 3,
+  WEIR_SECTION_COUNTERS = 4, /* of the process, by name: what belongs to no device of the probe */
+  WEIR_SECTION_OPS = 5,
+  WEIR_SECTION_GRAPHS = 6,
+  WEIR_SECTION_TRANSFERS = 7
 };
 
 /* Indices into `counters`. The words are those of the design's glossary. */
@@ -112,6 +121,71 @@ struct weir_probe_kernel {
   uint64_t dispatches;
   char entry_point[40];
   char name[192];
+};
+
+struct weir_probe_named_counter {
+  char name[32]; /* a-z 0-9 _, beginning with a letter */
+  uint64_t value;
+};
+
+struct weir_probe_operand {
+  char type[16]; /* "f32", "q4_0" */
+  int64_t ne[4]; /* elements by dimension, the fastest first; 1 where there is none */
+};
+
+#define WEIR_OP_SOURCES 10
+#define WEIR_OP_SHAPED 0x1u /* `result` and `source` are known */
+
+/* One kind of op in one kind of graph on one device. Ops that do no work (views) are left out. */
+struct weir_probe_op {
+  uint64_t hash;
+  uint64_t count;
+  uint32_t graph;  /* index of its entry */
+  uint32_t device; /* index of its entry */
+  uint32_t flags;
+  uint32_t sources; /* how many of `source` are used */
+  char op[32];      /* "MUL_MAT", "SWIGLU" */
+  struct weir_probe_operand result;
+  struct weir_probe_operand source[WEIR_OP_SOURCES];
+};
+
+/* Indices into a graph's `sums`. */
+enum weir_probe_graph_sum {
+  WEIR_GRAPH_TENSOR_COPIES = 0,
+  WEIR_GRAPH_TENSOR_SETS = 1,
+  WEIR_GRAPH_TENSOR_GETS = 2,
+  WEIR_GRAPH_COPIED_BYTES = 3,
+  WEIR_GRAPH_BACKEND_SYNCS = 4,
+  WEIR_GRAPH_SUMS = 8
+};
+
+/* One kind of graph: the same ops on the same devices in the same order, for as many rows. Entry 0
+ * takes what no longer fits. */
+struct weir_probe_graph {
+  uint64_t hash;
+  uint64_t computed; /* how often */
+  uint64_t rows;     /* of the first look-up: the tokens of a language model's batch; 0: unknown */
+  uint64_t ops;      /* each time, as are the two below */
+  uint64_t cpu_ops;
+  uint64_t splits;
+  uint64_t sums[WEIR_GRAPH_SUMS]; /* all times together, each from the end of the graph before */
+};
+
+enum weir_probe_transfer_kind {
+  WEIR_TRANSFER_COPY = 0, /* tensor to tensor */
+  WEIR_TRANSFER_SET = 1,  /* the program's memory to a tensor */
+  WEIR_TRANSFER_GET = 2,  /* a tensor to the program's memory */
+  WEIR_TRANSFER_FILL = 3
+};
+
+/* Where bytes went. The last entry takes what no longer fits. */
+struct weir_probe_transfer {
+  uint64_t calls;
+  uint64_t bytes;
+  uint32_t kind;
+  uint32_t flags;
+  char from[48]; /* kind of memory: "CPU", "Vulkan_Host"; "program"; "" when unknown */
+  char to[48];
 };
 
 #endif

@@ -1,4 +1,4 @@
-#include "gate/probes/vulkan/table.h"
+#include "gate/probes/table.h"
 
 #include <atomic>
 #include <random>

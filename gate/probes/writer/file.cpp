@@ -18,17 +18,16 @@ static_assert(sizeof(weir_probe_header) == 568 && offsetof(weir_probe_header, se
 static_assert(sizeof(weir_probe_device) == 864 && sizeof(weir_probe_queue) == 160);
 static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 24);
 
-constexpr uint32_t k_devices = 16;
-constexpr uint32_t k_queues = 128;
-constexpr uint32_t k_kernels = 4096;
+static_assert(sizeof(weir_probe_named_counter) == 40 && sizeof(weir_probe_op) == 592);
+static_assert(sizeof(weir_probe_graph) == 112 && sizeof(weir_probe_transfer) == 120);
+
 constexpr size_t k_page = 4096;
+// What the largest probe asks for lies below it; a larger one would count into nothing at all.
+constexpr size_t k_most_bytes = size_t{4} << 20;
 
 constexpr size_t pages(size_t size) { return (size + k_page - 1) / k_page * k_page; }
-constexpr size_t k_devices_at = pages(sizeof(weir_probe_header));
-constexpr size_t k_queues_at = k_devices_at + pages(k_devices * sizeof(weir_probe_device));
-constexpr size_t k_kernels_at = k_queues_at + pages(k_queues * sizeof(weir_probe_queue));
-constexpr size_t k_size = k_kernels_at + pages(k_kernels * sizeof(weir_probe_kernel));
-enum { k_devices_section = 0, k_queues_section = 1, k_kernels_section = 2 };
+
+}  // namespace
 
 void complain(const char* probe, const char* what, const char* path, int error) {
   char line[512];
@@ -41,9 +40,11 @@ void complain(const char* probe, const char* what, const char* path, int error) 
   if (write(STDERR_FILENO, line, shown) < 0) return;  // nobody is left to tell
 }
 
+namespace {
+
 // The descriptor of a fresh file with all its blocks, or -1 after a complaint. All blocks, because
 // a full disk must show here and not as SIGBUS inside the engine.
-int create_file(const char* probe) {
+int create_file(const char* probe, size_t size) {
   const char* folder = secure_getenv(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || folder[0] == '\0') {
     complain(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
@@ -51,7 +52,7 @@ int create_file(const char* probe) {
   }
   // Beyond this limit the kernel sends a signal that ends the engine.
   rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < k_size) {
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
     complain(probe, "the limit on file sizes is too low for", folder, 0);
     return -1;
   }
@@ -75,7 +76,7 @@ int create_file(const char* probe) {
       complain(probe, "cannot create", path, errno);
       return -1;
     }
-    const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(k_size));
+    const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(size));
     if (error == 0) return descriptor;
     complain(probe, "cannot reserve room for", path, error);
     unlink(path);
@@ -86,50 +87,90 @@ int create_file(const char* probe) {
   return -1;
 }
 
-void set_section(weir_probe_header* header, uint32_t at, uint32_t kind, size_t entry, size_t offset,
-                 uint32_t capacity) {
-  weir_probe_section& section = header->sections[at];
+void set_section(weir_probe_header* header, uint32_t kind, size_t entry, uint32_t capacity) {
+  if (capacity == 0) return;
+  weir_probe_section& section = header->sections[header->section_count++];
   section.kind = kind;
   section.entry_size = static_cast<uint32_t>(entry);
-  section.offset = offset;
+  section.offset = header->file_size;
   section.capacity = capacity;
   section.used = 0;
+  header->file_size += pages(entry * capacity);
+}
+
+// The table of sections, and with it the size of the file.
+void lay_out(weir_probe_header* header, const Capacity& capacity) {
+  memset(header, 0, sizeof *header);
+  header->file_size = pages(sizeof *header);
+  set_section(header, WEIR_SECTION_DEVICES, sizeof(weir_probe_device), capacity.devices);
+  set_section(header, WEIR_SECTION_QUEUES, sizeof(weir_probe_queue), capacity.queues);
+  set_section(header, WEIR_SECTION_KERNELS, sizeof(weir_probe_kernel), capacity.kernels);
+  set_section(header, WEIR_SECTION_COUNTERS, sizeof(weir_probe_named_counter), capacity.counters);
+  set_section(header, WEIR_SECTION_OPS, sizeof(weir_probe_op), capacity.ops);
+  set_section(header, WEIR_SECTION_GRAPHS, sizeof(weir_probe_graph), capacity.graphs);
+  set_section(header, WEIR_SECTION_TRANSFERS, sizeof(weir_probe_transfer), capacity.transfers);
+}
+
+template <class Entry>
+void point_at_entries(const File* file, uint32_t kind, Entry** entries) {
+  const weir_probe_section* section = section_of(file, kind);
+  *entries =
+      section == nullptr
+          ? nullptr
+          : reinterpret_cast<Entry*>(reinterpret_cast<char*>(file->header) + section->offset);
+}
+
+// `memory` begins with a header that is laid out.
+void point_at(File* file, void* memory) {
+  file->header = static_cast<weir_probe_header*>(memory);
+  point_at_entries(file, WEIR_SECTION_DEVICES, &file->devices);
+  point_at_entries(file, WEIR_SECTION_QUEUES, &file->queues);
+  point_at_entries(file, WEIR_SECTION_KERNELS, &file->kernels);
+  point_at_entries(file, WEIR_SECTION_COUNTERS, &file->counters);
+  point_at_entries(file, WEIR_SECTION_OPS, &file->ops);
+  point_at_entries(file, WEIR_SECTION_GRAPHS, &file->graphs);
+  point_at_entries(file, WEIR_SECTION_TRANSFERS, &file->transfers);
 }
 
 void write_header(File* file, const char* probe) {
   weir_probe_header* header = file->header;
   header->version = WEIR_PROBE_VERSION;
   header->header_size = sizeof *header;
-  header->file_size = k_size;
   header->pid = static_cast<uint32_t>(getpid());
   header->parent_pid = static_cast<uint32_t>(getppid());
   copy_text(header->probe, sizeof header->probe, probe);
   copy_text(header->process, sizeof header->process, program_invocation_short_name);
-  set_section(header, k_devices_section, WEIR_SECTION_DEVICES, sizeof *file->devices, k_devices_at,
-              k_devices);
-  set_section(header, k_queues_section, WEIR_SECTION_QUEUES, sizeof *file->queues, k_queues_at,
-              k_queues);
-  set_section(header, k_kernels_section, WEIR_SECTION_KERNELS, sizeof *file->kernels, k_kernels_at,
-              k_kernels);
-  header->section_count = 3;
-  copy_text(file->kernels[0].name, sizeof file->kernels[0].name, "(other)");
-  header->sections[k_kernels_section].used = 1;
+  if (weir_probe_section* kernels = section_of(file, WEIR_SECTION_KERNELS)) {
+    copy_text(file->kernels[0].name, sizeof file->kernels[0].name, "(other)");
+    kernels->used = 1;
+  }
+  if (weir_probe_section* graphs = section_of(file, WEIR_SECTION_GRAPHS)) graphs->used = 1;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   memcpy(header->magic, WEIR_PROBE_MAGIC, sizeof header->magic);
 }
 
-void point_at(File* file, void* memory) {
-  char* base = static_cast<char*>(memory);
-  file->header = reinterpret_cast<weir_probe_header*>(base);
-  file->devices = reinterpret_cast<weir_probe_device*>(base + k_devices_at);
-  file->queues = reinterpret_cast<weir_probe_queue*>(base + k_queues_at);
-  file->kernels = reinterpret_cast<weir_probe_kernel*>(base + k_kernels_at);
+// The last resort when not even anonymous memory can be had: a probe must not bring its host down.
+alignas(k_page) char g_static_memory[k_most_bytes];
+
+// Copies the entries of a section, then reset(entry) takes the counts out.
+template <class Entry, class Reset>
+void copy_entries(const File& from, const File& to, uint32_t kind, Entry* File::*entries,
+                  Reset reset) {
+  const weir_probe_section* section = section_of(&from, kind);
+  for (uint32_t i = 0; section != nullptr && i < section->used; ++i) {
+    (to.*entries)[i] = (from.*entries)[i];
+    reset(&(to.*entries)[i]);
+  }
 }
 
-// The last resort when not even anonymous memory can be had: a probe must not bring its host down.
-alignas(k_page) char g_static_memory[k_size];
-
 }  // namespace
+
+weir_probe_section* section_of(const File* file, uint32_t kind) {
+  for (uint32_t i = 0; i < file->header->section_count; ++i) {
+    if (file->header->sections[i].kind == kind) return &file->header->sections[i];
+  }
+  return nullptr;
+}
 
 bool copy_text(char* to, size_t size, const char* from) {
   const size_t length = strnlen(from, size);
@@ -159,49 +200,56 @@ void set_flag(File* file, uint32_t flag) {
   __atomic_fetch_or(&file->header->flags, flag, __ATOMIC_RELAXED);
 }
 
-void open_file(File* file, const char* probe) {
-  const int descriptor = create_file(probe);
+void open_file(File* file, const char* probe, const Capacity& capacity) {
+  weir_probe_header plan;
+  lay_out(&plan, capacity);
+  const size_t size = plan.file_size;
+  const int descriptor = create_file(probe, size);
   void* memory = MAP_FAILED;
   if (descriptor >= 0) {
-    memory = mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED)
       complain(probe, "cannot map its file in", WEIR_PROBE_DIR_VARIABLE, errno);
     close(descriptor);
   }
   file->backed = memory != MAP_FAILED;
   if (!file->backed) {
-    memory = mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) memory = g_static_memory;
   }
+  memcpy(memory, &plan, sizeof plan);
   point_at(file, memory);
   write_header(file, probe);
 }
 
 void detach_after_fork(File* file) {
   if (file->header == nullptr || !file->backed) return;
-  void* copy = mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const size_t size = file->header->file_size;
+  void* copy = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return;
+  memcpy(copy, file->header, sizeof *file->header);
   File mine = *file;
   point_at(&mine, copy);
-  memcpy(mine.header, file->header, sizeof *mine.header);
   mine.header->flags |= WEIR_PROBE_FORKED;
   mine.header->parent_pid = file->header->pid;
   mine.header->pid = static_cast<uint32_t>(getpid());
-  const weir_probe_section* sections = file->header->sections;
-  for (uint32_t i = 0; i < sections[k_devices_section].used; ++i) {
-    mine.devices[i] = file->devices[i];
-    memset(mine.devices[i].counters, 0, sizeof mine.devices[i].counters);
-  }
-  for (uint32_t i = 0; i < sections[k_queues_section].used; ++i) {
-    mine.queues[i] = file->queues[i];
-    memset(mine.queues[i].counters, 0, sizeof mine.queues[i].counters);
-  }
-  for (uint32_t i = 0; i < sections[k_kernels_section].used; ++i) {
-    mine.kernels[i] = file->kernels[i];
-    mine.kernels[i].dispatches = 0;
-  }
+  const auto no_counters = [](auto* entry) { memset(entry->counters, 0, sizeof entry->counters); };
+  copy_entries(*file, mine, WEIR_SECTION_DEVICES, &File::devices, no_counters);
+  copy_entries(*file, mine, WEIR_SECTION_QUEUES, &File::queues, no_counters);
+  copy_entries(*file, mine, WEIR_SECTION_KERNELS, &File::kernels,
+               [](weir_probe_kernel* entry) { entry->dispatches = 0; });
+  copy_entries(*file, mine, WEIR_SECTION_COUNTERS, &File::counters,
+               [](weir_probe_named_counter* entry) { entry->value = 0; });
+  copy_entries(*file, mine, WEIR_SECTION_OPS, &File::ops,
+               [](weir_probe_op* entry) { entry->count = 0; });
+  copy_entries(*file, mine, WEIR_SECTION_GRAPHS, &File::graphs, [](weir_probe_graph* entry) {
+    entry->computed = 0;
+    memset(entry->sums, 0, sizeof entry->sums);
+  });
+  copy_entries(*file, mine, WEIR_SECTION_TRANSFERS, &File::transfers,
+               [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
   // Handles in the parent's memory point into the mapping: the copy takes its very place.
-  mremap(copy, k_size, k_size, MREMAP_MAYMOVE | MREMAP_FIXED, file->header);
+  mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, file->header);
   file->backed = false;
 }
 
@@ -210,19 +258,20 @@ void make_forked_file(File* file) {
   file->header->flags &= ~WEIR_PROBE_FORKED;  // one attempt, whatever becomes of it
   char probe[sizeof file->header->probe];
   copy_text(probe, sizeof probe, file->header->probe);
-  const int descriptor = create_file(probe);
+  const size_t size = file->header->file_size;
+  const int descriptor = create_file(probe, size);
   if (descriptor < 0) return;
   // Through the descriptor, then mapped over: nobody sees a half-copied file as a mapping.
   size_t written = 0;
   const char* from = reinterpret_cast<const char*>(file->header);
-  while (written < k_size) {
+  while (written < size) {
     const ssize_t step =
-        pwrite(descriptor, from + written, k_size - written, static_cast<off_t>(written));
+        pwrite(descriptor, from + written, size - written, static_cast<off_t>(written));
     if (step <= 0) break;
     written += static_cast<size_t>(step);
   }
-  if (written == k_size && mmap(file->header, k_size, PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_FIXED, descriptor, 0) != MAP_FAILED) {
+  if (written == size && mmap(file->header, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                              descriptor, 0) != MAP_FAILED) {
     file->backed = true;
     set_flag(file, WEIR_PROBE_FORKED);
   } else {
@@ -232,48 +281,49 @@ void make_forked_file(File* file) {
 }
 
 uint32_t add_device(File* file, const weir_probe_device& device) {
-  uint32_t& used = file->header->sections[k_devices_section].used;
-  if (used == k_devices) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_DEVICES);
+  if (section->used == section->capacity) {
     set_flag(file, WEIR_PROBE_DEVICES_OVERFLOWED);
-    return k_devices - 1;
+    return section->capacity - 1;
   }
-  file->devices[used] = device;
-  const uint32_t index = used;
-  __atomic_store_n(&used, index + 1, __ATOMIC_RELEASE);
+  const uint32_t index = section->used;
+  file->devices[index] = device;
+  raise_used(section);
   return index;
 }
 
 uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags) {
-  uint32_t& used = file->header->sections[k_queues_section].used;
-  if (used == k_queues) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_QUEUES);
+  if (section->used == section->capacity) {
     set_flag(file, WEIR_PROBE_QUEUES_OVERFLOWED);
-    return k_queues - 1;
+    return section->capacity - 1;
   }
-  weir_probe_queue& entry = file->queues[used];
+  const uint32_t at = section->used;
+  weir_probe_queue& entry = file->queues[at];
   entry.device = device;
   entry.family = family;
   entry.index = index;
   entry.flags = flags;
-  const uint32_t at = used;
-  __atomic_store_n(&used, at + 1, __ATOMIC_RELEASE);
+  raise_used(section);
   return at;
 }
 
 uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
                       const char* entry_point) {
-  uint32_t& used = file->header->sections[k_kernels_section].used;
-  for (uint32_t i = 1; i < used; ++i) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_KERNELS);
+  for (uint32_t i = 1; i < section->used; ++i) {
     const weir_probe_kernel& known = file->kernels[i];
     if (known.hash == hash && known.device == device &&
         ((known.flags & WEIR_KERNEL_NAMED) != 0) == named) {
       return i;
     }
   }
-  if (used == k_kernels) {
+  if (section->used == section->capacity) {
     set_flag(file, WEIR_PROBE_KERNELS_OVERFLOWED);
     return 0;
   }
-  weir_probe_kernel& entry = file->kernels[used];
+  const uint32_t at = section->used;
+  weir_probe_kernel& entry = file->kernels[at];
   entry.hash = hash;
   entry.device = device;
   entry.flags = named ? WEIR_KERNEL_NAMED : 0;
@@ -282,9 +332,16 @@ uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, co
     set_flag(file, WEIR_PROBE_NAMES_TRUNCATED);
   }
   copy_text(entry.entry_point, sizeof entry.entry_point, entry_point);
-  const uint32_t at = used;
-  __atomic_store_n(&used, at + 1, __ATOMIC_RELEASE);
+  raise_used(section);
   return at;
+}
+
+uint64_t* add_counter(File* file, const char* name) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_COUNTERS);
+  weir_probe_named_counter& entry = file->counters[section->used];
+  copy_text(entry.name, sizeof entry.name, name);
+  raise_used(section);
+  return &entry.value;
 }
 
 }  // namespace weir_probe

@@ -12,16 +12,33 @@
 
 namespace weir_probe {
 
+// How many entries of each kind a probe has room for; a kind with none has no section.
+struct Capacity {
+  uint32_t devices = 0;
+  uint32_t queues = 0;
+  uint32_t kernels = 0;
+  uint32_t counters = 0;
+  uint32_t ops = 0;
+  uint32_t graphs = 0;
+  uint32_t transfers = 0;
+};
+// What a probe of a device API needs.
+constexpr Capacity k_device_capacity{16, 128, 4096, 0, 0, 0, 0};
+
 struct File {
   struct weir_probe_header* header;  // never null after open_file
   struct weir_probe_device* devices;
   struct weir_probe_queue* queues;
   struct weir_probe_kernel* kernels;
+  struct weir_probe_named_counter* counters;
+  struct weir_probe_op* ops;
+  struct weir_probe_graph* graphs;
+  struct weir_probe_transfer* transfers;
   bool backed;  // by a file; else the counts end with the process
 };
 
 // Makes the file of this process for `probe`, in the folder named by WEIR_PROBE_DIR.
-void open_file(File* file, const char* probe);
+void open_file(File* file, const char* probe, const Capacity& capacity = k_device_capacity);
 
 // To be called in a child process after fork: from here on the same addresses hold memory of its
 // own with all counts at 0. Its file is made by the next make_forked_file (async-signal-safe).
@@ -35,10 +52,21 @@ uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index,
 // Finds or makes the entry of (device, hash, named).
 uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
                       const char* entry_point);
+// The value of a fresh counter, to be changed by add(). Requires room: a probe knows its counters.
+uint64_t* add_counter(File* file, const char* name);
+
+// The section of a kind, or null where the probe asked for no room.
+struct weir_probe_section* section_of(const File* file, uint32_t kind);
+// Makes the entry at `used` visible, which the caller has filled.
+inline void raise_used(struct weir_probe_section* section) {
+  __atomic_store_n(&section->used, section->used + 1, __ATOMIC_RELEASE);
+}
 
 void set_flag(File* file, uint32_t flag);
 // Copies what fits, ends in 0. True when all of it fitted.
 bool copy_text(char* to, size_t size, const char* from);
+// One line on standard error: why `probe` is not, or not fully, counting. `error` is an errno or 0.
+void complain(const char* probe, const char* what, const char* where, int error);
 
 inline void add(uint64_t* counter, uint64_t amount) {
   __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
