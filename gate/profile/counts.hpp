@@ -18,13 +18,55 @@ struct DeviceSeen {
   friend bool operator==(const DeviceSeen&, const DeviceSeen&) = default;
 };
 
+// Ops of one kind, in one kind of graph, on one backend of the engine.
+struct OpCount {
+  std::string op;          // "MUL_MAT"
+  std::string type;        // of the sources and the result: "q4_0,f32->f32"; "" when unknown
+  std::string shape;       // in the same order, without trailing ones: "256x768,256->768"
+  std::string backend;     // "Vulkan0"
+  bool on_cpu = false;     // the backend computes on the host, whatever its name
+  std::int64_t graph = 0;  // index into ProbeCounts::graphs
+  std::int64_t count = 0;  // all computations of the graph together
+
+  friend bool operator==(const OpCount&, const OpCount&) = default;
+};
+
+// One kind of graph: the same ops on the same backends in the same order for as many rows.
+struct GraphCount {
+  std::int64_t rows = 0;      // tokens of a language model's batch; 0 when unknown
+  std::int64_t computed = 0;  // how often
+  std::int64_t ops = 0;       // each time, as are these two
+  std::int64_t cpu_ops = 0;
+  std::int64_t splits = 0;
+  // All computations together, by base name: tensor_copies, tensor_sets, tensor_gets, copied_bytes,
+  // backend_syncs; each from the end of the graph before.
+  std::map<std::string, std::int64_t> sums;
+
+  friend bool operator==(const GraphCount&, const GraphCount&) = default;
+};
+
+// Bytes that the engine asked to be moved between kinds of memory.
+struct TransferCount {
+  std::string kind;  // "copy", "set", "get", "fill"
+  std::string from;  // "CPU", "Vulkan_Host", "program"; "" when unknown
+  std::string to;
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;
+
+  friend bool operator==(const TransferCount&, const TransferCount&) = default;
+};
+
 struct ProbeCounts {
-  std::string probe;                           // "vulkan"
-  std::vector<DeviceSeen> devices;             // those that were made; sorted by class
-  std::map<std::string, std::int64_t> counts;  // by base name ("dispatches"), summed over devices
-  std::map<std::string, std::int64_t> kernels; // kernel name -> dispatches
-  bool kernels_named = false;  // every kernel's name was given by the program
+  std::string probe;                            // "vulkan"
+  std::vector<DeviceSeen> devices;              // those that were made; sorted by class
+  std::map<std::string, std::int64_t> counts;   // by base name ("dispatches"), summed over devices
+  std::map<std::string, std::int64_t> kernels;  // kernel name -> dispatches
+  bool kernels_named = false;                   // every kernel's name was given by the program
   std::vector<std::string> warnings;  // "kernel table overflowed: 12 kernels counted as (other)"
+  // Of probes that see what an engine computes ("ggml"); sorted, without what occurred 0 times.
+  std::vector<GraphCount> graphs{};
+  std::vector<OpCount> ops{};
+  std::vector<TransferCount> transfers{};
 
   friend bool operator==(const ProbeCounts&, const ProbeCounts&) = default;
 };

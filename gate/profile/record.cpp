@@ -96,6 +96,78 @@ Result<EngineReport> report_from_json(const Json& json) {
   return report;
 }
 
+void put_work(Json& json, const ProbeCounts& probe) {
+  for (const GraphCount& graph : probe.graphs) {
+    Json item = {{"rows", graph.rows},
+                 {"computed", graph.computed},
+                 {"ops", graph.ops},
+                 {"cpu_ops", graph.cpu_ops},
+                 {"splits", graph.splits}};
+    put(item, "sums", graph.sums);
+    json["graphs"].push_back(std::move(item));
+  }
+  for (const OpCount& op : probe.ops) {
+    Json item = {{"op", op.op}, {"backend", op.backend}, {"graph", op.graph}, {"count", op.count}};
+    if (!op.type.empty()) item["type"] = op.type;
+    if (!op.shape.empty()) item["shape"] = op.shape;
+    if (op.on_cpu) item["on_cpu"] = true;
+    json["ops"].push_back(std::move(item));
+  }
+  for (const TransferCount& transfer : probe.transfers) {
+    json["transfers"].push_back({{"kind", transfer.kind},
+                                 {"from", transfer.from},
+                                 {"to", transfer.to},
+                                 {"calls", transfer.calls},
+                                 {"bytes", transfer.bytes}});
+  }
+}
+
+Result<void> take_work(JsonReader& read, ProbeCounts* probe) {
+  if (read.has("graphs")) {
+    for (const Json& item : read.array("graphs")) {
+      JsonReader graph(item, "probe graph");
+      GraphCount out{.rows = graph.integer("rows"),
+                     .computed = graph.integer("computed"),
+                     .ops = graph.integer("ops"),
+                     .cpu_ops = graph.integer("cpu_ops"),
+                     .splits = graph.integer("splits"),
+                     .sums = counts_from_json(graph, "sums")};
+      if (auto problem = graph.problem()) return tl::unexpected(*problem);
+      probe->graphs.push_back(std::move(out));
+    }
+  }
+  if (read.has("ops")) {
+    for (const Json& item : read.array("ops")) {
+      JsonReader op(item, "probe op");
+      OpCount out{.op = op.string("op"),
+                  .type = op.optional_string("type").value_or(""),
+                  .shape = op.optional_string("shape").value_or(""),
+                  .backend = op.string("backend"),
+                  .on_cpu = op.optional_boolean("on_cpu").value_or(false),
+                  .graph = op.integer("graph"),
+                  .count = op.integer("count")};
+      if (out.graph < 0 || out.graph >= static_cast<std::int64_t>(probe->graphs.size())) {
+        op.complain("is of a graph that is not there");
+      }
+      if (auto problem = op.problem()) return tl::unexpected(*problem);
+      probe->ops.push_back(std::move(out));
+    }
+  }
+  if (read.has("transfers")) {
+    for (const Json& item : read.array("transfers")) {
+      JsonReader transfer(item, "probe transfer");
+      TransferCount out{.kind = transfer.string("kind"),
+                        .from = transfer.string("from"),
+                        .to = transfer.string("to"),
+                        .calls = transfer.integer("calls"),
+                        .bytes = transfer.integer("bytes")};
+      if (auto problem = transfer.problem()) return tl::unexpected(*problem);
+      probe->transfers.push_back(std::move(out));
+    }
+  }
+  return {};
+}
+
 Json probe_to_json(const ProbeCounts& probe) {
   Json json = {{"probe", probe.probe}};
   if (!probe.devices.empty()) {
@@ -110,6 +182,7 @@ Json probe_to_json(const ProbeCounts& probe) {
   put(json, "counts", probe.counts);
   put(json, "kernels", probe.kernels);
   if (probe.kernels_named) json["kernels_named"] = true;
+  put_work(json, probe);
   put(json, "warnings", probe.warnings);
   return json;
 }
@@ -129,6 +202,7 @@ Result<ProbeCounts> probe_from_json(const Json& json) {
   probe.counts = counts_from_json(read, "counts");
   probe.kernels = counts_from_json(read, "kernels");
   probe.kernels_named = read.optional_boolean("kernels_named").value_or(false);
+  WEIR_CHECK(take_work(read, &probe));
   probe.warnings = read.strings("warnings");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   return probe;

@@ -9,6 +9,35 @@
 namespace weir::profile {
 namespace {
 
+ProbeCounts ggml_counts() {
+  ProbeCounts ggml;
+  ggml.probe = "ggml";
+  ggml.counts = {{"cpu_ops", 5}, {"graphs", 5}};
+  ggml.graphs = {{.rows = 1,
+                  .computed = 5,
+                  .ops = 2,
+                  .cpu_ops = 1,
+                  .splits = 2,
+                  .sums = {{"tensor_copies", 25}}}};
+  ggml.ops = {{.op = "GET_ROWS",
+               .type = "f16,i32->f32",
+               .shape = "256x512,1->256",
+               .backend = "CPU",
+               .on_cpu = true,
+               .graph = 0,
+               .count = 5},
+              {.op = "ADD",
+               .type = "",
+               .shape = "",
+               .backend = "Vulkan0",
+               .on_cpu = false,
+               .graph = 0,
+               .count = 5}};
+  ggml.transfers = {
+      {.kind = "copy", .from = "CPU_Mapped", .to = "Vulkan0", .calls = 25, .bytes = 2680}};
+  return ggml;
+}
+
 RunRecord full_record() {
   RunRecord record;
   record.cell = "llama.cpp/tiny-llama/vulkan/decode";
@@ -47,6 +76,7 @@ RunRecord full_record() {
                            {{"rope \"norm\"\n", 8}},
                            true,
                            {"kernel table overflowed"}});
+  record.probes.push_back(ggml_counts());
   record.error = "exit 139 (SIGSEGV)\nsecond line";
   record.stderr_tail = "segfault\n";
   record.warnings = {"11 % steal time"};
@@ -99,6 +129,10 @@ TEST(Record, SaysWhichFieldIsWrong) {
       {"/probes/0/counts/dispatches", "65", "counts"},
       {"/probes/0/kernels", Json::array(), "kernels"},
       {"/probes/0/devices/0/name", nullptr, "name"},
+      {"/probes/1/ops/0/graph", 1, "graph"},
+      {"/probes/1/ops/0/count", "5", "count"},
+      {"/probes/1/graphs/0/sums/tensor_copies", 0.5, "sums"},
+      {"/probes/1/transfers/0/bytes", nullptr, "bytes"},
   };
   for (const Case& one : k_cases) {
     Json json = to_json(full_record());
