@@ -15,6 +15,13 @@ namespace {
 
 constexpr const char* k_vulkan_layer = "VK_LAYER_WEIR_probe";
 constexpr const char* k_vulkan_manifest = "VK_LAYER_WEIR_probe.json";
+#ifdef __APPLE__
+constexpr const char* k_ggml_library = "libweir_ggml.dylib";
+constexpr const char* k_preload = "DYLD_INSERT_LIBRARIES";
+#else
+constexpr const char* k_ggml_library = "libweir_ggml.so";
+constexpr const char* k_preload = "LD_PRELOAD";
+#endif
 constexpr const char* k_devices_program = "weir-devices";
 
 std::string running_program() {
@@ -47,6 +54,47 @@ std::vector<std::string> standard_layer_folders(const Lookup& lookup) {
   add_folders(value("XDG_DATA_HOME", in_home(".local/share")), k_below, &out);
   add_folders(value("XDG_DATA_DIRS", "/usr/local/share:/usr/share"), k_below, &out);
   return out;
+}
+
+using Variables = std::map<std::string, std::string>;
+
+Result<Variables> environment_for_vulkan(const Places& places, const std::string& folder,
+                                         const sys::Files& files, const Lookup& lookup) {
+  const std::string manifest = sys::join_path(places.probes, k_vulkan_manifest);
+  if (files.kind(manifest) != sys::Kind::file) {
+    return fail(Code::unavailable, "the vulkan probe is not installed: no {}", manifest);
+  }
+  if (places.probes.find(':') != std::string::npos) {
+    return fail(Code::unavailable,
+                "the Vulkan loader cannot find probes in {}: its lists are separated by ':'",
+                places.probes);
+  }
+  std::string path = places.probes;
+  const auto set = lookup("VK_LAYER_PATH");
+  if (!set || set->empty()) {
+    if (const auto added = lookup("VK_ADD_LAYER_PATH"); added && !added->empty()) {
+      path += ":" + *added;  // ignored by the loader once VK_LAYER_PATH is set
+    }
+    for (const std::string& standard : standard_layer_folders(lookup)) path += ":" + standard;
+  }
+  return std::map<std::string, std::string>{
+      {WEIR_PROBE_DIR_VARIABLE, folder},
+      {"VK_LAYER_PATH", path},
+      {"VK_INSTANCE_LAYERS", k_vulkan_layer},
+  };
+}
+
+Result<Variables> environment_for_ggml(const Places& places, const std::string& folder,
+                                       const sys::Files& files) {
+  const std::string library = sys::join_path(places.probes, k_ggml_library);
+  if (files.kind(library) != sys::Kind::file) {
+    return fail(Code::unavailable, "the ggml probe is not installed: no {}", library);
+  }
+  if (library.find_first_of(": ") != std::string::npos) {
+    return fail(Code::unavailable,
+                "{} cannot be preloaded: such lists are separated by ':' and blanks", library);
+  }
+  return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {k_preload, library}};
 }
 
 }  // namespace
@@ -91,35 +139,17 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
                                                            const std::string& folder,
                                                            const sys::Files& files,
                                                            const Lookup& lookup) {
-  if (probe != "vulkan") {
-    return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan", probe);
-  }
-  const std::string manifest = sys::join_path(places.probes, k_vulkan_manifest);
-  if (files.kind(manifest) != sys::Kind::file) {
-    return fail(Code::unavailable, "the vulkan probe is not installed: no {}", manifest);
-  }
-  if (places.probes.find(':') != std::string::npos) {
-    return fail(Code::unavailable,
-                "the Vulkan loader cannot find probes in {}: its lists are separated by ':'",
-                places.probes);
-  }
-  std::string path = places.probes;
-  const auto set = lookup("VK_LAYER_PATH");
-  if (!set || set->empty()) {
-    if (const auto added = lookup("VK_ADD_LAYER_PATH"); added && !added->empty()) {
-      path += ":" + *added;  // ignored by the loader once VK_LAYER_PATH is set
-    }
-    for (const std::string& standard : standard_layer_folders(lookup)) path += ":" + standard;
-  }
-  return std::map<std::string, std::string>{
-      {WEIR_PROBE_DIR_VARIABLE, folder},
-      {"VK_LAYER_PATH", path},
-      {"VK_INSTANCE_LAYERS", k_vulkan_layer},
-  };
+  if (probe == "vulkan") return environment_for_vulkan(places, folder, files, lookup);
+  if (probe == "ggml") return environment_for_ggml(places, folder, files);
+  return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan, ggml", probe);
 }
 
 const std::map<std::string, std::vector<std::string>>& probe_devices() {
-  static const std::map<std::string, std::vector<std::string>> k_devices{{"vulkan", {"vulkan"}}};
+  static const std::map<std::string, std::vector<std::string>> k_devices{
+      {"vulkan", {"vulkan"}},
+      // It sees whatever ggml computes on, the CPU included.
+      {"ggml", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
+  };
   return k_devices;
 }
 

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/sys/paths.hpp"
 
 namespace weir::probes {
 namespace {
 
-constexpr std::uint64_t k_most_bytes = std::uint64_t{64} << 20;
-constexpr std::size_t k_most_files = 4096;
 constexpr std::uint64_t k_most_entries = std::uint64_t{1} << 16;
 
 // What the program itself would have to count to get here is far below; more is a broken file.
@@ -131,27 +126,107 @@ Result<void> take_kernels(std::string_view bytes, const weir_probe_section& sect
   return {};
 }
 
-std::uint64_t count_of(const Counters& counters, weir_probe_counter which) {
-  return counters[static_cast<std::size_t>(which)];
-}
-
-// Sums stay below 2^63 whatever files say.
-void add_count(std::int64_t* sum, std::uint64_t amount) {
-  const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - *sum);
-  *sum += static_cast<std::int64_t>(std::min(amount, room));
-}
-
-void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
-  const auto warn = [&](std::uint32_t flag, std::string_view what) {
-    if ((file.flags & flag) != 0) {
-      warnings->insert(fmt::format("{} probe in {}: {}", file.probe, file.process, what));
+// Counts with names of their own. One that could not be a metric's name is not one of weir's.
+Result<void> take_counters(std::string_view bytes, const weir_probe_section& section,
+                           ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_named_counter>(bytes, section));
+  for (const weir_probe_named_counter& entry : found) {
+    const std::string name = text_of(entry.name);
+    const bool fits =
+        !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+    if (!fits) return fail(Code::data, "probe file: a counter has a name that is none");
+    if (entry.value > k_most_count) {
+      return fail(Code::data, "probe file: {} has the impossible value {}", name, entry.value);
     }
-  };
-  warn(WEIR_PROBE_DEVICES_OVERFLOWED, "more devices than it can keep apart");
-  warn(WEIR_PROBE_QUEUES_OVERFLOWED, "more queues than it can keep apart");
-  warn(WEIR_PROBE_KERNELS_OVERFLOWED, "kernel table overflowed: further kernels are in (other)");
-  warn(WEIR_PROBE_NAMES_TRUNCATED, "a kernel name was cut");
-  warn(WEIR_PROBE_OUT_OF_MEMORY, "out of memory: some work was not counted");
+    out->counters[name] = entry.value;
+  }
+  return {};
+}
+
+Result<void> take_ops(std::string_view bytes, const weir_probe_section& section, ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_op>(bytes, section));
+  for (const weir_probe_op& entry : found) {
+    if (entry.count > k_most_count || entry.sources > WEIR_OP_SOURCES) {
+      return fail(Code::data, "probe file: an op with {} sources was counted {} times",
+                  entry.sources, entry.count);
+    }
+    ProbeOp op{.op = text_of(entry.op),
+               .graph = entry.graph,
+               .device = entry.device,
+               .shaped = (entry.flags & WEIR_OP_SHAPED) != 0,
+               .operands = {},
+               .count = entry.count};
+    const auto add = [&](const weir_probe_operand& operand) {
+      op.operands.push_back({text_of(operand.type), std::to_array(operand.ne)});
+    };
+    if (op.shaped) {
+      for (std::uint32_t i = 0; i < entry.sources; ++i) add(entry.source[i]);
+      add(entry.result);
+    }
+    out->ops.push_back(std::move(op));
+  }
+  return {};
+}
+
+Result<void> take_graphs(std::string_view bytes, const weir_probe_section& section,
+                         ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_graph>(bytes, section));
+  for (const weir_probe_graph& entry : found) {
+    const ProbeGraph graph{.hash = entry.hash,
+                           .computed = entry.computed,
+                           .rows = entry.rows,
+                           .ops = entry.ops,
+                           .cpu_ops = entry.cpu_ops,
+                           .splits = entry.splits,
+                           .sums = std::to_array(entry.sums)};
+    const auto most = std::max({graph.computed, graph.rows, graph.ops, graph.cpu_ops, graph.splits,
+                                *std::max_element(graph.sums.begin(), graph.sums.end())});
+    if (most > k_most_count) {
+      return fail(Code::data, "probe file: a graph has the impossible count {}", most);
+    }
+    out->graphs.push_back(graph);
+  }
+  return {};
+}
+
+Result<void> take_transfers(std::string_view bytes, const weir_probe_section& section,
+                            ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_transfer>(bytes, section));
+  for (const weir_probe_transfer& entry : found) {
+    if (std::max(entry.calls, entry.bytes) > k_most_count) {
+      return fail(Code::data, "probe file: a transfer has the impossible count {}",
+                  std::max(entry.calls, entry.bytes));
+    }
+    out->transfers.push_back({.kind = entry.kind,
+                              .from = text_of(entry.from),
+                              .to = text_of(entry.to),
+                              .calls = entry.calls,
+                              .bytes = entry.bytes});
+  }
+  return {};
+}
+
+Result<void> take_section(std::string_view bytes, const weir_probe_section& section,
+                          ProbeFile* out) {
+  switch (section.kind) {
+    case WEIR_SECTION_DEVICES:
+      return take_devices(bytes, section, out);
+    case WEIR_SECTION_QUEUES:
+      return take_queues(bytes, section, out);
+    case WEIR_SECTION_KERNELS:
+      return take_kernels(bytes, section, out);
+    case WEIR_SECTION_COUNTERS:
+      return take_counters(bytes, section, out);
+    case WEIR_SECTION_OPS:
+      return take_ops(bytes, section, out);
+    case WEIR_SECTION_GRAPHS:
+      return take_graphs(bytes, section, out);
+    case WEIR_SECTION_TRANSFERS:
+      return take_transfers(bytes, section, out);
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -180,10 +255,7 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
   out.parent_pid = header.parent_pid;
   out.flags = header.flags;
   for (std::uint32_t i = 0; i < header.section_count; ++i) {
-    const weir_probe_section& section = header.sections[i];
-    if (section.kind == WEIR_SECTION_DEVICES) WEIR_CHECK(take_devices(bytes, section, &out));
-    if (section.kind == WEIR_SECTION_QUEUES) WEIR_CHECK(take_queues(bytes, section, &out));
-    if (section.kind == WEIR_SECTION_KERNELS) WEIR_CHECK(take_kernels(bytes, section, &out));
+    WEIR_CHECK(take_section(bytes, header.sections[i], &out));
   }
   for (const ProbeQueue& queue : out.queues) {
     if (queue.device >= out.devices.size()) {
@@ -191,107 +263,12 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
                   out.devices.size());
     }
   }
-  return out;
-}
-
-bool did_work(const ProbeFile& file) {
-  return std::any_of(file.queues.begin(), file.queues.end(), [](const ProbeQueue& queue) {
-    return count_of(queue.counters, WEIR_COUNT_SUBMISSIONS) > 0;
-  });
-}
-
-profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files) {
-  profile::ProbeCounts out;
-  out.probe = probe;
-  constexpr std::pair<const char*, weir_probe_counter> k_of_queues[] = {
-      {"dispatches", WEIR_COUNT_DISPATCHES},
-      {"barriers", WEIR_COUNT_BARRIERS},
-      {"copies", WEIR_COUNT_COPIES},
-      {"submits", WEIR_COUNT_SUBMITS},
-      {"syncs", WEIR_COUNT_SYNCS},
-      {"indirect_dispatches", WEIR_COUNT_INDIRECT_DISPATCHES},
-      {"command_buffers", WEIR_COUNT_COMMAND_BUFFERS},
-  };
-  constexpr std::pair<const char*, weir_probe_counter> k_of_devices[] = {
-      {"waits", WEIR_COUNT_WAITS},
-      {"polls", WEIR_COUNT_POLLS},
-  };
-  std::set<std::string> warnings;
-  std::vector<profile::DeviceSeen> idle;
-  bool any_kernel = false;
-  bool all_named = true;
-  for (const ProbeFile& file : files) {
-    if (file.probe != probe) continue;
-    std::vector<bool> worked(file.devices.size(), false);
-    for (const ProbeQueue& queue : file.queues) {
-      if (count_of(queue.counters, WEIR_COUNT_SUBMISSIONS) > 0) worked[queue.device] = true;
-    }
-    for (std::size_t i = 0; i < file.devices.size(); ++i) {
-      const ProbeDevice& device = file.devices[i];
-      (worked[i] ? out.devices : idle)
-          .push_back({device.api, device.name, device.type, device.device_class});
-    }
-    if (!did_work(file)) continue;
-    for (const auto& [name, which] : k_of_queues) {
-      for (const ProbeQueue& queue : file.queues) {
-        add_count(&out.counts[name], count_of(queue.counters, which));
-      }
-    }
-    for (const auto& [name, which] : k_of_devices) {
-      for (const ProbeDevice& device : file.devices) {
-        add_count(&out.counts[name], count_of(device.counters, which));
-      }
-    }
-    for (const ProbeKernel& kernel : file.kernels) {
-      if (kernel.dispatches == 0) continue;
-      any_kernel = true;
-      all_named = all_named && kernel.named;
-      add_count(&out.kernels[kernel.name], kernel.dispatches);
-    }
-    add_warnings(file, &warnings);
-  }
-  if (out.devices.empty()) out.devices = std::move(idle);
-  std::sort(out.devices.begin(), out.devices.end(),
-            [](const profile::DeviceSeen& a, const profile::DeviceSeen& b) {
-              return std::tie(a.device_class, a.name) < std::tie(b.device_class, b.name);
-            });
-  out.devices.erase(std::unique(out.devices.begin(), out.devices.end()), out.devices.end());
-  if (!out.devices.empty() && out.counts.empty()) {
-    for (const auto& [name, which] : k_of_queues) out.counts[name] = 0;
-    for (const auto& [name, which] : k_of_devices) out.counts[name] = 0;
-  }
-  out.kernels_named = any_kernel && all_named;
-  out.warnings.assign(warnings.begin(), warnings.end());
-  return out;
-}
-
-Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string& folder,
-                                     std::string_view probe) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
-  std::vector<ProbeFile> found;
-  std::vector<std::string> warnings;
-  for (const std::string& name : names) {
-    if (!name.starts_with(fmt::format("{}-", probe)) || !name.ends_with(WEIR_PROBE_SUFFIX)) {
-      continue;
-    }
-    if (found.size() == k_most_files) {
-      warnings.push_back(fmt::format("more than {} processes: the rest is left out", k_most_files));
-      break;
-    }
-    const auto bytes = files.read(sys::join_path(folder, name), k_most_bytes);
-    if (!bytes) {
-      warnings.push_back(bytes.error().message);
-      continue;
-    }
-    auto file = read_probe_file(*bytes);
-    if (file) {
-      found.push_back(std::move(*file));
-    } else {
-      warnings.push_back(with_context(text::printable(name), std::move(file).error()).message);
+  for (const ProbeOp& op : out.ops) {
+    if (op.device >= out.devices.size() || op.graph >= out.graphs.size()) {
+      return fail(Code::data, "probe file: an op of device {} of {} in graph {} of {}", op.device,
+                  out.devices.size(), op.graph, out.graphs.size());
     }
   }
-  profile::ProbeCounts out = merge(probe, found);
-  out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,31 @@ struct ProbeKernel {
   std::uint64_t dispatches = 0;
 };
 
+struct ProbeOperand {
+  std::string type;
+  std::array<std::int64_t, 4> ne{};
+};
+
+struct ProbeOp {
+  std::string op;
+  std::uint32_t graph = 0;   // index into graphs
+  std::uint32_t device = 0;  // index into devices
+  bool shaped = false;       // operands are known: the sources, then the result
+  std::vector<ProbeOperand> operands;
+  std::uint64_t count = 0;
+};
+
+struct ProbeGraph {
+  std::uint64_t hash = 0, computed = 0, rows = 0, ops = 0, cpu_ops = 0, splits = 0;
+  std::array<std::uint64_t, WEIR_GRAPH_SUMS> sums{};  // by weir_probe_graph_sum
+};
+
+struct ProbeTransfer {
+  std::uint32_t kind = 0;  // weir_probe_transfer_kind, or one not known yet
+  std::string from, to;
+  std::uint64_t calls = 0, bytes = 0;
+};
+
 // One process. Text is printable UTF-8.
 struct ProbeFile {
   std::string probe;
@@ -49,22 +75,30 @@ struct ProbeFile {
   std::uint32_t flags = 0;
   std::vector<ProbeDevice> devices;
   std::vector<ProbeQueue> queues;
-  std::vector<ProbeKernel> kernels;  // [0] is what no kernel is known for
+  std::vector<ProbeKernel> kernels;               // [0] is what no kernel is known for
+  std::map<std::string, std::uint64_t> counters;  // of the process, by base name
+  std::vector<ProbeOp> ops;
+  std::vector<ProbeGraph> graphs;  // [0] is what there was no room for
+  std::vector<ProbeTransfer> transfers;
 };
 
 // Fails with Code::data on anything that is not a whole, consistent file: wrong magic (also of a
 // process that was killed while it made the file), another version, sections out of bounds, indices
-// of devices that are not there. Unknown sections and longer entries are fine.
+// of devices or graphs that are not there, impossible counts. Unknown sections and longer entries
+// are fine.
 [[nodiscard]] Result<ProbeFile> read_probe_file(std::string_view bytes);
 
-// Did it submit anything to a device?
+// Did it submit anything to a device, or compute a graph?
 [[nodiscard]] bool did_work(const ProbeFile& file);
 
 // The processes of one engine run together, for one probe; files of other probes are left out.
 // Counted are dispatches, barriers, copies, submits, syncs, and, not gated: waits, polls,
 // indirect_dispatches, command_buffers. Devices are those that received work; where none did, those
 // that were made, so that "made but idle" can be told from "never made" (no devices at all).
-// Kernels named differently on several devices or processes add up by name.
+// Kernels named differently on several devices or processes add up by name. What a probe counts by
+// name ("ggml": graphs, splits, cpu_ops, …) is added up as it is, but for ops, cpu_ops and splits
+// where a process had graphs whose ops could not be listed: no number is better than one too low.
+// Graphs of several processes that are alike in everything but their counts are one.
 [[nodiscard]] profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files);
 
 // Reads and merges all files of `probe` in `folder`; unreadable ones become warnings. Fails only

@@ -1,0 +1,31 @@
+// Which ggml a call was meant for.
+//
+// A preloaded function is found before ggml's own by everything in the process, also by libraries
+// that were opened privately (Python, Node: RTLD_LOCAL), of which there may be several with a ggml
+// each. The call goes on to where it would have gone without the probe: to the ggml of the global
+// scope, else to that of the library which called.
+#pragma once
+
+#include "gate/probes/ggml/ggml.h"
+
+namespace weir_probe {
+
+enum class Layout : int { unproven, fits, unknown };
+
+struct Library {
+  Functions ggml;
+  Layout layout;     // atomic
+  int tensors_seen;  // atomic; how many were held against the layout
+};
+
+// Null when no ggml can be found, after one line on stderr. `caller` is the return address of the
+// interposed function. Without a lock once a call site is known.
+Library* library_for(const void* caller);
+
+void reset_library_locks_after_fork();
+
+// Can the tensor itself be read? Proven with the first tensors; where one does not fit, never
+// again.
+bool readable(Library* library, const Tensor* tensor);
+
+}  // namespace weir_probe

@@ -1,0 +1,61 @@
+// What the parts of the ggml probe share.
+#pragma once
+
+#include <pthread.h>
+
+#include "gate/probes/ggml/library.h"
+#include "gate/probes/writer/file.h"
+
+namespace weir_probe {
+
+enum Counter {
+  k_graphs,
+  k_ops,
+  k_cpu_ops,
+  k_splits,
+  k_tensor_copies,
+  k_tensor_sets,
+  k_tensor_gets,
+  k_copied_bytes,
+  k_backend_syncs,
+  k_event_syncs,
+  k_counters
+};
+
+struct Globals {
+  pthread_mutex_t lock;  // of the file's tables
+  File file;
+  bool ready;  // atomic: the file is made, and this process's own
+  uint64_t* counters[k_counters];
+};
+extern Globals g;
+
+// The frame of the outermost call that this thread is in, or null. Calls from within one of ggml's
+// own are part of it, not work of their own. initial-exec: read in two instructions, and no part of
+// the C library that could allocate.
+extern __thread const char* t_in_graph __attribute__((tls_model("initial-exec")));
+extern __thread const char* t_in_copy __attribute__((tls_model("initial-exec")));
+extern __thread const char* t_in_transfer __attribute__((tls_model("initial-exec")));
+
+// Makes the file before the first count, also in a forked child.
+void make_ready();
+inline void ensure_ready() {
+  if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) make_ready();
+}
+
+inline void count(Counter which, uint64_t amount = 1) { add(g.counters[which], amount); }
+
+// After `graph` was computed: its ops, and what happened since the one before.
+void record_sched_graph(Library* library, Sched* sched, Graph* graph);
+void record_backend_graph(Library* library, Backend* backend, Graph* graph);
+
+// Before the bytes move.
+void record_copy(Library* library, const Tensor* from, const Tensor* to);
+void record_set(Library* library, const Tensor* to, uint64_t bytes);
+void record_get(Library* library, const Tensor* from, uint64_t bytes);
+void record_fill(Library* library, const Tensor* to, uint64_t bytes);
+
+void reset_graphs_after_fork();
+void reset_transfer_locks_after_fork();
+
+}  // namespace weir_probe
