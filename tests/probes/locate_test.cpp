@@ -92,6 +92,26 @@ TEST(EnvironmentFor, HidesNoOtherLayerFromTheLoader) {
               testing::StartsWith(folder.path() + ":/added:"));
 }
 
+TEST(EnvironmentFor, PreloadsTheGgmlProbeForEveryDevice) {
+  const sys::RealFiles files;
+  const Folder folder;
+  put(folder.path() + "/libweir_ggml.so");
+  put(folder.path() + "/a b/libweir_ggml.so");
+  const auto nothing = [](std::string_view) { return std::optional<std::string>(); };
+  const auto env = environment_for("ggml", {folder.path(), ""}, "/out", files, nothing);
+  ASSERT_TRUE(env) << env.error().message;
+  EXPECT_EQ(env->at("WEIR_PROBE_DIR"), "/out");
+  EXPECT_EQ(env->at("LD_PRELOAD"), folder.path() + "/libweir_ggml.so");
+  // The loader would look for two libraries.
+  const auto blank = environment_for("ggml", {folder.path() + "/a b", ""}, "/out", files, nothing);
+  ASSERT_FALSE(blank);
+  EXPECT_EQ(blank.error().code, Code::unavailable);
+  const auto& devices = probe_devices().at("ggml");
+  for (const char* device : {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}) {
+    EXPECT_THAT(devices, testing::Contains(device));
+  }
+}
+
 TEST(EnvironmentFor, RefusesWhatItDoesNotHave) {
   const sys::RealFiles files;
   const Folder folder;
@@ -99,9 +119,11 @@ TEST(EnvironmentFor, RefusesWhatItDoesNotHave) {
   const auto unknown = environment_for("metal", {folder.path(), ""}, "/out", files, nothing);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::config);
-  const auto missing = environment_for("vulkan", {folder.path(), ""}, "/out", files, nothing);
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, Code::unavailable);
+  for (const char* probe : {"vulkan", "ggml"}) {
+    const auto missing = environment_for(probe, {folder.path(), ""}, "/out", files, nothing);
+    ASSERT_FALSE(missing) << probe;
+    EXPECT_EQ(missing.error().code, Code::unavailable) << probe;
+  }
 }
 
 }  // namespace

@@ -23,6 +23,10 @@ struct Image {
   std::vector<weir_probe_device> devices;
   std::vector<weir_probe_queue> queues;
   std::vector<weir_probe_kernel> kernels;
+  std::vector<weir_probe_named_counter> counters;
+  std::vector<weir_probe_op> ops;
+  std::vector<weir_probe_graph> graphs;
+  std::vector<weir_probe_transfer> transfers;
 
   Image() {
     std::memcpy(header.magic, WEIR_PROBE_MAGIC, 8);
@@ -54,6 +58,28 @@ struct Image {
     entry.flags = named ? WEIR_KERNEL_NAMED : 0;
     return entry;
   }
+  void counter(const char* name, std::uint64_t value) {
+    std::strcpy(counters.emplace_back().name, name);
+    counters.back().value = value;
+  }
+  weir_probe_graph& graph(std::uint64_t rows, std::uint64_t computed) {
+    weir_probe_graph& entry = graphs.emplace_back();
+    entry.rows = rows;
+    entry.computed = computed;
+    return entry;
+  }
+  weir_probe_op& op(std::uint32_t of, const char* name, std::uint64_t count) {
+    weir_probe_op& entry = ops.emplace_back();
+    std::strcpy(entry.op, name);
+    entry.graph = of;
+    entry.count = count;
+    entry.flags = WEIR_OP_SHAPED;
+    entry.sources = 2;
+    entry.source[0] = {"q4_0", {256, 768, 1, 1}};
+    entry.source[1] = {"f32", {256, 1, 1, 1}};
+    entry.result = {"f32", {768, 1, 1, 1}};
+    return entry;
+  }
   [[nodiscard]] std::string bytes() const {
     weir_probe_header copy = header;
     std::string body;
@@ -69,6 +95,10 @@ struct Image {
     put(WEIR_SECTION_DEVICES, devices);
     put(WEIR_SECTION_QUEUES, queues);
     put(WEIR_SECTION_KERNELS, kernels);
+    put(WEIR_SECTION_COUNTERS, counters);
+    put(WEIR_SECTION_OPS, ops);
+    put(WEIR_SECTION_GRAPHS, graphs);
+    put(WEIR_SECTION_TRANSFERS, transfers);
     copy.file_size = sizeof copy + body.size();
     return std::string(reinterpret_cast<const char*>(&copy), sizeof copy) + body;
   }
@@ -87,6 +117,28 @@ Image sample() {
   image.kernel("(other)", 0, false);
   image.kernel("mul_mat", 60);
   image.kernel("add", 5);
+  return image;
+}
+
+// What a probe writes that sees ops: one graph, computed five times.
+Image work() {
+  Image image;
+  std::strcpy(image.header.probe, "ggml");
+  std::strcpy(image.device("ggml-Vulkan0", "Vulkan0").api, "ggml");
+  std::strcpy(image.device("ggml-CPU", "CPU").type, "cpu");
+  image.counter("graphs", 5);
+  image.counter("cpu_ops", 5);
+  image.graph(0, 0);
+  weir_probe_graph& token = image.graph(1, 5);
+  token.ops = 2;
+  token.cpu_ops = 1;
+  token.splits = 2;
+  token.sums[WEIR_GRAPH_TENSOR_COPIES] = 25;
+  image.op(1, "MUL_MAT", 5);
+  weir_probe_op& unshaped = image.op(1, "GET_ROWS", 5);
+  unshaped.device = 1;
+  unshaped.flags = 0;
+  image.transfers.push_back({25, 2680, WEIR_TRANSFER_COPY, 0, "CPU", "Vulkan0"});
   return image;
 }
 
@@ -132,6 +184,11 @@ TEST(ReadProbeFile, RefusesWhatIsNotWhole) {
     std::memcpy(bytes.data(), &header, sizeof header);
     return bytes;
   };
+  const auto damaged = [](auto change) {
+    Image image = work();
+    change(&image);
+    return image.bytes();
+  };
   const struct {
     const char* what;
     std::string bytes;
@@ -150,6 +207,18 @@ TEST(ReadProbeFile, RefusesWhatIsNotWhole) {
       {"short entries", changed([](auto* h) { h->sections[0].entry_size = 8; }), "at least"},
       {"more used than there are", changed([](auto* h) { h->sections[0].used = 2; }), "2 of 1"},
       {"a queue of no device", changed([](auto* h) { h->sections[0].used = 0; }), "device 0 of 0"},
+      {"an op of no device", damaged([](Image* i) { i->ops[0].device = 2; }), "device 2 of 2"},
+      {"an op of no graph", damaged([](Image* i) { i->ops[1].graph = 9; }), "graph 9 of 2"},
+      {"too many sources", damaged([](Image* i) { i->ops[0].sources = 11; }), "11 sources"},
+      {"an op counted too often", damaged([](Image* i) { i->ops[0].count = ~0ULL; }), "counted"},
+      {"a counter that is no name", damaged([](Image* i) { i->counters[0].name[0] = '/'; }),
+       "a name that is none"},
+      {"an impossible counter", damaged([](Image* i) { i->counters[0].value = ~0ULL; }),
+       "impossible"},
+      {"an impossible graph", damaged([](Image* i) { i->graphs[1].sums[7] = ~0ULL; }),
+       "impossible"},
+      {"an impossible transfer", damaged([](Image* i) { i->transfers[0].bytes = ~0ULL; }),
+       "impossible"},
   };
   for (const auto& c : cases) {
     const auto file = read_probe_file(c.bytes);
@@ -159,25 +228,31 @@ TEST(ReadProbeFile, RefusesWhatIsNotWhole) {
   }
 }
 
-TEST(ReadProbeFile, SurvivesTenThousandDamagedFiles) {
-  const std::string good = sample().bytes();
-  std::mt19937_64 random(1);  // fixed: a failure comes back
-  int read = 0;
-  for (int i = 0; i < 10000; ++i) {
-    std::string bytes = good;
-    if (i % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
-    // Mostly in the header and the section table, where it decides what is read.
-    const std::size_t reach = i % 3 == 0 ? bytes.size() : std::min<std::size_t>(bytes.size(), 320);
-    for (std::uint64_t n = random() % 8; n > 0 && reach > 16; --n) {
-      bytes[8 + random() % (reach - 8)] = static_cast<char>(random());
+TEST(ReadProbeFile, SurvivesTenThousandDamagedFilesOfEachKind) {
+  for (const std::string& good : {sample().bytes(), work().bytes()}) {
+    std::mt19937_64 random(1);  // fixed: a failure comes back
+    int read = 0;
+    for (int i = 0; i < 10000; ++i) {
+      std::string bytes = good;
+      if (i % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
+      // Mostly in the header and the section table, where it decides what is read.
+      const std::size_t reach =
+          i % 3 == 0 ? bytes.size() : std::min<std::size_t>(bytes.size(), 360);
+      for (std::uint64_t n = random() % 8; n > 0 && reach > 16; --n) {
+        bytes[8 + random() % (reach - 8)] = static_cast<char>(random());
+      }
+      const auto file = read_probe_file(bytes);
+      if (!file) continue;
+      ++read;
+      const profile::ProbeCounts counts = merge(file->probe, std::vector{*file, *file});
+      for (const auto& [name, count] : counts.counts) ASSERT_GE(count, 0) << name;
+      for (const profile::OpCount& op : counts.ops) {
+        ASSERT_GT(op.count, 0);
+        ASSERT_LT(static_cast<std::size_t>(op.graph), counts.graphs.size());
+      }
     }
-    const auto file = read_probe_file(bytes);
-    if (!file) continue;
-    ++read;
-    const profile::ProbeCounts counts = merge(file->probe, std::vector{*file});
-    for (const auto& [name, count] : counts.counts) ASSERT_GE(count, 0) << name;
+    EXPECT_GT(read, 500);  // the damage leaves enough of them readable to reach what follows
   }
-  EXPECT_GT(read, 500);  // the damage leaves enough of them readable to reach what follows
 }
 
 TEST(ReadProbeFile, CleansWhatAHostileProgramCallsItself) {
@@ -235,6 +310,43 @@ TEST(MergeProbeFiles, SaysWhatCouldNotBeToldApart) {
   EXPECT_THAT(counts.warnings, ElementsAre(HasSubstr("kernel table overflowed")));
   EXPECT_EQ(counts.kernels.at("(other)"), 3);
   EXPECT_FALSE(counts.kernels_named);
+}
+
+TEST(MergeProbeFiles, MakesOneOfGraphsThatSeveralProcessesComputed) {
+  Image idle = work();  // was loaded, moved weights, computed nothing
+  idle.counters[0].value = 0;
+  idle.graphs[1].computed = 0;
+  const profile::ProbeCounts counts =
+      merge("ggml", std::vector{work().file(), work().file(), idle.file()});
+  EXPECT_THAT(counts.counts, ElementsAre(Pair("cpu_ops", 10), Pair("graphs", 10)));
+  ASSERT_THAT(counts.graphs, SizeIs(1));
+  EXPECT_EQ(counts.graphs[0].computed, 10);
+  EXPECT_EQ(counts.graphs[0].splits, 2);
+  EXPECT_EQ(counts.graphs[0].sums.at("tensor_copies"), 50);
+  EXPECT_THAT(counts.ops,
+              ElementsAre(profile::OpCount{"GET_ROWS", "", "", "CPU", true, 0, 10},
+                          profile::OpCount{"MUL_MAT", "q4_0,f32->f32", "256x768,256->768",
+                                           "Vulkan0", false, 0, 10}));
+  EXPECT_THAT(counts.transfers,
+              ElementsAre(profile::TransferCount{"copy", "CPU", "Vulkan0", 50, 5360}));
+  EXPECT_THAT(counts.devices, SizeIs(2));
+}
+
+TEST(MergeProbeFiles, GivesNoNumberForOpsThatOneProcessCouldNotSee) {
+  Image blind = work();
+  blind.header.flags = WEIR_PROBE_OPS_UNSEEN;
+  const profile::ProbeCounts counts = merge("ggml", std::vector{work().file(), blind.file()});
+  EXPECT_THAT(counts.counts, ElementsAre(Pair("graphs", 10)));
+  EXPECT_THAT(counts.warnings, ElementsAre(HasSubstr("are not counted")));
+}
+
+TEST(MergeProbeFiles, TellsAnOpOfVeryManyShapesAsOne) {
+  Image image = work();
+  for (std::int64_t n = 0; n < 65; ++n) image.op(1, "SOFT_MAX", 2).source[0].ne[0] = n;
+  const profile::ProbeCounts counts = merge("ggml", std::vector{image.file()});
+  EXPECT_THAT(counts.ops, SizeIs(3));
+  EXPECT_EQ(counts.ops.back(),
+            (profile::OpCount{"SOFT_MAX", "q4_0,f32->f32", "*", "Vulkan0", false, 0, 130}));
 }
 
 TEST(CollectProbeFiles, ReadsOneFolderAndWarnsOfWhatItCannotRead) {

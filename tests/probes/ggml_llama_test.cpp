@@ -1,0 +1,198 @@
+// The ggml probe in the real engine: llama.cpp as ci/setup gets it, on lavapipe and on the CPU.
+#include <algorithm>
+#include <cstdio>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+
+#include "tests/probes/ggml_support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::Contains;
+using testing::IsEmpty;
+using Ops = std::map<std::string, std::int64_t>;  // "Vulkan0 MUL_MAT" -> how many
+
+Probed bench(const std::string& model, int tokens, std::vector<std::string> arguments,
+             std::map<std::string, std::string> env = {}) {
+  const std::string engine = WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench";
+  const std::string path = WEIR_SOURCE_DIR "/models/" + model;
+  EXPECT_TRUE(std::filesystem::exists(engine)) << engine << " is missing: run ci/setup test";
+  EXPECT_TRUE(std::filesystem::exists(path)) << path << " is missing: run ci/setup test";
+  arguments.insert(arguments.begin(), {engine, "-m", path, "-p", "0", "-n", std::to_string(tokens),
+                                       "-r", "1", "-o", "json"});
+  env.insert({{"GGML_VK_VISIBLE_DEVICES", "0"}, {"VK_LOADER_DRIVERS_SELECT", "*lvp*"}});
+  Probed out(arguments, env);
+  EXPECT_EQ(out.ran.status, 0) << out.ran.err;
+  EXPECT_THAT(out.counts.warnings, IsEmpty());
+  return out;
+}
+
+// What the graph of one token computes, from one run.
+Ops of_a_token(const profile::ProbeCounts& counts) {
+  Ops out;
+  for (const profile::OpCount& op : counts.ops) {
+    const profile::GraphCount& graph = counts.graphs.at(static_cast<std::size_t>(op.graph));
+    if (graph.rows == 1) out[op.backend + " " + op.op] += op.count / graph.computed;
+  }
+  return out;
+}
+
+Ops all(const profile::ProbeCounts& counts) {
+  Ops out;
+  for (const profile::OpCount& op : counts.ops) out[op.backend + " " + op.op] += op.count;
+  return out;
+}
+
+// The reference of tiny-llama: four layers, found with another tool before this probe was written.
+const Ops k_offloaded = {
+    {"CPU GET_ROWS", 1},     {"Vulkan0 ADD", 8},      {"Vulkan0 FLASH_ATTN_EXT", 4},
+    {"Vulkan0 GET_ROWS", 2}, {"Vulkan0 MUL_MAT", 29}, {"Vulkan0 MUL", 9},
+    {"Vulkan0 RMS_NORM", 9}, {"Vulkan0 ROPE", 8},     {"Vulkan0 SET_ROWS", 8},
+    {"Vulkan0 SWIGLU", 4},
+};
+
+TEST(GgmlInLlama, TellsTheReferenceOpsOfATokenFromOneRunAndFromTheSlope) {
+  const Probed few = bench("tiny-llama.gguf", 4, {"-ngl", "99"});
+  const Probed more = bench("tiny-llama.gguf", 12, {"-ngl", "99"});
+  EXPECT_EQ(of_a_token(few.counts), k_offloaded);
+  Ops slope = all(more.counts);
+  for (const auto& [op, count] : all(few.counts)) slope[op] -= count;
+  for (auto& [op, count] : slope) {
+    EXPECT_EQ(count % 8, 0) << op;
+    count /= 8;
+  }
+  EXPECT_EQ(slope, k_offloaded);
+  for (const auto& [name, each] :
+       {std::pair{"graphs", 1}, std::pair{"cpu_ops", 1}, std::pair{"splits", 2},
+        std::pair{"tensor_copies", 5}, std::pair{"tensor_sets", 7}}) {
+    EXPECT_EQ(more.counts.counts.at(name) - few.counts.counts.at(name), 8 * each) << name;
+  }
+}
+
+TEST(GgmlInLlama, CountsTheSameOpsOnTheCpu) {
+  Ops expected;
+  for (const auto& [op, count] : k_offloaded) {
+    expected["CPU" + op.substr(op.find(' '))] += count;
+  }
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"-ngl", "0", "-nkvo", "1"}, {"-dev", "none"}}) {
+    const Probed ran = bench("tiny-llama.gguf", 4, arguments);
+    EXPECT_EQ(of_a_token(ran.counts), expected) << arguments[0];
+    EXPECT_EQ(ran.counts.counts.at("cpu_ops"), ran.counts.counts.at("ops")) << arguments[0];
+    EXPECT_EQ(ran.counts.counts.at("tensor_copies"), 0) << arguments[0];
+  }
+}
+
+TEST(GgmlInLlama, NamesTheOpsThatPartialOffloadMovesToTheCpu) {
+  const Probed ran = bench("tiny-llama.gguf", 4, {"-ngl", "2"});
+  const Ops ops = of_a_token(ran.counts);
+  Ops together;
+  for (const auto& [op, count] : ops) together[op.substr(op.find(' ') + 1)] += count;
+  Ops expected;
+  for (const auto& [op, count] : k_offloaded) expected[op.substr(op.find(' ') + 1)] += count;
+  EXPECT_EQ(together, expected);  // nothing is lost or done twice
+  // -ngl 2 keeps the last layer and the output on the device: three of four layers moved.
+  EXPECT_EQ(ops.at("CPU FLASH_ATTN_EXT"), 3);
+  EXPECT_EQ(ops.at("CPU SWIGLU"), 3);
+  EXPECT_EQ(ops.at("CPU MUL_MAT"), 21);  // 7 a layer
+  EXPECT_EQ(ops.at("Vulkan0 MUL_MAT"), 8);
+  profile::OpCount moved{.op = "MUL_MAT",
+                         .type = "f16,f32->f32",
+                         .shape = "768x256,768->256",
+                         .backend = "CPU",
+                         .on_cpu = true,
+                         .graph = 0,
+                         .count = 3 * 5};  // the last product of three layers; 4 tokens, 1 warm-up
+  EXPECT_THAT(ran.counts.ops, Contains(moved));
+}
+
+TEST(GgmlInLlama, CountsTheSameTwentyTimes) {
+  const Probed first = bench("tiny-llama.gguf", 4, {"-ngl", "99"});
+  for (int i = 1; i < 20; ++i) {
+    const Probed again = bench("tiny-llama.gguf", 4, {"-ngl", "99"});
+    ASSERT_EQ(again.counts, first.counts) << "run " << i;
+  }
+}
+
+// What llama.cpp prints of its graphs: for each, its ops and where they run (names are cut to 10
+// and 5 characters there), and how many splits it has.
+struct Printed {
+  int splits = 0;
+  Ops ops;
+  friend bool operator==(const Printed&, const Printed&) = default;
+};
+
+std::vector<Printed> printed_graphs(const std::string& log) {
+  std::vector<Printed> out;
+  for (const std::string& line : text::lines(log)) {
+    const std::size_t split = line.find("## SPLIT #");
+    if (split != std::string::npos) {
+      if (line.compare(split, 11, "## SPLIT #0") == 0 && line[split + 11] == ':')
+        out.emplace_back();
+      if (!out.empty()) ++out.back().splits;
+    }
+    const std::size_t open = line.find("):");
+    const std::size_t backend = line.find("[");
+    if (line.rfind("node #", 0) != 0 || open == std::string::npos || out.empty() ||
+        backend == std::string::npos || line.find("c=1:") == std::string::npos) {
+      continue;
+    }
+    const std::string op(text::trim(line.substr(open - 10, 10)));
+    ++out.back().ops[std::string(text::trim(line.substr(backend + 1, 5))) + " " + op];
+  }
+  return out;
+}
+
+TEST(GgmlInLlama, AgreesWithTheGraphsThatTheSchedulerPrints) {
+  for (const char* model : {"tiny-llama.gguf", "tiny-gemma3.gguf"}) {
+    for (const char* layers : {"99", "2", "0"}) {
+      const Probed ran =
+          bench(model, 2, {"-ngl", layers, "-v", "-p", "40"}, {{"GGML_SCHED_DEBUG", "2"}});
+      const std::vector<Printed> printed = printed_graphs(ran.ran.err);
+      ASSERT_FALSE(ran.counts.graphs.empty()) << model;
+      std::vector<Printed> seen(ran.counts.graphs.size());
+      for (const profile::OpCount& op : ran.counts.ops) {
+        const auto at = static_cast<std::size_t>(op.graph);
+        const profile::GraphCount& graph = ran.counts.graphs[at];
+        seen[at].splits = static_cast<int>(graph.splits);
+        seen[at].ops[op.backend.substr(0, 5) + " " + op.op.substr(0, 10)] +=
+            op.count / graph.computed;
+      }
+      for (const Printed& graph : seen) {
+        EXPECT_THAT(printed, Contains(graph)) << model << " -ngl " << layers;
+      }
+    }
+  }
+}
+
+TEST(GgmlInLlama, ChangesNoCountOfTheVulkanLayerBesideIt) {
+  const auto vulkan = [](const std::string& preload) {
+    const Folder folder;
+    const Ran ran = run({WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench", "-m",
+                         WEIR_SOURCE_DIR "/models/tiny-llama.gguf", "-p", "0", "-n", "4", "-r", "1",
+                         "-ngl", "99", "-o", "json"},
+                        {{"WEIR_PROBE_DIR", folder.path()},
+                         {"LD_PRELOAD", preload},
+                         {"VK_LAYER_PATH", WEIR_BINARY_DIR "/lib/weir/probes"},
+                         {"VK_INSTANCE_LAYERS", "VK_LAYER_WEIR_probe"},
+                         {"GGML_VK_VISIBLE_DEVICES", "0"},
+                         {"VK_LOADER_DRIVERS_SELECT", "*lvp*"}});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const auto files = probe_files(folder.path());
+    EXPECT_EQ(merge("ggml", files).counts.contains("graphs"), !preload.empty());
+    return merge("vulkan", files).counts;
+  };
+  const auto alone = vulkan("");
+  ASSERT_GT(alone.at("dispatches"), 0);
+  auto beside = vulkan(k_ggml_probe);
+  // How often a fence is asked before it is done is time, not work.
+  beside["polls"] = alone.at("polls");
+  EXPECT_EQ(beside, alone);
+}
+
+}  // namespace
+}  // namespace weir::probes

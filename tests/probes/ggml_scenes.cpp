@@ -1,0 +1,78 @@
+// Plays a scene on a stand-in ggml: as a program linked with it, or (ggml_host.cpp) from a library
+// that was opened privately. Prints what reached the library below the probe.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/probes/ggml_stand_in.hpp"
+
+extern "C" {
+int ggml_backend_sched_graph_compute(void*, void*);
+int ggml_backend_sched_graph_compute_async(void*, void*);
+int ggml_backend_graph_compute(void*, void*);
+void ggml_backend_synchronize(void*);
+void ggml_backend_tensor_set(void*, const void*, size_t, size_t);
+void ggml_backend_tensor_set_async(void*, void*, const void*, size_t, size_t);
+void ggml_backend_tensor_get(const void*, void*, size_t, size_t);
+void ggml_backend_tensor_copy(void*, void*);
+}
+
+namespace {
+
+// What a token does: set an input, compute, read the result.
+void token(const StandIn& ggml) {
+  ggml_backend_tensor_set(ggml.on_host, nullptr, 0, 4);
+  ggml_backend_sched_graph_compute(ggml.sched, ggml.graph_of_1);
+  ggml_backend_tensor_get(ggml.on_gpu, nullptr, 0, 2048);
+}
+
+int play(const char* scene) {
+  const StandIn ggml = stand_in();
+  if (std::strcmp(scene, "tokens") == 0) {
+    ggml_backend_tensor_set_async(ggml.gpu, ggml.on_gpu, nullptr, 0, 100000);  // weights
+    for (int i = 0; i < 2; ++i) ggml_backend_sched_graph_compute_async(ggml.sched, ggml.graph_of_7);
+    for (int i = 0; i < 10; ++i) token(ggml);
+    ggml_backend_graph_compute(ggml.cpu, ggml.graph_of_1);  // without a scheduler
+  } else if (std::strcmp(scene, "failing") == 0) {
+    token(ggml);
+    ggml.calls[k_fail] = 1;
+    if (ggml_backend_sched_graph_compute(ggml.sched, ggml.graph_of_1) != -2) return 3;
+  } else if (std::strcmp(scene, "killed") == 0) {
+    for (int i = 0; i < 10; ++i) token(ggml);
+    raise(SIGKILL);
+  } else if (std::strcmp(scene, "forking") == 0) {
+    token(ggml);
+    const pid_t child = fork();
+    for (int i = 0; i < 3; ++i) token(ggml);
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+  } else if (std::strcmp(scene, "threads") == 0) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 16; ++i) {
+      threads.emplace_back([&] {
+        for (int n = 0; n < 500; ++n) token(ggml);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  } else {
+    return 2;
+  }
+  std::printf("computed %llu synchronized %llu set %llu got %llu copied %llu\n",
+              ggml.calls[k_computed], ggml.calls[k_synchronized], ggml.calls[k_set],
+              ggml.calls[k_got], ggml.calls[k_copied]);
+  std::fflush(stdout);
+  return 0;
+}
+
+}  // namespace
+
+extern "C" int scene_main(const char* scene) { return play(scene); }
+
+#ifndef SCENES_ARE_A_LIBRARY
+int main(int count, char** arguments) { return count == 2 ? play(arguments[1]) : 2; }
+#endif

@@ -1,0 +1,217 @@
+// A ggml of a few functions, for what the real one cannot be brought to do: graphs that are known
+// by hand, tensors laid out in another way, functions that are not there, two of them in a process.
+//
+// Every function checks that what it gets is its own, so a call that went to another copy shows.
+#include "tests/probes/ggml_stand_in.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+// As tensors have been since November 2024.
+struct Tensor {
+  int type;
+  void* buffer;
+  long long ne[4];
+  size_t nb[4];
+  int op;
+  int params[16];
+  int flags;
+  Tensor* src[10];
+  Tensor* view_src;
+  size_t view_offs;
+  void* data;
+  char name[64];
+  void* extra;
+  char padding[8];
+};
+static_assert(sizeof(Tensor) == 336);
+
+struct Device {
+  int type;
+  const char* name;
+};
+struct Backend {
+  const void* owner;
+  Device* device;
+};
+struct BufferType {
+  const char* name;
+};
+struct Buffer {
+  BufferType* type;
+};
+struct Node {
+  Tensor tensor;
+  const char* op;
+  Backend* backend;
+};
+struct Graph {
+  const void* owner;
+  int count;
+  Node nodes[8];
+};
+
+namespace {
+
+const char g_me = 0;
+Device g_devices[] = {{0, "CPU"}, {1, "GPU0"}};
+Backend g_cpu{&g_me, &g_devices[0]};
+Backend g_gpu{&g_me, &g_devices[1]};
+BufferType g_host_type{"CPU"}, g_gpu_type{"GPU0"};
+Buffer g_host{&g_host_type}, g_gpu_buffer{&g_gpu_type};
+unsigned long long g_calls[8];
+
+void mine(const void* owner) {
+  if (owner == &g_me) return;
+  std::fprintf(stderr, "a call went to the wrong ggml\n");
+  std::abort();
+}
+
+Tensor make(int type, long long a, long long b, Buffer* buffer) {
+  Tensor tensor{};
+  tensor.type = type;
+  tensor.ne[0] = a;
+  tensor.ne[1] = b;
+  tensor.ne[2] = tensor.ne[3] = 1;
+  tensor.buffer = buffer;
+  tensor.data = &g_calls;
+  return tensor;
+}
+
+void add(Graph* graph, const char* op, Backend* backend, Tensor result, Tensor* one, Tensor* two,
+         int flags = 16) {
+  Node& node = graph->nodes[graph->count++];
+  node.op = op;
+  node.backend = backend;
+  node.tensor = result;
+  node.tensor.src[0] = one;
+  node.tensor.src[1] = two;
+  node.tensor.flags = flags;
+}
+
+[[maybe_unused]] Node* node_of(const void* tensor) {
+  return reinterpret_cast<Node*>(const_cast<void*>(tensor));  // its first member
+}
+
+}  // namespace
+
+extern "C" {
+
+// The library's own: what scenes are made of.
+StandIn stand_in() {
+  static Tensor weights = make(2, 256, 768, &g_gpu_buffer);
+  static Tensor table = make(1, 256, 512, &g_host);
+  static Graph graphs[2];
+  static bool made = false;
+  for (const long long rows : {1LL, 7LL}) {
+    Graph& graph = graphs[rows == 1 ? 0 : 1];
+    if (made) break;
+    graph.owner = &g_me;
+    Tensor* tokens = new Tensor(make(26, rows, 1, &g_host));
+    add(&graph, "GET_ROWS", &g_cpu, make(0, 256, rows, &g_host), &table, tokens);
+    Tensor* row = &graph.nodes[0].tensor;
+    add(&graph, "MUL_MAT", &g_gpu, make(0, 768, rows, &g_gpu_buffer), &weights, row);
+    add(&graph, "RESHAPE", &g_gpu, make(0, 768, rows, &g_gpu_buffer), row, nullptr);
+    add(&graph, "SWIGLU", &g_gpu, make(0, 768, rows, &g_gpu_buffer), row, row);
+    add(&graph, "ADD", &g_gpu, make(0, 768, 0, &g_gpu_buffer), row, row);       // empty
+    add(&graph, "SCALE", &g_gpu, make(0, 768, 1, &g_gpu_buffer), row, row, 0);  // not taken
+    add(&graph, "ADD", &g_gpu, make(0, 768, rows, &g_gpu_buffer), row, row);
+  }
+  made = true;
+  StandIn out{};
+  out.sched = const_cast<char*>(&g_me);
+  out.cpu = &g_cpu;
+  out.gpu = &g_gpu;
+  out.graph_of_1 = &graphs[0];
+  out.graph_of_7 = &graphs[1];
+  out.on_host = &graphs[0].nodes[0].tensor;
+  out.on_gpu = &graphs[0].nodes[1].tensor;
+  out.calls = g_calls;
+  return out;
+}
+
+const char* ggml_backend_name(Backend* backend) { return backend->device->name; }
+void ggml_backend_synchronize(Backend* backend) {
+  mine(backend->owner);
+  __atomic_fetch_add(&g_calls[k_synchronized], 1, __ATOMIC_RELAXED);
+}
+int ggml_backend_graph_compute_async(Backend* backend, Graph* graph) {
+  mine(backend->owner);
+  mine(graph->owner);
+  __atomic_fetch_add(&g_calls[k_computed], 1, __ATOMIC_RELAXED);
+  return 0;
+}
+int ggml_backend_graph_compute(Backend* backend, Graph* graph) {
+  const int status = ggml_backend_graph_compute_async(backend, graph);
+  ggml_backend_synchronize(backend);
+  return status;
+}
+void ggml_backend_tensor_set(Tensor*, const void*, size_t, size_t) {
+  __atomic_fetch_add(&g_calls[k_set], 1, __ATOMIC_RELAXED);
+}
+void ggml_backend_tensor_set_async(Backend* backend, Tensor* tensor, const void* data,
+                                   size_t offset, size_t size) {
+  ggml_backend_synchronize(backend);
+  ggml_backend_tensor_set(tensor, data, offset, size);
+}
+void ggml_backend_tensor_get(const Tensor*, void*, size_t, size_t) {
+  __atomic_fetch_add(&g_calls[k_got], 1, __ATOMIC_RELAXED);
+}
+void ggml_backend_tensor_copy(Tensor*, Tensor* to) {
+  __atomic_fetch_add(&g_calls[k_copied], 1, __ATOMIC_RELAXED);
+  ggml_backend_tensor_set(to, nullptr, 0, 1024);
+}
+// Two parts, one copy between them.
+int ggml_backend_sched_graph_compute_async(void* sched, Graph* graph) {
+  mine(sched);
+  if (g_calls[k_fail] != 0) return -2;
+  ggml_backend_graph_compute_async(&g_cpu, graph);
+  ggml_backend_synchronize(&g_cpu);
+  ggml_backend_tensor_copy(&graph->nodes[0].tensor, &graph->nodes[1].tensor);
+  return ggml_backend_graph_compute_async(&g_gpu, graph);
+}
+int ggml_backend_sched_graph_compute(void* sched, Graph* graph) {
+  const int status = ggml_backend_sched_graph_compute_async(sched, graph);
+  ggml_backend_synchronize(&g_cpu);
+  ggml_backend_synchronize(&g_gpu);
+  return status;
+}
+size_t ggml_nbytes(const Tensor* tensor) {
+  return static_cast<size_t>(tensor->ne[0] * tensor->ne[1]) * 4;
+}
+
+#ifndef STAND_IN_OLD
+Backend* ggml_backend_sched_get_tensor_backend(void*, Tensor* tensor) {
+  return node_of(tensor)->backend;
+}
+int ggml_backend_sched_get_n_splits(void*) { return 2; }
+Device* ggml_backend_get_device(Backend* backend) { return backend->device; }
+int ggml_backend_dev_type(Device* device) { return device->type; }
+const char* ggml_backend_dev_description(Device*) { return "a stand-in"; }
+BufferType* ggml_backend_buffer_get_type(Buffer* buffer) { return buffer->type; }
+const char* ggml_backend_buft_name(BufferType* type) { return type->name; }
+int ggml_graph_n_nodes(Graph* graph) { return graph->count; }
+Tensor* ggml_graph_node(Graph* graph, int i) { return &graph->nodes[i].tensor; }
+const char* ggml_op_desc(const Tensor* tensor) { return node_of(tensor)->op; }
+const char* ggml_type_name(int type) {
+  return type == 0 ? "f32" : type == 1 ? "f16" : type == 2 ? "q4_0" : "i32";
+}
+size_t ggml_type_size(int type) { return static_cast<size_t>(type) + 1; }
+size_t ggml_element_size(const Tensor* tensor) { return ggml_type_size(tensor->type); }
+long long ggml_nelements(const Tensor* tensor) {
+  return tensor->ne[0] * tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
+}
+const char* ggml_get_name(const Tensor* tensor) { return tensor->name; }
+void* ggml_get_data(const Tensor* tensor) { return tensor->data; }
+size_t ggml_tensor_overhead() {
+#ifdef STAND_IN_OTHER_LAYOUT
+  return 32 + 352;
+#else
+  return 32 + 336;
+#endif
+}
+#endif
+
+}  // extern "C"

@@ -1,0 +1,15 @@
+// What a stand-in ggml (ggml_stand_in.cpp) offers to scenes beside ggml's own functions.
+#pragma once
+
+#include <cstddef>
+
+enum StandInCall { k_computed, k_synchronized, k_set, k_got, k_copied, k_fail };
+
+struct StandIn {
+  void* sched;
+  void *cpu, *gpu;
+  void *graph_of_1, *graph_of_7;  // kinds of graphs: one row, seven rows
+  void *on_host, *on_gpu;         // tensors
+  unsigned long long* calls;      // by StandInCall: what reached the library; k_fail may be set
+};
+extern "C" StandIn stand_in();

@@ -1,0 +1,237 @@
+// The ggml probe on stand-ins: graphs known by hand.
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+
+#include "tests/probes/ggml_support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using profile::GraphCount;
+using profile::OpCount;
+using profile::TransferCount;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+using Counts = std::map<std::string, std::int64_t>;
+
+std::string library(const std::string& which) {
+  return WEIR_GGML_LIBRARIES "/libggml_scenes" + which + ".so";
+}
+
+// Of the scene "tokens": 2 graphs of 7 rows, 10 of 1 row, and that one again without a scheduler.
+// A scheduled graph has 4 ops that work (1 on the CPU), 2 splits, 1 copy, which is done as a set,
+// and 1 wait in its middle; computed synchronously 2 more at its end. Beside them 1 + 10 sets, one
+// of them asynchronous with a wait, and 10 gets.
+const Counts k_tokens = {
+    {"graphs", 13},                                  // 2 + 10 + 1
+    {"ops", 52},                                     // 13 x 4
+    {"cpu_ops", 16},                                 // 12 x 1 + 4
+    {"splits", 25},                                  // 12 x 2 + 1
+    {"tensor_copies", 12},                           // one a scheduled graph
+    {"tensor_sets", 23},                             // 1 + 10 + 12
+    {"tensor_gets", 10},   {"copied_bytes", 24576},  // f32: 10 x 256 + 2 x 256 x 7 elements
+    {"backend_syncs", 34},                           // 1 + 2 x 1 + 10 x 3 + 1
+    {"event_syncs", 0},
+};
+
+TEST(GgmlProbe, CountsGraphsOpsAndTransfersOfAProgramOnce) {
+  const Probed played({WEIR_GGML_SCENES, "tokens"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.ran.err, "");
+  EXPECT_EQ(played.counts.counts, k_tokens);
+  EXPECT_THAT(played.counts.warnings, IsEmpty());
+  EXPECT_THAT(
+      played.counts.graphs,
+      ElementsAre(GraphCount{.rows = 1,
+                             .computed = 10,
+                             .ops = 4,
+                             .cpu_ops = 1,
+                             .splits = 2,
+                             .sums = {{"tensor_copies", 10},
+                                      {"tensor_sets", 20},
+                                      {"tensor_gets", 9},  // the tenth is read before the next
+                                      {"copied_bytes", 10240},
+                                      {"backend_syncs", 30}}},
+                  GraphCount{.rows = 1,
+                             .computed = 1,
+                             .ops = 4,
+                             .cpu_ops = 4,
+                             .splits = 1,
+                             .sums = {{"tensor_copies", 0},
+                                      {"tensor_sets", 0},
+                                      {"tensor_gets", 1},
+                                      {"copied_bytes", 0},
+                                      {"backend_syncs", 1}}},
+                  GraphCount{.rows = 7,
+                             .computed = 2,
+                             .ops = 4,
+                             .cpu_ops = 1,
+                             .splits = 2,
+                             .sums = {{"tensor_copies", 2},
+                                      {"tensor_sets", 3},
+                                      {"tensor_gets", 0},
+                                      {"copied_bytes", 14336},
+                                      {"backend_syncs", 3}}}));
+  std::vector<OpCount> of_a_token;
+  for (const OpCount& op : played.counts.ops) {
+    if (op.graph == 0) of_a_token.push_back(op);
+  }
+  EXPECT_THAT(
+      of_a_token,
+      ElementsAre(OpCount{"ADD", "f32,f32->f32", "256,256->768", "GPU0", false, 0, 10},
+                  OpCount{"GET_ROWS", "f16,i32->f32", "256x512,1->256", "CPU", true, 0, 10},
+                  OpCount{"MUL_MAT", "q4_0,f32->f32", "256x768,256->768", "GPU0", false, 0, 10},
+                  OpCount{"SWIGLU", "f32,f32->f32", "256,256->768", "GPU0", false, 0, 10}));
+  EXPECT_THAT(played.counts.transfers,
+              UnorderedElementsAre(TransferCount{"copy", "CPU", "GPU0", 12, 24576},
+                                   TransferCount{"set", "program", "GPU0", 1, 100000},
+                                   TransferCount{"set", "program", "CPU", 10, 40},
+                                   TransferCount{"get", "GPU0", "program", 10, 20480}));
+  ASSERT_THAT(played.counts.devices, SizeIs(2));
+  EXPECT_EQ(played.counts.devices[0].type, "cpu");
+  EXPECT_EQ(played.counts.devices[1].name, "GPU0");
+}
+
+TEST(GgmlProbe, PassesEveryCallOn) {
+  for (const char* scene : {"tokens", "failing", "threads"}) {
+    const Ran bare = run({WEIR_GGML_SCENES, scene}, {});
+    const Probed played({WEIR_GGML_SCENES, scene});
+    ASSERT_EQ(bare.status, 0) << scene << bare.err;
+    EXPECT_EQ(played.ran.status, 0) << scene << played.ran.err;
+    EXPECT_EQ(played.ran.out, bare.out) << scene;
+  }
+}
+
+TEST(GgmlProbe, KeepsTwoPrivateCopiesOfGgmlApart) {
+  const Probed played({WEIR_GGML_HOST, "tokens", library(""), library("_second")});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  const Ran bare = run({WEIR_GGML_HOST, "tokens", library(""), library("_second")}, {});
+  EXPECT_EQ(played.ran.out, bare.out);
+  for (const auto& [name, count] : k_tokens) {
+    EXPECT_EQ(played.counts.counts.at(name), 2 * count) << name;
+  }
+}
+
+TEST(GgmlProbe, LeavesOutShapesWhereTensorsLookOtherwise) {
+  const Probed played({WEIR_GGML_HOST, "tokens", library("_other_layout")});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_THAT(text::lines(text::trim(played.ran.err)), ElementsAre(HasSubstr("shapes")));
+  EXPECT_THAT(played.counts.warnings, ElementsAre(HasSubstr("no shapes")));
+  // The branch not taken cannot be told from the others then: 5 ops a graph.
+  EXPECT_EQ(played.counts.counts.at("ops"), 13 * 5);
+  EXPECT_EQ(played.counts.counts.at("cpu_ops"), 12 * 1 + 5);
+  EXPECT_EQ(played.counts.counts.at("copied_bytes"), 24576);
+  for (const OpCount& op : played.counts.ops) EXPECT_EQ(op.type + op.shape, "") << op.op;
+}
+
+TEST(GgmlProbe, GivesNoNumberForOpsThatItCannotSee) {
+  const Probed played({WEIR_GGML_HOST, "tokens", library("_old")});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.counts.counts.at("graphs"), 13);
+  EXPECT_EQ(played.counts.counts.at("backend_syncs"), 34);
+  for (const char* unseen : {"ops", "cpu_ops", "splits"}) {
+    EXPECT_FALSE(played.counts.counts.contains(unseen)) << unseen;
+  }
+  EXPECT_THAT(played.counts.warnings, testing::Contains(HasSubstr("not counted")));
+}
+
+TEST(GgmlProbe, CountsNoGraphThatFailed) {
+  const Probed played({WEIR_GGML_SCENES, "failing"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.counts.counts.at("graphs"), 1);
+  EXPECT_EQ(played.counts.counts.at("ops"), 4);
+}
+
+TEST(GgmlProbe, KeepsTheCountsOfAProcessThatIsKilled) {
+  const Probed played({WEIR_GGML_SCENES, "killed"});
+  EXPECT_EQ(played.ran.status, 128 + SIGKILL);
+  EXPECT_EQ(played.counts.counts.at("graphs"), 10);
+  EXPECT_EQ(played.counts.counts.at("tensor_sets"), 20);
+}
+
+TEST(GgmlProbe, GivesAForkedProcessCountsOfItsOwn) {
+  const Probed played({WEIR_GGML_SCENES, "forking"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  std::map<bool, std::uint64_t> graphs;  // by: was it forked
+  for (const ProbeFile& file : played.files) {
+    graphs[(file.flags & WEIR_PROBE_FORKED) != 0] = file.counters.at("graphs");
+  }
+  EXPECT_THAT(graphs, ElementsAre(testing::Pair(false, 4U), testing::Pair(true, 3U)));
+  // Both computed the same kind of graph: one in the end.
+  ASSERT_THAT(played.counts.graphs, SizeIs(1));
+  EXPECT_EQ(played.counts.graphs[0].computed, 7);
+  EXPECT_EQ(played.counts.graphs[0].sums.at("tensor_copies"), 7);
+}
+
+TEST(GgmlProbe, LosesNothingToSixteenThreads) {
+  const Probed played({WEIR_GGML_SCENES, "threads"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  constexpr std::int64_t k_tokens_computed = 16 * 500;
+  EXPECT_EQ(played.counts.counts.at("graphs"), k_tokens_computed);
+  EXPECT_EQ(played.counts.counts.at("ops"), 4 * k_tokens_computed);
+  EXPECT_EQ(played.counts.counts.at("tensor_sets"), 2 * k_tokens_computed);
+  EXPECT_EQ(played.counts.counts.at("backend_syncs"), 3 * k_tokens_computed);
+  EXPECT_EQ(played.counts.graphs.at(0).sums.at("tensor_copies"), k_tokens_computed);
+}
+
+TEST(GgmlProbe, LetsTheProgramRunWhereItCannotCount) {
+  const Folder folder;
+  const struct {
+    const char* what;
+    std::string dir;
+    std::uint64_t file_size_limit;
+    const char* says;
+  } cases[] = {
+      {"missing folder", folder.path() + "/no/such", 0, "No such file or directory"},
+      {"no folder named", "", 0, "no folder in WEIR_PROBE_DIR"},
+      {"a file size limit", folder.path(), 4096, "limit on file sizes"},
+  };
+  const Ran bare = run({WEIR_GGML_SCENES, "tokens"}, {});
+  for (const auto& c : cases) {
+    const Ran ran =
+        run({WEIR_GGML_SCENES, "tokens"}, {{"WEIR_PROBE_DIR", c.dir}, {"LD_PRELOAD", k_ggml_probe}},
+            c.file_size_limit);
+    EXPECT_EQ(ran.status, 0) << c.what << ": " << ran.err;
+    EXPECT_EQ(ran.out, bare.out) << c.what;
+    EXPECT_THAT(text::lines(text::trim(ran.err)), ElementsAre(HasSubstr(c.says))) << c.what;
+  }
+  // A program without ggml is left alone altogether.
+  const Probed none({"/bin/true"});
+  EXPECT_EQ(none.ran.status, 0);
+  EXPECT_THAT(none.files, IsEmpty());
+  EXPECT_THAT(none.counts.counts, IsEmpty());
+}
+
+TEST(GgmlProbe, NeedsLibcAndLibdlAloneAndExportsOnlyWhatItStandsInFrontOf) {
+  const Ran needed = run({"readelf", "-d", k_ggml_probe}, {});
+  ASSERT_EQ(needed.status, 0) << needed.err;
+  for (const std::string& line : text::lines(needed.out)) {
+    if (line.find("(NEEDED)") == std::string::npos) continue;
+    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|libdl\\.so|ld-linux)")) << line;
+  }
+  const Ran symbols = run({"objdump", "-T", k_ggml_probe}, {});
+  ASSERT_EQ(symbols.status, 0) << symbols.err;
+  int versions = 0, exported = 0;
+  for (const std::string& line : text::lines(symbols.out)) {
+    const std::size_t at = line.find("GLIBC_2.");
+    if (at != std::string::npos) {
+      ++versions;
+      EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
+    } else if (line.find(".text") != std::string::npos) {
+      ++exported;
+      EXPECT_THAT(line, HasSubstr(" ggml_backend_")) << line;
+    }
+  }
+  EXPECT_GT(versions, 0);
+  EXPECT_EQ(exported, 17);
+}
+
+}  // namespace
+}  // namespace weir::probes
