@@ -36,10 +36,10 @@ void describe(const Question& question, CellVerdict& cell) {
   // For the nearest class this says that equal counts pass here, for a run what differs in it.
   if (!question.choice.reason.empty()) cell.notes.push_back(question.choice.reason);
   const auto& work = candidate.work;
-  if (!work.generated_tokens && !work.output_digest && candidate.errors.empty() &&
-      candidate.counted_runs + candidate.timed_runs > 0) {
+  if (!work.generated_tokens && !work.prompt_tokens && !work.output_digest &&
+      candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0) {
     cell.notes.emplace_back(
-        "the engine reports neither tokens generated nor its output: that both "
+        "the engine reports neither tokens nor its output: that both "
         "sides did the same work is not checked");
   }
 }

@@ -63,6 +63,9 @@ Judged exact_change(const Question& question, const Measurement& base, const Mea
     return {Outcome::improved,
             changed + ", with all work where it was: accept it as the new baseline"};
   }
+  if (question.candidate.placement.state == profile::Placement::State::refuted) {
+    return {Outcome::fail, changed + ": the work ran elsewhere, see placement"};
+  }
   return {Outcome::fail, fmt::format("{}: {} {}, and nothing here sees where the work went",
                                      changed, rose ? "more" : "fewer", current.metric.base)};
 }

@@ -281,6 +281,10 @@ TEST(PlacementLimit, FailsWhereTheWorkRanElsewhere) {
     EXPECT_EQ(cell.placement_verdict, Outcome::fail);
     EXPECT_EQ(cell.placement_reason, "asked for vulkan: gave it no work");
   }
+  add_count(after, "dispatches_per_token", 0);
+  EXPECT_THAT(metric(judge(after, {stored(reference())}), "dispatches_per_token").reason,
+              HasSubstr("the work ran elsewhere"));
+  add_count(after, "dispatches_per_token", 65);
   LimitEntry off = entry({"placement"});
   off.exact = false;
   EXPECT_EQ(judge(after, {stored(reference())}, {off}).verdict, Outcome::pass);
