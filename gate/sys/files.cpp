@@ -13,28 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gate/sys/fd.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::sys {
 namespace {
 
 constexpr std::size_t k_most_names = 1'000'000;
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 std::string words() { return std::generic_category().message(errno); }
 

@@ -306,7 +306,7 @@ TEST(Runner, MeasuresTheGoodCellWhateverTheOthersDo) {
   std::string yaml = "version: 1\nengines:\n";
   for (const Case& c : cases) {
     yaml += fmt::format(
-        "  {0}: {{command: [{1}, {0}, -p, \"{{prompt_tokens}}\", -n, \"{{tokens}}\", -r, "
+        "  {0}: {{command: [\"{1}\", {0}, -p, \"{{prompt_tokens}}\", -n, \"{{tokens}}\", -r, "
         "\"{{repeats}}\"], output: llama-bench, timeout: 2s}}\n",
         c.mode, WEIR_BINARY_DIR "/tests/fake_engines/fake_engine");
   }
