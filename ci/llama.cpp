@@ -113,7 +113,7 @@ if ! is_done libggml-base.so; then
 fi
 
 includes=(-I include -I ggml/include -I common -I vendor -I . -I src -I ggml/src)
-flags=(-O2 -w -DGGML_BACKEND_DL -DGGML_BACKEND_SHARED -DGGML_SHARED -DLLAMA_SHARED)
+flags=(-O2 -DNDEBUG -w -DGGML_BACKEND_DL -DGGML_BACKEND_SHARED -DGGML_SHARED -DLLAMA_SHARED)
 
 # compile TOOL FILE…: sources (or objects) to a program; a temporary name, then renamed.
 # shellcheck disable=SC2016 # $ORIGIN is the loader's

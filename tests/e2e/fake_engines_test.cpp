@@ -16,13 +16,15 @@ class FakeEngines : public testing::Test {
     std::string engines;
     for (const std::string& mode : modes) {
       engines += "  " + mode + ": {command: [" + k_fake + ", " + mode +
-                 ", -m, '{model}', -p, '{prompt_tokens}', -n, '{tokens}', -r, '{repeats}'], output: llama-bench, timeout: 2s}\n";
+                 ", -m, '{model}', -p, '{prompt_tokens}', -n, '{tokens}', -r, '{repeats}'], "
+                 "output: llama-bench, timeout: 2s}\n";
     }
     spill(scratch_ / "model.bin", "no model at all");
     spill(scratch_ / "weir.yaml", "version: 1\nengines:\n" + engines +
                                       "models: {m: model.bin}\nbackends: {cpu: {}}\n"
                                       "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\n"
-                                      "gate: " + gate + "\n");
+                                      "gate: " +
+                                      gate + "\n");
   }
 
   Json gate(int exit_code) {
@@ -40,10 +42,14 @@ TEST_F(FakeEngines, ThatFailEachGetAnErrorWhileTheOthersGetTheirResults) {
     const char* mode;
     const char* says;  // in the cell's reason
   };
-  const std::vector<Case> cases{{"crash", "SIG"},       {"hang", "timed out"},
-                                {"ignore_term", "timed out"}, {"silent", "printed nothing"},
-                                {"garbage", "JSON"},    {"truncated_json", "JSON"},
-                                {"nan", ""},            {"flood", "output_limit"}};
+  const std::vector<Case> cases{{"crash", "SIG"},
+                                {"hang", "did not end within 2 s"},
+                                {"ignore_term", "did not end within 2 s"},
+                                {"silent", "printed nothing"},
+                                {"garbage", "no llama-bench result"},
+                                {"truncated_json", "JSON"},
+                                {"nan", ""},
+                                {"flood", "output_limit"}};
   std::vector<std::string> modes{"ok"};
   for (const Case& c : cases) modes.emplace_back(c.mode);
   write_config(modes);
@@ -51,9 +57,11 @@ TEST_F(FakeEngines, ThatFailEachGetAnErrorWhileTheOthersGetTheirResults) {
   for (const Case& c : cases) {
     const Json cell = cell_of(verdict, std::string(c.mode) + "/m/cpu/decode");
     EXPECT_EQ(cell["verdict"], "error") << c.mode;
-    EXPECT_NE(cell.value("reason", "").find(c.says), std::string::npos) << c.mode << ": " << cell["reason"];
+    EXPECT_NE(cell.value("reason", "").find(c.says), std::string::npos)
+        << c.mode << ": " << cell["reason"];
   }
-  EXPECT_EQ(metric_of(cell_of(verdict, "ok/m/cpu/decode"), "decode_tokens_per_second")["verdict"], "new");
+  EXPECT_EQ(metric_of(cell_of(verdict, "ok/m/cpu/decode"), "decode_tokens_per_second")["verdict"],
+            "new");
   EXPECT_EQ(processes_with(k_fake), std::vector<std::string>{});
   // 64 MiB above the engine's own memory; the fake engine needs none to speak of.
   EXPECT_LT(last_.peak_kib, 64 * 1024) << "with an engine that printed 1 GB";
@@ -63,7 +71,8 @@ TEST_F(FakeEngines, ShowTheLastLinesOfTheirErrors) {
   write_config({"exit3"});
   const Json cell = cell_of(gate(3), "exit3/m/cpu/decode");
   EXPECT_NE(cell.value("stderr_tail", ""), "");
-  EXPECT_NE(last_.err.find(cell.value("stderr_tail", "?").substr(0, 10)), std::string::npos) << last_.err;
+  EXPECT_NE(last_.err.find(cell.value("stderr_tail", "?").substr(0, 10)), std::string::npos)
+      << last_.err;
 }
 
 TEST_F(FakeEngines, LeaveNoOrphanAfterCtrlCAndCanBeResumed) {
@@ -76,7 +85,8 @@ TEST_F(FakeEngines, LeaveNoOrphanAfterCtrlCAndCanBeResumed) {
     EXPECT_EQ(ended.exit_code, 130) << ended.err;
     EXPECT_NE(ended.err.find("--resume"), std::string::npos) << ended.err;
     EXPECT_EQ(processes_with(k_fake), std::vector<std::string>{});
-    const Ended resumed = weir(scratch_, {"run", "--resume", "--out", "out" + std::to_string(signal)});
+    const Ended resumed =
+        weir(scratch_, {"run", "--resume", "--out", "out" + std::to_string(signal)});
     EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   }
 }
@@ -89,15 +99,17 @@ TEST_F(FakeEngines, AreNotStartedWhenSomethingCanBeKnownToBeWrongBefore) {
     const char* to;
     const char* says;
   };
-  for (const Case& c : {Case{"model.bin", "absent.bin", "absent.bin"},
-                        Case{"backends: {cpu: {}}", "backends: {cqu: {}}", "device"},
-                        Case{"{model}", "{modle}", "did you mean"},
-                        Case{"output: llama-bench", "output: llama-bnch", "did you mean \"llama-bench\""},
-                        Case{k_fake.c_str(), "/no/such/engine", "/no/such/engine"}}) {
+  for (const Case& c :
+       {Case{"model.bin", "absent.bin", "absent.bin"},
+        Case{"backends: {cpu: {}}", "backends: {cqu: {}}", "device"},
+        Case{"{model}", "{modle}", "did you mean"},
+        Case{"output: llama-bench", "output: llama-bnch", "did you mean \"llama-bench\""},
+        Case{k_fake.c_str(), "/no/such/engine", "/no/such/engine"}}) {
     std::string text = good;
     text.replace(text.find(c.from), std::string(c.from).size(), c.to);
     spill(scratch_ / "weir.yaml", text);
-    const Ended ended = weir(scratch_, {"gate"}, {{"FAKE_ENGINE_LOG", (scratch_ / "starts").string()}});
+    const Ended ended =
+        weir(scratch_, {"gate"}, {{"FAKE_ENGINE_LOG", (scratch_ / "starts").string()}});
     EXPECT_EQ(ended.exit_code, 2) << c.to;
     EXPECT_NE(ended.err.find(c.says), std::string::npos) << ended.err;
     EXPECT_FALSE(fs::exists(scratch_ / "starts")) << c.to;
@@ -107,8 +119,9 @@ TEST_F(FakeEngines, AreNotStartedWhenSomethingCanBeKnownToBeWrongBefore) {
 // The check this project grew from: counts and a rate read out of an engine's own log lines.
 TEST_F(FakeEngines, ReportTheirOwnCountsAndFailNamingEachThatGotWorse) {
   const auto write_engine = [&](const char* counts, const char* rate) {
-    spill_program(scratch_ / "engine", std::string("#!/bin/sh\necho 'loading…' >&2\necho '[info] Metal: ") + counts +
-                                           "' >&2\necho 'Hello there'\necho 'Token time: " + rate + "'\n");
+    spill_program(scratch_ / "engine",
+                  std::string("#!/bin/sh\necho 'loading…' >&2\necho '[info] Metal: ") + counts +
+                      "' >&2\necho 'Hello there'\necho 'Token time: " + rate + "'\n");
   };
   spill(scratch_ / "weir.yaml", R"(version: 1
 engines:
@@ -120,10 +133,11 @@ engines:
       barriers_per_token: {regex: '(\d+) barriers'}
       syncs_per_token: {regex: '(\d+) syncs'}
       decode_tokens_per_second: {regex: '\(([\d.]+) tok/s\)'}
-models: {m: engine}
+models: {m: model.bin}
 backends: {metal: {}}
 prompts: {decode: {tokens: 8}}
 )");
+  spill(scratch_ / "model.bin", "no model at all");
   write_engine("690 dispatches, 690 barriers, 1 syncs", "71ms (14.1 tok/s)");
   ASSERT_EQ(weir(scratch_, {"run"}).exit_code, 0);
   const Ended accepted = weir(scratch_, {"baseline", "accept"});
@@ -134,7 +148,8 @@ prompts: {decode: {tokens: 8}}
   const Ended ended = weir(scratch_, {"gate", "--json", "-"});
   EXPECT_EQ(ended.exit_code, 1) << ended.err;
   const Json cell = json_of(ended)["cells"][0];
-  for (const char* metric : {"dispatches_per_token", "barriers_per_token", "syncs_per_token", "decode_tokens_per_second"}) {
+  for (const char* metric : {"dispatches_per_token", "barriers_per_token", "syncs_per_token",
+                             "decode_tokens_per_second"}) {
     EXPECT_EQ(metric_of(cell, metric)["verdict"], "fail") << metric << "\n" << ended.err;
   }
   EXPECT_EQ(metric_of(cell, "syncs_per_token")["current"], 17);

@@ -1,4 +1,5 @@
-// weir killed with -9 at random moments loses nothing that was finished and leaves nothing half done.
+// weir killed with -9 at random moments loses nothing that was finished and leaves nothing half
+// done.
 #include <chrono>
 #include <random>
 #include <thread>
@@ -19,13 +20,17 @@ class Killed : public testing::Test {
     for (int i = 0; i < 8; ++i) cells += "m" + std::to_string(i) + ": model.bin, ";
     spill(scratch_ / "weir.yaml",
           "version: 1\nengines:\n  fake: {command: [" + k_fake +
-              ", ok, -m, '{model}', -p, '{prompt_tokens}', -n, '{tokens}', -r, '{repeats}'], output: llama-bench}\n"
-              "models: {" + cells + "}\nbackends: {cpu: {}}\n"
+              ", ok, -m, '{model}', -p, '{prompt_tokens}', -n, '{tokens}', -r, '{repeats}'], "
+              "output: llama-bench}\n"
+              "models: {" +
+              cells +
+              "}\nbackends: {cpu: {}}\n"
               "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\ngate: {runs: 50}\n");
   }
 
   void kill_after(Weir& weir, int most_ms) {
-    std::this_thread::sleep_for(std::chrono::microseconds(random_() % (static_cast<unsigned>(most_ms) * 1000)));
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(random_() % (static_cast<unsigned>(most_ms) * 1000)));
     weir.kill(SIGKILL);
     weir.wait();
   }
@@ -81,12 +86,14 @@ TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
     EXPECT_GE(after + 1, before + started) << "moment " << moment;
     if (after >= 400) fs::remove_all(scratch_ / "out");  // all done: begin again
   }
-  EXPECT_GT(resumed, static_cast<std::size_t>(k_moments) / 4) << "most kills should meet a run in progress";
+  EXPECT_GT(resumed, static_cast<std::size_t>(k_moments) / 4)
+      << "most kills should meet a run in progress";
   fs::remove_all(scratch_ / "out");
   Weir last(scratch_, {"run", "--out", "out"});
   kill_after(last, 300);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  EXPECT_EQ(processes_with(k_fake), std::vector<std::string>{}) << "an engine outlived a killed weir";
+  EXPECT_EQ(processes_with(k_fake), std::vector<std::string>{})
+      << "an engine outlived a killed weir";
 }
 
 TEST_F(Killed, WhileAcceptingItLeavesNoHalfWrittenBaseline) {

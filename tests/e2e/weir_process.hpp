@@ -1,12 +1,7 @@
 // Starts the built weir as a user would, and looks at what it printed and left behind.
 #pragma once
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,7 +10,13 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gate/base/json.hpp"
 
@@ -60,7 +61,7 @@ class Scratch {
 struct Ended {
   int exit_code = -1;  // -1: by a signal
   int signal = 0;
-  long peak_kib = 0;   // of weir itself
+  long peak_kib = 0;  // of weir itself
   std::string out, err;
 };
 
@@ -163,7 +164,8 @@ inline std::vector<std::string> processes_with(const std::string& mark) {
     const std::string pid = entry.path().filename();
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string line = slurp(entry.path() / "cmdline");
-    if (line.find(mark) != std::string::npos && std::stoi(pid) != getpid()) found.push_back(pid + ": " + line);
+    if (line.find(mark) != std::string::npos && std::stoi(pid) != getpid())
+      found.push_back(pid + ": " + line);
   }
   return found;
 }
