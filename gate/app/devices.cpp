@@ -87,10 +87,8 @@ Result<std::map<std::string, run::DeviceFacts>> look_for_devices(const config::C
   devices["cpu"] = {.device_class = machine.cpu_class, .name = machine.cpu_model, .on_cpu = true, .absent = {}};
   if (cell.device == "vulkan") {
     WEIR_TRY(devices["vulkan"], look_for_vulkan(cell, stop));
-  } else if (cell.device != "cpu") {
-    // Nothing here can ask for these devices yet; the engine itself says when one is missing.
-    devices[cell.device] = {.device_class = "", .name = cell.device, .on_cpu = false, .absent = {}};
   }
+  // Nothing here can ask for other devices yet; the engine itself says when one is missing.
   return devices;
 }
 

@@ -160,6 +160,7 @@ class Preflight {
         prepared.unavailable = found->second.absent;
         from.device_class = found->second.device_class;
         from.device_name = found->second.name;
+        if (!found->second.absent) prepared.facts.device_present = found->second.name;
       }
     }
     from.machine_class =

@@ -68,6 +68,7 @@ Json to_json(const profile::CellFacts& facts) {
                {"times_source", facts.times_source},
                {"provenance", json_of(facts.provenance)}};
   if (facts.counts_skipped) json["counts_skipped"] = *facts.counts_skipped;
+  if (facts.device_present) json["device_present"] = *facts.device_present;
   return json;
 }
 
@@ -81,6 +82,7 @@ Result<profile::CellFacts> facts_from_json(const Json& json) {
   facts.kernels_gated = read.boolean("kernels_gated");
   facts.times_source = read.string("times_source");
   facts.counts_skipped = read.optional_string("counts_skipped");
+  facts.device_present = read.optional_string("device_present");
   const Json& from = read.object("provenance");
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
   JsonReader read_from(from, name);
