@@ -117,9 +117,18 @@ uint32_t device_of(const Functions& ggml, Backend* backend, Backends* backends) 
 
 bool on_cpu(uint32_t device) { return is(g.file.devices[device].type, "cpu"); }
 
+// One after the other, as each costs a multiplication's delay; within an operand side by side.
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9fb21c651e98df25ULL;
+  return hash ^ (hash >> 35);
+}
+
 uint64_t hash_operand(uint64_t hash, const Tensor* tensor) {
   const TensorView view(tensor);
-  return hash_bytes(hash ^ static_cast<uint64_t>(view.type()), view.ne(), 4 * sizeof(int64_t));
+  const auto ne = [&](int i) { return static_cast<uint64_t>(view.ne()[i]); };
+  return mix(hash, ne(0) * 0x9e3779b97f4a7c15ULL + ne(1) * 0xd6e8feb86659fd93ULL +
+                       ne(2) * 0xa0761d6478bd642fULL + ne(3) * 0xe7037ed1a0b428dbULL +
+                       static_cast<uint64_t>(view.type()) * 0x8ebc6af09c88c6e3ULL);
 }
 
 void describe(Library* library, Step* step) {
@@ -210,10 +219,10 @@ weir_probe_op* new_op(Library* library, const Step& step, uint32_t graph, uint64
 }
 
 // Without its shapes where there is no room for them; null where there is none at all.
-weir_probe_op* op_entry(Library* library, Step step, uint32_t graph) {
+weir_probe_op* op_entry(Library* library, const Step& wanted, uint32_t graph) {
+  Step step = wanted;
   for (;;) {
-    const uint64_t place = (static_cast<uint64_t>(graph) << 32) | step.device;
-    const uint64_t key = hash_bytes(step.hash, &place, sizeof place);
+    const uint64_t key = mix(step.hash, (static_cast<uint64_t>(graph) << 32) | step.device);
     if (auto* known = static_cast<weir_probe_op*>(g_ops.find(key))) return known;
     weir_probe_op* made = new_op(library, step, graph, key);
     if (made != nullptr) {
@@ -241,8 +250,7 @@ uint32_t graph_entry(int steps, uint64_t splits, uint64_t cpu_ops) {
   const uint64_t seed[3] = {rows, splits, static_cast<uint64_t>(steps)};
   uint64_t hash = hash_bytes(k_hash_seed, seed, sizeof seed);
   for (int i = 0; i < steps; ++i) {
-    const uint64_t words[2] = {g_steps[i].op_hash, g_steps[i].device};
-    hash = hash_bytes(hash, words, sizeof words);
+    hash = mix(hash, g_steps[i].op_hash + g_steps[i].device);
   }
   if (void* known = g_graphs.find(hash)) {
     return static_cast<uint32_t>(static_cast<weir_probe_graph*>(known) - g.file.graphs);

@@ -59,6 +59,17 @@ class Within {
   bool outermost_;
 };
 
+class Meant {
+ public:
+  explicit Meant(Library* library) : before_(t_meant) { t_meant = library; }
+  ~Meant() { t_meant = before_; }
+  Meant(const Meant&) = delete;
+  Meant& operator=(const Meant&) = delete;
+
+ private:
+  Library* before_;
+};
+
 }  // namespace
 
 void make_ready() {
@@ -88,6 +99,7 @@ using namespace weir_probe;
   Library* const library = library_for(WEIR_CALLER);                         \
   if (library == nullptr || library->ggml.name == nullptr) return otherwise; \
   ensure_ready();                                                            \
+  const Meant meant(library);                                                \
   const Functions& ggml = library->ggml
 
 WEIR_EXPORTED int ggml_backend_sched_graph_compute(Sched* sched, Graph* graph) {

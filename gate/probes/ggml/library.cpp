@@ -40,11 +40,13 @@ bool g_has_private;   // atomic: some call sites belong to others
 Table g_sites;        // return address -> Library
 Table g_by_sentinel;  // address of its ggml_backend_synchronize -> Library
 bool g_complained;
+Library
+    g_ours;  // stands for call sites within the probe: ggml left a function of its own by a jump
 
-bool is_ours(const void* function) {
+bool is_ours(const void* address) {
   Dl_info ours, theirs;
   if (dladdr(reinterpret_cast<const void*>(&g_lock), &ours) == 0) return false;
-  return dladdr(function, &theirs) != 0 && theirs.dli_fbase == ours.dli_fbase;
+  return dladdr(address, &theirs) != 0 && theirs.dli_fbase == ours.dli_fbase;
 }
 
 // dlsym that does not find ourselves.
@@ -116,9 +118,14 @@ Library* search(const void* caller) {
     __atomic_store_n(&g_global, global, __ATOMIC_RELEASE);
     return global;
   }
+  if (is_ours(caller)) {
+    g_sites.insert(reinterpret_cast<uint64_t>(caller), &g_ours);
+    return t_meant;
+  }
   Dl_info info;
   Library* library = nullptr;
   if (dladdr(caller, &info) != 0) library = in_object(info.dli_fname);
+  if (library == nullptr && t_meant != nullptr) return t_meant;
   if (library == nullptr) library = anywhere();
   if (library == nullptr) {
     if (!g_complained) complain("ggml", "cannot find the functions of", "ggml", 0);
@@ -138,10 +145,13 @@ bool can_check(const Functions& ggml) {
 
 }  // namespace
 
+__thread Library* t_meant __attribute__((tls_model("initial-exec")));
+
 Library* library_for(const void* caller) {
   Library* global = __atomic_load_n(&g_global, __ATOMIC_ACQUIRE);
   if (global != nullptr && !__atomic_load_n(&g_has_private, __ATOMIC_RELAXED)) return global;
   void* known = g_sites.find(reinterpret_cast<uint64_t>(caller));
+  if (known == &g_ours) return t_meant;
   if (known != nullptr) return static_cast<Library*>(known);
   if (global != nullptr) return global;
   pthread_mutex_lock(&g_lock);

@@ -18,6 +18,11 @@ struct Library {
   int tensors_seen;  // atomic; how many were held against the layout
 };
 
+// Whom the innermost of the calls meant that this thread has passed on, or null. What ggml calls
+// from within as its last act comes back with a return address of the probe's own: it means the
+// same.
+extern __thread Library* t_meant __attribute__((tls_model("initial-exec")));
+
 // Null when no ggml can be found, after one line on stderr. `caller` is the return address of the
 // interposed function. Without a lock once a call site is known.
 Library* library_for(const void* caller);

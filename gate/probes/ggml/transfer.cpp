@@ -48,9 +48,8 @@ weir_probe_transfer* make_entry(const weir_probe_transfer& wanted) {
 // Kinds of memory are static objects of their backends: their addresses tell them apart. That two
 // triples share 64 bits of a hash is left to chance.
 void record(Library* library, uint32_t kind, BufferType* from, BufferType* to, uint64_t bytes) {
-  const uint64_t words[3] = {reinterpret_cast<uint64_t>(from), reinterpret_cast<uint64_t>(to),
-                             kind};
-  const uint64_t key = hash_bytes(k_hash_seed, words, sizeof words);
+  const uint64_t key = reinterpret_cast<uint64_t>(from) * 0x9e3779b97f4a7c15ULL +
+                       reinterpret_cast<uint64_t>(to) * 0xd6e8feb86659fd93ULL + kind;
   auto* entry = static_cast<weir_probe_transfer*>(g_entries.find(key));
   if (entry == nullptr) {
     weir_probe_transfer wanted;
