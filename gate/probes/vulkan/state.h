@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <vulkan/vulkan.h>
 
-#include "gate/probes/vulkan/next.h"
 #include "gate/probes/table.h"
+#include "gate/probes/vulkan/next.h"
 #include "gate/probes/writer/file.h"
 
 namespace weir_probe {
