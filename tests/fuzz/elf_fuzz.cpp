@@ -1,0 +1,16 @@
+// Fuzz target: any bytes as a program file.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "gate/probes/elf.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weir::probes;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto file = read_program_file(bytes_of(bytes));
+  // A symbol takes 24 bytes of the file, and each is kept once a table at most.
+  if (file && file->imported.size() + file->exported.size() > size / 24) std::abort();
+  return 0;
+}
