@@ -40,6 +40,16 @@ std::string as_pattern(std::string_view name, std::size_t most) {
   return clip_middle(out, most, "*");
 }
 
+// "-c FILE" where it is not the default one; left out where a shell would read the name otherwise.
+void add_config(Hint& hint, const verdict::GateVerdict& gate) {
+  const bool plain = gate.config.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/@") ==
+                     std::string::npos;
+  if (plain && !gate.config.empty() && gate.config != "weir.yaml") {
+    hint.words.push_back("-c " + gate.config);
+  }
+}
+
 void add_cells(Hint& hint, const std::vector<std::string>& cells, std::size_t most) {
   constexpr std::string_view k_option = "--cell ";
   const std::size_t around = k_option.size() + 2;  // two quotes
@@ -74,7 +84,9 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   const bool errors = !names_of(gate, Outcome::error).empty();
   if (errors && has(verbs, "doctor")) out.push_back({"look", {"weir doctor"}});
   if (fails && has(verbs, "gate --counts-only")) {
-    Hint again{"again", {"weir gate", "--counts-only"}};
+    Hint again{"again", {"weir gate"}};
+    add_config(again, gate);
+    again.words.emplace_back("--counts-only");
     add_cells(again, names_of(gate, Outcome::fail), most);
     out.push_back(std::move(again));
   }
@@ -82,6 +94,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
       fails || gate.verdict == Outcome::fresh || gate.verdict == Outcome::improved;
   if (to_accept && has(verbs, "baseline accept")) {
     Hint accept{"accept", {"weir baseline accept"}};
+    add_config(accept, gate);
     const auto cells = names_of(gate, gate.verdict);
     if (cells.size() < gate.cells.size()) add_cells(accept, cells, most);
     if (fails && has(verbs, "baseline accept --reason")) {

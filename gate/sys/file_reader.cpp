@@ -7,14 +7,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "gate/sys/errno_words.hpp"
 #ifdef __linux__
 #include <sys/xattr.h>
 #endif
 
 namespace weir::sys {
 namespace {
-
-std::string words() { return std::generic_category().message(errno); }
 
 bool has_capabilities([[maybe_unused]] int fd) {
 #ifdef __linux__
@@ -31,7 +31,7 @@ Result<FileReader> FileReader::open(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (!fd.open() || fstat(fd.get(), &info) != 0) {
-    return fail(Code::io, "{}: can not be read: {}", path, words());
+    return fail(Code::io, "{}: can not be read: {}", path, errno_words());
   }
   if (!S_ISREG(info.st_mode)) return fail(Code::io, "{}: not a file", path);
   const bool other_rights = (info.st_mode & (S_ISUID | S_ISGID)) != 0 || has_capabilities(fd.get());
@@ -46,7 +46,7 @@ Result<std::string> FileReader::read_at(std::uint64_t offset, std::uint64_t size
     const ssize_t got = pread(fd_.get(), bytes.data() + done, bytes.size() - done,
                               static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(Code::io, "{}: can not be read: {}", path_, words());
+    if (got < 0) return fail(Code::io, "{}: can not be read: {}", path_, errno_words());
     if (got == 0) break;  // it became shorter meanwhile
     done += static_cast<std::size_t>(got);
   }

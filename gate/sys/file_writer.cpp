@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gate/sys/errno_words.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::sys {
@@ -16,7 +17,7 @@ namespace weir::sys {
 Result<FileWriter> FileWriter::create(const std::string& path) {
   std::string temporary = path + ".XXXXXX";
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) return fail(Code::io, "{}: can not be written: {}", path, std::strerror(errno));
+  if (fd < 0) return fail(Code::io, "{}: can not be written: {}", path, errno_words());
   // mkostemp makes files that only their owner reads; a model is like any other file.
   const mode_t mask = umask(0);
   umask(mask);
@@ -39,7 +40,7 @@ Result<void> FileWriter::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(Code::io, "{}: {}", path_, std::strerror(errno));
+    if (written < 0) return fail(Code::io, "{}: {}", path_, errno_words());
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
@@ -47,7 +48,7 @@ Result<void> FileWriter::write(std::string_view bytes) {
 
 Result<void> FileWriter::finish() {
   if (fsync(fd_) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return fail(Code::io, "{}: {}", path_, std::strerror(errno));
+    return fail(Code::io, "{}: {}", path_, errno_words());
   }
   close(std::exchange(fd_, -1));
   if (const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gate/sys/errno_words.hpp"
 #include "gate/sys/fd.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -21,10 +22,8 @@ namespace {
 
 constexpr std::size_t k_most_names = 1'000'000;
 
-std::string words() { return std::generic_category().message(errno); }
-
 tl::unexpected<Error> io_error(const std::string& path, std::string_view what) {
-  return fail(Code::io, "{}: {}: {}", path, what, words());
+  return fail(Code::io, "{}: {}: {}", path, what, errno_words());
 }
 
 Fd open_retrying(const std::string& path, int flags, mode_t mode = 0) {

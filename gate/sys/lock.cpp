@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gate/sys/errno_words.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 
@@ -18,8 +19,6 @@ namespace weir::sys {
 namespace {
 
 constexpr int k_retry_milliseconds = 50;
-
-std::string words() { return std::generic_category().message(errno); }
 
 std::string file_name(std::string name) {
   for (char& c : name) {
@@ -47,7 +46,7 @@ Result<void> make_folder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0777) == 0) {
     // Whatever the umask is; a folder that was there keeps what its owner gave it.
     if (chmod(folder.c_str(), 01777) != 0) {
-      return fail(Code::io, "{}: can not be shared with other users: {}", folder, words());
+      return fail(Code::io, "{}: can not be shared with other users: {}", folder, errno_words());
     }
     return {};
   }
@@ -56,7 +55,7 @@ Result<void> make_folder(const std::string& folder) {
   if (lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
   errno = error == EEXIST ? ENOTDIR : error;
   return fail(Code::io, "{}: no place for locks: {}; name another in WEIR_LOCK_DIR", folder,
-              words());
+              errno_words());
 }
 
 Result<int> open_file(const std::string& path) {
@@ -77,7 +76,7 @@ Result<int> open_file(const std::string& path) {
     return fail(Code::io, "{}: not a file, so no lock; remove it", path);
   }
   return fail(Code::io, "{}: can not be opened: {}; name another folder in WEIR_LOCK_DIR", path,
-              words());
+              errno_words());
 }
 
 // True: locked. False: somebody else has it.
@@ -85,7 +84,7 @@ Result<bool> try_lock(int fd, Share share, const std::string& path) {
   const int how = share == Share::exclusive ? LOCK_EX : LOCK_SH;
   while (flock(fd, how | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;
-    if (errno != EINTR) return fail(Code::io, "{}: can not be locked: {}", path, words());
+    if (errno != EINTR) return fail(Code::io, "{}: can not be locked: {}", path, errno_words());
   }
   return true;
 }

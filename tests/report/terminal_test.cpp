@@ -102,5 +102,15 @@ TEST(Terminal, ShortensNothingWhenAskedForEverything) {
   EXPECT_THAT(mixed, HasSubstr("dispatches fixed"));
 }
 
+TEST(Terminal, NamesTheConfigInCommandsWhereItIsNotTheDefault) {
+  TerminalStyle style;
+  style.verbs = {"baseline accept"};
+  auto gate = fixtures::red();
+  gate.config = "configs/llama.cpp.yaml";
+  EXPECT_THAT(terminal(gate, style), HasSubstr("weir baseline accept -c configs/llama.cpp.yaml"));
+  gate.config = "a file; rm -rf x.yaml";  // a shell would read it otherwise: left out
+  EXPECT_THAT(terminal(gate, style), testing::Not(HasSubstr("-c a file")));
+}
+
 }  // namespace
 }  // namespace weir::report
