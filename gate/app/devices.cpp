@@ -12,31 +12,41 @@ namespace {
 
 constexpr double k_patience_seconds = 30;
 
-const std::string k_no_vulkan_cure =
-    "  Install mesa-vulkan-drivers for a software device, or take the backend out of the\n"
-    "  matrix (--cell leaves it out for once).";
+// An API whose devices weir-devices can list.
+struct Api {
+  const char* name;     // as in weir.yaml
+  const char* words;    // for people
+  const char* package;  // Debian's, with a software device
+};
+constexpr Api k_apis[] = {{"vulkan", "Vulkan", "mesa-vulkan-drivers"},
+                          {"opencl", "OpenCL", "pocl-opencl-icd"}};
 
-run::DeviceFacts absent(const std::string& why) {
+run::DeviceFacts absent(const Api& api, const std::string& why) {
   run::DeviceFacts facts;
-  facts.absent = fmt::format("asked for Vulkan: {}, so nothing was run.\n{}", why, k_no_vulkan_cure);
+  facts.absent = fmt::format(
+      "asked for {}: {}, so nothing was run.\n"
+      "  Install {} for a software device, or take the backend out of the\n"
+      "  matrix (--cell leaves it out for once).",
+      api.words, why, api.package);
   return facts;
 }
 
 // The answer of weir-devices.
-Result<run::DeviceFacts> read_answer(const std::string& text) {
+Result<run::DeviceFacts> read_answer(const Api& api, const std::string& text) {
   WEIR_TRY(const Json json, parse_json(text, {.bytes = std::size_t{1} << 20, .depth = 8}));
   JsonReader read(json, "weir-devices");
-  const Json& devices = read.array("vulkan");
-  const auto error = read.optional_string("vulkan_error");
+  const std::string error_key = fmt::format("{}_error", api.name);
+  const Json& devices = read.array(api.name);
+  const auto error = read.optional_string(error_key.c_str());
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   if (devices.empty()) {
-    return absent(error ? fmt::format("this machine has no Vulkan device ({})", text::printable(*error))
-                        : "this machine has no Vulkan device");
+    const std::string none = fmt::format("this machine has no {} device", api.words);
+    return absent(api, error ? fmt::format("{} ({})", none, text::printable(*error)) : none);
   }
   run::DeviceFacts facts;
   facts.on_cpu = true;
   for (const Json& device : devices) {
-    JsonReader one(device, "weir-devices: vulkan");
+    JsonReader one(device, fmt::format("weir-devices: {}", api.name));
     const std::string name = text::printable(one.string("name"));
     facts.on_cpu = facts.on_cpu && one.string("type") == "cpu";
     // With several devices the engine chooses; the probe tells which one it was.
@@ -47,7 +57,7 @@ Result<run::DeviceFacts> read_answer(const std::string& text) {
   return facts;
 }
 
-Result<run::DeviceFacts> look_for_vulkan(const config::Cell& cell, const sys::Stop& stop) {
+Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, const sys::Stop& stop) {
   const sys::RealFiles files;
   WEIR_TRY(const probes::Places places, probes::locate(files));
   if (places.devices_program.empty()) {
@@ -56,7 +66,7 @@ Result<run::DeviceFacts> look_for_vulkan(const config::Cell& cell, const sys::St
   }
   sys::RealProcesses processes;
   sys::ProcessSpec spec;
-  spec.argv = {places.devices_program};
+  spec.argv = {places.devices_program, api.name};
   spec.env = run::merge_environment(sys::own_environment(), cell.env, {});
   spec.timeout_seconds = k_patience_seconds;
   spec.output_limit = std::uint64_t{1} << 20;
@@ -64,14 +74,15 @@ Result<run::DeviceFacts> look_for_vulkan(const config::Cell& cell, const sys::St
   switch (finished.ended) {
     case sys::HowEnded::interrupted: return fail(Code::interrupted, "interrupted");
     case sys::HowEnded::exited: {
-      if (finished.exit_code == 0) return read_answer(finished.out);
-      return absent(fmt::format("the Vulkan loader failed (exit {})", finished.exit_code));
+      if (finished.exit_code == 0) return read_answer(api, finished.out);
+      return absent(api, fmt::format("the {} loader failed (exit {})", api.words, finished.exit_code));
     }
     case sys::HowEnded::signaled:
-      return absent(fmt::format("the Vulkan driver crashed (signal {}) when asked for its devices",
-                                finished.signal));
+      return absent(api, fmt::format("the {} driver crashed (signal {}) when asked for its devices", api.words,
+                                     finished.signal));
     case sys::HowEnded::timed_out:
-      return absent(fmt::format("the Vulkan driver did not answer within {:.0f} s", k_patience_seconds));
+      return absent(api, fmt::format("the {} driver did not answer within {:.0f} s", api.words,
+                                     k_patience_seconds));
     case sys::HowEnded::output_limit:
     case sys::HowEnded::not_started: break;
   }
@@ -85,8 +96,9 @@ Result<std::map<std::string, run::DeviceFacts>> look_for_devices(const config::C
                                                                  const sys::Stop& stop) {
   std::map<std::string, run::DeviceFacts> devices;
   devices["cpu"] = {.device_class = machine.cpu_class, .name = machine.cpu_model, .on_cpu = true, .absent = {}};
-  if (cell.device == "vulkan") {
-    WEIR_TRY(devices["vulkan"], look_for_vulkan(cell, stop));
+  for (const Api& api : k_apis) {
+    if (cell.device != api.name) continue;
+    WEIR_TRY(devices[api.name], look_for(api, cell, stop));
   }
   // Nothing here can ask for other devices yet; the engine itself says when one is missing.
   return devices;

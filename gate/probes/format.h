@@ -27,11 +27,13 @@
 #define WEIR_PROBE_NAMES_TRUNCATED 0x8u    /* some name was longer than its field */
 #define WEIR_PROBE_OUT_OF_MEMORY 0x10u     /* something could not be followed: counts are too low */
 #define WEIR_PROBE_FORKED 0x20u            /* this process was forked from one with a file */
-#define WEIR_PROBE_OPS_OVERFLOWED 0x40u    /* further ops are counted without their shapes, or not */
-#define WEIR_PROBE_GRAPHS_OVERFLOWED 0x80u /* further graphs are counted in entry 0 */
+#define WEIR_PROBE_OPS_OVERFLOWED 0x40u /* further ops are counted without their shapes, or not */
+#define WEIR_PROBE_GRAPHS_OVERFLOWED 0x80u     /* further graphs are counted in entry 0 */
 #define WEIR_PROBE_TRANSFERS_OVERFLOWED 0x100u /* further transfers share the last entry */
 #define WEIR_PROBE_SHAPES_UNKNOWN 0x200u /* tensors could not be read: no shapes, no directions */
 #define WEIR_PROBE_OPS_UNSEEN 0x400u     /* graphs ran whose ops could not be listed */
+#define WEIR_PROBE_CALLS_UNSEEN 0x800u   /* it may use calls that the probe cannot see */
+#define WEIR_PROBE_LAUNCHES_OVERFLOWED 0x1000u /* further launches are counted in entry 0 */
 
 enum weir_probe_section_kind {
   WEIR_SECTION_NONE = 0,
@@ -41,7 +43,8 @@ enum weir_probe_section_kind {
   WEIR_SECTION_COUNTERS = 4, /* of the process, by name: what belongs to no device of the probe */
   WEIR_SECTION_OPS = 5,
   WEIR_SECTION_GRAPHS = 6,
-  WEIR_SECTION_TRANSFERS = 7
+  WEIR_SECTION_TRANSFERS = 7,
+  WEIR_SECTION_LAUNCHES = 8
 };
 
 /* Indices into `counters`. The words are those of the design's glossary. */
@@ -186,6 +189,16 @@ struct weir_probe_transfer {
   uint32_t flags;
   char from[48]; /* kind of memory: "CPU", "Vulkan_Host"; "program"; "" when unknown */
   char to[48];
+};
+
+/* One kernel with the sizes it was launched with. Entry 0 takes what no longer fits. */
+struct weir_probe_launch {
+  uint64_t count;
+  uint32_t kernel;     /* index of its entry */
+  uint32_t dimensions; /* 1 to 3 */
+  uint64_t global[3];  /* work items (threads) in all, 1 where there is no such dimension */
+  uint64_t local[3];   /* of a group (block); 0: left to the driver */
+  uint64_t shared;     /* bytes of shared memory asked for at the launch */
 };
 
 #endif

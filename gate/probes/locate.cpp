@@ -17,9 +17,11 @@ constexpr const char* k_vulkan_layer = "VK_LAYER_WEIR_probe";
 constexpr const char* k_vulkan_manifest = "VK_LAYER_WEIR_probe.json";
 #ifdef __APPLE__
 constexpr const char* k_ggml_library = "libweir_ggml.dylib";
+constexpr const char* k_opencl_library = "libweir_opencl.dylib";
 constexpr const char* k_preload = "DYLD_INSERT_LIBRARIES";
 #else
 constexpr const char* k_ggml_library = "libweir_ggml.so";
+constexpr const char* k_opencl_library = "libweir_opencl.so";
 constexpr const char* k_preload = "LD_PRELOAD";
 #endif
 constexpr const char* k_devices_program = "weir-devices";
@@ -97,6 +99,19 @@ Result<Variables> environment_for_ggml(const Places& places, const std::string& 
   return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {k_preload, library}};
 }
 
+Result<Variables> environment_for_opencl(const Places& places, const std::string& folder,
+                                         const sys::Files& files) {
+  const std::string library = sys::join_path(places.probes, k_opencl_library);
+  if (files.kind(library) != sys::Kind::file) {
+    return fail(Code::unavailable, "the opencl probe is not installed: no {}", library);
+  }
+  if (library.find(':') != std::string::npos) {
+    return fail(Code::unavailable,
+                "the OpenCL loader cannot find {}: its lists are separated by ':'", library);
+  }
+  return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"OPENCL_LAYERS", library}};
+}
+
 }  // namespace
 
 Result<Places> locate(const sys::Files& files, const std::string& program,
@@ -141,12 +156,14 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
                                                            const Lookup& lookup) {
   if (probe == "vulkan") return environment_for_vulkan(places, folder, files, lookup);
   if (probe == "ggml") return environment_for_ggml(places, folder, files);
-  return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan, ggml", probe);
+  if (probe == "opencl") return environment_for_opencl(places, folder, files);
+  return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl", probe);
 }
 
 const std::map<std::string, std::vector<std::string>>& probe_devices() {
   static const std::map<std::string, std::vector<std::string>> k_devices{
       {"vulkan", {"vulkan"}},
+      {"opencl", {"opencl"}},
       // It sees whatever ggml computes on, the CPU included.
       {"ggml", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
   };

@@ -56,6 +56,9 @@ void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
        "tensors of this ggml are laid out in a way it does not know: no shapes, no directions");
   warn(WEIR_PROBE_OPS_UNSEEN,
        "this ggml does not tell the ops of a graph or where they run: they are not counted");
+  warn(WEIR_PROBE_CALLS_UNSEEN,
+       "the program may use calls that it cannot see: counts may be too low (its stderr says "
+       "which)");
   warn(WEIR_PROBE_OUT_OF_MEMORY, "out of memory: some work was not counted");
 }
 
@@ -89,6 +92,7 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   std::vector<profile::DeviceSeen> idle;
   Work work;
   bool ops_unseen = false;
+  bool any_work = false, any_queue = false;
   bool any_kernel = false;
   bool all_named = true;
   for (const ProbeFile& file : files) {
@@ -100,7 +104,9 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
           .push_back({device.api, device.name, device.type, device.device_class});
     }
     add_named(file, &out);
+    any_queue = any_queue || !file.queues.empty();
     if (!did_work(file)) continue;
+    any_work = true;
     ops_unseen = ops_unseen || (file.flags & WEIR_PROBE_OPS_UNSEEN) != 0;
     work.add(file);
     for (const auto& [name, which] : k_of_queues) {
@@ -128,7 +134,8 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
               return std::tie(a.device_class, a.name) < std::tie(b.device_class, b.name);
             });
   out.devices.erase(std::unique(out.devices.begin(), out.devices.end()), out.devices.end());
-  if (!out.devices.empty() && out.counts.empty()) {
+  // Made and left idle: nothing was done, and that is a count. A probe of another kind has none.
+  if (!out.devices.empty() && !any_work && (any_queue || out.counts.empty())) {
     for (const auto& [name, which] : k_of_queues) out.counts[name] = 0;
     for (const auto& [name, which] : k_of_devices) out.counts[name] = 0;
   }

@@ -207,6 +207,24 @@ Result<void> take_transfers(std::string_view bytes, const weir_probe_section& se
   return {};
 }
 
+Result<void> take_launches(std::string_view bytes, const weir_probe_section& section,
+                           ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_launch>(bytes, section));
+  for (const weir_probe_launch& entry : found) {
+    if (entry.count > k_most_count || entry.dimensions > 3) {
+      return fail(Code::data, "probe file: a launch in {} dimensions was counted {} times",
+                  entry.dimensions, entry.count);
+    }
+    out->launches.push_back({.kernel = entry.kernel,
+                             .dimensions = entry.dimensions,
+                             .global = std::to_array(entry.global),
+                             .local = std::to_array(entry.local),
+                             .shared = entry.shared,
+                             .count = entry.count});
+  }
+  return {};
+}
+
 Result<void> take_section(std::string_view bytes, const weir_probe_section& section,
                           ProbeFile* out) {
   switch (section.kind) {
@@ -224,6 +242,8 @@ Result<void> take_section(std::string_view bytes, const weir_probe_section& sect
       return take_graphs(bytes, section, out);
     case WEIR_SECTION_TRANSFERS:
       return take_transfers(bytes, section, out);
+    case WEIR_SECTION_LAUNCHES:
+      return take_launches(bytes, section, out);
     default:
       return {};
   }
@@ -261,6 +281,12 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
     if (queue.device >= out.devices.size()) {
       return fail(Code::data, "probe file: a queue of device {} of {}", queue.device,
                   out.devices.size());
+    }
+  }
+  for (const ProbeLaunch& launch : out.launches) {
+    if (launch.kernel >= out.kernels.size()) {
+      return fail(Code::data, "probe file: a launch of kernel {} of {}", launch.kernel,
+                  out.kernels.size());
     }
   }
   for (const ProbeOp& op : out.ops) {

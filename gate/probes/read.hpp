@@ -67,6 +67,14 @@ struct ProbeTransfer {
   std::uint64_t calls = 0, bytes = 0;
 };
 
+struct ProbeLaunch {
+  std::uint32_t kernel = 0;  // index into kernels
+  std::uint32_t dimensions = 0;
+  std::array<std::uint64_t, 3> global{}, local{};  // work items; local 0: left to the driver
+  std::uint64_t shared = 0;                        // bytes
+  std::uint64_t count = 0;
+};
+
 // One process. Text is printable UTF-8.
 struct ProbeFile {
   std::string probe;
@@ -80,6 +88,7 @@ struct ProbeFile {
   std::vector<ProbeOp> ops;
   std::vector<ProbeGraph> graphs;  // [0] is what there was no room for
   std::vector<ProbeTransfer> transfers;
+  std::vector<ProbeLaunch> launches;  // [0] is what there was no room for
 };
 
 // Fails with Code::data on anything that is not a whole, consistent file: wrong magic (also of a

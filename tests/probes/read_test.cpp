@@ -27,6 +27,7 @@ struct Image {
   std::vector<weir_probe_op> ops;
   std::vector<weir_probe_graph> graphs;
   std::vector<weir_probe_transfer> transfers;
+  std::vector<weir_probe_launch> launches;
 
   Image() {
     std::memcpy(header.magic, WEIR_PROBE_MAGIC, 8);
@@ -99,6 +100,7 @@ struct Image {
     put(WEIR_SECTION_OPS, ops);
     put(WEIR_SECTION_GRAPHS, graphs);
     put(WEIR_SECTION_TRANSFERS, transfers);
+    put(WEIR_SECTION_LAUNCHES, launches);
     copy.file_size = sizeof copy + body.size();
     return std::string(reinterpret_cast<const char*>(&copy), sizeof copy) + body;
   }
@@ -139,6 +141,8 @@ Image work() {
   unshaped.device = 1;
   unshaped.flags = 0;
   image.transfers.push_back({25, 2680, WEIR_TRANSFER_COPY, 0, "CPU", "Vulkan0"});
+  image.kernel("(other)", 0, false);
+  image.launches.push_back({5, 0, 2, {256, 3, 1}, {16, 1, 1}, 1024});
   return image;
 }
 
@@ -217,6 +221,11 @@ TEST(ReadProbeFile, RefusesWhatIsNotWhole) {
        "impossible"},
       {"an impossible graph", damaged([](Image* i) { i->graphs[1].sums[7] = ~0ULL; }),
        "impossible"},
+      {"a launch of no kernel", damaged([](Image* i) { i->launches[0].kernel = 1; }),
+       "kernel 1 of 1"},
+      {"a launch in four dimensions", damaged([](Image* i) { i->launches[0].dimensions = 4; }),
+       "4 dimensions"},
+      {"an impossible launch", damaged([](Image* i) { i->launches[0].count = ~0ULL; }), "counted"},
       {"an impossible transfer", damaged([](Image* i) { i->transfers[0].bytes = ~0ULL; }),
        "impossible"},
   };

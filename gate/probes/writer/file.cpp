@@ -20,6 +20,7 @@ static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 
 
 static_assert(sizeof(weir_probe_named_counter) == 40 && sizeof(weir_probe_op) == 592);
 static_assert(sizeof(weir_probe_graph) == 112 && sizeof(weir_probe_transfer) == 120);
+static_assert(sizeof(weir_probe_launch) == 72);
 
 constexpr size_t k_page = 4096;
 // What the largest probe asks for lies below it; a larger one would count into nothing at all.
@@ -109,6 +110,7 @@ void lay_out(weir_probe_header* header, const Capacity& capacity) {
   set_section(header, WEIR_SECTION_OPS, sizeof(weir_probe_op), capacity.ops);
   set_section(header, WEIR_SECTION_GRAPHS, sizeof(weir_probe_graph), capacity.graphs);
   set_section(header, WEIR_SECTION_TRANSFERS, sizeof(weir_probe_transfer), capacity.transfers);
+  set_section(header, WEIR_SECTION_LAUNCHES, sizeof(weir_probe_launch), capacity.launches);
 }
 
 template <class Entry>
@@ -130,6 +132,7 @@ void point_at(File* file, void* memory) {
   point_at_entries(file, WEIR_SECTION_OPS, &file->ops);
   point_at_entries(file, WEIR_SECTION_GRAPHS, &file->graphs);
   point_at_entries(file, WEIR_SECTION_TRANSFERS, &file->transfers);
+  point_at_entries(file, WEIR_SECTION_LAUNCHES, &file->launches);
 }
 
 void write_header(File* file, const char* probe) {
@@ -145,6 +148,7 @@ void write_header(File* file, const char* probe) {
     kernels->used = 1;
   }
   if (weir_probe_section* graphs = section_of(file, WEIR_SECTION_GRAPHS)) graphs->used = 1;
+  if (weir_probe_section* launches = section_of(file, WEIR_SECTION_LAUNCHES)) launches->used = 1;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   memcpy(header->magic, WEIR_PROBE_MAGIC, sizeof header->magic);
 }
@@ -248,6 +252,8 @@ void detach_after_fork(File* file) {
   });
   copy_entries(*file, mine, WEIR_SECTION_TRANSFERS, &File::transfers,
                [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
+  copy_entries(*file, mine, WEIR_SECTION_LAUNCHES, &File::launches,
+               [](weir_probe_launch* entry) { entry->count = 0; });
   // Handles in the parent's memory point into the mapping: the copy takes its very place.
   mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, file->header);
   file->backed = false;

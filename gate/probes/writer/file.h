@@ -21,6 +21,7 @@ struct Capacity {
   uint32_t ops = 0;
   uint32_t graphs = 0;
   uint32_t transfers = 0;
+  uint32_t launches = 0;
 };
 // What a probe of a device API needs.
 constexpr Capacity k_device_capacity{16, 128, 4096, 0, 0, 0, 0};
@@ -34,6 +35,7 @@ struct File {
   struct weir_probe_op* ops;
   struct weir_probe_graph* graphs;
   struct weir_probe_transfer* transfers;
+  struct weir_probe_launch* launches;
   bool backed;  // by a file; else the counts end with the process
 };
 

@@ -1,0 +1,224 @@
+// The OpenCL layer on PoCL: known counts, and a program that nobody here wrote.
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/probes/locate.hpp"
+
+#include "tests/probes/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+using Env = std::map<std::string, std::string>;
+
+const std::string k_layer = WEIR_BINARY_DIR "/lib/weir/probes/libweir_opencl.so";
+
+// PoCL alone, whatever else is installed; its compiled kernels stay with the build.
+Env pocl() {
+  return {{"OCL_ICD_VENDORS", "/etc/OpenCL/vendors/pocl.icd"},
+          {"POCL_CACHE_DIR", WEIR_BINARY_DIR "/pocl-cache"}};
+}
+
+struct Played {
+  Ran ran;
+  std::vector<ProbeFile> files;
+  profile::ProbeCounts counts;
+
+  explicit Played(const std::vector<std::string>& argv) {
+    const Folder folder;
+    Env env = pocl();
+    env["WEIR_PROBE_DIR"] = folder.path();
+    env["OPENCL_LAYERS"] = k_layer;
+    ran = run(argv, env);
+    files = probe_files(folder.path());
+    counts = merge("opencl", files);
+  }
+};
+
+TEST(OpenClLayer, CountsWhatReachesTheQueues) {
+  const Played played({WEIR_OPENCL_SCENES, "all"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.ran.err, "");
+  auto counts = played.counts.counts;
+  EXPECT_GE(counts.at("polls"), 1);  // as many as it takes
+  counts.erase("polls");
+  const std::map<std::string, std::int64_t> expected = {
+      {"dispatches", 10},                     // 5 + 3 + 1, and 1 on the second queue
+      {"barriers", 2},        {"copies", 6},  // write, fill, copy, 2 reads, map
+      {"submits", 7},                         // see the scene: 6 and 1
+      {"syncs", 7},                           // 6 and 1
+      {"waits", 9},  // finish 4, wait for events 2, blocking: write, read, map
+      {"markers", 3},         {"indirect_dispatches", 0},
+      {"command_buffers", 0},
+  };
+  EXPECT_EQ(counts, expected);
+  EXPECT_EQ(played.counts.kernels,
+            (std::map<std::string, std::int64_t>{{"scale", 5}, {"add", 3}, {"nothing", 2}}));
+  EXPECT_TRUE(played.counts.kernels_named);
+  EXPECT_THAT(played.counts.warnings, IsEmpty());
+  ASSERT_THAT(played.counts.devices, SizeIs(1));
+  EXPECT_EQ(played.counts.devices[0].api, "opencl");
+  EXPECT_EQ(played.counts.devices[0].type, "cpu");
+  EXPECT_THAT(played.counts.devices[0].device_class,
+              testing::MatchesRegex("opencl(-[0-9a-f]+){5}"));
+}
+
+TEST(OpenClLayer, TellsTheSizesOfEachLaunch) {
+  const Played played({WEIR_OPENCL_SCENES, "all"});
+  ASSERT_THAT(played.files, SizeIs(1));
+  const ProbeFile& file = played.files[0];
+  std::vector<std::string> told;
+  for (const ProbeLaunch& one : file.launches) {
+    if (one.count == 0) continue;
+    told.push_back(fmt::format("{} {} {}x{}x{} by {} x{}", file.kernels[one.kernel].name,
+                               one.dimensions, one.global[0], one.global[1], one.global[2],
+                               one.local[0], one.count));
+  }
+  EXPECT_THAT(
+      told, testing::UnorderedElementsAre("scale 1 64x1x1 by 16 x5", "add 2 8x8x1 by 0 x3",
+                                          "nothing 1 1x1x1 by 1 x1", "nothing 1 64x1x1 by 16 x1"));
+}
+
+TEST(OpenClLayer, LosesNothingToEightThreads) {
+  const Played played({WEIR_OPENCL_SCENES, "threads"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.counts.counts.at("dispatches"), 8 * 100);
+  EXPECT_EQ(played.counts.counts.at("syncs"), 8 * 10);
+  EXPECT_EQ(played.counts.counts.at("submits"), 8 * 10);
+  EXPECT_EQ(played.counts.kernels.at("nothing"), 8 * 100);
+}
+
+TEST(OpenClLayer, FollowsHandlesThatAreUsedAgain) {
+  const Played played({WEIR_OPENCL_SCENES, "churn"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.counts.counts.at("dispatches"), 300);
+  EXPECT_EQ(played.counts.counts.at("syncs"), 300);
+  EXPECT_EQ(played.counts.kernels.at("nothing"), 300);
+}
+
+TEST(OpenClLayer, KeepsTheCountsOfAProcessThatIsKilled) {
+  const Played played({WEIR_OPENCL_SCENES, "killed"});
+  EXPECT_EQ(played.ran.status, 128 + SIGKILL);
+  EXPECT_EQ(played.counts.counts.at("dispatches"), 10);
+  EXPECT_EQ(played.counts.counts.at("syncs"), 1);
+}
+
+TEST(OpenClLayer, KeepsCountingAfterAForkAndMakesNoFileForAnIdleChild) {
+  const Played played({WEIR_OPENCL_SCENES, "forking"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  ASSERT_THAT(played.files, SizeIs(1));
+  EXPECT_EQ(played.counts.counts.at("dispatches"), 4 + 3);
+}
+
+TEST(OpenClLayer, TellsADeviceThatWasMadeAndLeftIdle) {
+  const Played played({WEIR_OPENCL_SCENES, "idle"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_THAT(played.counts.devices, SizeIs(1));
+  EXPECT_EQ(played.counts.counts.at("dispatches"), 0);
+}
+
+TEST(OpenClLayer, SaysThatCallsOfExtensionsPassItBy) {
+  const Played played({WEIR_OPENCL_SCENES, "extension"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  // PoCL has command buffers from 3.0 on; where they are not there nothing is to be said.
+  const bool there = played.ran.out == "there\n";
+  EXPECT_EQ(played.ran.err.find("clEnqueueCommandBufferKHR") != std::string::npos, there);
+  EXPECT_THAT(played.counts.warnings, SizeIs(there ? 1 : 0));
+}
+
+TEST(OpenClLayer, LetsTheProgramRunWhereItCannotCount) {
+  const Folder folder;
+  const struct {
+    const char* what;
+    std::string dir;
+    const char* says;
+  } cases[] = {
+      {"missing folder", folder.path() + "/no/such", "No such file or directory"},
+      {"no folder named", "", "no folder in WEIR_PROBE_DIR"},
+  };
+  for (const auto& c : cases) {
+    Env env = pocl();
+    env["WEIR_PROBE_DIR"] = c.dir;
+    env["OPENCL_LAYERS"] = k_layer;
+    const Ran ran = run({WEIR_OPENCL_SCENES, "all"}, env);
+    EXPECT_EQ(ran.status, 0) << c.what << ": " << ran.err;
+    EXPECT_THAT(text::lines(text::trim(ran.err)), ElementsAre(HasSubstr(c.says))) << c.what;
+  }
+}
+
+// Debian's clpeak, unmodified: it launches one kernel of its own twice to warm up, then 20 000
+// times, each with a clFinish, but for the second launch of the warm-up.
+TEST(OpenClLayer, CountsAProgramThatNobodyHereWrote) {
+  const Played played({"clpeak", "--kernel-latency"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.counts.counts.at("dispatches"), 20002);
+  EXPECT_EQ(played.counts.counts.at("waits"), 20001);
+  EXPECT_EQ(played.counts.counts.at("syncs"), 20001);
+  EXPECT_EQ(played.counts.counts.at("submits"), 20001);
+  EXPECT_THAT(played.counts.kernels, SizeIs(1));
+}
+
+TEST(OpenClLayer, IsAttachedByTheEnvironmentThatIsNamedForIt) {
+  const sys::RealFiles files;
+  const auto places = locate(files);
+  ASSERT_TRUE(places) << places.error().message;
+  const Folder folder;
+  const auto env = environment_for("opencl", *places, folder.path(), files,
+                                   [](std::string_view) { return std::nullopt; });
+  ASSERT_TRUE(env) << env.error().message;
+  Env all = pocl();
+  all.insert(env->begin(), env->end());
+  EXPECT_EQ(run({WEIR_OPENCL_SCENES, "killed"}, all).status, 128 + SIGKILL);
+  EXPECT_EQ(merge("opencl", probe_files(folder.path())).counts.at("dispatches"), 10);
+  EXPECT_THAT(probe_devices().at("opencl"), ElementsAre("opencl"));
+}
+
+TEST(OpenClLayer, KnowsItsDeviceByTheClassThatWeirDevicesTells) {
+  const Ran asked = run({WEIR_BINARY_DIR "/libexec/weir/weir-devices", "opencl"}, pocl());
+  ASSERT_EQ(asked.status, 0) << asked.err;
+  const auto json = parse_json(asked.out, {.bytes = 1 << 20, .depth = 8});
+  ASSERT_TRUE(json) << json.error().message;
+  ASSERT_EQ(json->at("opencl").size(), 1U);
+  EXPECT_FALSE(json->contains("vulkan"));
+  const Played played({WEIR_OPENCL_SCENES, "idle"});
+  ASSERT_THAT(played.counts.devices, SizeIs(1));
+  EXPECT_EQ(played.counts.devices[0].device_class, json->at("opencl")[0]["class"]);
+  EXPECT_EQ(played.counts.devices[0].name, json->at("opencl")[0]["name"]);
+  EXPECT_EQ(json->at("opencl")[0]["type"], "cpu");
+}
+
+TEST(OpenClLayer, NeedsLibcAloneAndExportsOnlyWhatTheLoaderAsksFor) {
+  const Ran needed = run({"readelf", "-d", k_layer}, {});
+  ASSERT_EQ(needed.status, 0) << needed.err;
+  for (const std::string& line : text::lines(needed.out)) {
+    if (line.find("(NEEDED)") == std::string::npos) continue;
+    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|ld-linux)")) << line;
+  }
+  const Ran symbols = run({"objdump", "-T", k_layer}, {});
+  ASSERT_EQ(symbols.status, 0) << symbols.err;
+  int versions = 0;
+  std::vector<std::string> exported;
+  for (const std::string& line : text::lines(symbols.out)) {
+    const std::size_t at = line.find("GLIBC_2.");
+    if (at != std::string::npos) {
+      ++versions;
+      EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
+    } else if (line.find(".text") != std::string::npos) {
+      exported.push_back(line.substr(line.rfind(' ') + 1));
+    }
+  }
+  EXPECT_GT(versions, 0);
+  EXPECT_THAT(exported, testing::UnorderedElementsAre("clGetLayerInfo", "clInitLayer"));
+}
+
+}  // namespace
+}  // namespace weir::probes
