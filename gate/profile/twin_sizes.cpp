@@ -9,7 +9,7 @@
 namespace weir::profile {
 namespace {
 
-constexpr std::uint64_t k_max_layers = 4096;
+constexpr std::uint64_t k_most_source_layers = 4096;
 constexpr std::uint64_t k_max_vocab = std::uint64_t{1} << 24;
 // The largest block of any quantization and a multiple of every tile that kernels work in.
 constexpr std::uint64_t k_tile = 256;
@@ -236,7 +236,7 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
     s.*size = value->to_unsigned().value_or(0);
     if (s.*size > k_largest) return fail(Code::data, "{}: {} is absurd", key, s.*size);
   }
-  if (s.embedding == 0 || s.layers == 0 || s.layers > k_max_layers) {
+  if (s.embedding == 0 || s.layers == 0 || s.layers > k_most_source_layers) {
     return fail(Code::data,
                 "not a language model with sizes to shrink: embedding_length {}, block_count {} "
                 "(architecture \"{}\")",

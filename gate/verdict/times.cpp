@@ -12,7 +12,7 @@ namespace {
 using profile::Measurement;
 using stats::StoredInterval;
 
-struct Judged {
+struct JudgedTime {
   Outcome verdict = Outcome::pass;
   std::string reason;
 };
@@ -25,8 +25,8 @@ double allowed(const Amount& amount, double stored) {
 }
 
 // `worse` is the interval of the change for the worse: positive is bad.
-Judged within(double low, double high, double limit, std::string_view words,
-              const StoredInterval& interval) {
+JudgedTime within(double low, double high, double limit, std::string_view words,
+                  const StoredInterval& interval) {
   const std::string seen = fmt::format("{} ({} to {}), {}", percent(interval.change),
                                        percent(interval.low), percent(interval.high), words);
   if (low > limit) return {Outcome::fail, seen + ": the whole interval is beyond the limit"};
@@ -36,9 +36,9 @@ Judged within(double low, double high, double limit, std::string_view words,
                       interval.words)};
 }
 
-std::optional<Judged> against_stored(const Limit& limit, const StoredInterval& interval) {
-  std::optional<Judged> judged;
-  const auto add = [&](const Judged& one) {
+std::optional<JudgedTime> against_stored(const Limit& limit, const StoredInterval& interval) {
+  std::optional<JudgedTime> judged;
+  const auto add = [&](const JudgedTime& one) {
     if (!judged || one.verdict < judged->verdict) judged = one;
   };
   if (limit.max_drop) {
@@ -53,16 +53,17 @@ std::optional<Judged> against_stored(const Limit& limit, const StoredInterval& i
 }
 
 // max and min need no baseline: an interval for the median of this run against a plain number.
-std::optional<Judged> plain_number(const Limit& limit, const Measurement& current, double level) {
+std::optional<JudgedTime> plain_number(const Limit& limit, const Measurement& current,
+                                       double level) {
   if (!limit.max && !limit.min) return std::nullopt;
   const auto interval = stats::median_interval(current.samples, level);
-  if (!interval) return Judged{Outcome::error, "its samples are not positive numbers"};
+  if (!interval) return JudgedTime{Outcome::error, "its samples are not positive numbers"};
   const auto number = [&](double value) { return unit::show(current.metric, value); };
   const std::string seen = fmt::format("{} ({} to {})", number(interval->median),
                                        number(interval->low), number(interval->high));
-  Judged judged;
+  JudgedTime judged;
   const auto hold = [&](double below, double above, const Amount& bound, std::string_view side) {
-    Judged one;
+    JudgedTime one;
     if (below > 0) {
       one = {Outcome::fail, fmt::format("{} is {} {}", seen, side, number(bound.value))};
     } else if (above > 0) {
@@ -134,9 +135,10 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
     if (made.limit.mode == Mode::off) made.reason = "switched off";
     return made;
   }
-  std::optional<Judged> judged = plain_number(made.limit, current, question.policy.stored_level);
+  std::optional<JudgedTime> judged =
+      plain_number(made.limit, current, question.policy.stored_level);
   if (made.limit.max_drop || made.limit.max_increase) {
-    Judged compared{Outcome::fresh, stored.why_none};
+    JudgedTime compared{Outcome::fresh, stored.why_none};
     if (interval) {
       compared = *against_stored(made.limit, *interval);
     } else if (stored.why_none.empty()) {
