@@ -33,7 +33,7 @@ config::Known known_now() {
   return {.today = sys::date_of(sys::RealClock().now()),
           .adapters = adapters::names(),
           .probes = probe_names(),
-          .later_probes = {"ggml", "cuda", "hip", "metal", "instructions"}};
+          .later_probes = {"ggml", "cuda", "metal", "instructions"}};
 }
 
 // Cells whose environments differ may see different devices (another driver, say): each distinct

@@ -18,10 +18,12 @@ constexpr const char* k_vulkan_manifest = "VK_LAYER_WEIR_probe.json";
 #ifdef __APPLE__
 constexpr const char* k_ggml_library = "libweir_ggml.dylib";
 constexpr const char* k_opencl_library = "libweir_opencl.dylib";
+constexpr const char* k_hip_library = "libweir_hip.dylib";
 constexpr const char* k_preload = "DYLD_INSERT_LIBRARIES";
 #else
 constexpr const char* k_ggml_library = "libweir_ggml.so";
 constexpr const char* k_opencl_library = "libweir_opencl.so";
+constexpr const char* k_hip_library = "libweir_hip.so";
 constexpr const char* k_preload = "LD_PRELOAD";
 #endif
 constexpr const char* k_devices_program = "weir-devices";
@@ -86,11 +88,12 @@ Result<Variables> environment_for_vulkan(const Places& places, const std::string
   };
 }
 
-Result<Variables> environment_for_ggml(const Places& places, const std::string& folder,
-                                       const sys::Files& files) {
-  const std::string library = sys::join_path(places.probes, k_ggml_library);
+Result<Variables> environment_to_preload(std::string_view probe, const char* name,
+                                         const Places& places, const std::string& folder,
+                                         const sys::Files& files) {
+  const std::string library = sys::join_path(places.probes, name);
   if (files.kind(library) != sys::Kind::file) {
-    return fail(Code::unavailable, "the ggml probe is not installed: no {}", library);
+    return fail(Code::unavailable, "the {} probe is not installed: no {}", probe, library);
   }
   if (library.find_first_of(": ") != std::string::npos) {
     return fail(Code::unavailable,
@@ -155,15 +158,19 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
                                                            const sys::Files& files,
                                                            const Lookup& lookup) {
   if (probe == "vulkan") return environment_for_vulkan(places, folder, files, lookup);
-  if (probe == "ggml") return environment_for_ggml(places, folder, files);
+  if (probe == "ggml") {
+    return environment_to_preload(probe, k_ggml_library, places, folder, files);
+  }
+  if (probe == "hip") return environment_to_preload(probe, k_hip_library, places, folder, files);
   if (probe == "opencl") return environment_for_opencl(places, folder, files);
-  return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl", probe);
+  return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, hip", probe);
 }
 
 const std::map<std::string, std::vector<std::string>>& probe_devices() {
   static const std::map<std::string, std::vector<std::string>> k_devices{
       {"vulkan", {"vulkan"}},
       {"opencl", {"opencl"}},
+      {"hip", {"hip"}},
       // It sees whatever ggml computes on, the CPU included.
       {"ggml", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
   };

@@ -32,7 +32,7 @@ struct Places {
 // The value of a variable in the environment that the engine would have without the probe.
 using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
-// What to add to that environment so that `probe` ("vulkan", "ggml", "opencl") counts into
+// What to add to that environment so that `probe` ("vulkan", "opencl", …) counts into
 // `folder` (absolute). VK_LAYER_PATH, VK_INSTANCE_LAYERS, OPENCL_LAYERS and LD_PRELOAD hold only
 // what is to be added: the caller keeps what is there (run::merge_environment). Since a set
 // VK_LAYER_PATH hides the loader's own places from it, they are in the value unless the engine's

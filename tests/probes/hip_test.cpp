@@ -1,0 +1,158 @@
+// The HIP probe on a stand-in runtime: counts known by hand.
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/locate.hpp"
+
+#include "tests/probes/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using profile::TransferCount;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+const std::string k_probe = WEIR_BINARY_DIR "/lib/weir/probes/libweir_hip.so";
+
+struct Played {
+  Ran ran;
+  std::vector<ProbeFile> files;
+  profile::ProbeCounts counts;
+
+  explicit Played(const std::vector<std::string>& argv) {
+    const Folder folder;
+    ran = run(argv, {{"WEIR_PROBE_DIR", folder.path()}, {"LD_PRELOAD", k_probe}});
+    files = probe_files(folder.path());
+    counts = merge("hip", files);
+  }
+};
+
+void expect_all(const Played& played) {
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.ran.err, "");
+  const std::map<std::string, std::int64_t> expected = {
+      {"dispatches", 10},  // 3 + 5 + 2
+      {"barriers", 1},     // a stream that waits for an event
+      {"copies", 4},       // 2 + 2: what hipMemcpy calls within is its own affair
+      {"submits", 14},     // one each
+      {"syncs", 4},        // null 2, a 1, b 1
+      {"waits", 6},        // hipMemcpy 2, device 2, event 1, stream 1
+      {"polls", 3},        // not ready twice, then done
+      {"markers", 1},      // one event recorded
+      {"command_buffers", 0}, {"indirect_dispatches", 0},
+  };
+  EXPECT_EQ(played.counts.counts, expected);
+  EXPECT_EQ(played.counts.kernels, (std::map<std::string, std::int64_t>{
+                                       {"kernel_one", 7}, {"kernel_two", 1}, {"of_a_module", 2}}));
+  EXPECT_TRUE(played.counts.kernels_named);
+  EXPECT_THAT(played.counts.transfers,
+              UnorderedElementsAre(TransferCount{"set", "program", "device", 1, 64},
+                                   TransferCount{"get", "device", "program", 1, 16},
+                                   TransferCount{"copy", "device", "device", 1, 32},
+                                   TransferCount{"fill", "program", "device", 1, 64}));
+  ASSERT_THAT(played.counts.devices, SizeIs(1));
+  EXPECT_EQ(played.counts.devices[0].name, "Stand-in GPU");
+  EXPECT_THAT(played.counts.devices[0].device_class, testing::StartsWith("hip-1002-"));
+  EXPECT_THAT(played.counts.warnings, IsEmpty());
+}
+
+TEST(HipProbe, CountsWhatAProgramAsksItsStreamsFor) {
+  expect_all(Played({WEIR_HIP_SCENES, "all"}));
+}
+
+// Engines load their backends as plug-ins: the runtime is then in nobody's sight but theirs.
+TEST(HipProbe, FindsARuntimeThatWasLoadedPrivately) {
+  expect_all(Played({WEIR_GGML_HOST, "all", WEIR_HIP_LIBRARY}));
+}
+
+TEST(HipProbe, CountsTheKernelsOfAGraphEachTimeItIsLaunched) {
+  const Played played({WEIR_HIP_SCENES, "graphs"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  const auto& counts = played.counts.counts;
+  EXPECT_EQ(counts.at("dispatches"), 10 * 3);  // and none for the calls that were captured
+  EXPECT_EQ(counts.at("copies"), 10 * 2);
+  EXPECT_EQ(counts.at("submits"), 10);
+  EXPECT_EQ(counts.at("command_buffers"), 10);
+  EXPECT_EQ(counts.at("syncs"), 1);
+  EXPECT_EQ(played.counts.kernels,
+            (std::map<std::string, std::int64_t>{{"kernel_one", 20}, {"kernel_two", 10}}));
+  ASSERT_THAT(played.files, SizeIs(1));
+  for (const ProbeLaunch& one : played.files[0].launches) {
+    if (one.count == 0) continue;
+    EXPECT_EQ(one.dimensions, 2U);
+    EXPECT_THAT(one.global, testing::ElementsAre(4 * 32, 2, 1));
+    EXPECT_THAT(one.local, testing::ElementsAre(32, 1, 1));
+    EXPECT_EQ(one.shared, 128U);
+  }
+}
+
+TEST(HipProbe, LosesNothingToSixteenThreads) {
+  const Played played({WEIR_HIP_SCENES, "threads"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.counts.counts.at("dispatches"), 16 * 1000);
+  EXPECT_EQ(played.counts.counts.at("syncs"), 16 * 100);
+  EXPECT_EQ(played.counts.kernels.at("kernel_two"), 16 * 500);
+}
+
+TEST(HipProbe, KeepsTheCountsOfAProcessThatIsKilled) {
+  const Played played({WEIR_HIP_SCENES, "killed"});
+  EXPECT_EQ(played.ran.status, 128 + SIGKILL);
+  EXPECT_EQ(played.counts.counts.at("dispatches"), 10);
+}
+
+TEST(HipProbe, LetsTheProgramRunWhereItCannotCount) {
+  const Ran ran =
+      run({WEIR_HIP_SCENES, "all"}, {{"WEIR_PROBE_DIR", "/no/such"}, {"LD_PRELOAD", k_probe}});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(text::lines(text::trim(ran.err)), testing::ElementsAre(HasSubstr("/no/such")));
+  // A program without HIP is left alone altogether.
+  const Played none({"/bin/true"});
+  EXPECT_EQ(none.ran.status, 0);
+  EXPECT_THAT(none.files, IsEmpty());
+}
+
+TEST(HipProbe, IsAttachedByTheEnvironmentThatIsNamedForIt) {
+  const sys::RealFiles files;
+  const auto places = locate(files);
+  ASSERT_TRUE(places) << places.error().message;
+  const Folder folder;
+  const auto env = environment_for("hip", *places, folder.path(), files,
+                                   [](std::string_view) { return std::nullopt; });
+  ASSERT_TRUE(env) << env.error().message;
+  EXPECT_EQ(run({WEIR_HIP_SCENES, "killed"}, *env).status, 128 + SIGKILL);
+  EXPECT_EQ(merge("hip", probe_files(folder.path())).counts.at("dispatches"), 10);
+  EXPECT_THAT(probe_devices().at("hip"), testing::ElementsAre("hip"));
+}
+
+TEST(HipProbe, NeedsLibcAndLibdlAloneAndExportsOnlyWhatItStandsInFrontOf) {
+  const Ran needed = run({"readelf", "-d", k_probe}, {});
+  ASSERT_EQ(needed.status, 0) << needed.err;
+  for (const std::string& line : text::lines(needed.out)) {
+    if (line.find("(NEEDED)") == std::string::npos) continue;
+    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|libdl\\.so|ld-linux)")) << line;
+  }
+  const Ran symbols = run({"objdump", "-T", k_probe}, {});
+  ASSERT_EQ(symbols.status, 0) << symbols.err;
+  int versions = 0, exported = 0;
+  for (const std::string& line : text::lines(symbols.out)) {
+    const std::size_t at = line.find("GLIBC_2.");
+    if (at != std::string::npos) {
+      ++versions;
+      EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
+    } else if (line.find(".text") != std::string::npos) {
+      ++exported;
+      EXPECT_THAT(line, HasSubstr(" hip")) << line;
+    }
+  }
+  EXPECT_GT(versions, 0);
+  EXPECT_GT(exported, 40);
+}
+
+}  // namespace
+}  // namespace weir::probes
