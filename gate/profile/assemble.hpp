@@ -32,6 +32,8 @@ struct CellFacts {
   // never opens it has put its work elsewhere; without this it is a pass that could not be counted.
   std::optional<std::string> device_present;
   bool kernels_gated = true;
+  // Ops that may run on the CPU although the cell asks for a device: op -> why.
+  std::map<std::string, std::string> cpu_ops_allowed{};
   Provenance provenance;     // device_class may still be empty: the probe fills it
   std::string times_source;  // adapter's name
 };

@@ -6,6 +6,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
+#include "gate/profile/ops.hpp"
 #include "gate/profile/passes.hpp"
 
 namespace weir::profile {
@@ -18,18 +19,6 @@ constexpr std::array<std::string_view, 5> k_device_apis{"vulkan", "opencl", "cud
 
 bool of_a_device(std::string_view probe) {
   return std::find(k_device_apis.begin(), k_device_apis.end(), probe) != k_device_apis.end();
-}
-
-const ProbeCounts* find_probe(const RunRecord& record, std::string_view name) {
-  for (const ProbeCounts& probe : record.probes) {
-    if (probe.probe == name) return &probe;
-  }
-  return nullptr;
-}
-
-std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
-  const auto found = probe.counts.find(base);
-  return found == probe.counts.end() ? 0 : found->second;
 }
 
 // Names of the probes that saw every counted run, the device's own first. One that missed a run can
@@ -53,8 +42,15 @@ std::vector<std::string> probes_of(const CellFacts& facts, const Records& counte
   return names;
 }
 
+bool saw_graphs(const Records& counted) {
+  return std::any_of(counted.begin(), counted.end(), [](const RunRecord* record) {
+    return count_of(*find_probe(*record, "ggml"), "graphs") > 0;
+  });
+}
+
 std::vector<std::string> bases_of(const std::string& probe, const Records& counted) {
   std::set<std::string> seen;
+  if (probe == "ggml" && !saw_graphs(counted)) return {};  // its zeros would say nothing
   if (of_a_device(probe)) seen.insert(k_device_bases.begin(), k_device_bases.end());
   for (const RunRecord* record : counted) {
     for (const auto& [base, count] : find_probe(*record, probe)->counts) seen.insert(base);
@@ -176,25 +172,6 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
   }
 }
 
-std::vector<DeviceSeen> devices_of(const std::string& probe, const Records& counted) {
-  std::vector<DeviceSeen> devices;
-  for (const RunRecord* record : counted) {
-    const ProbeCounts* counts = find_probe(*record, probe);
-    if (counts == nullptr) continue;
-    for (const DeviceSeen& device : counts->devices) {
-      if (std::none_of(devices.begin(), devices.end(), [&](const DeviceSeen& known) {
-            return known.device_class == device.device_class;
-          })) {
-        devices.push_back(device);
-      }
-    }
-  }
-  std::sort(devices.begin(), devices.end(), [](const DeviceSeen& a, const DeviceSeen& b) {
-    return a.device_class < b.device_class;
-  });
-  return devices;
-}
-
 void set_device(const CellFacts& facts, const Records& counted, Profile& profile) {
   const std::vector<DeviceSeen> devices = devices_of(facts.device, counted);
   if (devices.empty()) return;
@@ -246,57 +223,43 @@ bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profi
   return true;
 }
 
-void refute(Profile& profile, std::string reason) {
-  profile.placement.state = Placement::State::refuted;
-  profile.placement.reason = std::move(reason);
+}  // namespace
+
+const ProbeCounts* find_probe(const RunRecord& record, std::string_view name) {
+  for (const ProbeCounts& probe : record.probes) {
+    if (probe.probe == name) return &probe;
+  }
+  return nullptr;
+}
+
+std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
+  const auto found = probe.counts.find(base);
+  return found == probe.counts.end() ? 0 : found->second;
+}
+
+std::vector<DeviceSeen> devices_of(std::string_view probe, const Records& counted) {
+  std::vector<DeviceSeen> devices;
+  for (const RunRecord* record : counted) {
+    const ProbeCounts* counts = find_probe(*record, probe);
+    if (counts == nullptr) continue;
+    for (const DeviceSeen& device : counts->devices) {
+      if (std::none_of(devices.begin(), devices.end(), [&](const DeviceSeen& known) {
+            return known.device_class == device.device_class;
+          })) {
+        devices.push_back(device);
+      }
+    }
+  }
+  std::sort(devices.begin(), devices.end(), [](const DeviceSeen& a, const DeviceSeen& b) {
+    return a.device_class < b.device_class;
+  });
+  return devices;
 }
 
 bool has_counts(const Profile& profile) {
   return std::any_of(profile.metrics.begin(), profile.metrics.end(),
                      [](const auto& item) { return item.second.metric.kind == unit::Kind::count; });
 }
-
-// Did the device get work? Only ever answered by a probe that saw it or by the engine itself.
-void place(const CellFacts& facts, bool probed, const Records& counted, Profile& profile) {
-  if (facts.device == "cpu" || profile.placement.state == Placement::State::refuted) return;
-  const std::string there =
-      !profile.provenance.device_name.empty() && !devices_of(facts.device, counted).empty()
-          ? profile.provenance.device_name
-          : facts.device_present.value_or("");
-  if (!probed) {
-    if (facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
-      refute(profile,
-             fmt::format("asked for {}: the engine ran and never opened it, though {} is there",
-                         facts.device, there));
-    }
-    return;
-  }
-  std::int64_t dispatches = 0;
-  for (const RunRecord* record : counted) {
-    dispatches = std::max(dispatches, count_of(*find_probe(*record, facts.device), "dispatches"));
-  }
-  const auto slope =
-      std::find_if(profile.metrics.begin(), profile.metrics.end(), [](const auto& item) {
-        return item.first == "dispatches_per_token" || item.first == "dispatches_per_prefill";
-      });
-  const bool idle = slope != profile.metrics.end() && slope->second.exact == Rational(0);
-  if (dispatches == 0) {
-    refute(profile,
-           there.empty()
-               ? fmt::format("asked for {}: the engine ran and made no such device", facts.device)
-               : fmt::format("asked for {}: the engine ran and gave it no work, though {} is there",
-                             facts.device, there));
-  } else if (idle) {
-    refute(profile,
-           fmt::format("asked for {}: all its {} dispatches belong to the start, none to the "
-                       "work itself",
-                       facts.device, dispatches));
-  } else {
-    profile.placement.state = Placement::State::seen;
-  }
-}
-
-}  // namespace
 
 std::int64_t length_of(const RunRecord& record, Sweep sweep) {
   const bool tokens = sweep == Sweep::tokens || (sweep == Sweep::none && record.asked.tokens > 0);
@@ -322,10 +285,22 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
     if (of_a_device(probe)) add_kernels(facts, probe, counted, profile);
   }
   add_own_counts(facts, counted, profile);
+  const bool device_probed = std::any_of(probes.begin(), probes.end(), of_a_device);
+  if (!device_probed) add_op_kernels(facts, counted, profile);
+  check_graphs(facts, counted, profile);
   const bool probed = std::find(probes.begin(), probes.end(), facts.device) != probes.end();
   place(facts, probed, counted, profile);
 
-  if (!has_counts(profile) && !facts.counts_skipped &&
+  const bool sees_ops = std::find(probes.begin(), probes.end(), "ggml") != probes.end();
+  if (sees_ops && !saw_graphs(counted)) {
+    const std::string why =
+        "the ggml probe saw no graph: the engine does not load ggml as a library of its own";
+    // On the CPU nothing else counts. An engine that has ggml inside it is no fault of the run; if
+    // a baseline holds counts, their absence is still an error there.
+    if (facts.device == "cpu" && !has_counts(profile)) profile.counts_skipped = why;
+    add_once(profile.warnings, why);
+  }
+  if (!has_counts(profile) && !profile.counts_skipped &&
       profile.placement.state != Placement::State::refuted) {
     profile.errors.push_back(fmt::format(
         "counted: nothing was counted: no probe saw the engine open {} and it reports no "

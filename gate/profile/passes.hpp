@@ -2,6 +2,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "gate/profile/assemble.hpp"
@@ -19,6 +21,17 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
 
 // Length of a record in the counted pass: tokens reported generated (else asked for), or repeats.
 [[nodiscard]] std::int64_t length_of(const RunRecord& record, Sweep sweep);
+
+// Did the work run where it was asked to? `probed`: the device's own probe saw every run.
+void place(const CellFacts& facts, bool probed, const Records& counted, Profile& profile);
+
+// What a probe counted in a run; null when it was not attached.
+[[nodiscard]] const ProbeCounts* find_probe(const RunRecord& record, std::string_view name);
+// A count by its base name; 0 when it is not there.
+[[nodiscard]] std::int64_t count_of(const ProbeCounts& probe, const std::string& base);
+// The devices that a probe saw, each class once, sorted.
+[[nodiscard]] std::vector<DeviceSeen> devices_of(std::string_view probe, const Records& counted);
+[[nodiscard]] bool has_counts(const Profile& profile);
 
 void add_once(std::vector<std::string>& lines, const std::string& line);
 

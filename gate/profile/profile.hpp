@@ -24,10 +24,10 @@ enum class Nature { exact, nearly_exact, sampled };
 struct Measurement {
   unit::Metric metric;
   Nature nature = Nature::sampled;
-  std::string source;               // "vulkan" (a probe), "llama-bench" (an adapter), "weir"
-  std::optional<Rational> exact;    // counts
-  std::vector<double> samples;      // one number a process; times and memory; for counts the values
-                                    // seen when they did not agree
+  std::string source;             // "vulkan" (a probe), "llama-bench" (an adapter), "weir"
+  std::optional<Rational> exact;  // counts
+  std::vector<double> samples;    // one number a process; times and memory; for counts the values
+                                  // seen when they did not agree
   std::optional<double> repeatability;  // nearly exact: (max - min) / median
   std::vector<std::string> warnings;
 
@@ -54,8 +54,10 @@ struct Placement {
     refuted,  // work or some ops ran elsewhere
   };
   State state = State::unknown;
-  std::string reason;                           // for refuted: one line
-  std::map<std::string, std::int64_t> cpu_ops;  // op -> times per token, ops that ran on the CPU
+  std::string reason;  // for refuted: one line
+  // In a cell that asks for a device, where only some ops ran on the CPU: op -> times per token (or
+  // prefill), rounded, at least 1. Empty in cells of the CPU.
+  std::map<std::string, std::int64_t> cpu_ops;
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
@@ -71,21 +73,21 @@ struct WorkDone {
 };
 
 struct Provenance {
-  std::string fingerprint;     // of the cell: DESIGN §2
+  std::string fingerprint;  // of the cell: DESIGN §2
   // What the fingerprint was made of, by name ("model header", "arguments", …) -> short hash, so
   // that a changed fingerprint can say what changed.
   std::map<std::string, std::string> fingerprint_parts;
-  std::string device_class;    // what counts depend on; empty when nothing was measured
-  std::string device_name;     // for people
-  std::string machine_class;   // what times depend on
-  std::string machine_name;    // for people: CPU model, cores, memory
+  std::string device_class;   // what counts depend on; empty when nothing was measured
+  std::string device_name;    // for people
+  std::string machine_class;  // what times depend on
+  std::string machine_name;   // for people: CPU model, cores, memory
   std::optional<std::string> engine_build;
   std::vector<std::int64_t> lengths;  // generation lengths (or repeats) of the counted pass
 };
 
 struct Profile {
   CellKey cell;
-  std::string device;          // what the backend asked for: "cpu", "vulkan", …
+  std::string device;  // what the backend asked for: "cpu", "vulkan", …
   Provenance provenance;
   std::map<std::string, Measurement> metrics;  // by metric name
   std::optional<KernelSet> kernels;

@@ -102,7 +102,7 @@ std::string rows(const CellVerdict& cell) {
   bool counted = false;
   for (const MetricVerdict* metric : worst_first(cell)) {
     if (metric->verdict >= Outcome::pass) continue;
-    counted = counted || metric->metric.base == "dispatches";
+    counted = counted || adds_up_kernels(cell, metric->metric);
     out += row(name(), *metric);
   }
   if (cell.kernels_verdict < Outcome::pass && !counted) {

@@ -137,7 +137,7 @@ class Terminal {
     bool kernels_told = false;
     for (const MetricVerdict* metric : rows) {
       row(cell, *metric, widths);
-      if (!kernels_told && metric->metric.base == "dispatches" && words(*metric).differs) {
+      if (!kernels_told && adds_up_kernels(cell, metric->metric) && words(*metric).differs) {
         kernels_told = true;
         kernel_reason(cell);
         changes(cell.kernels);

@@ -216,6 +216,10 @@ bool key_metric(const unit::Metric& metric) {
          (metric.base == "dispatches" || metric.base == "barriers" || metric.base == "syncs");
 }
 
+bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metric) {
+  return metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches");
+}
+
 std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
   struct Sized {
     double size;

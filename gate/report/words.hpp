@@ -37,6 +37,9 @@ struct MetricWords {
 [[nodiscard]] bool observed_change(const verdict::MetricVerdict& metric);
 // dispatches, barriers, syncs and throughput: shown beside what is wrong also when fine.
 [[nodiscard]] bool key_metric(const unit::Metric& metric);
+// The count that the cell's kernels add up to, beside which they are shown: dispatches, on the CPU
+// ops.
+[[nodiscard]] bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metric);
 
 // "65", "66.5", "133/3".
 [[nodiscard]] std::string show(const Rational& value);

@@ -139,6 +139,7 @@ class Preflight {
     facts.device = cell.device;
     facts.sweep = cell.sweep;
     facts.times_source = cell.adapter;
+    if (cell.engine != nullptr) facts.cpu_ops_allowed = cell.engine->cpu_ops_allowed;
     const auto prompt = prompts_.find(prepared.prompt_file);
     facts.provenance.fingerprint_parts =
         fingerprint_parts(cell, model, prompt == prompts_.end() ? "" : prompt->second);

@@ -31,17 +31,22 @@ Json json_of(const profile::Provenance& from) {
   return json;
 }
 
+std::map<std::string, std::string> texts(JsonReader& read, const char* key) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, text] : read.object(key).items()) {
+    if (!text.is_string()) {
+      read.complain(fmt::format("{}.{}: not all are text", read.path(), key));
+      break;
+    }
+    texts[name] = text.get<std::string>();
+  }
+  return texts;
+}
+
 profile::Provenance provenance(JsonReader& read) {
   profile::Provenance from;
   from.fingerprint = read.string("fingerprint");
-  const Json& parts = read.object("fingerprint_parts");
-  for (const auto& [name, hash] : parts.items()) {
-    if (!hash.is_string()) {
-      read.complain(read.path() + ".fingerprint_parts: not all are text");
-      break;
-    }
-    from.fingerprint_parts[name] = hash.get<std::string>();
-  }
+  from.fingerprint_parts = texts(read, "fingerprint_parts");
   from.device_class = read.string("device_class");
   from.device_name = read.string("device_name");
   from.machine_class = read.string("machine_class");
@@ -66,6 +71,7 @@ Json to_json(const profile::CellFacts& facts) {
                {"counts_reported_per_token", facts.counts_reported_per_token},
                {"kernels_gated", facts.kernels_gated},
                {"times_source", facts.times_source},
+               {"cpu_ops_allowed", facts.cpu_ops_allowed},
                {"provenance", json_of(facts.provenance)}};
   if (facts.counts_skipped) json["counts_skipped"] = *facts.counts_skipped;
   if (facts.device_present) json["device_present"] = *facts.device_present;
@@ -83,6 +89,7 @@ Result<profile::CellFacts> facts_from_json(const Json& json) {
   facts.times_source = read.string("times_source");
   facts.counts_skipped = read.optional_string("counts_skipped");
   facts.device_present = read.optional_string("device_present");
+  if (read.has("cpu_ops_allowed")) facts.cpu_ops_allowed = texts(read, "cpu_ops_allowed");
   const Json& from = read.object("provenance");
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
   JsonReader read_from(from, name);

@@ -243,9 +243,14 @@ std::optional<double> relative(double from, double to) {
 bool work_stayed(const Question& question) {
   using State = profile::Placement::State;
   const Baseline* base = question.judge();
-  return base != nullptr && base->placement.state == State::shown &&
-         question.candidate.placement.state == State::shown &&
-         base->placement.cpu_ops == question.candidate.placement.cpu_ops;
+  const profile::Placement& now = question.candidate.placement;
+  if (base == nullptr || base->placement.state != State::shown || now.state != State::shown) {
+    return false;
+  }
+  return std::all_of(now.cpu_ops.begin(), now.cpu_ops.end(), [&](const auto& op) {
+    const auto before = base->placement.cpu_ops.find(op.first);
+    return before != base->placement.cpu_ops.end() && op.second <= before->second;
+  });
 }
 
 std::vector<MetricVerdict> judge_counts(const Question& question) {

@@ -49,7 +49,8 @@ void judge_placement(const Question& question, CellVerdict& cell);
 // What something changed by, relative to where it was; absent at 0.
 [[nodiscard]] std::optional<double> relative(double from, double to);
 
-// Placement shown unchanged on both sides: only then fewer counts are an improvement.
+// Placement shown on both sides, and no op has come to the CPU: only then fewer counts are an
+// improvement.
 [[nodiscard]] bool work_stayed(const Question& question);
 
 }  // namespace weir::verdict

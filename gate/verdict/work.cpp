@@ -29,15 +29,25 @@ std::map<std::string, Rational> exact_counts(const std::map<std::string, std::in
   return {counts.begin(), counts.end()};
 }
 
-// The dispatch count that a kernel set adds up to.
-const MetricVerdict* dispatches_of(const KernelSet& kernels, const CellVerdict& cell) {
+// The count that a kernel set adds up to: dispatches, or on the CPU, where kernels are ops, those.
+const MetricVerdict* total_of(const KernelSet& kernels, const CellVerdict& cell) {
   for (const MetricVerdict& metric : cell.metrics) {
-    if (metric.metric.base == "dispatches" && metric.metric.scope == kernels.scope &&
-        metric.metric.length == kernels.length) {
+    if (metric.metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches") &&
+        metric.metric.scope == kernels.scope && metric.metric.length == kernels.length) {
       return &metric;
     }
   }
   return nullptr;
+}
+
+// Kernels without such a count: what the multiset itself adds up to. Ops of an engine whose device
+// no probe sees are those.
+std::optional<Rational> sum_of(const KernelSet& kernels) {
+  std::optional<Rational> sum = Rational(0);
+  for (const auto& [name, count] : kernels.counts) {
+    if (sum) sum = sum->plus(count);
+  }
+  return sum;
 }
 
 struct Kernels {
@@ -50,17 +60,24 @@ Kernels changed_kernels(const Question& question, const KernelSet& current,
   if (question.nearest()) {
     return {Outcome::fresh, fmt::format("other kernels: {}", question.choice.reason)};
   }
-  const MetricVerdict* dispatches = dispatches_of(current, cell);
-  const bool total_changed = dispatches != nullptr && dispatches->baseline && dispatches->current &&
-                             *dispatches->baseline != *dispatches->current;
-  if (total_changed) {
-    return {dispatches->verdict,
-            fmt::format("the kernels changed with {}", unit::label(dispatches->metric))};
+  const MetricVerdict* total = total_of(current, cell);
+  if (total == nullptr) {
+    const auto before = sum_of(*question.judge()->kernels), now = sum_of(current);
+    const bool fewer = before && now && *now < *before;
+    if (fewer && work_stayed(question)) {
+      return {Outcome::improved, fmt::format("{} to {} in all, with all work where it was",
+                                             before->str(), now->str())};
+    }
+    return {Outcome::fail, "other kernels than before"};
   }
-  return {Outcome::fail, dispatches != nullptr && dispatches->current
-                             ? fmt::format("{} dispatches as before, by other kernels",
-                                           unit::show(dispatches->metric, *dispatches->current))
-                             : std::string("other kernels than before")};
+  if (total->baseline && total->current && *total->baseline != *total->current) {
+    return {total->verdict, fmt::format("the kernels changed with {}", unit::label(total->metric))};
+  }
+  if (!total->current) return {Outcome::fail, "other kernels than before"};
+  const std::string count = unit::show(total->metric, *total->current);
+  return {Outcome::fail, cell.device == "cpu"
+                             ? fmt::format("{} ops as before, but others", count)
+                             : fmt::format("{} dispatches as before, by other kernels", count)};
 }
 
 Kernels compare_kernels(const Question& question, CellVerdict& cell) {
@@ -131,8 +148,11 @@ void judge_placement(const Question& question, CellVerdict& cell) {
   } else if (placement.state != Placement::State::unknown) {
     verdict = Outcome::pass;
   }
-  if (base != nullptr && base->placement.state == Placement::State::shown &&
-      placement.state == Placement::State::shown) {
+  // A pass that saw single ops names those that ran on the CPU, or says that all were seen.
+  const auto ops_known = [](const Placement& one) {
+    return one.state == Placement::State::shown || !one.cpu_ops.empty();
+  };
+  if (base != nullptr && ops_known(base->placement) && ops_known(placement)) {
     cell.ops = differences(exact_counts(base->placement.cpu_ops), exact_counts(placement.cpu_ops));
     std::vector<std::string> moved;
     for (const Changed& op : cell.ops) {
@@ -140,7 +160,8 @@ void judge_placement(const Question& question, CellVerdict& cell) {
         moved.push_back(op.name);
       }
     }
-    if (!moved.empty() && question.candidate.device != "cpu") {
+    // What was refuted already has a reason that says more.
+    if (!moved.empty() && verdict == Outcome::pass) {
       verdict = Outcome::fail;
       reason = "moved to the CPU: " + text::join(moved);
     }

@@ -60,6 +60,7 @@ TEST(Preflight, LooksUpWhatRunningNeeds) {
   EXPECT_EQ(cpu.facts.provenance.machine_class, "cpu-x86-64-v3-Test-CPU-4c-8g-debian-12");
   EXPECT_EQ(vulkan.probes, std::vector<std::string>{"vulkan"});
   EXPECT_EQ(vulkan.facts.counts_skipped, std::nullopt);
+  EXPECT_EQ(vulkan.facts.cpu_ops_allowed.at("GET_ROWS"), "one look-up");
   EXPECT_EQ(vulkan.facts.provenance.device_class, "vulkan-1-2-3-4-5");
   EXPECT_EQ(vulkan.facts.provenance.machine_class, "vulkan-1-2-3-4-5-Test-CPU-4c-8g-debian-12");
 }

@@ -26,6 +26,7 @@ engines:
     command: [./bench, -m, "{model}", -p, "{prompt_tokens}", -n, "{tokens}", -r, "{repeats}"]
     output: llama-bench
     probes: [vulkan]
+    cpu_ops_allowed: {GET_ROWS: one look-up}
     timeout: 5s
 models: {tiny: tiny.bin}
 backends:

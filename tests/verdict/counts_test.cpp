@@ -303,6 +303,69 @@ TEST(PlacementLimit, NamesOpsThatMovedToTheCpu) {
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fail) << "fewer, but they moved";
 }
 
+TEST(PlacementLimit, ListsOpsThatMovedBesideTheReasonTheProbeGave) {
+  Profile before = reference(), after = reference();
+  before.placement = {Placement::State::shown, "", {{"GET_ROWS", 1}}};
+  after.placement = {
+      Placement::State::refuted, "MUL_MAT ran on the CPU", {{"GET_ROWS", 1}, {"MUL_MAT", 4}}};
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.placement_reason, "MUL_MAT ran on the CPU");
+  ASSERT_EQ(cell.ops.size(), 1U);
+  EXPECT_EQ(cell.ops[0].name, "MUL_MAT");
+  EXPECT_FALSE(cell.ops[0].baseline);
+}
+
+TEST(PlacementLimit, LetsFewerCountsImproveWhenWorkCameToTheDevice) {
+  Profile before = reference(), after = reference();
+  before.placement = {Placement::State::shown, "", {{"GET_ROWS", 3}}};
+  after.placement = {Placement::State::shown, "", {{"GET_ROWS", 1}}};
+  add_count(before, "cpu_ops_per_token", 3);
+  add_count(after, "cpu_ops_per_token", 1);
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "cpu_ops_per_token").verdict, Outcome::improved);
+  // The other way round work came to the CPU.
+  add_count(before, "dispatches_per_token", 53);
+  const CellVerdict back = judge(before, {stored(after)});
+  EXPECT_EQ(metric(back, "dispatches_per_token").verdict, Outcome::fail);
+  EXPECT_EQ(back.placement_reason, "moved to the CPU: GET_ROWS");
+}
+
+// On the CPU ops are the kernels, and cpu_ops is what they add up to.
+TEST(Kernels, OfACpuCellAreItsOps) {
+  Profile before = reference();
+  before.cell = *profile::CellKey::parse("llama.cpp/tiny-llama/cpu/decode");
+  before.device = "cpu";
+  before.metrics.clear();
+  before.placement = {Placement::State::shown, "", {}};
+  before.kernels = profile::KernelSet{unit::Scope::per_token, {}, true, {{"MUL", 4}, {"ADD", 4}}};
+  add_count(before, "cpu_ops_per_token", 8);
+  Profile after = before;
+  after.kernels->counts = {{"MUL", 4}, {"SUB", 4}};
+  CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.kernels_verdict, Outcome::fail);
+  EXPECT_EQ(cell.kernels_reason, "8 ops as before, but others");
+  after.kernels->counts = {{"MUL", 4}, {"ADD", 2}};
+  add_count(after, "cpu_ops_per_token", 6);
+  cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.kernels_verdict, Outcome::improved);
+  EXPECT_EQ(cell.verdict, Outcome::improved);
+  EXPECT_EQ(judge(before, {stored(after)}).kernels_verdict, Outcome::fail);
+}
+
+TEST(Kernels, WithoutACountOfTheirOwnAreJudgedByTheirSum) {
+  Profile before = reference();
+  before.placement.state = Placement::State::shown;
+  before.metrics.erase("dispatches_per_token");
+  before.metrics.erase("dispatches_fixed");
+  Profile after = before;
+  after.kernels->counts["mul_mat"] = 50;
+  EXPECT_EQ(judge(after, {stored(before)}).kernels_verdict, Outcome::improved);
+  EXPECT_EQ(judge(after, {stored(before)}).kernels_reason,
+            "65 to 62 in all, with all work where it was");
+  EXPECT_EQ(judge(before, {stored(after)}).kernels_verdict, Outcome::fail);
+  after.placement.state = Placement::State::seen;
+  EXPECT_EQ(judge(after, {stored(before)}).kernels_verdict, Outcome::fail);
+}
+
 TEST(SameWork, IsAnErrorWhereBothSidesSayOtherwise) {
   const auto changed = [](const std::function<void(profile::WorkDone&)>& change) {
     Profile after = reference();

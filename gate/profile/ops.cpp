@@ -1,0 +1,183 @@
+#include "gate/profile/ops.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "gate/base/text.hpp"
+#include "gate/profile/marginal.hpp"
+
+namespace weir::profile {
+namespace {
+
+constexpr std::string_view k_probe = "ggml";
+
+struct Key {
+  std::string op, type, shape, backend;
+  bool on_cpu = false;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+using Series = std::map<Key, std::vector<LengthCount>>;  // a point for every run
+
+Key key_of(const OpCount& op) { return {op.op, op.type, op.shape, op.backend, op.on_cpu}; }
+
+// Journals may hold anything: a sum that does not fit stays at the end of the range.
+void add_to(std::int64_t& sum, std::int64_t amount) {
+  if (__builtin_add_overflow(sum, amount, &sum)) sum = std::numeric_limits<std::int64_t>::max();
+}
+
+// The probe's counts of every run; empty where one of them saw no op.
+std::vector<const ProbeCounts*> seen(const Records& counted) {
+  std::vector<const ProbeCounts*> probes;
+  for (const RunRecord* record : counted) {
+    const ProbeCounts* probe = find_probe(*record, k_probe);
+    if (probe == nullptr || probe->ops.empty()) return {};
+    probes.push_back(probe);
+  }
+  return probes;
+}
+
+Series series_of(const CellFacts& facts, const Records& counted) {
+  Series series;
+  const auto probes = seen(counted);
+  for (const ProbeCounts* probe : probes) {
+    for (const OpCount& op : probe->ops) series[key_of(op)];
+  }
+  for (auto& [key, points] : series) {
+    for (const RunRecord* record : counted) points.push_back({length_of(*record, facts.sweep), 0});
+  }
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    for (const OpCount& op : probes[i]->ops) add_to(series[key_of(op)][i].count, op.count);
+  }
+  return series;
+}
+
+// The kind of graph that was computed most often; with one token a graph where `of_a_token`.
+const GraphCount* busiest(const ProbeCounts& probe, bool of_a_token) {
+  const GraphCount* found = nullptr;
+  for (const GraphCount& graph : probe.graphs) {
+    if (of_a_token && graph.rows != 1) continue;
+    if (graph.computed > 0 && (found == nullptr || graph.computed > found->computed)) {
+      found = &graph;
+    }
+  }
+  return found;
+}
+
+std::vector<OpRate> of_a_graph(const ProbeCounts& probe) {
+  std::vector<OpRate> ops;
+  const GraphCount* graph = busiest(probe, false);
+  if (graph == nullptr) return ops;
+  for (const OpCount& op : probe.ops) {
+    if (op.graph != graph - probe.graphs.data()) continue;
+    const auto each = Rational::make(op.count, graph->computed);
+    if (!each || *each <= Rational(0)) continue;
+    ops.push_back({op.op, op.type, op.shape, op.backend, op.on_cpu, *each});
+  }
+  return ops;
+}
+
+// Per length: by the exact line, else between the shortest and the longest run. An op whose shape
+// depends on the length (attention over a growing cache) lies on no line and is work all the same.
+Rational rate_of(const std::vector<LengthCount>& points) {
+  if (const auto line = exact_line(points)) return line->slope;
+  const auto [low, high] = std::minmax_element(
+      points.begin(), points.end(),
+      [](const LengthCount& a, const LengthCount& b) { return a.length < b.length; });
+  const auto rise = Rational(high->count).minus(low->count);
+  const auto rate =
+      rise ? Rational::make(rise->numerator(), high->length - low->length) : std::nullopt;
+  return rate.value_or(Rational(0));
+}
+
+bool is_complete(const std::vector<const ProbeCounts*>& probes) {
+  return std::all_of(probes.begin(), probes.end(), [](const ProbeCounts* probe) {
+    std::int64_t listed = 0;
+    for (const OpCount& op : probe->ops) add_to(listed, op.count);
+    // Where the probe can not tell the ops of every graph, it does not give their number.
+    return probe->counts.contains("cpu_ops") && listed == count_of(*probe, "ops");
+  });
+}
+
+std::string kernel_name(const Key& key, bool with_shape) {
+  std::string name = key.op;
+  if (!key.type.empty()) name += " " + key.type;
+  if (with_shape && !key.shape.empty()) name += " " + key.shape;
+  return name;
+}
+
+KernelFit fit_ops(const Series& series, Sweep sweep, bool with_shape) {
+  KernelSeries named;
+  for (const auto& [key, points] : series) {
+    auto& sums = named[kernel_name(key, with_shape)];
+    if (sums.empty()) {
+      sums = points;
+      continue;
+    }
+    for (std::size_t i = 0; i < points.size(); ++i) add_to(sums[i].count, points[i].count);
+  }
+  return fit_kernels(named, sweep);
+}
+
+}  // namespace
+
+OpWork op_work(const CellFacts& facts, const Records& counted) {
+  OpWork work;
+  const auto probes = seen(counted);
+  if (probes.empty()) return work;
+  work.complete = is_complete(probes);
+  std::set<std::int64_t> lengths;
+  for (const RunRecord* record : counted) lengths.insert(length_of(*record, facts.sweep));
+  if (facts.sweep == Sweep::none || lengths.size() < 2) {
+    work.unit = "a graph";
+    work.ops = of_a_graph(*probes.front());
+    return work;
+  }
+  work.unit = facts.sweep == Sweep::repeats ? "a prefill" : "a token";
+  for (const auto& [key, points] : series_of(facts, counted)) {
+    const Rational each = rate_of(points);
+    if (each <= Rational(0)) continue;
+    work.ops.push_back({key.op, key.type, key.shape, key.backend, key.on_cpu, each});
+  }
+  return work;
+}
+
+void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const Series series = series_of(facts, counted);
+  if (series.empty() || profile.kernels) return;
+  KernelFit fit = fit_ops(series, facts.sweep, true);
+  if (facts.sweep != Sweep::none && fit.set.scope == unit::Scope::at_length) {
+    // Shapes that grow with the context: the ops alone may still be the same for every token.
+    KernelFit shapeless = fit_ops(series, facts.sweep, false);
+    if (shapeless.set.scope != unit::Scope::at_length) fit = std::move(shapeless);
+  }
+  fit.set.named = facts.kernels_gated;
+  profile.kernels = std::move(fit.set);
+  for (const std::string& note : fit.notes) add_once(profile.warnings, note);
+}
+
+void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const auto exact = [&](std::string_view base) -> std::optional<Rational> {
+    const auto found = profile.metrics.find(fmt::format("{}_per_token", base));
+    if (found == profile.metrics.end() || found->second.source != k_probe) return std::nullopt;
+    return found->second.exact;
+  };
+  // Only where a token is a graph does one tell what the other should.
+  if (facts.sweep != Sweep::tokens || exact("graphs") != Rational(1)) return;
+  for (const ProbeCounts* probe : seen(counted)) {
+    const GraphCount* graph = busiest(*probe, true);
+    if (graph == nullptr) continue;
+    for (const auto& [base, count] :
+         std::array{std::pair{"cpu_ops", graph->cpu_ops}, std::pair{"splits", graph->splits}}) {
+      const auto slope = exact(base);
+      if (!slope || *slope == Rational(count)) continue;
+      add_once(profile.warnings,
+               fmt::format("{}: the graph of one token has {}, the slope says {} a token", base,
+                           count, slope->str()));
+    }
+  }
+}
+
+}  // namespace weir::profile

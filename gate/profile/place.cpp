@@ -1,0 +1,183 @@
+// Did the work run where it was asked to? Answered by probes that saw it and by the engine itself.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+
+#include "gate/base/text.hpp"
+#include "gate/profile/ops.hpp"
+#include "gate/profile/passes.hpp"
+
+namespace weir::profile {
+namespace {
+
+void refute(Profile& profile, std::string reason) {
+  profile.placement.state = Placement::State::refuted;
+  profile.placement.reason = std::move(reason);
+}
+
+bool refuted(const Profile& profile) {
+  return profile.placement.state == Placement::State::refuted;
+}
+
+// A device's own probe: was the device opened, and did it get work?
+void place_device(const CellFacts& facts, bool probed, const Records& counted, Profile& profile) {
+  if (facts.device == "cpu" || refuted(profile)) return;
+  const std::string there =
+      !profile.provenance.device_name.empty() && !devices_of(facts.device, counted).empty()
+          ? profile.provenance.device_name
+          : facts.device_present.value_or("");
+  if (!probed) {
+    if (facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
+      refute(profile,
+             fmt::format("asked for {}: the engine ran and never opened it, though {} is there",
+                         facts.device, there));
+    }
+    return;
+  }
+  std::int64_t dispatches = 0;
+  for (const RunRecord* record : counted) {
+    dispatches = std::max(dispatches, count_of(*find_probe(*record, facts.device), "dispatches"));
+  }
+  const auto slope =
+      std::find_if(profile.metrics.begin(), profile.metrics.end(), [](const auto& item) {
+        return item.first == "dispatches_per_token" || item.first == "dispatches_per_prefill";
+      });
+  const bool idle = slope != profile.metrics.end() && slope->second.exact == Rational(0);
+  if (dispatches == 0) {
+    refute(profile,
+           there.empty()
+               ? fmt::format("asked for {}: the engine ran and made no such device", facts.device)
+               : fmt::format("asked for {}: the engine ran and gave it no work, though {} is there",
+                             facts.device, there));
+  } else if (idle) {
+    refute(profile,
+           fmt::format("asked for {}: all its {} dispatches belong to the start, none to the "
+                       "work itself",
+                       facts.device, dispatches));
+  } else {
+    profile.placement.state = Placement::State::seen;
+  }
+}
+
+std::string times(double count) {
+  if (count == 1) return "once";
+  if (count == 2) return "twice";
+  return fmt::format("{:.4g} times", count);
+}
+
+// Ops of one name that ran in one place, whatever their shapes.
+struct Moved {
+  std::string op, backend;
+  double each = 0;
+  std::vector<std::string> shapes;  // the most frequent first
+};
+
+std::vector<Moved> together(std::vector<OpRate> ops) {
+  std::stable_sort(ops.begin(), ops.end(),
+                   [](const OpRate& a, const OpRate& b) { return a.each > b.each; });
+  std::vector<Moved> moved;
+  for (const OpRate& rate : ops) {
+    auto known = std::find_if(moved.begin(), moved.end(), [&](const Moved& one) {
+      return one.op == rate.op && one.backend == rate.backend;
+    });
+    if (known == moved.end()) {
+      known = moved.insert(moved.end(), {rate.op, rate.backend, 0, {}});
+    }
+    known->each += rate.each.value();
+    // "" when the probe could not read shapes; one shape may come with several types.
+    if (!rate.shape.empty()) add_once(known->shapes, rate.shape);
+  }
+  std::stable_sort(moved.begin(), moved.end(),
+                   [](const Moved& a, const Moved& b) { return a.each > b.each; });
+  return moved;
+}
+
+// "MUL_MAT 256x768,256->768 ran on the CPU 4 times a token", or a list of the most frequent.
+std::string describe(const std::vector<OpRate>& ops, std::string_view where,
+                     std::string_view unit) {
+  constexpr std::size_t k_most = 8;
+  const std::vector<Moved> moved = together(ops);
+  if (moved.size() == 1 && moved.front().shapes.size() <= 1) {
+    const Moved& one = moved.front();
+    return fmt::format("{}{}{} ran on {} {} {}", one.op, one.shapes.empty() ? "" : " ",
+                       one.shapes.empty() ? "" : one.shapes.front(), where, times(one.each), unit);
+  }
+  double sum = 0;
+  std::vector<std::string> parts;
+  for (const Moved& one : moved) {
+    sum += one.each;
+    if (parts.size() == k_most) continue;
+    std::string shapes = one.shapes.empty() ? "" : " (" + one.shapes.front();
+    if (one.shapes.size() > 1) shapes += fmt::format(" and {} more", one.shapes.size() - 1);
+    if (!shapes.empty()) shapes += ")";
+    parts.push_back(fmt::format("{} {}{}", one.op, times(one.each), shapes));
+  }
+  if (moved.size() > k_most) {
+    parts.push_back(fmt::format("{} more kinds of ops", moved.size() - k_most));
+  }
+  return fmt::format("{:.4g} ops {} ran on {}: {}", sum, unit, where, text::join(parts));
+}
+
+std::vector<OpRate> chosen(const OpWork& work, const std::function<bool(const OpRate&)>& wanted) {
+  std::vector<OpRate> ops;
+  std::copy_if(work.ops.begin(), work.ops.end(), std::back_inserter(ops), wanted);
+  return ops;
+}
+
+// A CPU cell whose ops went to a device that the engine saw measures that device.
+void place_on_cpu(const OpWork& work, Profile& profile) {
+  const auto elsewhere = chosen(work, [](const OpRate& rate) { return !rate.on_cpu; });
+  if (!elsewhere.empty()) {
+    refute(profile, "asked for cpu: " + describe(elsewhere, elsewhere.front().backend, work.unit));
+  } else if (work.complete && !refuted(profile)) {
+    profile.placement.state = Placement::State::shown;
+  }
+}
+
+void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profile) {
+  const auto on_cpu = chosen(work, [](const OpRate& rate) { return rate.on_cpu; });
+  if (on_cpu.size() == work.ops.size()) {
+    // All of it: which device was left aside says more than a list of every op.
+    if (!refuted(profile)) {
+      refute(profile, fmt::format("asked for {}: all {}", facts.device,
+                                  describe(on_cpu, "the CPU", work.unit)));
+    }
+    return;
+  }
+  std::map<std::string, double> sums;
+  for (const OpRate& rate : on_cpu) sums[rate.op] += rate.each.value();
+  for (const auto& [op, sum] : sums) {
+    profile.placement.cpu_ops[op] = std::max<std::int64_t>(1, std::llround(sum));
+  }
+  if (refuted(profile)) return;
+  const auto strays = chosen(work, [&](const OpRate& rate) {
+    return rate.on_cpu && !facts.cpu_ops_allowed.contains(rate.op);
+  });
+  if (!strays.empty()) {
+    refute(profile, fmt::format("asked for {}: {}, which cpu_ops_allowed does not name",
+                                facts.device, describe(strays, "the CPU", work.unit)));
+  } else if (work.complete) {
+    profile.placement.state = Placement::State::shown;
+  }
+}
+
+}  // namespace
+
+void place(const CellFacts& facts, bool probed, const Records& counted, Profile& profile) {
+  place_device(facts, probed, counted, profile);
+  const OpWork work = op_work(facts, counted);
+  if (work.ops.empty()) return;
+  if (!work.complete) {
+    add_once(profile.warnings,
+             "the ggml probe could not list every op: where those ran that are "
+             "not in its list is not known");
+  }
+  if (facts.device == "cpu") {
+    place_on_cpu(work, profile);
+  } else {
+    place_on_device(facts, work, profile);
+  }
+}
+
+}  // namespace weir::profile

@@ -1,0 +1,288 @@
+// Ops, as a probe of ggml tells them: counts beside the device's, kernels of CPU cells, placement.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/profile/assemble.hpp"
+
+namespace weir::profile {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using State = Placement::State;
+
+struct Op {
+  const char* op;
+  const char* shape;
+  const char* backend;
+  std::int64_t each;
+};
+
+// One layer on Vulkan, as llama.cpp places it: the embedding row is looked up on the CPU.
+const std::vector<Op> k_on_gpu = {{"GET_ROWS", "256x512,1->256", "CPU", 1},
+                                  {"MUL_MAT", "256x768,256->768", "Vulkan0", 2},
+                                  {"MUL_MAT", "768x256,768->256", "Vulkan0", 1},
+                                  {"ROPE", "64x4,1->64x4", "Vulkan0", 2}};
+
+std::vector<Op> with(std::vector<Op> ops, std::size_t which, const char* backend) {
+  ops[which].backend = backend;
+  return ops;
+}
+
+CellFacts facts(const std::string& device = "vulkan", Sweep sweep = Sweep::tokens) {
+  CellFacts facts;
+  facts.cell = *CellKey::parse("llama.cpp/tiny-llama/" + device + "/decode");
+  facts.device = device;
+  facts.sweep = sweep;
+  facts.times_source = "llama-bench";
+  facts.cpu_ops_allowed = {{"GET_ROWS", "one look-up"}};
+  return facts;
+}
+
+ProbeCounts ggml(const std::vector<Op>& ops, std::int64_t graphs) {
+  ProbeCounts probe;
+  probe.probe = "ggml";
+  GraphCount graph;
+  graph.rows = 1;
+  graph.computed = graphs;
+  graph.splits = 2;
+  for (const Op& op : ops) {
+    const bool on_cpu = std::string_view(op.backend) == "CPU";
+    probe.ops.push_back({op.op, "f16,f32->f32", op.shape, op.backend, on_cpu, 0, op.each * graphs});
+    graph.ops += op.each;
+    graph.cpu_ops += on_cpu ? op.each : 0;
+  }
+  probe.counts = {{"graphs", graphs},
+                  {"ops", graph.ops * graphs},
+                  {"cpu_ops", graph.cpu_ops * graphs},
+                  {"splits", 2 * graphs},
+                  {"tensor_gets", 3 * graphs}};
+  probe.graphs = {graph};
+  return probe;
+}
+
+// A run of `tokens` tokens and a warm-up of one: the graph is computed once more.
+RunRecord run_of(const CellFacts& facts, std::int64_t order, std::int64_t tokens,
+                 const std::vector<Op>& ops) {
+  RunRecord record;
+  record.cell = facts.cell.str();
+  record.pass = Pass::counted;
+  record.order = order;
+  record.asked.tokens = facts.sweep == Sweep::repeats ? 0 : tokens;
+  record.asked.repeats = facts.sweep == Sweep::repeats ? tokens : 1;
+  record.report.emplace();
+  record.report->generated_tokens = record.asked.tokens;
+  if (facts.device == "vulkan") {
+    ProbeCounts vulkan;
+    vulkan.probe = "vulkan";
+    vulkan.devices = {{"vulkan", "llvmpipe", "cpu", "vulkan-10005-0-d-1-0a"}};
+    vulkan.counts = {{"dispatches", 5 * tokens + 5}};
+    vulkan.kernels = {{"mul", 5 * tokens + 5}};
+    vulkan.kernels_named = true;
+    record.probes.push_back(vulkan);
+  }
+  record.probes.push_back(ggml(ops, tokens + 1));
+  return record;
+}
+
+std::vector<RunRecord> runs_of(const CellFacts& facts, const std::vector<Op>& ops) {
+  const bool repeats = facts.sweep == Sweep::repeats;
+  std::vector<RunRecord> records;
+  for (const std::int64_t length : {1, 2, 3}) {
+    records.push_back(run_of(facts, length, repeats ? length : 4 * length, ops));
+  }
+  return records;
+}
+
+std::optional<Rational> exact(const Profile& profile, const char* name) {
+  const auto found = profile.metrics.find(name);
+  return found == profile.metrics.end() ? std::nullopt : found->second.exact;
+}
+
+TEST(OpCounts, StandBesideThoseOfTheDevice) {
+  const Profile profile = assemble(facts(), runs_of(facts(), k_on_gpu));
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(5));
+  EXPECT_EQ(exact(profile, "graphs_per_token"), Rational(1));
+  EXPECT_EQ(exact(profile, "splits_per_token"), Rational(2));
+  EXPECT_EQ(exact(profile, "cpu_ops_per_token"), Rational(1));
+  EXPECT_EQ(exact(profile, "cpu_ops_fixed"), Rational(1)) << "the warm-up's";
+  EXPECT_EQ(profile.metrics.at("cpu_ops_per_token").source, "ggml");
+  EXPECT_EQ(profile.metrics.at("dispatches_per_token").source, "vulkan");
+  EXPECT_FALSE(profile.metrics.contains("tensor_gets_per_token")) << "kept, not gated";
+  ASSERT_TRUE(profile.kernels);
+  EXPECT_EQ(profile.kernels->counts, (std::map<std::string, Rational>{{"mul", 5}}));
+  EXPECT_EQ(profile.placement.state, State::shown);
+  EXPECT_EQ(profile.placement.cpu_ops, (std::map<std::string, std::int64_t>{{"GET_ROWS", 1}}));
+  EXPECT_THAT(profile.warnings, IsEmpty());
+}
+
+TEST(OpCounts, AreTheKernelsOfACellThatNoDeviceProbeSees) {
+  std::vector<Op> ops = k_on_gpu;
+  for (Op& op : ops) op.backend = "CPU";
+  const Profile profile = assemble(facts("cpu"), runs_of(facts("cpu"), ops));
+  ASSERT_TRUE(profile.kernels);
+  EXPECT_TRUE(profile.kernels->named);
+  EXPECT_EQ(profile.kernels->scope, unit::Scope::per_token);
+  EXPECT_EQ(profile.kernels->counts,
+            (std::map<std::string, Rational>{{"GET_ROWS f16,f32->f32 256x512,1->256", 1},
+                                             {"MUL_MAT f16,f32->f32 256x768,256->768", 2},
+                                             {"MUL_MAT f16,f32->f32 768x256,768->256", 1},
+                                             {"ROPE f16,f32->f32 64x4,1->64x4", 2}}));
+  EXPECT_EQ(exact(profile, "cpu_ops_per_token"), Rational(6)) << "all ops";
+  EXPECT_EQ(profile.placement.state, State::shown);
+  EXPECT_THAT(profile.placement.cpu_ops, IsEmpty());
+}
+
+TEST(OpCounts, KeepNoShapesAsKernelsWhereThoseGrowWithTheContext) {
+  const CellFacts cpu = facts("cpu");
+  std::vector<RunRecord> records;
+  for (const std::int64_t tokens : {4, 8, 12}) {
+    RunRecord record = run_of(cpu, tokens, tokens, {{"SWIGLU", "768", "CPU", 1}});
+    // One product over a cache of 4 rows, of 8, of 12: four tokens each, the warm-up at first.
+    for (std::int64_t rows = 4; rows <= tokens; rows += 4) {
+      record.probes[0].ops.push_back(
+          {"MUL_MAT", "", std::to_string(rows), "CPU", true, 0, rows == 4 ? 5 : 4});
+    }
+    record.probes[0].counts["ops"] += tokens + 1;
+    records.push_back(record);
+  }
+  const Profile profile = assemble(cpu, records);
+  ASSERT_TRUE(profile.kernels);
+  EXPECT_EQ(profile.kernels->counts,
+            (std::map<std::string, Rational>{{"MUL_MAT", 1}, {"SWIGLU f16,f32->f32", 1}}));
+  EXPECT_THAT(profile.warnings, Not(Contains(HasSubstr("straight line"))));
+}
+
+TEST(OpCounts, WarnWhereATokensGraphAndTheSlopeDisagree) {
+  std::vector<RunRecord> records = runs_of(facts(), k_on_gpu);
+  for (RunRecord& record : records) record.probes[1].graphs[0].splits = 3;
+  EXPECT_THAT(assemble(facts(), records).warnings,
+              Contains("splits: the graph of one token has 3, the slope says 2 a token"));
+}
+
+TEST(OpCounts, ThatSawNoGraphSkipACpuCellInsteadOfCountingZeros) {
+  const CellFacts cpu = facts("cpu");
+  std::vector<RunRecord> records = runs_of(cpu, k_on_gpu);
+  ProbeCounts nothing;
+  nothing.probe = "ggml";
+  for (RunRecord& record : records) record.probes = {nothing};
+  const Profile profile = assemble(cpu, records);
+  EXPECT_THAT(profile.metrics, IsEmpty());
+  EXPECT_THAT(profile.errors, IsEmpty());
+  ASSERT_TRUE(profile.counts_skipped);
+  EXPECT_THAT(*profile.counts_skipped, HasSubstr("saw no graph"));
+}
+
+struct Refuted {
+  const char* name;
+  std::string device;
+  Sweep sweep;
+  std::vector<Op> ops;
+  State state;
+  const char* says;
+  std::map<std::string, std::int64_t> cpu_ops;
+};
+
+class OpPlaces : public ::testing::TestWithParam<Refuted> {};
+
+TEST_P(OpPlaces, IsToldByOpShapeAndNumber) {
+  const Refuted& one = GetParam();
+  const CellFacts asked = facts(one.device, one.sweep);
+  const Profile profile = assemble(asked, runs_of(asked, one.ops));
+  EXPECT_EQ(profile.placement.state, one.state);
+  EXPECT_EQ(profile.placement.reason, one.says);
+  EXPECT_EQ(profile.placement.cpu_ops, one.cpu_ops);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OpPlaces,
+    ::testing::Values(
+        Refuted{"one op",
+                "vulkan",
+                Sweep::tokens,
+                with(k_on_gpu, 1, "CPU"),
+                State::refuted,
+                "asked for vulkan: MUL_MAT 256x768,256->768 ran on the CPU twice a token, which "
+                "cpu_ops_allowed does not name",
+                {{"GET_ROWS", 1}, {"MUL_MAT", 2}}},
+        Refuted{"several",
+                "vulkan",
+                Sweep::repeats,
+                with(with(with(k_on_gpu, 1, "CPU"), 2, "CPU"), 3, "CPU"),
+                State::refuted,
+                "asked for vulkan: all 6 ops a prefill ran on the CPU: MUL_MAT 3 times "
+                "(256x768,256->768 and 1 more), ROPE twice (64x4,1->64x4), GET_ROWS once "
+                "(256x512,1->256)",
+                {}},
+        Refuted{"an engine whose device no probe sees",
+                "cuda",
+                Sweep::tokens,
+                with(with(k_on_gpu, 1, "CUDA0"), 2, "CPU"),
+                State::refuted,
+                "asked for cuda: MUL_MAT 768x256,768->256 ran on the CPU once a token, which "
+                "cpu_ops_allowed does not name",
+                {{"GET_ROWS", 1}, {"MUL_MAT", 1}}},
+        Refuted{"one length only",
+                "cuda",
+                Sweep::none,
+                with(k_on_gpu, 3, "CPU"),
+                State::refuted,
+                "asked for cuda: ROPE 64x4,1->64x4 ran on the CPU twice a graph, which "
+                "cpu_ops_allowed does not name",
+                {{"GET_ROWS", 1}, {"ROPE", 2}}},
+        Refuted{"a CPU cell that went to a GPU",
+                "cpu",
+                Sweep::tokens,
+                {{"GET_ROWS", "1", "CPU", 1}, {"MUL_MAT", "256x768,256x16->768x16", "Vulkan0", 7}},
+                State::refuted,
+                "asked for cpu: MUL_MAT 256x768,256x16->768x16 ran on Vulkan0 7 times a token",
+                {}},
+        Refuted{"all as it should be",
+                "vulkan",
+                Sweep::repeats,
+                k_on_gpu,
+                State::shown,
+                "",
+                {{"GET_ROWS", 1}}}),
+    [](const auto& one) {
+      std::string name = one.param.name;
+      std::replace(name.begin(), name.end(), ' ', '_');
+      return name;
+    });
+
+TEST(OpPlacement, DoesNotCountOpsOfTheStart) {
+  std::vector<RunRecord> records = runs_of(facts(), k_on_gpu);
+  for (RunRecord& record : records) {
+    record.probes[1].ops.push_back({"SOFT_MAX", "", "32", "CPU", true, 0, 9});
+    record.probes[1].counts["ops"] += 9;
+    record.probes[1].counts["cpu_ops"] += 9;
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.placement.state, State::shown);
+  EXPECT_EQ(exact(profile, "cpu_ops_fixed"), Rational(10));
+}
+
+TEST(OpPlacement, IsNotShownByAListWithGaps) {
+  std::vector<RunRecord> records = runs_of(facts(), k_on_gpu);
+  for (RunRecord& record : records) record.probes[1].ops.pop_back();
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.placement.state, State::seen) << "the device got work: that much is known";
+  EXPECT_THAT(profile.warnings, Contains(HasSubstr("could not list every op")));
+}
+
+TEST(OpPlacement, LeavesTheDevicesOwnReasonWhereItGotNoWork) {
+  std::vector<Op> ops = k_on_gpu;
+  for (Op& op : ops) op.backend = "CPU";
+  std::vector<RunRecord> records = runs_of(facts(), ops);
+  for (RunRecord& record : records) record.probes[0].counts["dispatches"] = 0;
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.placement.state, State::refuted);
+  EXPECT_THAT(profile.placement.reason, HasSubstr("gave it no work, though llvmpipe is there"));
+}
+
+}  // namespace
+}  // namespace weir::profile
