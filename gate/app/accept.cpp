@@ -1,10 +1,12 @@
 #include "gate/app/accept.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "gate/app/session.hpp"
 #include "gate/app/stored_baselines.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -20,8 +22,11 @@ struct AcceptOptions {
   std::vector<std::string> metrics;
 };
 
+using AllowedOps = std::map<std::string, std::string>;  // op -> why
+
 struct Taken {
   std::vector<profile::Profile> profiles;
+  std::map<std::string, AllowedOps> allowed;  // by engine, as the config has it
   std::vector<std::string> notes;
 };
 
@@ -64,6 +69,14 @@ Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
   return {};
 }
 
+std::map<std::string, AllowedOps> allowed_ops(const config::Settings& settings) {
+  std::map<std::string, AllowedOps> allowed;
+  for (const config::EngineSettings& engine : settings.engines) {
+    allowed[engine.name] = engine.cpu_ops_allowed;
+  }
+  return allowed;
+}
+
 Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   Taken taken;
   MeasureOptions wanted;
@@ -73,6 +86,7 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   if (options.common.counts_only || !have_run) {
     wanted.plan.times = !options.common.counts_only;
     WEIR_TRY(Measured measured, measure(options.common, wanted, files));
+    taken.allowed = allowed_ops(*measured.settings);
     taken.profiles = std::move(measured.profiles);
     return taken;
   }
@@ -80,12 +94,14 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   const bool countable =
       std::any_of(earlier.profiles.begin(), earlier.profiles.end(),
                   [](const profile::Profile& profile) { return !profile.counts_skipped; });
+  taken.allowed = allowed_ops(*earlier.settings);
   if (!countable) {
     taken.profiles = std::move(earlier.profiles);
     return taken;
   }
   wanted.plan.times = false;
   WEIR_TRY(Measured fresh, measure(options.common, wanted, files));
+  taken.allowed = allowed_ops(*fresh.settings);
   for (profile::Profile& profile : fresh.profiles) {
     const auto same_cell =
         std::find_if(earlier.profiles.begin(), earlier.profiles.end(),
@@ -106,6 +122,25 @@ std::string why_not(const profile::Profile& profile) {
   }
   if (profile.metrics.empty()) return profile.counts_skipped.value_or("nothing was measured");
   return "";
+}
+
+// What to write in the config so that the ops a cell ran on the CPU may stay there; "" when that is
+// not what keeps it out.
+std::string proposal(const profile::Profile& profile, const Taken& taken) {
+  const auto engine = taken.allowed.find(profile.cell.engine);
+  if (engine == taken.allowed.end()) return "";
+  AllowedOps ops = engine->second;
+  for (const auto& [op, times] : profile.placement.cpu_ops) {
+    ops.insert({op, fmt::format("why it may stay on the CPU ({} times now)", times)});
+  }
+  if (ops.size() == engine->second.size()) return "";
+  std::string lines = "    If they belong there, say so under the engine in the config:\n"
+                      "      cpu_ops_allowed:\n";
+  for (const auto& [op, why] : ops) {
+    // Quoted as JSON, which YAML reads too.
+    lines += fmt::format("        {}: {}\n", dump_json(Json(op)), dump_json(Json(why)));
+  }
+  return lines;
 }
 
 std::string changes(const std::optional<baseline::Baseline>& old, const baseline::Baseline& now) {
@@ -144,6 +179,7 @@ Result<ExitCode> accept(const AcceptOptions& options) {
     if (const std::string why = why_not(profile); !why.empty()) {
       const bool skipped = profile.errors.empty() && profile.metrics.empty();
       answer(options.common, fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
+      if (profile.errors.empty()) answer(options.common, proposal(profile, taken));
       left_out += skipped ? 0 : 1;
       continue;
     }

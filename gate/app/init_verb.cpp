@@ -77,7 +77,7 @@ Result<ExitCode> init(const InitOptions& options) {
     found.has_vulkan = !vulkan.absent;
     found.vulkan_is_cpu = vulkan.on_cpu;
   } else {
-    found.has_vulkan_probe = false;
+    found.has_probes = false;
   }
   WEIR_CHECK(files.write_atomic(options.file, config::starter_config(found)));
   fmt::print("wrote {}\n", options.file);

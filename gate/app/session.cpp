@@ -30,10 +30,17 @@ std::vector<std::string> probe_names() {
 }
 
 config::Known known_now() {
-  return {.today = sys::date_of(sys::RealClock().now()),
-          .adapters = adapters::names(),
-          .probes = probe_names(),
-          .later_probes = {"ggml", "cuda", "metal", "instructions"}};
+  config::Known known;
+  known.today = sys::date_of(sys::RealClock().now());
+  known.adapters = adapters::names();
+  known.probes = probe_names();
+  for (const char* later : {"opencl", "cuda", "hip", "metal", "instructions"}) {
+    const auto& here = known.probes;
+    if (std::find(here.begin(), here.end(), later) == here.end()) {
+      known.later_probes.emplace_back(later);
+    }
+  }
+  return known;
 }
 
 // Cells whose environments differ may see different devices (another driver, say): each distinct

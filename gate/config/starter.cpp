@@ -45,7 +45,8 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
   return unique;
 }
 
-std::string llama_bench(const std::string& name, const StarterEngine& engine, bool with_probe) {
+std::string llama_bench(const std::string& name, const StarterEngine& engine, bool with_probes,
+                        bool with_vulkan) {
   std::string text = fmt::format(
       "  {}:\n"
       "    # One argument an entry; no shell is involved. weir fills in what stands in braces.\n"
@@ -54,17 +55,20 @@ std::string llama_bench(const std::string& name, const StarterEngine& engine, bo
       "              -t, \"{{threads}}\", -o, json]\n"
       "    output: llama-bench\n",
       name, quoted(engine.program));
-  if (with_probe) {
-    text +=
-        "    # Counts dispatches, barriers and syncs from outside, in a pass of its own: times "
-        "are\n"
-        "    # taken with nothing attached.\n"
-        "    probes: [vulkan]\n"
-        "    counted_env: {GGML_VK_DEBUG_MARKERS: \"1\"}   # gives kernels their names\n"
-        "    cpu_ops_allowed: {GET_ROWS: \"embedding row: one look-up is cheaper than a "
-        "dispatch\"}\n";
+  if (!with_probes) return text;
+  text += fmt::format(
+      "    # Counts {} from outside, in a pass of its own: times are taken\n"
+      "    # with nothing attached.\n"
+      "    probes: [{}]\n",
+      with_vulkan ? "dispatches, barriers, syncs and ops" : "ops and what is copied",
+      with_vulkan ? "vulkan, ggml" : "ggml");
+  if (with_vulkan) {
+    text += "    counted_env: {GGML_VK_DEBUG_MARKERS: \"1\"}   # gives kernels their names\n";
   }
-  return text;
+  return text +
+         "    # Any other op that runs on the CPU fails the cells that ask for a GPU.\n"
+         "    cpu_ops_allowed: {GET_ROWS: \"embedding row: one look-up is cheaper than a "
+         "dispatch\"}\n";
 }
 
 std::string generic(const std::string& name, std::string_view program) {
@@ -87,7 +91,7 @@ std::string engines(const StarterInput& found) {
   for (const StarterEngine& engine : found.engines) {
     const std::string name = fresh_name(engine.name, "engine", taken);
     text += engine.adapter == "llama-bench"
-                ? llama_bench(name, engine, found.has_vulkan && found.has_vulkan_probe)
+                ? llama_bench(name, engine, found.has_probes, found.has_vulkan)
                 : generic(name, engine.program);
   }
   if (found.engines.empty()) {

@@ -20,7 +20,7 @@ struct StarterInput {
   std::vector<StarterModel> models;    // none: an example to fill in
   bool has_vulkan = false;             // a Vulkan device is here
   bool vulkan_is_cpu = false;          // and it is a software one (lavapipe)
-  bool has_vulkan_probe = true;        // this build can count on it
+  bool has_probes = true;              // weir's probes lie where this program finds them
 };
 
 // Text that parse_settings reads and expand() makes at least one cell of, for any input.

@@ -9,7 +9,7 @@
 namespace weir::config {
 
 inline Known known_here_and_now() {
-  return {"2026-11-20", {"llama-bench", "generic"}, {"vulkan"}, {"ggml", "opencl"}, false};
+  return {"2026-11-20", {"llama-bench", "generic"}, {"vulkan", "ggml"}, {"opencl"}, false};
 }
 
 inline Result<Settings> parse_text(std::string_view yaml) {

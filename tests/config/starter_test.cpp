@@ -33,6 +33,8 @@ TEST(Starter, MeasuresWhatWasFoundOnTheCpuAndOnVulkan) {
   const auto settings = parse_text(yaml);
   ASSERT_TRUE(settings);
   EXPECT_EQ(settings->engines[0].command[0], "/opt/llama.cpp/llama-bench");
+  EXPECT_THAT(settings->engines[0].probes, testing::ElementsAre("vulkan", "ggml"));
+  EXPECT_TRUE(settings->engines[0].cpu_ops_allowed.contains("GET_ROWS"));
   EXPECT_EQ(settings->backends[1].extra.extra.env.at("GGML_VK_VISIBLE_DEVICES"), "0");
 }
 

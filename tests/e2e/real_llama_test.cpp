@@ -1,4 +1,6 @@
 // The unmodified llama.cpp on lavapipe, through the reference config.
+#include <gmock/gmock.h>
+
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
@@ -51,6 +53,7 @@ class RealLlama : public testing::Test {
 
 constexpr const char* k_llama_decode = "llama.cpp/tiny-llama/vulkan/decode";
 constexpr const char* k_llama_prefill = "llama.cpp/tiny-llama/vulkan/prefill";
+constexpr const char* k_cpu_decode = "llama.cpp/tiny-llama/cpu/decode";
 constexpr const char* k_gemma_decode = "llama.cpp/tiny-gemma3/vulkan/decode";
 
 // 65/46/1 and 125/96/1: docs/counting.md, "Reference counts".
@@ -102,6 +105,62 @@ TEST_F(RealLlama, NoticesAWrapperThatPutsTheWorkOnTheCpu) {
   const Json cell = cell_of(gate(k_llama_decode, 1), k_llama_decode);
   EXPECT_EQ(cell["verdict"], "fail");
   EXPECT_EQ(cell["placement"]["verdict"], "fail") << cell.dump(1);
+}
+
+TEST_F(RealLlama, NamesTheOpsThatPartialOffloadMovesToTheCpu) {
+  write_config(pass_through_);
+  ASSERT_EQ(accept("base", k_llama_decode).exit_code, 0);
+  // -ngl 2 keeps the last layer and the output on the device: three of the four layers move.
+  write_config("for a do shift; [ \"$a\" = 99 ] && a=2; set -- \"$@\" \"$a\"; done\n" +
+               pass_through_);
+  const Json cell = cell_of(gate(k_llama_decode, 1), k_llama_decode);
+  EXPECT_EQ(cell["placement"]["verdict"], "fail") << cell.dump(1);
+  EXPECT_THAT(cell["placement"]["reason"].get<std::string>(),
+              testing::AllOf(testing::HasSubstr("MUL_MAT 21 times (256x"),  // 7 a layer
+                             testing::HasSubstr("FLASH_ATTN_EXT 3 times")));
+  std::map<std::string, std::int64_t> moved;
+  for (const Json& op : cell["placement"]["ops"]) moved[op["name"]] = op["current"];
+  EXPECT_EQ(moved["MUL_MAT"], 21);
+  EXPECT_EQ(moved["SWIGLU"], 3);
+  EXPECT_FALSE(moved.contains("GET_ROWS")) << "was there before";
+
+  const Ended left_out = accept("again", k_llama_decode);
+  EXPECT_EQ(left_out.exit_code, 3);
+  EXPECT_THAT(left_out.out, testing::HasSubstr("cpu_ops_allowed:\n        \"ADD\": "));
+}
+
+TEST_F(RealLlama, CallsAFusionGainedAnImprovementSinceAllWorkStayed) {
+  write_config("GGML_VK_DISABLE_FUSION=1\nexport GGML_VK_DISABLE_FUSION\n" + pass_through_);
+  ASSERT_EQ(accept("base", k_llama_decode).exit_code, 0);
+  write_config(pass_through_);
+  const Json verdict = gate(k_llama_decode, 0);
+  EXPECT_EQ(verdict["verdict"], "improved");
+  const Json cell = cell_of(verdict, k_llama_decode);
+  EXPECT_EQ(metric_of(cell, "dispatches_per_token")["verdict"], "improved") << cell.dump(1);
+  EXPECT_EQ(metric_of(cell, "dispatches_per_token")["current"], 65);
+  EXPECT_EQ(cell["kernels"]["verdict"], "improved");
+  EXPECT_EQ(cell["placement"]["verdict"], "pass");
+}
+
+// 82 ops: docs/counting.md, "Reference counts".
+TEST_F(RealLlama, CountsAndGatesTheOpsOfCpuCells) {
+  write_config(pass_through_);
+  ASSERT_EQ(accept("base", k_cpu_decode).exit_code, 0);
+  Json cell = cell_of(gate(k_cpu_decode, 0), k_cpu_decode);
+  EXPECT_EQ(metric_of(cell, "cpu_ops_per_token")["current"], 82);
+  EXPECT_EQ(metric_of(cell, "graphs_per_token")["current"], 1);
+  EXPECT_EQ(metric_of(cell, "tensor_copies_per_token")["current"], 0);
+  EXPECT_EQ(cell["kernels"]["verdict"], "pass");
+  EXPECT_EQ(cell["placement"]["verdict"], "pass");
+  // Attention by single products in place of the fused op: more of them, and others.
+  write_config(pass_through_ + " -fa 0");
+  cell = cell_of(gate(k_cpu_decode, 1), k_cpu_decode);
+  EXPECT_GT(metric_of(cell, "cpu_ops_per_token")["current"], 82);
+  bool named = false;
+  for (const Json& op : cell["kernels"]["changed"]) {
+    named = named || op["name"].get<std::string>().starts_with("FLASH_ATTN_EXT ");
+  }
+  EXPECT_TRUE(named) << cell["kernels"];
 }
 
 TEST_F(RealLlama, FailsWhenTheSameTotalIsMadeOfOtherKernels) {
