@@ -39,7 +39,8 @@ Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
                        const std::string& run, std::vector<std::string>& notes) {
   const std::string cell = fresh.cell.str();
   if (fresh.provenance.fingerprint != earlier.provenance.fingerprint) {
-    notes.push_back(fmt::format("{}: {} measured another configuration; its times are left out", cell, run));
+    notes.push_back(
+        fmt::format("{}: {} measured another configuration; its times are left out", cell, run));
     return {};
   }
   for (const auto& [name, measurement] : earlier.metrics) {
@@ -62,7 +63,8 @@ Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
   if (fresh.provenance.machine_class.empty()) {
     fresh.provenance.machine_class = earlier.provenance.machine_class;
   }
-  if (!fresh.provenance.engine_build) fresh.provenance.engine_build = earlier.provenance.engine_build;
+  if (!fresh.provenance.engine_build)
+    fresh.provenance.engine_build = earlier.provenance.engine_build;
   if (fresh.provenance.device_class.empty()) {
     fresh.provenance.device_class = earlier.provenance.device_class;
   }
@@ -82,7 +84,8 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   MeasureOptions wanted;
   wanted.plan.counted_processes = k_processes_that_agree;
   wanted.output_places = {options.common.baselines};
-  const bool have_run = !options.run.empty() || run::newest_run(files, options.common.out).has_value();
+  const bool have_run =
+      !options.run.empty() || run::newest_run(files, options.common.out).has_value();
   if (options.common.counts_only || !have_run) {
     wanted.plan.times = !options.common.counts_only;
     WEIR_TRY(Measured measured, measure(options.common, wanted, files));
@@ -134,8 +137,9 @@ std::string proposal(const profile::Profile& profile, const Taken& taken) {
     ops.insert({op, fmt::format("why it may stay on the CPU ({} times now)", times)});
   }
   if (ops.size() == engine->second.size()) return "";
-  std::string lines = "    If they belong there, say so under the engine in the config:\n"
-                      "      cpu_ops_allowed:\n";
+  std::string lines =
+      "    If they belong there, say so under the engine in the config:\n"
+      "      cpu_ops_allowed:\n";
   for (const auto& [op, why] : ops) {
     // Quoted as JSON, which YAML reads too.
     lines += fmt::format("        {}: {}\n", dump_json(Json(op)), dump_json(Json(why)));
@@ -178,7 +182,8 @@ Result<ExitCode> accept(const AcceptOptions& options) {
     const std::string cell = profile.cell.str();
     if (const std::string why = why_not(profile); !why.empty()) {
       const bool skipped = profile.errors.empty() && profile.metrics.empty();
-      answer(options.common, fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
+      answer(options.common,
+             fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
       if (profile.errors.empty()) answer(options.common, proposal(profile, taken));
       left_out += skipped ? 0 : 1;
       continue;
@@ -193,7 +198,8 @@ Result<ExitCode> accept(const AcceptOptions& options) {
       answer(options.common, fmt::format("same      {}\n", cell));
     } else {
       WEIR_TRY(const std::string path, stored.put(now));
-      answer(options.common, fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
+      answer(options.common,
+             fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
     }
     ++accepted;
   }

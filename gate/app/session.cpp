@@ -1,8 +1,8 @@
 #include "gate/app/session.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
+
+#include <unistd.h>
 
 #include "gate/adapters/adapter.hpp"
 #include "gate/app/devices.hpp"
@@ -119,10 +119,9 @@ Result<Ready> make_ready(const CommonOptions& options, const MeasureOptions& wan
   return ready;
 }
 
-std::vector<profile::Profile> assemble_all(
-    const std::vector<profile::CellFacts>& cells,
-    const std::map<std::string, std::string>& unavailable,
-    const std::vector<profile::RunRecord>& records) {
+std::vector<profile::Profile> assemble_all(const std::vector<profile::CellFacts>& cells,
+                                           const std::map<std::string, std::string>& unavailable,
+                                           const std::vector<profile::RunRecord>& records) {
   std::map<std::string, std::vector<profile::RunRecord>> by_cell;
   for (const profile::RunRecord& record : records) by_cell[record.cell].push_back(record);
   std::vector<profile::Profile> profiles;
@@ -141,7 +140,8 @@ std::vector<profile::Profile> assemble_all(
 Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files) {
   Loaded loaded;
   if (!files.exists(options.config)) {
-    return fail(Code::config, "{}: no such file\n  weir init writes a starter one; -c names another",
+    return fail(Code::config,
+                "{}: no such file\n  weir init writes a starter one; -c names another",
                 options.config);
   }
   WEIR_TRY(loaded.text, files.read(options.config, k_largest_config));
@@ -187,8 +187,7 @@ Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wan
   sys::HostLocks locks(sys::HostLocks::default_folder());
   const sys::RealMachineLoad load;
   WEIR_TRY(const auto probing, make_probing(files));
-  const auto progress =
-      run::make_progress(clock, options.quiet, colored(options, STDERR_FILENO));
+  const auto progress = run::make_progress(clock, options.quiet, colored(options, STDERR_FILENO));
   run::Runner runner({processes, files, clock, locks, load, *probing, *progress, interrupts.stop()},
                      ready.machine.usable_cores);
   auto records = runner.run(ready.plan, *journal);
@@ -196,7 +195,8 @@ Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wan
   if (!records) {
     Error error = std::move(records).error();
     if (error.code == Code::interrupted) {
-      error.message = fmt::format("interrupted; what was measured is kept. Go on with: --resume {}", folder);
+      error.message =
+          fmt::format("interrupted; what was measured is kept. Go on with: --resume {}", folder);
     }
     return tl::unexpected(std::move(error));
   }
@@ -231,8 +231,9 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   measured.counts_only = file.header.extra.value("counts_only", false);
   const std::size_t done = file.records.size();
   if (done < file.header.steps.size()) {
-    measured.notes.push_back(fmt::format("{} holds {} of {} processes: it was interrupted (--resume goes on)",
-                                         measured.folder, done, file.header.steps.size()));
+    measured.notes.push_back(
+        fmt::format("{} holds {} of {} processes: it was interrupted (--resume goes on)",
+                    measured.folder, done, file.header.steps.size()));
   }
   if (file.torn) measured.notes.push_back("the journal's last line was cut short and left out");
   if (!options.cells.empty()) {
@@ -242,7 +243,8 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
       });
     });
     if (measured.profiles.empty()) {
-      return fail(Code::usage, "{}: no cell matches {}", measured.folder, text::join(options.cells));
+      return fail(Code::usage, "{}: no cell matches {}", measured.folder,
+                  text::join(options.cells));
     }
   }
   return measured;
@@ -256,11 +258,16 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
   std::vector<PlannedCommand> commands;
   for (const run::Step& step : ready.plan.steps) {
     const run::PreparedCell& cell = ready.plan.cells[step.cell];
-    config::CommandLine line = config::fill(
-        cell.cell, {.asked = step.asked, .model = cell.model, .prompt_file = cell.prompt_file,
-                    .out = options.out, .probe_dir = "", .threads = cell.threads, .pass = step.pass});
+    config::CommandLine line = config::fill(cell.cell, {.asked = step.asked,
+                                                        .model = cell.model,
+                                                        .prompt_file = cell.prompt_file,
+                                                        .out = options.out,
+                                                        .probe_dir = "",
+                                                        .threads = cell.threads,
+                                                        .pass = step.pass});
     line.argv.front() = cell.program;
-    PlannedCommand command{.cell = cell.cell.key.str(), .pass = step.pass, .argv = line.argv, .env = {}};
+    PlannedCommand command{
+        .cell = cell.cell.key.str(), .pass = step.pass, .argv = line.argv, .env = {}};
     for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
     commands.push_back(std::move(command));
   }
