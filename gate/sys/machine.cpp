@@ -208,6 +208,7 @@ std::optional<CpuTicks> parse_stat(std::string_view content) {
     // user nice system idle iowait irq softirq steal; guest times are in user and nice already.
     if (place < 8) ticks.total += static_cast<std::uint64_t>(*value);
     if (place == 7) ticks.steal = static_cast<std::uint64_t>(*value);
+    if (place == 3 || place == 4) ticks.idle += static_cast<std::uint64_t>(*value);
     ++place;
   }
   if (place < 8) return std::nullopt;

@@ -50,6 +50,7 @@ struct CpuFacts {
 // Processor time since the machine started, in ticks over all processors.
 struct CpuTicks {
   std::uint64_t total = 0, steal = 0;
+  std::uint64_t idle = 0;  // also while waiting for a disk
 };
 [[nodiscard]] std::optional<CpuTicks> parse_stat(std::string_view text);
 // steal / total between two readings, 0…1; nothing when no time passed or one goes back.

@@ -12,10 +12,10 @@ namespace weir::probes {
 
 struct ElfBytes {
   std::uint16_t type = 3, machine = 62;  // ET_DYN, x86-64
-  std::optional<std::string> loader;
-  std::vector<std::string> needed;
-  std::string runpath, rpath, soname;
-  std::vector<std::string> imported, exported;
+  std::optional<std::string> loader = {};
+  std::vector<std::string> needed = {};
+  std::string runpath = {}, rpath = {}, soname = {};
+  std::vector<std::string> imported = {}, exported = {};
   std::uint64_t flags_1 = 0;
   bool symbolic = false;
   bool dynamic = true;

@@ -1,0 +1,221 @@
+#include "gate/probes/fit.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/probes/elf_bytes.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::HasSubstr;
+using State = Fit::State;
+
+const std::vector<std::string> k_installed{"ggml", "vulkan"};
+
+ProgramFile read(const ElfBytes& bytes) {
+  auto file = read_program_file(bytes_of(bytes.str()));
+  EXPECT_TRUE(file) << file.error().message;
+  return file ? *file : ProgramFile{};
+}
+
+ElfBytes program() {
+  return {.machine = own_elf_machine(),
+          .loader = "/lib64/ld-linux-x86-64.so.2",
+          .needed = {"libc.so.6"}};
+}
+
+ElfBytes ggml() {
+  return {.machine = own_elf_machine(),
+          .needed = {"libc.so.6"},
+          .exported = {"ggml_backend_synchronize"}};
+}
+
+ProgramFacts only(const std::string& path, ProgramFile file) {
+  ProgramFacts facts;
+  facts.path = path;
+  facts.file = std::move(file);
+  return facts;
+}
+
+ProgramFile of_kind(FileKind kind, const std::string& script = "") {
+  ProgramFile file;
+  file.kind = kind;
+  file.script = script;
+  return file;
+}
+
+// An engine that is linked with a dynamic ggml and the Vulkan loader.
+ProgramFacts engine() {
+  ProgramFacts facts;
+  facts.path = "/opt/engine";
+  facts.file = read(program());
+  facts.libraries.push_back({"libggml-base.so", "/opt/libggml-base.so", "engine", read(ggml())});
+  facts.libraries.push_back({"libvulkan.so.1", "/usr/lib/libvulkan.so.1", "libggml-vulkan.so", {}});
+  return facts;
+}
+
+Fit fit_of(const ProgramFacts& facts, const std::string& probe) {
+  for (Fit& fit : judge_fit(facts, k_installed)) {
+    if (fit.probe == probe) return fit;
+  }
+  ADD_FAILURE() << "no answer for " << probe;
+  return {};
+}
+
+TEST(Fit, SaysWhichProbesSeeAProgramAndHow) {
+  const ProgramFacts facts = engine();
+  EXPECT_EQ(fit_of(facts, "ggml").state, State::sees);
+  EXPECT_THAT(fit_of(facts, "ggml").how, HasSubstr("libggml-base.so"));
+  EXPECT_EQ(fit_of(facts, "vulkan").state, State::sees);
+  EXPECT_THAT(fit_of(facts, "vulkan").how, HasSubstr("libggml-vulkan.so needs"));
+}
+
+TEST(Fit, SaysWhyAProbeCannotSeeAndWhatToDo) {
+  struct Case {
+    const char* probe;
+    State state;
+    const char* how;
+    const char* cure;
+    std::function<void(ProgramFacts&)> change;
+  };
+  const std::vector<Case> cases{
+      {"ggml", State::blind, "statically linked", "-static",
+       [](ProgramFacts& facts) {
+         facts =
+             only("/opt/engine", read({.type = 2, .machine = own_elf_machine(), .dynamic = false}));
+       }},
+      {"vulkan", State::blind, "setuid", "cp",
+       [](ProgramFacts& facts) { facts.changes_rights = true; }},
+      {"ggml", State::blind, "musl", "glibc",
+       [](ProgramFacts& facts) { facts.file.loader = "/lib/ld-musl-x86_64.so.1"; }},
+      {"ggml", State::blind, "built for RISC-V", "Build weir",
+       [](ProgramFacts& facts) { facts.file.machine = 243; }},
+      {"ggml", State::blind, "inside the program", "BUILD_SHARED_LIBS",
+       [](ProgramFacts& facts) {
+         facts.libraries.clear();
+         facts.holds_ggml = true;
+       }},
+      {"ggml", State::perhaps, "-Bsymbolic", "Link it without",
+       [](ProgramFacts& facts) { facts.libraries[0].file.symbolic = true; }},
+      {"ggml", State::unused, "no ggml", "", [](ProgramFacts& facts) { facts.libraries.clear(); }},
+      {"vulkan", State::unused, "nothing in it uses Vulkan", "",
+       [](ProgramFacts& facts) { facts.libraries.clear(); }},
+      {"vulkan", State::perhaps, "if it opens that", "",
+       [](ProgramFacts& facts) {
+         facts.libraries.clear();
+         facts.names_vulkan = true;
+       }},
+      {"vulkan", State::perhaps, "a script for /bin/sh", "Name the program",
+       [](ProgramFacts& facts) { facts = only("run.sh", of_kind(FileKind::script, "/bin/sh")); }},
+      {"ggml", State::perhaps, "macOS", "DYLD_INSERT_LIBRARIES",
+       [](ProgramFacts& facts) { facts = only("x", of_kind(FileKind::mach_o)); }},
+      {"cuda", State::absent, "no such probe", "profile_args", [](ProgramFacts& facts) {
+         facts.libraries.push_back({"libcudart.so.12", "/x", "engine", {}});
+       }}};
+  for (const Case& c : cases) {
+    ProgramFacts facts = engine();
+    c.change(facts);
+    const Fit fit = fit_of(facts, c.probe);
+    EXPECT_EQ(fit.state, c.state) << c.how << ": " << fit.how;
+    EXPECT_THAT(fit.how, HasSubstr(c.how));
+    EXPECT_THAT(fit.cure, HasSubstr(c.cure));
+  }
+}
+
+class Look : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weir-fit-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string put(const std::string& name, const std::string& bytes) {
+    const std::filesystem::path path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path.string();
+  }
+  Result<ProgramFacts> look(const std::string& path) {
+    return look_at_program(path, files_, [&](std::string_view name) -> std::optional<std::string> {
+      if (name == "LD_LIBRARY_PATH" && !library_path_.empty()) return library_path_;
+      return std::nullopt;
+    });
+  }
+  std::filesystem::path folder_;
+  std::string library_path_;
+  sys::RealFiles files_;
+};
+
+TEST_F(Look, FindsLibrariesAsTheLoaderDoes) {
+  ElfBytes bytes = program();
+  bytes.needed = {"liba.so", "libgone.so"};
+  bytes.runpath = "$ORIGIN/lib";
+  const std::string path = put("bin/engine", bytes.str());
+  // One of another machine lies first and is passed by; runpath does not count for what a library
+  // needs.
+  put("other/liba.so", ElfBytes{.machine = 8}.str());
+  put("bin/lib/liba.so", ElfBytes{.machine = own_elf_machine(), .needed = {"libb.so"}}.str());
+  put("bin/lib/libb.so", ggml().str());
+  library_path_ = (folder_ / "other").string();
+  auto facts = look(path);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_THAT(facts->missing,
+              testing::ElementsAre("libgone.so (needed by engine)", "libb.so (needed by liba.so)"));
+  library_path_ += ":" + (folder_ / "bin/lib").string();
+  facts = look(path);
+  ASSERT_TRUE(facts);
+  ASSERT_GE(facts->libraries.size(), 2U);
+  EXPECT_EQ(facts->libraries[1].name, "libb.so");
+  EXPECT_EQ(facts->libraries[1].needed_by, "liba.so");
+  EXPECT_EQ(fit_of(*facts, "ggml").state, State::sees);
+}
+
+TEST_F(Look, FindsBackendsBesideTheProgramThroughALink) {
+  const std::string path = put("bin/engine", program().str());
+  put("bin/libggml-vulkan.so",
+      ElfBytes{.machine = own_elf_machine(), .needed = {"libvulkan.so.1"}, .runpath = "$ORIGIN"}
+          .str());
+  put("bin/libvulkan.so.1", ElfBytes{.machine = own_elf_machine()}.str());
+  const std::string link = (folder_ / "link").string();
+  std::filesystem::create_symlink(path, link);
+  const auto facts = look(link);
+  ASSERT_TRUE(facts) << facts.error().message;
+  const Fit fit = fit_of(*facts, "vulkan");
+  EXPECT_EQ(fit.state, State::sees) << fit.how;
+  EXPECT_THAT(fit.how, HasSubstr("libggml-vulkan.so needs, a plug-in"));
+}
+
+TEST_F(Look, ReadsWhatAProgramHoldsAndSurvivesCircles) {
+  ElfBytes bytes = program();
+  bytes.needed = {"liba.so"};
+  bytes.runpath = "$ORIGIN";
+  const std::string path = put(
+      "engine", bytes.str() + std::string(3 << 20, '.') + "GGML_ASSERT(%s) failed libvulkan.so.1");
+  put("liba.so",
+      ElfBytes{.machine = own_elf_machine(), .needed = {"liba.so"}, .runpath = "$ORIGIN"}.str());
+  const auto facts = look(path);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_TRUE(facts->holds_ggml);
+  EXPECT_TRUE(facts->names_vulkan);
+  EXPECT_EQ(facts->libraries.size(), 1U);
+  EXPECT_EQ(look((folder_ / "absent").string()).error().code, Code::io);
+  EXPECT_EQ(look(folder_.string()).error().code, Code::io);
+  EXPECT_EQ(look(put("torn", program().str().substr(0, 100))).error().code, Code::data);
+}
+
+// The real loader resolved these when the tests were linked.
+TEST_F(Look, SeesGgmlInAProgramLinkedWithIt) {
+  const auto facts = look(WEIR_GGML_SCENES);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_THAT(facts->missing, testing::IsEmpty());
+  const Fit fit = fit_of(*facts, "ggml");
+  EXPECT_EQ(fit.state, State::sees) << fit.how;
+  EXPECT_THAT(fit.how, HasSubstr("libggml_stand_in.so, called by ggml_scenes_program"));
+}
+
+}  // namespace
+}  // namespace weir::probes
