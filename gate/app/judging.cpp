@@ -17,7 +17,7 @@ namespace {
 
 // Commands of this build that a report may tell its reader to type.
 const report::Verbs& report_hints() {
-  static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume"};
+  static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume", "doctor"};
   return k_hints;
 }
 

@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
   add_compare(app);
   add_baseline(app);
   add_model(app);
+  add_doctor(app);
   add_completion(app);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,268 @@
+#include "gate/report/doctor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/paint.hpp"
+
+namespace weir::report {
+namespace {
+
+constexpr std::size_t k_indent = 2;
+constexpr std::size_t k_tag = 9;  // "perhaps" and two blanks
+
+struct Tag {
+  std::string_view state, word, color;
+  int order;  // what is wrong first
+};
+constexpr std::array<Tag, 5> k_tags{{{"blind", "blind", "1;31", 0},
+                                     {"absent", "no probe", "1;33", 1},
+                                     {"perhaps", "perhaps", "1;33", 2},
+                                     {"sees", "sees", "32", 3},
+                                     {"unused", "unused", k_dim, 4}}};
+
+const Tag& tag_of(const DoctorFit& fit) {
+  const auto found = std::find_if(k_tags.begin(), k_tags.end(),
+                                  [&](const Tag& tag) { return tag.state == fit.state; });
+  return found == k_tags.end() ? k_tags.back() : *found;
+}
+
+bool is_wrong(const DoctorFit& fit) {
+  return fit.asked_for && (fit.state == "blind" || fit.state == "absent");
+}
+
+class Writer {
+ public:
+  Writer(const Diagnosis& diagnosis, const DoctorStyle& style)
+      : diagnosis_(diagnosis),
+        page_(style.color, static_cast<std::size_t>(std::max(20, style.width))) {}
+
+  std::string run() {
+    headline();
+    machine();
+    // Engines with trouble before the others.
+    for (const bool wrong : {true, false}) {
+      for (const DoctorEngine& engine : diagnosis_.engines) {
+        if (has_trouble(engine) == wrong) show(engine);
+      }
+    }
+    devices();
+    return page_.finish();
+  }
+
+ private:
+  static bool has_trouble(const DoctorEngine& engine) {
+    return !engine.error.empty() || std::any_of(engine.fits.begin(), engine.fits.end(), is_wrong);
+  }
+
+  void headline() {
+    const std::size_t number = problems(diagnosis_);
+    const std::string words = number == 0
+                                  ? "nothing is in the way"
+                                  : plural(number, "thing is", "things are") + " in the way";
+    page_.paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? "32" : "1;31");
+    page_.paragraph("", one_line(diagnosis_.machine), k_indent, "", k_dim);
+  }
+
+  void title(const std::string& text, const std::string& more = "") {
+    page_.blank();
+    // paragraph() wraps what follows its head, and not the head.
+    page_.paragraph(clip_middle(one_line(text), page_.width() - 2) + (more.empty() ? "" : "  "),
+                    one_line(more), k_indent, k_bold, k_dim);
+  }
+
+  // "  worse    governor: …" and its cure below, behind an arrow.
+  void entry(std::string_view tag, std::string_view color, const std::string& what,
+             const std::string& cure) {
+    const std::string head = std::string(k_indent, ' ') + pad_right(tag, k_tag);
+    page_.paragraph(head, one_line(what), head.size(), color);
+    if (cure.empty()) return;
+    const std::string arrow = std::string(head.size(), ' ') + "→ ";
+    page_.paragraph(arrow, one_line(cure), head.size() + 2, k_dim);
+  }
+
+  void entry(const DoctorFinding& finding) {
+    const bool worse = finding.health == Health::worse;
+    entry(worse ? "worse" : "note", worse ? "1;31" : k_dim,
+          fmt::format("{}: {}", finding.subject, finding.what), finding.cure);
+  }
+
+  void machine() {
+    if (diagnosis_.findings.empty() && diagnosis_.fine.empty() && diagnosis_.unknown.empty())
+      return;
+    title("machine");
+    for (const DoctorFinding& finding : diagnosis_.findings) entry(finding);
+    if (!diagnosis_.fine.empty()) entry("fine", "32", text::join(diagnosis_.fine), "");
+    if (!diagnosis_.unknown.empty()) {
+      entry("unknown", k_dim,
+            fmt::format("{} (this machine does not tell)", text::join(diagnosis_.unknown)), "");
+    }
+  }
+
+  void show(const DoctorEngine& engine) {
+    title(engine.name, engine.path == engine.name ? "" : engine.path);
+    if (!engine.error.empty()) {
+      entry("error", "1;31", engine.error, "");
+      return;
+    }
+    for (const DoctorFinding& finding : engine.findings) entry(finding);
+    std::vector<DoctorFit> fits = engine.fits;
+    std::stable_sort(fits.begin(), fits.end(), [](const DoctorFit& a, const DoctorFit& b) {
+      return std::pair(!is_wrong(a), tag_of(a).order) < std::pair(!is_wrong(b), tag_of(b).order);
+    });
+    std::string unused;
+    for (std::size_t i = 0; i < fits.size(); ++i) {
+      const DoctorFit& fit = fits[i];
+      std::string probes = fit.probe;
+      // One reason for several probes is told once.
+      const auto alike = [&](const DoctorFit& other) {
+        return std::tie(fit.state, fit.how, fit.cure) ==
+                   std::tie(other.state, other.how, other.cure) &&
+               is_wrong(fit) == is_wrong(other);
+      };
+      while (i + 1 < fits.size() && fit.state != "unused" && alike(fits[i + 1])) {
+        probes += ", " + fits[++i].probe;
+      }
+      const Tag& tag = tag_of(fit);
+      if (fit.state == "unused" && !fit.asked_for) {
+        unused += (unused.empty() ? "" : ", ") + fit.probe;
+        continue;
+      }
+      entry(
+          tag.word, tag.color,
+          fmt::format("{}: {}{}", probes, fit.how, is_wrong(fit) ? "; weir.yaml attaches it" : ""),
+          fit.cure);
+    }
+    if (!unused.empty()) entry("unused", k_dim, unused, "");
+  }
+
+  void show(const DoctorDevice& device) {
+    std::string more = device.type == "cpu" ? "software" : device.type;
+    if (!device.driver.empty()) more += (more.empty() ? "driver " : ", driver ") + device.driver;
+    entry(device.api, "", device.name + (more.empty() ? "" : fmt::format(" ({})", more)), "");
+  }
+
+  void devices() {
+    title("probes and devices");
+    if (diagnosis_.probes.empty()) {
+      entry("error", "1;31", one_line(diagnosis_.probes_error), "");
+    } else {
+      entry("probes", "", text::join(diagnosis_.probes), "");
+    }
+    bool software_alone = false;
+    for (const DoctorDevice& device : diagnosis_.devices) {
+      if (device.api != "vulkan") continue;
+      show(device);
+      software_alone = device.type == "cpu";
+    }
+    software_alone =
+        software_alone && std::all_of(diagnosis_.devices.begin(), diagnosis_.devices.end(),
+                                      [](const DoctorDevice& device) {
+                                        return device.api != "vulkan" || device.type == "cpu";
+                                      });
+    if (software_alone) {
+      entry(
+          "", "", "a software device alone: counts are good, times say nothing of a GPU",
+          "ggml leaves such devices out unless GGML_VK_VISIBLE_DEVICES=0 is in the backend's env");
+    }
+    for (const DoctorDevice& device : diagnosis_.devices) {
+      if (device.api != "vulkan") show(device);
+    }
+    for (const auto& [api, error] : diagnosis_.device_errors)
+      entry(api, "", "no device: " + error, "");
+    if (!diagnosis_.always_layers.empty()) {
+      entry("layers", "", fmt::format("always on: {}", text::join(diagnosis_.always_layers)), "");
+    }
+    if (!diagnosis_.layers.empty()) {
+      entry("layers", "", fmt::format("on request: {}", text::join(diagnosis_.layers)), "");
+    }
+  }
+
+  const Diagnosis& diagnosis_;
+  Page page_;
+};
+
+Json findings_json(const std::vector<DoctorFinding>& findings) {
+  Json list = Json::array();
+  for (const DoctorFinding& finding : findings) {
+    list.push_back({{"subject", finding.subject},
+                    {"health", finding.health == Health::worse ? "worse" : "note"},
+                    {"what", finding.what},
+                    {"cure", finding.cure}});
+  }
+  return list;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+}  // namespace
+
+std::size_t problems(const Diagnosis& diagnosis) {
+  const auto heavy = [](const std::vector<DoctorFinding>& findings) {
+    return static_cast<std::size_t>(
+        std::count_if(findings.begin(), findings.end(),
+                      [](const DoctorFinding& one) { return one.health == Health::worse; }));
+  };
+  std::size_t number = heavy(diagnosis.findings) + (diagnosis.probes.empty() ? 1 : 0);
+  for (const DoctorEngine& engine : diagnosis.engines) {
+    number += heavy(engine.findings) + (engine.error.empty() ? 0 : 1);
+    number +=
+        static_cast<std::size_t>(std::count_if(engine.fits.begin(), engine.fits.end(), is_wrong));
+  }
+  return number;
+}
+
+std::string doctor_text(const Diagnosis& diagnosis, const DoctorStyle& style) {
+  return Writer(diagnosis, style).run();
+}
+
+std::string doctor_json(const Diagnosis& diagnosis) {
+  Json engines = Json::array();
+  for (const DoctorEngine& engine : diagnosis.engines) {
+    Json fits = Json::array();
+    for (const DoctorFit& fit : engine.fits) {
+      fits.push_back({{"probe", fit.probe},
+                      {"state", fit.state},
+                      {"how", fit.how},
+                      {"cure", text_or_null(fit.cure)},
+                      {"asked_for", fit.asked_for}});
+    }
+    engines.push_back({{"name", engine.name},
+                       {"path", text_or_null(engine.path)},
+                       {"error", text_or_null(engine.error)},
+                       {"findings", findings_json(engine.findings)},
+                       {"probes", std::move(fits)}});
+  }
+  Json devices = Json::array(), errors = Json::object();
+  for (const DoctorDevice& device : diagnosis.devices) {
+    devices.push_back({{"api", device.api},
+                       {"name", device.name},
+                       {"type", text_or_null(device.type)},
+                       {"driver", text_or_null(device.driver)}});
+  }
+  for (const auto& [api, error] : diagnosis.device_errors) errors[api] = error;
+  const Json json{
+      {"schema", "weir.doctor/1"},
+      {"weir", diagnosis.weir_version},
+      {"problems", problems(diagnosis)},
+      {"machine",
+       {{"name", diagnosis.machine},
+        {"findings", findings_json(diagnosis.findings)},
+        {"fine", diagnosis.fine},
+        {"unknown", diagnosis.unknown}}},
+      {"probes", diagnosis.probes},
+      {"probes_error", text_or_null(diagnosis.probes_error)},
+      {"devices", std::move(devices)},
+      {"device_errors", std::move(errors)},
+      {"vulkan_layers", {{"always", diagnosis.always_layers}, {"on_request", diagnosis.layers}}},
+      {"engines", std::move(engines)}};
+  return dump_json(json, 2) + "\n";
+}
+
+}  // namespace weir::report

@@ -1,0 +1,65 @@
+// weir doctor on this machine and on programs whose make is known.
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
+
+Json fit_of(const Json& engine, const std::string& probe) {
+  for (const Json& fit : engine.value("probes", Json::array())) {
+    if (fit.value("probe", "") == probe) return fit;
+  }
+  return Json::object();
+}
+
+TEST(Doctor, LooksAtTheMachineAlone) {
+  const Scratch scratch;
+  const Ended ended = weir(scratch, {"doctor"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(ended.out.rfind("weir doctor: ", 0), 0U) << ended.out;
+  EXPECT_NE(ended.out.find("\nmachine\n"), std::string::npos);
+  EXPECT_NE(ended.out.find("ggml, "), std::string::npos) << "the probes built beside it\n"
+                                                         << ended.out;
+}
+
+TEST(Doctor, SaysWhatProbesSeeOfProgramsAndThreeWhereOneCannotBeRead) {
+  const Scratch scratch;
+  spill_program(scratch / "start.sh", "#!/bin/sh\nexec engine\n");
+  const std::string script = (scratch / "start.sh").string();
+  const Ended seen = weir(scratch, {"doctor", k_fake, script, "--json", "-"});
+  EXPECT_EQ(seen.exit_code, 0) << seen.err;
+  const Json json = json_of(seen);
+  EXPECT_EQ(json.value("schema", ""), "weir.doctor/1");
+  const Json engines = json.value("engines", Json::array());
+  ASSERT_EQ(engines.size(), 2U);
+  // The fake engine is a dynamic program without ggml or Vulkan.
+  EXPECT_EQ(fit_of(engines[0], "ggml")["state"], "unused");
+  EXPECT_EQ(fit_of(engines[0], "vulkan")["state"], "unused");
+  EXPECT_EQ(fit_of(engines[1], "ggml")["state"], "perhaps");
+
+  spill(scratch / "torn", slurp(k_fake).substr(0, 200));
+  const Ended torn = weir(scratch, {"doctor", "./torn", "./absent", k_fake});
+  EXPECT_EQ(torn.exit_code, 3);
+  EXPECT_NE(torn.out.find("./torn: ELF: "), std::string::npos) << torn.out;
+  EXPECT_NE(torn.out.find("./absent: no such program"), std::string::npos) << torn.out;
+  EXPECT_NE(torn.out.find("unused"), std::string::npos) << "the others are still shown";
+}
+
+TEST(Doctor, LooksAtTheEnginesOfTheConfig) {
+  const Scratch scratch;
+  spill(scratch / "weir.yaml", "version: 1\nengines:\n  mine: {command: [" + k_fake +
+                                   ", ok, -m, '{model}', -n, '{tokens}'], output: llama-bench, "
+                                   "probes: [vulkan]}\n"
+                                   "models: {m: model.bin}\nbackends: {cpu: {}}\n"
+                                   "prompts: {decode: {tokens: 8}}\n");
+  const Json json = json_of(weir(scratch, {"doctor", "--json", "-"}));
+  const Json engines = json.value("engines", Json::array());
+  ASSERT_EQ(engines.size(), 1U);
+  EXPECT_EQ(engines[0]["name"], "mine");
+  EXPECT_EQ(fit_of(engines[0], "vulkan")["asked_for"], true);
+  EXPECT_EQ(fit_of(engines[0], "ggml")["asked_for"], false);
+}
+
+}  // namespace
+}  // namespace weir::e2e
