@@ -34,6 +34,7 @@
 #define WEIR_PROBE_OPS_UNSEEN 0x400u     /* graphs ran whose ops could not be listed */
 #define WEIR_PROBE_CALLS_UNSEEN 0x800u   /* it may use calls that the probe cannot see */
 #define WEIR_PROBE_LAUNCHES_OVERFLOWED 0x1000u /* further launches are counted in entry 0 */
+#define WEIR_PROBE_BLOCKED 0x2000u /* could not listen at all: nothing counted is no count */
 
 enum weir_probe_section_kind {
   WEIR_SECTION_NONE = 0,

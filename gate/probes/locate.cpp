@@ -26,6 +26,7 @@ constexpr const char* k_opencl_library = "libweir_opencl.so";
 constexpr const char* k_hip_library = "libweir_hip.so";
 constexpr const char* k_preload = "LD_PRELOAD";
 #endif
+constexpr const char* k_cuda_library = "libweir_cuda.so";
 constexpr const char* k_devices_program = "weir-devices";
 
 std::string running_program() {
@@ -115,6 +116,24 @@ Result<Variables> environment_for_opencl(const Places& places, const std::string
   return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"OPENCL_LAYERS", library}};
 }
 
+Result<Variables> environment_for_cuda(const Places& places, const std::string& folder,
+                                       const sys::Files& files, const Lookup& lookup) {
+  const std::string library = sys::join_path(places.probes, k_cuda_library);
+  if (files.kind(library) != sys::Kind::file) {
+    return fail(Code::unavailable,
+                "the cuda probe is not installed: no {}\n"
+                "  It is built where the CUDA toolkit (12.3 or later) with CUPTI is.",
+                library);
+  }
+  // The driver takes one library only.
+  const auto set = lookup("CUDA_INJECTION64_PATH");
+  if (set && !set->empty() && *set != library) {
+    return fail(Code::unavailable, "CUDA_INJECTION64_PATH is taken by {}: unset it to count",
+                text::printable(*set));
+  }
+  return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"CUDA_INJECTION64_PATH", library}};
+}
+
 }  // namespace
 
 Result<Places> locate(const sys::Files& files, const std::string& program,
@@ -161,15 +180,18 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   if (probe == "ggml") {
     return environment_to_preload(probe, k_ggml_library, places, folder, files);
   }
+  if (probe == "cuda") return environment_for_cuda(places, folder, files, lookup);
   if (probe == "hip") return environment_to_preload(probe, k_hip_library, places, folder, files);
   if (probe == "opencl") return environment_for_opencl(places, folder, files);
-  return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, hip", probe);
+  return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, cuda, hip",
+              probe);
 }
 
 const std::map<std::string, std::vector<std::string>>& probe_devices() {
   static const std::map<std::string, std::vector<std::string>> k_devices{
       {"vulkan", {"vulkan"}},
       {"opencl", {"opencl"}},
+      {"cuda", {"cuda"}},
       {"hip", {"hip"}},
       // It sees whatever ggml computes on, the CPU included.
       {"ggml", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},

@@ -166,6 +166,12 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
       continue;
     }
     auto file = read_probe_file(*bytes);
+    if (file && (file->flags & WEIR_PROBE_BLOCKED) != 0) {
+      return fail(Code::unavailable,
+                  "the {} probe could not count in {}: standard error of the engine says why\n"
+                  "  (another profiler may hold the interface that it listens to)",
+                  probe, file->process);
+    }
     if (file) {
       found.push_back(std::move(*file));
     } else {

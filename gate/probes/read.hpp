@@ -110,8 +110,9 @@ struct ProbeFile {
 // Graphs of several processes that are alike in everything but their counts are one.
 [[nodiscard]] profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files);
 
-// Reads and merges all files of `probe` in `folder`; unreadable ones become warnings. Fails only
-// where the folder cannot be listed (Code::io).
+// Reads and merges all files of `probe` in `folder`; unreadable ones become warnings. Fails where
+// the folder cannot be listed (Code::io), or where a process says that it could not be listened to
+// at all (Code::unavailable).
 [[nodiscard]] Result<profile::ProbeCounts> collect(const sys::Files& files,
                                                    const std::string& folder,
                                                    std::string_view probe);

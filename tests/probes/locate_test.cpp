@@ -119,7 +119,7 @@ TEST(EnvironmentFor, RefusesWhatItDoesNotHave) {
   const auto unknown = environment_for("metal", {folder.path(), ""}, "/out", files, nothing);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::config);
-  for (const char* probe : {"vulkan", "ggml", "opencl", "hip"}) {
+  for (const char* probe : {"vulkan", "ggml", "opencl", "cuda", "hip"}) {
     const auto missing = environment_for(probe, {folder.path(), ""}, "/out", files, nothing);
     ASSERT_FALSE(missing) << probe;
     EXPECT_EQ(missing.error().code, Code::unavailable) << probe;

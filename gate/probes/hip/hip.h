@@ -5,24 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gate/probes/streams/streams.h"
+
 namespace weir_probe::hip {
 
 // Results. Everything but success is passed on unread.
 constexpr int k_success = 0;
 constexpr int k_not_found = 500;  // hipErrorNotFound: the runtime below has no such function
 
-struct Dim3 {
-  uint32_t x, y, z;
-};
-
-// hipMemcpyKind
-enum Direction : int { k_to_host_from_host = 0, k_to_device = 1, k_to_host = 2, k_within = 3 };
-
-// Streams that are no handles; others are pointers.
-constexpr uint64_t k_null_stream = 0, k_legacy_stream = 1, k_thread_stream = 2;
-
-// hipGraphNodeType, as far as it is work
-enum NodeType : int { k_kernel_node = 0, k_copy_node = 1, k_fill_node = 2, k_child_node = 4 };
+using Dim3 = streams::Size3;
 
 struct KernelNodeParams {
   Dim3 block;
@@ -62,5 +53,10 @@ struct Asked {
 // The runtime's own function; null where it has none. Remembered in `slot`.
 void* next_function(void** slot, const char* name);
 const Asked& asked();
+
+// Some stream has been captured: from now on it is asked of each.
+void capture_began();
+// A module's functions have no host function to be named by.
+void function_was_found(void* function, const char* name);
 
 }  // namespace weir_probe::hip

@@ -3,12 +3,13 @@
 // Only what the program asks for itself is counted, not what the runtime asks of itself; and only
 // what succeeded. A call on a stream that is being captured builds a graph: it counts when that is
 // launched.
-#include "gate/probes/hip/state.h"
+#include "gate/probes/hip/hip.h"
 
 #define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
 
 using namespace weir_probe;
 using namespace weir_probe::hip;
+using namespace weir_probe::streams;
 
 namespace {
 
@@ -32,55 +33,7 @@ void* const k_per_thread = reinterpret_cast<void*>(k_thread_stream);
 void* or_thread(void* stream) { return stream == nullptr ? k_per_thread : stream; }
 
 void launched(void* stream, const void* function, const weir_probe_launch& sizes) {
-  if (!is_captured(stream)) count_launch(stream, {function, sizes});
-}
-
-void copied(void* stream, int direction, uint64_t bytes, bool waits) {
-  if (is_captured(stream)) return;
-  switch (direction) {
-    case k_to_device:
-      return count_copy(stream, WEIR_TRANSFER_SET, "program", "device", bytes, waits);
-    case k_to_host:
-      return count_copy(stream, WEIR_TRANSFER_GET, "device", "program", bytes, waits);
-    case k_within:
-      // The program does not wait for it, whatever the call is named.
-      return count_copy(stream, WEIR_TRANSFER_COPY, "device", "device", bytes, false);
-    case k_to_host_from_host:
-      return count_copy(stream, WEIR_TRANSFER_COPY, "program", "program", bytes, waits);
-    default:
-      return count_copy(stream, WEIR_TRANSFER_COPY, "", "", bytes, waits);
-  }
-}
-
-void filled(void* stream, uint64_t bytes) {
-  if (!is_captured(stream)) {
-    count_copy(stream, WEIR_TRANSFER_FILL, "program", "device", bytes, false);
-  }
-}
-
-void waited(Stream* stream) {
-  if (stream == nullptr) return;
-  add(&stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
-  count_wait(stream);
-}
-
-void polled(Stream* stream, int result) {
-  if (stream == nullptr) return;
-  add(&stream->device_entry->counters[WEIR_COUNT_POLLS], 1);
-  if (result == k_success) count_sync(stream);
-}
-
-// Null for an event that was never recorded.
-Stream* stream_of_event(void* event) {
-  return static_cast<Stream*>(g.events.find(reinterpret_cast<uint64_t>(event)));
-}
-
-void recorded(void* event, void* handle) {
-  if (is_captured(handle)) return;
-  Stream* stream = stream_of(handle);
-  if (stream == nullptr) return;
-  add(g.markers, 1);
-  g.events.insert(reinterpret_cast<uint64_t>(event), stream);
+  streams::launched(stream, {function, nullptr, sizes});
 }
 
 }  // namespace
@@ -145,8 +98,7 @@ WEIR_IN_FRONT(hipModuleGetFunction, (void** f, void* module, const char* name), 
               function_was_found(*f, name))
 
 // --- graphs ---
-WEIR_IN_FRONT(hipStreamBeginCapture, (void* stream, int mode), (stream, mode),
-              __atomic_store_n(&g.capturing, true, __ATOMIC_RELEASE))
+WEIR_IN_FRONT(hipStreamBeginCapture, (void* stream, int mode), (stream, mode), capture_began())
 WEIR_IN_FRONT(hipGraphInstantiate, (void** exec, void* graph, void** node, char* log, size_t size),
               (exec, graph, node, log, size), graph_was_made(*exec, graph))
 WEIR_IN_FRONT(hipGraphInstantiateWithFlags, (void** exec, void* graph, unsigned long long flags),
@@ -157,9 +109,9 @@ WEIR_IN_FRONT(hipGraphExecUpdate, (void* exec, void* graph, void** node, int* ho
               (exec, graph, node, how), graph_was_made(exec, graph))
 WEIR_IN_FRONT(hipGraphExecDestroy, (void* exec), (exec), graph_ended(exec))
 WEIR_IN_FRONT(hipGraphLaunch, (void* exec, void* stream), (exec, stream),
-              if (!is_captured(stream)) count_graph(stream, exec))
+              launched_graph(stream, exec))
 WEIR_IN_FRONT(hipGraphLaunch_spt, (void* exec, void* stream), (exec, stream),
-              if (!is_captured(stream)) count_graph(or_thread(stream), exec))
+              launched_graph(or_thread(stream), exec))
 
 // --- waits ---
 WEIR_IN_FRONT(hipStreamSynchronize, (void* stream), (stream), waited(stream_of(stream)))
@@ -182,25 +134,13 @@ WEIR_EXPORTED int hipDeviceSynchronize() {
   const Within within;
   const int result = next();
   if (result != k_success || !within.outermost()) return result;
-  Stream* null_stream = stream_of(nullptr);
-  if (null_stream == nullptr) return result;
-  // One call, however many streams it was for.
-  add(&null_stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
-  pthread_mutex_lock(&g.lock);  // no stream is added meanwhile
-  g.streams.each([&](void* known) {
-    auto* stream = static_cast<Stream*>(known);
-    if (stream->device == null_stream->device) count_wait(stream);
-  });
-  pthread_mutex_unlock(&g.lock);
+  waited_for_device();
   return result;
 }
 
 // A dependency between streams: the nearest that HIP has to a barrier.
-WEIR_IN_FRONT(
-    hipStreamWaitEvent, (void* stream, void* event, unsigned flags), (stream, event, flags),
-    if (!is_captured(stream)) {
-      if (Stream* on = stream_of(stream)) add(&on->entry->counters[WEIR_COUNT_BARRIERS], 1);
-    })
+WEIR_IN_FRONT(hipStreamWaitEvent, (void* stream, void* event, unsigned flags),
+              (stream, event, flags), waits_for_event(stream))
 
 // Polls answer with something other than success when it is not done.
 #define WEIR_POLL(name, stream)                                                      \

@@ -1,18 +1,16 @@
 // Devices, streams and kernels: which entry of the file they are.
-#include "gate/probes/hip/state.h"
+#include "gate/probes/streams/streams.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-namespace weir_probe::hip {
+namespace weir_probe::streams {
 
 Globals g = {};
 
 namespace {
 
 constexpr Capacity k_capacity{k_most_devices, 128, 4096, 4, 0, 0, 16, 4096};
-constexpr uint32_t k_vendor = 0x1002;
 
 bool g_fork_handled;
 
@@ -33,7 +31,7 @@ void after_fork_in_child() {
 // Under g.lock. Makes the file before the first count, also in a child.
 void make_ready() {
   if (g.file.header == nullptr) {
-    open_file(&g.file, "hip", k_capacity);
+    open_file(&g.file, k_probe_name, k_capacity);
     g.markers = add_counter(&g.file, "markers");
   }
   if (!g_fork_handled) {
@@ -44,36 +42,8 @@ void make_ready() {
   __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
 }
 
-weir_probe_device describe(int device) {
-  const Asked& ask = asked();
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
-  copy_text(entry.api, sizeof entry.api, "hip");
-  copy_text(entry.type, sizeof entry.type, "other");
-  if (ask.hipDeviceGetName == nullptr ||
-      ask.hipDeviceGetName(entry.name, sizeof entry.name - 1, device) != k_success) {
-    copy_text(entry.name, sizeof entry.name, "unknown");
-  }
-  int version = 0, capability[2] = {};
-  if (ask.hipRuntimeGetVersion != nullptr) ask.hipRuntimeGetVersion(&version);
-  if (ask.hipDeviceComputeCapability != nullptr) {
-    ask.hipDeviceComputeCapability(&capability[0], &capability[1], device);
-  }
-  const uint64_t name = hash_bytes(k_hash_seed, entry.name, strlen(entry.name));
-  entry.vendor = k_vendor;
-  entry.device = static_cast<uint32_t>(name ^ (name >> 32));
-  entry.driver_version = static_cast<uint32_t>(version);
-  entry.feature_hash = hash_bytes(name, capability, sizeof capability);
-  snprintf(entry.driver, sizeof entry.driver, "HIP runtime %d", version);
-  snprintf(entry.device_class, sizeof entry.device_class, "hip-%04x-%08x-0-%x-%016llx",
-           entry.vendor, entry.device, entry.driver_version,
-           static_cast<unsigned long long>(entry.feature_hash));
-  return entry;
-}
-
-int current_device() {
-  int device = 0;
-  if (asked().hipGetDevice == nullptr || asked().hipGetDevice(&device) != k_success) return 0;
+int known_device() {
+  const int device = current_device();
   return device < 0 || device >= k_most_devices ? k_most_devices - 1 : device;
 }
 
@@ -117,18 +87,10 @@ uint64_t kernel_key(const void* function, int device) {
   return reinterpret_cast<uint64_t>(function) * 32 + static_cast<uint64_t>(device);
 }
 
-const char* name_of(const void* function, void* stream) {
-  if (void* known = g.names.find(reinterpret_cast<uint64_t>(function))) {
-    return static_cast<const char*>(known);
-  }
-  const auto ask = asked().hipKernelNameRefByPtr;
-  return ask == nullptr ? nullptr : ask(function, stream);
-}
-
 weir_probe_kernel* kernel_of(const Launch& launch, void* stream, const Stream& on) {
   const uint64_t key = kernel_key(launch.function, on.device);
   if (void* known = g.kernels.find(key)) return static_cast<weir_probe_kernel*>(known);
-  const char* name = name_of(launch.function, stream);
+  const char* name = name_of(launch, stream);
   if (name == nullptr || name[0] == 0) return &g.file.kernels[0];
   const uint64_t hash = hash_bytes(k_hash_seed, name, strlen(name));
   const auto device = static_cast<uint32_t>(on.device_entry - g.file.devices);
@@ -155,78 +117,15 @@ void submitted(Stream* stream) {
   __atomic_store_n(&stream->pending, 1, __ATOMIC_RELEASE);
 }
 
-}  // namespace
-
-Stream* stream_of(void* handle) {
-  const int device = reinterpret_cast<uint64_t>(handle) > k_thread_stream ? -1 : current_device();
-  const uint64_t key = key_of(handle, device);
-  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
-    auto* known = static_cast<Stream*>(g.streams.find(key));
-    if (known != nullptr && __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) >= 0) return known;
+void count_sync(Stream* stream) {
+  if (__atomic_exchange_n(&stream->pending, 0, __ATOMIC_ACQ_REL) != 0) {
+    add(&stream->entry->counters[WEIR_COUNT_SYNCS], 1);
   }
-  // A stream belongs to the device that is current where it is made, and mostly where it is used.
-  return describe_stream(key, device < 0 ? current_device() : device);
 }
 
-void stream_ended(void* handle) {
-  if (reinterpret_cast<uint64_t>(handle) <= k_thread_stream) return;
-  auto* stream = static_cast<Stream*>(g.streams.find(reinterpret_cast<uint64_t>(handle)));
-  if (stream == nullptr) return;
-  __atomic_store_n(&stream->pending, 0, __ATOMIC_RELEASE);
-  __atomic_store_n(&stream->device, -1, __ATOMIC_RELEASE);
-}
-
-bool is_captured(void* stream) {
-  if (!__atomic_load_n(&g.capturing, __ATOMIC_ACQUIRE)) return false;
-  int status = 0;
-  return asked().hipStreamIsCapturing != nullptr &&
-         asked().hipStreamIsCapturing(stream, &status) == k_success && status != 0;
-}
-
-weir_probe_launch sizes_of(Dim3 grid, Dim3 block, size_t shared) {
-  weir_probe_launch out{};
-  const uint32_t blocks[3] = {grid.x, grid.y, grid.z};
-  const uint32_t threads[3] = {block.x, block.y, block.z};
-  for (uint32_t i = 0; i < 3; ++i) {
-    out.global[i] = static_cast<uint64_t>(blocks[i]) * threads[i];
-    out.local[i] = threads[i];
-    if (out.global[i] > 1) out.dimensions = i + 1;
-  }
-  if (out.dimensions == 0) out.dimensions = 1;
-  out.shared = shared;
-  return out;
-}
-
-void function_was_found(void* function, const char* name) {
-  // The address may have been another function's, of a module that is gone.
-  for (int device = 0; device < k_most_devices; ++device) {
-    g.kernels.remove(kernel_key(function, device));
-  }
-  // Its name is left to itself: another thread may be reading it.
-  char* copy = strdup(name);
-  if (copy != nullptr) g.names.insert(reinterpret_cast<uint64_t>(function), copy);
-}
-
-void count_launch(void* handle, const Launch& launch) {
-  Stream* stream = stream_of(handle);
-  if (stream == nullptr) return;
-  dispatch(handle, stream, launch);
-  submitted(stream);
-}
-
-void count_graph(void* handle, void* exec) {
-  Stream* stream = stream_of(handle);
-  if (stream == nullptr) return;
-  auto* graph = static_cast<Graph*>(g.graphs.find(reinterpret_cast<uint64_t>(exec)));
-  if (graph == nullptr) {
-    // Made where the probe could not see it, or too large to be kept.
-    set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
-  } else {
-    for (size_t i = 0; i < graph->launch_count; ++i) dispatch(handle, stream, graph->launches[i]);
-    add(&stream->entry->counters[WEIR_COUNT_COPIES], graph->copies);
-  }
-  add(&stream->entry->counters[WEIR_COUNT_COMMAND_BUFFERS], 1);
-  submitted(stream);
+void count_wait(Stream* stream) {
+  add(&stream->entry->counters[WEIR_COUNT_WAITS], 1);
+  count_sync(stream);
 }
 
 void count_copy(void* handle, uint32_t kind, const char* from, const char* to, uint64_t bytes,
@@ -269,15 +168,140 @@ void count_copy(void* handle, uint32_t kind, const char* from, const char* to, u
   count_wait(stream);
 }
 
-void count_wait(Stream* stream) {
-  add(&stream->entry->counters[WEIR_COUNT_WAITS], 1);
-  count_sync(stream);
+}  // namespace
+
+Stream* stream_of(void* handle) {
+  const int device = reinterpret_cast<uint64_t>(handle) > k_thread_stream ? -1 : known_device();
+  const uint64_t key = key_of(handle, device);
+  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
+    auto* known = static_cast<Stream*>(g.streams.find(key));
+    if (known != nullptr && __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) >= 0) return known;
+  }
+  // A stream belongs to the device that is current where it is made, and mostly where it is used.
+  return describe_stream(key, device < 0 ? known_device() : device);
 }
 
-void count_sync(Stream* stream) {
-  if (__atomic_exchange_n(&stream->pending, 0, __ATOMIC_ACQ_REL) != 0) {
-    add(&stream->entry->counters[WEIR_COUNT_SYNCS], 1);
+void stream_ended(void* handle) {
+  if (reinterpret_cast<uint64_t>(handle) <= k_thread_stream) return;
+  auto* stream = static_cast<Stream*>(g.streams.find(reinterpret_cast<uint64_t>(handle)));
+  if (stream == nullptr) return;
+  __atomic_store_n(&stream->pending, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&stream->device, -1, __ATOMIC_RELEASE);
+}
+
+void ensure_file() {
+  pthread_mutex_lock(&g.lock);
+  make_ready();
+  pthread_mutex_unlock(&g.lock);
+}
+
+weir_probe_launch sizes_of(Size3 grid, Size3 block, size_t shared) {
+  weir_probe_launch out{};
+  const uint32_t blocks[3] = {grid.x, grid.y, grid.z};
+  const uint32_t threads[3] = {block.x, block.y, block.z};
+  for (uint32_t i = 0; i < 3; ++i) {
+    out.global[i] = static_cast<uint64_t>(blocks[i]) * threads[i];
+    out.local[i] = threads[i];
+    if (out.global[i] > 1) out.dimensions = i + 1;
+  }
+  if (out.dimensions == 0) out.dimensions = 1;
+  out.shared = shared;
+  return out;
+}
+
+void forget_function(const void* function) {
+  for (int device = 0; device < k_most_devices; ++device) {
+    g.kernels.remove(kernel_key(function, device));
   }
 }
 
-}  // namespace weir_probe::hip
+void launched(void* handle, const Launch& launch) {
+  if (is_captured(handle)) return;
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return;
+  dispatch(handle, stream, launch);
+  submitted(stream);
+}
+
+void launched_graph(void* handle, void* exec) {
+  if (is_captured(handle)) return;
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return;
+  auto* graph = static_cast<Graph*>(g.graphs.find(reinterpret_cast<uint64_t>(exec)));
+  if (graph == nullptr) {
+    // Made where the probe could not see it, or too large to be kept.
+    set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
+  } else {
+    for (size_t i = 0; i < graph->launch_count; ++i) dispatch(handle, stream, graph->launches[i]);
+    add(&stream->entry->counters[WEIR_COUNT_COPIES], graph->copies);
+  }
+  add(&stream->entry->counters[WEIR_COUNT_COMMAND_BUFFERS], 1);
+  submitted(stream);
+}
+
+void copied(void* stream, int direction, uint64_t bytes, bool waits) {
+  if (is_captured(stream)) return;
+  switch (direction) {
+    case k_to_device:
+      return count_copy(stream, WEIR_TRANSFER_SET, "program", "device", bytes, waits);
+    case k_to_host:
+      return count_copy(stream, WEIR_TRANSFER_GET, "device", "program", bytes, waits);
+    case k_within:
+      // The program does not wait for it, whatever the call is named.
+      return count_copy(stream, WEIR_TRANSFER_COPY, "device", "device", bytes, false);
+    case k_to_host_from_host:
+      return count_copy(stream, WEIR_TRANSFER_COPY, "program", "program", bytes, waits);
+    default:
+      return count_copy(stream, WEIR_TRANSFER_COPY, "", "", bytes, waits);
+  }
+}
+
+void filled(void* stream, uint64_t bytes) {
+  if (!is_captured(stream)) {
+    count_copy(stream, WEIR_TRANSFER_FILL, "program", "device", bytes, false);
+  }
+}
+
+void recorded(void* event, void* handle) {
+  if (is_captured(handle)) return;
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return;
+  add(g.markers, 1);
+  g.events.insert(reinterpret_cast<uint64_t>(event), stream);
+}
+
+void waits_for_event(void* handle) {
+  Stream* stream = is_captured(handle) ? nullptr : stream_of(handle);
+  if (stream != nullptr) add(&stream->entry->counters[WEIR_COUNT_BARRIERS], 1);
+}
+
+void waited(Stream* stream) {
+  if (stream == nullptr) return;
+  add(&stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
+  count_wait(stream);
+}
+
+void waited_for_device() {
+  Stream* null_stream = stream_of(nullptr);
+  if (null_stream == nullptr) return;
+  // One call, however many streams it was for.
+  add(&null_stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
+  pthread_mutex_lock(&g.lock);  // no stream is added meanwhile
+  g.streams.each([&](void* known) {
+    auto* stream = static_cast<Stream*>(known);
+    if (stream->device == null_stream->device) count_wait(stream);
+  });
+  pthread_mutex_unlock(&g.lock);
+}
+
+void polled(Stream* stream, int result) {
+  if (stream == nullptr) return;
+  add(&stream->device_entry->counters[WEIR_COUNT_POLLS], 1);
+  if (result == k_done) count_sync(stream);
+}
+
+Stream* stream_of_event(void* event) {
+  return static_cast<Stream*>(g.events.find(reinterpret_cast<uint64_t>(event)));
+}
+
+}  // namespace weir_probe::streams

@@ -1,10 +1,9 @@
 // What a graph does each time it is launched: read once, when it is made ready to be launched.
 #include <stdlib.h>
-#include <string.h>
 
-#include "gate/probes/hip/state.h"
+#include "gate/probes/streams/streams.h"
 
-namespace weir_probe::hip {
+namespace weir_probe::streams {
 namespace {
 
 constexpr size_t k_most_nodes = size_t{1} << 20;
@@ -25,40 +24,24 @@ bool append(Graph* to, const Launch& launch) {
 bool add_nodes(Graph* to, void* graph, int depth);
 
 bool add_node(Graph* to, void* node, int depth) {
-  const Asked& ask = asked();
-  int type = -1;
-  if (ask.hipGraphNodeGetType(node, &type) != k_success) return false;
+  const int type = type_of(node);
   if (type == k_copy_node || type == k_fill_node) ++to->copies;
   if (type == k_child_node) {
-    void* child = nullptr;
-    return ask.hipGraphChildGraphNodeGetGraph != nullptr &&
-           ask.hipGraphChildGraphNodeGetGraph(node, &child) == k_success &&
-           add_nodes(to, child, depth + 1);
+    void* child = child_of(node);
+    return child != nullptr && add_nodes(to, child, depth + 1);
   }
-  if (type != k_kernel_node) return true;
-  KernelNodeParams params;
-  memset(&params, 0, sizeof params);
-  if (ask.hipGraphKernelNodeGetParams == nullptr ||
-      ask.hipGraphKernelNodeGetParams(node, &params) != k_success) {
-    return false;
-  }
+  if (type != k_kernel_node) return type >= 0;
   Launch launch{};
-  launch.function = params.function;
-  launch.sizes = sizes_of(params.grid, params.block, params.shared);
-  return append(to, launch);
+  return launch_of(node, &launch) && append(to, launch);
 }
 
 bool add_nodes(Graph* to, void* graph, int depth) {
-  const Asked& ask = asked();
   size_t count = 0;
-  if (depth > k_deepest || ask.hipGraphGetNodes == nullptr || ask.hipGraphNodeGetType == nullptr ||
-      ask.hipGraphGetNodes(graph, nullptr, &count) != k_success || count > k_most_nodes) {
-    return false;
-  }
+  if (depth > k_deepest || !nodes_of(graph, nullptr, &count) || count > k_most_nodes) return false;
   if (count == 0) return true;
   auto** nodes = static_cast<void**>(calloc(count, sizeof(void*)));
   if (nodes == nullptr) return false;
-  bool whole = ask.hipGraphGetNodes(graph, nodes, &count) == k_success;
+  bool whole = nodes_of(graph, nodes, &count);
   for (size_t i = 0; whole && i < count; ++i) whole = add_node(to, nodes[i], depth);
   free(nodes);
   return whole;
@@ -84,4 +67,4 @@ void graph_ended(void* exec) {
   free(record);
 }
 
-}  // namespace weir_probe::hip
+}  // namespace weir_probe::streams

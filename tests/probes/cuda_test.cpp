@@ -1,0 +1,81 @@
+// The CUDA probe on a stand-in for CUDA and CUPTI: counts known by hand. It has not run on a GPU.
+#include "gate/probes/locate.hpp"
+
+#ifdef WEIR_CUDA_SCENES
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+
+#include "tests/probes/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+const std::string k_probe = WEIR_BINARY_DIR "/lib/weir/probes/libweir_cuda.so";
+
+TEST(CudaProbe, CountsTheOutermostCallsOfRuntimeAndDriver) {
+  const Folder folder;
+  const Ran ran = run({WEIR_CUDA_SCENES}, {{"WEIR_PROBE_DIR", folder.path()},
+                                           {"CUDA_INJECTION64_PATH", k_probe},
+                                           {"LD_LIBRARY_PATH", WEIR_CUDA_STAND_INS}});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  const auto files = probe_files(folder.path());
+  const profile::ProbeCounts counts = merge("cuda", files);
+  const std::map<std::string, std::int64_t> expected = {
+      {"dispatches", 26},                  // 5 + 1 + 10 graphs of 2
+      {"barriers", 0},    {"copies", 11},  // one in each graph, and 1
+      {"submits", 17},                     // 5 + 1 + 10 + 1
+      {"syncs", 3},       {"waits", 3},    // 2, and the copy
+      {"polls", 2},       {"markers", 0}, {"command_buffers", 10}, {"indirect_dispatches", 0},
+  };
+  EXPECT_EQ(counts.counts, expected);
+  EXPECT_EQ(counts.kernels, (std::map<std::string, std::int64_t>{
+                                {"of_the_runtime", 5}, {"of_the_driver", 1}, {"in_a_graph", 20}}));
+  EXPECT_THAT(counts.transfers,
+              ElementsAre(profile::TransferCount{"get", "device", "program", 1, 48}));
+  ASSERT_THAT(counts.devices, SizeIs(1));
+  EXPECT_EQ(counts.devices[0].name, "Stand-in GPU");
+}
+
+TEST(CudaProbe, SaysThatAnotherProfilerHoldsCuptiInsteadOfCountingNothing) {
+  const Folder folder;
+  const Ran ran = run({WEIR_CUDA_SCENES}, {{"WEIR_PROBE_DIR", folder.path()},
+                                           {"CUDA_INJECTION64_PATH", k_probe},
+                                           {"STAND_IN_HELD", "1"},
+                                           {"LD_LIBRARY_PATH", WEIR_CUDA_STAND_INS}});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.out, "done\n");
+  EXPECT_THAT(text::lines(text::trim(ran.err)), ElementsAre(HasSubstr("another profiler")));
+  const auto counts = collect(sys::RealFiles(), folder.path(), "cuda");
+  ASSERT_FALSE(counts);
+  EXPECT_EQ(counts.error().code, Code::unavailable);
+}
+
+TEST(CudaProbe, NeedsLibcAndLibdlAlone) {
+  const Ran needed = run({"readelf", "-d", k_probe}, {});
+  ASSERT_EQ(needed.status, 0) << needed.err;
+  for (const std::string& line : text::lines(needed.out)) {
+    if (line.find("(NEEDED)") == std::string::npos) continue;
+    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|libdl\\.so|ld-linux)")) << line;
+  }
+  const Ran symbols = run({"objdump", "-T", k_probe}, {});
+  ASSERT_EQ(symbols.status, 0) << symbols.err;
+  int versions = 0;
+  for (const std::string& line : text::lines(symbols.out)) {
+    const std::size_t at = line.find("GLIBC_2.");
+    if (at == std::string::npos) continue;
+    ++versions;
+    EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
+  }
+  EXPECT_GT(versions, 0);
+}
+
+}  // namespace
+}  // namespace weir::probes
+#endif
