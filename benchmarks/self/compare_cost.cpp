@@ -16,7 +16,9 @@ constexpr int k_cells = 10'000;
 
 profile::Profile made_profile(int cell, int shift) {
   profile::Profile profile;
-  profile.cell = {.engine = "engine", .model = "model" + std::to_string(cell / 10), .backend = "vulkan",
+  profile.cell = {.engine = "engine",
+                  .model = "model" + std::to_string(cell / 10),
+                  .backend = "vulkan",
                   .prompt = "prompt" + std::to_string(cell % 10)};
   profile.device = "vulkan";
   profile.provenance.fingerprint = "f";
@@ -24,18 +26,28 @@ profile::Profile made_profile(int cell, int shift) {
   profile.provenance.machine_class = "m";
   int metrics = 0;
   for (const char* base : {"dispatches", "barriers", "syncs", "copies", "submits", "graphs"}) {
-    for (const auto scope : {unit::Scope::per_token, unit::Scope::per_prefill, unit::Scope::fixed}) {
+    for (const auto scope :
+         {unit::Scope::per_token, unit::Scope::per_prefill, unit::Scope::fixed}) {
       const unit::Metric metric = unit::count_metric(base, scope);
-      profile.metrics[metric.name] = {.metric = metric, .nature = profile::Nature::exact, .source = "vulkan",
-                                      .exact = Rational(65 + metrics + (cell % 100 == 0 ? shift : 0)),
-                                      .samples = {}, .repeatability = {}, .warnings = {}};
+      profile.metrics[metric.name] = {
+          .metric = metric,
+          .nature = profile::Nature::exact,
+          .source = "vulkan",
+          .exact = Rational(65 + metrics + (cell % 100 == 0 ? shift : 0)),
+          .samples = {},
+          .repeatability = {},
+          .warnings = {}};
       ++metrics;
     }
   }
   for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
-    profile.metrics[name] = {.metric = *unit::find_metric(name), .nature = profile::Nature::sampled,
-                             .source = "bench", .exact = {}, .samples = {100.0 + shift, 101, 99, 100, 102},
-                             .repeatability = {}, .warnings = {}};
+    profile.metrics[name] = {.metric = *unit::find_metric(name),
+                             .nature = profile::Nature::sampled,
+                             .source = "bench",
+                             .exact = {},
+                             .samples = {100.0 + shift, 101, 99, 100, 102},
+                             .repeatability = {},
+                             .warnings = {}};
   }
   return profile;  // 6 counts x 3 scopes + 2 times = 20
 }
@@ -85,10 +97,12 @@ void read_and_compare(benchmark::State& state) {
     std::vector<verdict::CellVerdict> cells;
     for (std::size_t i = 0; i < candidate.size(); ++i) {
       const baseline::Baseline stored = baseline::accept(base[i], std::nullopt, {});
-      cells.push_back(verdict::judge_cell(candidate[i], {baseline::choose(candidate[i], {&stored, 1})}, {}, {}));
+      cells.push_back(verdict::judge_cell(candidate[i],
+                                          {baseline::choose(candidate[i], {&stored, 1})}, {}, {}));
     }
     const verdict::GateVerdict gate = verdict::judge_gate(std::move(cells), {});
-    if (gate.exit_code != verdict::ExitCode::fail) state.SkipWithError("the changed cells should fail");
+    if (gate.exit_code != verdict::ExitCode::fail)
+      state.SkipWithError("the changed cells should fail");
   }
 }
 BENCHMARK(read_and_compare)->Unit(benchmark::kMillisecond)->Iterations(1);

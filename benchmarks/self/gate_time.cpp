@@ -13,8 +13,9 @@ namespace {
 using namespace weir;
 
 const std::string k_weir = WEIR_BINARY_DIR "/weir";
-const std::vector<std::string> k_selection{"-c", WEIR_SOURCE_DIR "/configs/llama.cpp.yaml", "--cell", "*/tiny-llama/*",
-                                           "--runs", "2", "--out", WEIR_BINARY_DIR "/benchmark-out"};
+const std::vector<std::string> k_selection{
+    "-c",    WEIR_SOURCE_DIR "/configs/llama.cpp.yaml", "--cell", "*/tiny-llama/*", "--runs", "2",
+    "--out", WEIR_BINARY_DIR "/benchmark-out"};
 
 sys::Finished run(std::vector<std::string> argv, const sys::EnvironmentList& env = {}) {
   static sys::RealProcesses k_processes;
@@ -59,7 +60,8 @@ std::vector<Command> command_lines() {
 
 void gate(benchmark::State& state) {
   for (auto _ : state) {
-    const auto finished = run(with_selection("gate", {"--baselines", WEIR_SOURCE_DIR "/baselines", "--quiet"}));
+    const auto finished =
+        run(with_selection("gate", {"--baselines", WEIR_SOURCE_DIR "/baselines", "--quiet"}));
     if (finished.exit_code != 0) state.SkipWithError("the gate did not pass");
   }
 }
@@ -74,6 +76,10 @@ void bare_commands(benchmark::State& state) {
     }
   }
 }
-BENCHMARK(bare_commands)->Name("command_lines")->Unit(benchmark::kSecond)->Iterations(1)->UseRealTime();
+BENCHMARK(bare_commands)
+    ->Name("command_lines")
+    ->Unit(benchmark::kSecond)
+    ->Iterations(1)
+    ->UseRealTime();
 
 }  // namespace

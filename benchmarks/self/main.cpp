@@ -1,5 +1,5 @@
-// weir measured by itself. Google Benchmark runs the cases interleaved; what counts are the ratios of
-// their medians, printed at the end.
+// weir measured by itself. Google Benchmark runs the cases interleaved; what counts are the ratios
+// of their medians, printed at the end.
 #include <algorithm>
 #include <cstdio>
 #include <map>

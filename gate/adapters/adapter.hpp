@@ -16,7 +16,7 @@ namespace weir::adapters {
 struct Output {
   std::string_view out, err;
   profile::Asked asked;
-  std::string_view device;             // what the backend asked for, "vulkan"
+  std::string_view device;                         // what the backend asked for, "vulkan"
   const config::GenericOutput* generic = nullptr;  // for the generic adapter
   // Which values have to be there: times in a timed pass, counts in a counted one. Left out: any.
   std::optional<profile::Pass> pass;
@@ -27,8 +27,8 @@ struct Output {
 using Reader = Result<profile::EngineReport> (*)(const Output& output);
 
 struct Adapter {
-  std::string_view name;               // "llama-bench"
-  std::string_view what;               // one line for people
+  std::string_view name;  // "llama-bench"
+  std::string_view what;  // one line for people
   Reader read;
   // Programs `weir init` takes for this engine, and the command it writes for them.
   std::vector<std::string_view> programs;

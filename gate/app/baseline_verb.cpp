@@ -45,14 +45,17 @@ Result<ExitCode> print_entries(const CommonOptions& options, const std::vector<s
     list.push_back({{"path", entry.path}, {"baseline", content}});
   }
   if (baselines.empty()) {
-    answer(options, fmt::format("No baselines in {}. weir baseline accept stores what was measured.\n",
-                                options.baselines));
+    answer(options,
+           fmt::format("No baselines in {}. weir baseline accept stores what was measured.\n",
+                       options.baselines));
   } else if (whole) {
-    for (const baseline::Baseline& one : baselines) answer(options, report::baseline_show(one, width_of(answer_stream(options))));
+    for (const baseline::Baseline& one : baselines)
+      answer(options, report::baseline_show(one, width_of(answer_stream(options))));
   } else {
     answer(options, report::baseline_list(baselines, width_of(answer_stream(options))));
   }
-  WEIR_CHECK(write_json(options, dump_json({{"schema", "weir.baselines/1"}, {"baselines", list}}, 1) + "\n"));
+  WEIR_CHECK(write_json(
+      options, dump_json({{"schema", "weir.baselines/1"}, {"baselines", list}}, 1) + "\n"));
   return ExitCode::pass;
 }
 
@@ -100,7 +103,8 @@ void add_baseline(CLI::App& app) {
         ->capture_default_str();
   }
   for (CLI::App* one : {list, show}) {
-    one->add_option("--json", options->json, "Write the result as JSON to FILE, or to standard output")
+    one->add_option("--json", options->json,
+                    "Write the result as JSON to FILE, or to standard output")
         ->type_name("[FILE]")
         ->expected(0, 1)
         ->default_str("-");

@@ -1,11 +1,11 @@
 #include "gate/app/command_line.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "gate/sys/files.hpp"
 
@@ -63,12 +63,15 @@ const Action& chosen_action() { return action_slot(); }
 ExitCode exit_code_of(Code code) {
   switch (code) {
     case Code::usage:
-    case Code::config: return ExitCode::usage;
-    case Code::interrupted: return ExitCode::interrupted;
+    case Code::config:
+      return ExitCode::usage;
+    case Code::interrupted:
+      return ExitCode::interrupted;
     case Code::data:
     case Code::io:
     case Code::unavailable:
-    case Code::internal: break;
+    case Code::internal:
+      break;
   }
   return ExitCode::unmeasured;
 }

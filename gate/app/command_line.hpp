@@ -45,7 +45,8 @@ void set_action(CLI::App& verb, Action action);
 // "weir: message" on standard error, colour only on a terminal.
 void print_error(const Error& error);
 
-// Whether text for `stream` (1 or 2) is coloured, and how wide it may be (40 to 120; 80 when piped).
+// Whether text for `stream` (1 or 2) is coloured, and how wide it may be (40 to 120; 80 when
+// piped).
 [[nodiscard]] bool colored(const CommonOptions& options, int stream);
 [[nodiscard]] int width_of(int stream);
 

@@ -17,8 +17,7 @@ Result<ExitCode> compare(const CompareOptions& options) {
   sys::RealFiles files;
   WEIR_TRY(const Measured base, read_measured(options.common, options.base, files));
   WEIR_TRY(Measured candidate, read_measured(options.common, options.candidate, files));
-  verdict::GateVerdict verdict =
-      judge_against(candidate, base, policy_of(candidate, false));
+  verdict::GateVerdict verdict = judge_against(candidate, base, policy_of(candidate, false));
   verdict.run.reset();  // a comparison is not the run's own verdict
   return publish(options.common, options.files, verdict, files);
 }
@@ -28,7 +27,8 @@ Result<ExitCode> compare(const CompareOptions& options) {
 void add_compare(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("compare", "Judge run B against run A");
   auto options = std::make_shared<CompareOptions>();
-  verb->add_option("A", options->base, "The run that is the base: its folder or run.jsonl")->required();
+  verb->add_option("A", options->base, "The run that is the base: its folder or run.jsonl")
+      ->required();
   verb->add_option("B", options->candidate, "The run that is judged")->required();
   add_common(*verb, options->common, Takes::matrix);
   add_report_files(*verb, options->files);

@@ -30,12 +30,14 @@ std::string bash_like(const CLI::App& app, bool zsh) {
   std::vector<std::pair<std::string, std::string>> table;
   collect(app, "", table);
   std::string cases;
-  for (const auto& [path, words] : table) cases += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, words);
+  for (const auto& [path, words] : table)
+    cases += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, words);
   return fmt::format(
       "{}_weir() {{\n"
       "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" path=\"\" word words=\"\"\n"
       "  for word in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n"
-      "    case \"$word\" in -*) ;; *) case \" {} \" in *\" $word \"*) path=\"${{path:+$path }}$word\" ;; esac ;; esac\n"
+      "    case \"$word\" in -*) ;; *) case \" {} \" in *\" $word \"*) path=\"${{path:+$path "
+      "}}$word\" ;; esac ;; esac\n"
       "  done\n"
       "  case \"$path\" in\n{}"
       "  esac\n"
@@ -57,8 +59,8 @@ std::string bash_like(const CLI::App& app, bool zsh) {
 std::string fish(const CLI::App& app) {
   std::string text = "complete -c weir -f\n";
   for (const CLI::App* verb : app.get_subcommands({})) {
-    text += fmt::format("complete -c weir -n __fish_use_subcommand -a {} -d '{}'\n", verb->get_name(),
-                        verb->get_description());
+    text += fmt::format("complete -c weir -n __fish_use_subcommand -a {} -d '{}'\n",
+                        verb->get_name(), verb->get_description());
     const std::string seen = fmt::format("'__fish_seen_subcommand_from {}'", verb->get_name());
     for (const CLI::App* below : verb->get_subcommands({})) {
       text += fmt::format("complete -c weir -n {} -a {}\n", seen, below->get_name());

@@ -61,7 +61,8 @@ Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, cons
   const sys::RealFiles files;
   WEIR_TRY(const probes::Places places, probes::locate(files));
   if (places.devices_program.empty()) {
-    return fail(Code::unavailable, "weir-devices is missing beside the probes in {}: build or install weir again",
+    return fail(Code::unavailable,
+                "weir-devices is missing beside the probes in {}: build or install weir again",
                 places.probes);
   }
   sys::RealProcesses processes;
@@ -72,21 +73,25 @@ Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, cons
   spec.output_limit = std::uint64_t{1} << 20;
   WEIR_TRY(const sys::Finished finished, processes.run(spec, stop));
   switch (finished.ended) {
-    case sys::HowEnded::interrupted: return fail(Code::interrupted, "interrupted");
+    case sys::HowEnded::interrupted:
+      return fail(Code::interrupted, "interrupted");
     case sys::HowEnded::exited: {
       if (finished.exit_code == 0) return read_answer(api, finished.out);
-      return absent(api, fmt::format("the {} loader failed (exit {})", api.words, finished.exit_code));
+      return absent(api,
+                    fmt::format("the {} loader failed (exit {})", api.words, finished.exit_code));
     }
     case sys::HowEnded::signaled:
-      return absent(api, fmt::format("the {} driver crashed (signal {}) when asked for its devices", api.words,
-                                     finished.signal));
+      return absent(api, fmt::format("the {} driver crashed (signal {}) when asked for its devices",
+                                     api.words, finished.signal));
     case sys::HowEnded::timed_out:
       return absent(api, fmt::format("the {} driver did not answer within {:.0f} s", api.words,
                                      k_patience_seconds));
     case sys::HowEnded::output_limit:
-    case sys::HowEnded::not_started: break;
+    case sys::HowEnded::not_started:
+      break;
   }
-  return fail(Code::unavailable, "{}: can not be run: {}", places.devices_program, finished.start_error);
+  return fail(Code::unavailable, "{}: can not be run: {}", places.devices_program,
+              finished.start_error);
 }
 
 }  // namespace
@@ -95,7 +100,8 @@ Result<std::map<std::string, run::DeviceFacts>> look_for_devices(const config::C
                                                                  const sys::Machine& machine,
                                                                  const sys::Stop& stop) {
   std::map<std::string, run::DeviceFacts> devices;
-  devices["cpu"] = {.device_class = machine.cpu_class, .name = machine.cpu_model, .on_cpu = true, .absent = {}};
+  devices["cpu"] = {
+      .device_class = machine.cpu_class, .name = machine.cpu_model, .on_cpu = true, .absent = {}};
   for (const Api& api : k_apis) {
     if (cell.device != api.name) continue;
     WEIR_TRY(devices[api.name], look_for(api, cell, stop));

@@ -22,8 +22,8 @@ Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
   wanted.plan.times = !options.common.counts_only;
   wanted.plan.runs = options.runs;
   wanted.resume = options.resume;
-  for (const auto& place : {options.common.json, options.files.markdown, options.files.junit,
-                            options.files.html}) {
+  for (const auto& place :
+       {options.common.json, options.files.markdown, options.files.junit, options.files.html}) {
     if (place && *place != "-") wanted.output_places.push_back(*place);
   }
   return measure(options.common, wanted, files);
@@ -46,7 +46,8 @@ void add_gate(CLI::App& app) {
   add_common(*verb, options->common, Takes::measuring);
   verb->add_flag("--require-baseline", options->require_baseline,
                  "A missing exact baseline is an error (exit 3)");
-  verb->add_option("--from", options->from, "Judge RUN again instead of measuring (default: newest)")
+  verb->add_option("--from", options->from,
+                   "Judge RUN again instead of measuring (default: newest)")
       ->type_name("[RUN]")
       ->expected(0, 1)
       ->default_str("");

@@ -53,7 +53,8 @@ std::vector<config::StarterModel> find_models(const sys::Files& files) {
     if (!names) continue;
     for (const std::string& name : *names) {
       if (!name.ends_with(".gguf") || found.size() == k_most_models) continue;
-      const std::string path = folder == std::string_view(".") ? name : sys::join_path(folder, name);
+      const std::string path =
+          folder == std::string_view(".") ? name : sys::join_path(folder, name);
       found.push_back({name.substr(0, name.size() - 5), path});
     }
   }
@@ -63,7 +64,8 @@ std::vector<config::StarterModel> find_models(const sys::Files& files) {
 Result<ExitCode> init(const InitOptions& options) {
   sys::RealFiles files;
   if (files.exists(options.file) && !options.force) {
-    return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another", options.file);
+    return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another",
+                options.file);
   }
   config::StarterInput found;
   found.engines = find_engines(files);
@@ -72,7 +74,8 @@ Result<ExitCode> init(const InitOptions& options) {
   config::Cell probe_cell;
   probe_cell.device = "vulkan";
   // Without the probes beside the program nothing can be asked; the starter then leaves Vulkan out.
-  if (const auto devices = look_for_devices(probe_cell, sys::read_machine(files), interrupts.stop())) {
+  if (const auto devices =
+          look_for_devices(probe_cell, sys::read_machine(files), interrupts.stop())) {
     const run::DeviceFacts& vulkan = devices->at("vulkan");
     found.has_vulkan = !vulkan.absent;
     found.vulkan_is_cpu = vulkan.on_cpu;
@@ -98,7 +101,8 @@ Result<ExitCode> init(const InitOptions& options) {
 }  // namespace
 
 void add_init(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("init", "Write a starter weir.yaml for the engines found here");
+  CLI::App* verb =
+      app.add_subcommand("init", "Write a starter weir.yaml for the engines found here");
   auto options = std::make_shared<InitOptions>();
   verb->add_option("-c,--config", options->file, "Where to write it")
       ->type_name("FILE")

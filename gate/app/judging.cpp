@@ -17,7 +17,8 @@ namespace {
 
 // Commands of this build that a report may tell its reader to type.
 const report::Verbs& report_hints() {
-  static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume", "doctor"};
+  static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume",
+                                     "doctor"};
   return k_hints;
 }
 
@@ -84,7 +85,9 @@ Result<void> tell_github(const CommonOptions& options, const verdict::GateVerdic
   answer(options, report::annotations(verdict));
   const auto summary = sys::environment_value("GITHUB_STEP_SUMMARY");
   if (!summary || summary->empty()) return {};
-  return append_summary(*summary, report::markdown(verdict, {.limit = report::k_summary_limit, .verbs = report_hints(), .run_url = run_url()}));
+  return append_summary(*summary, report::markdown(verdict, {.limit = report::k_summary_limit,
+                                                             .verbs = report_hints(),
+                                                             .run_url = run_url()}));
 }
 
 }  // namespace
@@ -153,7 +156,10 @@ Result<ExitCode> publish(const CommonOptions& options, const ReportFiles& wanted
                                              .verbs = report_hints()}));
   WEIR_CHECK(write_json(options, json));
   if (wanted.markdown) {
-    WEIR_CHECK(files.write_atomic(*wanted.markdown, report::markdown(verdict, {.limit = report::k_comment_limit, .verbs = report_hints(), .run_url = run_url()})));
+    WEIR_CHECK(files.write_atomic(*wanted.markdown,
+                                  report::markdown(verdict, {.limit = report::k_comment_limit,
+                                                             .verbs = report_hints(),
+                                                             .run_url = run_url()})));
   }
   if (wanted.junit) WEIR_CHECK(files.write_atomic(*wanted.junit, report::junit(verdict)));
   if (wanted.html) WEIR_CHECK(files.write_atomic(*wanted.html, report::html(verdict)));

@@ -27,7 +27,6 @@ void add_report_files(CLI::App& verb, ReportFiles& files);
 // The terminal's text, --json, the files that were asked for, the run's own verdict.json, and, on
 // GitHub, annotations and the job summary. Answers the verdict's exit code.
 [[nodiscard]] Result<ExitCode> publish(const CommonOptions& options, const ReportFiles& wanted,
-                                       const verdict::GateVerdict& verdict,
-                                       sys::Files& files);
+                                       const verdict::GateVerdict& verdict, sys::Files& files);
 
 }  // namespace weir::app

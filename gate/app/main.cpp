@@ -18,7 +18,8 @@ int run(int argc, char** argv) {
       "  weir gate                    measure, compare with baselines/, report\n"
       "  weir gate --counts-only      seconds instead of minutes: counts are exact in one run\n"
       "  weir baseline accept         make what was measured the new baseline\n\n"
-      "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration, 3 something could not be\n"
+      "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration, 3 something could not "
+      "be\n"
       "measured, 4 inconclusive (under on_inconclusive: fail), 130 interrupted.");
   add_init(app);
   add_run(app);
@@ -51,7 +52,8 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    weir::app::print_error({weir::Code::internal, fmt::format("a fault in weir: {}", error.what())});
+    weir::app::print_error(
+        {weir::Code::internal, fmt::format("a fault in weir: {}", error.what())});
   }
   return static_cast<int>(weir::verdict::ExitCode::unmeasured);
 }

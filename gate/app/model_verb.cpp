@@ -98,7 +98,8 @@ void add_make(CLI::App& model) {
   verb->add_option("--experts-used", options->experts_used);
   verb->add_option("--seed", options->seed)->capture_default_str();
   verb->footer(
-      "Sizes left out are those of the reference model of that architecture. The same options give\n"
+      "Sizes left out are those of the reference model of that architecture. The same options "
+      "give\n"
       "the same bytes on every machine.\n\n"
       "Example:\n  weir model make models/tiny-llama.gguf --arch llama --quantization f16");
   set_action(*verb, [options] { return make(*options); });

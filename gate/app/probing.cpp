@@ -16,10 +16,10 @@ class InstalledProbes final : public run::Probing {
                                      const std::string& folder) override {
     config::Environment added;
     for (const std::string& name : names) {
-      WEIR_TRY(const auto one, probes::environment_for(name, places_, folder, files_,
-                                                       [](std::string_view variable) {
-                                                         return sys::environment_value(std::string(variable));
-                                                       }));
+      WEIR_TRY(const auto one, probes::environment_for(
+                                   name, places_, folder, files_, [](std::string_view variable) {
+                                     return sys::environment_value(std::string(variable));
+                                   }));
       // Loader lists of several probes are joined; the caller keeps what is there already.
       for (const auto& [variable, value] : one) {
         std::string& there = added[variable];

@@ -17,20 +17,23 @@ struct RunOptions {
 
 // Quoted so that a line can be pasted into a shell; weir itself uses none.
 std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                          "-_./=:,@%+") == std::string::npos;
+  const bool plain =
+      !word.empty() && word.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                           "-_./=:,@%+") == std::string::npos;
   if (plain) return word;
   std::string result = "'";
   for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
 }
 
-Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted, sys::Files& files) {
+Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted,
+                         sys::Files& files) {
   WEIR_TRY(const auto commands, planned_commands(options.common, wanted, files));
   for (const PlannedCommand& command : commands) {
     std::string line;
-    for (const auto& [name, value] : command.env) line += fmt::format("{}={} ", name, quoted(value));
+    for (const auto& [name, value] : command.env)
+      line += fmt::format("{}={} ", name, quoted(value));
     for (std::size_t i = 0; i < command.argv.size(); ++i) {
       line += (i == 0 ? "" : " ") + quoted(command.argv[i]);
     }
@@ -52,15 +55,16 @@ Result<ExitCode> run_matrix(const RunOptions& options) {
   WEIR_TRY(const Measured measured, measure(options.common, wanted, files));
   Json profiles = Json::array();
   bool unmeasured = false;
-  answer(options.common,
-         report::profiles_text(measured.profiles, {.width = width_of(answer_stream(options.common))}));
+  answer(options.common, report::profiles_text(measured.profiles,
+                                               {.width = width_of(answer_stream(options.common))}));
   for (const profile::Profile& profile : measured.profiles) {
     profiles.push_back(profile::to_json(profile));
     unmeasured = unmeasured || !profile.errors.empty();
   }
   answer(options.common, fmt::format("run {}\n", measured.folder));
-  WEIR_CHECK(write_json(options.common,
-                        dump_json({{"schema", "weir.profiles/1"}, {"profiles", profiles}}, 1) + "\n"));
+  WEIR_CHECK(
+      write_json(options.common,
+                 dump_json({{"schema", "weir.profiles/1"}, {"profiles", profiles}}, 1) + "\n"));
   return unmeasured ? ExitCode::unmeasured : ExitCode::pass;
 }
 
@@ -77,7 +81,9 @@ void add_run(CLI::App& app) {
   verb->add_option("--runs", options->runs, "Timed processes a cell, in place of gate.runs")
       ->check(CLI::Range(1, 10'000));
   verb->add_flag("--dry-run", options->dry_run, "Print the engine's command lines, start none");
-  verb->footer("Examples:\n  weir run --counts-only\n  weir run --cell '*/decode' --json -\n  weir run --dry-run");
+  verb->footer(
+      "Examples:\n  weir run --counts-only\n  weir run --cell '*/decode' --json -\n  weir run "
+      "--dry-run");
   set_action(*verb, [options] { return run_matrix(*options); });
 }
 

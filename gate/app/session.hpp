@@ -39,7 +39,7 @@ struct Measured {
   std::string folder;                      // of the run
   std::string config_file;
   std::vector<std::string> notes;
-  double seconds = 0;                      // how long measuring took; 0 when read
+  double seconds = 0;  // how long measuring took; 0 when read
   bool counts_only = false;
 };
 

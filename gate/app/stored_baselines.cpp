@@ -53,7 +53,8 @@ Result<std::vector<StoredBaselines::Entry>> StoredBaselines::all() const {
       WEIR_TRY(const std::vector<std::string> names, files_.list(sys::join_path(folder_, folder)));
       for (const std::string& name : names) {
         const std::string inner = folder.empty() ? name : sys::join_path(folder, name);
-        if (files_.kind(sys::join_path(folder_, inner)) == sys::Kind::folder) below.push_back(inner);
+        if (files_.kind(sys::join_path(folder_, inner)) == sys::Kind::folder)
+          below.push_back(inner);
       }
     }
     folders = std::move(below);

@@ -1,4 +1,5 @@
-// The folder of stored baselines, as files: baselines/<engine>/<model>/<backend>/<prompt>/<class>.json.
+// The folder of stored baselines, as files:
+// baselines/<engine>/<model>/<backend>/<prompt>/<class>.json.
 #pragma once
 
 #include <string>
@@ -18,8 +19,8 @@ class StoredBaselines {
     std::string path;
     baseline::Baseline baseline;
   };
-  // Of one cell; none is an empty list. A file that can not be read or belongs to another cell is an
-  // Error that names it: a baseline must not be passed over in silence.
+  // Of one cell; none is an empty list. A file that can not be read or belongs to another cell is
+  // an Error that names it: a baseline must not be passed over in silence.
   [[nodiscard]] Result<std::vector<baseline::Baseline>> of_cell(const profile::CellKey& cell) const;
   // All of them, by path. At most 100 000 files.
   [[nodiscard]] Result<std::vector<Entry>> all() const;

@@ -18,18 +18,19 @@ namespace weir::config {
 // One cell, resolved: templates still hold their placeholders.
 struct Cell {
   profile::CellKey key;
-  std::string device;                  // what must really do the work
+  std::string device;  // what must really do the work
   std::optional<std::string> twin;
   std::string adapter;
-  const EngineSettings* engine = nullptr;  // into the Settings it was made from, which must outlive it
-  Arguments command;                   // templates, arguments of model/variant/backend/prompt placed
-  Arguments profile_args;              // appended in the counted pass
-  Environment env;                     // templates; precedence engine < variant < backend < prompt
+  const EngineSettings* engine =
+      nullptr;             // into the Settings it was made from, which must outlive it
+  Arguments command;       // templates, arguments of model/variant/backend/prompt placed
+  Arguments profile_args;  // appended in the counted pass
+  Environment env;         // templates; precedence engine < variant < backend < prompt
   Environment counted_env;
-  std::string model_path;              // as written
+  std::string model_path;  // as written
   std::int64_t prompt_tokens = 0, tokens = 0, depth = 0;
   std::optional<std::string> text, prompt_file;
-  std::int64_t threads = 0;            // 0: the machine's physical cores
+  std::int64_t threads = 0;  // 0: the machine's physical cores
   std::int64_t seed = 1;
   profile::Sweep sweep = profile::Sweep::tokens;
   bool is_private = false;
@@ -39,8 +40,8 @@ struct Cell {
 };
 
 struct Matrix {
-  std::vector<Cell> cells;             // engine, model, backend, prompt order as written
-  std::vector<std::string> notes;      // combinations left out and why
+  std::vector<Cell> cells;         // engine, model, backend, prompt order as written
+  std::vector<std::string> notes;  // combinations left out and why
 };
 
 // Fails with Code::config when an include entry asks by name for what does not fit, an exclude or
@@ -55,16 +56,16 @@ struct Matrix {
 // What placeholders are filled with besides a cell's own dimensions.
 struct Filling {
   profile::Asked asked;
-  std::string model;                   // resolved path
-  std::string prompt_file;             // resolved path, "" when none
-  std::string out;                     // a folder the engine may write into
-  std::string probe_dir;               // "" in a timed pass
+  std::string model;        // resolved path
+  std::string prompt_file;  // resolved path, "" when none
+  std::string out;          // a folder the engine may write into
+  std::string probe_dir;    // "" in a timed pass
   std::int64_t threads = 1;
   profile::Pass pass = profile::Pass::timed;
 };
 struct CommandLine {
-  Arguments argv;                      // argv[0] as written
-  Environment env;                     // what is set on top of the inherited environment
+  Arguments argv;   // argv[0] as written
+  Environment env;  // what is set on top of the inherited environment
 };
 [[nodiscard]] CommandLine fill(const Cell& cell, const Filling& filling);
 

@@ -46,24 +46,24 @@ struct ValueRule {
 // output_digest, model, engine_build.
 struct GenericOutput {
   std::vector<ValueRule> values;
-  std::vector<ValueRule> facts;        // `metric` holds the fact's name
+  std::vector<ValueRule> facts;  // `metric` holds the fact's name
 };
 
 struct EngineSettings {
   std::string name;
-  Arguments command;                   // argv[0] is the program
-  std::string output;                  // adapter
-  GenericOutput generic;               // for output: generic
+  Arguments command;      // argv[0] is the program
+  std::string output;     // adapter
+  GenericOutput generic;  // for output: generic
   std::vector<std::string> probes;
   Arguments profile_args;
   Environment counted_env;
-  Extra extra;                         // env, threads, seed on the engine
+  Extra extra;                                         // env, threads, seed on the engine
   std::map<std::string, std::string> cpu_ops_allowed;  // op -> why
   double timeout_seconds = 300;
   std::int64_t output_limit = std::int64_t{16} << 20;
   Arguments build;
   bool is_private = false;
-  std::string source;                  // "weir.yaml:3:3"
+  std::string source;  // "weir.yaml:3:3"
 
   // Its output is said to hold counts (a count among the generic adapter's values).
   [[nodiscard]] bool reports_counts() const;
@@ -71,7 +71,7 @@ struct EngineSettings {
 
 struct ModelSettings {
   std::string name;
-  std::string path;                    // as written
+  std::string path;  // as written
   PerEngine extra;
   bool is_private = false;
   std::string source;
@@ -79,7 +79,7 @@ struct ModelSettings {
 
 struct BackendSettings {
   std::string name;
-  std::string device;                  // cpu vulkan opencl cuda hip metal
+  std::string device;  // cpu vulkan opencl cuda hip metal
   std::optional<std::string> twin;
   PerEngine extra;
   std::string source;
@@ -95,7 +95,7 @@ struct VariantSettings {
 struct PromptSettings {
   std::string name;
   std::optional<std::int64_t> prompt_tokens, tokens;
-  std::vector<std::int64_t> depth;     // as written; empty: unset
+  std::vector<std::int64_t> depth;  // as written; empty: unset
   bool depth_is_list = false;
   std::optional<std::string> text, file;
   PerEngine extra;
@@ -120,13 +120,13 @@ struct GateSettings {
 };
 
 struct Settings {
-  std::string file;                    // as given: "weir.yaml"
+  std::string file;  // as given: "weir.yaml"
   std::vector<EngineSettings> engines;
   std::vector<ModelSettings> models;
   std::vector<BackendSettings> backends;
   std::vector<VariantSettings> variants;  // {"default"} when left out
   std::vector<PromptSettings> prompts;
-  std::vector<MatrixEntry> include;    // empty: the whole product
+  std::vector<MatrixEntry> include;  // empty: the whole product
   std::vector<MatrixEntry> exclude;
   std::vector<verdict::LimitEntry> limits;
   GateSettings gate;
@@ -134,11 +134,11 @@ struct Settings {
 
 // What the text is checked against besides itself.
 struct Known {
-  std::string today;                   // "2026-11-20": an `until` before it has expired
-  std::vector<std::string> adapters;   // names `output:` may take
-  std::vector<std::string> probes;     // names `probes:` may take in this build
+  std::string today;                      // "2026-11-20": an `until` before it has expired
+  std::vector<std::string> adapters;      // names `output:` may take
+  std::vector<std::string> probes;        // names `probes:` may take in this build
   std::vector<std::string> later_probes;  // names a later version takes: the error says so
-  bool twins = false;                  // this build runs device twins
+  bool twins = false;                     // this build runs device twins
 };
 
 // Fails with Code::config: file:line:column, what is wrong, a suggestion, what is known here.

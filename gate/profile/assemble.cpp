@@ -217,8 +217,10 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
   }
   set_work(counted_well ? longest(passes.counted) : timed_well ? passes.timed : Records{}, profile);
   set_origin(facts, good, profile);
-  if (timed_well && counted_well)
+  // Side by side, counted processes slow each other down more than any probe does.
+  if (timed_well && counted_well && facts.counted_alone) {
     set_profiling_cost(passes.timed, longest(passes.counted), profile);
+  }
   return profile;
 }
 

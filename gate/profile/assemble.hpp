@@ -31,6 +31,8 @@ struct CellFacts {
   // The device's name, where weir looked for it before the start and found it. An engine that then
   // never opens it has put its work elsewhere; without this it is a pass that could not be counted.
   std::optional<std::string> device_present;
+  // Counted processes ran by themselves, so that their rates may be held against timed ones.
+  bool counted_alone = false;
   bool kernels_gated = true;
   // Ops that may run on the CPU although the cell asks for a device: op -> why.
   std::map<std::string, std::string> cpu_ops_allowed{};

@@ -28,12 +28,12 @@ struct Asked {
 };
 
 enum class Ended {
-  exited,         // by itself; exit_code says how
-  signaled,       // by a signal of its own
-  timed_out,      // weir stopped it
-  output_limit,   // printed more than output_limit; weir stopped it
-  not_started,    // could not be spawned
-  interrupted,    // Ctrl-C or SIGTERM reached weir
+  exited,        // by itself; exit_code says how
+  signaled,      // by a signal of its own
+  timed_out,     // weir stopped it
+  output_limit,  // printed more than output_limit; weir stopped it
+  not_started,   // could not be spawned
+  interrupted,   // Ctrl-C or SIGTERM reached weir
 };
 
 // What an engine said of itself, read by an adapter. Base units; absent is absent.
@@ -43,14 +43,15 @@ struct EngineReport {
     std::vector<double> samples;  // one per repetition within this process
     friend bool operator==(const Series&, const Series&) = default;
   };
-  std::vector<Series> times;               // times and memory
+  std::vector<Series> times;                   // times and memory
   std::map<std::string, std::int64_t> counts;  // the engine's own counters, by metric name
-  std::map<std::string, unit::Metric> count_metrics;  // metrics of `counts` not known to find_metric
+  std::map<std::string, unit::Metric>
+      count_metrics;                             // metrics of `counts` not known to find_metric
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition
   std::optional<std::string> output_digest;
-  std::optional<std::string> model;        // the engine's description of the model
-  std::optional<std::string> engine_build; // commit or version
+  std::optional<std::string> model;         // the engine's description of the model
+  std::optional<std::string> engine_build;  // commit or version
   std::optional<std::string> cpu_variant;
   // Why the asked-for device did not do the work, where the engine itself says so.
   std::optional<std::string> device_refuted;
@@ -62,7 +63,7 @@ struct EngineReport {
 // The machine around the process. Shares are 0…1 of all processor time in its span.
 struct MachineState {
   std::optional<double> steal_share;
-  std::optional<double> other_load;   // one-minute load average when it started
+  std::optional<double> other_load;  // one-minute load average when it started
   std::optional<std::int64_t> major_faults;
 
   friend bool operator==(const MachineState&, const MachineState&) = default;
@@ -71,14 +72,14 @@ struct MachineState {
 struct RunRecord {
   std::string cell;
   Pass pass = Pass::timed;
-  std::int64_t order = 0;   // position in the plan: unique within a run
+  std::int64_t order = 0;  // position in the plan: unique within a run
   Asked asked;
-  std::int64_t attempt = 1; // 2 after the one infrastructure retry
-  double started_at = 0;    // seconds since the epoch
+  std::int64_t attempt = 1;  // 2 after the one infrastructure retry
+  double started_at = 0;     // seconds since the epoch
   double wall_seconds = 0;
   Ended ended = Ended::exited;
-  int exit_code = 0;        // when exited
-  int signal = 0;           // when signaled
+  int exit_code = 0;                  // when exited
+  int signal = 0;                     // when signaled
   std::optional<double> cpu_seconds;  // user + system, the whole process tree that was waited for
   std::optional<std::int64_t> peak_rss_bytes;
   MachineState machine;

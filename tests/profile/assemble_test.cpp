@@ -355,9 +355,12 @@ TEST(Assemble, SaysWhatCountingCost) {
     record.report->times = {{*unit::find_metric("decode_tokens_per_second"), {9.9}}};
   }
   for (std::int64_t i = 0; i < 3; ++i) records.push_back(timed(10 + i, {10}));
-  EXPECT_NEAR(*assemble(facts(), records).profiling_cost, 0.01, 1e-12);
+  CellFacts alone = facts();
+  alone.counted_alone = true;
+  EXPECT_NEAR(*assemble(alone, records).profiling_cost, 0.01, 1e-12);
+  EXPECT_FALSE(assemble(facts(), records).profiling_cost) << "counted side by side";
   records.pop_back();
-  EXPECT_FALSE(assemble(facts(), records).profiling_cost) << "two timed runs say too little";
+  EXPECT_FALSE(assemble(alone, records).profiling_cost) << "two timed runs say too little";
 }
 
 TEST(Assemble, IsAnErrorWithoutRecordsUnlessNothingCouldBeCounted) {
