@@ -263,7 +263,7 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
                                                         .prompt_file = cell.prompt_file,
                                                         .out = options.out,
                                                         .probe_dir = "",
-                                                        .threads = cell.threads,
+                                                        .threads = cell.threads_in(step.pass),
                                                         .pass = step.pass});
     line.argv.front() = cell.program;
     PlannedCommand command{

@@ -171,7 +171,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
                                .prompt_file = cell.prompt_file,
                                .out = place.out(),
                                .probe_dir = counted ? place.probes() : std::string(),
-                               .threads = cell.threads,
+                               .threads = cell.threads_in(step.pass),
                                .pass = step.pass});
   RunRecord record = begin_record(effects, cell, step, attempt);
   config::Environment probe_env;

@@ -52,7 +52,8 @@ TEST(Preflight, LooksUpWhatRunningNeeds) {
   EXPECT_EQ(cpu.program, "/project/bench");
   EXPECT_EQ(cpu.model, "/project/tiny.bin");
   EXPECT_EQ(cpu.model_bytes, 7U);  // "weights"
-  EXPECT_EQ(cpu.threads, 4);
+  EXPECT_EQ(cpu.threads_in(profile::Pass::timed), 4);
+  EXPECT_EQ(cpu.threads_in(profile::Pass::counted), 1) << "side by side with others";
   EXPECT_TRUE(cpu.on_cpu);
   EXPECT_TRUE(cpu.probes.empty());
   EXPECT_EQ(cpu.facts.counts_skipped, "no probe sees cpu");
