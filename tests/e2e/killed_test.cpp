@@ -92,7 +92,7 @@ TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
   Weir last(scratch_, {"run", "--out", "out"});
   kill_after(last, 300);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  EXPECT_EQ(processes_with(k_fake), std::vector<std::string>{})
+  EXPECT_EQ(processes_with(scratch_.path().string()), std::vector<std::string>{})
       << "an engine outlived a killed weir";
 }
 
