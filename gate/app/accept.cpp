@@ -8,6 +8,7 @@
 #include "gate/app/stored_baselines.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::app {
@@ -43,7 +44,20 @@ Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
         fmt::format("{}: {} measured another configuration; its times are left out", cell, run));
     return {};
   }
+  const auto differ = [](const std::string& a, const std::string& b) {
+    return !a.empty() && !b.empty() && a != b;
+  };
+  // Times belong to one build on one machine class; the session is filed under the fresh run's.
+  const bool elsewhere = differ(fresh.provenance.machine_class, earlier.provenance.machine_class) ||
+                         differ(fresh.provenance.engine_build.value_or(""),
+                                earlier.provenance.engine_build.value_or(""));
+  if (elsewhere) {
+    notes.push_back(
+        fmt::format("{}: {} was measured on another machine class or build; its times are left out",
+                    cell, run));
+  }
   for (const auto& [name, measurement] : earlier.metrics) {
+    if (!is_count(measurement) && elsewhere) continue;
     if (is_count(measurement)) {
       const auto now = fresh.metrics.find(name);
       const bool same = now == fresh.metrics.end() || !measurement.exact || !now->second.exact ||
@@ -86,9 +100,13 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   wanted.output_places = {options.common.baselines};
   const bool have_run =
       !options.run.empty() || run::newest_run(files, options.common.out).has_value();
+  // Counting to accept is no run to judge or to take times from: it is kept apart.
+  CommonOptions counting = options.common;
+  counting.out = sys::join_path(options.common.out, "accept");
   if (options.common.counts_only || !have_run) {
     wanted.plan.times = !options.common.counts_only;
-    WEIR_TRY(Measured measured, measure(options.common, wanted, files));
+    WEIR_TRY(Measured measured,
+             measure(options.common.counts_only ? counting : options.common, wanted, files));
     taken.allowed = allowed_ops(*measured.settings);
     taken.profiles = std::move(measured.profiles);
     return taken;
@@ -103,7 +121,7 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
     return taken;
   }
   wanted.plan.times = false;
-  WEIR_TRY(Measured fresh, measure(options.common, wanted, files));
+  WEIR_TRY(Measured fresh, measure(counting, wanted, files));
   taken.allowed = allowed_ops(*fresh.settings);
   for (profile::Profile& profile : fresh.profiles) {
     const auto same_cell =

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "gate/base/text.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::app {
@@ -77,9 +78,14 @@ ExitCode exit_code_of(Code code) {
 }
 
 void print_error(const Error& error) {
+  // Text from a config or an engine may not begin a line like a CI system's command.
+  std::string message = text::printable(error.message);
+  for (std::size_t at = message.find("\n::"); at != std::string::npos; at = message.find("\n::")) {
+    message.insert(at + 1, "  ");
+  }
   const bool color = isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   write_all(STDERR_FILENO, fmt::format("{}weir:{} {}\n", color ? "\x1B[1;31m" : "",
-                                       color ? "\x1B[0m" : "", error.message));
+                                       color ? "\x1B[0m" : "", message));
 }
 
 bool colored(const CommonOptions& options, int stream) {

@@ -76,6 +76,10 @@ void accept_session(const Profile& measured, const Chosen& chosen, Baseline& int
   if (session.samples.empty()) return;
   std::vector<Session>& sessions = into.sessions[measured.provenance.machine_class];
   if (!sessions.empty() && sessions.back().engine_build != session.engine_build) sessions.clear();
+  // The same run accepted twice is one session: counted twice it would look like agreement.
+  for (const Session& known : sessions) {
+    if (known.samples == session.samples) return;
+  }
   sessions.push_back(std::move(session));
   if (sessions.size() > k_sessions_kept) {
     sessions.erase(sessions.begin(), sessions.end() - static_cast<std::ptrdiff_t>(k_sessions_kept));

@@ -291,6 +291,13 @@ TEST(Accept, KeepsTheTwentyNewestSessionsOfOneEngineBuild) {
   EXPECT_EQ(stored->sessions.at("machine-b").size(), 1U) << "of this machine class alone";
 }
 
+TEST(Accept, TakesOneRunAcceptedTwiceForOneSession) {
+  Profile profile = profile_with_counts();
+  add_rate(profile, {10, 11, 12});
+  const Baseline once = accept(profile, {}, {});
+  EXPECT_EQ(to_text(accept(profile, once, {})), to_text(once));
+}
+
 TEST(Accept, ChangesOnlyTheMetricsItIsGiven) {
   const Baseline old = accept(profile_with_counts(), {}, {});
   Profile now = profile_with_counts();

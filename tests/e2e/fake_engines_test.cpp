@@ -145,6 +145,10 @@ prompts: {decode: {tokens: 8}}
   const Ended accepted = weir(scratch_, {"baseline", "accept"});
   ASSERT_EQ(accepted.exit_code, 0) << accepted.out << accepted.err;
   EXPECT_EQ(weir(scratch_, {"gate"}).exit_code, 0);
+  // What accept counts is no run to take times from: accepted again, nothing is lost.
+  const std::string stored = relative_files(scratch_ / "baselines");
+  ASSERT_EQ(weir(scratch_, {"baseline", "accept", "--counts-only"}).exit_code, 0);
+  EXPECT_EQ(relative_files(scratch_ / "baselines"), stored);
 
   write_engine("706 dispatches, 930 barriers, 17 syncs", "83ms (12.0 tok/s)");
   const Ended ended = weir(scratch_, {"gate", "--json", "-"});
