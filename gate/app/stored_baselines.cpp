@@ -38,6 +38,11 @@ Result<std::vector<baseline::Baseline>> StoredBaselines::of_cell(
       return fail(Code::config, "{}: holds the baseline of \"{}\"; it was moved or edited by hand",
                   path, stored.cell);
     }
+    if (name != stored.device_class + ".json") {
+      return fail(Code::config,
+                  "{}: holds the baseline of device class \"{}\": it was renamed or copied", path,
+                  stored.device_class);
+    }
     found.push_back(std::move(stored));
   }
   return found;

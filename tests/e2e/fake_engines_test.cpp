@@ -150,6 +150,12 @@ prompts: {decode: {tokens: 8}}
   ASSERT_EQ(weir(scratch_, {"baseline", "accept", "--counts-only"}).exit_code, 0);
   EXPECT_EQ(relative_files(scratch_ / "baselines"), stored);
 
+  // A copy under another name must not compete with the real file.
+  const fs::path folder = scratch_ / "baselines/mine/m/metal/decode";
+  fs::copy_file(folder / "metal-unseen.json", folder / "aaa.json");
+  EXPECT_EQ(weir(scratch_, {"gate"}).exit_code, 2);
+  fs::remove(folder / "aaa.json");
+
   write_engine("706 dispatches, 930 barriers, 17 syncs", "83ms (12.0 tok/s)");
   const Ended ended = weir(scratch_, {"gate", "--json", "-"});
   EXPECT_EQ(ended.exit_code, 1) << ended.err;
