@@ -18,6 +18,11 @@ Action& action_slot() {
   return k_action;
 }
 
+std::vector<std::string>& words_slot() {
+  static std::vector<std::string> k_words;
+  return k_words;
+}
+
 void write_all(int stream, std::string_view text) {
   std::FILE* file = stream == STDOUT_FILENO ? stdout : stderr;
   std::fwrite(text.data(), 1, text.size(), file);
@@ -56,8 +61,29 @@ void add_common(CLI::App& verb, CommonOptions& options, Takes takes) {
 }
 
 void set_action(CLI::App& verb, Action action) {
+  verb.callback([action = std::move(action)] {
+    if (words_slot().empty()) {
+      action_slot() = action;
+      return;
+    }
+    action_slot() = []() -> Result<ExitCode> {
+      return fail(Code::usage, "this verb takes no program behind \"--\"");
+    };
+  });
+}
+
+void set_action_with_words(CLI::App& verb, Action action) {
   verb.callback([action = std::move(action)] { action_slot() = action; });
 }
+
+void take_words_behind(std::vector<std::string>& words) {
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  if (dashes == words.end()) return;
+  words_slot().assign(dashes + 1, words.end());
+  words.erase(dashes, words.end());
+}
+
+const std::vector<std::string>& words_behind() { return words_slot(); }
 
 const Action& chosen_action() { return action_slot(); }
 

@@ -38,6 +38,13 @@ void add_common(CLI::App& verb, CommonOptions& options, Takes takes);
 using Action = std::function<Result<ExitCode>()>;
 // Runs `action` when the verb is chosen; at most one is chosen.
 void set_action(CLI::App& verb, Action action);
+// The same for a verb that takes words behind "--"; for others they are a usage error.
+void set_action_with_words(CLI::App& verb, Action action);
+// What stands behind the first "--" of the command line, a program and its arguments, cut from
+// `words` and kept for words_behind().
+void take_words_behind(std::vector<std::string>& words);
+[[nodiscard]] const std::vector<std::string>& words_behind();
+
 // The action of the chosen verb; empty when none was.
 [[nodiscard]] const Action& chosen_action();
 
@@ -66,6 +73,7 @@ void add_compare(CLI::App& app);
 void add_baseline(CLI::App& app);
 void add_model(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_profile(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace weir::app

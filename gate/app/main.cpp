@@ -1,5 +1,6 @@
 // weir: the command line. Each verb is a file of its own; this one only turns what a verb answers
 // into an exit code.
+#include <algorithm>
 #include <exception>
 
 #include "gate/app/command_line.hpp"
@@ -28,9 +29,13 @@ int run(int argc, char** argv) {
   add_baseline(app);
   add_model(app);
   add_doctor(app);
+  add_profile(app);
   add_completion(app);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words(argv + 1, argv + argc);
+    take_words_behind(words);
+    std::reverse(words.begin(), words.end());  // as the parser wants them
+    app.parse(words);
   } catch (const CLI::ParseError& error) {
     // --help and --version arrive here as well, with exit code 0.
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);

@@ -266,8 +266,13 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
                                                         .threads = cell.threads_in(step.pass),
                                                         .pass = step.pass});
     line.argv.front() = cell.program;
-    PlannedCommand command{
-        .cell = cell.cell.key.str(), .pass = step.pass, .argv = line.argv, .env = {}};
+    PlannedCommand command{.cell = cell.cell.key.str(),
+                           .pass = step.pass,
+                           .argv = line.argv,
+                           .env = {},
+                           .folder = cell.folder,
+                           .timeout_seconds = cell.cell.engine->timeout_seconds,
+                           .probes = cell.probes};
     for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
     commands.push_back(std::move(command));
   }

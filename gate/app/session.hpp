@@ -58,6 +58,9 @@ struct PlannedCommand {
   profile::Pass pass = profile::Pass::timed;
   std::vector<std::string> argv;
   sys::EnvironmentList env;  // what the config sets
+  std::string folder;        // to run in
+  double timeout_seconds = 0;
+  std::vector<std::string> probes;  // of the counted pass
 };
 [[nodiscard]] Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& options,
                                                                    const MeasureOptions& wanted,

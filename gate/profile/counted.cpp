@@ -197,11 +197,11 @@ bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profi
   std::set<std::int64_t> asked, generated;
   bool fewer = false, unsaid = false;
   for (const RunRecord* record : counted) {
-    const auto reported = record->report ? record->report->generated_tokens : std::nullopt;
+    const bool said = record->report && record->report->generated_tokens.has_value();
     asked.insert(record->asked.tokens);
     generated.insert(length_of(*record, facts.sweep));
-    fewer = fewer || (reported && *reported < record->asked.tokens);
-    unsaid = unsaid || !reported;
+    fewer = fewer || (said && *record->report->generated_tokens < record->asked.tokens);
+    unsaid = unsaid || !said;
   }
   if (fewer && generated.size() < asked.size()) {
     profile.errors.push_back(fmt::format(

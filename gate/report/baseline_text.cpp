@@ -18,12 +18,6 @@ namespace {
 
 std::size_t width_of(int width) { return static_cast<std::size_t>(std::max(width, 40)); }
 
-void say(std::string& out, std::string_view words, std::size_t width, std::size_t indent = 0) {
-  for (const std::string& line : wrap(words, width, std::string(indent, ' '), indent + 2)) {
-    out += line + "\n";
-  }
-}
-
 std::size_t sessions_of(const Baseline& stored) {
   std::size_t number = 0;
   for (const auto& [machine, sessions] : stored.sessions) number += sessions.size();

@@ -150,6 +150,12 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::str
   return filler.finish();
 }
 
+void say(std::string& out, std::string_view words, std::size_t width, std::size_t indent) {
+  for (const std::string& line : wrap(words, width, std::string(indent, ' '), indent + 2)) {
+    out += line + "\n";
+  }
+}
+
 std::string plural(std::size_t number, std::string_view one, std::string_view many) {
   if (number == 1) return fmt::format("1 {}", one);
   return many.empty() ? fmt::format("{} {}s", number, one) : fmt::format("{} {}", number, many);

@@ -17,12 +17,6 @@ using profile::Profile;
 
 namespace {
 
-void say(std::string& out, std::string_view words, std::size_t width, std::size_t indent = 2) {
-  for (const std::string& line : wrap(words, width, std::string(indent, ' '), indent + 2)) {
-    out += line + "\n";
-  }
-}
-
 // "same in 4 runs", "28.1 … 29.0, 10 runs": how well the number is known.
 std::string spread(const Profile& of, const Measurement& measured) {
   if (measured.exact && measured.nature == profile::Nature::exact) {
@@ -86,7 +80,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   }
   out += table.str(2, width);
   if (style.verbose && profile.kernels) {
-    say(out, profile.kernels->named ? "kernels" : "kernels (by the hash of their code)", width);
+    say(out, profile.kernels->named ? "kernels" : "kernels (by the hash of their code)", width, 2);
     TextTable kernels;
     kernels.right = {true, false};
     for (const auto& [name, count] : profile.kernels->counts) {
@@ -95,13 +89,13 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     out += kernels.str(4, width);
   }
   if (profile.placement.state == profile::Placement::State::refuted) {
-    say(out, "placement: " + one_line(profile.placement.reason, 600), width);
+    say(out, "placement: " + one_line(profile.placement.reason, 600), width, 2);
   }
   if (profile.counts_skipped) {
-    say(out, "not counted: " + one_line(*profile.counts_skipped, 600), width);
+    say(out, "not counted: " + one_line(*profile.counts_skipped, 600), width, 2);
   }
   for (const std::string& error : profile.errors) {
-    say(out, "error: " + clip(text::printable(error), 2000), width);
+    say(out, "error: " + clip(text::printable(error), 2000), width, 2);
   }
   if (!profile.errors.empty()) {
     for (const std::string& line : last_lines(profile.stderr_tail, 8)) {
@@ -114,7 +108,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
       doubts.push_back(unit::label(measured.metric) + ": " + warning);
     }
   }
-  for (const std::string& doubt : doubts) say(out, "doubt: " + one_line(doubt, 600), width);
+  for (const std::string& doubt : doubts) say(out, "doubt: " + one_line(doubt, 600), width, 2);
   return out;
 }
 

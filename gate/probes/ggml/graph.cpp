@@ -30,6 +30,8 @@ int g_room;
 Table g_ops;     // hash of (graph, device, what the step hashes) -> entry
 Table g_graphs;  // hash -> entry
 uint64_t g_sums_before[WEIR_GRAPH_SUMS];
+constexpr uint32_t k_told = 128;  // kinds of graphs that the file has room for
+bool g_nodes_told[k_told];
 
 // Backends of the graph at hand. Not kept for longer: another may come to lie at the same address.
 struct Backends {
@@ -290,8 +292,27 @@ void add_sums(weir_probe_graph* graph) {
   }
 }
 
+// Says in the event file that a graph was computed; the first time also which nodes its kind has.
+void tell_graph(Library* library, uint32_t kind, int steps, uint64_t begin) {
+  const weir_event_graph body = {begin, now_nanoseconds()};
+  write_event(WEIR_EVENT_GRAPH, kind, &body, sizeof body);
+  if (kind >= k_told || g_nodes_told[kind]) return;
+  g_nodes_told[kind] = true;
+  for (int i = 0; i < steps; ++i) {
+    const weir_probe_op* entry = op_entry(library, g_steps[i], kind);
+    if (entry == nullptr) continue;
+    const char* name =
+        library->ggml.get_name == nullptr ? nullptr : library->ggml.get_name(g_steps[i].tensor);
+    char cut[64];
+    copy_text(cut, sizeof cut, name == nullptr ? "" : name);
+    const weir_event_node node = {kind, static_cast<uint32_t>(i)};
+    write_event(WEIR_EVENT_NODE, static_cast<uint32_t>(entry - g.file.ops), &node, sizeof node, cut,
+                static_cast<uint32_t>(strlen(cut)) + 1);
+  }
+}
+
 template <class BackendOf>
-void record(Library* library, Graph* graph, uint64_t splits, BackendOf backend_of) {
+void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, BackendOf backend_of) {
   pthread_mutex_lock(&g.lock);
   count(k_graphs);
   count(k_splits, splits);
@@ -310,13 +331,14 @@ void record(Library* library, Graph* graph, uint64_t splits, BackendOf backend_o
     count(k_cpu_ops, cpu_ops);
     add(&g.file.graphs[kind].computed, 1);
     add_sums(&g.file.graphs[kind]);
+    if (begin != 0) tell_graph(library, kind, steps, begin);
   }
   pthread_mutex_unlock(&g.lock);
 }
 
 }  // namespace
 
-void record_sched_graph(Library* library, Sched* sched, Graph* graph) {
+void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin) {
   const Functions& ggml = library->ggml;
   int splits = 0;
   if (ggml.backend_sched_get_n_splits == nullptr) {
@@ -324,19 +346,20 @@ void record_sched_graph(Library* library, Sched* sched, Graph* graph) {
   } else {
     splits = ggml.backend_sched_get_n_splits(sched);
   }
-  record(library, graph, splits < 0 ? 0 : static_cast<uint64_t>(splits), [&](Tensor* node) {
+  record(library, graph, splits < 0 ? 0 : static_cast<uint64_t>(splits), begin, [&](Tensor* node) {
     return ggml.backend_sched_get_tensor_backend == nullptr
                ? nullptr
                : ggml.backend_sched_get_tensor_backend(sched, node);
   });
 }
 
-void record_backend_graph(Library* library, Backend* backend, Graph* graph) {
-  record(library, graph, 1, [&](Tensor*) { return backend; });
+void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin) {
+  record(library, graph, 1, begin, [&](Tensor*) { return backend; });
 }
 
 void reset_graphs_after_fork() {
   memset(g_sums_before, 0, sizeof g_sums_before);  // its counts begin at 0
+  memset(g_nodes_told, 0, sizeof g_nodes_told);    // and so does its event file
   g_ops.unlock_after_fork();
   g_graphs.unlock_after_fork();
 }

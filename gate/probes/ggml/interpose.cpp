@@ -33,6 +33,7 @@ void after_fork_in_child() {
   reset_graphs_after_fork();
   reset_transfer_locks_after_fork();
   detach_after_fork(&g.file);
+  detach_events_after_fork();
   g.ready = false;
 }
 
@@ -70,6 +71,31 @@ class Meant {
   Library* before_;
 };
 
+// Tells how long a transfer took, when it is over.
+class Moving {
+ public:
+  Moving(weir_probe_transfer* entry, uint64_t bytes)
+      : entry_(entry), bytes_(bytes), begin_(entry == nullptr ? 0 : event_time()) {}
+  ~Moving() {
+    if (begin_ == 0) return;
+    const weir_event_transfer body = {begin_, now_nanoseconds(), bytes_};
+    write_event(WEIR_EVENT_TRANSFER, static_cast<uint32_t>(entry_ - g.file.transfers), &body,
+                sizeof body);
+  }
+  Moving(const Moving&) = delete;
+  Moving& operator=(const Moving&) = delete;
+
+ private:
+  weir_probe_transfer* entry_;
+  uint64_t bytes_;
+  uint64_t begin_;
+};
+
+void tell_wait(uint32_t kind, uint64_t begin) {
+  const weir_event_wait body = {begin, now_nanoseconds(), kind, 0};
+  write_event(WEIR_EVENT_WAIT, UINT32_MAX, &body, sizeof body);
+}
+
 }  // namespace
 
 void make_ready() {
@@ -80,12 +106,14 @@ void make_ready() {
   if (g.file.header == nullptr) {
     open_file(&g.file, "ggml", k_capacity);
     for (int i = 0; i < k_counters; ++i) g.counters[i] = add_counter(&g.file, k_names[i]);
+    open_events(g.file);
   }
   if (!g_fork_handled) {
     g_fork_handled = true;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }
   make_forked_file(&g.file);
+  make_forked_events(g.file);
   __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&g.lock);
 }
@@ -105,51 +133,68 @@ using namespace weir_probe;
 WEIR_EXPORTED int ggml_backend_sched_graph_compute(Sched* sched, Graph* graph) {
   WEIR_ENTER(backend_sched_graph_compute, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  const uint64_t begin = event_time();
   const int status = ggml.backend_sched_graph_compute(sched, graph);
-  if (within.outermost() && status == k_success) record_sched_graph(library, sched, graph);
+  if (within.outermost() && status == k_success) {
+    record_sched_graph(library, sched, graph, begin);
+  }
   return status;
 }
 
 WEIR_EXPORTED int ggml_backend_sched_graph_compute_async(Sched* sched, Graph* graph) {
   WEIR_ENTER(backend_sched_graph_compute_async, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  const uint64_t begin = event_time();
   const int status = ggml.backend_sched_graph_compute_async(sched, graph);
-  if (within.outermost() && status == k_success) record_sched_graph(library, sched, graph);
+  if (within.outermost() && status == k_success) {
+    record_sched_graph(library, sched, graph, begin);
+  }
   return status;
 }
 
 WEIR_EXPORTED int ggml_backend_graph_compute(Backend* backend, Graph* graph) {
   WEIR_ENTER(backend_graph_compute, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  const uint64_t begin = event_time();
   const int status = ggml.backend_graph_compute(backend, graph);
-  if (within.outermost() && status == k_success) record_backend_graph(library, backend, graph);
+  if (within.outermost() && status == k_success) {
+    record_backend_graph(library, backend, graph, begin);
+  }
   return status;
 }
 
 WEIR_EXPORTED int ggml_backend_graph_compute_async(Backend* backend, Graph* graph) {
   WEIR_ENTER(backend_graph_compute_async, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  const uint64_t begin = event_time();
   const int status = ggml.backend_graph_compute_async(backend, graph);
-  if (within.outermost() && status == k_success) record_backend_graph(library, backend, graph);
+  if (within.outermost() && status == k_success) {
+    record_backend_graph(library, backend, graph, begin);
+  }
   return status;
 }
 
 WEIR_EXPORTED void ggml_backend_synchronize(Backend* backend) {
   WEIR_ENTER(backend_synchronize, );
   count(k_backend_syncs);
+  const uint64_t begin = event_time();
   ggml.backend_synchronize(backend);
+  if (begin != 0) tell_wait(WEIR_WAIT_BACKEND, begin);
 }
 
 WEIR_EXPORTED void ggml_backend_event_synchronize(Event* event) {
   WEIR_ENTER(backend_event_synchronize, );
   count(k_event_syncs);
+  const uint64_t begin = event_time();
   ggml.backend_event_synchronize(event);
+  if (begin != 0) tell_wait(WEIR_WAIT_EVENT, begin);
 }
 
 WEIR_EXPORTED void ggml_backend_tensor_copy(Tensor* from, Tensor* to) {
   WEIR_ENTER(backend_tensor_copy, );
   const Within within(&t_in_copy, __builtin_frame_address(0));
-  if (within.outermost()) record_copy(library, from, to);
+  const Moving moving(within.outermost() ? record_copy(library, from, to) : nullptr,
+                      events_on() && ggml.nbytes != nullptr ? ggml.nbytes(from) : 0);
   ggml.backend_tensor_copy(from, to);
 }
 
@@ -157,7 +202,8 @@ WEIR_EXPORTED void ggml_backend_tensor_copy_async(Backend* source, Backend* dest
                                                   Tensor* from, Tensor* to) {
   WEIR_ENTER(backend_tensor_copy_async, );
   const Within within(&t_in_copy, __builtin_frame_address(0));
-  if (within.outermost()) record_copy(library, from, to);
+  const Moving moving(within.outermost() ? record_copy(library, from, to) : nullptr,
+                      events_on() && ggml.nbytes != nullptr ? ggml.nbytes(from) : 0);
   ggml.backend_tensor_copy_async(source, destination, from, to);
 }
 
@@ -165,7 +211,7 @@ WEIR_EXPORTED void ggml_backend_tensor_set(Tensor* to, const void* data, size_t 
                                            size_t size) {
   WEIR_ENTER(backend_tensor_set, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_set(library, to, size);
+  const Moving moving(within.outermost() ? record_set(library, to, size) : nullptr, size);
   ggml.backend_tensor_set(to, data, offset, size);
 }
 
@@ -173,7 +219,7 @@ WEIR_EXPORTED void ggml_backend_tensor_set_async(Backend* backend, Tensor* to, c
                                                  size_t offset, size_t size) {
   WEIR_ENTER(backend_tensor_set_async, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_set(library, to, size);
+  const Moving moving(within.outermost() ? record_set(library, to, size) : nullptr, size);
   ggml.backend_tensor_set_async(backend, to, data, offset, size);
 }
 
@@ -182,7 +228,8 @@ WEIR_EXPORTED void ggml_backend_tensor_set_2d(Tensor* to, const void* data, size
                                               size_t stride_data) {
   WEIR_ENTER(backend_tensor_set_2d, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_set(library, to, size * copies);
+  const Moving moving(within.outermost() ? record_set(library, to, size * copies) : nullptr,
+                      size * copies);
   ggml.backend_tensor_set_2d(to, data, offset, size, copies, stride_tensor, stride_data);
 }
 
@@ -191,7 +238,8 @@ WEIR_EXPORTED void ggml_backend_tensor_set_2d_async(Backend* backend, Tensor* to
                                                     size_t stride_tensor, size_t stride_data) {
   WEIR_ENTER(backend_tensor_set_2d_async, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_set(library, to, size * copies);
+  const Moving moving(within.outermost() ? record_set(library, to, size * copies) : nullptr,
+                      size * copies);
   ggml.backend_tensor_set_2d_async(backend, to, data, offset, size, copies, stride_tensor,
                                    stride_data);
 }
@@ -200,7 +248,7 @@ WEIR_EXPORTED void ggml_backend_tensor_get(const Tensor* from, void* data, size_
                                            size_t size) {
   WEIR_ENTER(backend_tensor_get, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_get(library, from, size);
+  const Moving moving(within.outermost() ? record_get(library, from, size) : nullptr, size);
   ggml.backend_tensor_get(from, data, offset, size);
 }
 
@@ -208,7 +256,7 @@ WEIR_EXPORTED void ggml_backend_tensor_get_async(Backend* backend, const Tensor*
                                                  size_t offset, size_t size) {
   WEIR_ENTER(backend_tensor_get_async, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_get(library, from, size);
+  const Moving moving(within.outermost() ? record_get(library, from, size) : nullptr, size);
   ggml.backend_tensor_get_async(backend, from, data, offset, size);
 }
 
@@ -217,7 +265,8 @@ WEIR_EXPORTED void ggml_backend_tensor_get_2d(const Tensor* from, void* data, si
                                               size_t stride_data) {
   WEIR_ENTER(backend_tensor_get_2d, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_get(library, from, size * copies);
+  const Moving moving(within.outermost() ? record_get(library, from, size * copies) : nullptr,
+                      size * copies);
   ggml.backend_tensor_get_2d(from, data, offset, size, copies, stride_tensor, stride_data);
 }
 
@@ -227,7 +276,8 @@ WEIR_EXPORTED void ggml_backend_tensor_get_2d_async(Backend* backend, const Tens
                                                     size_t stride_data) {
   WEIR_ENTER(backend_tensor_get_2d_async, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_get(library, from, size * copies);
+  const Moving moving(within.outermost() ? record_get(library, from, size * copies) : nullptr,
+                      size * copies);
   ggml.backend_tensor_get_2d_async(backend, from, data, offset, size, copies, stride_tensor,
                                    stride_data);
 }
@@ -236,6 +286,6 @@ WEIR_EXPORTED void ggml_backend_tensor_memset(Tensor* to, uint8_t value, size_t 
                                               size_t size) {
   WEIR_ENTER(backend_tensor_memset, );
   const Within within(&t_in_transfer, __builtin_frame_address(0));
-  if (within.outermost()) record_fill(library, to, size);
+  const Moving moving(within.outermost() ? record_fill(library, to, size) : nullptr, size);
   ggml.backend_tensor_memset(to, value, offset, size);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "gate/probes/ggml/library.h"
+#include "gate/probes/writer/events.h"
 #include "gate/probes/writer/file.h"
 
 namespace weir_probe {
@@ -45,15 +46,19 @@ inline void ensure_ready() {
 
 inline void count(Counter which, uint64_t amount = 1) { add(g.counters[which], amount); }
 
-// After `graph` was computed: its ops, and what happened since the one before.
-void record_sched_graph(Library* library, Sched* sched, Graph* graph);
-void record_backend_graph(Library* library, Backend* backend, Graph* graph);
+// When a call began, for the event file; 0 without events.
+inline uint64_t event_time() { return events_on() ? now_nanoseconds() : 0; }
 
-// Before the bytes move.
-void record_copy(Library* library, const Tensor* from, const Tensor* to);
-void record_set(Library* library, const Tensor* to, uint64_t bytes);
-void record_get(Library* library, const Tensor* from, uint64_t bytes);
-void record_fill(Library* library, const Tensor* to, uint64_t bytes);
+// After `graph` was computed: its ops, and what happened since the one before. `begin` is the
+// event_time() of before.
+void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin);
+void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin);
+
+// Before the bytes move. Where it is counted; null when it is part of another transfer.
+weir_probe_transfer* record_copy(Library* library, const Tensor* from, const Tensor* to);
+weir_probe_transfer* record_set(Library* library, const Tensor* to, uint64_t bytes);
+weir_probe_transfer* record_get(Library* library, const Tensor* from, uint64_t bytes);
+weir_probe_transfer* record_fill(Library* library, const Tensor* to, uint64_t bytes);
 
 void reset_graphs_after_fork();
 void reset_transfer_locks_after_fork();

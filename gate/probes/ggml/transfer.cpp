@@ -47,7 +47,8 @@ weir_probe_transfer* make_entry(const weir_probe_transfer& wanted) {
 
 // Kinds of memory are static objects of their backends: their addresses tell them apart. That two
 // triples share 64 bits of a hash is left to chance.
-void record(Library* library, uint32_t kind, BufferType* from, BufferType* to, uint64_t bytes) {
+weir_probe_transfer* record(Library* library, uint32_t kind, BufferType* from, BufferType* to,
+                            uint64_t bytes) {
   const uint64_t key = reinterpret_cast<uint64_t>(from) * 0x9e3779b97f4a7c15ULL +
                        reinterpret_cast<uint64_t>(to) * 0xd6e8feb86659fd93ULL + kind;
   auto* entry = static_cast<weir_probe_transfer*>(g_entries.find(key));
@@ -68,34 +69,36 @@ void record(Library* library, uint32_t kind, BufferType* from, BufferType* to, u
   }
   add(&entry->calls, 1);
   add(&entry->bytes, bytes);
+  return entry;
 }
 
 }  // namespace
 
-void record_copy(Library* library, const Tensor* from, const Tensor* to) {
+weir_probe_transfer* record_copy(Library* library, const Tensor* from, const Tensor* to) {
   const uint64_t bytes = library->ggml.nbytes == nullptr ? 0 : library->ggml.nbytes(from);
   count(k_tensor_copies);
   count(k_copied_bytes, bytes);
-  record(library, WEIR_TRANSFER_COPY, memory_of(library, from), memory_of(library, to), bytes);
+  return record(library, WEIR_TRANSFER_COPY, memory_of(library, from), memory_of(library, to),
+                bytes);
 }
 
-void record_set(Library* library, const Tensor* to, uint64_t bytes) {
+weir_probe_transfer* record_set(Library* library, const Tensor* to, uint64_t bytes) {
   count(k_tensor_sets);
-  if (t_in_copy != nullptr) return;  // the copy has been told
+  if (t_in_copy != nullptr) return nullptr;  // the copy has been told
   // While a graph is computed it is ggml that moves: experts, one by one.
   if (t_in_graph != nullptr) count(k_copied_bytes, bytes);
-  record(library, WEIR_TRANSFER_SET, nullptr, memory_of(library, to), bytes);
+  return record(library, WEIR_TRANSFER_SET, nullptr, memory_of(library, to), bytes);
 }
 
-void record_get(Library* library, const Tensor* from, uint64_t bytes) {
+weir_probe_transfer* record_get(Library* library, const Tensor* from, uint64_t bytes) {
   count(k_tensor_gets);
-  if (t_in_copy != nullptr) return;
+  if (t_in_copy != nullptr) return nullptr;
   if (t_in_graph != nullptr) count(k_copied_bytes, bytes);
-  record(library, WEIR_TRANSFER_GET, memory_of(library, from), nullptr, bytes);
+  return record(library, WEIR_TRANSFER_GET, memory_of(library, from), nullptr, bytes);
 }
 
-void record_fill(Library* library, const Tensor* to, uint64_t bytes) {
-  record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), bytes);
+weir_probe_transfer* record_fill(Library* library, const Tensor* to, uint64_t bytes) {
+  return record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), bytes);
 }
 
 void reset_transfer_locks_after_fork() { g_entries.unlock_after_fork(); }

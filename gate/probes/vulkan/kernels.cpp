@@ -103,9 +103,61 @@ void name_object(Device* device, bool is_pipeline, uint64_t handle, const char* 
   if (module != nullptr) copy_text(module->name, sizeof module->name, name == nullptr ? "" : name);
 }
 
+// What is bound counts under the label that is open now.
+void rebind(CommandBuffer* buffer) {
+  if (buffer->bound == nullptr) return;
+  buffer->bound = tally_of(buffer, buffer->bound->pipeline, label_of(buffer));
+}
+
+Label* label_named(Device* device, const char* name) {
+  const uint64_t hash = hash_text(k_hash_seed, name);
+  pthread_mutex_lock(&g.lock);
+  Label* label = device->labels;
+  while (label != nullptr && label->hash != hash) label = label->next;
+  if (label == nullptr) {
+    label = static_cast<Label*>(calloc(1, sizeof(Label)));
+    if (label != nullptr) {
+      label->hash = hash;
+      label->kernel = k_unresolved;
+      copy_text(label->name, sizeof label->name, name);
+      label->next = device->labels;
+      device->labels = label;
+    } else {
+      set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+    }
+  }
+  pthread_mutex_unlock(&g.lock);
+  return label;
+}
+
+void open_label(CommandBuffer* buffer, const char* name) {
+  constexpr uint32_t k_most = sizeof buffer->labels / sizeof buffer->labels[0];
+  Label* label =
+      name == nullptr || name[0] == '\0' ? label_of(buffer) : label_named(buffer->device, name);
+  if (buffer->label_depth < k_most) buffer->labels[buffer->label_depth] = label;
+  ++buffer->label_depth;
+  rebind(buffer);
+}
+
+void close_label(CommandBuffer* buffer) {
+  if (buffer->label_depth == 0) return;  // opened in another buffer, which is allowed
+  --buffer->label_depth;
+  rebind(buffer);
+}
+
 }  // namespace
 
-uint32_t resolve_kernel(Device* device, Pipeline* pipeline) {
+uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
+  if (label != nullptr && !pipeline->named) {
+    const uint32_t known = __atomic_load_n(&label->kernel, __ATOMIC_ACQUIRE);
+    if (known != k_unresolved) return known;
+    pthread_mutex_lock(&g.lock);
+    const uint32_t kernel =
+        kernel_entry(&g.file, device->index, label->hash, true, label->name, pipeline->entry_point);
+    __atomic_store_n(&label->kernel, kernel, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&g.lock);
+    return kernel;
+  }
   const uint32_t known = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);
   if (known != k_unresolved) return known;
   pthread_mutex_lock(&g.lock);
@@ -127,6 +179,11 @@ void free_pipelines(Device* device) {
     device->slabs = next;
   }
   device->free_pipelines = nullptr;
+  while (device->labels != nullptr) {
+    Label* next = device->labels->next;
+    free(device->labels);
+    device->labels = next;
+  }
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL create_shader_module(VkDevice handle,
@@ -203,6 +260,30 @@ debug_marker_set_object_name(VkDevice handle, const VkDebugMarkerObjectNameInfoE
                 info->pObjectName);
   }
   return device->next.DebugMarkerSetObjectNameEXT(handle, info);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_begin_label(VkCommandBuffer handle,
+                                           const VkDebugUtilsLabelEXT* info) {
+  if (CommandBuffer* buffer = command_buffer(handle)) open_label(buffer, info->pLabelName);
+  const auto next = device_of(handle)->next.CmdBeginDebugUtilsLabelEXT;
+  if (next != nullptr) next(handle, info);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_end_label(VkCommandBuffer handle) {
+  if (CommandBuffer* buffer = command_buffer(handle)) close_label(buffer);
+  const auto next = device_of(handle)->next.CmdEndDebugUtilsLabelEXT;
+  if (next != nullptr) next(handle);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_begin_marker(VkCommandBuffer handle,
+                                            const VkDebugMarkerMarkerInfoEXT* info) {
+  if (CommandBuffer* buffer = command_buffer(handle)) open_label(buffer, info->pMarkerName);
+  device_of(handle)->next.CmdDebugMarkerBeginEXT(handle, info);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_end_marker(VkCommandBuffer handle) {
+  if (CommandBuffer* buffer = command_buffer(handle)) close_label(buffer);
+  device_of(handle)->next.CmdDebugMarkerEndEXT(handle);
 }
 
 }  // namespace weir_probe

@@ -19,5 +19,9 @@ VKAPI_ATTR VkResult VKAPI_CALL set_debug_utils_object_name(VkDevice,
                                                            const VkDebugUtilsObjectNameInfoEXT*);
 VKAPI_ATTR VkResult VKAPI_CALL debug_marker_set_object_name(VkDevice,
                                                             const VkDebugMarkerObjectNameInfoEXT*);
+VKAPI_ATTR void VKAPI_CALL cmd_begin_label(VkCommandBuffer, const VkDebugUtilsLabelEXT*);
+VKAPI_ATTR void VKAPI_CALL cmd_end_label(VkCommandBuffer);
+VKAPI_ATTR void VKAPI_CALL cmd_begin_marker(VkCommandBuffer, const VkDebugMarkerMarkerInfoEXT*);
+VKAPI_ATTR void VKAPI_CALL cmd_end_marker(VkCommandBuffer);
 
 }  // namespace weir_probe

@@ -5,6 +5,7 @@
 #include <vulkan/vulkan.h>
 
 #include "gate/probes/vulkan/class.h"
+#include "gate/probes/vulkan/events.h"
 #include "gate/probes/vulkan/kernels.h"
 #include "gate/probes/vulkan/record.h"
 #include "gate/probes/vulkan/state.h"
@@ -40,18 +41,22 @@ void after_fork_in_child() {
   g_instances.unlock_after_fork();
   for (Device* device = g.devices; device != nullptr; device = device->next_device) {
     pthread_mutex_init(&device->pipelines_lock, nullptr);
+    pthread_mutex_init(&device->timer.lock, nullptr);
     each_table(device, [](Table* table) { table->unlock_after_fork(); });
   }
   detach_after_fork(&g.file);
+  detach_events_after_fork();
 }
 
 void ensure_file() {
   pthread_mutex_lock(&g.lock);
   if (g.file.header == nullptr) {
     open_file(&g.file, "vulkan");
+    open_events(g.file);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }
   make_forked_file(&g.file);
+  make_forked_events(g.file);
   pthread_mutex_unlock(&g.lock);
 }
 
@@ -142,6 +147,30 @@ VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance handle,
   free(instance);
 }
 
+// The same device with one extension more: only where times were asked for. As the program asked
+// for it when that is refused.
+VkResult create_with_clock(PFN_vkCreateDevice create, VkPhysicalDevice physical,
+                           const VkDeviceCreateInfo* info, const VkAllocationCallbacks* allocator,
+                           VkDevice* out) {
+  const uint32_t count = info->enabledExtensionCount;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (strcmp(info->ppEnabledExtensionNames[i], VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) ==
+        0) {
+      return create(physical, info, allocator, out);
+    }
+  }
+  const char** names = static_cast<const char**>(calloc(count + 1, sizeof(char*)));
+  if (names == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  if (count != 0) memcpy(names, info->ppEnabledExtensionNames, count * sizeof(char*));
+  names[count] = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME;
+  VkDeviceCreateInfo more = *info;
+  more.ppEnabledExtensionNames = names;
+  more.enabledExtensionCount = count + 1;
+  const VkResult result = create(physical, &more, allocator, out);
+  free(names);
+  return result;
+}
+
 VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
                                              const VkDeviceCreateInfo* info,
                                              const VkAllocationCallbacks* allocator,
@@ -156,7 +185,11 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
       reinterpret_cast<PFN_vkCreateDevice>(get_instance(instance->handle, "vkCreateDevice"));
   if (create == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
   link->u.pLayerInfo = link->u.pLayerInfo->pNext;
-  const VkResult result = create(physical, info, allocator, out);
+  VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
+  if (can_calibrate(instance->handle, get_instance, physical))
+    result = create_with_clock(create, physical, info, allocator, out);
+  const bool with_clock = result == VK_SUCCESS;
+  if (!with_clock) result = create(physical, info, allocator, out);
   if (result != VK_SUCCESS) return result;
   ensure_file();
   Device* device = static_cast<Device*>(calloc(1, sizeof(Device)));
@@ -170,12 +203,14 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
   pthread_mutex_init(&device->pipelines_lock, nullptr);
   fetch_next(&device->next, get, *out);
   write_device_entry(device, *instance, physical);
+  start_timer(device, instance->handle, get_instance, physical, with_clock);
   return result;
 }
 
 VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   if (handle == VK_NULL_HANDLE) return;
   Device* device = device_of(handle);
+  stop_timer(device);
   g.device_keys.remove(device->key);
   device->next.DestroyDevice(handle, allocator);
   pthread_mutex_lock(&g.lock);
@@ -202,6 +237,7 @@ void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t in
     if (queue != nullptr) {
       queue->device = device;
       queue->handle = handle;
+      queue->family = family;
       const uint32_t entry = add_queue(&g.file, device->index, family, index,
                                        family < 32 ? device->family_flags[family] : 0);
       queue->entry = &g.file.queues[entry];
@@ -245,8 +281,60 @@ PFN_vkVoidFunction untyped(Function function) {
 #define WEIR_ENTRY(name, function) \
   { "vk" #name, untyped<PFN_vk##name>(function) }
 #define WEIR_COUNTED(name, note) WEIR_ENTRY(name, (counted<&NextDevice::name, note>))
+#define WEIR_LOGGED(name, note, log) WEIR_ENTRY(name, (logged<&NextDevice::name, note, log>))
+
+const Entry* find(const Entry* entries, size_t count, const char* name) {
+  for (size_t i = 0; i < count; ++i) {
+    if (strcmp(entries[i].name, name) == 0) return &entries[i];
+  }
+  return nullptr;
+}
+
+// With events these stand in front, in place of those that only count.
+PFN_vkVoidFunction logging_function(const char* name) {
+  static const Entry entries[] = {
+      WEIR_ENTRY(EndCommandBuffer, end_command_buffer),
+      WEIR_ENTRY(CmdPushConstants, cmd_push_constants),
+      WEIR_ENTRY(CmdWaitEvents, cmd_wait_events),
+      WEIR_ENTRY(CmdWaitEvents2, cmd_wait_events2<&NextDevice::CmdWaitEvents2>),
+      WEIR_ENTRY(CmdWaitEvents2KHR, cmd_wait_events2<&NextDevice::CmdWaitEvents2KHR>),
+      WEIR_LOGGED(CmdDispatch, count_dispatch, LogDispatch),
+      WEIR_LOGGED(CmdDispatchBase, count_dispatch, LogDispatch),
+      WEIR_LOGGED(CmdDispatchBaseKHR, count_dispatch, LogDispatch),
+      WEIR_LOGGED(CmdDispatchIndirect, count_indirect, LogDispatch),
+      WEIR_LOGGED(CmdPipelineBarrier, count_barrier, LogBarrier),
+      WEIR_LOGGED(CmdPipelineBarrier2, count_barrier, LogBarrier),
+      WEIR_LOGGED(CmdPipelineBarrier2KHR, count_barrier, LogBarrier),
+      WEIR_LOGGED(CmdCopyBuffer, count_copy, LogCopy<WEIR_COPY_BUFFER>),
+      WEIR_LOGGED(CmdCopyBuffer2, count_copy, LogCopy<WEIR_COPY_BUFFER>),
+      WEIR_LOGGED(CmdCopyBuffer2KHR, count_copy, LogCopy<WEIR_COPY_BUFFER>),
+      WEIR_LOGGED(CmdCopyImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyBufferToImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyBufferToImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyBufferToImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImageToBuffer, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImageToBuffer2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImageToBuffer2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdBlitImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdBlitImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdBlitImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdResolveImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdResolveImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdResolveImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyQueryPoolResults, count_copy, LogCopy<WEIR_COPY_QUERY>),
+      WEIR_LOGGED(CmdFillBuffer, count_copy, LogCopy<WEIR_COPY_FILL>),
+      WEIR_LOGGED(CmdUpdateBuffer, count_copy, LogCopy<WEIR_COPY_UPDATE>),
+  };
+  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
+  return entry == nullptr ? nullptr : entry->function;
+}
 
 PFN_vkVoidFunction device_function(const char* name) {
+  if (const PFN_vkVoidFunction logging = events_on() ? logging_function(name) : nullptr) {
+    return logging;
+  }
   static const Entry entries[] = {
       WEIR_ENTRY(DestroyDevice, destroy_device),
       WEIR_ENTRY(GetDeviceQueue, get_device_queue),
@@ -283,6 +371,10 @@ PFN_vkVoidFunction device_function(const char* name) {
       WEIR_ENTRY(CmdExecuteCommands, cmd_execute_commands),
       WEIR_ENTRY(SetDebugUtilsObjectNameEXT, set_debug_utils_object_name),
       WEIR_ENTRY(DebugMarkerSetObjectNameEXT, debug_marker_set_object_name),
+      WEIR_ENTRY(CmdBeginDebugUtilsLabelEXT, cmd_begin_label),
+      WEIR_ENTRY(CmdEndDebugUtilsLabelEXT, cmd_end_label),
+      WEIR_ENTRY(CmdDebugMarkerBeginEXT, cmd_begin_marker),
+      WEIR_ENTRY(CmdDebugMarkerEndEXT, cmd_end_marker),
       WEIR_COUNTED(CmdDispatch, count_dispatch),
       WEIR_COUNTED(CmdDispatchBase, count_dispatch),
       WEIR_COUNTED(CmdDispatchBaseKHR, count_dispatch),
@@ -312,10 +404,8 @@ PFN_vkVoidFunction device_function(const char* name) {
       WEIR_COUNTED(CmdFillBuffer, count_copy),
       WEIR_COUNTED(CmdUpdateBuffer, count_copy),
   };
-  for (const Entry& entry : entries) {
-    if (strcmp(entry.name, name) == 0) return entry.function;
-  }
-  return nullptr;
+  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
+  return entry == nullptr ? nullptr : entry->function;
 }
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice handle, const char* name) {
@@ -325,7 +415,9 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice handle, c
   const PFN_vkVoidFunction ours = device_function(name);
   if (ours == nullptr) return below;
   // What the driver lacks stays absent; names alone are worth having even where nobody listens.
-  const bool names = strcmp(name, "vkSetDebugUtilsObjectNameEXT") == 0;
+  const bool names = strcmp(name, "vkSetDebugUtilsObjectNameEXT") == 0 ||
+                     strcmp(name, "vkCmdBeginDebugUtilsLabelEXT") == 0 ||
+                     strcmp(name, "vkCmdEndDebugUtilsLabelEXT") == 0;
   return below != nullptr || names ? ours : nullptr;
 }
 

@@ -38,6 +38,15 @@ namespace weir_probe {
   X(FreeCommandBuffers)                      \
   X(BeginCommandBuffer)                      \
   X(ResetCommandBuffer)                      \
+  X(EndCommandBuffer)                        \
+  X(CmdPushConstants)                        \
+  X(CmdWaitEvents)                           \
+  X(CmdWaitEvents2)                          \
+  X(CmdWaitEvents2KHR)                       \
+  X(CmdBeginDebugUtilsLabelEXT)              \
+  X(CmdEndDebugUtilsLabelEXT)                \
+  X(CmdDebugMarkerBeginEXT)                  \
+  X(CmdDebugMarkerEndEXT)                    \
   X(CmdBindPipeline)                         \
   X(CmdDispatch)                             \
   X(CmdDispatchIndirect)                     \

@@ -2,15 +2,20 @@
 
 #include <string.h>
 
+#include "gate/probes/vulkan/events.h"
+
 namespace weir_probe {
 namespace {
 
 constexpr uint32_t k_first_tallies = 16;
 
-Tally* slot_of(Tally* tallies, uint32_t capacity, Pipeline* pipeline) {
-  const uint64_t mixed = reinterpret_cast<uint64_t>(pipeline) * 0x9e3779b97f4a7c15ULL;
+Tally* slot_of(Tally* tallies, uint32_t capacity, Pipeline* pipeline, Label* label) {
+  const uint64_t mixed =
+      (reinterpret_cast<uint64_t>(pipeline) ^ (reinterpret_cast<uint64_t>(label) << 1)) *
+      0x9e3779b97f4a7c15ULL;
   uint32_t at = static_cast<uint32_t>(mixed >> 40) & (capacity - 1);
-  while (tallies[at].pipeline != nullptr && tallies[at].pipeline != pipeline) {
+  while (tallies[at].pipeline != nullptr &&
+         (tallies[at].pipeline != pipeline || tallies[at].label != label)) {
     at = (at + 1) & (capacity - 1);
   }
   return &tallies[at];
@@ -23,7 +28,8 @@ bool grow(CommandBuffer* buffer) {
   if (fresh == nullptr) return false;
   for (uint32_t i = 0; i < buffer->tally_capacity; ++i) {
     if (buffer->tallies[i].pipeline == nullptr) continue;
-    *slot_of(fresh, capacity, buffer->tallies[i].pipeline) = buffer->tallies[i];
+    const Tally& old = buffer->tallies[i];
+    *slot_of(fresh, capacity, old.pipeline, old.label) = old;
   }
   free(buffer->tallies);
   buffer->tallies = fresh;
@@ -39,17 +45,19 @@ void forget(CommandBuffer* buffer) {
     buffer->pool->first = buffer->next;
   }
   if (buffer->next != nullptr) buffer->next->previous = buffer->previous;
+  free_recording(buffer);
   free(buffer->tallies);
   free(buffer);
 }
 
-void remember(Device* device, CommandPool* pool, VkCommandBuffer handle) {
+void remember(Device* device, CommandPool* pool, VkCommandBuffer handle, bool secondary) {
   CommandBuffer* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
   if (buffer != nullptr) {
     buffer->device = device;
     buffer->pool = pool;
     buffer->handle = handle;
     buffer->generation = pool->generation;
+    buffer->secondary = secondary;
     if (g.command_buffers.insert(number(handle), buffer)) {
       buffer->next = pool->first;
       if (pool->first != nullptr) pool->first->previous = buffer;
@@ -69,20 +77,22 @@ CommandPool* pool_of(Device* device, VkCommandPool handle) {
 
 void clear(CommandBuffer* buffer) {
   buffer->bound = nullptr;
+  buffer->label_depth = 0;
   buffer->dispatches = buffer->indirect = buffer->barriers = buffer->copies = 0;
   buffer->unknown_dispatches = 0;
   if (buffer->tally_used != 0) memset(buffer->tallies, 0, buffer->tally_capacity * sizeof(Tally));
   buffer->tally_used = 0;
 }
 
-Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline) {
+Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
   if (buffer->tally_capacity != 0) {
-    Tally* slot = slot_of(buffer->tallies, buffer->tally_capacity, pipeline);
+    Tally* slot = slot_of(buffer->tallies, buffer->tally_capacity, pipeline, label);
     if (slot->pipeline == pipeline) return slot;
   }
   if ((buffer->tally_used + 1) * 2 > buffer->tally_capacity && !grow(buffer)) return nullptr;
-  Tally* slot = slot_of(buffer->tallies, buffer->tally_capacity, pipeline);
+  Tally* slot = slot_of(buffer->tallies, buffer->tally_capacity, pipeline, label);
   slot->pipeline = pipeline;
+  slot->label = label;
   ++buffer->tally_used;
   return slot;
 }
@@ -105,6 +115,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_command_pool(VkDevice handle,
     set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
   } else {
     pool->device = device;
+    pool->family = info->queueFamilyIndex;
   }
   return result;
 }
@@ -120,10 +131,13 @@ VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice handle, VkCommandPool p
 VKAPI_ATTR VkResult VKAPI_CALL reset_command_pool(VkDevice handle, VkCommandPool pool,
                                                   VkCommandPoolResetFlags flags) {
   Device* device = device_of(handle);
-  const VkResult result = device->next.ResetCommandPool(handle, pool, flags);
-  if (CommandPool* known = pool_of(device, pool); known != nullptr && result == VK_SUCCESS) {
-    ++known->generation;
+  CommandPool* known = pool_of(device, pool);
+  for (CommandBuffer* at = known == nullptr ? nullptr : known->first; at != nullptr;
+       at = at->next) {
+    if (at->recording != nullptr) retire_stamps(at);
   }
+  const VkResult result = device->next.ResetCommandPool(handle, pool, flags);
+  if (known != nullptr && result == VK_SUCCESS) ++known->generation;
   return result;
 }
 
@@ -134,7 +148,10 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_command_buffers(VkDevice handle,
   const VkResult result = device->next.AllocateCommandBuffers(handle, info, out);
   if (result != VK_SUCCESS) return result;
   if (CommandPool* pool = pool_of(device, info->commandPool)) {
-    for (uint32_t i = 0; i < info->commandBufferCount; ++i) remember(device, pool, out[i]);
+    const bool secondary = info->level == VK_COMMAND_BUFFER_LEVEL_SECONDARY;
+    for (uint32_t i = 0; i < info->commandBufferCount; ++i) {
+      remember(device, pool, out[i], secondary);
+    }
   }
   return result;
 }
@@ -150,16 +167,25 @@ VKAPI_ATTR void VKAPI_CALL free_command_buffers(VkDevice handle, VkCommandPool p
 
 VKAPI_ATTR VkResult VKAPI_CALL begin_command_buffer(VkCommandBuffer handle,
                                                     const VkCommandBufferBeginInfo* info) {
-  if (CommandBuffer* buffer = command_buffer(handle)) {
+  CommandBuffer* buffer = command_buffer(handle);
+  if (buffer != nullptr) {
     clear(buffer);
     buffer->generation = buffer->pool->generation;
+    begin_recording(buffer);
   }
-  return device_of(handle)->next.BeginCommandBuffer(handle, info);
+  const VkResult result = device_of(handle)->next.BeginCommandBuffer(handle, info);
+  if (buffer != nullptr && buffer->recording != nullptr && result == VK_SUCCESS) {
+    begin_stamps(buffer);
+  }
+  return result;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL reset_command_buffer(VkCommandBuffer handle,
                                                     VkCommandBufferResetFlags flags) {
-  if (CommandBuffer* buffer = command_buffer(handle)) clear(buffer);
+  if (CommandBuffer* buffer = command_buffer(handle)) {
+    clear(buffer);
+    begin_recording(buffer);
+  }
   return device_of(handle)->next.ResetCommandBuffer(handle, flags);
 }
 
@@ -173,7 +199,7 @@ VKAPI_ATTR void VKAPI_CALL cmd_bind_pipeline(VkCommandBuffer handle, VkPipelineB
   Device* device = buffer->device;
   if (point == VK_PIPELINE_BIND_POINT_COMPUTE) {
     auto* record = static_cast<Pipeline*>(device->pipelines.find(number(pipeline)));
-    buffer->bound = record == nullptr ? nullptr : tally_of(buffer, record);
+    buffer->bound = record == nullptr ? nullptr : tally_of(buffer, record, label_of(buffer));
   }
   device->next.CmdBindPipeline(handle, point, pipeline);
 }
@@ -191,10 +217,11 @@ VKAPI_ATTR void VKAPI_CALL cmd_execute_commands(VkCommandBuffer handle, uint32_t
     buffer->barriers += secondary->barriers;
     buffer->copies += secondary->copies;
     buffer->unknown_dispatches += secondary->unknown_dispatches;
+    log_secondary(buffer, secondary);
     for (uint32_t j = 0; j < secondary->tally_capacity; ++j) {
       const Tally& theirs = secondary->tallies[j];
       if (theirs.dispatches == 0) continue;
-      Tally* ours = tally_of(buffer, theirs.pipeline);
+      Tally* ours = tally_of(buffer, theirs.pipeline, theirs.label);
       if (ours != nullptr) {
         ours->dispatches += theirs.dispatches;
       } else {
@@ -204,6 +231,7 @@ VKAPI_ATTR void VKAPI_CALL cmd_execute_commands(VkCommandBuffer handle, uint32_t
   }
   if (buffer != nullptr) buffer->bound = nullptr;  // the primary's state is undefined after this
   device_of(handle)->next.CmdExecuteCommands(handle, count, secondaries);
+  if (buffer != nullptr && buffer->recording != nullptr) serialize(buffer);
 }
 
 }  // namespace weir_probe

@@ -9,6 +9,7 @@
 
 #include "gate/probes/table.h"
 #include "gate/probes/vulkan/next.h"
+#include "gate/probes/vulkan/timing.h"
 #include "gate/probes/writer/file.h"
 
 namespace weir_probe {
@@ -30,18 +31,40 @@ struct Pipeline {
   char name[k_name_size];
 };
 
+// What the program says of the commands that follow in a buffer, until it says otherwise. Kept as
+// long as its device.
+struct Label {
+  Label* next;
+  uint64_t hash;
+  uint32_t kernel;  // atomic; of unnamed pipelines under it
+  char name[k_name_size];
+};
+
 struct ShaderModule {
   uint64_t hash;
   char name[k_name_size];  // "" when the program gave none
 };
 
-// How often a command buffer dispatches one pipeline.
+// How often a command buffer dispatches one pipeline under one label.
 struct Tally {
   Pipeline* pipeline;  // null: a free slot
+  Label* label;        // null: none
   uint64_t dispatches;
 };
 
 struct CommandPool;
+
+// What a command buffer will do, command by command: only with events.
+struct Recording {
+  // Records as in the event file, but for dispatches, whose kernel is not known yet: see events.h.
+  char* bytes;
+  uint32_t used;
+  uint32_t capacity;
+  uint32_t commands;
+  uint32_t push_bytes;  // of the push constants set so far
+  char push[256];
+  Stamps stamps;
+};
 
 // Counted while recording, multiplied out at submission. Vulkan wants one thread at a time here.
 struct CommandBuffer {
@@ -60,11 +83,16 @@ struct CommandBuffer {
   CommandBuffer* next;
   CommandBuffer* previous;
   VkCommandBuffer handle;
+  Label* labels[8];  // open ones; those nested deeper share the last
+  uint32_t label_depth;
+  bool secondary;
+  Recording* recording;  // null: no events
 };
 
 struct CommandPool {
   CommandBuffer* first;
   uint32_t generation;
+  uint32_t family;
   Device* device;
 };
 
@@ -73,6 +101,9 @@ struct Queue {
   VkQueue handle;
   weir_probe_queue* entry;
   uint32_t pending;  // atomic; 1: a submission since its last counted sync
+  uint32_t family;
+  uint64_t
+      polled_since;  // atomic; CPU time of the first "not ready" since the last answer; 0: none
 };
 
 // A timeline semaphore: which queue was to signal which value.
@@ -105,6 +136,8 @@ struct Device {
   pthread_mutex_t pipelines_lock;
   Pipeline* free_pipelines;
   Pipeline* slabs;
+  Label* labels;  // all; under g.lock
+  Timer timer;
 };
 
 // Everything process-wide. Lives as long as the process: the library is never unloaded.
@@ -143,17 +176,24 @@ inline void count(uint64_t* counters, uint32_t which, uint64_t amount = 1) {
   add(&counters[which], amount);
 }
 
-// Counts a sync when `queue` (may be null) had a submission since the last one counted.
-void maybe_sync(Queue* queue);
+// Counts a sync when `queue` (may be null) had a submission since the last one counted. True when
+// it did.
+bool maybe_sync(Queue* queue);
+
+inline Label* label_of(const CommandBuffer* buffer) {
+  constexpr uint32_t k_most = sizeof buffer->labels / sizeof buffer->labels[0];
+  if (buffer->label_depth == 0) return nullptr;
+  return buffer->labels[buffer->label_depth < k_most ? buffer->label_depth - 1 : k_most - 1];
+}
 
 // Ends what is known of a command buffer's recording.
 void clear(CommandBuffer* buffer);
-// The slot of `pipeline` in the buffer's tallies; null when memory is out.
-Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline);
+// The slot of `pipeline` under `label` in the buffer's tallies; null when memory is out.
+Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label);
 void free_pool(CommandPool* pool);
 
 void free_pipelines(Device* device);
-// The entry in the file for dispatches of `pipeline`.
-uint32_t resolve_kernel(Device* device, Pipeline* pipeline);
+// The entry in the file for dispatches of `pipeline` under `label` (may be null).
+uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label);
 
 }  // namespace weir_probe

@@ -1,5 +1,7 @@
 #include "gate/probes/vulkan/submit.h"
 
+#include "gate/probes/vulkan/events.h"
+
 namespace weir_probe {
 namespace {
 
@@ -23,7 +25,7 @@ class Work {
     for (uint32_t i = 0; i < buffer->tally_capacity; ++i) {
       const Tally& tally = buffer->tallies[i];
       if (tally.dispatches == 0) continue;
-      const uint32_t kernel = resolve_kernel(device_, tally.pipeline);
+      const uint32_t kernel = resolve_kernel(device_, tally.pipeline, tally.label);
       add(&g.file.kernels[kernel].dispatches, tally.dispatches * sign);
     }
   }
@@ -73,6 +75,33 @@ void take_all(Work* work, const VkSubmitInfo2& submit, uint64_t sign) {
 }
 void take_all(Work*, const VkBindSparseInfo&, uint64_t) {}
 
+VkCommandBuffer buffer_of(const VkSubmitInfo& submit, uint32_t index) {
+  return index < submit.commandBufferCount ? submit.pCommandBuffers[index] : VK_NULL_HANDLE;
+}
+VkCommandBuffer buffer_of(const VkSubmitInfo2& submit, uint32_t index) {
+  return index < submit.commandBufferInfoCount ? submit.pCommandBufferInfos[index].commandBuffer
+                                               : VK_NULL_HANDLE;
+}
+VkCommandBuffer buffer_of(const VkBindSparseInfo&, uint32_t) { return VK_NULL_HANDLE; }
+
+// Calls visit(buffer, its place in the whole call) for each buffer with a recording. How many
+// buffers the call has.
+template <class Submit, class Visit>
+uint32_t each_recording(const Submit* submits, uint32_t submit_count, Visit visit) {
+  uint32_t order = 0;
+  for (uint32_t i = 0; i < submit_count; ++i) {
+    for (uint32_t j = 0; VkCommandBuffer handle = buffer_of(submits[i], j); ++j, ++order) {
+      CommandBuffer* buffer = command_buffer(handle);
+      if (buffer == nullptr || buffer->recording == nullptr ||
+          buffer->generation != buffer->pool->generation) {
+        continue;
+      }
+      visit(buffer, order);
+    }
+  }
+  return order;
+}
+
 void note_signals(Queue* queue, const VkSubmitInfo2& submit) {
   for (uint32_t i = 0; i < submit.signalSemaphoreInfoCount; ++i) {
     const VkSemaphoreSubmitInfo& signal = submit.pSignalSemaphoreInfos[i];
@@ -101,6 +130,19 @@ VkResult submit_through(VkResult(VKAPI_PTR* next)(VkQueue, uint32_t, const Submi
     return next(handle, submit_count, submits, fence);
   }
   make_forked_file(&g.file);
+  const bool events = events_on();
+  uint64_t serial = 0;
+  uint64_t begin = 0;
+  uint32_t buffers = 0;
+  if (events) {
+    make_forked_events(g.file);
+    serial = next_serial();
+    buffers = each_recording(submits, submit_count, [&](CommandBuffer* buffer, uint32_t order) {
+      log_buffer(buffer, serial, order);
+      note_flight(buffer, queue, serial, order);
+    });
+    begin = now_nanoseconds();
+  }
   Work work(queue);
   for (uint32_t i = 0; i < submit_count; ++i) take_all(&work, submits[i], k_plus);
   work.write(k_plus);
@@ -111,7 +153,12 @@ VkResult submit_through(VkResult(VKAPI_PTR* next)(VkQueue, uint32_t, const Submi
   const uint32_t was_pending = __atomic_exchange_n(&queue->pending, 1, __ATOMIC_ACQ_REL);
 
   const VkResult result = next(handle, submit_count, submits, fence);
+  if (events && result == VK_SUCCESS) log_submit(queue, serial, begin, buffers);
   if (result != VK_SUCCESS) {
+    if (events) {
+      each_recording(submits, submit_count,
+                     [&](CommandBuffer* buffer, uint32_t) { forget_flight(buffer, serial); });
+    }
     Work undone(queue);
     for (uint32_t i = 0; i < submit_count; ++i) take_all(&undone, submits[i], k_minus);
     undone.write(k_minus);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "gate/probes/vulkan/events.h"
 #include "gate/probes/vulkan/submit.h"
 
 namespace weir_probe {
@@ -23,9 +24,13 @@ bool count_call(Device* device, VkResult result, uint64_t timeout) {
 // The distinct queues of one wait, so that each of them counts it once.
 class Queues {
  public:
+  // To be made before the call goes down, since it takes its time.
+  explicit Queues(uint32_t kind) : kind_(kind), begin_(events_on() ? now_nanoseconds() : 0) {}
+
   void reached(Queue* queue, bool waited) {
     if (queue == nullptr) return;
-    maybe_sync(queue);
+    const bool sync = maybe_sync(queue);
+    if (events_on()) told(queue, waited, sync);
     if (!waited) return;
     for (uint32_t i = 0; i < known_; ++i) {
       if (queues_[i] == queue) return;
@@ -35,7 +40,20 @@ class Queues {
   }
 
  private:
+  void told(Queue* queue, bool waited, bool sync) const {
+    const uint64_t polled = __atomic_exchange_n(&queue->polled_since, 0, __ATOMIC_RELAXED);
+    if (waited) {
+      log_wait(queue, kind_, begin_, sync);
+    } else if (sync) {
+      log_wait(queue, WEIR_WAIT_POLL, polled != 0 ? polled : begin_, sync);
+    }
+    const bool idle = kind_ == WEIR_WAIT_QUEUE || kind_ == WEIR_WAIT_DEVICE;
+    if (sync || idle) read_times(queue->device, queue, idle);
+  }
+
   static constexpr uint32_t k_most = 32;
+  uint32_t kind_;
+  uint64_t begin_;
   Queue* queues_[k_most];
   uint32_t known_ = 0;
 };
@@ -57,7 +75,7 @@ Queue* reach_value(Timeline* timeline, uint64_t value) {
 // A poll answered `value`: it reports done to each queue that has a signal between what was seen
 // before and this. An answer that tells nothing new is a "not ready".
 void report_value(Timeline* timeline, uint64_t value) {
-  Queues queues;
+  Queues queues(WEIR_WAIT_POLL);
   pthread_mutex_lock(&timeline->lock);
   for (uint32_t i = 0; i < timeline->count; ++i) {
     const Timeline::Signal& signal = timeline->signals[i];
@@ -70,11 +88,11 @@ void report_value(Timeline* timeline, uint64_t value) {
 VkResult wait_semaphores_through(Device* device, PFN_vkWaitSemaphores next,
                                  PFN_vkGetSemaphoreCounterValue poll, VkDevice handle,
                                  const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+  Queues queues(WEIR_WAIT_SEMAPHORE);
   const VkResult result = next(handle, info, timeout);
   const bool waited = count_call(device, result, timeout);
   if (result != VK_SUCCESS) return result;
   const bool any = (info->flags & VK_SEMAPHORE_WAIT_ANY_BIT) != 0 && info->semaphoreCount > 1;
-  Queues queues;
   for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
     if (any) {
       uint64_t value = 0;
@@ -100,11 +118,11 @@ VkResult poll_semaphore_through(Device* device, PFN_vkGetSemaphoreCounterValue n
 
 }  // namespace
 
-void maybe_sync(Queue* queue) {
-  if (queue == nullptr || __atomic_load_n(&queue->pending, __ATOMIC_ACQUIRE) == 0) return;
-  if (__atomic_exchange_n(&queue->pending, 0, __ATOMIC_ACQ_REL) != 0) {
-    count(queue->entry->counters, WEIR_COUNT_SYNCS);
-  }
+bool maybe_sync(Queue* queue) {
+  if (queue == nullptr || __atomic_load_n(&queue->pending, __ATOMIC_ACQUIRE) == 0) return false;
+  if (__atomic_exchange_n(&queue->pending, 0, __ATOMIC_ACQ_REL) == 0) return false;
+  count(queue->entry->counters, WEIR_COUNT_SYNCS);
+  return true;
 }
 
 void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* queue) {
@@ -127,20 +145,21 @@ void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* q
 
 VKAPI_ATTR VkResult VKAPI_CALL queue_wait_idle(VkQueue handle) {
   Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_QUEUE);
   const VkResult result = device->next.QueueWaitIdle(handle);
   if (result != VK_SUCCESS) return result;
   count_call(device, result, UINT64_MAX);
-  Queues().reached(queue_of(device, handle), true);
+  queues.reached(queue_of(device, handle), true);
   return result;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice handle) {
   Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_DEVICE);
   const VkResult result = device->next.DeviceWaitIdle(handle);
   if (result != VK_SUCCESS) return result;
   count_call(device, result, UINT64_MAX);
   pthread_mutex_lock(&g.lock);  // no queue is added meanwhile
-  Queues queues;
   device->queues.each([&](void* queue) { queues.reached(static_cast<Queue*>(queue), true); });
   pthread_mutex_unlock(&g.lock);
   return result;
@@ -157,11 +176,11 @@ VKAPI_ATTR VkResult VKAPI_CALL wait_for_fences(VkDevice handle, uint32_t fence_c
                                                const VkFence* fences, VkBool32 all,
                                                uint64_t timeout) {
   Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_FENCE);
   const VkResult result = device->next.WaitForFences(handle, fence_count, fences, all, timeout);
   const bool waited = count_call(device, result, timeout);
   if (result != VK_SUCCESS) return result;
   const bool any = all == VK_FALSE && fence_count > 1;
-  Queues queues;
   for (uint32_t i = 0; i < fence_count; ++i) {
     if (any && device->next.GetFenceStatus(handle, fences[i]) != VK_SUCCESS) continue;
     queues.reached(queue_of_fence(device, fences[i]), waited);
@@ -173,7 +192,14 @@ VKAPI_ATTR VkResult VKAPI_CALL get_fence_status(VkDevice handle, VkFence fence) 
   Device* device = device_of(handle);
   const VkResult result = device->next.GetFenceStatus(handle, fence);
   count(device->entry->counters, WEIR_COUNT_POLLS);
-  if (result == VK_SUCCESS) maybe_sync(queue_of_fence(device, fence));
+  Queue* queue = queue_of_fence(device, fence);
+  if (result == VK_SUCCESS) {
+    Queues(WEIR_WAIT_POLL).reached(queue, false);
+  } else if (result == VK_NOT_READY && queue != nullptr && events_on()) {
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(&queue->polled_since, &none, now_nanoseconds(), false,
+                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
   return result;
 }
 

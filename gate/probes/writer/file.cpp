@@ -45,7 +45,7 @@ namespace {
 
 // The descriptor of a fresh file with all its blocks, or -1 after a complaint. All blocks, because
 // a full disk must show here and not as SIGBUS inside the engine.
-int create_file(const char* probe, size_t size) {
+int create_file(const char* probe, size_t size, File* file) {
   const char* folder = secure_getenv(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || folder[0] == '\0') {
     complain(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
@@ -64,9 +64,10 @@ int create_file(const char* probe, size_t size) {
       random =
           static_cast<uint64_t>(getpid()) * 0x9e3779b97f4a7c15ULL + static_cast<unsigned>(attempt);
     }
-    const int length = snprintf(path, sizeof path, "%s/%s-%ld-%016llx%s", folder, probe,
-                                static_cast<long>(getpid()),
-                                static_cast<unsigned long long>(random), WEIR_PROBE_SUFFIX);
+    snprintf(file->stem, sizeof file->stem, "%s-%ld-%016llx", probe, static_cast<long>(getpid()),
+             static_cast<unsigned long long>(random));
+    const int length =
+        snprintf(path, sizeof path, "%s/%s%s", folder, file->stem, WEIR_PROBE_SUFFIX);
     if (length <= 0 || static_cast<size_t>(length) >= sizeof path) {
       complain(probe, "the name is too long of", WEIR_PROBE_DIR_VARIABLE, 0);
       return -1;
@@ -208,7 +209,7 @@ void open_file(File* file, const char* probe, const Capacity& capacity) {
   weir_probe_header plan;
   lay_out(&plan, capacity);
   const size_t size = plan.file_size;
-  const int descriptor = create_file(probe, size);
+  const int descriptor = create_file(probe, size, file);
   void* memory = MAP_FAILED;
   if (descriptor >= 0) {
     memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -265,7 +266,7 @@ void make_forked_file(File* file) {
   char probe[sizeof file->header->probe];
   copy_text(probe, sizeof probe, file->header->probe);
   const size_t size = file->header->file_size;
-  const int descriptor = create_file(probe, size);
+  const int descriptor = create_file(probe, size, file);
   if (descriptor < 0) return;
   // Through the descriptor, then mapped over: nobody sees a half-copied file as a mapping.
   size_t written = 0;

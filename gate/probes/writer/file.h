@@ -36,7 +36,8 @@ struct File {
   struct weir_probe_graph* graphs;
   struct weir_probe_transfer* transfers;
   struct weir_probe_launch* launches;
-  bool backed;  // by a file; else the counts end with the process
+  bool backed;    // by a file; else the counts end with the process
+  char stem[64];  // the file's name without its ending; "" when there is none
 };
 
 // Makes the file of this process for `probe`, in the folder named by WEIR_PROBE_DIR.

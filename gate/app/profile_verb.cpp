@@ -1,0 +1,285 @@
+// weir profile: one program once, with everything that the probes can see: a table and a Chrome
+// trace. Judges nothing.
+#include <memory>
+
+#include <unistd.h>
+
+#include "gate/app/command_line.hpp"
+#include "gate/app/probing.hpp"
+#include "gate/app/session.hpp"
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/probes/events.h"
+#include "gate/probes/fit.hpp"
+#include "gate/probes/timeline.hpp"
+#include "gate/profile/align.hpp"
+#include "gate/report/chrome_trace.hpp"
+#include "gate/report/profile_text.hpp"
+#include "gate/report/timeline_text.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::app {
+namespace {
+
+struct ProfileOptions {
+  CommonOptions common;
+  std::string what;                    // a file, a folder or a cell
+  std::vector<std::string> command{};  // behind "--"
+  std::vector<std::string> probes;     // empty: those that fit
+  std::string timing = "batched";
+  std::string trace;  // where it goes; "" for the profile's own folder
+  double timeout = 600;
+  std::uint64_t events_mib = 256;
+  std::size_t top = 20;
+  std::string by = "kernel";
+  bool keep = false;
+};
+
+struct Target {
+  sys::ProcessSpec spec;
+  std::vector<std::string> probes;
+};
+
+// Those that see something in the program, of what is installed; all that are where its file tells
+// nothing (a script).
+std::vector<std::string> fitting_probes(const std::string& program, const sys::Files& files,
+                                        run::Probing& probing, const std::string& folder) {
+  std::vector<std::string> installed;
+  for (const auto& [name, devices] : probes::probe_devices()) {
+    if (probing.attach(std::vector{name}, folder)) installed.push_back(name);
+  }
+  const auto facts = probes::look_at_program(program, files, [](std::string_view variable) {
+    return sys::environment_value(std::string(variable));
+  });
+  if (!facts) return installed;
+  std::vector<std::string> out;
+  for (const probes::Fit& fit : probes::judge_fit(*facts, installed)) {
+    if (fit.state == probes::Fit::State::sees || fit.state == probes::Fit::State::perhaps) {
+      out.push_back(fit.probe);
+    }
+  }
+  return out;
+}
+
+Result<Target> target_of_command(const ProfileOptions& options, const sys::Files& files) {
+  Target target;
+  target.spec.argv = options.command;
+  const auto program = sys::find_program(files, options.command.front(), ".",
+                                         sys::environment_value("PATH").value_or(""));
+  if (!program) return fail(Code::usage, "no such program: {}", options.command.front());
+  target.spec.argv.front() = *program;
+  target.spec.timeout_seconds = options.timeout;
+  return target;
+}
+
+// The longest of the cell's counted command lines.
+Result<Target> target_of_cell(const ProfileOptions& options, sys::Files& files) {
+  CommonOptions common = options.common;
+  common.cells = {options.what};
+  MeasureOptions wanted;
+  wanted.plan.times = false;
+  WEIR_TRY(const auto commands, planned_commands(common, wanted, files));
+  if (commands.empty()) return fail(Code::usage, "nothing would be counted in {}", options.what);
+  for (const PlannedCommand& command : commands) {
+    if (command.cell == commands.back().cell) continue;
+    return fail(Code::usage, "\"{}\" names more than one cell: {} and {}", options.what,
+                command.cell, commands.back().cell);
+  }
+  const PlannedCommand& last = commands.back();
+  Target target;
+  target.spec.argv = last.argv;
+  target.spec.env = last.env;
+  target.spec.folder = last.folder;
+  target.spec.timeout_seconds = last.timeout_seconds;
+  target.probes = last.probes;
+  return target;
+}
+
+std::string ended_words(const sys::Finished& finished) {
+  switch (finished.ended) {
+    case sys::HowEnded::exited:
+      return finished.exit_code == 0 ? ""
+                                     : fmt::format("it exited with code {}", finished.exit_code);
+    case sys::HowEnded::signaled:
+      return fmt::format("it was ended by signal {}", finished.signal);
+    case sys::HowEnded::timed_out:
+      return "it did not end in time (--timeout) and was stopped";
+    case sys::HowEnded::output_limit:
+      return "it printed too much and was stopped";
+    case sys::HowEnded::not_started:
+      return "it could not be started: " + finished.start_error;
+    case sys::HowEnded::interrupted:
+      break;
+  }
+  return "it was interrupted";
+}
+
+// Names and values on top of `spec`'s own, so that probes write events into `folder`.
+Result<void> attach(const ProfileOptions& options, run::Probing& probing, const std::string& folder,
+                    Target* target) {
+  WEIR_TRY(config::Environment added, probing.attach(target->probes, folder));
+  added[WEIR_PROBE_EVENTS_VARIABLE] = fmt::format("{}", options.events_mib);
+  if (options.timing != "off") added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
+  config::Environment own;
+  for (const auto& [name, value] : target->spec.env) own[name] = value;
+  // ggml names its pipelines when it is asked to.
+  own.try_emplace("GGML_VK_DEBUG_MARKERS", "1");
+  target->spec.env = run::merge_environment(sys::own_environment(), own, added);
+  return {};
+}
+
+Result<void> write_outcome(const ProfileOptions& options, profile::Timeline timeline,
+                           const std::string& trace_file, sys::Files& files) {
+  profile::align(timeline);
+  if (!trace_file.empty()) {
+    WEIR_CHECK(files.write_atomic(trace_file, report::chrome_trace(timeline)));
+  }
+  answer(options.common,
+         report::timeline_text(timeline,
+                               {.width = width_of(answer_stream(options.common)),
+                                .most_rows = options.top,
+                                .by = options.by == "op" ? profile::By::op : profile::By::kernel}));
+  if (!trace_file.empty()) {
+    answer(
+        options.common,
+        fmt::format("\ntrace {} (open it in ui.perfetto.dev or chrome://tracing)\n", trace_file));
+  }
+  return write_json(options.common, dump_json(report::timeline_json(timeline), 1) + "\n");
+}
+
+Result<ExitCode> run_target(const ProfileOptions& options, Target target, sys::Files& files) {
+  const sys::Interrupts interrupts;
+  const sys::RealClock clock;
+  WEIR_TRY(const auto probing, make_probing(files));
+  WEIR_TRY(
+      std::string folder,
+      run::make_run_folder(files, sys::join_path(options.common.out, "profiles"), clock.now()));
+  folder = sys::absolute(folder);
+  const std::string events = folder + "/probes";
+  WEIR_CHECK(files.make_dirs(events));
+  if (!options.probes.empty()) {
+    target.probes = options.probes;
+  } else if (target.probes.empty()) {
+    target.probes = fitting_probes(target.spec.argv.front(), files, *probing, events);
+  }
+  if (target.probes.empty()) {
+    return fail(Code::unavailable, "no probe can see {}: weir doctor {} says why",
+                target.spec.argv.front(), target.spec.argv.front());
+  }
+  WEIR_CHECK(attach(options, *probing, events, &target));
+  talk(options.common,
+       fmt::format("running {} with {}", sys::file_name_of(target.spec.argv.front()),
+                   text::join(target.probes)));
+  sys::RealProcesses processes;
+  WEIR_TRY(const sys::Finished finished, processes.run(target.spec, interrupts.stop()));
+  if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
+  const std::string failed = ended_words(finished);
+  WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, events));
+  if (!options.keep) (void)files.remove_tree(events);
+  if (!failed.empty()) {
+    for (const std::string& line : text::lines(text::printable(finished.err))) {
+      talk(options.common, "| " + line);
+    }
+    timeline.warnings.insert(timeline.warnings.begin(), failed);
+  }
+  const std::string trace = options.trace.empty() ? folder + "/trace.json" : options.trace;
+  WEIR_CHECK(write_outcome(options, std::move(timeline), trace, files));
+  return failed.empty() ? ExitCode::pass : ExitCode::unmeasured;
+}
+
+// A folder of probe files, or a profile as weir writes it.
+Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
+  if (files.kind(options.what) == sys::Kind::folder) {
+    WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, options.what));
+    WEIR_CHECK(write_outcome(options, std::move(timeline), options.trace, files));
+    return ExitCode::pass;
+  }
+  constexpr std::uint64_t k_most = std::uint64_t{64} << 20;
+  WEIR_TRY(const std::string text, files.read(options.what, k_most));
+  auto json = parse_json(text);
+  if (!json) return tl::unexpected(with_context(options.what, std::move(json).error()));
+  std::vector<profile::Profile> profiles;
+  const std::string schema = json->is_object() ? json->value("schema", std::string()) : "";
+  if (schema == "weir.profile/1") {
+    WEIR_TRY(profile::Profile one, profile::profile_from_json(*json));
+    profiles.push_back(std::move(one));
+  } else if (schema == "weir.profiles/1" && json->contains("profiles") &&
+             (*json)["profiles"].is_array()) {
+    for (const Json& each : (*json)["profiles"]) {
+      WEIR_TRY(profile::Profile one, profile::profile_from_json(each));
+      profiles.push_back(std::move(one));
+    }
+  } else {
+    return fail(Code::data,
+                "{}: not a profile that weir can read\n"
+                "  It reads what weir run --json writes, and folders of probe files (--keep).",
+                options.what);
+  }
+  answer(options.common,
+         report::profiles_text(
+             profiles, {.width = width_of(answer_stream(options.common)), .verbose = true}));
+  return ExitCode::pass;
+}
+
+Result<ExitCode> profile(const ProfileOptions& options) {
+  sys::RealFiles files;
+  if (options.what.empty() == options.command.empty()) {
+    return fail(Code::usage,
+                "weir profile takes a FILE, a CELL, or a program behind --\n"
+                "  weir profile -- llama-bench -m model.gguf -n 16");
+  }
+  if (!options.command.empty()) {
+    WEIR_TRY(Target target, target_of_command(options, files));
+    return run_target(options, std::move(target), files);
+  }
+  if (files.exists(options.what)) return show_file(options, files);
+  WEIR_TRY(Target target, target_of_cell(options, files));
+  return run_target(options, std::move(target), files);
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand(
+      "profile", "One program once, with all that probes see: a table and a Chrome trace");
+  auto options = std::make_shared<ProfileOptions>();
+  add_common(*verb, options->common, Takes::config);
+  verb->add_option("what", options->what,
+                   "A cell of weir.yaml, a file of weir run --json, a folder of probe files")
+      ->type_name("FILE|CELL");
+  verb->add_option("--probes", options->probes, "Which to attach (default: those that fit)")
+      ->delimiter(',')
+      ->type_name("NAME,…");
+  verb->add_option("--timing", options->timing,
+                   "Device times: of what lies between two barriers (batched), of each command "
+                   "alone (serialized), or none (off)")
+      ->check(CLI::IsMember({"batched", "serialized", "off"}))
+      ->capture_default_str();
+  verb->add_option("--trace", options->trace, "Where the Chrome trace goes")->type_name("FILE");
+  verb->add_option("--top", options->top, "Rows of each table")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  verb->add_option("--by", options->by, "Name device work by kernel, or by the engine's op")
+      ->check(CLI::IsMember({"kernel", "op"}))
+      ->capture_default_str();
+  verb->add_option("--timeout", options->timeout, "Seconds until a COMMAND is stopped")
+      ->check(CLI::Range(1.0, 86'400.0))
+      ->capture_default_str();
+  verb->add_option("--events", options->events_mib, "MiB of events for each process")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  verb->add_flag("--keep", options->keep, "Keep the probes' own files");
+  verb->footer(
+      "Examples:\n  weir profile llama.cpp/tiny-llama/vulkan/decode\n"
+      "  weir profile -- llama-bench -m model.gguf -n 16\n"
+      "  weir profile --timing serialized --trace t.json -- ./my-engine");
+  set_action_with_words(*verb, [options] {
+    options->command = words_behind();
+    return profile(*options);
+  });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,54 @@
+// Reads an event file (gate/probes/events.h, docs/probe-format.md). Pure; nothing in the bytes is
+// trusted.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/probes/events.h"
+
+namespace weir::probes {
+
+// One record. `body` lies in the bytes that were read and ends with padding.
+struct ProbeEvent {
+  std::uint16_t kind = 0;  // weir_event_kind, or one not known yet
+  std::uint32_t index = 0;
+  std::string_view body;
+
+  // The body's struct; what the record is too short for is 0.
+  template <class T>
+  [[nodiscard]] T as() const {
+    T out{};
+    std::memcpy(&out, body.data(), body.size() < sizeof out ? body.size() : sizeof out);
+    return out;
+  }
+  // What follows the struct.
+  template <class T>
+  [[nodiscard]] std::string_view behind() const {
+    return body.size() > sizeof(T) ? body.substr(sizeof(T)) : std::string_view();
+  }
+};
+
+struct EventThread {
+  std::uint32_t thread = 0;        // the system's number
+  std::vector<ProbeEvent> events;  // in order
+};
+
+struct EventFile {
+  std::string probe;
+  std::uint32_t pid = 0;
+  std::uint32_t flags = 0;
+  std::uint64_t dropped = 0;  // records that found no room
+  std::vector<EventThread> threads;
+};
+
+// Fails with Code::data on what is no event file, on another version, and on records that do not
+// lie within their block. A block that was never finished (the process was killed) ends where it
+// ends.
+[[nodiscard]] Result<EventFile> read_event_file(std::string_view bytes);
+
+}  // namespace weir::probes

@@ -1,0 +1,241 @@
+#include "gate/report/timeline_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gate/report/layout.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::report {
+namespace {
+
+using profile::Process;
+using profile::WorkTime;
+
+struct Waited {
+  std::uint64_t calls = 0, syncs = 0, bytes = 0;
+  double seconds = 0;
+};
+
+// What the CPU did beside computing, by what it was.
+std::map<std::string, Waited> cpu_work(const profile::Timeline& timeline) {
+  std::map<std::string, Waited> out;
+  for (const Process& process : timeline.processes) {
+    for (const profile::Submission& one : process.submissions) {
+      Waited& row = out["submit"];
+      ++row.calls;
+      row.seconds += one.call.length();
+    }
+    for (const profile::GraphRun& run : process.graph_runs) {
+      const std::size_t nodes =
+          run.graph < process.graphs.size() ? process.graphs[run.graph].nodes.size() : 0;
+      Waited& row = out[nodes == 0 ? std::string("compute a graph")
+                                   : fmt::format("compute a graph of {}", plural(nodes, "op"))];
+      ++row.calls;
+      row.seconds += run.call.length();
+    }
+    for (const profile::Wait& wait : process.waits) {
+      Waited& row = out[wait.kind];
+      ++row.calls;
+      row.syncs += wait.sync ? 1 : 0;
+      row.seconds += wait.call.length();
+    }
+    for (const profile::Transfer& moved : process.transfers) {
+      Waited& row = out[fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to)];
+      ++row.calls;
+      row.bytes += moved.bytes;
+      row.seconds += moved.call.length();
+    }
+  }
+  return out;
+}
+
+std::string short_time(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+std::string short_bytes(std::uint64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1U << 20) return fmt::format("{:.1f} MiB", value / (1 << 20));
+  if (bytes >= 1U << 10) return fmt::format("{:.1f} KiB", value / (1 << 10));
+  return fmt::format("{} B", bytes);
+}
+
+void left_out(std::string& out, std::size_t all, std::size_t most, std::size_t width) {
+  if (all > most)
+    say(out, fmt::format("and {} more (--top {} shows them)", all - most, all), width, 2);
+}
+
+void device_table(std::string& out, const std::vector<WorkTime>& rows, const TimelineStyle& style,
+                  std::size_t width) {
+  double total = 0;
+  bool timed = false;
+  for (const WorkTime& row : rows) {
+    total += row.seconds;
+    timed = timed || row.timed != 0;
+  }
+  TextTable table;
+  if (timed) {
+    table.head = {"time", "share", "calls", "each", "work"};
+    table.right = {true, true, true, true, false};
+  } else {
+    table.head = {"calls", "work"};
+    table.right = {true, false};
+  }
+  for (std::size_t i = 0; i < std::min(rows.size(), style.most_rows); ++i) {
+    const WorkTime& row = rows[i];
+    std::string name = one_line(row.name, 160);
+    if (row.bytes != 0) name += fmt::format(" ({})", short_bytes(row.bytes));
+    if (!timed) {
+      table.rows.push_back({fmt::format("{}", row.calls), name});
+    } else if (row.timed == 0) {
+      table.rows.push_back({"", "", fmt::format("{}", row.calls), "", name});
+    } else {
+      table.rows.push_back({short_time(row.seconds),
+                            total > 0 ? fmt::format("{:.1f} %", 100 * row.seconds / total) : "",
+                            fmt::format("{}", row.calls),
+                            short_time(row.seconds / static_cast<double>(row.timed)), name});
+    }
+  }
+  out += table.str(2, width);
+  left_out(out, rows.size(), style.most_rows, width);
+}
+
+void coverage_words(std::string& out, const profile::Timeline& timeline, std::size_t width) {
+  const profile::Coverage covered = profile::coverage(timeline);
+  const auto gap = covered.gap();
+  if (!gap) return;
+  std::string words =
+      fmt::format("{} of {} timed; their parts add up to {:.1f} % of the whole.", covered.timed,
+                  plural(covered.buffers, "command buffer"), 100 * (1 - *gap));
+  if (std::abs(*gap) > 0.10) {
+    words +=
+        " More than 10 % apart: a clock or the sampling is at fault, or the device idled "
+        "inside of them.";
+  }
+  say(out, words, width, 2);
+}
+
+void alignment_words(std::string& out, const profile::Timeline& timeline, std::size_t width) {
+  if (!timeline.alignment) return;
+  const profile::Alignment& all = *timeline.alignment;
+  if (all.dispatches_left == 0 && all.nodes_left == 0) {
+    say(out,
+        fmt::format("All {} dispatches belong to ops of {}: {} ops, some of them fused.",
+                    all.dispatches, plural(all.graphs, "graph"), all.nodes),
+        width);
+    return;
+  }
+  say(out,
+      fmt::format("{} of {} dispatches and {} of {} ops do not match:", all.dispatches_left,
+                  all.dispatches, all.nodes_left, all.nodes),
+      width);
+  for (const std::string& one : all.left_over) say(out, one_line(one, 200), width, 4);
+}
+
+Json to_json(const WorkTime& row) {
+  Json one = {{"name", row.name}, {"copy", row.copy}, {"calls", row.calls}, {"timed", row.timed}};
+  if (row.timed != 0) {
+    one["seconds"] = row.seconds;
+    one["least"] = row.least;
+    one["most"] = row.most;
+  }
+  if (row.bytes != 0) one["bytes"] = row.bytes;
+  return one;
+}
+
+}  // namespace
+
+std::string timeline_text(const profile::Timeline& timeline, const TimelineStyle& style) {
+  const auto width = static_cast<std::size_t>(std::max(style.width, 40));
+  std::string out;
+  for (const Process& process : timeline.processes) {
+    say(out,
+        fmt::format("{} ({}): {}, {}", one_line(process.name, 100), process.pid,
+                    plural(process.submissions.size(), "submission"),
+                    plural(process.graph_runs.size(), "graph")),
+        width, 0);
+  }
+  const std::vector<WorkTime> rows = profile::work_times(timeline, style.by);
+  if (rows.empty()) {
+    say(out, "No probe saw a device do anything.", width, 0);
+  } else {
+    out += "\ndevices\n";
+    device_table(out, rows, style, width);
+    coverage_words(out, timeline, width);
+    alignment_words(out, timeline, width);
+    if (timeline.serialized) {
+      say(out, "Serialized: commands were kept apart, so their sum is more than they take.", width,
+          2);
+    }
+  }
+  const auto calls = cpu_work(timeline);
+  if (!calls.empty()) {
+    out += "\nCPU\n";
+    std::vector<std::pair<std::string, Waited>> sorted(calls.begin(), calls.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return a.second.seconds > b.second.seconds;
+    });
+    TextTable table;
+    table.head = {"time", "calls", "syncs", "call"};
+    table.right = {true, true, true, false};
+    for (std::size_t i = 0; i < std::min(sorted.size(), style.most_rows); ++i) {
+      const auto& [name, row] = sorted[i];
+      table.rows.push_back(
+          {short_time(row.seconds), fmt::format("{}", row.calls),
+           row.syncs == 0 ? "" : fmt::format("{}", row.syncs),
+           one_line(name, 100) +
+               (row.bytes == 0 ? "" : fmt::format(" ({})", short_bytes(row.bytes)))});
+    }
+    out += table.str(2, width);
+    left_out(out, sorted.size(), style.most_rows, width);
+  }
+  for (const std::string& warning : timeline.warnings) {
+    say(out, "doubt: " + one_line(warning, 600), width, 0);
+  }
+  return out;
+}
+
+Json timeline_json(const profile::Timeline& timeline) {
+  const auto rows_of = [&](profile::By by) {
+    Json rows = Json::array();
+    for (const WorkTime& row : profile::work_times(timeline, by)) rows.push_back(to_json(row));
+    return rows;
+  };
+  Json cpu = Json::array();
+  for (const auto& [name, row] : cpu_work(timeline)) {
+    Json one = {
+        {"name", name}, {"calls", row.calls}, {"seconds", row.seconds}, {"syncs", row.syncs}};
+    if (row.bytes != 0) one["bytes"] = row.bytes;
+    cpu.push_back(std::move(one));
+  }
+  const profile::Coverage covered = profile::coverage(timeline);
+  Json out = {{"schema", "weir.timeline/1"},
+              {"serialized", timeline.serialized},
+              {"kernels", rows_of(profile::By::kernel)},
+              {"ops", timeline.alignment ? rows_of(profile::By::op) : Json(nullptr)},
+              {"cpu_calls", cpu},
+              {"command_buffers", covered.buffers},
+              {"command_buffers_timed", covered.timed},
+              {"warnings", timeline.warnings}};
+  if (timeline.alignment) {
+    const profile::Alignment& all = *timeline.alignment;
+    out["alignment"] = {{"graphs", all.graphs},
+                        {"dispatches", all.dispatches},
+                        {"dispatches_left", all.dispatches_left},
+                        {"nodes", all.nodes},
+                        {"nodes_left", all.nodes_left},
+                        {"left_over", all.left_over}};
+  }
+  const auto gap = covered.gap();
+  out["time_not_in_parts"] = gap ? Json(*gap) : Json(nullptr);
+  return out;
+}
+
+}  // namespace weir::report
