@@ -210,6 +210,95 @@ void names() {
   CHECK(vkQueueWaitIdle(vk.queue));
 }
 
+// Names that are labels: around unnamed pipelines and a named one, one inside another.
+void labels() {
+  Vulkan vk;
+  const VkPipeline unnamed = vk.pipeline(8, nullptr);
+  const auto open = reinterpret_cast<PFN_vkCmdBeginDebugUtilsLabelEXT>(
+      vkGetDeviceProcAddr(vk.device, "vkCmdBeginDebugUtilsLabelEXT"));
+  const auto close = reinterpret_cast<PFN_vkCmdEndDebugUtilsLabelEXT>(
+      vkGetDeviceProcAddr(vk.device, "vkCmdEndDebugUtilsLabelEXT"));
+  const VkCommandBuffer work = vk.begin();
+  const auto label = [&](const char* name) {
+    VkDebugUtilsLabelEXT info{};
+    info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT;
+    info.pLabelName = name;
+    open(work, &info);
+  };
+  Vulkan::dispatch(work, unnamed, 1);  // by its hash
+  label("layer");
+  vkCmdDispatch(work, 1, 1, 1);  // the bound pipeline under the label
+  Vulkan::dispatch(work, vk.add, 1);
+  label("norm");
+  Vulkan::dispatch(work, unnamed, 3);
+  close(work);
+  Vulkan::dispatch(work, unnamed, 1);
+  close(work);
+  close(work);  // one too many: opened in an earlier buffer, as far as anybody knows
+  Vulkan::dispatch(work, unnamed, 1);
+  CHECK(vkEndCommandBuffer(work));
+  vk.submit({work});
+  CHECK(vkQueueWaitIdle(vk.queue));
+}
+
+// Push constants of changing sizes, workgroups, each kind of barrier.
+void details() {
+  Vulkan vk;
+  VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 64};
+  VkPipelineLayoutCreateInfo layout_info{};
+  layout_info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+  layout_info.pushConstantRangeCount = 1;
+  layout_info.pPushConstantRanges = &range;
+  VkPipelineLayout layout;
+  CHECK(vkCreatePipelineLayout(vk.device, &layout_info, nullptr, &layout));
+  const VkCommandBuffer work = vk.begin();
+  const uint32_t values[16] = {1, 2, 3};
+  vkCmdBindPipeline(work, VK_PIPELINE_BIND_POINT_COMPUTE, vk.add);
+  vkCmdDispatch(work, 2, 3, 4);
+  vkCmdPushConstants(work, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 12, values);
+  vkCmdDispatch(work, 5, 1, 1);
+  vkCmdPushConstants(work, layout, VK_SHADER_STAGE_COMPUTE_BIT, 12, 8, values);
+  vkCmdDispatch(work, 1, 1, 1);
+  Vulkan::barrier(work);
+  vkCmdPipelineBarrier(work, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 0, nullptr, 0, nullptr, 0, nullptr);
+  VkBufferMemoryBarrier of_buffer{};
+  of_buffer.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
+  of_buffer.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+  of_buffer.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
+  of_buffer.srcQueueFamilyIndex = of_buffer.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+  of_buffer.buffer = vk.buffer;
+  of_buffer.size = VK_WHOLE_SIZE;
+  vkCmdFillBuffer(work, vk.buffer, 0, 512, 0);
+  vkCmdPipelineBarrier(work, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0,
+                       nullptr, 1, &of_buffer, 0, nullptr);
+  const VkBufferCopy region{0, 2048, 256};
+  vkCmdCopyBuffer(work, vk.buffer, vk.buffer, 1, &region);
+  CHECK(vkEndCommandBuffer(work));
+  vk.submit({work});
+  CHECK(vkQueueWaitIdle(vk.queue));
+  vkDestroyPipelineLayout(vk.device, layout, nullptr);
+}
+
+// What the validation layer has to complain of: a copy of nothing.
+void invalid() {
+  Vulkan vk;
+  const VkCommandBuffer work = vk.begin();
+  const VkBufferCopy region{0, 2048, 0};
+  vkCmdCopyBuffer(work, vk.buffer, vk.buffer, 1, &region);
+  CHECK(vkEndCommandBuffer(work));
+}
+
+// More dispatches than a file of one MiB has room for.
+void much() {
+  Vulkan vk;
+  const VkCommandBuffer work = vk.begin();
+  Vulkan::dispatch(work, vk.add, 100);
+  CHECK(vkEndCommandBuffer(work));
+  for (int i = 0; i < 400; ++i) vk.submit({work});
+  CHECK(vkQueueWaitIdle(vk.queue));
+}
+
 // A second life after the loader closed its layers.
 void twice() {
   for (int life = 0; life < 2; ++life) {
@@ -322,6 +411,10 @@ int main(int argc, char** argv) {
       {"idle", idle},
       {"again", again},
       {"names", names},
+      {"labels", labels},
+      {"details", details},
+      {"much", much},
+      {"invalid", invalid},
       {"twice", twice},
       {"threads", threads},
       {"fork", forks},

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -95,6 +96,14 @@ char* fresh_block() {
   const int descriptor = reopen();
   if (descriptor < 0) {
     stop("its file is gone", errno);
+    return nullptr;
+  }
+  // Beyond this limit the kernel sends a signal that ends the engine.
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+      limit.rlim_cur < static_cast<rlim_t>(offset) + WEIR_EVENTS_BLOCK_SIZE) {
+    close(descriptor);
+    stop("the limit on file sizes is reached", 0);
     return nullptr;
   }
   // All blocks of the disk first: else a full one shows as SIGBUS inside the engine.
