@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "gate/probes/writer/system.h"
 
 namespace weir_probe {
 namespace {
@@ -46,7 +47,7 @@ namespace {
 // The descriptor of a fresh file with all its blocks, or -1 after a complaint. All blocks, because
 // a full disk must show here and not as SIGBUS inside the engine.
 int create_file(const char* probe, size_t size, File* file) {
-  const char* folder = secure_getenv(WEIR_PROBE_DIR_VARIABLE);
+  const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || folder[0] == '\0') {
     complain(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
     return -1;
@@ -60,7 +61,7 @@ int create_file(const char* probe, size_t size, File* file) {
   char path[4096];
   for (int attempt = 0; attempt < 8; ++attempt) {
     uint64_t random = 0;
-    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {
+    if (!random_number(&random)) {
       random =
           static_cast<uint64_t>(getpid()) * 0x9e3779b97f4a7c15ULL + static_cast<unsigned>(attempt);
     }
@@ -78,7 +79,7 @@ int create_file(const char* probe, size_t size, File* file) {
       complain(probe, "cannot create", path, errno);
       return -1;
     }
-    const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(size));
+    const int error = reserve(descriptor, size);
     if (error == 0) return descriptor;
     complain(probe, "cannot reserve room for", path, error);
     unlink(path);
@@ -143,7 +144,7 @@ void write_header(File* file, const char* probe) {
   header->pid = static_cast<uint32_t>(getpid());
   header->parent_pid = static_cast<uint32_t>(getppid());
   copy_text(header->probe, sizeof header->probe, probe);
-  copy_text(header->process, sizeof header->process, program_invocation_short_name);
+  copy_text(header->process, sizeof header->process, program_name());
   if (weir_probe_section* kernels = section_of(file, WEIR_SECTION_KERNELS)) {
     copy_text(file->kernels[0].name, sizeof file->kernels[0].name, "(other)");
     kernels->used = 1;
@@ -256,7 +257,7 @@ void detach_after_fork(File* file) {
   copy_entries(*file, mine, WEIR_SECTION_LAUNCHES, &File::launches,
                [](weir_probe_launch* entry) { entry->count = 0; });
   // Handles in the parent's memory point into the mapping: the copy takes its very place.
-  mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, file->header);
+  move_mapping(copy, file->header, size);
   file->backed = false;
 }
 

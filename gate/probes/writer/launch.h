@@ -14,6 +14,10 @@ class Launches {
  public:
   // `launch` with its count 0. Takes `lock`, which guards the file's tables.
   void count(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
+    add(&entry_of(file, lock, launch)->count, 1);
+  }
+  // The entry alone, for what will count later. Never null.
+  weir_probe_launch* entry_of(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
     const uint64_t key = hash_bytes(k_hash_seed, &launch, sizeof launch);
     auto* entry = static_cast<weir_probe_launch*>(entries_.find(key));
     if (entry == nullptr) {
@@ -22,7 +26,7 @@ class Launches {
       if (entry == nullptr) entry = make(file, key, launch);
       pthread_mutex_unlock(lock);
     }
-    add(&entry->count, 1);
+    return entry;
   }
   void unlock_after_fork() { entries_.unlock_after_fork(); }
 
