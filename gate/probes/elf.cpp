@@ -356,7 +356,10 @@ Result<ProgramFile> read_program_file(const ReadBytes& read,
     return Elf(read, prefixes).run(std::string_view(head).substr(0, 64));
   }
   if (head.starts_with("MZ")) file.kind = FileKind::windows;
-  if (head.size() >= 4 && is_mach_o(head)) file.kind = FileKind::mach_o;
+  if (head.size() >= 4 && is_mach_o(head)) {
+    file.kind = FileKind::mach_o;
+    if (auto found = read_mach_o(read)) file.mach_o = std::move(*found);
+  }
   return file;
 }
 

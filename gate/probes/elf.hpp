@@ -1,7 +1,8 @@
 // What a program file says of itself, without running it: the loader it asks for, the libraries it
 // needs and where it looks for them, and the functions it takes from or gives to others.
 //
-// Only 64-bit little-endian ELF is read in full; of other files the kind is told. Bytes are
+// Only 64-bit little-endian ELF is read in full, and the load commands of Mach-O (mach_o.hpp); of
+// other files the kind is told. Bytes are
 // hostile: every table has a limit, every place is checked, nothing is trusted to end. Pure: bytes
 // come in through a function.
 #pragma once
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
+#include "gate/probes/mach_o.hpp"
 
 namespace weir::probes {
 
@@ -27,7 +29,8 @@ enum class FileKind { elf, mach_o, script, windows, other };
 
 struct ProgramFile {
   FileKind kind = FileKind::other;
-  std::string script;  // of a script: what stands behind "#!", printable
+  std::string script;           // of a script: what stands behind "#!", printable
+  std::optional<MachO> mach_o;  // of mach_o, unless it contradicts itself or is no 64-bit one
 
   // The rest is ELF's. `bits` and `machine` are always there, the others with 64 bits alone.
   int bits = 64;
@@ -54,6 +57,9 @@ struct ProgramFile {
 // cut short, or a table is larger than any real one.
 [[nodiscard]] Result<ProgramFile> read_program_file(
     const ReadBytes& read, std::span<const std::string_view> prefixes = {});
+
+// Of a file that begins like a Mach-O one. Code::data where it contradicts itself.
+[[nodiscard]] Result<MachO> read_mach_o(const ReadBytes& read);
 
 // "x86-64", "AArch64", "machine 243".
 [[nodiscard]] std::string machine_name(std::uint16_t machine);

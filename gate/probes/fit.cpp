@@ -43,15 +43,11 @@ std::optional<Fit> no_way_in(const ProgramFacts& program) {
                  fmt::format("a script for {}: what it starts is seen where that can be",
                              file.script.empty() ? "a shell" : file.script),
                  "Name the program that it starts: weir doctor PROGRAM"};
-    case FileKind::mach_o:
-      return Fit{
-          "", State::perhaps, "a program of macOS, which doctor does not look into",
-          "Programs below /usr and /System, and those signed with a hardened runtime, ignore "
-          "DYLD_INSERT_LIBRARIES: use a build of your own"};
     case FileKind::windows:
       return Fit{"", State::blind, "a program of Windows", "Probes exist for Linux and macOS"};
     case FileKind::other:
       return Fit{"", State::blind, "neither a program nor a script", ""};
+    case FileKind::mach_o:  // judge_mach_o
     case FileKind::elf:
       break;
   }
@@ -175,6 +171,7 @@ Fit fit_by_library(const Interface& interface, const ProgramFacts& program) {
 }  // namespace
 
 std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::string>& installed) {
+  if (program.file.kind == FileKind::mach_o) return judge_mach_o(program, installed);
   static const std::vector<Interface> k_interfaces{
       {"opencl", "OpenCL", {"libOpenCL.so"}, "as a layer of the OpenCL ICD loader"},
       {"cuda",

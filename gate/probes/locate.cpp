@@ -20,12 +20,15 @@ constexpr const char* k_ggml_library = "libweir_ggml.dylib";
 constexpr const char* k_opencl_library = "libweir_opencl.dylib";
 constexpr const char* k_hip_library = "libweir_hip.dylib";
 constexpr const char* k_preload = "DYLD_INSERT_LIBRARIES";
+constexpr bool k_on_macos = true;
 #else
 constexpr const char* k_ggml_library = "libweir_ggml.so";
 constexpr const char* k_opencl_library = "libweir_opencl.so";
 constexpr const char* k_hip_library = "libweir_hip.so";
 constexpr const char* k_preload = "LD_PRELOAD";
+constexpr bool k_on_macos = false;
 #endif
+constexpr const char* k_metal_library = "libweir_metal.dylib";
 constexpr const char* k_cuda_library = "libweir_cuda.so";
 constexpr const char* k_devices_program = "weir-devices";
 
@@ -183,8 +186,12 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   if (probe == "cuda") return environment_for_cuda(places, folder, files, lookup);
   if (probe == "hip") return environment_to_preload(probe, k_hip_library, places, folder, files);
   if (probe == "opencl") return environment_for_opencl(places, folder, files);
-  return fail(Code::config, "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, cuda, hip",
-              probe);
+  if (probe == "metal") {
+    if (!k_on_macos) return fail(Code::unavailable, "the metal probe needs macOS, as Metal does");
+    return environment_to_preload(probe, k_metal_library, places, folder, files);
+  }
+  return fail(Code::config,
+              "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, cuda, hip, metal", probe);
 }
 
 const std::map<std::string, std::vector<std::string>>& probe_devices() {
@@ -193,6 +200,7 @@ const std::map<std::string, std::vector<std::string>>& probe_devices() {
       {"opencl", {"opencl"}},
       {"cuda", {"cuda"}},
       {"hip", {"hip"}},
+      {"metal", {"metal"}},
       // It sees whatever ggml computes on, the CPU included.
       {"ggml", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
   };

@@ -73,6 +73,9 @@ class Loader {
     if (!file) return tl::unexpected(with_context(facts_.path, std::move(file).error()));
     facts_.file = std::move(*file);
     facts_.changes_rights = reader.changes_rights();
+    if (facts_.file.mach_o && !facts_.file.mach_o->needs("libggml")) {
+      facts_.holds_ggml = holds(facts_.path, "GGML_ASSERT(");
+    }
     if (facts_.file.kind != FileKind::elf) return std::move(facts_);
     const std::string name = sys::file_name_of(facts_.path);
     load(facts_.file, name, origin_, facts_.libraries);

@@ -111,7 +111,7 @@ TEST(Fit, SaysWhyAProbeCannotSeeAndWhatToDo) {
        }},
       {"vulkan", State::perhaps, "a script for /bin/sh", "Name the program",
        [](ProgramFacts& facts) { facts = only("run.sh", of_kind(FileKind::script, "/bin/sh")); }},
-      {"ggml", State::perhaps, "macOS", "DYLD_INSERT_LIBRARIES",
+      {"ggml", State::perhaps, "a program of macOS that cannot be read", "",
        [](ProgramFacts& facts) { facts = only("x", of_kind(FileKind::mach_o)); }},
       {"cuda", State::absent, "no such probe", "profile_args", [](ProgramFacts& facts) {
          facts.libraries.push_back({"libcudart.so.12", "/x", "engine", {}});

@@ -116,10 +116,10 @@ TEST(EnvironmentFor, RefusesWhatItDoesNotHave) {
   const sys::RealFiles files;
   const Folder folder;
   const auto nothing = [](std::string_view) { return std::optional<std::string>(); };
-  const auto unknown = environment_for("metal", {folder.path(), ""}, "/out", files, nothing);
+  const auto unknown = environment_for("tracing", {folder.path(), ""}, "/out", files, nothing);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::config);
-  for (const char* probe : {"vulkan", "ggml", "opencl", "cuda", "hip"}) {
+  for (const char* probe : {"vulkan", "ggml", "opencl", "cuda", "hip", "metal"}) {
     const auto missing = environment_for(probe, {folder.path(), ""}, "/out", files, nothing);
     ASSERT_FALSE(missing) << probe;
     EXPECT_EQ(missing.error().code, Code::unavailable) << probe;
