@@ -205,6 +205,9 @@ std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::s
         std::find(installed.begin(), installed.end(), interface.probe) != installed.end();
     if (here || fit.state != State::unused) add(interface.probe, std::move(fit));
   }
+  if (program.file.kind == FileKind::elf) {
+    fits.push_back({"metal", State::unused, "Metal needs macOS, and a program built for it", ""});
+  }
   return fits;
 }
 

@@ -55,8 +55,8 @@ struct Fit {
   std::string how;   // "preloaded in front of libggml-base.so", or why not
   std::string cure;  // when it cannot; may be ""
 };
-// One entry for each of ggml, vulkan, opencl, cuda, hip, in this order; for a program of macOS, of
-// ggml and metal. `installed`: names of this build's probes.
+// One entry for each of ggml, vulkan, opencl, cuda, hip, metal, in this order; for a program of
+// macOS, of ggml and metal. `installed`: names of this build's probes.
 [[nodiscard]] std::vector<Fit> judge_fit(const ProgramFacts& program,
                                          const std::vector<std::string>& installed);
 // The part of it for FileKind::mach_o.

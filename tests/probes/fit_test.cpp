@@ -113,6 +113,7 @@ TEST(Fit, SaysWhyAProbeCannotSeeAndWhatToDo) {
        [](ProgramFacts& facts) { facts = only("run.sh", of_kind(FileKind::script, "/bin/sh")); }},
       {"ggml", State::perhaps, "a program of macOS that cannot be read", "",
        [](ProgramFacts& facts) { facts = only("x", of_kind(FileKind::mach_o)); }},
+      {"metal", State::unused, "needs macOS", "", [](ProgramFacts&) {}},
       {"cuda", State::absent, "no such probe", "profile_args", [](ProgramFacts& facts) {
          facts.libraries.push_back({"libcudart.so.12", "/x", "engine", {}});
        }}};
