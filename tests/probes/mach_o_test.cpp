@@ -30,8 +30,8 @@ struct Bytes {
   bool dyld = true;
   std::vector<std::string> libraries{"/usr/lib/libSystem.B.dylib"};
   bool restrict_segment = false;
-  std::optional<std::uint32_t> signature_flags;
-  std::vector<std::string> entitlements;  // true ones
+  std::optional<std::uint32_t> signature_flags = {};
+  std::vector<std::string> entitlements = {};  // true ones
 
   [[nodiscard]] std::string str() const {
     std::string commands;
