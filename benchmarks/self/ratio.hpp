@@ -19,6 +19,8 @@ inline const std::vector<Ratio>& ratios() {
       {"gate over its command lines one after another", "gate", "command_lines", 1.10},
       {"comparing 10 000 cells x 20 metrics over reading them", "read_and_compare", "read", 2.0},
       {"Vulkan probe, per recorded command", "record_with_probe", "record_bare", 20, true, 1},
+      {"Vulkan probe, per command of whole tokens", "token_counted", "token_bare", 20, true, 176},
+      {"Vulkan probe, per event recorded beside", "token_with_events", "token_counted", 60, true, 135},
       {"ggml probe, per wait", "ggml_wait_with_probe", "ggml_wait_bare", 20, true, 1},
       {"ggml probe, per set of a tensor", "ggml_set_with_probe", "ggml_set_bare", 20, true, 1},
       {"ggml probe, per op of a graph", "ggml_graph_with_probe", "ggml_graph_bare", 60, true, 200},
