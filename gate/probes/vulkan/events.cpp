@@ -7,13 +7,6 @@ namespace {
 
 constexpr uint32_t k_most_recording = 32U << 20;
 
-// A dispatch in a recording: its pipeline and label stand before the record, because its kernel is
-// looked up when it reaches the device.
-struct Unresolved {
-  Pipeline* pipeline;  // null: nothing known was bound
-  Label* label;
-};
-
 constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7U) & ~7U; }
 
 // Room for `bytes` more, or null when the recording is as long as it may become.
@@ -31,44 +24,50 @@ char* room(Recording* recording, uint32_t bytes) {
     recording->bytes = grown;
     recording->capacity = capacity;
   }
-  char* at = recording->bytes + recording->used;
-  recording->used += bytes;
-  ++recording->commands;
-  return at;
+  return recording->bytes + recording->used;
+}
+
+// Room for `more` dispatches.
+bool room_for_dispatches(Recording* recording, uint32_t more) {
+  if (recording->dispatch_count + more <= recording->dispatch_capacity) return true;
+  uint32_t capacity = recording->dispatch_capacity == 0 ? 64 : recording->dispatch_capacity * 2;
+  while (capacity < recording->dispatch_count + more) capacity *= 2;
+  auto* grown = static_cast<Unresolved*>(
+      realloc(recording->dispatches, size_t{capacity} * sizeof(Unresolved)));
+  if (grown == nullptr) {
+    set_events_flag(WEIR_EVENTS_DROPPED);
+    return false;
+  }
+  recording->dispatches = grown;
+  recording->dispatch_capacity = capacity;
+  return true;
 }
 
 template <class Body>
-char* put(char* at, uint16_t kind, const Body& body, uint32_t tail_bytes) {
+void append(Recording* recording, uint16_t kind, const Body& body, const void* tail = nullptr,
+            uint32_t tail_bytes = 0) {
   const uint32_t bytes = sizeof(weir_event) + padded(sizeof body + tail_bytes);
+  char* at = room(recording, bytes);
+  if (at == nullptr) return;
   const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), 0};
   memset(at + bytes - 8, 0, 8);
   memcpy(at, &event, sizeof event);
   memcpy(at + sizeof event, &body, sizeof body);
-  return at + sizeof event + sizeof body;
+  if (tail_bytes != 0) memcpy(at + sizeof event + sizeof body, tail, tail_bytes);
+  recording->used += bytes;
+  ++recording->commands;
 }
 
-template <class Body>
-void append(Recording* recording, uint16_t kind, const Body& body) {
-  char* at = room(recording, sizeof(weir_event) + padded(sizeof body));
-  if (at != nullptr) put(at, kind, body, 0);
-}
-
-// Visits each record: visit(record, dispatch's pipeline and label or null).
-template <class Visit>
-void each(const Recording* recording, Visit visit) {
-  for (uint32_t at = 0; at < recording->used;) {
-    char* here = recording->bytes + at;
-    const auto* event = reinterpret_cast<weir_event*>(here);
-    Unresolved* unresolved = nullptr;
-    if (event->kind == WEIR_EVENT_DISPATCH) {
-      unresolved = reinterpret_cast<Unresolved*>(here + sizeof(weir_event));
-      here += sizeof(weir_event) + sizeof(Unresolved);
-      at += static_cast<uint32_t>(sizeof(weir_event) + sizeof(Unresolved));
-      event = reinterpret_cast<weir_event*>(here);
-    }
-    visit(reinterpret_cast<weir_event*>(here), unresolved);
-    at += event->words * 8U;
+// Where a piece of at most `most` bytes ends that holds whole records.
+uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t most) {
+  if (recording->used - from <= most) return recording->used;
+  uint32_t end = from;
+  while (end < recording->used) {
+    const auto* event = reinterpret_cast<const weir_event*>(recording->bytes + end);
+    if (end + event->words * 8U - from > most) break;
+    end += event->words * 8U;
   }
+  return end;
 }
 
 uint32_t queue_index(const Queue* queue) {
@@ -80,18 +79,13 @@ uint32_t queue_index(const Queue* queue) {
 void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags) {
   Recording* recording = buffer->recording;
   const weir_event_dispatch body = {x, y, z, flags, enter_group(buffer), recording->push_bytes};
-  const Unresolved unresolved = {buffer->bound == nullptr ? nullptr : buffer->bound->pipeline,
-                                 buffer->bound == nullptr ? nullptr : buffer->bound->label};
-  const uint32_t bytes = sizeof(weir_event) + padded(sizeof body + body.push_bytes);
-  char* at = room(recording, sizeof(weir_event) + sizeof unresolved + bytes);
-  if (at == nullptr) return;
-  // A record without a length of its own marks what follows as a dispatch.
-  const weir_event mark = {WEIR_EVENT_DISPATCH, 0, 0};
-  memcpy(at, &mark, sizeof mark);
-  memcpy(at + sizeof mark, &unresolved, sizeof unresolved);
-  char* push =
-      put(at + sizeof mark + sizeof unresolved, WEIR_EVENT_DISPATCH, body, body.push_bytes);
-  memcpy(push, recording->push, body.push_bytes);
+  if (!room_for_dispatches(recording, 1)) return;
+  const uint32_t at = recording->used;
+  append(recording, WEIR_EVENT_DISPATCH, body, recording->push, body.push_bytes);
+  if (recording->used == at) return;
+  const Tally* bound = buffer->bound;
+  recording->dispatches[recording->dispatch_count++] = {
+      bound == nullptr ? nullptr : bound->pipeline, bound == nullptr ? nullptr : bound->label, at};
 }
 
 void log_barrier(CommandBuffer* buffer, const weir_event_barrier& barrier) {
@@ -166,34 +160,45 @@ void begin_recording(CommandBuffer* buffer) {
     }
   }
   retire_stamps(buffer);
-  buffer->recording->used = buffer->recording->commands = buffer->recording->push_bytes = 0;
+  Recording* recording = buffer->recording;
+  recording->used = recording->commands = recording->push_bytes = recording->dispatch_count = 0;
 }
 
 void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary) {
   Recording* recording = buffer->recording;
   if (recording == nullptr || secondary->recording == nullptr) return;
+  const Recording* inner = secondary->recording;
+  const uint32_t start = recording->used;
+  char* at = room(recording, inner->used);
+  if (at == nullptr || !room_for_dispatches(recording, inner->dispatch_count)) return;
+  if (inner->used != 0) memcpy(at, inner->bytes, inner->used);
+  for (uint32_t i = 0; i < inner->dispatch_count; ++i) {
+    Unresolved dispatch = inner->dispatches[i];
+    dispatch.at += start;
+    recording->dispatches[recording->dispatch_count++] = dispatch;
+  }
+  // One time for all that a secondary buffer does.
   const uint32_t group = enter_group(buffer);
-  each(secondary->recording, [&](const weir_event* event, const Unresolved* unresolved) {
-    const uint32_t bytes = event->words * 8U;
-    const uint32_t before =
-        unresolved == nullptr ? 0U : static_cast<uint32_t>(sizeof(weir_event) + sizeof *unresolved);
-    char* at = room(recording, before + bytes);
-    if (at == nullptr) return;
-    memcpy(at, reinterpret_cast<const char*>(event) - before, before + bytes);
-    // One time for all that a secondary buffer does.
-    char* body = at + before + sizeof(weir_event);
-    if (event->kind == WEIR_EVENT_DISPATCH) {
+  for (uint32_t done = 0; done < inner->used;) {
+    weir_event event;
+    memcpy(&event, at + done, sizeof event);
+    char* body = at + done + sizeof event;
+    if (event.kind == WEIR_EVENT_DISPATCH) {
       memcpy(body + offsetof(weir_event_dispatch, group), &group, sizeof group);
-    } else if (event->kind == WEIR_EVENT_COPY) {
+    } else if (event.kind == WEIR_EVENT_COPY) {
       memcpy(body + offsetof(weir_event_copy, group), &group, sizeof group);
     }
-  });
+    done += event.words * 8U;
+  }
+  recording->used += inner->used;
+  recording->commands += inner->commands;
 }
 
 void free_recording(CommandBuffer* buffer) {
   if (buffer->recording == nullptr) return;
   free_stamps(buffer);
   free(buffer->recording->bytes);
+  free(buffer->recording->dispatches);
   free(buffer->recording);
   buffer->recording = nullptr;
 }
@@ -208,14 +213,21 @@ void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order) {
   if (recording == nullptr) return;
   const weir_event_buffer body = {serial, order, recording->commands};
   if (!write_event(WEIR_EVENT_BUFFER, 0, &body, sizeof body)) return;
-  each(recording, [&](const weir_event* event, const Unresolved* unresolved) {
-    uint32_t kernel = 0;
-    if (unresolved != nullptr && unresolved->pipeline != nullptr) {
-      kernel = resolve_kernel(buffer->device, unresolved->pipeline, unresolved->label);
+  uint32_t next = 0;  // dispatch
+  for (uint32_t from = 0; from < recording->used;) {
+    const uint32_t end = piece_end(recording, from, k_most_event);
+    char* at = begin_records(end - from);
+    if (at == nullptr) return;
+    memcpy(at, recording->bytes + from, end - from);
+    for (; next < recording->dispatch_count && recording->dispatches[next].at < end; ++next) {
+      const Unresolved& dispatch = recording->dispatches[next];
+      if (dispatch.pipeline == nullptr) continue;
+      const uint32_t kernel = resolve_kernel(buffer->device, dispatch.pipeline, dispatch.label);
+      memcpy(at + (dispatch.at - from) + offsetof(weir_event, index), &kernel, sizeof kernel);
     }
-    write_event(event->kind, kernel, event + 1,
-                event->words * 8U - static_cast<uint32_t>(sizeof *event));
-  });
+    end_records(end - from);
+    from = end;
+  }
 }
 
 void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers) {

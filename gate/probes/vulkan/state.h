@@ -54,13 +54,22 @@ struct Tally {
 
 struct CommandPool;
 
+// A dispatch in a recording: its kernel is looked up when it reaches the device.
+struct Unresolved {
+  Pipeline* pipeline;  // null: nothing known was bound
+  Label* label;
+  uint32_t at;  // of its record in the recording
+};
+
 // What a command buffer will do, command by command: only with events.
 struct Recording {
-  // Records as in the event file, but for dispatches, whose kernel is not known yet: see events.h.
-  char* bytes;
+  char* bytes;  // records as in the event file, but for the kernels of dispatches
   uint32_t used;
   uint32_t capacity;
   uint32_t commands;
+  Unresolved* dispatches;
+  uint32_t dispatch_count;
+  uint32_t dispatch_capacity;
   uint32_t push_bytes;  // of the push constants set so far
   char push[256];
   Stamps stamps;

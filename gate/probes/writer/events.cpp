@@ -110,8 +110,8 @@ char* fresh_block() {
   const int error = posix_fallocate(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
   void* memory = MAP_FAILED;
   if (error == 0) {
-    memory = mmap(nullptr, WEIR_EVENTS_BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
-                  offset);
+    memory = mmap(nullptr, WEIR_EVENTS_BLOCK_SIZE, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_POPULATE, descriptor, offset);
   }
   const int reason = error != 0 ? error : errno;
   close(descriptor);
@@ -305,5 +305,12 @@ bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_
   put(writer, kind, index, head, head_bytes, tail, tail_bytes);
   return true;
 }
+
+char* begin_records(uint32_t bytes) {
+  Writer* writer = writer_for(bytes);
+  return writer == nullptr ? nullptr : end_of(writer);
+}
+
+void end_records(uint32_t bytes) { publish(t_writer, bytes); }
 
 }  // namespace weir_probe

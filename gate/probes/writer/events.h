@@ -32,6 +32,11 @@ inline bool events_on() { return __builtin_expect(g_events_on, 0); }
 constexpr uint32_t k_most_event = 64 * 1024;
 bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
                  const void* tail = nullptr, uint32_t tail_bytes = 0);
+// For many records at once: room for `bytes` (a multiple of 8, at most k_most_event) of whole
+// records, which the caller fills and then publishes. Null when there is no room.
+char* begin_records(uint32_t bytes);
+void end_records(uint32_t bytes);
+
 void set_events_flag(uint32_t flag);
 
 inline uint64_t now_nanoseconds() {
