@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "gate/probes/event_names.hpp"
+
 namespace weir::probes {
 namespace {
 
@@ -16,7 +18,6 @@ constexpr std::pair<const char*, weir_probe_graph_sum> k_sums[] = {
     {"tensor_gets", WEIR_GRAPH_TENSOR_GETS},     {"copied_bytes", WEIR_GRAPH_COPIED_BYTES},
     {"backend_syncs", WEIR_GRAPH_BACKEND_SYNCS},
 };
-constexpr const char* k_transfers[] = {"copy", "set", "get", "fill"};
 
 std::int64_t whole(std::uint64_t count) {
   std::int64_t out = 0;
@@ -78,8 +79,9 @@ void Work::add(const ProbeFile& file) {
     add_count(&shapes[shape_text(op)], op.count);
   }
   for (const ProbeTransfer& transfer : file.transfers) {
-    if (transfer.calls == 0 || transfer.kind >= std::size(k_transfers)) continue;
-    auto& [calls, bytes] = transfers_[{k_transfers[transfer.kind], transfer.from, transfer.to}];
+    if (transfer.calls == 0 || transfer.kind > WEIR_TRANSFER_FILL) continue;
+    auto& [calls, bytes] =
+        transfers_[{std::string(transfer_name(transfer.kind)), transfer.from, transfer.to}];
     add_count(&calls, transfer.calls);
     add_count(&bytes, transfer.bytes);
   }

@@ -129,13 +129,13 @@ void alignment_words(std::string& out, const profile::Timeline& timeline, std::s
     say(out,
         fmt::format("All {} dispatches belong to ops of {}: {} ops, some of them fused.",
                     all.dispatches, plural(all.graphs, "graph"), all.nodes),
-        width);
+        width, 2);
     return;
   }
   say(out,
       fmt::format("{} of {} dispatches and {} of {} ops do not match:", all.dispatches_left,
                   all.dispatches, all.nodes_left, all.nodes),
-      width);
+      width, 2);
   for (const std::string& one : all.left_over) say(out, one_line(one, 200), width, 4);
 }
 

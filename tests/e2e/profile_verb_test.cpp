@@ -1,0 +1,138 @@
+// `weir profile` on the unmodified llama.cpp, and on what cannot be profiled.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string k_root = WEIR_SOURCE_DIR;
+const std::string k_engine = k_root + "/engines/llama.cpp/llama-bench";
+
+class ProfileOfLlama : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(fs::exists(k_engine)) << "run ci/prepare test first"; }
+
+  Ended profile(std::vector<std::string> options, const std::string& model,
+                const std::vector<std::string>& work) {
+    std::vector<std::string> words{"profile", "--json", "-"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", k_engine, "-m", k_root + "/models/" + model, "-t", "1", "-r",
+                               "1", "-o", "json"});
+    words.insert(words.end(), work.begin(), work.end());
+    return weir(scratch_, words, {{"GGML_VK_VISIBLE_DEVICES", "0"}, {"LP_NUM_THREADS", "1"}});
+  }
+
+  Scratch scratch_;
+};
+
+// 65 dispatches and 81 ops a token in tiny-llama, 125 and 174 in tiny-gemma3 (docs/counting.md);
+// a warm-up and 4 tokens, and one more graph for each prefill.
+TEST_F(ProfileOfLlama, FindsTheOpOfEveryDispatch) {
+  const struct {
+    const char* model;
+    std::vector<std::string> work;
+    int graphs;
+    int dispatches, nodes;  // 0: not the same in all of its graphs
+  } cases[] = {
+      {"tiny-llama.gguf", {"-ngl", "99", "-p", "0", "-n", "4"}, 5, 5 * 65, 5 * 81},
+      {"tiny-gemma3.gguf", {"-ngl", "99", "-p", "0", "-n", "4"}, 5, 5 * 125, 5 * 174},
+      {"tiny-llama.gguf", {"-ngl", "99", "-p", "9", "-n", "0"}, 2, 0, 0},
+      // Two layers stay on the CPU: those nodes have no dispatch to look for.
+      {"tiny-llama.gguf", {"-ngl", "2", "-p", "0", "-n", "4"}, 5, 0, 0},
+  };
+  for (const auto& c : cases) {
+    const Ended ended = profile({}, c.model, c.work);
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const Json json = json_of(ended);
+    EXPECT_EQ(json["schema"], "weir.timeline/1");
+    const Json& alignment = json["alignment"];
+    ASSERT_TRUE(alignment.is_object()) << ended.out;
+    EXPECT_EQ(alignment["graphs"], c.graphs) << c.model;
+    EXPECT_EQ(alignment["dispatches_left"], 0) << alignment.dump(1);
+    EXPECT_EQ(alignment["nodes_left"], 0) << alignment.dump(1);
+    if (c.dispatches == 0) continue;
+    EXPECT_EQ(alignment["dispatches"], c.dispatches) << c.model;
+    EXPECT_EQ(alignment["nodes"], c.nodes) << c.model;
+  }
+}
+
+TEST_F(ProfileOfLlama, GivesEveryCommandBufferATimeThatItsPartsExplain) {
+  for (const char* timing : {"batched", "serialized"}) {
+    const Ended ended =
+        profile({"--timing", timing}, "tiny-llama.gguf", {"-ngl", "99", "-p", "0", "-n", "4"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const Json json = json_of(ended);
+    EXPECT_EQ(json["command_buffers_timed"], json["command_buffers"]);
+    EXPECT_LT(json["time_not_in_parts"].get<double>(), 0.1);
+    EXPECT_EQ(json["warnings"], Json::array());
+    for (const Json& row : json["kernels"]) EXPECT_EQ(row["timed"], row["calls"]) << row;
+  }
+}
+
+TEST_F(ProfileOfLlama, WritesATraceWithTracksOfCpuQueueAndCopies) {
+  const Ended ended = profile({"--trace", (scratch_ / "trace.json").string()}, "tiny-llama.gguf",
+                              {"-ngl", "99", "-p", "0", "-n", "2"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Json trace = Json::parse(slurp(scratch_ / "trace.json"));
+  std::map<std::string, int> slices;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") ++slices[event["cat"].get<std::string>()];
+  }
+  for (const char* category : {"graph", "submit", "wait", "transfer", "device", "copy"}) {
+    EXPECT_GT(slices[category], 0) << category;
+  }
+}
+
+TEST_F(ProfileOfLlama, ProfilesACellOfTheConfig) {
+  const Ended ended = weir(scratch_, {"profile", "-c", k_root + "/configs/llama.cpp.yaml",
+                                      "llama.cpp/tiny-llama/vulkan/decode"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("mul_mat_vec_f16_f32_f32"));
+  // A CPU cell has no device, but graphs.
+  const Ended cpu = weir(scratch_, {"profile", "-c", k_root + "/configs/llama.cpp.yaml",
+                                    "llama.cpp/tiny-llama/cpu/decode"});
+  EXPECT_EQ(cpu.exit_code, 0) << cpu.err;
+  EXPECT_THAT(cpu.out, HasSubstr("compute a graph of 8"));
+}
+
+TEST_F(ProfileOfLlama, ShowsKeptProbeFilesAgain) {
+  const Ended first = profile({"--keep"}, "tiny-llama.gguf", {"-ngl", "99", "-p", "0", "-n", "2"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  fs::path kept;
+  for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out" / "profiles")) {
+    kept = entry.path() / "probes";
+  }
+  const Ended again = weir(scratch_, {"profile", "--json", "-", kept.string()});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json_of(again), json_of(first));
+}
+
+TEST(Profile, SaysWhatItCannotDo) {
+  Scratch scratch;
+  spill(scratch / "junk.json", "{\"schema\": \"other\"}");
+  spill_program(scratch / "fails", "#!/bin/sh\necho went wrong >&2\nexit 7\n");
+  const struct {
+    std::vector<std::string> words;
+    int exit_code;
+    const char* says;
+  } cases[] = {
+      {{"profile"}, 2, "takes a FILE, a CELL, or a program behind --"},
+      {{"profile", "--", "./no-such-program"}, 2, "no such program: ./no-such-program"},
+      {{"profile", "junk.json"}, 3, "not a profile that weir can read"},
+      {{"profile", "--probes", "vulkan", "--", "./fails"}, 3, "went wrong"},
+      {{"profile", "--probes", "nonsense", "--", "./fails"}, 2, "unknown probe \"nonsense\""},
+      {{"profile", "--timing", "sometimes", "--", "./fails"}, 2, "sometimes"},
+      {{"gate", "--", "./fails"}, 2, "takes no program behind \"--\""},
+  };
+  for (const auto& c : cases) {
+    const Ended ended = weir(scratch, c.words);
+    EXPECT_EQ(ended.exit_code, c.exit_code) << c.says << ": " << ended.err;
+    EXPECT_THAT(ended.out + ended.err, HasSubstr(c.says));
+  }
+}
+
+}  // namespace
+}  // namespace weir::e2e

@@ -1,0 +1,132 @@
+// `weir profile` as people read it, and as Perfetto does.
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/chrome_trace.hpp"
+#include "gate/report/timeline_text.hpp"
+
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace {
+
+using profile::Command;
+using profile::Interval;
+using support::expect_golden;
+
+Command dispatch(const char* kernel, std::optional<std::uint32_t> group) {
+  Command out;
+  out.name = kernel;
+  out.groups = {64, 1, 1};
+  out.push_bytes = 16;
+  out.group = group;
+  return out;
+}
+
+Command copy(const char* what, std::uint64_t bytes, std::uint32_t group) {
+  Command out;
+  out.kind = Command::Kind::copy;
+  out.name = what;
+  out.bytes = bytes;
+  out.group = group;
+  return out;
+}
+
+// A token: two buffers, the second one not timed; a graph, its waits and a transfer.
+profile::Timeline a_token() {
+  profile::Process process;
+  process.pid = 4711;
+  process.name = "engine";
+  process.queues = {{"GPU", "vulkan queue 0.0"}};
+  process.graphs = {{{{"RMS_NORM", "norm-0", "Vulkan0", false},
+                      {"MUL", "norm_w-0", "Vulkan0", false},
+                      {"MUL_MAT", "Qcur-0", "Vulkan0", false},
+                      {"MUL_MAT", "Kcur-0", "Vulkan0", false}}}};
+  process.graph_runs = {{0, 4711, {0.001, 0.004}}};
+  profile::Submission first;
+  first.thread = 4711;
+  first.call = {0.0015, 0.0016};
+  Command barrier;
+  barrier.kind = Command::Kind::barrier;
+  barrier.name = "memory barrier";
+  first.buffers.push_back(
+      {{dispatch("rms_norm_mul_f32", 0), barrier, dispatch("mul_mat_vec_f16_f32_f32", 1),
+        dispatch("mul_mat_vec_f16_f32_f32", 1), barrier, copy("copy buffer", 2048, 2)},
+       Interval{0.002, 0.0101},
+       {{0.002, 0.0025}, {0.0026, 0.0099}, {0.00995, 0.01}}});
+  profile::Submission second = first;
+  second.call = {0.003, 0.0031};
+  second.buffers = {{{dispatch("argmax_f32", std::nullopt)}, std::nullopt, {}}};
+  process.submissions = {first, second};
+  process.waits = {{0, 4711, "wait for fence", {0.0041, 0.0103}, true},
+                   {std::nullopt, 4711, "wait for backend", {0.004, 0.0104}, false}};
+  process.transfers = {{"set", "program", "Vulkan0", 256, 4711, {0, 0.0005}}};
+  profile::Timeline out;
+  out.processes.push_back(process);
+  return out;
+}
+
+profile::Timeline aligned_token() {
+  profile::Timeline out = a_token();
+  auto& commands = out.processes[0].submissions[0].buffers[0].commands;
+  commands[0].op = "RMS_NORM_MUL";
+  commands[0].node = "norm-0";
+  commands[2].op = commands[3].op = "MUL_MAT";
+  out.alignment = profile::Alignment{1, 4, 1, 4, 0, {"graph 0: kernel argmax_f32"}};
+  return out;
+}
+
+TEST(TimelineText, ReadsAsInTheGoldenFile) {
+  profile::Timeline timeline = aligned_token();
+  timeline.warnings = {"vulkan probe in engine: some of the device's work could not be timed"};
+  expect_golden("timeline.txt", timeline_text(timeline, {}));
+  expect_golden("timeline-by-op.txt", timeline_text(timeline, {.by = profile::By::op}));
+  expect_golden("timeline.json", dump_json(timeline_json(timeline), 1) + "\n");
+}
+
+TEST(TimelineText, TellsPartsThatDoNotAddUp) {
+  profile::Timeline timeline = a_token();
+  timeline.processes[0].submissions[0].buffers[0].device = Interval{0, 0.02};
+  EXPECT_THAT(timeline_text(timeline, {}), testing::HasSubstr("10 % apart: a clock"));
+}
+
+TEST(TimelineText, CutsLongTablesAndSaysHowToSeeTheRest) {
+  EXPECT_THAT(timeline_text(a_token(), {.most_rows = 1}),
+              testing::HasSubstr("and 3 more (--top 4 shows them)"));
+}
+
+TEST(TimelineText, FitsIntoEightyColumnsAndKeepsHostileNamesOnTheirLine) {
+  profile::Timeline timeline = a_token();
+  timeline.processes[0].name = "\x1b[31mevil\n::error::x";
+  timeline.processes[0].submissions[0].buffers[0].commands[0].name =
+      std::string(300, 'x') + "\n::error::y\x1b]0;z";
+  const std::string text = timeline_text(timeline, {});
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("\n::")));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
+}
+
+TEST(ChromeTrace, HasTracksForThreadsQueuesAndCopies) {
+  const std::string trace = chrome_trace(aligned_token());
+  expect_golden("timeline.trace.json", trace);
+  const auto json = parse_json(trace);
+  ASSERT_TRUE(json) << json.error().message;
+  std::set<std::string> tracks;
+  for (const Json& event : json->at("traceEvents")) {
+    if (event.at("ph") == "M" && event.at("name") == "thread_name") {
+      tracks.insert(event.at("args").at("name").get<std::string>());
+    }
+    if (event.at("ph") == "X") {
+      EXPECT_GE(event.at("ts").get<double>(), 0);
+      EXPECT_GE(event.at("dur").get<double>(), 0);
+    }
+  }
+  EXPECT_THAT(tracks, testing::ElementsAre("CPU thread 4711", "vulkan queue 0.0 copies, GPU",
+                                           "vulkan queue 0.0, GPU"));
+}
+
+}  // namespace
+}  // namespace weir::report
