@@ -35,6 +35,7 @@ void describe(const Question& question, CellVerdict& cell) {
   cell.base = base_words(question.choice);
   // For the nearest class this says that equal counts pass here, for a run what differs in it.
   if (!question.choice.reason.empty()) cell.notes.push_back(question.choice.reason);
+  if (auto note = other_output(question)) cell.notes.push_back(std::move(*note));
   const auto& work = candidate.work;
   if (!work.generated_tokens && !work.prompt_tokens && !work.output_digest &&
       candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0) {

@@ -117,13 +117,11 @@ Judged against_base(const Question& question, const Limit& limit, const Measurem
                     const Measurement& current) {
   const bool same = same_value(base, current);
   if (question.nearest()) {
-    if (same) return {Outcome::pass, ""};
-    const std::string why =
-        fmt::format("{} to {}: {}", shown(base), shown(current), question.choice.reason);
-    if (question.policy.require_baseline && limit.exact) {
-      return {Outcome::error, "a baseline is required: " + why};
-    }
-    return {Outcome::fresh, why};
+    Judged judged;
+    if (same) return judged;
+    judged.reason = fmt::format("{} to {}", shown(base), shown(current));
+    new_beside_nearest(question, limit.exact, judged.verdict, judged.reason);
+    return judged;
   }
   if (limit.exact) return same ? Judged{} : exact_change(question, base, current);
   return allowed_change(limit, base, current);
@@ -216,6 +214,7 @@ std::optional<MetricVerdict> missing(const Question& question, const Measurement
     made.verdict = Outcome::error;
     made.reason =
         fmt::format("could not be measured: the baseline holds {}, this run nothing", shown(base));
+    new_beside_nearest(question, made.limit.exact, made.verdict, made.reason);
   }
   show_only(made.limit, made.verdict, made.reason);
   return made;
@@ -227,6 +226,15 @@ const Baseline* Question::judge() const {
   using Choice = baseline::Choice;
   const bool may = choice.match == Choice::Match::same || choice.match == Choice::Match::nearest;
   return may && choice.baseline ? &*choice.baseline : nullptr;
+}
+
+void new_beside_nearest(const Question& question, bool exact, Outcome& verdict,
+                        std::string& reason) {
+  if (!question.nearest()) return;
+  const bool required = question.policy.require_baseline && exact;
+  verdict = required ? Outcome::error : Outcome::fresh;
+  reason = fmt::format("{}{}: {}", required ? "a baseline is required: " : "", reason,
+                       question.choice.reason);
 }
 
 std::string shown(const Measurement& measured) {

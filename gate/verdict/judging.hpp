@@ -31,6 +31,12 @@ struct Question {
 // Turns a verdict into information where the limit's mode says so, and tells what it would be.
 void show_only(const Limit& limit, Outcome& verdict, std::string& reason);
 
+// What differs from a baseline of the nearest class is new (an error where an exact baseline is
+// required), whatever it would be beside one of its own class: another driver may change it.
+// Nothing happens beside a baseline of the same class.
+void new_beside_nearest(const Question& question, bool exact, Outcome& verdict,
+                        std::string& reason);
+
 // Every count of the candidate, and those that the baseline has and the candidate lacks.
 [[nodiscard]] std::vector<MetricVerdict> judge_counts(const Question& question);
 
@@ -43,6 +49,8 @@ void judge_placement(const Question& question, CellVerdict& cell);
 
 // Why the two sides did not do the same work; nothing when they did, or when one does not say.
 [[nodiscard]] std::optional<std::string> other_work(const Question& question);
+// The nearest class computed another output: a note, for another driver may round otherwise.
+[[nodiscard]] std::optional<std::string> other_output(const Question& question);
 
 // Exact or not, with its number in words: "133/2".
 [[nodiscard]] std::string shown(const profile::Measurement& measured);

@@ -57,9 +57,7 @@ struct Kernels {
 
 Kernels changed_kernels(const Question& question, const KernelSet& current,
                         const CellVerdict& cell) {
-  if (question.nearest()) {
-    return {Outcome::fresh, fmt::format("other kernels: {}", question.choice.reason)};
-  }
+  if (question.nearest()) return {Outcome::fail, "other kernels"};
   const MetricVerdict* total = total_of(current, cell);
   if (total == nullptr) {
     const auto before = sum_of(*question.judge()->kernels), now = sum_of(current);
@@ -129,7 +127,10 @@ void differ(std::vector<std::string>& parts, std::string_view what, const std::o
 
 void judge_kernels(const Question& question, CellVerdict& cell) {
   const Limit limit = resolve_special(cell.cell, "kernels", question.limits);
-  const Kernels found = compare_kernels(question, cell);
+  Kernels found = compare_kernels(question, cell);
+  if (found.verdict == Outcome::fail || found.verdict == Outcome::error) {
+    new_beside_nearest(question, limit.exact, found.verdict, found.reason);
+  }
   if (!limit.exact) return;  // the changes stay as an explanation
   cell.kernels_verdict = found.verdict;
   cell.kernels_reason = found.reason;
@@ -163,7 +164,10 @@ void judge_placement(const Question& question, CellVerdict& cell) {
     // What was refuted already has a reason that says more.
     if (!moved.empty() && verdict == Outcome::pass) {
       verdict = Outcome::fail;
-      reason = "moved to the CPU: " + text::join(moved);
+      reason = fmt::format("{}: {}",
+                           question.nearest() ? "more often on the CPU here" : "moved to the CPU",
+                           text::join(moved));
+      new_beside_nearest(question, limit.exact, verdict, reason);
     }
   }
   if (!limit.exact) return;
@@ -181,9 +185,20 @@ std::optional<std::string> other_work(const Question& question) {
   differ(parts, "tokens generated:", before.generated_tokens, now.generated_tokens);
   differ(parts, "prompt tokens:", before.prompt_tokens, now.prompt_tokens);
   differ(parts, "model:", before.model, now.model);
-  differ(parts, "output digest:", before.output_digest, now.output_digest);
+  if (!question.nearest()) {
+    differ(parts, "output digest:", before.output_digest, now.output_digest);
+  }
   if (parts.empty()) return std::nullopt;
   return fmt::format("the two sides did not do the same work ({})", text::join(parts, "; "));
+}
+
+std::optional<std::string> other_output(const Question& question) {
+  if (!question.nearest()) return std::nullopt;
+  std::vector<std::string> parts;
+  differ(parts, "output digest:", question.judge()->work.output_digest,
+         question.candidate.work.output_digest);
+  if (parts.empty()) return std::nullopt;
+  return parts.front() + ": another driver may round otherwise";
 }
 
 }  // namespace weir::verdict

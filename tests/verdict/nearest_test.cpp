@@ -1,0 +1,118 @@
+// A baseline of another driver: equal passes, whatever differs is new, and a fail or an error only
+// where no baseline is asked (DESIGN §2).
+#include <array>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using namespace test;
+using profile::Placement;
+using profile::Profile;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+baseline::Baseline of_another_driver(const Profile& profile) {
+  baseline::Baseline near = stored(profile);
+  near.device_class = "vulkan-10005-0-d-2-0a";
+  return near;
+}
+
+Profile with_ops(std::map<std::string, std::int64_t> cpu_ops) {
+  Profile profile = reference();
+  profile.placement = {Placement::State::shown, "", std::move(cpu_ops)};
+  return profile;
+}
+
+Policy required() {
+  Policy policy;
+  policy.require_baseline = true;
+  return policy;
+}
+
+TEST(NearestClass, MakesNewWhateverDiffersAndNothingFail) {
+  struct Case {
+    const char* what;
+    std::function<void(Profile&)> change;
+    const char* says;
+  };
+  const Case k_cases[] = {
+      {"a count that grew", [](Profile& now) { add_count(now, "dispatches_per_token", 77); },
+       "another driver"},
+      {"a count that is gone", [](Profile& now) { now.metrics.erase("syncs_per_token"); },
+       "another driver"},
+      {"other kernels", [](Profile& now) { now.kernels->counts["add"] = 1; }, "other kernels"},
+      {"kernels that differ from token to token",
+       [](Profile& now) {
+         now.kernels->scope = unit::Scope::at_length;
+         now.kernels->length = 24;
+       },
+       "no longer the same for every token"},
+      {"kernels without names", [](Profile& now) { now.kernels->named = false; }, "named"},
+      {"no kernels", [](Profile& now) { now.kernels.reset(); }, "this run none"},
+      {"an op more on the CPU", [](Profile& now) { now.placement.cpu_ops["ROPE"] = 8; },
+       "more often on the CPU here: ROPE"},
+  };
+  for (const Case& one : k_cases) {
+    const Profile before = with_ops({{"GET_ROWS", 1}});
+    Profile after = before;
+    one.change(after);
+    const CellVerdict cell = judge(after, {of_another_driver(before)});
+    EXPECT_EQ(cell.verdict, Outcome::fresh) << one.what;
+    std::string reasons = cell.kernels_reason + cell.placement_reason + cell.reason;
+    for (const MetricVerdict& metric : cell.metrics) reasons += metric.reason;
+    EXPECT_THAT(reasons, HasSubstr(one.says)) << one.what;
+    EXPECT_THAT(reasons, HasSubstr("another driver")) << one.what;
+    EXPECT_NE(judge(after, {stored(before)}).verdict, Outcome::fresh)
+        << one.what << ": its own class judges";
+  }
+}
+
+TEST(NearestClass, IsNoExactBaselineWhereOneIsRequired) {
+  const auto k_changes = std::to_array<std::function<void(Profile&)>>({
+      [](Profile& now) { now.metrics.erase("syncs_per_token"); },
+      [](Profile& now) { now.kernels->counts["add"] = 1; },
+      [](Profile& now) { now.placement.cpu_ops["ROPE"] = 8; },
+  });
+  for (const auto& change : k_changes) {
+    const Profile before = with_ops({{"GET_ROWS", 1}});
+    Profile after = before;
+    change(after);
+    EXPECT_EQ(judge(after, {of_another_driver(before)}, {}, required()).verdict, Outcome::error);
+  }
+}
+
+TEST(NearestClass, ShowsOpsOfBothSides) {
+  const CellVerdict cell = judge(with_ops({{"ROPE", 8}}), {of_another_driver(with_ops({}))});
+  EXPECT_EQ(cell.placement_verdict, Outcome::fresh);
+  ASSERT_EQ(cell.ops.size(), 1U);
+  EXPECT_EQ(cell.ops[0].current, Rational(8));
+}
+
+TEST(NearestClass, StillFailsWhatNeedsNoBaseline) {
+  Profile after = with_ops({{"ROPE", 8}});
+  after.placement.state = Placement::State::refuted;
+  after.placement.reason = "ROPE ran on the CPU";
+  const CellVerdict cell = judge(after, {of_another_driver(with_ops({}))});
+  EXPECT_EQ(cell.placement_verdict, Outcome::fail);
+}
+
+TEST(NearestClass, MayComputeOtherNumbersButNotOtherWork) {
+  Profile after = reference();
+  after.work.output_digest = "other";
+  CellVerdict cell = judge(after, {of_another_driver(reference())});
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_THAT(cell.notes, Contains(HasSubstr("another driver may round otherwise")));
+  after.work.model = "llama 2B";
+  cell = judge(after, {of_another_driver(reference())});
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  EXPECT_THAT(cell.reason, HasSubstr("model: llama 2B"));
+}
+
+}  // namespace
+}  // namespace weir::verdict
