@@ -123,8 +123,11 @@ Judged against_base(const Question& question, const Limit& limit, const Measurem
     new_beside_nearest(question, limit.exact, judged.verdict, judged.reason);
     return judged;
   }
-  if (limit.exact) return same ? Judged{} : exact_change(question, base, current);
-  return allowed_change(limit, base, current);
+  // Kinds add up: an allowance beside `exact` makes nothing looser, and may be the tighter one.
+  Judged judged = allowed_change(limit, base, current);
+  if (!limit.exact) return judged;
+  const Judged exactly = same ? Judged{} : exact_change(question, base, current);
+  return judged.verdict < exactly.verdict ? judged : exactly;
 }
 
 MetricVerdict verdict_for(const Question& question, const Measurement& current,

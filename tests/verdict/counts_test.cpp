@@ -112,6 +112,36 @@ TEST(Counts, MayMoveWithinAnAllowance) {
   }
 }
 
+// Kinds add up: each one judges, and an allowance beside `exact` allows nothing.
+TEST(Counts, AreHeldToEveryKindThatStands) {
+  LimitEntry both = entry({"*_per_token"});
+  both.max_increase = Amount{0.002, true};
+  both.max_decrease = Amount{5, false};
+  struct Case {
+    std::int64_t now;
+    Outcome want;
+    const char* says;
+  };
+  for (const auto& [now, want, says] :
+       {Case{66, Outcome::fail, "must not change"}, Case{65, Outcome::pass, ""},
+        Case{60, Outcome::improved, "accept it"}, Case{59, Outcome::fail, "may fall 5"}}) {
+    Profile before = reference(), after = reference();
+    before.placement.state = after.placement.state = Placement::State::shown;
+    add_count(after, "dispatches_per_token", now);
+    const CellVerdict cell = judge(after, {stored(before)}, {both});
+    EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, want) << now;
+    EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr(says)) << now;
+  }
+  // 0.4 % is within what a count that nearly repeats may move, and beyond what the entry allows.
+  Profile before = reference(), after = reference();
+  add_nearly(before, "instructions_per_token", {1000});
+  add_nearly(after, "instructions_per_token", {1004});
+  const MetricVerdict held =
+      metric(judge(after, {stored(before)}, {both}), "instructions_per_token");
+  EXPECT_EQ(held.verdict, Outcome::fail);
+  EXPECT_THAT(held.reason, HasSubstr("may rise 0.2 %"));
+}
+
 TEST(Counts, ThatNearlyRepeatMayMoveByThreeTimesTheirRepeatabilityOrHalfAPercent) {
   Profile tight = reference(), wide = reference();
   add_nearly(tight, "instructions_per_token", {1000, 1000.5, 1001});  // 0.1 %: so 0.5 % holds
