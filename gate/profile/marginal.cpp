@@ -207,23 +207,26 @@ KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
 
   fit.set.counts.clear();
   fit.set.scope = unit::Scope::at_length;
-  std::set<std::string> unsteady;
+  std::set<std::string> unsteady;  // at any length: what is no line may be one that varies
   for (const auto& [name, points] : series) {
     const ByLength groups = by_length(points);
     const auto& [length, counts] = *groups.rbegin();
     fit.set.length = length;
     if (counts.front() != 0) fit.set.counts[name] = counts.front();
-    if (!all_equal(counts)) unsteady.insert(name);
+    const bool steady = std::all_of(groups.begin(), groups.end(),
+                                    [](const auto& group) { return all_equal(group.second); });
+    if (!steady) unsteady.insert(name);
   }
-  if (sweep != Sweep::none) {
+  fit.set.varies = !unsteady.empty();
+  if (sweep != Sweep::none && !fit.set.varies) {
     fit.notes.push_back(
         fmt::format("kernels: \"{}\" lies on no straight line: kernels are those at {} {}",
                     text::printable(*crooked), fit.set.length.value_or(0), what_varies(sweep)));
   }
   if (!unsteady.empty()) {
-    fit.notes.push_back(fmt::format("kernels: runs of {} {} disagree about {} of them",
-                                    fit.set.length.value_or(0), what_varies(sweep),
-                                    unsteady.size()));
+    fit.notes.push_back(fmt::format(
+        "kernels: runs of the same length disagree about {} of them ({}): they are not gated",
+        unsteady.size(), text::printable(*unsteady.begin())));
   }
   return fit;
 }

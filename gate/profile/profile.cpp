@@ -135,6 +135,7 @@ Json to_json(const KernelSet& kernels) {
     if (scope == kernels.scope) json["scope"] = name;
   }
   if (kernels.length) json["length"] = *kernels.length;
+  if (kernels.varies) json["varies"] = true;
   return json;
 }
 
@@ -153,6 +154,7 @@ Result<KernelSet> kernels_from_json(const Json& json) {
   kernels.length = read.optional_integer("length");
   kernels.named = read.boolean("named");
   kernels.counts = rationals_from_json(read, "counts");
+  kernels.varies = read.optional_boolean("varies").value_or(false);
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   return kernels;
 }

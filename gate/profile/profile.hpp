@@ -41,6 +41,7 @@ struct KernelSet {
   std::optional<std::int64_t> length;  // for at_length
   bool named = false;                  // gated only when the program named them
   std::map<std::string, Rational> counts;
+  bool varies = false;  // runs of one length disagreed: told, never gated
 
   friend bool operator==(const KernelSet&, const KernelSet&) = default;
 };

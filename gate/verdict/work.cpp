@@ -53,6 +53,7 @@ std::optional<Rational> sum_of(const KernelSet& kernels) {
 struct Kernels {
   Outcome verdict = Outcome::info;
   std::string reason;
+  bool not_compared = false;  // there are kernels on both sides: a note tells
 };
 
 Kernels changed_kernels(const Question& question, const KernelSet& current,
@@ -89,11 +90,23 @@ Kernels compare_kernels(const Question& question, CellVerdict& cell) {
   const auto& stored = base->kernels;
   if (!stored && !current) return {};
   if (!stored) {
-    return {current->named ? Outcome::fresh : Outcome::info, "the baseline holds no kernels"};
+    if (!current->named) return {};
+    return {Outcome::fresh, "the baseline holds no kernels"};
   }
   if (!current) {
     if (!stored->named || !counted) return {};
     return {Outcome::error, "could not be measured: the baseline holds kernels, this run none"};
+  }
+  if (stored->varies || current->varies) {
+    if (!current->named) return {};
+    if (stored->scope == current->scope && stored->length == current->length) {
+      cell.kernels = differences(stored->counts, current->counts);
+    }
+    return {Outcome::info,
+            fmt::format("the kernels of {} were not the same in all runs of one "
+                        "length: they are not compared",
+                        current->varies ? "this run" : "the baseline"),
+            true};
   }
   if (stored->named && !current->named) {
     return {Outcome::error,
@@ -132,6 +145,7 @@ void judge_kernels(const Question& question, CellVerdict& cell) {
     new_beside_nearest(question, limit.exact, found.verdict, found.reason);
   }
   if (!limit.exact) return;  // the changes stay as an explanation
+  if (found.not_compared) cell.notes.push_back(found.reason);
   cell.kernels_verdict = found.verdict;
   cell.kernels_reason = found.reason;
   show_only(limit, cell.kernels_verdict, cell.kernels_reason);

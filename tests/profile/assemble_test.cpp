@@ -182,6 +182,7 @@ TEST(Assemble, ComparesEachLengthAloneWhereThereIsNoStraightLine) {
   EXPECT_EQ(profile.kernels->scope, unit::Scope::at_length);
   EXPECT_EQ(profile.kernels->length, 24);
   EXPECT_EQ(profile.kernels->counts.at("mul"), Rational(1697));
+  EXPECT_FALSE(profile.kernels->varies) << "no line, and still the same in every run";
 }
 
 TEST(Assemble, StaysExactWhenFreshProcessesAgree) {
@@ -208,6 +209,10 @@ TEST(Assemble, CallsACountNearlyExactWhereFreshProcessesDisagree) {
   EXPECT_THAT(measured.samples, ElementsAre(1105, 1107, 1106));
   EXPECT_DOUBLE_EQ(*measured.repeatability, 2.0 / 1106);
   EXPECT_THAT(measured.warnings, ElementsAre(HasSubstr("3 runs of 16 tokens disagree")));
+  ASSERT_TRUE(profile.kernels);
+  EXPECT_TRUE(profile.kernels->varies) << "also where the longest runs agree";
+  EXPECT_THAT(profile.warnings,
+              testing::Contains(HasSubstr("disagree about 1 of them (mul): they are not gated")));
   EXPECT_EQ(profile.metrics.at("dispatches_at_8").nature, Nature::exact);
   EXPECT_EQ(exact(profile, "barriers_per_token"), Rational(46));
 }

@@ -288,6 +288,22 @@ TEST(Kernels, FailWhereTheTotalStayedTheSame) {
   EXPECT_EQ(judge(after, {stored(reference())}, {off}).kernels.size(), 2U) << "still explained";
 }
 
+// Runs that disagree about their kernels hold no multiset that could be compared.
+TEST(Kernels, ThatVaryBetweenRunsAreToldAndJudgeNothing) {
+  for (const bool varied_before : {false, true}) {
+    Profile before = reference(), after = reference();
+    after.kernels->counts["mul_mat"] = 52;
+    (varied_before ? before : after).kernels->varies = true;
+    const CellVerdict cell = judge(after, {stored(before)});
+    EXPECT_EQ(cell.kernels_verdict, Outcome::info);
+    EXPECT_THAT(cell.kernels_reason, HasSubstr(varied_before ? "of the baseline" : "of this run"));
+    EXPECT_THAT(cell.kernels_reason, HasSubstr("not the same in all runs"));
+    EXPECT_EQ(cell.kernels.size(), 1U) << "shown all the same";
+    EXPECT_EQ(cell.verdict, Outcome::pass);
+    EXPECT_THAT(cell.notes, ElementsAre(cell.kernels_reason)) << "never passed over in silence";
+  }
+}
+
 TEST(Kernels, WithoutNamesOnlyExplain) {
   Profile before = reference(), after = reference();
   before.kernels->named = after.kernels->named = false;
