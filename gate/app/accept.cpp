@@ -112,6 +112,7 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
     return taken;
   }
   WEIR_TRY(Measured earlier, read_measured(options.common, options.run, files));
+  if (!earlier.interrupted.empty()) return fail(Code::usage, "{}", earlier.interrupted);
   const bool countable =
       std::any_of(earlier.profiles.begin(), earlier.profiles.end(),
                   [](const profile::Profile& profile) { return !profile.counts_skipped; });

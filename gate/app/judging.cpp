@@ -35,6 +35,8 @@ verdict::GateVerdict finish(verdict::GateVerdict verdict, const Measured& measur
   verdict.weir_version = k_version;
   verdict.config = measured.config_file;
   verdict.run = measured.folder;
+  verdict.not_judged.insert(verdict.not_judged.end(), measured.not_judged.begin(),
+                            measured.not_judged.end());
   verdict.notes.insert(verdict.notes.end(), measured.notes.begin(), measured.notes.end());
   if (measured.seconds > 0) verdict.seconds = measured.seconds;
   return verdict;

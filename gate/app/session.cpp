@@ -13,6 +13,7 @@
 #include "gate/probes/locate.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/runner.hpp"
+#include "gate/run/unfinished.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
@@ -135,6 +136,58 @@ std::vector<profile::Profile> assemble_all(const std::vector<profile::CellFacts>
   return profiles;
 }
 
+std::string ran(std::int64_t missing, std::int64_t planned) {
+  return fmt::format("{} of {} processes ran: the run was interrupted", planned - missing, planned);
+}
+
+// A counted pass that lacks a process gives no counts: two points of three fit a line that nobody
+// planned. Times that are missing leave those that are there; the first line of a report tells.
+class Interrupted {
+ public:
+  explicit Interrupted(const run::RunFile& file) : cells_(run::unfinished(file)) {}
+
+  void leave_out_counts(std::vector<profile::RunRecord>& records) const {
+    std::erase_if(records, [&](const profile::RunRecord& record) {
+      const auto found = cells_.find(record.cell);
+      return record.pass == profile::Pass::counted && found != cells_.end() &&
+             found->second.counted > 0;
+    });
+  }
+
+  void tell(Measured& measured) const {
+    std::size_t without_times = 0;
+    std::int64_t missing = 0, planned = 0;
+    for (profile::Profile& profile : measured.profiles) {
+      const auto found = cells_.find(profile.cell.str());
+      if (found == cells_.end()) continue;
+      const run::Unfinished& lacks = found->second;
+      missing += lacks.counted + lacks.timed;
+      planned += lacks.counted_planned + lacks.timed_planned;
+      if (lacks.timed > 0) ++without_times;
+      const bool no_time = lacks.timed > 0 && lacks.timed == lacks.timed_planned;
+      if (lacks.counted == 0 && !(no_time && lacks.counted_planned == 0)) continue;
+      std::erase(profile.errors, profile::k_no_record);
+      profile.errors.push_back(lacks.counted > 0
+                                   ? "counted: " + ran(lacks.counted, lacks.counted_planned)
+                                   : "timed: " + ran(lacks.timed, lacks.timed_planned));
+    }
+    if (without_times > 0) {
+      measured.not_judged.push_back(
+          fmt::format("timed processes missing in {} of {} cells: the run was interrupted",
+                      without_times, measured.profiles.size()));
+    }
+    if (missing > 0) {
+      measured.interrupted = fmt::format(
+          "{} lacks {} of {} processes of its cells: it was interrupted\n"
+          "  weir gate --resume {} goes on with it",
+          measured.folder, missing, planned, measured.folder);
+    }
+  }
+
+ private:
+  std::map<std::string, run::Unfinished> cells_;
+};
+
 }  // namespace
 
 Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files) {
@@ -225,16 +278,12 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   WEIR_TRY(config::Settings settings,
            config::parse_settings(file.header.config_text, file.header.config_file, known));
   measured.settings = std::make_unique<config::Settings>(std::move(settings));
+  const Interrupted interrupted(file);
+  interrupted.leave_out_counts(file.records);
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);
   measured.config_file = file.header.config_file;
   measured.notes = file.header.notes;
   measured.counts_only = file.header.extra.value("counts_only", false);
-  const std::size_t done = file.records.size();
-  if (done < file.header.steps.size()) {
-    measured.notes.push_back(
-        fmt::format("{} holds {} of {} processes: it was interrupted (--resume goes on)",
-                    measured.folder, done, file.header.steps.size()));
-  }
   if (file.torn) measured.notes.push_back("the journal's last line was cut short and left out");
   if (!options.cells.empty()) {
     std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
@@ -247,6 +296,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
                   text::join(options.cells));
     }
   }
+  interrupted.tell(measured);
   return measured;
 }
 

@@ -41,6 +41,10 @@ struct Measured {
   std::vector<std::string> notes;
   double seconds = 0;  // how long measuring took; 0 when read
   bool counts_only = false;
+  // Of a run that was read: what the first line of its reports has to admit, and why nothing of
+  // it may be stored ("": it is whole, as far as the selected cells go).
+  std::vector<std::string> not_judged;
+  std::string interrupted;
 };
 
 // Checks everything that can be checked, then measures. Fails with Code::config before the first

@@ -178,7 +178,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
 
   const Passes passes = split(facts.cell.str(), records);
   if (passes.timed.empty() && passes.counted.empty()) {
-    if (!facts.counts_skipped) profile.errors.push_back("no run of this cell is recorded");
+    if (!facts.counts_skipped) profile.errors.emplace_back(k_no_record);
     return profile;
   }
   Records good;

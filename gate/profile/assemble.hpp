@@ -40,6 +40,9 @@ struct CellFacts {
   std::string times_source;  // adapter's name
 };
 
+// The error of a cell without any record.
+inline constexpr std::string_view k_no_record = "no run of this cell is recorded";
+
 [[nodiscard]] Profile assemble(const CellFacts& facts, std::span<const RunRecord> records);
 
 // One count at one length, and the exact line through several.

@@ -167,5 +167,66 @@ prompts: {decode: {tokens: 8}}
   EXPECT_EQ(metric_of(cell, "syncs_per_token")["current"], 17);
 }
 
+// Cut off after the first process of a run: what is missing is never taken for measured.
+TEST_F(FakeEngines, OfAnInterruptedRunAreNeitherPassedNorAccepted) {
+  spill_program(scratch_ / "engine",
+                "#!/bin/sh\necho '65 dispatches'\necho 'Token time: 71ms (14.1 tok/s)'\n");
+  spill(scratch_ / "weir.yaml", R"(version: 1
+engines:
+  mine:
+    command: [./engine, --tokens, "{tokens}"]
+    output: generic
+    metrics:
+      dispatches_per_token: {regex: '(\d+) dispatches'}
+      decode_tokens_per_second: {regex: '\(([\d.]+) tok/s\)'}
+models: {m: model.bin}
+backends: {metal: {}}
+prompts: {a: {tokens: 8}, b: {tokens: 8}}
+gate: {runs: 2}
+)");
+  spill(scratch_ / "model.bin", "no model at all");
+  ASSERT_EQ(weir(scratch_, {"run"}).exit_code, 0);
+  ASSERT_EQ(weir(scratch_, {"baseline", "accept"}).exit_code, 0);
+  ASSERT_EQ(weir(scratch_, {"gate", "--from"}).exit_code, 0);
+  const auto journal = [&] {
+    for (const auto& folder : fs::directory_iterator(scratch_ / "weir-out")) {
+      if (fs::exists(folder.path() / "run.jsonl") && folder.path().filename() != "accept") {
+        return folder.path() / "run.jsonl";
+      }
+    }
+    return fs::path();
+  }();
+  std::istringstream lines(slurp(journal));
+  std::string header, first, second;
+  std::getline(lines, header);
+  std::getline(lines, first);
+  std::getline(lines, second);
+
+  // Counts of one cell and no time at all.
+  spill(journal, header + "\n" + first + "\n");
+  Ended ended = weir(scratch_, {"gate", "--from", "--json", "-"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.err;
+  Json verdict = json_of(ended);
+  EXPECT_EQ(cell_of(verdict, "mine/m/metal/a")["verdict"], "pass");
+  const Json lost = cell_of(verdict, "mine/m/metal/b");
+  EXPECT_EQ(lost["verdict"], "error");
+  EXPECT_NE(lost.value("reason", "").find("interrupted"), std::string::npos) << lost;
+  EXPECT_TRUE(lost["metrics"].empty()) << lost["metrics"];
+  EXPECT_NE(dump_json(verdict["not_judged"]).find("in 2 of 2 cells"), std::string::npos)
+      << verdict["not_judged"];
+  ended = weir(scratch_, {"baseline", "accept"});
+  EXPECT_EQ(ended.exit_code, 2) << ended.out;
+  EXPECT_NE(ended.err.find("--resume"), std::string::npos) << ended.err;
+
+  // All counts: they are judged, and the first line says that times are missing.
+  spill(journal, header + "\n" + first + "\n" + second + "\n");
+  ended = weir(scratch_, {"gate", "--from", "--json", "-"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  verdict = json_of(ended);
+  EXPECT_EQ(verdict["verdict"], "pass");
+  EXPECT_NE(dump_json(verdict["not_judged"]).find("interrupted"), std::string::npos);
+  EXPECT_EQ(weir(scratch_, {"baseline", "accept"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace weir::e2e

@@ -1,0 +1,29 @@
+#include "gate/run/unfinished.hpp"
+
+#include <set>
+#include <utility>
+
+namespace weir::run {
+
+std::map<std::string, Unfinished> unfinished(const RunFile& run) {
+  std::set<std::int64_t> recorded;
+  std::set<std::pair<std::string, profile::Pass>> given_up;
+  for (const profile::RunRecord& record : run.records) {
+    recorded.insert(record.order);
+    if (record.error) given_up.insert({record.cell, record.pass});
+  }
+  std::map<std::string, Unfinished> found;
+  for (const Step& step : run.header.steps) {
+    const std::string cell = run.header.cells.at(step.cell).cell.str();
+    Unfinished& one = found[cell];
+    const bool counted = step.pass == profile::Pass::counted;
+    ++(counted ? one.counted_planned : one.timed_planned);
+    if (recorded.contains(step.order) || given_up.contains({cell, step.pass})) continue;
+    ++(counted ? one.counted : one.timed);
+  }
+  std::erase_if(
+      found, [](const auto& item) { return item.second.counted == 0 && item.second.timed == 0; });
+  return found;
+}
+
+}  // namespace weir::run

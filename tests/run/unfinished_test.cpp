@@ -1,0 +1,66 @@
+#include "gate/run/unfinished.hpp"
+
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::Pass;
+
+// A run of `plan` whose first `done` processes left a record.
+RunFile run_of(const Plan& plan, std::size_t done) {
+  RunFile run;
+  run.header = make_header(plan);
+  for (std::size_t i = 0; i < done; ++i) {
+    profile::RunRecord record;
+    record.cell = plan.cells[plan.steps[i].cell].cell.key.str();
+    record.pass = plan.steps[i].pass;
+    record.order = plan.steps[i].order;
+    run.records.push_back(record);
+  }
+  return run;
+}
+
+std::int64_t missing_in_all(const RunFile& run) {
+  std::int64_t missing = 0;
+  for (const auto& [cell, one] : unfinished(run)) missing += one.counted + one.timed;
+  return missing;
+}
+
+TEST(Unfinished, IsWhatThePlanHasAndTheJournalHasNot) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  for (std::size_t done = 0; done <= plan.steps.size(); ++done) {
+    EXPECT_EQ(missing_in_all(run_of(plan, done)),
+              static_cast<std::int64_t>(plan.steps.size() - done));
+  }
+  RunFile last_lost = run_of(plan, plan.steps.size() - 1);
+  const Step& step = plan.steps.back();
+  const auto found = unfinished(last_lost);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.begin()->first, plan.cells[step.cell].cell.key.str());
+  EXPECT_EQ(found.begin()->second.timed, step.pass == Pass::timed ? 1 : 0);
+  EXPECT_GT(found.begin()->second.timed_planned, 1);
+}
+
+TEST(Unfinished, CountsOneRecordOfARetriedProcessOnce) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  RunFile run = run_of(plan, plan.steps.size());
+  run.records.push_back(run.records.front());
+  run.records.back().attempt = 1;
+  EXPECT_TRUE(unfinished(run).empty());
+}
+
+TEST(Unfinished, IsNotAPassThatWasGivenUp) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  RunFile run = run_of(plan, 1);
+  const std::int64_t before = unfinished(run).at(run.records.front().cell).counted;
+  run.records.front().error = "exit 1";
+  ASSERT_GT(before, 0) << "the scene counts at several lengths";
+  EXPECT_EQ(unfinished(run).at(run.records.front().cell).counted, 0) << "its error says enough";
+}
+
+}  // namespace
+}  // namespace weir::run
