@@ -102,11 +102,8 @@ Result<Ready> make_ready(const CommonOptions& options, const MeasureOptions& wan
   const StoredBaselines stored(files, options.baselines);
   for (const run::PreparedCell& cell : cells) {
     WEIR_TRY(const auto baselines, stored.of_cell(cell.cell.key));
-    for (const baseline::Baseline& one : baselines) {
-      if (one.fingerprint == cell.facts.provenance.fingerprint && !one.lengths.empty()) {
-        plan.lengths[cell.cell.key.str()] = one.lengths;
-      }
-    }
+    auto lengths = baseline::kept_lengths(cell.cell.key, cell.facts.provenance, baselines);
+    if (!lengths.empty()) plan.lengths[cell.cell.key.str()] = std::move(lengths);
   }
   const bool nothing_to_do =
       !plan.times && std::all_of(cells.begin(), cells.end(), [](const run::PreparedCell& cell) {

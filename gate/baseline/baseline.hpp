@@ -28,7 +28,9 @@ struct Baseline {
   std::map<std::string, std::string> fingerprint_parts;
   std::string device_class;
   std::string device_name;
-  std::vector<std::int64_t> lengths;                   // of the counted pass
+  // Of the counted pass: empty without one, one number where the engine counts by itself, else
+  // three, rising, from 1 to 4096.
+  std::vector<std::int64_t> lengths;
   std::map<std::string, profile::Measurement> counts;  // by metric name; exact or nearly exact
   std::optional<profile::KernelSet> kernels;
   profile::Placement placement;
@@ -68,5 +70,12 @@ struct Choice {
   std::string reason;                // one line for people; "" for same
 };
 [[nodiscard]] Choice choose(const profile::Profile& candidate, std::span<const Baseline> stored);
+
+// The three lengths at which a counted pass is to run so that it can be compared: those of the
+// baseline that would judge `cell` on this device, else of another one with the same fingerprint
+// (also while the device class is not known yet); empty where none is stored.
+[[nodiscard]] std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
+                                                     const profile::Provenance& from,
+                                                     std::span<const Baseline> stored);
 
 }  // namespace weir::baseline

@@ -108,4 +108,21 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
   return {Choice::Match::none, std::nullopt, "no baseline is stored for this cell"};
 }
 
+std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
+                                       const profile::Provenance& from,
+                                       std::span<const Baseline> stored) {
+  constexpr std::size_t k_points = 3;
+  std::vector<Baseline> usable;
+  for (const Baseline& one : stored) {
+    if (one.fingerprint == from.fingerprint && one.lengths.size() == k_points) {
+      usable.push_back(one);
+    }
+  }
+  profile::Profile candidate;
+  candidate.cell = cell;
+  candidate.provenance = from;
+  const Choice choice = choose(candidate, usable);
+  return choice.baseline ? choice.baseline->lengths : std::vector<std::int64_t>{};
+}
+
 }  // namespace weir::baseline

@@ -99,6 +99,17 @@ Result<std::map<std::string, std::vector<Session>>> sessions_of(JsonReader& read
   return sessions;
 }
 
+// Lengths say how long engines run: what weir itself would not have stored is refused.
+bool may_be_lengths(const std::vector<std::int64_t>& lengths) {
+  constexpr std::size_t k_points = 3;
+  constexpr std::int64_t k_longest = 4096;            // of a sweep; weir's own go to 24
+  constexpr std::int64_t k_most_tokens = 10'000'000;  // of a prompt, as the configuration has it
+  if (lengths.empty()) return true;
+  if (lengths.size() == 1) return lengths.front() >= 0 && lengths.front() <= k_most_tokens;
+  return lengths.size() == k_points && lengths[0] > 0 && lengths[0] < lengths[1] &&
+         lengths[1] < lengths[2] && lengths[2] <= k_longest;
+}
+
 Result<Baseline> from_json(const Json& json) {
   Baseline baseline;
   JsonReader read(json, "the document");
@@ -114,6 +125,9 @@ Result<Baseline> from_json(const Json& json) {
   if (!valid_class(baseline.device_class)) read.complain("has a \"device_class\" that is none");
   baseline.device_name = read.optional_string("device_name").value_or("");
   baseline.lengths = profile::integers_from_json(read, "lengths");
+  if (!may_be_lengths(baseline.lengths)) {
+    read.complain("has \"lengths\" that are not three rising numbers from 1 to 4096");
+  }
   WEIR_TRY(baseline.counts, counts_of(read));
   if (read.has("kernels")) {
     WEIR_TRY(baseline.kernels, profile::kernels_from_json(read.object("kernels")));

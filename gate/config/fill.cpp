@@ -44,8 +44,8 @@ std::vector<profile::Asked> counted_asked(const Cell& cell, std::span<const std:
   switch (cell.sweep) {
     case profile::Sweep::tokens: {
       const std::vector<std::int64_t> points =
-          lengths.empty() ? profile::decode_lengths(cell.tokens)
-                          : std::vector<std::int64_t>(lengths.begin(), lengths.end());
+          lengths.size() != 3 ? profile::decode_lengths(cell.tokens)
+                              : std::vector<std::int64_t>(lengths.begin(), lengths.end());
       for (const std::int64_t tokens : points) {
         asked.push_back({cell.prompt_tokens, tokens, 1, cell.depth});
       }

@@ -164,6 +164,14 @@ TEST(BaselineParse, SaysWhatIsWrong) {
       {"/nearly_exact", {{"dispatches_per_token", {{"median", 1}, {"repeatability", 0}}}}, "both"},
       {"/nearly_exact", {{"syncs_per_token", {{"median", 1}, {"repeatability", -1}}}}, "negative"},
       {"/lengths", {1, 2.5}, "lengths"},
+      {"/lengths", {8, 16}, "lengths"},
+      {"/lengths", {8, 16, 24, 32}, "lengths"},
+      {"/lengths", {8, 8, 16}, "lengths"},
+      {"/lengths", {16, 8, 24}, "lengths"},
+      {"/lengths", {0, 8, 16}, "lengths"},
+      {"/lengths", {-8, 8, 16}, "lengths"},
+      {"/lengths", {8, 16, 4097}, "lengths"},
+      {"/lengths", Json::array({-1}), "lengths"},
       {"/sessions", {{"m", {{{"samples", {{"x", {"fast"}}}}}}}}, "samples"},
       {"/kernels/scope", "per_aeon", "scope"},
       {"/placement/state", "elsewhere", "state"},
@@ -179,6 +187,47 @@ TEST(BaselineParse, SaysWhatIsWrong) {
   EXPECT_FALSE(parse(""));
   EXPECT_FALSE(parse("[]"));
   EXPECT_FALSE(parse(std::string(100, '[')));
+}
+
+// Empty without a counted pass, one where the engine counts by itself (0 in a prefill).
+TEST(BaselineParse, TakesTheLengthsThatWeirWrites) {
+  Json json = *parse_json(to_text(accept(profile_with_counts(), {}, {})));
+  for (const Json& lengths : {Json::array(), Json::array({0}), Json::array({1'000'000}),
+                              Json::array({1, 2, 3}), Json::array({8, 16, 24})}) {
+    json["lengths"] = lengths;
+    EXPECT_TRUE(parse(json.dump())) << lengths;
+  }
+}
+
+TEST(KeptLengths, AreOfThisDeviceClassWhereThatFileIsThere) {
+  struct Case {
+    const char* device_class;
+    std::vector<std::string> stored;  // classes; the lengths are told apart by their place
+    std::int64_t want;                // first length; 0: none
+  };
+  const std::string a = "vulkan-10005-0-d-1-0a", b = "vulkan-10005-0-d-2-0a",
+                    c = "vulkan-9-9-d-1-0";
+  for (const Case& one :
+       {Case{b.c_str(), {a, b, c}, 5}, Case{a.c_str(), {a, b, c}, 4}, Case{c.c_str(), {a, b}, 4},
+        Case{"", {b, a}, 5}, Case{b.c_str(), {}, 0}, Case{"vulkan-9-9-d-7-0", {a, c}, 5}}) {
+    Profile candidate = profile_with_counts();
+    candidate.provenance.device_class = one.device_class;
+    std::vector<Baseline> stored;
+    for (const std::string& device_class : one.stored) {
+      const auto n = static_cast<std::int64_t>(stored.size()) + 4;
+      stored.push_back(accept(profile_with_counts(), {}, {}));
+      stored.back().device_class = device_class;
+      stored.back().lengths = {n, 2 * n, 3 * n};
+    }
+    const auto kept = kept_lengths(candidate.cell, candidate.provenance, stored);
+    EXPECT_EQ(kept.empty() ? 0 : kept.front(), one.want) << one.device_class;
+  }
+  Profile candidate = profile_with_counts();
+  Baseline other = accept(candidate, {}, {}), timed_only = other;
+  other.fingerprint = "another cell";
+  timed_only.lengths.clear();
+  const Baseline stored[] = {other, timed_only};
+  EXPECT_TRUE(kept_lengths(candidate.cell, candidate.provenance, stored).empty());
 }
 
 // From a stranger's pull request: an answer, never a crash; what is taken can be written and read.

@@ -125,9 +125,11 @@ TEST(Asked, SweepsOverTokensForDecodeAndOverRepeatsForPrefill) {
   EXPECT_THAT(counted_asked(cell),
               ElementsAre(profile::Asked{16, 8, 1, 4}, profile::Asked{16, 16, 1, 4},
                           profile::Asked{16, 24, 1, 4}));
-  const std::int64_t kept[] = {5, 7};
+  const std::int64_t kept[] = {5, 7, 9}, of_an_engine_that_counts[] = {32};
   EXPECT_THAT(counted_asked(cell, kept),
-              ElementsAre(profile::Asked{16, 5, 1, 4}, profile::Asked{16, 7, 1, 4}));
+              ElementsAre(profile::Asked{16, 5, 1, 4}, profile::Asked{16, 7, 1, 4},
+                          profile::Asked{16, 9, 1, 4}));
+  EXPECT_EQ(counted_asked(cell, of_an_engine_that_counts).size(), 3U) << "one is no line";
 
   const Whole prefill = make("{prompt_tokens: 16}");
   EXPECT_EQ(prefill.matrix.cells.at(0).sweep, profile::Sweep::repeats);
