@@ -6,6 +6,7 @@
 
 #include "gate/app/session.hpp"
 #include "gate/app/stored_baselines.hpp"
+#include "gate/app/veiled.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
@@ -29,6 +30,7 @@ struct Taken {
   std::vector<profile::Profile> profiles;
   std::map<std::string, AllowedOps> allowed;  // by engine, as the config has it
   std::vector<std::string> notes;
+  config::Veil veil;  // over all that is said
 };
 
 bool is_count(const profile::Measurement& measurement) {
@@ -108,6 +110,7 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
     WEIR_TRY(Measured measured,
              measure(options.common.counts_only ? counting : options.common, wanted, files));
     taken.allowed = allowed_ops(*measured.settings);
+    taken.veil = std::move(measured.veil);
     taken.profiles = std::move(measured.profiles);
     return taken;
   }
@@ -117,6 +120,7 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
       std::any_of(earlier.profiles.begin(), earlier.profiles.end(),
                   [](const profile::Profile& profile) { return !profile.counts_skipped; });
   taken.allowed = allowed_ops(*earlier.settings);
+  taken.veil = earlier.veil;
   if (!countable) {
     taken.profiles = std::move(earlier.profiles);
     return taken;
@@ -124,13 +128,17 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   wanted.plan.times = false;
   WEIR_TRY(Measured fresh, measure(counting, wanted, files));
   taken.allowed = allowed_ops(*fresh.settings);
+  taken.veil = std::move(fresh.veil);
   for (profile::Profile& profile : fresh.profiles) {
     const auto same_cell =
         std::find_if(earlier.profiles.begin(), earlier.profiles.end(),
                      [&](const profile::Profile& one) { return one.cell == profile.cell; });
     if (same_cell != earlier.profiles.end()) {
       if (!same_cell->errors.empty()) profile.errors = same_cell->errors;
-      WEIR_CHECK(add_times(profile, *same_cell, earlier.folder, taken.notes));
+      WEIR_CHECK(
+          add_times(profile, *same_cell, earlier.folder, taken.notes).map_error([&](Error error) {
+            return veiled(std::move(error), taken.veil);
+          }));
     }
     taken.profiles.push_back(std::move(profile));
   }
@@ -194,6 +202,8 @@ Result<ExitCode> accept(const AcceptOptions& options) {
     }
   }
   WEIR_TRY(const Taken taken, take(options, files));
+  const auto veil_error = [&](Error error) { return veiled(std::move(error), taken.veil); };
+  const auto say = [&](const std::string& text) { answer(options.common, taken.veil.text(text)); };
   StoredBaselines stored(files, options.common.baselines);
   std::size_t accepted = 0;
   std::size_t left_out = 0;
@@ -201,28 +211,27 @@ Result<ExitCode> accept(const AcceptOptions& options) {
     const std::string cell = profile.cell.str();
     if (const std::string why = why_not(profile); !why.empty()) {
       const bool skipped = profile.errors.empty() && profile.metrics.empty();
-      answer(options.common,
-             fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
-      if (profile.errors.empty()) answer(options.common, proposal(profile, taken));
+      say(fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
+      if (profile.errors.empty()) say(proposal(profile, taken));
       left_out += skipped ? 0 : 1;
       continue;
     }
-    WEIR_TRY(const std::vector<baseline::Baseline> known, stored.of_cell(profile.cell));
+    WEIR_TRY(const std::vector<baseline::Baseline> known,
+             stored.of_cell(profile.cell).map_error(veil_error));
     std::optional<baseline::Baseline> old;
     for (const baseline::Baseline& one : known) {
       if (one.device_class == profile.provenance.device_class) old = one;
     }
     const baseline::Baseline now = baseline::accept(profile, old, options.metrics);
     if (old && baseline::to_text(*old) == baseline::to_text(now)) {
-      answer(options.common, fmt::format("same      {}\n", cell));
+      say(fmt::format("same      {}\n", cell));
     } else {
-      WEIR_TRY(const std::string path, stored.put(now));
-      answer(options.common,
-             fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
+      WEIR_TRY(const std::string path, stored.put(now).map_error(veil_error));
+      say(fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
     }
     ++accepted;
   }
-  for (const std::string& note : taken.notes) answer(options.common, note + "\n");
+  for (const std::string& note : taken.notes) say(note + "\n");
   answer(options.common, fmt::format("{} cells accepted, {} left out\n", accepted, left_out));
   return left_out == 0 ? ExitCode::pass : ExitCode::unmeasured;
 }

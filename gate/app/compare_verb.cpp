@@ -3,6 +3,7 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/app/judging.hpp"
+#include "gate/app/veiled.hpp"
 
 namespace weir::app {
 namespace {
@@ -19,7 +20,8 @@ Result<ExitCode> compare(const CompareOptions& options) {
   WEIR_TRY(Measured candidate, read_measured(options.common, options.candidate, files));
   verdict::GateVerdict verdict = judge_against(candidate, base, policy_of(candidate, false));
   verdict.run.reset();  // a comparison is not the run's own verdict
-  return publish(options.common, options.files, verdict, files);
+  // What either side calls private stays so.
+  return publish(options.common, options.files, veiled(verdict, base.veil), candidate.veil, files);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ Result<ExitCode> gate(const GateOptions& options) {
   const StoredBaselines stored(files, options.common.baselines);
   WEIR_TRY(const verdict::GateVerdict verdict,
            judge_stored(measured, stored, policy_of(measured, options.require_baseline)));
-  return publish(options.common, options.files, verdict, files);
+  return publish(options.common, options.files, verdict, measured.veil, files);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "gate/app/veiled.hpp"
 #include "gate/app/version.hpp"
 #include "gate/report/annotations.hpp"
 #include "gate/report/html.hpp"
@@ -107,7 +108,10 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
                                           const verdict::Policy& policy) {
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
-    WEIR_TRY(const std::vector<baseline::Baseline> known, stored.of_cell(profile.cell));
+    WEIR_TRY(const std::vector<baseline::Baseline> known,
+             stored.of_cell(profile.cell).map_error([&](Error error) {
+               return veiled(std::move(error), measured.veil);
+             }));
     cells.push_back(verdict::judge_cell(profile, {baseline::choose(profile, known)},
                                         measured.settings->limits, policy));
   }
@@ -147,7 +151,9 @@ void add_report_files(CLI::App& verb, ReportFiles& files) {
 }
 
 Result<ExitCode> publish(const CommonOptions& options, const ReportFiles& wanted,
-                         const verdict::GateVerdict& verdict, sys::Files& files) {
+                         const verdict::GateVerdict& judged, const config::Veil& veil,
+                         sys::Files& files) {
+  const verdict::GateVerdict verdict = veiled(judged, veil);
   const std::string json = dump_json(verdict::to_json(verdict), 1) + "\n";
   if (verdict.run && files.kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(files.write_atomic(sys::join_path(*verdict.run, "verdict.json"), json));

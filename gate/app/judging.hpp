@@ -24,9 +24,11 @@ struct ReportFiles {
 };
 void add_report_files(CLI::App& verb, ReportFiles& files);
 
-// The terminal's text, --json, the files that were asked for, the run's own verdict.json, and, on
-// GitHub, annotations and the job summary. Answers the verdict's exit code.
+// Says all of it with `veil` over private names: the terminal's text, --json, the files that were
+// asked for, the run's own verdict.json, and, on GitHub, annotations and the job summary. Answers
+// the verdict's exit code.
 [[nodiscard]] Result<ExitCode> publish(const CommonOptions& options, const ReportFiles& wanted,
-                                       const verdict::GateVerdict& verdict, sys::Files& files);
+                                       const verdict::GateVerdict& judged, const config::Veil& veil,
+                                       sys::Files& files);
 
 }  // namespace weir::app

@@ -3,6 +3,7 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/app/session.hpp"
+#include "gate/app/veiled.hpp"
 #include "gate/report/profile_text.hpp"
 
 namespace weir::app {
@@ -29,13 +30,15 @@ std::string quoted(const std::string& word) {
 
 Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted,
                          sys::Files& files) {
+  WEIR_TRY(const Loaded loaded, load_config(options.common, files));
+  const config::Veil& veil = loaded.veil;
   WEIR_TRY(const auto commands, planned_commands(options.common, wanted, files));
   for (const PlannedCommand& command : commands) {
     std::string line;
     for (const auto& [name, value] : command.env)
-      line += fmt::format("{}={} ", name, quoted(value));
+      line += fmt::format("{}={} ", name, quoted(veil.text(value)));
     for (std::size_t i = 0; i < command.argv.size(); ++i) {
-      line += (i == 0 ? "" : " ") + quoted(command.argv[i]);
+      line += (i == 0 ? "" : " ") + quoted(veil.text(command.argv[i]));
     }
     answer(options.common, fmt::format("{}\n", line));
   }
@@ -52,7 +55,10 @@ Result<ExitCode> run_matrix(const RunOptions& options) {
     wanted.output_places.push_back(*options.common.json);
   }
   if (options.dry_run) return dry_run(options, wanted, files);
-  WEIR_TRY(const Measured measured, measure(options.common, wanted, files));
+  WEIR_TRY(Measured measured, measure(options.common, wanted, files));
+  for (profile::Profile& profile : measured.profiles) {
+    profile = veiled(std::move(profile), measured.veil);
+  }
   Json profiles = Json::array();
   bool unmeasured = false;
   answer(options.common, report::profiles_text(measured.profiles,

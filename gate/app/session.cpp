@@ -6,14 +6,15 @@
 
 #include "gate/adapters/adapter.hpp"
 #include "gate/app/devices.hpp"
+#include "gate/app/interrupted.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/stored_baselines.hpp"
+#include "gate/app/veiled.hpp"
 #include "gate/app/version.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/locate.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/runner.hpp"
-#include "gate/run/unfinished.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
@@ -78,16 +79,26 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
   return prepared;
 }
 
+config::Veil veil_of(const config::Settings& settings, const std::string& config_file) {
+  return {settings, sys::absolute(sys::folder_of(config_file))};
+}
+
+// What an error of `work` says of private names stays here.
+template <class Work>
+auto veil_errors(const config::Veil& veil, const Work& work) {
+  return work().map_error([&](Error error) { return veiled(std::move(error), veil); });
+}
+
 struct Ready {
   Loaded loaded;
   run::Plan plan;
   sys::Machine machine;
 };
 
-Result<Ready> make_ready(const CommonOptions& options, const MeasureOptions& wanted,
+Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const MeasureOptions& wanted,
                          sys::Files& files, const sys::Stop& stop) {
   Ready ready;
-  WEIR_TRY(ready.loaded, load_config(options, files));
+  ready.loaded = std::move(loaded);
   ready.machine = sys::read_machine(files);
   run::Surroundings surroundings;
   surroundings.config_folder = sys::absolute(sys::folder_of(options.config));
@@ -133,83 +144,12 @@ std::vector<profile::Profile> assemble_all(const std::vector<profile::CellFacts>
   return profiles;
 }
 
-std::string ran(std::int64_t missing, std::int64_t planned) {
-  return fmt::format("{} of {} processes ran: the run was interrupted", planned - missing, planned);
-}
-
-// A counted pass that lacks a process gives no counts: two points of three fit a line that nobody
-// planned. Times that are missing leave those that are there; the first line of a report tells.
-class Interrupted {
- public:
-  explicit Interrupted(const run::RunFile& file) : cells_(run::unfinished(file)) {}
-
-  void leave_out_counts(std::vector<profile::RunRecord>& records) const {
-    std::erase_if(records, [&](const profile::RunRecord& record) {
-      const auto found = cells_.find(record.cell);
-      return record.pass == profile::Pass::counted && found != cells_.end() &&
-             found->second.counted > 0;
-    });
-  }
-
-  void tell(Measured& measured) const {
-    std::size_t without_times = 0;
-    std::int64_t missing = 0, planned = 0;
-    for (profile::Profile& profile : measured.profiles) {
-      const auto found = cells_.find(profile.cell.str());
-      if (found == cells_.end()) continue;
-      const run::Unfinished& lacks = found->second;
-      missing += lacks.counted + lacks.timed;
-      planned += lacks.counted_planned + lacks.timed_planned;
-      if (lacks.timed > 0) ++without_times;
-      const bool no_time = lacks.timed > 0 && lacks.timed == lacks.timed_planned;
-      if (lacks.counted == 0 && !(no_time && lacks.counted_planned == 0)) continue;
-      std::erase(profile.errors, profile::k_no_record);
-      profile.errors.push_back(lacks.counted > 0
-                                   ? "counted: " + ran(lacks.counted, lacks.counted_planned)
-                                   : "timed: " + ran(lacks.timed, lacks.timed_planned));
-    }
-    if (without_times > 0) {
-      measured.not_judged.push_back(
-          fmt::format("timed processes missing in {} of {} cells: the run was interrupted",
-                      without_times, measured.profiles.size()));
-    }
-    if (missing > 0) {
-      measured.interrupted = fmt::format(
-          "{} lacks {} of {} processes of its cells: it was interrupted\n"
-          "  weir gate --resume {} goes on with it",
-          measured.folder, missing, planned, measured.folder);
-    }
-  }
-
- private:
-  std::map<std::string, run::Unfinished> cells_;
-};
-
-}  // namespace
-
-Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files) {
-  Loaded loaded;
-  if (!files.exists(options.config)) {
-    return fail(Code::config,
-                "{}: no such file\n  weir init writes a starter one; -c names another",
-                options.config);
-  }
-  WEIR_TRY(loaded.text, files.read(options.config, k_largest_config));
-  WEIR_TRY(config::Settings settings,
-           config::parse_settings(loaded.text, options.config, known_now()));
-  loaded.settings = std::make_unique<config::Settings>(std::move(settings));
-  WEIR_TRY(config::Matrix matrix, config::expand(*loaded.settings));
-  WEIR_TRY(loaded.cells, config::select(matrix, options.cells));
-  loaded.notes = std::move(matrix.notes);
-  return loaded;
-}
-
-Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wanted,
-                         sys::Files& files) {
+Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
+                                const MeasureOptions& wanted, sys::Files& files) {
   const sys::Interrupts interrupts;
   const sys::RealClock clock;
   const double started = clock.steady();
-  WEIR_TRY(Ready ready, make_ready(options, wanted, files, interrupts.stop()));
+  WEIR_TRY(Ready ready, make_ready(std::move(loaded), options, wanted, files, interrupts.stop()));
 
   run::RunHeader header = run::make_header(ready.plan);
   header.weir_version = k_version;
@@ -238,7 +178,8 @@ Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wan
   const sys::RealMachineLoad load;
   WEIR_TRY(const auto probing, make_probing(files));
   const auto progress = run::make_progress(clock, options.quiet, colored(options, STDERR_FILENO));
-  run::Runner runner({processes, files, clock, locks, load, *probing, *progress, interrupts.stop()},
+  VeiledProgress shown(*progress, ready.loaded.veil);
+  run::Runner runner({processes, files, clock, locks, load, *probing, shown, interrupts.stop()},
                      ready.machine.usable_cores);
   auto records = runner.run(ready.plan, *journal);
   progress->finish();
@@ -253,12 +194,43 @@ Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wan
   Measured measured;
   measured.profiles = assemble_all(header.cells, header.unavailable, *records);
   measured.settings = std::move(ready.loaded.settings);
+  measured.veil = std::move(ready.loaded.veil);
   measured.folder = folder;
   measured.config_file = options.config;
   measured.notes = std::move(ready.loaded.notes);
   measured.seconds = clock.steady() - started;
   measured.counts_only = !wanted.plan.times;
   return measured;
+}
+
+}  // namespace
+
+Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files) {
+  Loaded loaded;
+  if (!files.exists(options.config)) {
+    return fail(Code::config,
+                "{}: no such file\n  weir init writes a starter one; -c names another",
+                options.config);
+  }
+  WEIR_TRY(loaded.text, files.read(options.config, k_largest_config));
+  WEIR_TRY(config::Settings settings,
+           config::parse_settings(loaded.text, options.config, known_now()));
+  loaded.settings = std::make_unique<config::Settings>(std::move(settings));
+  WEIR_TRY(config::Matrix matrix, config::expand(*loaded.settings));
+  loaded.veil = veil_of(*loaded.settings, options.config);
+  WEIR_TRY(loaded.cells, veil_errors(loaded.veil, [&] {
+             return config::select(matrix, options.cells, loaded.veil);
+           }));
+  loaded.notes = std::move(matrix.notes);
+  return loaded;
+}
+
+Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wanted,
+                         sys::Files& files) {
+  WEIR_TRY(Loaded loaded, load_config(options, files));
+  const config::Veil veil = loaded.veil;
+  return veil_errors(veil,
+                     [&] { return measure_loaded(std::move(loaded), options, wanted, files); });
 }
 
 Result<Measured> read_measured(const CommonOptions& options, const std::string& run,
@@ -275,6 +247,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   WEIR_TRY(config::Settings settings,
            config::parse_settings(file.header.config_text, file.header.config_file, known));
   measured.settings = std::make_unique<config::Settings>(std::move(settings));
+  measured.veil = veil_of(*measured.settings, file.header.config_file);
   const Interrupted interrupted(file);
   interrupted.leave_out_counts(file.records);
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);
@@ -285,7 +258,8 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   if (!options.cells.empty()) {
     std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
       return std::none_of(options.cells.begin(), options.cells.end(), [&](const std::string& glob) {
-        return text::glob_match(glob, profile.cell.str());
+        return text::glob_match(glob, profile.cell.str()) ||
+               text::glob_match(glob, measured.veil.cell(profile.cell).str());
       });
     });
     if (measured.profiles.empty()) {
@@ -301,7 +275,11 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
                                                      const MeasureOptions& wanted,
                                                      sys::Files& files) {
   const sys::Interrupts interrupts;
-  WEIR_TRY(const Ready ready, make_ready(options, wanted, files, interrupts.stop()));
+  WEIR_TRY(Loaded loaded, load_config(options, files));
+  const config::Veil veil = loaded.veil;
+  WEIR_TRY(const Ready ready, veil_errors(veil, [&] {
+             return make_ready(std::move(loaded), options, wanted, files, interrupts.stop());
+           }));
   std::vector<PlannedCommand> commands;
   for (const run::Step& step : ready.plan.steps) {
     const run::PreparedCell& cell = ready.plan.cells[step.cell];

@@ -8,6 +8,7 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/config/matrix.hpp"
+#include "gate/config/veil.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/run/plan.hpp"
@@ -29,16 +30,18 @@ struct Loaded {
   std::string text;
   std::vector<config::Cell> cells;  // those selected with --cell
   std::vector<std::string> notes;   // of the matrix
+  config::Veil veil;
 };
 [[nodiscard]] Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files);
 
 // One measured run, whether just now or read from its journal.
 struct Measured {
   std::unique_ptr<config::Settings> settings;
-  std::vector<profile::Profile> profiles;  // in plan order
+  std::vector<profile::Profile> profiles;  // in plan order, with their true names
   std::string folder;                      // of the run
   std::string config_file;
   std::vector<std::string> notes;
+  config::Veil veil;   // over all that is shown of it
   double seconds = 0;  // how long measuring took; 0 when read
   bool counts_only = false;
   // Of a run that was read: what the first line of its reports has to admit, and why nothing of
@@ -56,7 +59,7 @@ struct Measured {
 [[nodiscard]] Result<Measured> read_measured(const CommonOptions& options, const std::string& run,
                                              const sys::Files& files);
 
-// Programs that this session would start, in order: for --dry-run.
+// Programs that this session would start, in order, under their true names.
 struct PlannedCommand {
   std::string cell;
   profile::Pass pass = profile::Pass::timed;

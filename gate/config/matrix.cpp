@@ -275,27 +275,30 @@ class Expansion {
 
 Result<Matrix> expand(const Settings& settings) { return Expansion(settings).run(); }
 
-Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs) {
+Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs,
+                                 const Veil& veil) {
   std::vector<Cell> chosen;
-  std::vector<std::string> names;
-  for (const Cell& cell : matrix.cells) names.push_back(cell.key.str());
+  std::vector<std::string> names, shown;
+  for (const Cell& cell : matrix.cells) {
+    names.push_back(cell.key.str());
+    shown.push_back(veil.cell(cell.key).str());
+  }
   for (const std::string& glob : globs) {
-    const bool any = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return text::glob_match(glob, name);
-    });
-    if (any) continue;
+    const auto matches = [&](const std::string& name) { return text::glob_match(glob, name); };
+    if (std::any_of(names.begin(), names.end(), matches)) continue;
+    if (std::any_of(shown.begin(), shown.end(), matches)) continue;
     constexpr std::size_t k_shown = 10;
     std::vector<std::string> here(
-        names.begin(),
-        names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), k_shown)));
+        shown.begin(),
+        shown.begin() + static_cast<std::ptrdiff_t>(std::min(shown.size(), k_shown)));
     if (names.size() > k_shown) here.push_back(fmt::format("… {} in all", names.size()));
     return fail(Code::usage, "no cell is named \"{}\"{}\n  cells here: {}", text::printable(glob),
-                text::did_you_mean(glob, names), text::join(here, "\n              "));
+                text::did_you_mean(glob, shown), text::join(here, "\n              "));
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool wanted =
         globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-          return text::glob_match(glob, names[i]);
+          return text::glob_match(glob, names[i]) || text::glob_match(glob, shown[i]);
         });
     if (wanted) chosen.push_back(matrix.cells[i]);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gate/config/settings.hpp"
+#include "gate/config/veil.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/profile/cell.hpp"
 #include "gate/profile/record.hpp"
@@ -48,10 +49,11 @@ struct Matrix {
 // limit entry matches nothing, a limit makes no sense for a metric, or no cell is left.
 [[nodiscard]] Result<Matrix> expand(const Settings& settings);
 
-// Cells whose names match any of `globs` ('*' crosses '/'); all when empty. A glob that matches
-// nothing is Code::usage with the nearest names.
+// Cells whose names, or what `veil` shows for them, match any of `globs` ('*' crosses '/'); all
+// when empty. A glob that matches nothing is Code::usage with the nearest names.
 [[nodiscard]] Result<std::vector<Cell>> select(const Matrix& matrix,
-                                               std::span<const std::string> globs);
+                                               std::span<const std::string> globs,
+                                               const Veil& veil = {});
 
 // What placeholders are filled with besides a cell's own dimensions.
 struct Filling {

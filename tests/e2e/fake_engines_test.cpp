@@ -228,5 +228,71 @@ gate: {runs: 2}
   EXPECT_EQ(weir(scratch_, {"baseline", "accept"}).exit_code, 2);
 }
 
+// Nothing that leaves weir may name what is private; what stays with its owner does.
+TEST_F(FakeEngines, ThatArePrivateAreShownByAnAliasEverywhere) {
+  spill_program(scratch_ / "bin/falcon",
+                "#!/bin/sh\necho \"falcon: $2: $4\" >&2\n"
+                "test -f broken && { echo '::error::no such layer in' $2 >&2; exit 3; }\n"
+                "echo '65 dispatches'\necho 'Token time: 71ms (14.1 tok/s)'\n");
+  spill(scratch_ / "weir.yaml", R"(version: 1
+engines:
+  falcon-engine:
+    command: [bin/falcon, -m, "{model}", -p, "{prompt}", "{tokens}"]
+    output: generic
+    private: true
+    metrics:
+      dispatches_per_token: {regex: '(\d+) dispatches'}
+      decode_tokens_per_second: {regex: '\(([\d.]+) tok/s\)'}
+models: {acme-13b: {path: weights/acme-secret.bin, private: true}}
+backends: {metal: {}}
+prompts: {contract: {text: "Dear Ms Miller", tokens: 8, private: true}}
+gate: {runs: 1}
+)");
+  spill(scratch_ / "weights/acme-secret.bin", "no model at all");
+  const auto names_something = [](const std::string& text) -> std::string {
+    for (const char* word : {"falcon", "acme", "contract", "Miller", "weights"}) {
+      if (text.find(word) != std::string::npos) return word;
+    }
+    return "";
+  };
+  const std::map<std::string, std::string> github{
+      {"GITHUB_ACTIONS", "true"}, {"GITHUB_STEP_SUMMARY", (scratch_ / "summary.md").string()}};
+  const auto quiet_about_it = [&](std::vector<std::string> arguments, int exit_code) {
+    const Ended ended = weir(scratch_, arguments, github);
+    EXPECT_EQ(ended.exit_code, exit_code) << arguments[0] << ended.out << ended.err;
+    EXPECT_EQ(names_something(ended.out), "") << arguments[0] << "\n" << ended.out;
+    EXPECT_EQ(names_something(ended.err), "") << arguments[0] << "\n" << ended.err;
+    return ended;
+  };
+  const std::vector<std::string> gate{"gate",    "--json", "v.json", "--markdown", "v.md",
+                                      "--junit", "v.xml",  "--html", "v.html"};
+  quiet_about_it({"run", "--json", "-"}, 0);
+  quiet_about_it({"run", "--dry-run"}, 0);
+  quiet_about_it({"baseline", "accept"}, 0);
+  quiet_about_it(gate, 0);
+  const std::string shown = parse_json(slurp(scratch_ / "v.json"))->at("cells")[0]["cell"];
+  quiet_about_it({"gate", "--cell", shown, "--counts-only"}, 0);
+  quiet_about_it({"gate", "--from", "--cell", shown}, 0);
+  spill(scratch_ / "broken", "");
+  const Ended broken = quiet_about_it(gate, 3);
+  EXPECT_NE(broken.out.find("no such layer"), std::string::npos) << "its last words are shown";
+  for (const char* file : {"v.json", "v.md", "v.xml", "v.html", "summary.md"}) {
+    EXPECT_EQ(names_something(slurp(scratch_ / file)), "") << file;
+  }
+  quiet_about_it({"baseline", "accept"}, 3);
+  fs::remove(scratch_ / "weights/acme-secret.bin");
+  quiet_about_it({"gate"}, 2);
+  std::string journals;
+  for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "weir-out")) {
+    if (entry.path().filename() == "run.jsonl") journals += slurp(entry.path());
+    if (entry.path().filename() == "verdict.json") {
+      EXPECT_EQ(names_something(slurp(entry.path())), "") << "it is made to be shown";
+    }
+  }
+  EXPECT_EQ(names_something(journals), "falcon");
+  // Its owner's own files have the true names, or no baseline would be found by them.
+  EXPECT_TRUE(fs::exists(scratch_ / "baselines/falcon-engine/acme-13b/metal/contract"));
+}
+
 }  // namespace
 }  // namespace weir::e2e

@@ -1,0 +1,68 @@
+#include "gate/app/veiled.hpp"
+
+namespace weir::app {
+namespace {
+
+void hide(std::string& text, const config::Veil& veil) { text = veil.text(text); }
+
+void hide(std::optional<std::string>& text, const config::Veil& veil) {
+  if (text) hide(*text, veil);
+}
+
+void hide(std::vector<std::string>& lines, const config::Veil& veil) {
+  for (std::string& line : lines) hide(line, veil);
+}
+
+void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
+  cell.cell = veil.cell(std::move(cell.cell));
+  hide(cell.reason, veil);
+  hide(cell.base, veil);
+  for (verdict::MetricVerdict& metric : cell.metrics) {
+    hide(metric.reason, veil);
+    hide(metric.limit.reason, veil);
+    hide(metric.warnings, veil);
+  }
+  hide(cell.kernels_reason, veil);
+  hide(cell.placement_reason, veil);
+  hide(cell.stderr_tail, veil);
+  hide(cell.warnings, veil);
+  hide(cell.notes, veil);
+  hide(cell.counts_skipped, veil);
+}
+
+}  // namespace
+
+verdict::GateVerdict veiled(verdict::GateVerdict verdict, const config::Veil& veil) {
+  if (!veil.hides()) return verdict;
+  for (verdict::CellVerdict& cell : verdict.cells) hide(cell, veil);
+  hide(verdict.not_judged, veil);
+  hide(verdict.notes, veil);
+  return verdict;
+}
+
+profile::Profile veiled(profile::Profile profile, const config::Veil& veil) {
+  if (!veil.hides()) return profile;
+  profile.cell = veil.cell(std::move(profile.cell));
+  for (auto& [name, measured] : profile.metrics) hide(measured.warnings, veil);
+  hide(profile.placement.reason, veil);
+  hide(profile.work.model, veil);
+  hide(profile.provenance.engine_build, veil);
+  hide(profile.errors, veil);
+  hide(profile.stderr_tail, veil);
+  hide(profile.counts_skipped, veil);
+  hide(profile.warnings, veil);
+  return profile;
+}
+
+Error veiled(Error error, const config::Veil& veil) {
+  hide(error.message, veil);
+  return error;
+}
+
+void VeiledProgress::show(const run::ProgressState& state) {
+  run::ProgressState shown = state;
+  shown.cell = veil_.cell_name(state.cell);
+  inner_.show(shown);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,46 @@
+// `private: true`: what stands in outputs in place of a name that stays at home. Pure.
+//
+// An alias is the kind and a short hash of the name ("model-1a2b"), so it is the same on every
+// machine, in every run, and when entries of the config are moved about; a number by position would
+// change what an old report means. Four hexadecimal digits hold far less than a name does, so a
+// name can not be read out of them; who already knows the name can check it, as with every stable
+// alias.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gate/config/settings.hpp"
+#include "gate/profile/cell.hpp"
+
+namespace weir::config {
+
+class Veil {
+ public:
+  Veil() = default;  // hides nothing
+  // `folder` is the absolute folder of the config, from which its paths count.
+  Veil(const Settings& settings, std::string_view folder);
+
+  [[nodiscard]] bool hides() const { return !words_.empty(); }
+  [[nodiscard]] profile::CellKey cell(profile::CellKey key) const;
+  // A cell's name; any other text as text() does.
+  [[nodiscard]] std::string cell_name(const std::string& name) const;
+  // Free text: private names, paths, file names and prompts, as whole words. May hide a little too
+  // much (a prompt named like an English word), never too little of what it knows. Hidden text may
+  // be handed in again.
+  [[nodiscard]] std::string text(std::string_view text) const;
+
+ private:
+  using Aliases = std::map<std::string, std::string>;  // name -> alias
+  void add(std::string word, const std::string& alias);
+  void add_path(const std::string& path, std::string_view folder, const std::string& alias);
+
+  Aliases engines_, models_, prompts_;
+  std::vector<std::pair<std::string, std::string>>
+      words_;  // what is hidden -> alias; longest first
+};
+
+}  // namespace weir::config

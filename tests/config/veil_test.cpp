@@ -1,0 +1,116 @@
+// What `private: true` hides, and that everything else is left alone.
+#include "gate/config/veil.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+const std::string k_config = R"(version: 1
+engines:
+  open: {command: [./open, '{model}', '{tokens}'], output: llama-bench}
+  falcon: {command: [../bin/run-falcon, lib/falcon.so, '{model}', '{tokens}'],
+           output: llama-bench, private: true}
+models:
+  public: public.gguf
+  acme-13b: {path: ./weights/acme-secret.gguf, private: true}
+backends: {cpu: {}}
+prompts:
+  decode: {tokens: 8}
+  contract: {text: "Dear Ms Miller,\nyour offer of 5 million", tokens: 8, private: true}
+)";
+
+class Hiding : public testing::Test {
+ protected:
+  static Settings settings_of(const std::string& config) {
+    auto settings = parse_text(config);
+    EXPECT_TRUE(settings) << settings.error().message;
+    return std::move(*settings);
+  }
+  const Settings settings_ = settings_of(k_config);
+  const Veil veil_{settings_, "/home/us/project"};
+};
+
+TEST_F(Hiding, GivesEachPrivateNameAnAliasOfItsKind) {
+  const std::string name = veil_.cell_name("falcon/acme-13b/cpu/contract@d256");
+  EXPECT_THAT(name,
+              MatchesRegex("engine-[0-9a-f]{4}/model-[0-9a-f]{4}/cpu/prompt-[0-9a-f]{4}@d256"));
+  EXPECT_EQ(veil_.cell_name("open/public/cpu/decode"), "open/public/cpu/decode");
+  EXPECT_TRUE(profile::CellKey::parse(name)) << "an alias is a name like any other";
+}
+
+TEST_F(Hiding, KeepsTheAliasWhereverTheEntryStands) {
+  const Veil other(settings_of("version: 1\n"
+                               "engines: {e: {command: [e, '{model}', '{tokens}'],\n"
+                               "  output: llama-bench}}\n"
+                               "models: {z: {path: z, private: true}, a: a,\n"
+                               "         acme-13b: {path: elsewhere, private: true}}\n"
+                               "backends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"),
+                   "/other/place");
+  profile::CellKey key;
+  key.model = "acme-13b";
+  EXPECT_EQ(other.cell(key).model, veil_.cell(key).model);
+}
+
+TEST_F(Hiding, TakesNamesPathsAndPromptsOutOfText) {
+  profile::CellKey key{"falcon", "default", "acme-13b", "cpu", "contract", {}, {}};
+  key = veil_.cell(key);
+  struct Case {
+    const char* text;
+    std::string want;
+  };
+  const Case k_cases[] = {
+      {"falcon/acme-13b/cpu/contract: exit 1",
+       fmt::format("{}/{}/cpu/{}: exit 1", key.engine, key.model, key.prompt)},
+      {"can't open '/home/us/project/weights/acme-secret.gguf'",
+       fmt::format("can't open '{}'", key.model)},
+      {"load ./weights/acme-secret.gguf", "load " + key.model},
+      {"load weights/acme-secret.gguf", "load " + key.model},
+      {"/mnt/cache/acme-secret.gguf is short", fmt::format("/mnt/cache/{} is short", key.model)},
+      {"acme-secret-00001-of-00002", key.model + "-00001-of-00002"},
+      {"/home/us/bin/run-falcon: not found", key.engine + ": not found"},
+      {"run-falcon: lib/falcon.so: no", fmt::format("{0}: {0}: no", key.engine)},
+      {"read: Dear Ms Miller,\nyour offer of 5 million", "read: " + key.prompt},
+      {"> your offer of 5 million", "> " + key.prompt},
+      {"contract_tokens and falcons and public.gguf",
+       "contract_tokens and falcons and public.gguf"},
+      {"", ""},
+  };
+  for (const Case& one : k_cases) {
+    const std::string hidden = veil_.text(one.text);
+    EXPECT_EQ(hidden, one.want);
+    EXPECT_EQ(veil_.text(hidden), hidden) << "hidden twice is hidden once";
+  }
+}
+
+TEST_F(Hiding, GivesTwoNamesTwoAliases) {
+  // More names than four digits tell apart with luck: by the birthday bound some pair meets.
+  Settings settings;
+  for (int i = 0; i < 600; ++i) {
+    settings.models.push_back({fmt::format("m{}", i), "p", {}, true, ""});
+  }
+  const Veil veil(settings, "/");
+  std::set<std::string> seen;
+  for (const ModelSettings& model : settings.models) {
+    profile::CellKey key;
+    key.model = model.name;
+    seen.insert(veil.cell(key).model);
+  }
+  EXPECT_EQ(seen.size(), 600U);
+}
+
+TEST(NothingPrivate, IsHidden) {
+  EXPECT_FALSE(Veil().hides());
+  EXPECT_EQ(Veil().text("model-1a2b"), "model-1a2b");
+  EXPECT_EQ(Veil().cell_name("a/b/c/d"), "a/b/c/d");
+}
+
+}  // namespace
+}  // namespace weir::config
