@@ -104,11 +104,7 @@ ExitCode exit_code_of(Code code) {
 }
 
 void print_error(const Error& error) {
-  // Text from a config or an engine may not begin a line like a CI system's command.
-  std::string message = text::printable(error.message);
-  for (std::size_t at = message.find("\n::"); at != std::string::npos; at = message.find("\n::")) {
-    message.insert(at + 1, "  ");
-  }
+  const std::string message = text::disarm(text::printable(error.message));
   const bool color = isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   write_all(STDERR_FILENO, fmt::format("{}weir:{} {}\n", color ? "\x1B[1;31m" : "",
                                        color ? "\x1B[0m" : "", message));
@@ -132,11 +128,15 @@ int answer_stream(const CommonOptions& options) {
 }
 
 void answer(const CommonOptions& options, std::string_view text) {
+  write_all(answer_stream(options), text::disarm(text));
+}
+
+void command(const CommonOptions& options, std::string_view text) {
   write_all(answer_stream(options), text);
 }
 
 void talk(const CommonOptions& options, std::string_view line) {
-  if (!options.quiet) write_all(STDERR_FILENO, fmt::format("{}\n", line));
+  if (!options.quiet) write_all(STDERR_FILENO, text::disarm(line) + "\n");
 }
 
 Result<void> write_json(const CommonOptions& options, std::string_view text) {

@@ -57,8 +57,10 @@ void print_error(const Error& error);
 [[nodiscard]] bool colored(const CommonOptions& options, int stream);
 [[nodiscard]] int width_of(int stream);
 
-// What people read: standard output, or standard error when --json took standard output.
+// What people read: standard output, or standard error when --json took standard output. No line
+// of it is a command to a CI system, whatever engines and files say: command() is for those.
 void answer(const CommonOptions& options, std::string_view text);
+void command(const CommonOptions& options, std::string_view text);
 [[nodiscard]] int answer_stream(const CommonOptions& options);
 // Talk on standard error, not with --quiet.
 void talk(const CommonOptions& options, std::string_view line);

@@ -85,7 +85,7 @@ Result<void> append_summary(const std::string& path, const std::string& text) {
 Result<void> tell_github(const CommonOptions& options, const verdict::GateVerdict& verdict) {
   if (sys::environment_value("GITHUB_ACTIONS") != "true") return {};
   // Workflow commands are read from both streams: keep the one that is not a machine's.
-  answer(options, report::annotations(verdict));
+  command(options, report::annotations(verdict));
   const auto summary = sys::environment_value("GITHUB_STEP_SUMMARY");
   if (!summary || summary->empty()) return {};
   return append_summary(*summary, report::markdown(verdict, {.limit = report::k_summary_limit,

@@ -38,7 +38,7 @@ Result<ExitCode> write_file(const std::string& path,
              summary.architecture, summary.layers, summary.tensors, summary.parameters,
              static_cast<double>(summary.bytes) / (1 << 20), summary.header_hash.substr(0, 12));
   for (const std::string& warning : summary.warnings) {
-    fmt::print(stderr, "  {}\n", text::printable(warning));
+    fmt::print(stderr, "  {}\n", text::disarm(text::printable(warning)));
   }
   return ExitCode::pass;
 }

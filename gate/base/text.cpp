@@ -162,6 +162,30 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string disarm(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  bool begins = true;  // only white space since the line began
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    if (begins && rest.starts_with("::")) {
+      safe += "\u2237";
+      at += 2;
+      begins = false;
+    } else if (rest.starts_with("##[")) {
+      safe += "##(";
+      at += 3;
+      begins = false;
+    } else {
+      const char c = rest.front();
+      begins = c == '\n' || c == '\r' || (begins && (c == ' ' || c == '\t'));
+      safe += c;
+      ++at;
+    }
+  }
+  return safe;
+}
+
 std::size_t columns(std::string_view utf8) {
   return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;

@@ -31,6 +31,11 @@ namespace weir::text {
 // carriage returns, bidirectional overrides) are removed; '\n' and '\t' stay.
 [[nodiscard]] std::string printable(std::string_view text);
 
+// CI systems read commands out of logs: GitHub takes "::" at the start of a line (white space
+// before it does not count), Azure and GitHub take "##[". No line of what comes back holds one;
+// what stands in its place is no wider.
+[[nodiscard]] std::string disarm(std::string_view text);
+
 // The width of UTF-8 text in terminal columns, one a code point (enough for what weir prints).
 [[nodiscard]] std::size_t columns(std::string_view utf8);
 

@@ -152,7 +152,7 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::str
 
 void say(std::string& out, std::string_view words, std::size_t width, std::size_t indent) {
   for (const std::string& line : wrap(words, width, std::string(indent, ' '), indent + 2)) {
-    out += line + "\n";
+    out += text::disarm(line) + "\n";
   }
 }
 

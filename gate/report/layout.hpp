@@ -40,7 +40,8 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width,
                                             std::string_view first, std::size_t indent);
 
-// Adds `words` to `out`, wrapped; further lines two columns further in.
+// Adds `words` to `out`, wrapped; further lines two columns further in. No line is a command to
+// a CI system.
 void say(std::string& out, std::string_view words, std::size_t width, std::size_t indent = 0);
 
 // "1 cell", "3 cells".

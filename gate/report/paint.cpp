@@ -4,33 +4,18 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::report {
 
 using verdict::Outcome;
 
-namespace {
-
-// CI systems read commands out of logs: GitHub takes "::" at the start of a line and "##["
-// anywhere. An engine's words must not become one; what stands in for them is no wider.
-void disarm(std::string& line) {
-  const std::size_t begin = line.find_first_not_of(' ');
-  if (begin != std::string::npos && line.compare(begin, 2, "::") == 0) {
-    line.replace(begin, 2, "\u2237");
-  }
-  for (std::size_t at = line.find("##["); at != std::string::npos; at = line.find("##[", at)) {
-    line.replace(at, 3, "##(");
-  }
-}
-
-}  // namespace
-
 void Page::paragraph(std::string_view first, std::string_view body, std::size_t indent,
                      std::string_view first_color, std::string_view body_color) {
   bool on_first = true;
   for (std::string& line : wrap(body, width_, first, indent)) {
-    disarm(line);
+    line = text::disarm(line);  // an engine's words may stand here
     const std::size_t head = on_first ? std::min(first.size(), line.size()) : 0;
     out_ += paint(std::string_view(line).substr(0, head), first_color);
     out_ += paint(std::string_view(line).substr(head), body_color);

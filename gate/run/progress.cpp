@@ -98,7 +98,7 @@ void BarProgress::show(const ProgressState& state) {
 
 void BarProgress::say(const std::string& line) {
   const std::lock_guard hold(mutex_);
-  write_((drawn_ ? "\r\x1b[K" : "") + line + "\n" + (drawn_ ? line_ : ""));
+  write_((drawn_ ? "\r\x1b[K" : "") + text::disarm(line) + "\n" + (drawn_ ? line_ : ""));
 }
 
 void BarProgress::finish() {
@@ -123,7 +123,7 @@ void LineProgress::show(const ProgressState& state) {
 
 void LineProgress::say(const std::string& line) {
   const std::lock_guard hold(mutex_);
-  write_(line + "\n");
+  write_(text::disarm(line) + "\n");
 }
 
 void LineProgress::finish() {}

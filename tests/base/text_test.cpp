@@ -68,5 +68,26 @@ TEST(Lines, EndWithOrWithoutANewline) {
   EXPECT_EQ(lines("\n\nx"), (std::vector<std::string>{"", "", "x"}));
 }
 
+TEST(Text, CanNotBecomeACommandOfACiSystem) {
+  const std::pair<const char*, const char*> k_cases[] = {
+      {"::error::x", "\u2237error::x"},
+      {"a\n::set-output name=x::y\n", "a\n\u2237set-output name=x::y\n"},
+      {"\n  ::stop-commands::t", "\n  \u2237stop-commands::t"},
+      {"\t::x", "\t\u2237x"},
+      {"one\r::x", "one\r\u2237x"},
+      {"::::", "\u2237::"},
+      {"##[error]x", "##(error]x"},
+      {"see ##[group]a ##[b", "see ##(group]a ##(b"},
+      {"std::vector", "std::vector"},
+      {"a :: b", "a :: b"},
+      {":", ":"},
+      {"", ""},
+  };
+  for (const auto& [from, want] : k_cases) {
+    EXPECT_EQ(disarm(from), want);
+    EXPECT_EQ(disarm(want), want);
+  }
+}
+
 }  // namespace
 }  // namespace weir::text

@@ -77,6 +77,29 @@ TEST_F(FakeEngines, ShowTheLastLinesOfTheirErrors) {
       << last_.err;
 }
 
+// On a CI system a line that begins like that is obeyed.
+TEST_F(FakeEngines, CanNotSpeakToTheCiSystem) {
+  spill_program(scratch_ / "engine",
+                "#!/bin/sh\necho '::error::obey me' >&2\necho '##[group]obey me' >&2\n"
+                "echo '::stop-commands::obey'\nexit 3\n");
+  write_config({"ok"});
+  std::string config = slurp(scratch_ / "weir.yaml");
+  config.replace(config.find(k_fake), k_fake.size(), "./engine");
+  spill(scratch_ / "weir.yaml", config);
+  for (const char* verb : {"run", "gate"}) {
+    for (const Ended& ended : {weir(scratch_, {verb}), weir(scratch_, {verb, "--json", "-"})}) {
+      EXPECT_EQ(ended.exit_code, 3) << ended.err;
+      EXPECT_NE((ended.out + ended.err).find("obey me"), std::string::npos) << "still told";
+      std::istringstream lines(ended.out + "\n" + ended.err);
+      for (std::string line; std::getline(lines, line);) {
+        const std::size_t begin = std::min(line.find_first_not_of(" \t\r"), line.size());
+        EXPECT_NE(line.compare(begin, 2, "::"), 0) << verb << ": " << line;
+        EXPECT_NE(line.compare(begin, 3, "##["), 0) << verb << ": " << line;
+      }
+    }
+  }
+}
+
 TEST_F(FakeEngines, LeaveNoOrphanAfterCtrlCAndCanBeResumed) {
   for (const int signal : {SIGINT, SIGTERM}) {
     write_config({"ok", "slow"}, "{runs: 3}");

@@ -83,5 +83,14 @@ TEST(Progress, SaysLittleInALog) {
   EXPECT_EQ(written.find('\x1b'), std::string::npos);
 }
 
+TEST(Progress, SaysNothingThatACiSystemWouldObey) {
+  const sys::RealClock clock;
+  std::string out;
+  const auto write = [&](std::string_view text) { out += text; };
+  LineProgress(clock, write).say("::error::x\n##[error]y");
+  BarProgress(clock, write, 80, false).say("::error::x");
+  EXPECT_EQ(out, "\u2237error::x\n##(error]y\n\u2237error::x\n");
+}
+
 }  // namespace
 }  // namespace weir::run
