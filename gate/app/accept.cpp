@@ -100,6 +100,9 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   MeasureOptions wanted;
   wanted.plan.counted_processes = k_processes_that_agree;
   wanted.output_places = {options.common.baselines};
+  if (options.common.json && *options.common.json != "-") {
+    wanted.output_places.push_back(*options.common.json);
+  }
   const bool have_run =
       !options.run.empty() || run::newest_run(files, options.common.out).has_value();
   // Counting to accept is no run to judge or to take times from: it is kept apart.
@@ -207,11 +210,19 @@ Result<ExitCode> accept(const AcceptOptions& options) {
   StoredBaselines stored(files, options.common.baselines);
   std::size_t accepted = 0;
   std::size_t left_out = 0;
+  Json cells = Json::array();
+  const auto keep = [&](const profile::Profile& profile, std::string_view outcome, const char* what,
+                        const std::string& words) {
+    cells.push_back({{"cell", taken.veil.cell(profile.cell).str()},
+                     {"outcome", outcome},
+                     {what, taken.veil.text(words)}});
+  };
   for (const profile::Profile& profile : taken.profiles) {
     const std::string cell = profile.cell.str();
     if (const std::string why = why_not(profile); !why.empty()) {
       const bool skipped = profile.errors.empty() && profile.metrics.empty();
       say(fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
+      keep(profile, skipped ? "skipped" : "left out", "reason", why);
       if (profile.errors.empty()) say(proposal(profile, taken));
       left_out += skipped ? 0 : 1;
       continue;
@@ -225,14 +236,20 @@ Result<ExitCode> accept(const AcceptOptions& options) {
     const baseline::Baseline now = baseline::accept(profile, old, options.metrics);
     if (old && baseline::to_text(*old) == baseline::to_text(now)) {
       say(fmt::format("same      {}\n", cell));
+      keep(profile, "same", "changes", "");
     } else {
       WEIR_TRY(const std::string path, stored.put(now).map_error(veil_error));
       say(fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
+      keep(profile, "accepted", "changes", changes(old, now));
+      cells.back()["path"] = taken.veil.text(path);
     }
     ++accepted;
   }
   for (const std::string& note : taken.notes) say(note + "\n");
   answer(options.common, fmt::format("{} cells accepted, {} left out\n", accepted, left_out));
+  WEIR_CHECK(write_json(
+      options.common,
+      dump_json({{"schema", "weir.accepted/1"}, {"cells", std::move(cells)}}, 1) + "\n"));
   return left_out == 0 ? ExitCode::pass : ExitCode::unmeasured;
 }
 

@@ -32,21 +32,27 @@ void write_all(int stream, std::string_view text) {
 }  // namespace
 
 void add_common(CLI::App& verb, CommonOptions& options, Takes takes) {
-  verb.add_option("-c,--config", options.config, "The configuration")
-      ->type_name("FILE")
-      ->capture_default_str();
+  if (takes != Takes::runs) {
+    verb.add_option("-c,--config", options.config, "The configuration")
+        ->type_name("FILE")
+        ->capture_default_str();
+  }
   if (takes != Takes::config) {
     verb.add_option("--cell", options.cells,
                     "Only cells whose name matches GLOB ('*' crosses '/'); may be repeated")
         ->type_name("GLOB")
         ->allow_extra_args(false);
+  }
+  if (takes == Takes::matrix || takes == Takes::measuring) {
     verb.add_option("--baselines", options.baselines, "The folder of stored baselines")
         ->type_name("DIR")
         ->capture_default_str();
   }
-  verb.add_option("--out", options.out, "Where runs are kept")
-      ->type_name("DIR")
-      ->capture_default_str();
+  if (takes != Takes::runs) {
+    verb.add_option("--out", options.out, "Where runs are kept")
+        ->type_name("DIR")
+        ->capture_default_str();
+  }
   if (takes == Takes::measuring) {
     verb.add_flag("--counts-only", options.counts_only, "Leave the timed passes out");
   }
@@ -58,6 +64,12 @@ void add_common(CLI::App& verb, CommonOptions& options, Takes takes) {
   verb.add_option("--color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
+}
+
+void refuse_option(CLI::App& verb, const std::string& names, const std::string& why) {
+  verb.add_option_function<std::string>(
+          names, [names, why](const std::string&) { throw CLI::ValidationError(names, why); })
+      ->group("");  // not in --help
 }
 
 void set_action(CLI::App& verb, Action action) {

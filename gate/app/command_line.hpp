@@ -30,9 +30,14 @@ struct CommonOptions {
   std::optional<std::string> json;  // "-" is standard output
 };
 
-// The options a verb takes of CommonOptions; config and cells are always there.
-enum class Takes { config, matrix, measuring };
+// The options a verb takes of CommonOptions: those of a configuration, also of its cells, also of
+// measuring; or of cells in runs that were measured before.
+enum class Takes { config, matrix, measuring, runs };
 void add_common(CLI::App& verb, CommonOptions& options, Takes takes);
+
+// An option that other verbs have and this one can not honour: using it is a usage error that says
+// why.
+void refuse_option(CLI::App& verb, const std::string& names, const std::string& why);
 
 // What a verb does: an exit code, or an Error that is printed and turned into one.
 using Action = std::function<Result<ExitCode>()>;

@@ -32,7 +32,10 @@ void add_compare(CLI::App& app) {
   verb->add_option("A", options->base, "The run that is the base: its folder or run.jsonl")
       ->required();
   verb->add_option("B", options->candidate, "The run that is judged")->required();
-  add_common(*verb, options->common, Takes::matrix);
+  add_common(*verb, options->common, Takes::runs);
+  refuse_option(*verb, "-c,--config", "the limits are those of B's own configuration, kept in it");
+  refuse_option(*verb, "--out", "A and B are given with their folders");
+  refuse_option(*verb, "--baselines", "A takes the place of stored baselines");
   add_report_files(*verb, options->files);
   verb->footer("Example:\n  weir compare weir-out/20261120-0930 weir-out/20261120-1015");
   set_action(*verb, [options] { return compare(*options); });

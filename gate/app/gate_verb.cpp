@@ -17,6 +17,11 @@ struct GateOptions {
 };
 
 Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
+  if (options.from && (options.common.counts_only || options.runs)) {
+    return fail(Code::usage,
+                "--from judges what RUN measured, which {} can not change: leave one of them out",
+                options.runs ? "--runs" : "--counts-only");
+  }
   if (options.from) return read_measured(options.common, *options.from, files);
   MeasureOptions wanted;
   wanted.plan.times = !options.common.counts_only;

@@ -33,7 +33,13 @@ Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted
   WEIR_TRY(const Loaded loaded, load_config(options.common, files));
   const config::Veil& veil = loaded.veil;
   WEIR_TRY(const auto commands, planned_commands(options.common, wanted, files));
+  Json planned = Json::array();
   for (const PlannedCommand& command : commands) {
+    planned.push_back({{"cell", command.cell},
+                       {"pass", profile::to_string(command.pass)},
+                       {"argv", command.argv},
+                       {"env", Json::object()}});
+    for (const auto& [name, value] : command.env) planned.back()["env"][name] = value;
     std::string line;
     for (const auto& [name, value] : command.env)
       line += fmt::format("{}={} ", name, quoted(veil.text(value)));
@@ -42,6 +48,8 @@ Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted
     }
     answer(options.common, fmt::format("{}\n", line));
   }
+  WEIR_CHECK(write_json(
+      options.common, dump_json({{"schema", "weir.commands/1"}, {"commands", planned}}, 1) + "\n"));
   return ExitCode::pass;
 }
 

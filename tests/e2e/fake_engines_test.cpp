@@ -190,6 +190,39 @@ prompts: {decode: {tokens: 8}}
   EXPECT_EQ(metric_of(cell, "syncs_per_token")["current"], 17);
 }
 
+// An option that is taken and does nothing is worse than one that is refused.
+TEST_F(FakeEngines, ObeyEveryOptionOrSayWhyNot) {
+  write_config({"ok"});
+  Ended ended = weir(scratch_, {"run", "--dry-run", "--json", "-"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Json commands = json_of(ended)["commands"];
+  ASSERT_EQ(commands.size(), 1U) << "one timed process, nothing sees counts";
+  EXPECT_EQ(commands[0]["cell"], "ok/m/cpu/decode");
+  EXPECT_EQ(commands[0]["pass"], "timed");
+  EXPECT_EQ(commands[0]["argv"][1], "ok");
+  ASSERT_EQ(weir(scratch_, {"run"}).exit_code, 0);
+  ended = weir(scratch_, {"baseline", "accept", "--json", "-"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(json_of(ended)["schema"], "weir.accepted/1");
+  EXPECT_EQ(json_of(ended)["cells"][0]["outcome"], "accepted");
+  EXPECT_EQ(json_of(ended)["cells"][0]["path"].get<std::string>().find("baselines/ok/m/cpu/"), 0U);
+  ended = weir(scratch_, {"baseline", "accept", "--json", "accepted.json"});
+  EXPECT_EQ(parse_json(slurp(scratch_ / "accepted.json"))->at("cells")[0]["outcome"], "same");
+
+  const std::pair<std::vector<std::string>, const char*> k_refused[] = {
+      {{"gate", "--from", "--counts-only"}, "--from judges what RUN measured"},
+      {{"gate", "--from", "--runs", "3"}, "--from judges what RUN measured"},
+      {{"compare", "a", "b", "-c", "x"}, "B's own configuration"},
+      {{"compare", "a", "b", "--out", "x"}, "given with their folders"},
+      {{"compare", "a", "b", "--baselines", "x"}, "takes the place of stored baselines"},
+  };
+  for (const auto& [arguments, says] : k_refused) {
+    ended = weir(scratch_, arguments);
+    EXPECT_EQ(ended.exit_code, 2) << arguments.back();
+    EXPECT_NE((ended.out + ended.err).find(says), std::string::npos) << ended.out << ended.err;
+  }
+}
+
 // Cut off after the first process of a run: what is missing is never taken for measured.
 TEST_F(FakeEngines, OfAnInterruptedRunAreNeitherPassedNorAccepted) {
   spill_program(scratch_ / "engine",
