@@ -43,25 +43,6 @@ bool is_date(std::string_view text) {
   return day <= k_days[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
 }
 
-void check_tolerate(const Node& node, const verdict::LimitEntry& entry, Problems& problems) {
-  if (!entry.tolerate) return;
-  const std::optional<verdict::Amount>* kinds[] = {&entry.max_drop, &entry.max_increase,
-                                                   &entry.max_decrease};
-  bool beside = false;
-  for (const auto* kind : kinds) {
-    if (!*kind) continue;
-    beside = true;
-    if ((*kind)->relative != entry.tolerate->relative || entry.tolerate->value >= (*kind)->value) {
-      problems.add(node.at, fmt::format("tolerate ({}) must be smaller than the limit beside it "
-                                        "({}), and of its kind",
-                                        verdict::show(*entry.tolerate), verdict::show(**kind)));
-    }
-  }
-  if (!beside) {
-    problems.add(node.at, "tolerate goes with max_drop, max_increase or max_decrease");
-  }
-}
-
 std::vector<std::string> metric_names(const Settings& settings) {
   std::vector<std::string> names = unit::metric_names();
   names.emplace_back("kernels");
@@ -169,7 +150,7 @@ void parse_limit(const Node& node, Parsing& parsing) {
   parse_mode(fields, entry, node.at, parsing);
   fields.later({"strict", "confirm", "against"});
   fields.finish();
-  check_tolerate(node, entry, problems);
+  if (auto bad = verdict::bad_tolerate(entry)) problems.add(node.at, *bad);
   if (entry.max && entry.min && entry.max->value < entry.min->value) {
     problems.add(node.at, fmt::format("max ({}) is smaller than min ({})",
                                       verdict::show(*entry.max), verdict::show(*entry.min)));

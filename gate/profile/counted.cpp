@@ -272,7 +272,10 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
   for (const RunRecord* record : counted) {
     for (const ProbeCounts& probe : record->probes) {
       for (const std::string& warning : probe.warnings) {
-        add_once(profile.warnings, fmt::format("{} probe: {}", probe.probe, warning));
+        // Some say already which probe it was, and in which process.
+        const std::string who = probe.probe + " probe";
+        add_once(profile.warnings,
+                 warning.starts_with(who) ? warning : fmt::format("{}: {}", who, warning));
       }
     }
   }

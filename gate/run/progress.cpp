@@ -49,12 +49,12 @@ void write_to_stderr(std::string_view text) {
 }
 
 std::string left_words(const ProgressState& state) {
-  return state.seconds_left ? show_duration(*state.seconds_left) + " left" : "";
+  return state.seconds_left ? show_time_left(*state.seconds_left) + " left" : "";
 }
 
 }  // namespace
 
-std::string show_duration(double seconds) {
+std::string show_time_left(double seconds) {
   const auto whole = static_cast<long long>(std::ceil(std::clamp(seconds, 0.0, 1e9)));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) {

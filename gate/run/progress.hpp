@@ -82,8 +82,9 @@ class LineProgress final : public Progress {
 [[nodiscard]] std::unique_ptr<Progress> make_progress(const sys::Clock& clock, bool quiet,
                                                       bool color);
 
-// "1 m 12 s", "8 s", "2 h 5 m".
-[[nodiscard]] std::string show_duration(double seconds);
+// "1 m 12 s", "8 s", "2 h 5 m": rounded up, for what is left is never "0 s" (unit::show_duration
+// rounds to nearest, for what has passed).
+[[nodiscard]] std::string show_time_left(double seconds);
 // One bar without cursor moves, at most `columns` wide.
 [[nodiscard]] std::string bar_line(const ProgressState& state, std::size_t columns);
 

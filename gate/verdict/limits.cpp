@@ -154,6 +154,23 @@ Limit resolve_special(const profile::CellKey& cell, std::string_view name,
   return limit;
 }
 
+std::optional<std::string> bad_tolerate(const LimitEntry& entry) {
+  if (!entry.tolerate) return std::nullopt;
+  bool beside = false;
+  for (const auto* kind : {&entry.max_drop, &entry.max_increase, &entry.max_decrease}) {
+    if (!*kind) continue;
+    beside = true;
+    if ((*kind)->relative != entry.tolerate->relative || entry.tolerate->value >= (*kind)->value) {
+      return fmt::format(
+          "tolerate ({}) must be smaller than the limit beside it ({}), and of its "
+          "kind",
+          show(*entry.tolerate), show(**kind));
+    }
+  }
+  if (beside) return std::nullopt;
+  return "tolerate goes with max_drop, max_increase or max_decrease";
+}
+
 std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric& metric) {
   const bool higher = metric.better == unit::Better::higher;
   if (entry.exact.value_or(false) && !is_count(metric)) {
@@ -189,16 +206,7 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
   if (entry.max_drop && entry.max_drop->relative && entry.max_drop->value >= k_most) {
     return std::string("max_drop must be below 90 %");
   }
-  const auto& beside = entry.max_drop       ? entry.max_drop
-                       : entry.max_increase ? entry.max_increase
-                                            : entry.max_decrease;
-  if (entry.tolerate && !beside) {
-    return std::string("tolerate needs max_drop, max_increase or max_decrease beside it");
-  }
-  if (entry.tolerate &&
-      (entry.tolerate->relative != beside->relative || entry.tolerate->value > beside->value)) {
-    return std::string("tolerate must be no more than the amount beside it, in the same unit");
-  }
+  if (auto bad = bad_tolerate(entry)) return bad;
   if ((entry.max && entry.max->relative) || (entry.min && entry.min->relative)) {
     return std::string("max and min are plain numbers, not percentages");
   }

@@ -74,6 +74,10 @@ struct Limit {
 [[nodiscard]] Limit resolve_special(const profile::CellKey& cell, std::string_view name,
                                     std::span<const LimitEntry> entries);
 
+// Why `tolerate` of `entry` does not go with the kinds beside it: it must be of their unit and
+// smaller; nothing when fine, or when there is none.
+[[nodiscard]] std::optional<std::string> bad_tolerate(const LimitEntry& entry);
+
 // Why `entry` makes no sense for `metric` (max_drop on a count, exact on a time); nothing when
 // fine.
 [[nodiscard]] std::optional<std::string> nonsense(const LimitEntry& entry,

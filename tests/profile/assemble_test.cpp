@@ -185,6 +185,16 @@ TEST(Assemble, ComparesEachLengthAloneWhereThereIsNoStraightLine) {
   EXPECT_FALSE(profile.kernels->varies) << "no line, and still the same in every run";
 }
 
+TEST(Assemble, NamesTheProbeOfAWarningOnce) {
+  std::vector<RunRecord> records = reference();
+  records[0].probes[0].warnings = {"vulkan probe in engine: more queues than it can keep apart",
+                                   "cut short"};
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.warnings,
+              testing::IsSupersetOf({"vulkan probe in engine: more queues than it can keep apart",
+                                     "vulkan probe: cut short"}));
+}
+
 TEST(Assemble, StaysExactWhenFreshProcessesAgree) {
   std::vector<RunRecord> records;
   for (int round = 0; round < 3; ++round) {

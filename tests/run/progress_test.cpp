@@ -36,7 +36,7 @@ TEST(Progress, ShowsDurationsInTwoUnitsAtMost) {
       {0, "0 s"},    {0.2, "1 s"},      {59.4, "1 m"},     {72, "1 m 12 s"},
       {3600, "1 h"}, {3601, "1 h 1 m"}, {7500, "2 h 5 m"}, {-1, "0 s"},
   };
-  for (const auto& [seconds, want] : cases) EXPECT_EQ(show_duration(seconds), want) << seconds;
+  for (const auto& [seconds, want] : cases) EXPECT_EQ(show_time_left(seconds), want) << seconds;
 }
 
 TEST(Progress, DrawsTheBarOverItselfAndKeepsWhatIsSaid) {

@@ -159,13 +159,25 @@ TEST(Limits, ThatMakeNoSenseSayWhy) {
        [](auto& e) {
          e.tolerate = Amount{0.1, true};
        },
-       "beside it"},
+       "goes with"},
       {"decode_tokens_per_second",
        [](auto& e) {
          e.max_drop = Amount{0.05, true};
          e.tolerate = Amount{0.1, true};
        },
-       "no more than"},
+       "must be smaller"},
+      {"decode_tokens_per_second",
+       [](auto& e) {
+         e.max_drop = e.tolerate = Amount{0.05, true};
+       },
+       "must be smaller"},
+      {"dispatches_per_token",
+       [](auto& e) {
+         e.max_increase = Amount{4, false};
+         e.max_decrease = Amount{1, false};
+         e.tolerate = Amount{2, false};
+       },
+       "must be smaller"},
       {"syncs_per_token",
        [](auto& e) {
          e.max = Amount{0.1, true};
