@@ -138,7 +138,9 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
   }
   for (const auto& [key, parse] : k_optional) {
     if (std::string_view(key) == "matrix" && parsing.settings.variants.empty()) {
-      parsing.settings.variants.push_back({"default", {}, std::string(file_name)});
+      VariantSettings& only = parsing.settings.variants.emplace_back();
+      only.name = "default";
+      only.source = file_name;
     }
     if (const Node* section = fields.take(key)) parse(*section, parsing);
   }
