@@ -252,6 +252,12 @@ void stop_timer(Device* device) {
   if (timer.mode == Timing::off) return;
   read_times(device, nullptr, true);
   if (timer.calibrated) calibrate(device);
+  // Also those of command buffers that the program leaves to its device.
+  device->pools.each([](void* pool) {
+    for (CommandBuffer* at = static_cast<CommandPool*>(pool)->first; at != nullptr; at = at->next) {
+      if (at->recording != nullptr) free_stamps(at);
+    }
+  });
   while (timer.free_chunks != nullptr) {
     QueryChunk* next = timer.free_chunks->next;
     timer.DestroyQueryPool(device->handle, timer.free_chunks->pool, nullptr);
