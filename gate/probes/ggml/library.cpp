@@ -183,13 +183,13 @@ bool layout_fits(const Functions& ggml, const Tensor* tensor) {
 }
 
 bool readable(Library* library, const Tensor* tensor) {
-  const Layout layout = __atomic_load_n(&library->layout, __ATOMIC_RELAXED);
-  if (layout == Layout::unknown || tensor == nullptr) return false;
-  if (layout == Layout::fits) return true;
+  const int layout = __atomic_load_n(&library->layout, __ATOMIC_RELAXED);
+  if (layout == k_unknown || tensor == nullptr) return false;
+  if (layout == k_fits) return true;
   if (!layout_fits(library->ggml, tensor)) {
-    const Layout before = __atomic_exchange_n(&library->layout, Layout::unknown, __ATOMIC_RELAXED);
+    const int before = __atomic_exchange_n(&library->layout, k_unknown, __ATOMIC_RELAXED);
     set_flag(&g.file, WEIR_PROBE_SHAPES_UNKNOWN);
-    if (before != Layout::unknown) {
+    if (before != k_unknown) {
       complain("ggml", "shapes and directions, since it does not know how tensors look in this",
                "ggml", 0);
     }
@@ -197,8 +197,8 @@ bool readable(Library* library, const Tensor* tensor) {
   }
   const int seen = __atomic_add_fetch(&library->tensors_seen, 1, __ATOMIC_RELAXED);
   if (seen >= static_cast<int>(k_tensor_checks)) {
-    Layout unproven = Layout::unproven;
-    __atomic_compare_exchange_n(&library->layout, &unproven, Layout::fits, false, __ATOMIC_RELAXED,
+    int unproven = k_unproven;
+    __atomic_compare_exchange_n(&library->layout, &unproven, k_fits, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
   }
   return true;

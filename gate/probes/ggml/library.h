@@ -10,11 +10,12 @@
 
 namespace weir_probe {
 
-enum class Layout : int { unproven, fits, unknown };
+// An int and no class: atomic operations take nothing else everywhere.
+enum Layout : int { k_unproven, k_fits, k_unknown };
 
 struct Library {
   Functions ggml;
-  Layout layout;     // atomic
+  int layout;        // atomic; a Layout
   int tensors_seen;  // atomic; how many were held against the layout
 };
 
