@@ -67,6 +67,9 @@ struct ProbeCounts {
   std::vector<GraphCount> graphs{};
   std::vector<OpCount> ops{};
   std::vector<TransferCount> transfers{};
+  // Of a count of instructions: function -> those it took itself; what is too small to name is
+  // "(other)".
+  std::map<std::string, std::int64_t> functions{};
 
   friend bool operator==(const ProbeCounts&, const ProbeCounts&) = default;
 };

@@ -183,6 +183,7 @@ Json probe_to_json(const ProbeCounts& probe) {
   put(json, "kernels", probe.kernels);
   if (probe.kernels_named) json["kernels_named"] = true;
   put_work(json, probe);
+  put(json, "functions", probe.functions);
   put(json, "warnings", probe.warnings);
   return json;
 }
@@ -203,6 +204,7 @@ Result<ProbeCounts> probe_from_json(const Json& json) {
   probe.kernels = counts_from_json(read, "kernels");
   probe.kernels_named = read.optional_boolean("kernels_named").value_or(false);
   WEIR_CHECK(take_work(read, &probe));
+  probe.functions = counts_from_json(read, "functions");
   probe.warnings = read.strings("warnings");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   return probe;
@@ -243,6 +245,7 @@ Json to_json(const RunRecord& record) {
                {"started_at", record.started_at},
                {"wall_seconds", record.wall_seconds},
                {"ended", to_string(record.ended)}};
+  if (record.instructions) json["instructions"] = true;
   if (record.attempt != 1) json["attempt"] = record.attempt;
   if (record.exit_code != 0) json["exit_code"] = record.exit_code;
   if (record.signal != 0) json["signal"] = record.signal;
@@ -273,6 +276,10 @@ Result<RunRecord> record_from_json(const Json& json) {
     record.pass = Pass::counted;
   } else if (pass != to_string(Pass::timed)) {
     read.complain("has a pass that is neither timed nor counted");
+  }
+  record.instructions = read.optional_boolean("instructions").value_or(false);
+  if (record.instructions && record.pass != Pass::counted) {
+    read.complain("counts instructions in a timed pass");
   }
   record.order = read.integer("order");
   JsonReader asked(read.object("asked"), "record asked");

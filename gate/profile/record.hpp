@@ -72,6 +72,9 @@ struct MachineState {
 struct RunRecord {
   std::string cell;
   Pass pass = Pass::timed;
+  // Of the counted pass: a process for instructions alone, with no probe in it. Instructions of
+  // probes would be counted as the engine's.
+  bool instructions = false;
   std::int64_t order = 0;  // position in the plan: unique within a run
   Asked asked;
   std::int64_t attempt = 1;  // 2 after the one infrastructure retry

@@ -15,6 +15,7 @@
 
 #include "gate/base/result.hpp"
 #include "gate/sys/interrupts.hpp"
+#include "gate/sys/perf_events.hpp"
 
 namespace weir::sys {
 
@@ -32,6 +33,8 @@ struct ProcessSpec {
   // beginning and its end; what was between is replaced by a line that says how much it was.
   std::size_t keep_head = std::size_t{64} << 10;
   std::size_t keep_tail = std::size_t{64} << 10;
+  // Counted over the engine and everything it starts, from its first instruction to its end.
+  std::optional<PerfEvent> count{};
 };
 
 enum class HowEnded {
@@ -56,6 +59,10 @@ struct Finished {
   std::optional<std::int64_t> major_faults;
   std::string out, err;
   std::uint64_t out_bytes = 0, err_bytes = 0;  // really printed, as far as weir read
+  // What ProcessSpec::count asked for. Absent when nothing was asked for or the system said no, which
+  // count_error then holds.
+  std::optional<PerfCount> counted;
+  std::string count_error;
   // Processes that the engine left behind and that were ended.
   std::int64_t left_behind = 0;
   // Holds the place of a large output in memory: keep no Finished longer than needed.

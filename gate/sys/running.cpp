@@ -141,6 +141,7 @@ class Running {
     order.argv = text.argv();
     order.envp = text.envp();
     order.folder = spec_.folder.empty() ? nullptr : spec_.folder.c_str();
+    order.count = spec_.count ? &*spec_.count : nullptr;
     order.control_fd = control.read.get();
     order.report_fd = report.write.get();
     order.out_fd = out.write.get();
@@ -292,6 +293,10 @@ class Running {
       if (last_.peak_bytes >= 0) finished.peak_rss_bytes = last_.peak_bytes;
       finished.major_faults = last_.major_faults;
       finished.left_behind = last_.left_behind;
+      if (spec_.count && last_.count_error == 0) finished.counted = last_.counted;
+      if (spec_.count && last_.count_error != 0) {
+        finished.count_error = perf_refusal(last_.count_error, std::nullopt);
+      }
       if (WIFSIGNALED(last_.status)) {
         finished.ended = HowEnded::signaled;
         finished.signal = WTERMSIG(last_.status);

@@ -195,8 +195,27 @@ std::int64_t own_peak_bytes() {
 #endif
 }
 
+// A counter over the engine and what it starts; fd below 0: none, because of `error` (0: none was
+// asked for).
+struct Counter {
+  int fd = -1;
+  std::int32_t error = 0;
+};
+
+Counter make_counter(const PerfEvent* event) {
+  if (event == nullptr) return {};
+  const int fd = open_for_children(*event);
+  return {fd, fd < 0 ? errno : 0};
+}
+
+void describe(SupervisorReport& report, const Counter& counter) {
+  report.count_error = counter.error;
+  if (counter.fd >= 0 && !read_counter(counter.fd, report.counted)) report.count_error = errno;
+}
+
 // Waits for the engine, obeying the control pipe.
-void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes) {
+void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes,
+           const Counter& counter) {
   SupervisorReport report;
   report.what = SupervisorReport::What::ended;
   bool listening = true;  // the control pipe is open
@@ -211,6 +230,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes) {
       report.status = status;
       describe(report, used, floor_bytes);
       report.left_behind = end_the_rest(engine);
+      describe(report, counter);
       send(report);
       return;
     }
@@ -260,6 +280,8 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes) {
   }
   fcntl(failure[0], F_SETFD, FD_CLOEXEC);
   fcntl(failure[1], F_SETFD, FD_CLOEXEC);
+  // Before the engine's process is made, which inherits it.
+  const Counter counter = make_counter(order.count);
   const std::int64_t floor_bytes = own_peak_bytes();
   const pid_t self = getpid();
   const std::int64_t started_ns = steady_ns();
@@ -290,7 +312,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes) {
   report.what = SupervisorReport::What::started;
   report.stage = Stage::none;
   send(report);
-  watch(engine, started_ns, floor_bytes);
+  watch(engine, started_ns, floor_bytes, counter);
   _exit(0);
 }
 

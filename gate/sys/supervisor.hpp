@@ -11,6 +11,8 @@
 
 #include <sys/types.h>
 
+#include "gate/sys/perf_events.hpp"
+
 namespace weir::sys {
 
 // Where the start of an engine failed.
@@ -28,6 +30,8 @@ struct SupervisorReport {
   std::int64_t peak_bytes = -1;  // -1: can not be told from weir's own
   std::int64_t major_faults = 0;
   std::int64_t left_behind = 0;
+  std::int32_t count_error = 0;  // errno, when an event was to be counted and was not
+  PerfCount counted{};
 };
 
 // One byte on the control pipe each; closing it means that weir is gone: kill.
@@ -39,6 +43,7 @@ struct SupervisorOrder {
   char* const* argv = nullptr;
   char* const* envp = nullptr;
   const char* folder = nullptr;  // or nullptr
+  const PerfEvent* count = nullptr;  // or nullptr
   int control_fd = -1, report_fd = -1, out_fd = -1, err_fd = -1;
 };
 

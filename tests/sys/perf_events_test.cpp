@@ -1,0 +1,116 @@
+#include "gate/sys/perf_events.hpp"
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gate/sys/process.hpp"
+
+namespace weir::sys {
+namespace {
+
+using testing::Test;
+
+// This machine may offer no hardware counters; the kernel's own events go the same way.
+Finished counted_run(const std::string& script, const PerfEvent& event) {
+  RealProcesses processes;
+  ProcessSpec spec;
+  spec.argv = {"/bin/sh", "-c", script};
+  spec.count = event;
+  const Interrupts interrupts;
+  auto finished = processes.run(spec, interrupts.stop());
+  if (!finished) throw std::runtime_error(finished.error().message);
+  return std::move(*finished);
+}
+
+class PerfEventsOfTheKernel : public Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_not_counted(page_faults_event())) GTEST_SKIP() << *why;
+  }
+};
+
+TEST_F(PerfEventsOfTheKernel, AreCountedOverAnEngineFromOutside) {
+  const Finished finished = counted_run("exit 0", page_faults_event());
+  ASSERT_TRUE(finished.counted) << finished.count_error;
+  EXPECT_EQ(finished.count_error, "");
+  EXPECT_GT(finished.counted->value, 0U);
+  EXPECT_GT(finished.counted->wanted_ns, 0U);
+  EXPECT_EQ(finished.counted->held_ns, finished.counted->wanted_ns);
+}
+
+TEST_F(PerfEventsOfTheKernel, HoldWhatChildrenDidAndNothingOfWeir) {
+  const auto one = counted_run("exit 0", page_faults_event()).counted;
+  const auto more = counted_run("(exit 0); (exit 0); (exit 0); (exit 0)", page_faults_event());
+  ASSERT_TRUE(one && more.counted);
+  EXPECT_GT(more.counted->value, one->value);
+  // weir itself is far bigger than a shell that does nothing: some hundred faults at most.
+  EXPECT_LT(one->value, 2000U);
+}
+
+TEST_F(PerfEventsOfTheKernel, AreCountedUpToTheEndOfAKilledEngine) {
+  const Finished finished = counted_run("kill -9 $$", page_faults_event());
+  EXPECT_EQ(finished.ended, HowEnded::signaled);
+  ASSERT_TRUE(finished.counted);
+  EXPECT_GT(finished.counted->value, 0U);
+}
+
+TEST(PerfEvents, AreLeftAloneWhenNobodyAsks) {
+  RealProcesses processes;
+  ProcessSpec spec;
+  spec.argv = {"/bin/true"};
+  const Interrupts interrupts;
+  const auto finished = processes.run(spec, interrupts.stop());
+  ASSERT_TRUE(finished);
+  EXPECT_FALSE(finished->counted);
+  EXPECT_EQ(finished->count_error, "");
+}
+
+TEST(PerfEvents, ThatTheSystemRefusesLeaveTheEngineRunningAndSayWhy) {
+  constexpr std::uint32_t k_no_such_type = 0xFFFFFFF0;
+  const Finished finished = counted_run("echo fine", {k_no_such_type, 0});
+  EXPECT_EQ(finished.ended, HowEnded::exited);
+  EXPECT_EQ(finished.out, "fine\n");
+  EXPECT_FALSE(finished.counted);
+  EXPECT_NE(finished.count_error, "");
+}
+
+TEST(PerfEvents, OfInstructionsAreThereOrTheReasonIsTold) {
+  const auto why = why_not_counted(instructions_event());
+  const Finished finished = counted_run("exit 0", instructions_event());
+  EXPECT_EQ(finished.counted.has_value(), !why.has_value()) << why.value_or("countable");
+  if (why) {
+    EXPECT_NE(why->find('\n'), std::string::npos) << "no cure: " << *why;
+  } else {
+    EXPECT_GT(finished.counted->value, 10'000U);  // a shell's start alone takes that many
+  }
+}
+
+TEST(PerfEvents, AreRefusedInWordsWithACure) {
+  struct Case {
+    int error;
+    std::optional<int> paranoid;
+    std::string_view says, cure;
+  };
+  for (const Case& one : std::vector<Case>{
+           {ENOENT, 2, "no counters of instructions", "instructions: valgrind"},
+           {EOPNOTSUPP, {}, "no counters of instructions", "virtual performance counters"},
+           {EACCES, 4, "perf_event_paranoid is 4", "sysctl kernel.perf_event_paranoid=2"},
+           {EACCES, 2, "container", "--cap-add PERFMON"},
+           {EPERM, {}, "container", "seccomp"},
+           {EBUSY, 2, "another program", "End it"},
+           {ENOSYS, {}, "no perf events", "valgrind"},
+           {EMFILE, {}, "no descriptor", "ulimit"},
+           {EINVAL, {}, "no counter", "valgrind"}}) {
+    const std::string words = perf_refusal(one.error, one.paranoid);
+    const std::size_t line = words.find('\n');
+    ASSERT_NE(line, std::string::npos) << words;
+    EXPECT_NE(words.substr(0, line).find(one.says), std::string::npos) << words;
+    EXPECT_NE(words.substr(line).find(one.cure), std::string::npos) << words;
+  }
+}
+
+}  // namespace
+}  // namespace weir::sys
