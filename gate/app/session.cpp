@@ -12,12 +12,14 @@
 #include "gate/app/veiled.hpp"
 #include "gate/app/version.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/instructions.hpp"
 #include "gate/probes/locate.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/runner.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/perf_events.hpp"
 #include "gate/sys/process.hpp"
 
 namespace weir::app {
@@ -36,7 +38,7 @@ config::Known known_now() {
   known.today = sys::date_of(sys::RealClock().now());
   known.adapters = adapters::names();
   known.probes = probe_names();
-  for (const char* later : {"opencl", "cuda", "hip", "metal", "instructions"}) {
+  for (const char* later : {"opencl", "cuda", "hip", "metal"}) {
     const auto& here = known.probes;
     if (std::find(here.begin(), here.end(), later) == here.end()) {
       known.later_probes.emplace_back(later);
@@ -105,6 +107,7 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
   surroundings.path_variable = sys::environment_value("PATH").value_or("/usr/bin:/bin");
   surroundings.machine = ready.machine;
   surroundings.probe_devices = probes::probe_devices();
+  surroundings.no_perf = sys::why_not_counted(sys::instructions_event());
   surroundings.output_places = wanted.output_places;
   surroundings.output_places.push_back(options.out);
   WEIR_TRY(std::vector<run::PreparedCell> cells,
@@ -289,15 +292,19 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
                                                         .out = options.out,
                                                         .probe_dir = "",
                                                         .threads = cell.threads_in(step.pass),
-                                                        .pass = step.pass});
+                                                        .pass = step.pass,
+                                                        .instructions = step.instructions});
     line.argv.front() = cell.program;
+    if (step.instructions && cell.instructions == run::CountInstructions::valgrind) {
+      line.argv = probes::under_valgrind(cell.valgrind, options.out, line.argv);
+    }
     PlannedCommand command{.cell = cell.cell.key.str(),
                            .pass = step.pass,
                            .argv = line.argv,
                            .env = {},
                            .folder = cell.folder,
                            .timeout_seconds = cell.cell.engine->timeout_seconds,
-                           .probes = cell.probes};
+                           .probes = step.instructions ? std::vector<std::string>() : cell.probes};
     for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
     commands.push_back(std::move(command));
   }

@@ -14,6 +14,8 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
     if (name == "repeats") return std::to_string(filling.asked.repeats);
     if (name == "depth") return std::to_string(filling.asked.depth);
     if (name == "threads") {
+      // Threads that wait for each other by spinning never take the same number of instructions.
+      if (filling.instructions) return "1";
       return std::to_string(cell.threads > 0 ? cell.threads : filling.threads);
     }
     if (name == "seed") return std::to_string(cell.seed);
@@ -21,7 +23,7 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
     if (name == "probe_dir") return filling.probe_dir;
     return "";  // the parser lets no other through
   };
-  const bool counted = filling.pass == profile::Pass::counted;
+  const bool counted = filling.pass == profile::Pass::counted && !filling.instructions;
   CommandLine line;
   for (const std::string& argument : cell.command) line.argv.push_back(substitute(argument, value));
   for (const auto& [name, text] : cell.env) line.env[name] = substitute(text, value);
@@ -53,6 +55,26 @@ std::vector<profile::Asked> counted_asked(const Cell& cell, std::span<const std:
     }
     case profile::Sweep::repeats:
       for (const std::int64_t repeats : {1, 2, 3}) {
+        asked.push_back({cell.prompt_tokens, cell.tokens, repeats, cell.depth});
+      }
+      break;
+    case profile::Sweep::none:
+      asked.push_back({cell.prompt_tokens, cell.tokens, 1, cell.depth});
+      break;
+  }
+  return asked;
+}
+
+std::vector<profile::Asked> instructions_asked(const Cell& cell) {
+  std::vector<profile::Asked> asked;
+  switch (cell.sweep) {
+    case profile::Sweep::tokens:
+      for (const std::int64_t tokens : profile::instruction_lengths(cell.tokens)) {
+        asked.push_back({cell.prompt_tokens, tokens, 1, cell.depth});
+      }
+      break;
+    case profile::Sweep::repeats:
+      for (const std::int64_t repeats : profile::k_instruction_repeats) {
         asked.push_back({cell.prompt_tokens, cell.tokens, repeats, cell.depth});
       }
       break;

@@ -64,6 +64,9 @@ struct Filling {
   std::string probe_dir;    // "" in a timed pass
   std::int64_t threads = 1;
   profile::Pass pass = profile::Pass::timed;
+  // One thread whatever the config says, and nothing of what the counted pass adds: a process that
+  // instructions are counted of.
+  bool instructions = false;
 };
 struct CommandLine {
   Arguments argv;   // argv[0] as written
@@ -76,5 +79,8 @@ struct CommandLine {
 [[nodiscard]] profile::Asked timed_asked(const Cell& cell, const GateSettings& gate);
 [[nodiscard]] std::vector<profile::Asked> counted_asked(const Cell& cell,
                                                         std::span<const std::int64_t> lengths = {});
+// The same for processes that instructions are counted of: their count varies a little from run to
+// run, so that the points lie further apart.
+[[nodiscard]] std::vector<profile::Asked> instructions_asked(const Cell& cell);
 
 }  // namespace weir::config

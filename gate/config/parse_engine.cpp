@@ -46,6 +46,19 @@ void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
   }
 }
 
+void parse_instructions(const Node& node, EngineSettings& engine, Problems& problems) {
+  static const std::vector<std::string> k_ways{"auto", "perf", "valgrind"};
+  const auto chosen = read_choice(node, "instructions", k_ways, problems);
+  if (chosen == "perf") engine.instructions = InstructionsBy::perf;
+  if (chosen == "valgrind") engine.instructions = InstructionsBy::valgrind;
+  if (std::find(engine.probes.begin(), engine.probes.end(), "instructions") ==
+      engine.probes.end()) {
+    problems.add(node.at,
+                 "instructions says how they are counted; that they are, the probes say\n"
+                 "  write: probes: [instructions]");
+  }
+}
+
 // A metric that weir knows needs no declaration; any other says its unit and direction.
 void parse_declared(const std::string& name, const Entry& entry, Fields& fields, ValueRule& rule,
                     Problems& problems) {
@@ -221,6 +234,9 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     engine.output = read_choice(*output, "output", parsing.known.adapters, problems).value_or("");
   }
   if (const Node* probes = fields.take("probes")) parse_probes(*probes, engine, parsing);
+  if (const Node* how = fields.take("instructions")) {
+    parse_instructions(*how, engine, problems);
+  }
   if (const Node* args = fields.take("profile_args")) {
     engine.profile_args = read_arguments(*args, "profile_args", problems);
   }

@@ -49,12 +49,17 @@ struct GenericOutput {
   std::vector<ValueRule> facts;  // `metric` holds the fact's name
 };
 
+// How the probe `instructions` counts: perf events where the machine has them (else not at all, which
+// is said), perf events or an error, or valgrind.
+enum class InstructionsBy { automatic, perf, valgrind };
+
 struct EngineSettings {
   std::string name;
   Arguments command;      // argv[0] is the program
   std::string output;     // adapter
   GenericOutput generic;  // for output: generic
   std::vector<std::string> probes;
+  InstructionsBy instructions = InstructionsBy::automatic;
   Arguments profile_args;
   Environment counted_env;
   Extra extra;                                         // env, threads, seed on the engine

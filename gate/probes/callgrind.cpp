@@ -9,10 +9,10 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::size_t k_longest_line = std::size_t{1} << 20;
-constexpr std::size_t k_longest_name = 200;
+constexpr std::size_t k_longest_callgrind_line = std::size_t{1} << 20;
+constexpr std::size_t k_longest_function = 200;
 constexpr std::size_t k_most_functions = 1'000'000;
-constexpr std::size_t k_most_columns = 64;  // positions and events; valgrind has up to some twenty
+constexpr std::size_t k_most_callgrind_columns = 64;  // positions and events; valgrind has up to some twenty
 
 std::string_view next_word(std::string_view& rest) {
   const std::size_t from = rest.find_first_not_of(" \t\r");
@@ -44,16 +44,16 @@ bool is_position(std::string_view word) {
 
 std::string cut_name(std::string_view name) {
   // What is cut off can not make a character that was whole wrong: printable() mends the end.
-  return text::printable(name.substr(0, k_longest_name - 4));
+  return text::printable(name.substr(0, k_longest_function - 4));
 }
 
 bool has_no_symbol(std::string_view name) {
   return name == "???" || (name.starts_with("0x") && number(name).has_value());
 }
 
-class Reader {
+class CallgrindReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit CallgrindReader(std::string_view text) : text_(text) {}
 
   Result<Callgrind> read() {
     while (!text_.empty()) {
@@ -61,7 +61,7 @@ class Reader {
       std::string_view line = text_.substr(0, end);
       text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
       ++line_;
-      if (line.size() > k_longest_line) return wrong("a line of more than 1 MiB");
+      if (line.size() > k_longest_callgrind_line) return wrong("a line of more than 1 MiB");
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (auto read = take(line); !read) return tl::unexpected(std::move(read).error());
     }
@@ -99,13 +99,13 @@ class Reader {
     if (key == "positions") {
       positions_ = 0;
       while (!next_word(value).empty()) ++positions_;
-      if (positions_ == 0 || positions_ > k_most_columns) return wrong("no positions");
+      if (positions_ == 0 || positions_ > k_most_callgrind_columns) return wrong("no positions");
     } else if (key == "events") {
       instructions_.reset();
       std::size_t column = 0;
       for (auto word = next_word(value); !word.empty(); word = next_word(value)) {
         if (word == "Ir") instructions_ = column;
-        if (++column > k_most_columns) return wrong("too many events");
+        if (++column > k_most_callgrind_columns) return wrong("too many events");
       }
       if (!instructions_) return wrong("instructions (Ir) are not among its events");
     } else if (key == "totals") {
@@ -196,7 +196,7 @@ class Reader {
       const std::string_view file =
           slash == std::string_view::npos ? object_ : object_.substr(slash + 1);
       name = "(no symbol) in " + (file.empty() || file == "???" ? "no library" : cut_name(file));
-      if (name.size() > k_longest_name) name = cut_name(name);
+      if (name.size() > k_longest_function) name = cut_name(name);
     } else {
       name = cut_name(function);
     }
@@ -222,6 +222,6 @@ class Reader {
 
 }  // namespace
 
-Result<Callgrind> read_callgrind(std::string_view text) { return Reader(text).read(); }
+Result<Callgrind> read_callgrind(std::string_view text) { return CallgrindReader(text).read(); }
 
 }  // namespace weir::probes

@@ -9,12 +9,12 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::string_view k_prefix = "callgrind.", k_log_prefix = "valgrind.";
-constexpr std::uint64_t k_largest_file = std::uint64_t{256} << 20;
+constexpr std::string_view k_callgrind_prefix = "callgrind.", k_log_prefix = "valgrind.";
+constexpr std::uint64_t k_largest_callgrind = std::uint64_t{256} << 20;
 constexpr std::size_t k_most_processes = 1024;
 constexpr std::size_t k_most_kept = 300;
 constexpr std::uint64_t k_least_share = 50'000;
-constexpr const char* k_other = "(other)";
+constexpr const char* k_other_functions = "(other)";
 
 // Valgrind puts its own words in place of %p and the like.
 std::string without_percent(const std::string& path) {
@@ -38,7 +38,7 @@ void keep_the_largest(const std::map<std::string, std::uint64_t>& self, std::uin
                       std::map<std::string, std::int64_t>& kept) {
   std::vector<std::pair<std::uint64_t, std::string_view>> sizes;
   for (const auto& [name, cost] : self) {
-    if (cost >= total / k_least_share && name != k_other) sizes.emplace_back(cost, name);
+    if (cost >= total / k_least_share && name != k_other_functions) sizes.emplace_back(cost, name);
   }
   std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
@@ -49,7 +49,7 @@ void keep_the_largest(const std::map<std::string, std::uint64_t>& self, std::uin
     kept[std::string(name)] = static_cast<std::int64_t>(cost);
     rest -= cost;
   }
-  if (rest > 0) kept[k_other] = static_cast<std::int64_t>(rest);
+  if (rest > 0) kept[k_other_functions] = static_cast<std::int64_t>(rest);
 }
 
 }  // namespace
@@ -62,14 +62,14 @@ std::vector<std::string> under_valgrind(const std::string& valgrind, const std::
                                    "--tool=callgrind",
                                    "--trace-children=yes",
                                    "--vgdb=no",
-                                   fmt::format("--callgrind-out-file={}/{}%p", place, k_prefix),
+                                   fmt::format("--callgrind-out-file={}/{}%p", place, k_callgrind_prefix),
                                    fmt::format("--log-file={}/{}%p", place, k_log_prefix)};
   made.insert(made.end(), argv.begin(), argv.end());
   return made;
 }
 
 Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std::string& folder) {
-  WEIR_TRY(const std::vector<std::string> paths, written(files, folder, k_prefix));
+  WEIR_TRY(const std::vector<std::string> paths, written(files, folder, k_callgrind_prefix));
   if (paths.empty()) return fail(Code::data, "valgrind wrote nothing");
   if (paths.size() > k_most_processes) {
     return fail(Code::data, "the engine started more than {} processes", k_most_processes);
@@ -77,7 +77,7 @@ Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std
   std::uint64_t total = 0;
   std::map<std::string, std::uint64_t> self;
   for (const std::string& path : paths) {
-    WEIR_TRY(const std::string text, files.read(path, k_largest_file));
+    WEIR_TRY(const std::string text, files.read(path, k_largest_callgrind));
     auto one = read_callgrind(text);
     if (!one) return tl::unexpected(with_context(sys::file_name_of(path), std::move(one).error()));
     if (__builtin_add_overflow(total, one->total, &total) || total > INT64_MAX) {

@@ -190,8 +190,12 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
     if (!k_on_macos) return fail(Code::unavailable, "the metal probe needs macOS, as Metal does");
     return environment_to_preload(probe, k_metal_library, places, folder, files);
   }
+  // Counted from outside, in processes of their own: nothing is loaded into the engine.
+  if (probe == "instructions") return Variables{};
   return fail(Code::config,
-              "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, cuda, hip, metal", probe);
+              "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, cuda, hip, "
+              "metal, instructions",
+              probe);
 }
 
 const std::map<std::string, std::vector<std::string>>& probe_devices() {
@@ -203,6 +207,8 @@ const std::map<std::string, std::vector<std::string>>& probe_devices() {
       {"metal", {"metal"}},
       // It sees whatever ggml computes on, the CPU included.
       {"ggml", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
+      // Beside a device the processor waits by spinning, never for the same number of instructions.
+      {"instructions", {"cpu"}},
   };
   return k_devices;
 }

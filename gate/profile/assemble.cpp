@@ -10,7 +10,7 @@ namespace weir::profile {
 namespace {
 
 struct Passes {
-  Records timed, counted;
+  Records timed, counted, instructions;
 };
 
 Passes split(std::string_view cell, std::span<const RunRecord> records) {
@@ -26,7 +26,10 @@ Passes split(std::string_view cell, std::span<const RunRecord> records) {
     const bool retried = i + 1 < mine.size() && mine[i + 1]->order == mine[i]->order &&
                          mine[i + 1]->attempt > mine[i]->attempt;
     if (retried) continue;
-    (mine[i]->pass == Pass::timed ? passes.timed : passes.counted).push_back(mine[i]);
+    Records& pass = mine[i]->pass == Pass::timed ? passes.timed
+                    : mine[i]->instructions      ? passes.instructions
+                                                 : passes.counted;
+    pass.push_back(mine[i]);
   }
   return passes;
 }
@@ -175,14 +178,15 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
   profile.device = facts.device;
   profile.provenance = facts.provenance;
   profile.counts_skipped = facts.counts_skipped;
+  profile.instructions_skipped = facts.instructions_skipped;
 
   const Passes passes = split(facts.cell.str(), records);
-  if (passes.timed.empty() && passes.counted.empty()) {
+  if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty()) {
     if (!facts.counts_skipped) profile.errors.emplace_back(k_no_record);
     return profile;
   }
   Records good;
-  for (const Records* pass : {&passes.counted, &passes.timed}) {
+  for (const Records* pass : {&passes.counted, &passes.instructions, &passes.timed}) {
     for (const RunRecord* record : *pass) {
       for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
       if (!record->report) continue;
@@ -193,8 +197,16 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
   }
   const bool counted_well =
       !add_errors(passes.counted, "counted", profile) && !passes.counted.empty();
+  const bool instructions_well =
+      !add_errors(passes.instructions, "instructions", profile) && !passes.instructions.empty();
   const bool timed_well = !add_errors(passes.timed, "timed", profile) && !passes.timed.empty();
   if (counted_well) good.insert(good.end(), passes.counted.begin(), passes.counted.end());
+  // Valgrind offers other features of the processor than it has, which an engine may choose its code
+  // by: such a process speaks for the engine where no other does.
+  const bool instructions_alone = instructions_well && passes.counted.empty();
+  if (instructions_alone) {
+    good.insert(good.end(), passes.instructions.begin(), passes.instructions.end());
+  }
   if (timed_well) good.insert(good.end(), passes.timed.begin(), passes.timed.end());
   for (const RunRecord* record : good) {
     if (facts.device == "cpu" || !record->report || !record->report->device_refuted) continue;
@@ -215,7 +227,15 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
     }
     profile.provenance.lengths.assign(lengths.begin(), lengths.end());
   }
-  set_work(counted_well ? longest(passes.counted) : timed_well ? passes.timed : Records{}, profile);
+  if (instructions_well) {
+    profile.counted_runs += static_cast<std::int64_t>(passes.instructions.size());
+    add_instructions(facts, passes.instructions, profile);
+  }
+  set_work(counted_well         ? longest(passes.counted)
+           : instructions_alone ? longest(passes.instructions)
+           : timed_well         ? passes.timed
+                                : Records{},
+           profile);
   set_origin(facts, good, profile);
   // Side by side, counted processes slow each other down more than any probe does.
   if (timed_well && counted_well && facts.counted_alone) {

@@ -9,8 +9,11 @@
 // - Timed: each process gives one number a metric, the best of its repeats; peak memory is the
 //   process's own. Counted: see marginal.hpp. What must be the same on two sides (WorkDone) is
 //   taken from the longest counted runs, or from the timed ones where nothing was counted.
+// - Records of instructions are a pass of their own within the counted one: an error of theirs leaves
+//   the other counts as they are.
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "gate/profile/profile.hpp"
@@ -28,6 +31,8 @@ struct CellFacts {
   Sweep sweep = Sweep::tokens;
   bool counts_reported_per_token = false;  // the engine's own counters need no fit
   std::optional<std::string> counts_skipped;
+  // Why instructions, which the config asks for, are not counted on this machine.
+  std::optional<std::string> instructions_skipped{};
   // The device's name, where weir looked for it before the start and found it. An engine that then
   // never opens it has put its work elsewhere; without this it is a pass that could not be counted.
   std::optional<std::string> device_present;
@@ -60,5 +65,11 @@ struct Line {
 
 // Generation lengths of the counted pass: n, 2n, 3n with n = max(4, min(8, tokens / 4)).
 [[nodiscard]] std::vector<std::int64_t> decode_lengths(std::int64_t tokens);
+// Those of processes that instructions are counted of: 4, 4 + k, 4 + 2k with k = max(8, min(32, 2 x
+// tokens)). A count that varies by some 50 000 of 170 million has a slope good to 0.1 % only where
+// the lengths lie that far apart (docs/counting.md).
+[[nodiscard]] std::vector<std::int64_t> instruction_lengths(std::int64_t tokens);
+// The same for prefills.
+inline constexpr std::array<std::int64_t, 3> k_instruction_repeats{1, 5, 9};
 
 }  // namespace weir::profile

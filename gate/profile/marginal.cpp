@@ -64,16 +64,22 @@ Measurement varying_measurement(unit::Metric metric, const std::string& source,
   return measured;
 }
 
+// CPU instructions differ by a few in every run, so one line is fitted for each repetition of the
+// sweep, and how far the slopes lie apart is their repeatability.
+bool repeats_only_nearly(const std::string& base) { return base == "instructions"; }
+
 // Each length alone: exact where its runs agree, nearly exact with its repeatability where not.
 void add_at_lengths(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
   for (const auto& [length, counts] : groups) {
     const auto metric = unit::count_metric(series.base, unit::Scope::at_length, length);
-    if (all_equal(counts)) {
+    const bool nearly = repeats_only_nearly(series.base);
+    if (all_equal(counts) && !nearly) {
       fit.metrics.push_back(exact_measurement(metric, series.source, counts.front()));
       continue;
     }
     fit.metrics.push_back(varying_measurement(metric, series.source,
                                               std::vector<double>(counts.begin(), counts.end())));
+    if (nearly) continue;
     const std::string note = fmt::format("{}: {} runs of {} {} disagree ({})", series.base,
                                          counts.size(), length, what_varies(sweep), list(counts));
     fit.metrics.back().warnings.push_back(note);
@@ -100,10 +106,6 @@ Sloped least_squares(const std::vector<std::pair<double, double>>& points) {
   const double slope = xx > 0 ? xy / xx : 0;
   return {slope, y_sum / n - slope * x_sum / n};
 }
-
-// CPU instructions differ by a few in every run, so one line is fitted for each repetition of the
-// sweep, and how far the slopes lie apart is their repeatability.
-bool repeats_only_nearly(const std::string& base) { return base == "instructions"; }
 
 void add_least_squares(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
   std::size_t repetitions = SIZE_MAX;
@@ -162,6 +164,12 @@ std::vector<std::int64_t> decode_lengths(std::int64_t tokens) {
   return {n, 2 * n, 3 * n};
 }
 
+std::vector<std::int64_t> instruction_lengths(std::int64_t tokens) {
+  constexpr std::int64_t k_first = 4;
+  const std::int64_t apart = std::clamp<std::int64_t>(2 * tokens, 8, 32);
+  return {k_first, k_first + apart, k_first + 2 * apart};
+}
+
 Fit fit_counts(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = by_length(series.points);
@@ -188,6 +196,34 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
   }
   add_at_lengths(series, groups, sweep, fit);
   return fit;
+}
+
+KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
+  constexpr std::size_t k_most = 40;
+  constexpr double k_least_share = 0.001;  // of all, to be worth a line
+  KernelSet set;
+  set.scope = slope_scope(sweep);
+  std::vector<std::pair<double, std::string>> rates;
+  double all = 0;
+  for (const auto& [name, points] : series) {
+    std::vector<std::pair<double, double>> plane;
+    for (const LengthCount& point : points) {
+      plane.emplace_back(static_cast<double>(point.length), static_cast<double>(point.count));
+    }
+    rates.emplace_back(std::round(least_squares(plane).slope), name);
+    all += rates.back().first;
+  }
+  std::sort(rates.begin(), rates.end(), [](const auto& a, const auto& b) {
+    return std::fabs(a.first) != std::fabs(b.first) ? std::fabs(a.first) > std::fabs(b.first)
+                                                    : a.second < b.second;
+  });
+  for (const auto& [rate, name] : rates) {
+    if (set.counts.size() == k_most || std::fabs(rate) < k_least_share * std::fabs(all)) break;
+    if (std::fabs(rate) < 1e15 && rate != 0) {
+      set.counts[name] = Rational(static_cast<std::int64_t>(rate));
+    }
+  }
+  return set;
 }
 
 KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {

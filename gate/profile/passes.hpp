@@ -19,6 +19,9 @@ void add_timed(const CellFacts& facts, const Records& timed, Profile& profile);
 // the pass from being counted becomes an error in the profile.
 void add_counted(const CellFacts& facts, const Records& counted, Profile& profile);
 
+// Adds instructions and the functions that took them, of records that all ended well.
+void add_instructions(const CellFacts& facts, const Records& counted, Profile& profile);
+
 // Length of a record in the counted pass: tokens reported generated (else asked for), or repeats.
 [[nodiscard]] std::int64_t length_of(const RunRecord& record, Sweep sweep);
 

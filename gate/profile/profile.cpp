@@ -215,11 +215,13 @@ Json to_json(const Profile& profile) {
           {"provenance", provenance_to_json(profile.provenance)},
           {"metrics", std::move(metrics)},
           {"kernels", profile.kernels ? to_json(*profile.kernels) : Json()},
+          {"functions", profile.functions ? to_json(*profile.functions) : Json()},
           {"placement", to_json(profile.placement)},
           {"work", to_json(profile.work)},
           {"errors", profile.errors},
           {"stderr_tail", profile.stderr_tail},
           {"counts_skipped", optional_to_json(profile.counts_skipped)},
+          {"instructions_skipped", optional_to_json(profile.instructions_skipped)},
           {"warnings", profile.warnings},
           {"counted_runs", profile.counted_runs},
           {"timed_runs", profile.timed_runs},
@@ -244,11 +246,15 @@ Result<Profile> profile_from_json(const Json& json) {
   if (read.has("kernels")) {
     WEIR_TRY(profile.kernels, kernels_from_json(read.object("kernels")));
   }
+  if (read.has("functions")) {
+    WEIR_TRY(profile.functions, kernels_from_json(read.object("functions")));
+  }
   WEIR_TRY(profile.placement, placement_from_json(read.object("placement")));
   WEIR_TRY(profile.work, work_from_json(read.object("work")));
   profile.errors = read.strings("errors");
   profile.stderr_tail = read.optional_string("stderr_tail").value_or("");
   profile.counts_skipped = read.optional_string("counts_skipped");
+  profile.instructions_skipped = read.optional_string("instructions_skipped");
   profile.warnings = read.strings("warnings");
   profile.counted_runs = read.optional_integer("counted_runs").value_or(0);
   profile.timed_runs = read.optional_integer("timed_runs").value_or(0);

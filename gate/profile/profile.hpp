@@ -92,6 +92,9 @@ struct Profile {
   Provenance provenance;
   std::map<std::string, Measurement> metrics;  // by metric name
   std::optional<KernelSet> kernels;
+  // Instructions per token or prefill by function, the largest ones, where valgrind counted them:
+  // they explain a change of instructions_per_… and decide nothing.
+  std::optional<KernelSet> functions{};
   Placement placement;
   WorkDone work;
   // Passes that could not be measured. A cell with an error still has what its other pass gave.
@@ -99,6 +102,8 @@ struct Profile {
   std::string stderr_tail;
   // Why nothing could be counted although nothing went wrong ("no probe sees cpu").
   std::optional<std::string> counts_skipped;
+  // Why instructions were not counted although the config asks for them.
+  std::optional<std::string> instructions_skipped{};
   std::vector<std::string> warnings;
   std::int64_t counted_runs = 0;
   std::int64_t timed_runs = 0;

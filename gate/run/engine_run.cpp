@@ -9,6 +9,7 @@
 
 #include "gate/adapters/adapter.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/instructions.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -103,7 +104,8 @@ Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& 
   output.asked = step.asked;
   output.device = cell.cell.device;
   output.generic = cell.cell.engine == nullptr ? nullptr : &cell.cell.engine->generic;
-  output.pass = step.pass;
+  // Of a process for instructions nothing else is needed.
+  if (!step.instructions) output.pass = step.pass;
   return adapter->read(output);
 }
 
@@ -112,6 +114,7 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   RunRecord record;
   record.cell = cell.cell.key.str();
   record.pass = step.pass;
+  record.instructions = step.instructions;
   record.order = step.order;
   record.asked = step.asked;
   record.attempt = attempt;
@@ -133,6 +136,32 @@ void take_over(RunRecord& record, const sys::Finished& finished) {
                                           finished.left_behind == 1
                                               ? std::string("a process")
                                               : fmt::format("{} processes", finished.left_behind)));
+  }
+}
+
+void count_instructions(const PreparedCell& cell, const std::string& folder,
+                        sys::ProcessSpec& spec) {
+  if (cell.instructions != CountInstructions::valgrind) {
+    spec.count = sys::instructions_event();
+    return;
+  }
+  spec.argv = probes::under_valgrind(cell.valgrind, folder, spec.argv);
+  spec.timeout_seconds *= probes::k_valgrind_is_slower;
+}
+
+// What was counted into the record, or why not.
+void take_instructions(const Effects& effects, const PreparedCell& cell, const WorkPlace& place,
+                       const sys::Finished& finished, RunRecord& record) {
+  Result<profile::ProbeCounts> counts = fail(Code::unavailable, "{}", finished.count_error);
+  if (cell.instructions == CountInstructions::valgrind) {
+    counts = probes::collect_valgrind(effects.files, place.probes());
+  } else if (finished.counted) {
+    counts = probes::counted_by_perf(*finished.counted);
+  }
+  if (counts) {
+    record.probes = {std::move(*counts)};
+  } else {
+    record.error = "instructions could not be counted: " + counts.error().message;
   }
 }
 
@@ -164,7 +193,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
                   sys::join_path(folder, fmt::format("tmp/{}-{}", step.order, attempt)));
   WEIR_CHECK(place.make());
   const bool counted = step.pass == Pass::counted;
-  const bool probed = counted && !cell.probes.empty();
+  const bool probed = counted && !step.instructions && !cell.probes.empty();
   config::CommandLine line =
       config::fill(cell.cell, {.asked = step.asked,
                                .model = cell.model,
@@ -172,7 +201,8 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
                                .out = place.out(),
                                .probe_dir = counted ? place.probes() : std::string(),
                                .threads = cell.threads_in(step.pass),
-                               .pass = step.pass});
+                               .pass = step.pass,
+                               .instructions = step.instructions});
   RunRecord record = begin_record(effects, cell, step, attempt);
   config::Environment probe_env;
   if (probed) {
@@ -193,14 +223,18 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     spec.timeout_seconds = cell.cell.engine->timeout_seconds;
     spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
   }
+  if (step.instructions) count_instructions(cell, place.probes(), spec);
   const auto before = effects.load.ticks();
-  WEIR_TRY(const sys::Finished finished, effects.processes.run(spec, effects.stop));
+  WEIR_TRY(sys::Finished finished, effects.processes.run(spec, effects.stop));
   const auto after = effects.load.ticks();
   if (finished.ended == sys::HowEnded::interrupted) return std::nullopt;
   take_over(record, finished);
   if (before && after) record.machine.steal_share = sys::steal_share(*before, *after);
 
   record.error = failure_of(finished, spec);
+  if (step.instructions && record.error) {
+    finished.err += probes::valgrind_log(effects.files, place.probes());
+  }
   if (!record.error) {
     auto report = read_report(cell, step, finished);
     if (report) {
@@ -218,6 +252,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
       record.error = "what the probes counted could not be read: " + counts.error().message;
     }
   }
+  if (step.instructions && !record.error) take_instructions(effects, cell, place, finished, record);
   if (record.error) {
     record.error = text::printable(*record.error);
     record.stderr_tail = last_lines(finished.err);

@@ -11,9 +11,11 @@ constexpr std::string_view k_schema = "weir.run/1";
 
 Json to_json(const Step& step) {
   const profile::Asked& asked = step.asked;
-  return {{"cell", step.cell},
-          {"pass", profile::to_string(step.pass)},
-          {"asked", {asked.prompt_tokens, asked.tokens, asked.repeats, asked.depth}}};
+  Json json = {{"cell", step.cell},
+               {"pass", profile::to_string(step.pass)},
+               {"asked", {asked.prompt_tokens, asked.tokens, asked.repeats, asked.depth}}};
+  if (step.instructions) json["instructions"] = true;
+  return json;
 }
 
 Result<Step> step_from_json(const Json& json, std::size_t cells, std::int64_t order) {
@@ -31,6 +33,7 @@ Result<Step> step_from_json(const Json& json, std::size_t cells, std::int64_t or
   for (const Json& number : asked) {
     if (!number.is_number_integer()) read.complain("should ask for whole numbers");
   }
+  step.instructions = read.optional_boolean("instructions").value_or(false);
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
   step.cell = static_cast<std::size_t>(cell);
   step.pass =

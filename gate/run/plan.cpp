@@ -54,7 +54,8 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
     programs.push_back({cell.program, cell.program_stamp});
     models.push_back({cell.model, cell.model_bytes});
     metrics.push_back(
-        {cell.probes, cell.cell.engine == nullptr ? Json() : reading_json(*cell.cell.engine)});
+        {cell.probes, cell.instructions ? Json(static_cast<int>(*cell.instructions)) : Json(),
+         cell.cell.engine == nullptr ? Json() : reading_json(*cell.cell.engine)});
   }
   for (const verdict::LimitEntry& entry : settings.limits) limits.push_back(limit_json(entry));
   const config::GateSettings& gate = settings.gate;
@@ -63,7 +64,7 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
   Json steps = Json::array();
   for (const Step& step : plan.steps) {
     steps.push_back({step.cell, static_cast<int>(step.pass), step.asked.prompt_tokens,
-                     step.asked.tokens, step.asked.repeats, step.asked.depth});
+                     step.asked.tokens, step.asked.repeats, step.asked.depth, step.instructions});
   }
   return {{"cells", digest(cells)},
           {"programs", digest(programs)},
@@ -85,12 +86,21 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
                const PlanOptions& options) {
   Plan plan;
   plan.cells = std::move(cells);
-  const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked) {
-    plan.steps.push_back({cell, pass, asked, static_cast<std::int64_t>(plan.steps.size())});
+  const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked,
+                       bool instructions = false) {
+    plan.steps.push_back(
+        {cell, pass, asked, instructions, static_cast<std::int64_t>(plan.steps.size())});
   };
   for (std::size_t i = 0; options.counts && i < plan.cells.size(); ++i) {
     PreparedCell& cell = plan.cells[i];
     if (cell.unavailable || cell.facts.counts_skipped) continue;
+    const std::int64_t rounds = cell.instructions ? options.instruction_processes : 0;
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      for (const profile::Asked& asked : config::instructions_asked(cell.cell)) {
+        add(i, profile::Pass::counted, asked, true);
+      }
+    }
+    if (!cell.counts_work) continue;
     const auto kept = options.lengths.find(cell.cell.key.str());
     const auto points = config::counted_asked(
         cell.cell, kept == options.lengths.end() ? std::span<const std::int64_t>() : kept->second);

@@ -18,6 +18,9 @@ struct PlanOptions {
   std::optional<std::int64_t> runs = std::nullopt;  // timed processes a cell; absent: gate.runs
   // Processes for each point of the counted pass: 3 when a baseline is to be accepted.
   std::int64_t counted_processes = 1;
+  // The same for instructions, 10 when a baseline is to be accepted: how far they lie apart is the
+  // repeatability that later counts are judged by. 0: they are left out.
+  std::int64_t instruction_processes = 1;
   // By cell name: the lengths of the stored baseline's counted pass, where there is one.
   std::map<std::string, std::vector<std::int64_t>> lengths = {};
 };
@@ -26,7 +29,8 @@ struct Step {
   std::size_t cell = 0;  // index into Plan::cells
   profile::Pass pass = profile::Pass::timed;
   profile::Asked asked;
-  std::int64_t order = 0;  // RunRecord::order; equals the step's place in Plan::steps
+  bool instructions = false;  // as RunRecord::instructions
+  std::int64_t order = 0;     // RunRecord::order; equals the step's place in Plan::steps
 
   friend bool operator==(const Step&, const Step&) = default;
 };

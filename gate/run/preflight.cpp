@@ -169,23 +169,68 @@ class Preflight {
         sys::machine_class(around_.machine, from.device_class.empty() ? device : from.device_class);
   }
 
-  void choose_probes(PreparedCell& prepared) const {
+  void choose_probes(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (cell.engine == nullptr) return;
+    bool instructions = false;
     for (const std::string& probe : cell.engine->probes) {
       const auto sees = around_.probe_devices.find(probe);
       if (sees == around_.probe_devices.end()) continue;
       if (std::find(sees->second.begin(), sees->second.end(), cell.device) != sees->second.end()) {
-        prepared.probes.push_back(probe);
+        // Not a library in the engine: processes of their own.
+        if (probe == "instructions") {
+          instructions = true;
+        } else {
+          prepared.probes.push_back(probe);
+        }
       }
     }
     const bool reports = cell.engine->reports_counts();
     prepared.facts.counts_reported_per_token =
         reports && prepared.probes.empty() && cell.sweep == profile::Sweep::none;
-    if (!prepared.probes.empty() || reports) return;
+    prepared.counts_work = !prepared.probes.empty() || reports;
+    if (instructions) choose_way(prepared);
+    if (prepared.counts_work || prepared.instructions) return;
+    if (prepared.facts.instructions_skipped) {
+      prepared.facts.counts_skipped = prepared.facts.instructions_skipped;
+      return;
+    }
     prepared.facts.counts_skipped = cell.engine->probes.empty()
                                         ? "the engine has no probes and reports no counts"
                                         : "no probe sees " + cell.device;
+  }
+
+  // Perf events, or valgrind where that is asked for: it is too slow to be taken unasked.
+  void choose_way(PreparedCell& prepared) {
+    const config::EngineSettings& engine = *prepared.cell.engine;
+    if (engine.instructions == config::InstructionsBy::valgrind) {
+      const auto found =
+          sys::find_program(files_, "valgrind", around_.config_folder, around_.path_variable);
+      if (!found) {
+        return problems_.add(fmt::format(
+            "{}engine \"{}\": no program \"valgrind\" in PATH, which instructions: valgrind counts "
+            "with; install it (Debian: apt-get install valgrind)",
+            where(prepared.cell), engine.name));
+      }
+      prepared.instructions = CountInstructions::valgrind;
+      prepared.valgrind = *found;
+      return;
+    }
+    if (!around_.no_perf) {
+      prepared.instructions = CountInstructions::perf;
+    } else if (engine.instructions == config::InstructionsBy::perf) {
+      problems_.add(fmt::format("{}engine \"{}\": instructions: {}", where(prepared.cell),
+                                engine.name, one_line(*around_.no_perf)));
+    } else {
+      prepared.facts.instructions_skipped =
+          "instructions are not counted: " + one_line(*around_.no_perf);
+    }
+  }
+
+  // A reason and its cure, which stand on two lines.
+  static std::string one_line(const std::string& words) {
+    std::vector<std::string> parts = text::lines(words);
+    return text::join(parts, "; ");
   }
 
   const Surroundings& around_;

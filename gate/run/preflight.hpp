@@ -32,6 +32,9 @@ struct Surroundings {
   std::map<std::string, DeviceFacts> devices;  // those that were asked about; "cpu" is known
   // probe -> devices it sees: {"vulkan": {"vulkan"}}
   std::map<std::string, std::vector<std::string>> probe_devices;
+  // Why this machine's counters of instructions can not be had, and the cure below it; absent: they
+  // can.
+  std::optional<std::string> no_perf{};
   std::vector<std::string> output_places;  // folders and files that will be written
 };
 

@@ -74,6 +74,7 @@ Json to_json(const profile::CellFacts& facts) {
                {"cpu_ops_allowed", facts.cpu_ops_allowed},
                {"provenance", json_of(facts.provenance)}};
   if (facts.counts_skipped) json["counts_skipped"] = *facts.counts_skipped;
+  if (facts.instructions_skipped) json["instructions_skipped"] = *facts.instructions_skipped;
   if (facts.counted_alone) json["counted_alone"] = true;
   if (facts.device_present) json["device_present"] = *facts.device_present;
   return json;
@@ -89,6 +90,7 @@ Result<profile::CellFacts> facts_from_json(const Json& json) {
   facts.kernels_gated = read.boolean("kernels_gated");
   facts.times_source = read.string("times_source");
   facts.counts_skipped = read.optional_string("counts_skipped");
+  facts.instructions_skipped = read.optional_string("instructions_skipped");
   facts.counted_alone = read.optional_boolean("counted_alone").value_or(false);
   facts.device_present = read.optional_string("device_present");
   if (read.has("cpu_ops_allowed")) facts.cpu_ops_allowed = texts(read, "cpu_ops_allowed");

@@ -13,6 +13,9 @@
 
 namespace weir::run {
 
+// How the instructions of a cell are counted.
+enum class CountInstructions { perf, valgrind };
+
 struct PreparedCell {
   config::Cell cell;
   profile::CellFacts facts;  // provenance without what only a run can tell
@@ -23,6 +26,9 @@ struct PreparedCell {
   std::uint64_t model_bytes = 0;
   std::string program_stamp;        // differs when the program was built again
   std::vector<std::string> probes;  // attached in the counted pass; those that see the device
+  bool counts_work = true;          // some probe sees it, or the engine reports counts
+  std::optional<CountInstructions> instructions{};  // in processes of their own
+  std::string valgrind{};                           // absolute, where it is what counts them
   std::int64_t threads = 1;         // what {threads} is when nothing runs beside it
   // The device is the CPU, or a driver that runs on it: times need the processors alone, and
   // counted processes may run side by side.

@@ -10,11 +10,11 @@ using profile::RunRecord;
 
 Tally::Tally(const Plan& plan, std::int64_t side_by_side)
     : side_by_side_(std::max<std::int64_t>(1, side_by_side)) {
-  for (const Step& step : plan.steps) ++all_[{step.cell, step.pass}].total;
+  for (const Step& step : plan.steps) ++all_[key(step)].total;
 }
 
 void Tally::note(const Step& step, const RunRecord& record) {
-  One& one = all_[{step.cell, step.pass}];
+  One& one = all_[key(step)];
   ++one.done;
   one.seconds += record.wall_seconds;
   if (record.error) ++one.failures;
@@ -23,24 +23,24 @@ void Tally::note(const Step& step, const RunRecord& record) {
 
 bool Tally::too_many(const One& one) { return one.timeouts >= 1 || one.failures >= 2; }
 
-bool Tally::given_up(const Step& step) const { return too_many(all_.at({step.cell, step.pass})); }
+bool Tally::given_up(const Step& step) const { return too_many(all_.at(key(step))); }
 
 bool Tally::would_give_up(const Step& step, const RunRecord& record) const {
-  One one = all_.at({step.cell, step.pass});
+  One one = all_.at(key(step));
   if (record.error) ++one.failures;
   if (record.ended == Ended::timed_out) ++one.timeouts;
   return too_many(one);
 }
 
 std::int64_t Tally::open(const Step& step) const {
-  const One& one = all_.at({step.cell, step.pass});
+  const One& one = all_.at(key(step));
   return one.total - one.done;
 }
 
 std::int64_t Tally::done(Pass pass) const {
   std::int64_t sum = 0;
   for (const auto& [key, one] : all_) {
-    if (key.second == pass) sum += too_many(one) ? one.total : one.done;
+    if (std::get<1>(key) == pass) sum += too_many(one) ? one.total : one.done;
   }
   return sum;
 }
@@ -48,7 +48,7 @@ std::int64_t Tally::done(Pass pass) const {
 std::int64_t Tally::total(Pass pass) const {
   std::int64_t sum = 0;
   for (const auto& [key, one] : all_) {
-    if (key.second == pass) sum += one.total;
+    if (std::get<1>(key) == pass) sum += one.total;
   }
   return sum;
 }
@@ -68,7 +68,7 @@ std::optional<double> Tally::seconds_left() const {
     const double each = one.done > 0 ? one.seconds / static_cast<double>(one.done)
                                      : known_seconds / static_cast<double>(known);
     const double seconds = each * static_cast<double>(one.total - one.done);
-    left += key.second == Pass::counted ? seconds / static_cast<double>(side_by_side_) : seconds;
+    left += std::get<1>(key) == Pass::counted ? seconds / static_cast<double>(side_by_side_) : seconds;
   }
   return left;
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "gate/run/plan.hpp"
@@ -37,7 +37,11 @@ class Tally {
     std::int64_t total = 0, done = 0, failures = 0, timeouts = 0;
     double seconds = 0;  // of those done
   };
-  using Key = std::pair<std::size_t, profile::Pass>;
+  // Instructions are a pass of their own here: that they can not be counted stops nothing else.
+  using Key = std::tuple<std::size_t, profile::Pass, bool>;
+  [[nodiscard]] static Key key(const Step& step) {
+    return {step.cell, step.pass, step.instructions};
+  }
   [[nodiscard]] static bool too_many(const One& one);
   std::map<Key, One> all_;
   std::int64_t side_by_side_;
