@@ -17,6 +17,8 @@ namespace {
 
 // "exact" is a promise: so many fresh processes of this engine agreed.
 constexpr std::int64_t k_processes_that_agree = 3;
+// What only nearly repeats says how nearly.
+constexpr std::int64_t k_processes_that_vary = 10;
 
 struct AcceptOptions {
   CommonOptions common;
@@ -95,10 +97,24 @@ std::map<std::string, AllowedOps> allowed_ops(const config::Settings& settings) 
   return allowed;
 }
 
+// They take long: not where they are not to be stored.
+bool wants_instructions(const AcceptOptions& options) {
+  const auto matches = [](const std::string& glob) {
+    for (const char* name :
+         {"instructions_per_token", "instructions_per_prefill", "instructions_fixed"}) {
+      if (text::glob_match(glob, name)) return true;
+    }
+    return glob.starts_with("instructions");
+  };
+  return options.metrics.empty() ||
+         std::any_of(options.metrics.begin(), options.metrics.end(), matches);
+}
+
 Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   Taken taken;
   MeasureOptions wanted;
   wanted.plan.counted_processes = k_processes_that_agree;
+  wanted.plan.instruction_processes = wants_instructions(options) ? k_processes_that_vary : 0;
   wanted.output_places = {options.common.baselines};
   if (options.common.json && *options.common.json != "-") {
     wanted.output_places.push_back(*options.common.json);
@@ -177,15 +193,22 @@ std::string proposal(const profile::Profile& profile, const Taken& taken) {
   return lines;
 }
 
+std::string stored_value(const profile::Measurement& measurement) {
+  if (measurement.exact) return measurement.exact->str();
+  if (!measurement.value() || !measurement.repeatability) return "varies";
+  return fmt::format("{} (within {:.2g} %)", unit::show(measurement.metric, *measurement.value()),
+                     100 * *measurement.repeatability);
+}
+
 std::string changes(const std::optional<baseline::Baseline>& old, const baseline::Baseline& now) {
   std::vector<std::string> parts;
   for (const auto& [name, measurement] : now.counts) {
     if (measurement.metric.scope == unit::Scope::fixed) continue;
-    const std::string value = measurement.exact ? measurement.exact->str() : "varies";
+    const std::string value = stored_value(measurement);
     std::string before;
     if (old) {
       const auto found = old->counts.find(name);
-      if (found != old->counts.end() && found->second.exact) before = found->second.exact->str();
+      if (found != old->counts.end()) before = stored_value(found->second);
     }
     if (before == value) continue;
     const std::string change = before.empty() ? value : fmt::format("{} → {}", before, value);
@@ -265,6 +288,7 @@ void add_accept(CLI::App& baseline) {
       ->allow_extra_args(false);
   verb->footer(
       "Each exact count is taken in three fresh processes first; only if they agree is it exact.\n"
+      "Instructions are taken ten times: how far they lie apart is what later counts may vary by.\n"
       "Times come from RUN; with --counts-only, or where no run is kept, nothing older is used.\n\n"
       "Examples:\n  weir baseline accept --counts-only\n"
       "  weir baseline accept --cell 'llama.cpp/*/vulkan/*' --metric 'dispatches*'");

@@ -15,6 +15,7 @@
 #include "gate/report/doctor.hpp"
 #include "gate/sys/machine_findings.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/perf_events.hpp"
 
 namespace weir::app {
 namespace {
@@ -33,10 +34,12 @@ struct Patient {
   std::string folder = ".";
   config::Environment env;
   std::vector<std::string> probes;
+  config::InstructionsBy instructions = config::InstructionsBy::automatic;
 };
 
 Patient patient_of(const config::EngineSettings& engine, const std::string& folder) {
-  return {engine.name, engine.command.front(), folder, engine.extra.env, engine.probes};
+  return {engine.name,      engine.command.front(), folder,
+          engine.extra.env, engine.probes,          engine.instructions};
 }
 
 // Those asked for, else those of weir.yaml, where there is one.
@@ -61,7 +64,7 @@ Result<std::vector<Patient>> patients(const DoctorOptions& options, const sys::F
   for (const std::string& name : options.engines) {
     const config::EngineSettings* engine = configured(name);
     found.push_back(engine != nullptr ? patient_of(*engine, folder)
-                                      : Patient{name, name, ".", {}, {}});
+                                      : Patient{name, name, ".", {}, {}, {}});
   }
   if (options.engines.empty() && loaded) {
     for (const config::EngineSettings& engine : loaded->settings->engines) {
@@ -127,7 +130,14 @@ report::DoctorEngine examine(const Patient& patient, const std::vector<std::stri
     engine.findings.push_back(
         {"libraries", report::Health::note, why, "Build or install it again"});
   }
-  for (probes::Fit& fit : probes::judge_fit(*facts, installed)) {
+  probes::InstructionWays ways;
+  ways.no_perf = sys::why_not_counted(sys::instructions_event());
+  ways.has_valgrind = sys::find_program(files, "valgrind", ".", path_variable).has_value();
+  ways.wants_valgrind = patient.instructions == config::InstructionsBy::valgrind;
+  ways.wants_perf = patient.instructions == config::InstructionsBy::perf;
+  std::vector<probes::Fit> fits = probes::judge_fit(*facts, installed);
+  fits.push_back(probes::judge_instructions(*facts, ways));
+  for (probes::Fit& fit : fits) {
     const bool asked =
         std::find(patient.probes.begin(), patient.probes.end(), fit.probe) != patient.probes.end();
     engine.fits.push_back({fit.probe, word_of(fit.state), fit.how, fit.cure, asked});

@@ -81,6 +81,7 @@ Result<Target> target_of_cell(const ProfileOptions& options, sys::Files& files) 
   common.cells = {options.what};
   MeasureOptions wanted;
   wanted.plan.times = false;
+  wanted.plan.instruction_processes = 0;  // nothing is attached to those
   WEIR_TRY(const auto commands, planned_commands(common, wanted, files));
   if (commands.empty()) return fail(Code::usage, "nothing would be counted in {}", options.what);
   for (const PlannedCommand& command : commands) {

@@ -50,15 +50,21 @@ std::string without_details(const std::string& device_name) {
 }
 
 void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into) {
-  std::erase_if(into.counts, [&](const auto& item) { return chosen.holds(item.first); });
-  bool dispatches = false;
+  const bool keeps_instructions = measured.instructions_skipped.has_value();
+  std::erase_if(into.counts, [&](const auto& item) {
+    return chosen.holds(item.first) &&
+           !(keeps_instructions && item.second.metric.base == "instructions");
+  });
+  bool dispatches = false, instructions = false;
   for (const auto& [name, measurement] : measured.metrics) {
     if (!is_count(measurement) || !chosen.holds(name)) continue;
     into.counts[name] = stored(measurement);
     dispatches = dispatches || measurement.metric.base == "dispatches";
+    instructions = instructions || measurement.metric.base == "instructions";
   }
   // Kernels are what the dispatches are made of: one without the other would contradict itself.
   if (dispatches || chosen.holds("kernels")) into.kernels = measured.kernels;
+  if (instructions || (chosen.all() && !keeps_instructions)) into.functions = measured.functions;
   if (chosen.all() || chosen.holds("placement")) {
     into.placement = measured.placement;
     into.work = measured.work;

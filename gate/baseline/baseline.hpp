@@ -33,6 +33,7 @@ struct Baseline {
   std::vector<std::int64_t> lengths;
   std::map<std::string, profile::Measurement> counts;  // by metric name; exact or nearly exact
   std::optional<profile::KernelSet> kernels;
+  std::optional<profile::KernelSet> functions{};  // with instructions; explains, is never gated
   profile::Placement placement;
   profile::WorkDone work;
   // machine class -> sessions, oldest first; at most k_sessions_kept of one engine build.
@@ -51,7 +52,8 @@ inline constexpr std::size_t k_sessions_kept = 20;
 // What `accept` stores: counts, kernels and (when it has timed samples) one more session. `old` is
 // what is there now. `metric_globs` empty: everything, else only those metrics change.
 // Another engine build starts a new set of sessions for that machine class. Another fingerprint or
-// device class starts a new baseline. Kernels go with any dispatch count that is accepted. A run
+// device class starts a new baseline. Kernels go with any dispatch count that is accepted,
+// functions with instructions, which stay as they were where this machine can not count them. A run
 // that counted nothing leaves the stored counts alone, one without timed samples the sessions.
 [[nodiscard]] Baseline accept(const profile::Profile& measured, const std::optional<Baseline>& old,
                               std::span<const std::string> metric_globs);

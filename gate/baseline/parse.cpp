@@ -132,6 +132,9 @@ Result<Baseline> from_json(const Json& json) {
   if (read.has("kernels")) {
     WEIR_TRY(baseline.kernels, profile::kernels_from_json(read.object("kernels")));
   }
+  if (read.has("functions")) {
+    WEIR_TRY(baseline.functions, profile::kernels_from_json(read.object("functions")));
+  }
   if (read.has("placement")) {
     WEIR_TRY(baseline.placement, profile::placement_from_json(read.object("placement")));
   }

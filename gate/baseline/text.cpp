@@ -90,6 +90,7 @@ std::string to_text(const Baseline& baseline) {
   if (!metrics.empty()) json["metrics"] = std::move(metrics);
   if (!baseline.counts.empty()) json["sources"] = sources_to_json(baseline);
   if (baseline.kernels) json["kernels"] = profile::to_json(*baseline.kernels);
+  if (baseline.functions) json["functions"] = profile::to_json(*baseline.functions);
   Json sessions = sessions_to_json(baseline);
   if (!sessions.empty()) json["sessions"] = std::move(sessions);
   return dump_json(json, 1) + "\n";

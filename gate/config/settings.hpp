@@ -49,8 +49,8 @@ struct GenericOutput {
   std::vector<ValueRule> facts;  // `metric` holds the fact's name
 };
 
-// How the probe `instructions` counts: perf events where the machine has them (else not at all, which
-// is said), perf events or an error, or valgrind.
+// How the probe `instructions` counts: perf events where the machine has them (else not at all,
+// which is said), perf events or an error, or valgrind.
 enum class InstructionsBy { automatic, perf, valgrind };
 
 struct EngineSettings {

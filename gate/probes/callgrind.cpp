@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t k_longest_callgrind_line = std::size_t{1} << 20;
 constexpr std::size_t k_longest_function = 200;
 constexpr std::size_t k_most_functions = 1'000'000;
-constexpr std::size_t k_most_callgrind_columns = 64;  // positions and events; valgrind has up to some twenty
+constexpr std::size_t k_most_callgrind_columns =
+    64;  // positions and events; valgrind has up to some twenty
 
 std::string_view next_word(std::string_view& rest) {
   const std::size_t from = rest.find_first_not_of(" \t\r");
@@ -65,7 +66,8 @@ class CallgrindReader {
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (auto read = take(line); !read) return tl::unexpected(std::move(read).error());
     }
-    if (!totals_) return wrong("ends before its totals: the process was killed, or the disk is full");
+    if (!totals_)
+      return wrong("ends before its totals: the process was killed, or the disk is full");
     if (*totals_ != sum_) {
       return wrong(fmt::format("its functions add up to {}, its totals to {}", sum_, *totals_));
     }

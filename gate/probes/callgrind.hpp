@@ -1,7 +1,7 @@
 // What valgrind's callgrind writes: instructions by function. Pure; the text is hostile.
 //
-// The format is the one of callgrind's manual ("Callgrind Format Specification"), of which names are
-// written once and referred to by number, and positions relative to the line before.
+// The format is the one of callgrind's manual ("Callgrind Format Specification"), of which names
+// are written once and referred to by number, and positions relative to the line before.
 #pragma once
 
 #include <cstdint>

@@ -211,4 +211,39 @@ std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::s
   return fits;
 }
 
+Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways) {
+  constexpr const char* k_name = "instructions";
+  constexpr const char* k_get_valgrind = "Install valgrind (Debian: apt-get install valgrind)";
+  const FileKind kind = program.file.kind;
+  if (kind != FileKind::elf && kind != FileKind::script) {
+    return {k_name, State::blind, "neither perf events nor valgrind run such a program", ""};
+  }
+  if (program.changes_rights && (ways.no_perf || ways.wants_valgrind)) {
+    return {k_name, State::blind,
+            "runs with other rights than its caller's, which valgrind can not",
+            "Measure a copy without: cp PROGRAM copy"};
+  }
+  if (ways.wants_valgrind) {
+    if (!ways.has_valgrind) {
+      return {k_name, State::blind, "weir.yaml says valgrind, which is not in PATH",
+              k_get_valgrind};
+    }
+    return {k_name, State::sees, "by valgrind, some fifty times slower, by function", ""};
+  }
+  if (!ways.no_perf) return {k_name, State::sees, "by perf events, from outside", ""};
+  const std::vector<std::string> words = text::lines(*ways.no_perf);
+  const std::string why = words.empty() ? "" : words.front();
+  const std::string cure = words.size() > 1 ? words[1] : "";
+  if (ways.wants_perf) return {k_name, State::blind, "not by perf events: " + why, cure};
+  if (ways.has_valgrind) {
+    return {k_name, State::perhaps,
+            fmt::format("not by perf events: {}; by valgrind where weir.yaml says instructions: "
+                        "valgrind",
+                        why),
+            cure};
+  }
+  return {k_name, State::blind, fmt::format("not by perf events: {}; valgrind is not in PATH", why),
+          fmt::format("{}. {}", k_get_valgrind, cure)};
+}
+
 }  // namespace weir::probes

@@ -63,4 +63,13 @@ struct Fit {
 [[nodiscard]] std::vector<Fit> judge_mach_o(const ProgramFacts& program,
                                             const std::vector<std::string>& installed);
 
+// How instructions can be counted on this machine, and how weir.yaml wants them counted.
+struct InstructionWays {
+  std::optional<std::string> no_perf{};  // sys::why_not_counted(): a reason, and its cure below it
+  bool has_valgrind = false;
+  bool wants_valgrind = false, wants_perf = false;  // neither: perf events where there are any
+};
+// The probe `instructions`, which stands outside and so fits any program of this system.
+[[nodiscard]] Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways);
+
 }  // namespace weir::probes

@@ -57,13 +57,14 @@ void keep_the_largest(const std::map<std::string, std::uint64_t>& self, std::uin
 std::vector<std::string> under_valgrind(const std::string& valgrind, const std::string& folder,
                                         const std::vector<std::string>& argv) {
   const std::string place = without_percent(folder);
-  std::vector<std::string> made = {valgrind,
-                                   "--command-line-only=yes",
-                                   "--tool=callgrind",
-                                   "--trace-children=yes",
-                                   "--vgdb=no",
-                                   fmt::format("--callgrind-out-file={}/{}%p", place, k_callgrind_prefix),
-                                   fmt::format("--log-file={}/{}%p", place, k_log_prefix)};
+  std::vector<std::string> made = {
+      valgrind,
+      "--command-line-only=yes",
+      "--tool=callgrind",
+      "--trace-children=yes",
+      "--vgdb=no",
+      fmt::format("--callgrind-out-file={}/{}%p", place, k_callgrind_prefix),
+      fmt::format("--log-file={}/{}%p", place, k_log_prefix)};
   made.insert(made.end(), argv.begin(), argv.end());
   return made;
 }

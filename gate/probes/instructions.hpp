@@ -1,8 +1,9 @@
 // Instructions of an engine's CPU work: how they are counted, and what was counted.
 //
-// By perf events the engine runs at its own speed and the count is one number (sys/perf_events.hpp);
-// by valgrind, which needs no counters in the processor, it runs some fifty times slower and the
-// count is known by function. Counts of the two are not the same and never compared.
+// By perf events the engine runs at its own speed and the count is one number
+// (sys/perf_events.hpp); by valgrind, which needs no counters in the processor, it runs some fifty
+// times slower and the count is known by function. Counts of the two are not the same and never
+// compared.
 #pragma once
 
 #include <string>

@@ -201,8 +201,8 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
       !add_errors(passes.instructions, "instructions", profile) && !passes.instructions.empty();
   const bool timed_well = !add_errors(passes.timed, "timed", profile) && !passes.timed.empty();
   if (counted_well) good.insert(good.end(), passes.counted.begin(), passes.counted.end());
-  // Valgrind offers other features of the processor than it has, which an engine may choose its code
-  // by: such a process speaks for the engine where no other does.
+  // Valgrind offers other features of the processor than it has, which an engine may choose its
+  // code by: such a process speaks for the engine where no other does.
   const bool instructions_alone = instructions_well && passes.counted.empty();
   if (instructions_alone) {
     good.insert(good.end(), passes.instructions.begin(), passes.instructions.end());
@@ -228,7 +228,10 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
     profile.provenance.lengths.assign(lengths.begin(), lengths.end());
   }
   if (instructions_well) {
-    profile.counted_runs += static_cast<std::int64_t>(passes.instructions.size());
+    // How often the other counts were seen, where there are any.
+    if (instructions_alone) {
+      profile.counted_runs = static_cast<std::int64_t>(passes.instructions.size());
+    }
     add_instructions(facts, passes.instructions, profile);
   }
   set_work(counted_well         ? longest(passes.counted)

@@ -9,7 +9,8 @@
 // - Timed: each process gives one number a metric, the best of its repeats; peak memory is the
 //   process's own. Counted: see marginal.hpp. What must be the same on two sides (WorkDone) is
 //   taken from the longest counted runs, or from the timed ones where nothing was counted.
-// - Records of instructions are a pass of their own within the counted one: an error of theirs leaves
+// - Records of instructions are a pass of their own within the counted one: an error of theirs
+// leaves
 //   the other counts as they are.
 #pragma once
 

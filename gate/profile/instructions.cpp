@@ -1,5 +1,5 @@
-// Instructions of a cell's CPU work, and the functions that took them: processes of their own within
-// the counted pass.
+// Instructions of a cell's CPU work, and the functions that took them: processes of their own
+// within the counted pass.
 #include <set>
 
 #include "gate/profile/marginal.hpp"

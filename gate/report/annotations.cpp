@@ -63,6 +63,17 @@ std::string metric_line(const MetricVerdict& metric) {
   return line;
 }
 
+void list(std::string_view what, const std::vector<ChangedWords>& all,
+          std::vector<std::string>& lines) {
+  constexpr std::size_t k_most = 8;
+  std::vector<std::string> parts;
+  for (const ChangedWords& changed : all) {
+    if (parts.size() == k_most) break;
+    parts.push_back(changed.change + " " + changed.name);
+  }
+  if (!parts.empty()) lines.push_back(fmt::format("{}: {}", what, text::join(parts)));
+}
+
 std::string message_of(const CellVerdict& cell) {
   std::vector<std::string> lines;
   if (!cell.reason.empty()) lines.push_back(one_line(cell.reason, 600));
@@ -76,13 +87,9 @@ std::string message_of(const CellVerdict& cell) {
   }
   if (cell.kernels_verdict < Outcome::pass ||
       (!cell.kernels.empty() && cell.verdict == Outcome::fail)) {
-    std::vector<std::string> parts;
-    for (const ChangedWords& changed : changed_words(cell.kernels)) {
-      if (parts.size() == 8) break;
-      parts.push_back(changed.change + " " + changed.name);
-    }
-    if (!parts.empty()) lines.push_back("kernels: " + text::join(parts));
+    list("kernels", changed_words(cell.kernels), lines);
   }
+  list("functions", function_words(cell.functions), lines);
   constexpr std::size_t k_most_lines = 12;
   if (lines.size() > k_most_lines) {
     const std::size_t more = lines.size() - k_most_lines + 1;

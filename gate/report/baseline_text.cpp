@@ -95,6 +95,11 @@ std::string baseline_show(const Baseline& stored, int width) {
     }
     out += "\n" + kernels.str(2, columns);
   }
+  if (stored.functions && !stored.functions->counts.empty()) {
+    TextTable functions = functions_table(*stored.functions);
+    functions.head = {"instructions", "function"};
+    out += "\n" + functions.str(2, columns);
+  }
   for (const auto& [machine, sessions] : stored.sessions) {
     if (sessions.empty()) continue;
     out += "\n";

@@ -26,8 +26,7 @@ std::string word(Outcome outcome) {
   return fmt::format("<span class=\"word {}\">{}</span>", name, name);
 }
 
-std::string changes(std::string_view what, const std::vector<verdict::Changed>& changed) {
-  const auto all = changed_words(changed);
+std::string changes(std::string_view what, const std::vector<ChangedWords>& all) {
   if (all.empty()) return "";
   constexpr std::size_t k_most = 200;
   std::string out = fmt::format("<p class=\"soft\">{}</p>\n<ul class=\"changes\">\n", what);
@@ -98,8 +97,9 @@ std::string body(const CellVerdict& cell) {
     }
   }
   out += table(cell);
-  out += changes("kernels that changed", cell.kernels);
-  out += changes("ops that moved", cell.ops);
+  out += changes("kernels that changed", changed_words(cell.kernels));
+  out += changes("functions that changed", function_words(cell.functions));
+  out += changes("ops that moved", changed_words(cell.ops));
   for (const std::string& warning : cell.warnings) {
     out += fmt::format("<p class=\"soft\">doubt: {}</p>\n", html_text(one_line(warning)));
   }

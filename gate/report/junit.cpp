@@ -81,8 +81,14 @@ class Junit {
     }
     for (const MetricVerdict& metric : cell.metrics) {
       if (metric.verdict == Outcome::info) continue;
+      std::string body = metric.reason;
+      if (explained_by_functions(cell, metric.metric)) {
+        for (const ChangedWords& one : function_words(cell.functions)) {
+          body += fmt::format("\n{} {}", one.change, one.name);
+        }
+      }
       test(suite, fmt::format("{}: {}", prompt, words(metric).label), metric.verdict, brief(metric),
-           metric.reason);
+           body);
     }
   }
 

@@ -111,9 +111,8 @@ std::string rows(const CellVerdict& cell) {
   return out;
 }
 
-std::string changed_list(const std::vector<verdict::Changed>& changed) {
+std::string changed_list(const std::vector<ChangedWords>& all) {
   constexpr std::size_t k_most = 12;
-  const auto all = changed_words(changed);
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < std::min(k_most, all.size()); ++i) {
     parts.push_back(fmt::format("{} {}", all[i].change, markdown_code(all[i].name)));
@@ -122,14 +121,21 @@ std::string changed_list(const std::vector<verdict::Changed>& changed) {
   return text::join(parts);
 }
 
-// What stands below the table for one cell: kernels, ops, reasons that numbers do not tell.
+// What stands below the table for one cell: kernels, functions, ops, reasons that numbers do not
+// tell.
 std::string below(const CellVerdict& cell, bool named) {
   const std::string name = named ? fmt::format(" in {}", cell_words(cell)) : "";
   std::string out;
   if (!cell.kernels.empty() && cell.verdict < Outcome::pass) {
-    out += fmt::format("**Kernels{}:** {}\n\n", name, changed_list(cell.kernels));
+    out += fmt::format("**Kernels{}:** {}\n\n", name, changed_list(changed_words(cell.kernels)));
   }
-  if (!cell.ops.empty()) out += fmt::format("**Ops{}:** {}\n\n", name, changed_list(cell.ops));
+  if (!cell.functions.empty() && cell.verdict < Outcome::pass) {
+    out +=
+        fmt::format("**Functions{}:** {}\n\n", name, changed_list(function_words(cell.functions)));
+  }
+  if (!cell.ops.empty()) {
+    out += fmt::format("**Ops{}:** {}\n\n", name, changed_list(changed_words(cell.ops)));
+  }
   std::vector<std::string> told;
   const auto tell = [&](const std::string& what, const std::string& reason) {
     const std::string line = markdown_text(reason);

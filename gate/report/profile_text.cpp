@@ -88,11 +88,17 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     }
     out += kernels.str(4, width);
   }
+  if (style.verbose && profile.functions) {
+    say(out, "instructions by function", width);
+    out += functions_table(*profile.functions).str(4, width);
+  }
   if (profile.placement.state == profile::Placement::State::refuted) {
     say(out, "placement: " + one_line(profile.placement.reason, 600), width, 2);
   }
   if (profile.counts_skipped) {
     say(out, "not counted: " + one_line(*profile.counts_skipped, 600), width, 2);
+  } else if (profile.instructions_skipped) {
+    say(out, one_line(*profile.instructions_skipped, 600), width, 2);
   }
   for (const std::string& error : profile.errors) {
     say(out, "error: " + clip(text::printable(error), 2000), width, 2);

@@ -117,7 +117,7 @@ class Terminal {
     page_.paragraph(std::string(k_row_indent, ' ') + "placement   ",
                     one_line(cell.placement_reason, 600), k_detail_indent, "",
                     color_of(cell.placement_verdict));
-    changes(cell.ops);
+    changes(changed_words(cell.ops));
   }
 
   [[nodiscard]] std::vector<const MetricVerdict*> rows_of(const CellVerdict& cell) const {
@@ -130,8 +130,8 @@ class Terminal {
     return rows;
   }
 
-  // Rows of numbers, the kernels below the count they explain, and a reason where numbers and
-  // limit do not say it all.
+  // Rows of numbers, kernels and functions below the count they explain, and a reason where numbers
+  // and limit do not say it all.
   void metrics(const CellVerdict& cell, const std::vector<const MetricVerdict*>& rows) {
     const Widths widths = widths_of(rows);
     bool kernels_told = false;
@@ -140,14 +140,15 @@ class Terminal {
       if (!kernels_told && adds_up_kernels(cell, metric->metric) && words(*metric).differs) {
         kernels_told = true;
         kernel_reason(cell);
-        changes(cell.kernels);
+        changes(changed_words(cell.kernels));
       }
+      if (explained_by_functions(cell, metric->metric)) changes(function_words(cell.functions));
     }
     if (!kernels_told && cell.kernels_verdict < Outcome::pass) {
       page_.paragraph(std::string(k_row_indent, ' ') + "kernels   ",
                       one_line(cell.kernels_reason, 600), k_detail_indent, "",
                       color_of(cell.kernels_verdict));
-      changes(cell.kernels);
+      changes(changed_words(cell.kernels));
     }
     hidden(cell, rows);
   }
@@ -227,8 +228,7 @@ class Terminal {
     return text::join(parts);
   }
 
-  void changes(const std::vector<verdict::Changed>& changed) {
-    const auto all = changed_words(changed);
+  void changes(const std::vector<ChangedWords>& all) {
     const std::size_t most = style_.verbose ? all.size() : 12;
     std::string line;
     for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {

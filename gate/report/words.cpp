@@ -220,6 +220,11 @@ bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metri
   return metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches");
 }
 
+bool explained_by_functions(const verdict::CellVerdict& cell, const unit::Metric& metric) {
+  return !cell.functions.empty() && metric.base == "instructions" &&
+         (metric.scope == unit::Scope::per_token || metric.scope == unit::Scope::per_prefill);
+}
+
 std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
   struct Sized {
     double size;
@@ -245,6 +250,34 @@ std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
   std::vector<ChangedWords> out;
   for (Sized& one : sized) out.push_back(std::move(one.words));
   return out;
+}
+
+std::vector<ChangedWords> function_words(const std::vector<Changed>& changed) {
+  std::vector<std::pair<double, ChangedWords>> sized;
+  for (const Changed& one : changed) {
+    const double from = one.baseline ? one.baseline->value() : 0;
+    const double to = one.current ? one.current->value() : 0;
+    std::string words = with_sign(fmt::format("{:.0f}", to - from));
+    if (from > 0 && to > 0) words += fmt::format(" ({})", percent(to / from - 1));
+    sized.push_back({std::fabs(to - from), {words, one_line(one.name, k_longest_name)}});
+  }
+  std::stable_sort(sized.begin(), sized.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second.name < b.second.name;
+  });
+  std::vector<ChangedWords> out;
+  for (auto& [size, words] : sized) out.push_back(std::move(words));
+  return out;
+}
+
+TextTable functions_table(const profile::KernelSet& functions) {
+  std::vector<std::pair<std::string, Rational>> sorted(functions.counts.begin(),
+                                                       functions.counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return b.second < a.second; });
+  TextTable table;
+  table.right = {true, false};
+  for (const auto& [name, count] : sorted) table.rows.push_back({show(count), one_line(name, 96)});
+  return table;
 }
 
 std::size_t cells_with(const verdict::GateVerdict& gate, Outcome outcome) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gate/report/layout.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::report {
@@ -41,6 +42,10 @@ struct MetricWords {
 // ops.
 [[nodiscard]] bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metric);
 
+// The count of instructions that the cell's changed functions are part of.
+[[nodiscard]] bool explained_by_functions(const verdict::CellVerdict& cell,
+                                          const unit::Metric& metric);
+
 // "65", "66.5", "133/3".
 [[nodiscard]] std::string show(const Rational& value);
 // "+12", "−1/3".
@@ -54,6 +59,13 @@ struct ChangedWords {
   std::string name;
 };
 [[nodiscard]] std::vector<ChangedWords> changed_words(const std::vector<verdict::Changed>& changed);
+
+// Functions that changed, those with the largest change first: "+312040 (+12.0 %)".
+[[nodiscard]] std::vector<ChangedWords> function_words(
+    const std::vector<verdict::Changed>& changed);
+
+// The largest first, as the two columns of a table: "2016340", "ggml_vec_dot_f16".
+[[nodiscard]] TextTable functions_table(const profile::KernelSet& functions);
 
 // How many cells came out as `outcome`.
 [[nodiscard]] std::size_t cells_with(const verdict::GateVerdict& gate, verdict::Outcome outcome);

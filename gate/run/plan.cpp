@@ -53,9 +53,9 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
     cells.push_back(std::move(identity));
     programs.push_back({cell.program, cell.program_stamp});
     models.push_back({cell.model, cell.model_bytes});
-    metrics.push_back(
-        {cell.probes, cell.instructions ? Json(static_cast<int>(*cell.instructions)) : Json(),
-         cell.cell.engine == nullptr ? Json() : reading_json(*cell.cell.engine)});
+    metrics.push_back({cell.probes,
+                       cell.instructions ? Json(static_cast<int>(*cell.instructions)) : Json(),
+                       cell.cell.engine == nullptr ? Json() : reading_json(*cell.cell.engine)});
   }
   for (const verdict::LimitEntry& entry : settings.limits) limits.push_back(limit_json(entry));
   const config::GateSettings& gate = settings.gate;

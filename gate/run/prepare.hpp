@@ -29,7 +29,7 @@ struct PreparedCell {
   bool counts_work = true;          // some probe sees it, or the engine reports counts
   std::optional<CountInstructions> instructions{};  // in processes of their own
   std::string valgrind{};                           // absolute, where it is what counts them
-  std::int64_t threads = 1;         // what {threads} is when nothing runs beside it
+  std::int64_t threads = 1;                         // what {threads} is when nothing runs beside it
   // The device is the CPU, or a driver that runs on it: times need the processors alone, and
   // counted processes may run side by side.
   bool on_cpu = true;

@@ -68,7 +68,8 @@ std::optional<double> Tally::seconds_left() const {
     const double each = one.done > 0 ? one.seconds / static_cast<double>(one.done)
                                      : known_seconds / static_cast<double>(known);
     const double seconds = each * static_cast<double>(one.total - one.done);
-    left += std::get<1>(key) == Pass::counted ? seconds / static_cast<double>(side_by_side_) : seconds;
+    left +=
+        std::get<1>(key) == Pass::counted ? seconds / static_cast<double>(side_by_side_) : seconds;
   }
   return left;
 }

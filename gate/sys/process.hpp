@@ -59,8 +59,8 @@ struct Finished {
   std::optional<std::int64_t> major_faults;
   std::string out, err;
   std::uint64_t out_bytes = 0, err_bytes = 0;  // really printed, as far as weir read
-  // What ProcessSpec::count asked for. Absent when nothing was asked for or the system said no, which
-  // count_error then holds.
+  // What ProcessSpec::count asked for. Absent when nothing was asked for or the system said no,
+  // which count_error then holds.
   std::optional<PerfCount> counted;
   std::string count_error;
   // Processes that the engine left behind and that were ended.

@@ -42,7 +42,7 @@ struct SupervisorOrder {
   const char* program = nullptr;  // a path
   char* const* argv = nullptr;
   char* const* envp = nullptr;
-  const char* folder = nullptr;  // or nullptr
+  const char* folder = nullptr;      // or nullptr
   const PerfEvent* count = nullptr;  // or nullptr
   int control_fd = -1, report_fd = -1, out_fd = -1, err_fd = -1;
 };

@@ -207,8 +207,10 @@ std::string show(const Metric& metric, double value) {
   const double size = std::fabs(value);
   switch (metric.unit) {
     case Unit::count:
-      return value == std::floor(value) && size < 1e15 ? fmt::format("{:.0f}", value)
-                                                       : with_digits(value);
+      // Of millions, a tenth is more than anybody reads.
+      return (value == std::floor(value) || size >= 1e6) && size < 1e15
+                 ? fmt::format("{:.0f}", value)
+                 : with_digits(value);
     case Unit::tokens_per_second:
       return with_digits(value);
     case Unit::seconds:

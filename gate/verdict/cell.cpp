@@ -31,6 +31,11 @@ void describe(const Question& question, CellVerdict& cell) {
   cell.warnings = candidate.warnings;
   cell.profiling_cost = candidate.profiling_cost;
   cell.counts_skipped = candidate.counts_skipped;
+  cell.instructions_skipped = candidate.instructions_skipped;
+  if (candidate.instructions_skipped &&
+      candidate.instructions_skipped != candidate.counts_skipped) {
+    cell.notes.push_back(*candidate.instructions_skipped);
+  }
   if (question.judge() == nullptr) return;
   cell.base = base_words(question.choice);
   // For the nearest class this says that equal counts pass here, for a run what differs in it.
@@ -111,6 +116,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   describe(question, cell);
   cell.metrics = judge_counts(question);
   judge_kernels(question, cell);
+  explain_instructions(question, cell);
   judge_placement(question, cell);
   for (MetricVerdict& metric : judge_times(question)) cell.metrics.push_back(std::move(metric));
   add_missing_times(question, cell);

@@ -58,6 +58,10 @@ Judged exact_change(const Question& question, const Measurement& base, const Mea
   const bool better = rose == (current.metric.better == unit::Better::higher);
   const std::string changed =
       fmt::format("{} to {} ({})", shown(base), shown(current), difference(base, current));
+  if (!better && base.nature == Nature::nearly_exact) {
+    return {Outcome::fail,
+            fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_share(base))};
+  }
   if (!better) return {Outcome::fail, changed + ", must not change"};
   if (work_stayed(question)) {
     return {Outcome::improved,
@@ -113,8 +117,26 @@ Judged without_base(const Question& question, const Limit& limit) {
   return {Outcome::fresh, why};
 }
 
+// Instructions counted in two ways are two counts, which say nothing of each other.
+bool counted_otherwise(const Measurement& base, const Measurement& current) {
+  return current.metric.base == "instructions" && !base.source.empty() &&
+         base.source != current.source;
+}
+
+Judged not_comparable(const Question& question, const Limit& limit, const Measurement& base,
+                      const Measurement& current) {
+  const std::string why =
+      fmt::format("the baseline was counted by {}, this run by {}: accept it to compare",
+                  base.source, current.source);
+  if (question.policy.require_baseline && limit.exact) {
+    return {Outcome::error, "a baseline is required: " + why};
+  }
+  return {Outcome::fresh, why};
+}
+
 Judged against_base(const Question& question, const Limit& limit, const Measurement& base,
                     const Measurement& current) {
+  if (counted_otherwise(base, current)) return not_comparable(question, limit, base, current);
   const bool same = same_value(base, current);
   if (question.nearest()) {
     Judged judged;
@@ -210,7 +232,10 @@ std::optional<MetricVerdict> missing(const Question& question, const Measurement
   if (base.exact) made.baseline_text = base.exact->str();
   made.limit = resolve_limit(question.candidate.cell, base.metric, question.limits);
   if (!made.limit.any() || made.limit.mode == Mode::off) return std::nullopt;
-  if (question.candidate.counted_runs == 0) {
+  if (base.metric.base == "instructions" && question.candidate.instructions_skipped) {
+    made.verdict = Outcome::skipped;
+    made.reason = *question.candidate.instructions_skipped;
+  } else if (question.candidate.counted_runs == 0) {
     made.verdict = Outcome::skipped;
     made.reason = question.candidate.counts_skipped.value_or("nothing was counted in this run");
   } else {

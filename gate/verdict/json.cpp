@@ -98,11 +98,13 @@ Json cell_to_json(const CellVerdict& cell) {
            {{"verdict", to_string(cell.placement_verdict)},
             {"reason", cell.placement_reason},
             {"ops", changed_to_json(cell.ops)}}},
+          {"functions", changed_to_json(cell.functions)},
           {"stderr_tail", cell.stderr_tail},
           {"warnings", cell.warnings},
           {"notes", cell.notes},
           {"findings", Json::array()},
           {"counts_skipped", optional_to_json(cell.counts_skipped)},
+          {"instructions_skipped", optional_to_json(cell.instructions_skipped)},
           {"profiling_cost", optional_to_json(cell.profiling_cost)}};
 }
 

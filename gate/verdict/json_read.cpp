@@ -142,6 +142,8 @@ Result<CellVerdict> cell_of(const Json& json) {
   cell.stderr_tail = read.optional_string("stderr_tail").value_or("");
   cell.warnings = read.strings("warnings");
   cell.notes = read.strings("notes");
+  if (read.has("functions")) cell.functions = changed_of(read, "functions");
+  cell.instructions_skipped = read.optional_string("instructions_skipped");
   cell.counts_skipped = read.optional_string("counts_skipped");
   cell.profiling_cost = read.optional_number("profiling_cost");
   for (JsonReader* part : {&read, &kernels, &placement}) {

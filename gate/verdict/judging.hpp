@@ -45,6 +45,8 @@ void new_beside_nearest(const Question& question, bool exact, Outcome& verdict,
 
 // Fill kernels_* (after cell.metrics holds the counts) and placement_* of a cell.
 void judge_kernels(const Question& question, CellVerdict& cell);
+// Fills functions (after cell.metrics holds the counts).
+void explain_instructions(const Question& question, CellVerdict& cell);
 void judge_placement(const Question& question, CellVerdict& cell);
 
 // Why the two sides did not do the same work; nothing when they did, or when one does not say.

@@ -67,6 +67,9 @@ struct CellVerdict {
   Outcome kernels_verdict = Outcome::info;
   std::string kernels_reason;
   std::vector<Changed> kernels;  // those that changed
+  // Instructions per token or prefill of functions that changed, where those counts differ: they
+  // say which, and judge nothing.
+  std::vector<Changed> functions{};
   Outcome placement_verdict = Outcome::info;
   std::string placement_reason;
   std::vector<Changed> ops;           // ops that moved
@@ -75,6 +78,7 @@ struct CellVerdict {
   std::vector<std::string> notes;     // facts that need no action
   std::optional<double> profiling_cost;
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
+  std::optional<std::string> instructions_skipped{};  // the same of instructions alone
 };
 
 struct GateVerdict {

@@ -1,4 +1,6 @@
 // Kernels, placement, and whether both sides did the same work at all.
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "gate/base/text.hpp"
@@ -149,6 +151,30 @@ void judge_kernels(const Question& question, CellVerdict& cell) {
   cell.kernels_verdict = found.verdict;
   cell.kernels_reason = found.reason;
   show_only(limit, cell.kernels_verdict, cell.kernels_reason);
+}
+
+void explain_instructions(const Question& question, CellVerdict& cell) {
+  // A function that moved by less than this share of all says nothing about why all moved.
+  constexpr double k_least_share = 0.001;
+  constexpr std::size_t k_most = 40;
+  const baseline::Baseline* base = question.judge();
+  const auto& now = question.candidate.functions;
+  if (base == nullptr || !base->functions || !now || base->functions->scope != now->scope) return;
+  const auto total =
+      std::find_if(cell.metrics.begin(), cell.metrics.end(), [&](const MetricVerdict& metric) {
+        return metric.metric.base == "instructions" && metric.metric.scope == now->scope;
+      });
+  if (total == cell.metrics.end() || !total->baseline || !total->current) return;
+  if (total->verdict != Outcome::fail && total->verdict != Outcome::improved) return;
+  const double least = k_least_share * std::fabs(*total->baseline);
+  for (Changed& one : differences(base->functions->counts, now->counts)) {
+    const double from = one.baseline ? one.baseline->value() : 0;
+    const double to = one.current ? one.current->value() : 0;
+    // What is missing on one side may have been just too small there to be kept.
+    const double enough = one.baseline && one.current ? least : 2 * least;
+    if (std::fabs(to - from) >= enough) cell.functions.push_back(std::move(one));
+    if (cell.functions.size() == k_most) return;
+  }
 }
 
 void judge_placement(const Question& question, CellVerdict& cell) {

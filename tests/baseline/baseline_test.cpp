@@ -444,5 +444,39 @@ TEST(Choose, NeverTakesOneTwinOrCpuForAnother) {
   }
 }
 
+Profile profile_with_instructions() {
+  Profile profile = profile_with_counts();
+  profile::Measurement measured;
+  measured.metric = *unit::find_metric("instructions_per_token");
+  measured.nature = Nature::nearly_exact;
+  measured.source = "valgrind";
+  measured.samples = {100, 101, 102};
+  measured.repeatability = 2.0 / 101;
+  profile.metrics[measured.metric.name] = measured;
+  profile.functions = profile::KernelSet{unit::Scope::per_token, {}, false, {{"dot", 90}}};
+  return profile;
+}
+
+TEST(Baseline, HoldsTheFunctionsThatTookItsInstructions) {
+  const Baseline made = accept(profile_with_instructions(), std::nullopt, {});
+  const auto read = parse(to_text(made));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->functions, made.functions);
+  EXPECT_EQ(read->functions->counts.at("dot"), Rational(90));
+  EXPECT_EQ(to_text(*read), to_text(made));
+}
+
+TEST(Accept, LeavesInstructionsThatThisMachineCanNotCountAsTheyAre) {
+  const Baseline old = accept(profile_with_instructions(), std::nullopt, {});
+  Profile now = profile_with_counts();
+  EXPECT_FALSE(accept(now, old, {}).counts.contains("instructions_per_token"));
+  EXPECT_FALSE(accept(now, old, {}).functions);
+  now.instructions_skipped = "no counters here";
+  EXPECT_TRUE(accept(now, old, {}).counts.contains("instructions_per_token"));
+  EXPECT_EQ(accept(now, old, {}).functions, old.functions);
+  EXPECT_EQ(accept(profile_with_instructions(), old, Globs{"dispatches*"}).functions,
+            old.functions);
+}
+
 }  // namespace
 }  // namespace weir::baseline

@@ -170,5 +170,28 @@ TEST(Settings, ReadAnAnchorWhereverItIsUsed) {
   EXPECT_THAT(settings->prompts[1].extra.extra.args, ElementsAre("-x"));
 }
 
+TEST(Settings, SayHowInstructionsAreCounted) {
+  const auto way = [](const std::string& line) {
+    Known known = known_here_and_now();
+    known.probes.emplace_back("instructions");
+    return parse_settings("version: 1\nengines:\n  e: {command: [e], output: llama-bench" + line +
+                              "}\nmodels: {m: m}\nbackends: {cpu: {}}\nprompts: {p: {tokens: 1}}\n",
+                          "weir.yaml", known);
+  };
+  const auto chosen = [&](const std::string& line) {
+    const auto settings = way(line);
+    EXPECT_TRUE(settings) << settings.error().message;
+    return settings->engines.at(0).instructions;
+  };
+  const std::string probes = ", probes: [instructions]";
+  EXPECT_EQ(chosen(probes), InstructionsBy::automatic);
+  EXPECT_EQ(chosen(probes + ", instructions: auto"), InstructionsBy::automatic);
+  EXPECT_EQ(chosen(probes + ", instructions: perf"), InstructionsBy::perf);
+  EXPECT_EQ(chosen(probes + ", instructions: valgrind"), InstructionsBy::valgrind);
+  EXPECT_THAT(way(", instructions: perf").error().message,
+              testing::HasSubstr("write: probes: [instructions]"));
+  EXPECT_THAT(way(probes + ", instructions: gdb").error().message, testing::HasSubstr("valgrind"));
+}
+
 }  // namespace
 }  // namespace weir::config

@@ -218,5 +218,38 @@ TEST_F(Look, SeesGgmlInAProgramLinkedWithIt) {
   EXPECT_THAT(fit.how, HasSubstr("libggml_stand_in.so, called by ggml_scenes_program"));
 }
 
+TEST(Fit, OfInstructionsDependsOnTheMachineNotOnTheProgram) {
+  const std::string no_counters = "no counters\nBuy some";
+  struct Case {
+    InstructionWays ways;
+    State state;
+    const char* how;
+    const char* cure;
+  };
+  for (const Case& one : std::vector<Case>{
+           {{}, State::sees, "by perf events", ""},
+           {{.no_perf = no_counters, .has_valgrind = true},
+            State::perhaps,
+            "no counters; by valgrind",
+            "Buy some"},
+           {{.no_perf = no_counters}, State::blind, "valgrind is not in PATH", "apt-get install"},
+           {{.no_perf = no_counters, .has_valgrind = true, .wants_perf = true},
+            State::blind,
+            "not by perf events: no counters",
+            "Buy some"},
+           {{.has_valgrind = true, .wants_valgrind = true}, State::sees, "by valgrind", ""},
+           {{.wants_valgrind = true}, State::blind, "not in PATH", "apt-get install"}}) {
+    ProgramFacts facts = only("/opt/engine", read(program()));
+    const Fit fit = judge_instructions(facts, one.ways);
+    EXPECT_EQ(fit.probe, "instructions");
+    EXPECT_EQ(fit.state, one.state) << fit.how;
+    EXPECT_THAT(fit.how, HasSubstr(one.how));
+    EXPECT_THAT(fit.cure, HasSubstr(one.cure));
+  }
+  EXPECT_EQ(judge_instructions(only("/opt/x", of_kind(FileKind::mach_o)), {}).state, State::blind);
+  EXPECT_EQ(judge_instructions(only("/opt/x", of_kind(FileKind::script, "sh")), {}).state,
+            State::sees);
+}
+
 }  // namespace
 }  // namespace weir::probes

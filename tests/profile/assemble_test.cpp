@@ -244,6 +244,83 @@ TEST(Assemble, FitsInstructionsByLeastSquares) {
   EXPECT_DOUBLE_EQ(*measured.repeatability, 0.125 / 10.0625);
 }
 
+// A process that instructions were counted of: 1000 + 100 n, of which "dot" takes 90 n.
+RunRecord instructions(std::int64_t order, std::int64_t tokens, std::int64_t more = 0) {
+  RunRecord record;
+  record.cell = k_cell;
+  record.pass = Pass::counted;
+  record.instructions = true;
+  record.order = order;
+  record.asked.tokens = tokens;
+  record.report.emplace();
+  record.report->generated_tokens = tokens;
+  ProbeCounts probe;
+  probe.probe = "valgrind";
+  probe.counts["instructions"] = 1000 + 100 * tokens + more;
+  probe.functions = {{"dot", 90 * tokens}, {"load", 1000}, {"(other)", 10 * tokens + more}};
+  record.probes.push_back(probe);
+  return record;
+}
+
+std::vector<RunRecord> counted_with_instructions() {
+  return {instructions(0, 4), instructions(1, 36),  instructions(2, 68, 64),
+          counted(3, 8, 585), counted(4, 16, 1105), counted(5, 24, 1625)};
+}
+
+TEST(Assemble, CountsInstructionsInProcessesOfTheirOwnBesideTheOthers) {
+  const Profile profile = assemble(facts(), counted_with_instructions());
+  EXPECT_THAT(profile.errors, IsEmpty());
+  EXPECT_THAT(profile.warnings, IsEmpty());
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
+  const Measurement& measured = profile.metrics.at("instructions_per_token");
+  EXPECT_EQ(measured.nature, Nature::nearly_exact);
+  EXPECT_EQ(measured.source, "valgrind");
+  EXPECT_THAT(measured.samples, ElementsAre(101));  // 64 more at the longest of 4, 36, 68
+  EXPECT_FALSE(measured.repeatability) << "one sweep does not say how nearly it repeats";
+  EXPECT_TRUE(profile.metrics.contains("instructions_fixed"));
+  EXPECT_EQ(profile.counted_runs, 3);
+  EXPECT_EQ(profile.provenance.lengths, (std::vector<std::int64_t>{8, 16, 24}));
+  EXPECT_EQ(profile.work.generated_tokens, 24) << "of the other counts, whose lengths are kept";
+}
+
+TEST(Assemble, TellsTheInstructionsOfFunctionsPerToken) {
+  const Profile profile = assemble(facts(), counted_with_instructions());
+  ASSERT_TRUE(profile.functions);
+  EXPECT_EQ(profile.functions->scope, unit::Scope::per_token);
+  EXPECT_FALSE(profile.functions->named) << "they are never gated";
+  EXPECT_EQ(profile.functions->counts,
+            (std::map<std::string, Rational>{{"dot", 90}, {"(other)", 11}}))
+      << "what only loading took is no work per token";
+}
+
+TEST(Assemble, KeepsTheOtherCountsWhereInstructionsCouldNotBeCounted) {
+  std::vector<RunRecord> records = counted_with_instructions();
+  records[1].error = "crashed";
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.errors, ElementsAre("instructions: 1 of 3 runs: crashed"));
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
+  EXPECT_FALSE(profile.metrics.contains("instructions_per_token"));
+  EXPECT_FALSE(profile.functions);
+}
+
+TEST(Assemble, CallsNoNumberOfInstructionsExact) {
+  CellFacts whole = facts(Sweep::none);
+  const std::vector<RunRecord> records = {instructions(0, 4), instructions(1, 4)};
+  const Profile profile = assemble(whole, records);
+  EXPECT_EQ(profile.metrics.at("instructions_at_4").nature, Nature::nearly_exact);
+  EXPECT_EQ(profile.metrics.at("instructions_at_4").repeatability, 0);
+  EXPECT_FALSE(profile.functions);
+  EXPECT_EQ(profile.counted_runs, 2);
+}
+
+TEST(Assemble, CountsInstructionsAtLengthsFarApart) {
+  // docs/counting.md: 4, 4 + k, 4 + 2k with k = max(8, min(32, 2 x tokens)).
+  EXPECT_EQ(instruction_lengths(16), (std::vector<std::int64_t>{4, 36, 68}));
+  EXPECT_EQ(instruction_lengths(1000), (std::vector<std::int64_t>{4, 36, 68}));
+  EXPECT_EQ(instruction_lengths(8), (std::vector<std::int64_t>{4, 20, 36}));
+  EXPECT_EQ(instruction_lengths(1), (std::vector<std::int64_t>{4, 12, 20}));
+}
+
 TEST(Assemble, TakesTheBestRepeatOfEachProcess) {
   const std::vector<RunRecord> records = {timed(0, {10, 12, 11}, 500), timed(1, {9, 8, 8.5}, 700)};
   const Profile profile = assemble(facts(), records);

@@ -38,6 +38,51 @@ TEST(Plan, LeavesOutWhatTheOptionsLeaveOut) {
             "c1:5x1 c1:10x1 c1:15x1 ");
 }
 
+// The same with instructions, which the probe counts on the CPU alone.
+std::string yaml_with_instructions(const std::string& how = "") {
+  std::string yaml = k_scene_yaml;
+  const std::string probes = "probes: [vulkan]";
+  yaml.replace(yaml.find(probes), probes.size(), "probes: [vulkan, instructions]" + how);
+  return yaml;
+}
+
+TEST(Plan, CountsInstructionsInProcessesOfTheirOwn) {
+  const auto scene = make_scene(yaml_with_instructions());
+  const Plan plan = plan_of(*scene, {.times = false});
+  EXPECT_EQ(shape(plan), "c0:4x1 c0:36x1 c0:68x1 c1:4x1 c1:8x1 c1:12x1 ");
+  for (const Step& step : plan.steps) EXPECT_EQ(step.instructions, step.cell == 0);
+  EXPECT_EQ(plan.cells[0].instructions, CountInstructions::perf);
+  EXPECT_FALSE(plan.cells[1].instructions) << "beside a device the processor only waits";
+  EXPECT_EQ(shape(plan_of(*scene, {.times = false, .instruction_processes = 2})),
+            "c0:4x1 c0:36x1 c0:68x1 c0:4x1 c0:36x1 c0:68x1 c1:4x1 c1:8x1 c1:12x1 ");
+  EXPECT_EQ(shape(plan_of(*scene, {.times = false, .instruction_processes = 0})),
+            "c1:4x1 c1:8x1 c1:12x1 ");
+}
+
+TEST(Plan, SaysWhereInstructionsCanNotBeCounted) {
+  const auto scene = make_scene(yaml_with_instructions());
+  scene->around.no_perf = "no counters\nBuy some";
+  const Plan plan = plan_of(*scene, {.times = false});
+  EXPECT_EQ(shape(plan), "c1:4x1 c1:8x1 c1:12x1 ");
+  const std::string why = "instructions are not counted: no counters; Buy some";
+  EXPECT_EQ(plan.cells[0].facts.instructions_skipped, why);
+  EXPECT_EQ(plan.cells[0].facts.counts_skipped, why) << "nothing else counts in this cell";
+  const auto written = facts_from_json(to_json(plan.cells[0].facts));
+  ASSERT_TRUE(written) << written.error().message;
+  EXPECT_EQ(written->instructions_skipped, why);
+}
+
+TEST(Plan, RefusesAWayOfCountingThatThisMachineDoesNotHave) {
+  const auto problem = [](const std::string& how) {
+    const auto scene = make_scene(yaml_with_instructions("\n    instructions: " + how));
+    scene->around.no_perf = "no counters\nBuy some";
+    const auto prepared = preflight(scene->cells, scene->around, scene->files);
+    return prepared ? std::string() : prepared.error().message;
+  };
+  EXPECT_NE(problem("perf").find("instructions: no counters; Buy some"), std::string::npos);
+  EXPECT_NE(problem("valgrind").find("apt-get install valgrind"), std::string::npos);
+}
+
 TEST(Plan, HasNothingToDoForADeviceThatIsNotThere) {
   const auto scene = make_scene();
   scene->around.devices["vulkan"].absent = "this machine has no Vulkan device";

@@ -414,5 +414,111 @@ TEST(Tally, TellsTheTimeLeftFromWhatTheOthersTook) {
   EXPECT_EQ(tally.total(Pass::timed), 6);
 }
 
+std::unique_ptr<Scene> scene_with_instructions(const std::string& how) {
+  std::string yaml = k_scene_yaml;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    yaml.replace(yaml.find(from), from.size(), to);
+  };
+  replace("probes: [vulkan]", "probes: [vulkan, instructions]\n    instructions: " + how +
+                                  "\n    threads: 3\n    counted_env: {COUNTED: \"1\"}");
+  replace("-r, \"{repeats}\"", "-r, \"{repeats}\", -t, \"{threads}\"");
+  auto scene = make_scene(yaml);
+  scene->files.put("/usr/bin/valgrind", "program");
+  scene->files.set_executable("/usr/bin/valgrind");
+  return scene;
+}
+
+bool under_valgrind(const sys::ProcessSpec& spec) { return spec.argv[0] == "/usr/bin/valgrind"; }
+
+// Valgrind as far as weir sees it: the engine's output, and a file in the folder it was given.
+FakeProcesses::Engine valgrind(sys::MemoryFiles& files, bool writes = true) {
+  return [&files, writes](const sys::ProcessSpec& spec) {
+    if (under_valgrind(spec) && writes) {
+      for (const std::string& argument : spec.argv) {
+        const std::string option = "--callgrind-out-file=";
+        if (!argument.starts_with(option)) continue;
+        std::string path = argument.substr(option.size());
+        path.replace(path.find("%p"), 2, "17");
+        files.put(path, "positions: line\nevents: Ir\nfn=dot\n0 500\ntotals: 500\n");
+      }
+    }
+    return FakeProcesses::good(spec);
+  };
+}
+
+TEST(Runner, CountsInstructionsUnderValgrindWithOneThreadAndNothingAttached) {
+  auto scene = scene_with_instructions("valgrind");
+  sys::MemoryFiles& files = scene->files;
+  Stage stage(std::move(scene), valgrind(files));
+  const Plan plan = plan_of(*stage.scene, {.times = false});
+  const auto records = stage.run(plan);
+  ASSERT_TRUE(records) << records.error().message;
+  for (const RunRecord& record : *records) {
+    EXPECT_EQ(record.error, std::nullopt) << *record.error;
+    ASSERT_EQ(record.probes.size(), 1U);
+    EXPECT_EQ(record.instructions, record.cell == "bench/tiny/cpu/decode");
+    if (!record.instructions) continue;
+    EXPECT_EQ(record.probes[0].probe, "valgrind");
+    EXPECT_EQ(record.probes[0].counts.at("instructions"), 500);
+    EXPECT_EQ(record.probes[0].functions.at("dot"), 500);
+  }
+  std::size_t seen = 0;
+  for (const sys::ProcessSpec& spec : stage.processes.started) {
+    const auto has = [&](const std::string& word) {
+      return std::find(spec.argv.begin(), spec.argv.end(), word) != spec.argv.end();
+    };
+    if (!under_valgrind(spec)) continue;
+    ++seen;
+    EXPECT_TRUE(has("/project/bench"));
+    EXPECT_EQ(spec.argv.back(), "1") << "threads: 3 are for the other processes";
+    EXPECT_FALSE(is_counted(spec));
+    EXPECT_EQ(value_of(spec, "COUNTED"), "(not set)");
+    EXPECT_FALSE(spec.count);
+    EXPECT_EQ(spec.timeout_seconds, 250) << "fifty times that of the engine";
+  }
+  EXPECT_EQ(seen, 3U);
+  EXPECT_EQ(stage.written(), *records);
+}
+
+TEST(Runner, CountsInstructionsByPerfEventsAroundTheEngineItself) {
+  Stage stage(scene_with_instructions("perf"), [](const sys::ProcessSpec& spec) {
+    sys::Finished finished = FakeProcesses::good(spec);
+    if (spec.count) finished.counted = sys::PerfCount{700, 10, 10};
+    return finished;
+  });
+  const auto records = stage.run(plan_of(*stage.scene, {.times = false}));
+  ASSERT_TRUE(records) << records.error().message;
+  for (const RunRecord& record : *records) {
+    if (!record.instructions) continue;
+    EXPECT_EQ(record.error, std::nullopt) << *record.error;
+    EXPECT_EQ(record.probes.at(0).probe, "perf");
+    EXPECT_EQ(record.probes.at(0).counts.at("instructions"), 700);
+  }
+  for (const sys::ProcessSpec& spec : stage.processes.started) {
+    EXPECT_EQ(spec.count.has_value(), !is_counted(spec));
+    if (spec.count) EXPECT_EQ(*spec.count, sys::instructions_event());
+  }
+}
+
+TEST(Runner, GivesUpInstructionsAloneWhereTheyCanNotBeCounted) {
+  auto scene = scene_with_instructions("valgrind");
+  sys::MemoryFiles& files = scene->files;
+  Stage stage(std::move(scene), valgrind(files, false));
+  const auto records = stage.run(plan_of(*stage.scene, {.runs = 1}), 1);
+  ASSERT_TRUE(records) << records.error().message;
+  std::size_t failed = 0, fine = 0;
+  for (const RunRecord& record : *records) {
+    EXPECT_EQ(record.error.has_value(), record.instructions);
+    if (record.error) {
+      ++failed;
+      EXPECT_EQ(*record.error, "instructions could not be counted: valgrind wrote nothing");
+    } else {
+      ++fine;
+    }
+  }
+  EXPECT_EQ(failed, 2U) << "after two the third is left out";
+  EXPECT_EQ(fine, 5U) << "three counted, two timed";
+}
+
 }  // namespace
 }  // namespace weir::run

@@ -161,6 +161,50 @@ TEST(Counts, ThatNearlyRepeatMayMoveByThreeTimesTheirRepeatabilityOrHalfAPercent
   }
 }
 
+Profile with_functions(double instructions, std::map<std::string, Rational> functions) {
+  Profile profile = reference();
+  add_nearly(profile, "instructions_per_token", {instructions, instructions, instructions});
+  profile.functions = profile::KernelSet{unit::Scope::per_token, {}, false, std::move(functions)};
+  return profile;
+}
+
+TEST(Counts, OfInstructionsThatGrewNameTheFunctionsThatChanged) {
+  const Profile before =
+      with_functions(100'000, {{"dot", 80'000}, {"norm", 10'000}, {"gone", 1'000}, {"steady", 9}});
+  const Profile after =
+      with_functions(110'000, {{"dot", 89'600}, {"norm", 10'050}, {"new", 5'000}, {"steady", 9}});
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.verdict, Outcome::fail);
+  EXPECT_THAT(metric(cell, "instructions_per_token").reason,
+              "100000 to 110000 (+10000), may vary by 0.5 %");
+  std::vector<std::string> names;
+  for (const Changed& one : cell.functions) names.push_back(one.name);
+  EXPECT_THAT(names, testing::ElementsAre("dot", "gone", "new"))
+      << "a twentieth of a per cent of all explains nothing";
+  EXPECT_TRUE(judge(before, {stored(before)}).functions.empty());
+}
+
+TEST(Counts, OfInstructionsCountedInTwoWaysDoNotJudgeEachOther) {
+  Profile before = with_functions(100'000, {}), after = with_functions(150'000, {});
+  before.metrics["instructions_per_token"].source = "perf";
+  const MetricVerdict made = metric(judge(after, {stored(before)}), "instructions_per_token");
+  EXPECT_EQ(made.verdict, Outcome::fresh);
+  EXPECT_THAT(made.reason, HasSubstr("counted by perf, this run by callgrind"));
+}
+
+TEST(Counts, OfInstructionsAreSkippedWhereThisMachineCanNotCountThem) {
+  const Profile before = with_functions(100'000, {});
+  Profile after = reference();
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "instructions_per_token").verdict,
+            Outcome::error)
+      << "not asked for any more is no reason";
+  after.instructions_skipped = "instructions are not counted: a virtual machine without counters";
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(metric(cell, "instructions_per_token").verdict, Outcome::skipped);
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_THAT(cell.notes, testing::Contains(HasSubstr("virtual machine")));
+}
+
 TEST(Counts, ThatNoLongerRepeatFailWhereTheyWereExact) {
   Profile after = reference();
   add_nearly(after, "dispatches_per_token", {65, 65, 66});

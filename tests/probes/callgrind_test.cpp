@@ -1,0 +1,224 @@
+#include "gate/probes/callgrind.hpp"
+
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/probes/instructions.hpp"
+#include "gate/sys/memory_files.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+// Names given once and meant by number, positions relative to the line before, a cost left out at
+// the end of a line, calls with what they took, a jump, functions without a symbol.
+constexpr std::string_view k_file = R"(# callgrind format
+version: 1
+creator: callgrind-3.19.0
+pid: 17
+cmd:  ./engine -n 4 a=b
+part: 1
+
+
+desc: Trigger: Program termination
+
+positions: line
+events: Dr Ir
+summary: 9 1120
+
+ob=(1) /opt/engine
+fl=(1) engine.c
+fn=(1) main
+16 2 100
++1 1
+cob=(2) /opt/lib/libggml-cpu.so
+cfi=(2) ops.c
+cfn=(2) ggml_vec_dot(int, float*)
+calls=3 +20
+* 5 900
+-2 0 20
+
+ob=(2)
+fl=(2)
+fn=(2)
+20 5 900
+jump=2/3 +4
+* 0
+fi=(3) inlined.h
+7 1
+fe=(2)
+
+fn=(3) 0x000000000001f4a0
+0 0 60
+fn=(4) ???
+0x10 0 40
+totals: 9 1120
+)";
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text(k_file);
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Callgrind, GivesEachFunctionWhatItTookItself) {
+  const auto read = read_callgrind(k_file);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->total, 1120U);
+  EXPECT_THAT(read->self, ElementsAre(Pair("(no symbol) in libggml-cpu.so", 100U),
+                                      Pair("ggml_vec_dot(int, float*)", 900U), Pair("main", 120U)));
+}
+
+TEST(Callgrind, AddsUpThePartsOfAFile) {
+  const std::string twice = std::string(k_file) +
+                            "\npart: 2\npositions: instr line\nevents: Ir\nfn=(1)\n0x4 1 10\n"
+                            "fn=(1) other\n* +1 1\ntotals: 11\n";
+  const auto read = read_callgrind(twice);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->total, 1131U);
+  EXPECT_EQ(read->self.at("main"), 130U);
+  EXPECT_EQ(read->self.at("other"), 1U);
+}
+
+TEST(Callgrind, SaysWhatIsWrongWithAFile) {
+  struct Case {
+    std::string text;
+    const char* says;
+  };
+  for (const Case& one : std::vector<Case>{
+           {"", "ends before its totals"},
+           {with("totals: 9 1120\n", ""), "ends before its totals"},
+           {with("totals: 9 1120", "totals: 9 1121"), "add up to 1120, its totals to 1121"},
+           {with("totals: 9 1120", "totals: 9 x"), "line 47: totals without"},
+           {with("events: Dr Ir", "events: Dr Dw"), "not among its events"},
+           {with("events: Dr Ir\n", ""), "a cost before its events are named"},
+           {with("fn=(2)\n20", "fn=(9)\n20"), "a name that was never given"},
+           {with("16 2 100", "16 2 1e2"), "line 18: no cost"},
+           {with("16 2 100", "16 2 18446744073709551615\n16 2 100"), "too many instructions"},
+           {with("fn=(1) main\n", ""), "a cost of no function"},
+           {with("part: 1", "part"), "neither a cost nor a name"},
+           {with("positions: line", "positions:"), "no positions"},
+           {with("part: 1", std::string((1 << 20) + 1, 'x')), "more than 1 MiB"}}) {
+    const auto read = read_callgrind(one.text);
+    ASSERT_FALSE(read) << one.says;
+    EXPECT_THAT(read.error().message, HasSubstr(one.says));
+  }
+}
+
+TEST(Callgrind, MakesHostileNamesInert) {
+  const auto read =
+      read_callgrind(with("(1) main", "(1) \x1b[31mred\xff" + std::string(5000, 'a')));
+  ASSERT_TRUE(read) << read.error().message;
+  for (const auto& [name, cost] : read->self) {
+    EXPECT_LE(name.size(), 200U);
+    EXPECT_EQ(name.find('\x1b'), std::string::npos);
+  }
+}
+
+TEST(Callgrind, SurvivesAnything) {
+  std::mt19937 random(20261120);
+  for (int round = 0; round < 10'000; ++round) {
+    std::string text(k_file);
+    for (int change = 0; change < 4; ++change) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, random() % 8);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 24));
+      }
+    }
+    if (const auto read = read_callgrind(text)) {
+      std::uint64_t sum = 0;
+      for (const auto& [name, cost] : read->self) sum += cost;
+      ASSERT_EQ(sum, read->total) << text;
+    }
+  }
+}
+
+TEST(Instructions, UnderValgrindArePlainArgumentsAndNothingOfTheUsers) {
+  EXPECT_THAT(under_valgrind("/usr/bin/valgrind", "/run/50%/probes", {"./engine", "-n", "4"}),
+              ElementsAre("/usr/bin/valgrind", "--command-line-only=yes", "--tool=callgrind",
+                          "--trace-children=yes", "--vgdb=no",
+                          "--callgrind-out-file=/run/50%%/probes/callgrind.%p",
+                          "--log-file=/run/50%%/probes/valgrind.%p", "./engine", "-n", "4"));
+}
+
+TEST(Instructions, OfAllProcessesAreAddedAndTheSmallestFunctionsPutTogether) {
+  sys::MemoryFiles files;
+  const auto file = [](const std::string& functions, std::uint64_t total) {
+    return "positions: line\nevents: Ir\n" + functions + "totals: " + std::to_string(total) + "\n";
+  };
+  files.put("/probes/callgrind.1", file("fn=big\n0 900000\nfn=tiny\n0 7\n", 900007));
+  files.put("/probes/callgrind.2", file("fn=big\n0 50\nfn=other\n0 100000\n", 100050));
+  files.put("/probes/valgrind.1", "==1== words of valgrind's\n");
+  const auto counts = collect_valgrind(files, "/probes");
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->probe, "valgrind");
+  EXPECT_THAT(counts->counts, ElementsAre(Pair("instructions", 1000057)));
+  EXPECT_THAT(counts->functions,
+              ElementsAre(Pair("(other)", 7), Pair("big", 900050), Pair("other", 100000)));
+  EXPECT_THAT(valgrind_log(files, "/probes"), HasSubstr("words of valgrind's"));
+
+  files.put("/probes/callgrind.3", "positions: line\n");
+  EXPECT_THAT(collect_valgrind(files, "/probes").error().message,
+              HasSubstr("callgrind.3: not what callgrind writes"));
+  files.put("/empty/x", "");
+  EXPECT_EQ(collect_valgrind(files, "/empty").error().message, "valgrind wrote nothing");
+}
+
+TEST(Instructions, OfACounterThatOthersHadTooAreNone) {
+  EXPECT_EQ(counted_by_perf({1000, 50, 50})->counts.at("instructions"), 1000);
+  EXPECT_EQ(counted_by_perf({1000, 50, 50})->probe, "perf");
+  EXPECT_THAT(counted_by_perf({1000, 100, 40}).error().message, HasSubstr("40 % of the time"));
+  EXPECT_FALSE(counted_by_perf({0, 50, 50}));
+}
+
+// The real valgrind: what it writes is read, of a program, what it starts, and a fork of it.
+TEST(Instructions, AreReadFromTheRealValgrind) {
+  const sys::RealFiles files;
+  const auto valgrind = sys::find_program(files, "valgrind", ".", "/usr/bin:/bin");
+  if (!valgrind) GTEST_SKIP() << "ci/setup test installs valgrind";
+  std::string folder = testing::TempDir() + "weir-callgrind-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto count = [&](const std::string& name, const std::string& script) {
+    const std::string place = folder + "/" + name;
+    sys::RealFiles real;
+    EXPECT_TRUE(real.make_dirs(place));
+    sys::RealProcesses processes;
+    sys::ProcessSpec spec;
+    spec.argv = under_valgrind(*valgrind, place, {"/bin/sh", "-c", script});
+    const sys::Interrupts interrupts;
+    const auto finished = processes.run(spec, interrupts.stop());
+    EXPECT_EQ(finished->exit_code, 0) << finished->err;
+    EXPECT_EQ(finished->err, "") << "valgrind's words go to a file of their own";
+    auto counts = collect_valgrind(files, place);
+    EXPECT_TRUE(counts) << counts.error().message;
+    return counts ? counts->counts.at("instructions") : 0;
+  };
+  const std::int64_t alone = count("alone", "exit 0");
+  const std::int64_t forked = count("forked", "(exit 0); exit 0");
+  const std::int64_t started = count("started", "/bin/true; exit 0");
+  EXPECT_GT(alone, 50'000);
+  EXPECT_GT(forked, alone);
+  EXPECT_GT(started, forked + 50'000) << "the start of a program alone takes more";
+  sys::RealFiles real;
+  (void)real.remove_tree(folder);
+}
+
+}  // namespace
+}  // namespace weir::probes
