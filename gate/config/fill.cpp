@@ -74,7 +74,7 @@ std::vector<profile::Asked> instructions_asked(const Cell& cell) {
       }
       break;
     case profile::Sweep::repeats:
-      for (const std::int64_t repeats : profile::k_instruction_repeats) {
+      for (const std::int64_t repeats : profile::instruction_repeats(cell.prompt_tokens)) {
         asked.push_back({cell.prompt_tokens, cell.tokens, repeats, cell.depth});
       }
       break;

@@ -63,6 +63,7 @@ std::vector<std::string> under_valgrind(const std::string& valgrind, const std::
       "--tool=callgrind",
       "--trace-children=yes",
       "--vgdb=no",
+      "--child-silent-after-fork=yes",
       fmt::format("--callgrind-out-file={}/{}%p", place, k_callgrind_prefix),
       fmt::format("--log-file={}/{}%p", place, k_log_prefix)};
   made.insert(made.end(), argv.begin(), argv.end());
@@ -77,6 +78,7 @@ Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std
   }
   std::uint64_t total = 0;
   std::map<std::string, std::uint64_t> self;
+  std::size_t forked = 0;
   for (const std::string& path : paths) {
     WEIR_TRY(const std::string text, files.read(path, k_largest_callgrind));
     auto one = read_callgrind(text);
@@ -85,12 +87,20 @@ Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std
       return fail(Code::data, "more instructions than can be counted");
     }
     for (const auto& [name, cost] : one->self) self[name] += cost;
+    const std::string pid = sys::file_name_of(path).substr(k_callgrind_prefix.size());
+    if (!files.exists(sys::join_path(folder, std::string(k_log_prefix) + pid))) ++forked;
   }
   if (total == 0) return fail(Code::data, "valgrind counted no instruction");
   profile::ProbeCounts counts;
   counts.probe = k_by_valgrind;
   counts.counts["instructions"] = static_cast<std::int64_t>(total);
   keep_the_largest(self, total, counts.functions);
+  // Valgrind begins a log for each program it starts; a fork of one is told to be silent.
+  if (forked > 0) {
+    counts.warnings.push_back(fmt::format(
+        "the engine forked itself ({} x): callgrind counts what came before a fork on both sides",
+        forked));
+  }
   return counts;
 }
 

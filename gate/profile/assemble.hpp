@@ -14,7 +14,6 @@
 //   the other counts as they are.
 #pragma once
 
-#include <array>
 #include <span>
 
 #include "gate/profile/profile.hpp"
@@ -70,7 +69,8 @@ struct Line {
 // tokens)). A count that varies by some 50 000 of 170 million has a slope good to 0.1 % only where
 // the lengths lie that far apart (docs/counting.md).
 [[nodiscard]] std::vector<std::int64_t> instruction_lengths(std::int64_t tokens);
-// The same for prefills.
-inline constexpr std::array<std::int64_t, 3> k_instruction_repeats{1, 5, 9};
+// The same for prefills, which are bigger than tokens: repeats 1, 1 + k, 1 + 2k with
+// k = max(1, min(8, 64 / prompt_tokens)).
+[[nodiscard]] std::vector<std::int64_t> instruction_repeats(std::int64_t prompt_tokens);
 
 }  // namespace weir::profile

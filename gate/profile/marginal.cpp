@@ -170,6 +170,12 @@ std::vector<std::int64_t> instruction_lengths(std::int64_t tokens) {
   return {k_first, k_first + apart, k_first + 2 * apart};
 }
 
+std::vector<std::int64_t> instruction_repeats(std::int64_t prompt_tokens) {
+  const std::int64_t apart =
+      std::clamp<std::int64_t>(64 / std::max<std::int64_t>(1, prompt_tokens), 1, 8);
+  return {1, 1 + apart, 1 + 2 * apart};
+}
+
 Fit fit_counts(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = by_length(series.points);

@@ -89,7 +89,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     out += kernels.str(4, width);
   }
   if (style.verbose && profile.functions) {
-    say(out, "instructions by function", width);
+    say(out, "instructions by function", width, 2);
     out += functions_table(*profile.functions).str(4, width);
   }
   if (profile.placement.state == profile::Placement::State::refuted) {

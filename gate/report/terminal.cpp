@@ -232,7 +232,8 @@ class Terminal {
     const std::size_t most = style_.verbose ? all.size() : 12;
     std::string line;
     for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
-      line += fmt::format("{}{}{}{}", i == 0 ? "" : "   ", all[i].change, k_no_break, all[i].name);
+      line += fmt::format("{}{}{}{}", i == 0 ? "" : "   ", kept_together(all[i].change), k_no_break,
+                          all[i].name);
     }
     if (all.size() > most) line += fmt::format("   and {} more", all.size() - most);
     if (!line.empty()) detail(line);

@@ -166,7 +166,9 @@ void explain_instructions(const Question& question, CellVerdict& cell) {
       });
   if (total == cell.metrics.end() || !total->baseline || !total->current) return;
   if (total->verdict != Outcome::fail && total->verdict != Outcome::improved) return;
-  const double least = k_least_share * std::fabs(*total->baseline);
+  // Of the larger total: what is smaller on its side may have been too small there to be kept.
+  const double least =
+      k_least_share * std::max(std::fabs(*total->baseline), std::fabs(*total->current));
   for (Changed& one : differences(base->functions->counts, now->counts)) {
     const double from = one.baseline ? one.baseline->value() : 0;
     const double to = one.current ? one.current->value() : 0;

@@ -101,7 +101,9 @@ TEST(Configs, LoadAndMakeCells) {
   const auto files = config_files();
   ASSERT_GE(files.size(), 2U);
   for (const auto& path : files) {
-    const auto settings = parse_settings(read_file(path), path.string(), known_here_and_now());
+    Known known = known_here_and_now();
+    known.probes.emplace_back("instructions");
+    const auto settings = parse_settings(read_file(path), path.string(), known);
     ASSERT_TRUE(settings) << settings.error().message;
     const auto matrix = expand(*settings);
     ASSERT_TRUE(matrix) << matrix.error().message;

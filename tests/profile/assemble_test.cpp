@@ -319,6 +319,10 @@ TEST(Assemble, CountsInstructionsAtLengthsFarApart) {
   EXPECT_EQ(instruction_lengths(1000), (std::vector<std::int64_t>{4, 36, 68}));
   EXPECT_EQ(instruction_lengths(8), (std::vector<std::int64_t>{4, 20, 36}));
   EXPECT_EQ(instruction_lengths(1), (std::vector<std::int64_t>{4, 12, 20}));
+  // 1, 1 + k, 1 + 2k with k = max(1, min(8, 64 / prompt_tokens)).
+  EXPECT_EQ(instruction_repeats(9), (std::vector<std::int64_t>{1, 8, 15}));
+  EXPECT_EQ(instruction_repeats(512), (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(instruction_repeats(0), (std::vector<std::int64_t>{1, 9, 17})) << "a prompt of text";
 }
 
 TEST(Assemble, TakesTheBestRepeatOfEachProcess) {

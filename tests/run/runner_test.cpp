@@ -439,6 +439,7 @@ FakeProcesses::Engine valgrind(sys::MemoryFiles& files, bool writes = true) {
         if (!argument.starts_with(option)) continue;
         std::string path = argument.substr(option.size());
         path.replace(path.find("%p"), 2, "17");
+        files.put(path.substr(0, path.rfind('/')) + "/valgrind.17", "");
         files.put(path, "positions: line\nevents: Ir\nfn=dot\n0 500\ntotals: 500\n");
       }
     }
@@ -451,7 +452,7 @@ TEST(Runner, CountsInstructionsUnderValgrindWithOneThreadAndNothingAttached) {
   sys::MemoryFiles& files = scene->files;
   Stage stage(std::move(scene), valgrind(files));
   const Plan plan = plan_of(*stage.scene, {.times = false});
-  const auto records = stage.run(plan);
+  const auto records = stage.run(plan, 1);
   ASSERT_TRUE(records) << records.error().message;
   for (const RunRecord& record : *records) {
     EXPECT_EQ(record.error, std::nullopt) << *record.error;

@@ -182,6 +182,12 @@ TEST(Counts, OfInstructionsThatGrewNameTheFunctionsThatChanged) {
   EXPECT_THAT(names, testing::ElementsAre("dot", "gone", "new"))
       << "a twentieth of a per cent of all explains nothing";
   EXPECT_TRUE(judge(before, {stored(before)}).functions.empty());
+  // Ten times as much: what took 1 % of all before may be there still, below what is kept.
+  const Profile much = with_functions(1'000'000, {{"dot", 990'000}});
+  const CellVerdict worse = judge(much, {stored(before)});
+  names.clear();
+  for (const Changed& one : worse.functions) names.push_back(one.name);
+  EXPECT_THAT(names, testing::ElementsAre("dot", "norm"));
 }
 
 TEST(Counts, OfInstructionsCountedInTwoWaysDoNotJudgeEachOther) {
