@@ -28,6 +28,9 @@ void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
   hide(cell.warnings, veil);
   hide(cell.notes, veil);
   hide(cell.counts_skipped, veil);
+  hide(cell.instructions_skipped, veil);
+  // Functions without a symbol go by their library, which may be the engine's program.
+  for (verdict::Changed& one : cell.functions) hide(one.name, veil);
 }
 
 }  // namespace
@@ -50,6 +53,12 @@ profile::Profile veiled(profile::Profile profile, const config::Veil& veil) {
   hide(profile.errors, veil);
   hide(profile.stderr_tail, veil);
   hide(profile.counts_skipped, veil);
+  hide(profile.instructions_skipped, veil);
+  if (profile.functions) {
+    std::map<std::string, Rational> shown;
+    for (const auto& [name, count] : profile.functions->counts) shown[veil.text(name)] = count;
+    profile.functions->counts = std::move(shown);
+  }
   hide(profile.warnings, veil);
   return profile;
 }

@@ -1,16 +1,17 @@
 #include "gate/run/unfinished.hpp"
 
 #include <set>
-#include <utility>
+#include <tuple>
 
 namespace weir::run {
 
 std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::int64_t> recorded;
-  std::set<std::pair<std::string, profile::Pass>> given_up;
+  // Instructions are given up by themselves, as the tally has it.
+  std::set<std::tuple<std::string, profile::Pass, bool>> given_up;
   for (const profile::RunRecord& record : run.records) {
     recorded.insert(record.order);
-    if (record.error) given_up.insert({record.cell, record.pass});
+    if (record.error) given_up.insert({record.cell, record.pass, record.instructions});
   }
   std::map<std::string, Unfinished> found;
   for (const Step& step : run.header.steps) {
@@ -18,7 +19,8 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
     Unfinished& one = found[cell];
     const bool counted = step.pass == profile::Pass::counted;
     ++(counted ? one.counted_planned : one.timed_planned);
-    if (recorded.contains(step.order) || given_up.contains({cell, step.pass})) continue;
+    if (recorded.contains(step.order) || given_up.contains({cell, step.pass, step.instructions}))
+      continue;
     ++(counted ? one.counted : one.timed);
   }
   std::erase_if(

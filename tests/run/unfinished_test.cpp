@@ -62,5 +62,17 @@ TEST(Unfinished, IsNotAPassThatWasGivenUp) {
   EXPECT_EQ(unfinished(run).at(run.records.front().cell).counted, 0) << "its error says enough";
 }
 
+TEST(Unfinished, TellsInstructionsThatWereGivenUpFromTheOtherCounts) {
+  const auto scene = make_scene();
+  Plan plan = plan_of(*scene);
+  // The first counted process as one for instructions, which failed: the others are still missing.
+  plan.steps.front().instructions = true;
+  RunFile run = run_of(plan, 1);
+  run.records.front().instructions = true;
+  const std::int64_t before = unfinished(run).at(run.records.front().cell).counted;
+  run.records.front().error = "valgrind wrote nothing";
+  EXPECT_EQ(unfinished(run).at(run.records.front().cell).counted, before);
+}
+
 }  // namespace
 }  // namespace weir::run
