@@ -160,6 +160,24 @@ void parse_models(const Node& node, Parsing& parsing) {
   }
 }
 
+// A twin is a Vulkan device whose description is known here.
+void check_twin(const Node& twin, const BackendSettings& backend, const Entry& entry,
+                Parsing& parsing) {
+  Problems& problems = parsing.problems;
+  if (!parsing.known.twins) {
+    problems.add(twin.at, "device twins: this weir was built without them");
+    return;
+  }
+  if (!backend.device.empty() && backend.device != "vulkan") {
+    problems.add(twin.at, fmt::format("{}: a twin is a Vulkan device, not \"{}\": device: vulkan",
+                                      named("backend", entry), backend.device));
+  }
+  const std::vector<std::string>& known = *parsing.known.twins;
+  if (!backend.twin || std::find(known.begin(), known.end(), *backend.twin) != known.end()) return;
+  problems.add(twin.at, fmt::format("unknown twin \"{}\"{}{}", *backend.twin,
+                                    text::did_you_mean(*backend.twin, known), known_here(known)));
+}
+
 void parse_backends(const Node& node, Parsing& parsing) {
   if (!names_something(node, "backend", parsing)) return;
   for (const Entry& entry : node.entries) {
@@ -182,9 +200,7 @@ void parse_backends(const Node& node, Parsing& parsing) {
     }
     if (const Node* twin = fields.take("twin")) {
       backend.twin = read_text(*twin, "twin", problems);
-      if (!parsing.known.twins) {
-        problems.add(twin->at, "device twins: a later version of weir has them");
-      }
+      check_twin(*twin, backend, entry, parsing);
     }
     parse_per_engine(fields, backend.extra, parsing);
     fields.finish();

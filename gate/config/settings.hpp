@@ -143,7 +143,7 @@ struct Known {
   std::vector<std::string> adapters;      // names `output:` may take
   std::vector<std::string> probes;        // names `probes:` may take in this build
   std::vector<std::string> later_probes;  // names a later version takes: the error says so
-  bool twins = false;                     // this build runs device twins
+  std::optional<std::vector<std::string>> twins{};  // names `twin:` may take; absent: none here
 };
 
 // Fails with Code::config: file:line:column, what is wrong, a suggestion, what is known here.

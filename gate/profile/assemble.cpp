@@ -4,6 +4,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
+#include "gate/profile/on_twin.hpp"
 #include "gate/profile/passes.hpp"
 
 namespace weir::profile {
@@ -180,7 +181,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
   profile.counts_skipped = facts.counts_skipped;
   profile.instructions_skipped = facts.instructions_skipped;
 
-  const Passes passes = split(facts.cell.str(), records);
+  Passes passes = split(facts.cell.str(), records);
   if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty()) {
     if (!facts.counts_skipped) profile.errors.emplace_back(k_no_record);
     return profile;
@@ -195,8 +196,9 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
       }
     }
   }
-  const bool counted_well =
-      !add_errors(passes.counted, "counted", profile) && !passes.counted.empty();
+  const bool counted_well = !add_errors(passes.counted, "counted", profile) &&
+                            !passes.counted.empty() &&
+                            holds_on_twin(facts, passes.counted, profile);
   const bool instructions_well =
       !add_errors(passes.instructions, "instructions", profile) && !passes.instructions.empty();
   const bool timed_well = !add_errors(passes.timed, "timed", profile) && !passes.timed.empty();
@@ -239,6 +241,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
            : timed_well         ? passes.timed
                                 : Records{},
            profile);
+  leave_out_results(facts, profile);
   set_origin(facts, good, profile);
   // Side by side, counted processes slow each other down more than any probe does.
   if (timed_well && counted_well && facts.counted_alone) {

@@ -36,6 +36,9 @@ struct CellFacts {
   // The device's name, where weir looked for it before the start and found it. An engine that then
   // never opens it has put its work elsewhere; without this it is a pass that could not be counted.
   std::optional<std::string> device_present;
+  // The device is a description (`twin:`): its counts are those of that GPU, what it computes is
+  // not.
+  std::optional<std::string> twin{};
   // Counted processes ran by themselves, so that their rates may be held against timed ones.
   bool counted_alone = false;
   bool kernels_gated = true;

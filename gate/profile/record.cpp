@@ -246,6 +246,7 @@ Json to_json(const RunRecord& record) {
                {"wall_seconds", record.wall_seconds},
                {"ended", to_string(record.ended)}};
   if (record.instructions) json["instructions"] = true;
+  if (record.twin_fill != 0) json["twin_fill"] = record.twin_fill;
   if (record.attempt != 1) json["attempt"] = record.attempt;
   if (record.exit_code != 0) json["exit_code"] = record.exit_code;
   if (record.signal != 0) json["signal"] = record.signal;
@@ -278,6 +279,7 @@ Result<RunRecord> record_from_json(const Json& json) {
     read.complain("has a pass that is neither timed nor counted");
   }
   record.instructions = read.optional_boolean("instructions").value_or(false);
+  record.twin_fill = read.optional_integer("twin_fill").value_or(0);
   if (record.instructions && record.pass != Pass::counted) {
     read.complain("counts instructions in a timed pass");
   }

@@ -75,6 +75,9 @@ struct RunRecord {
   // Of the counted pass: a process for instructions alone, with no probe in it. Instructions of
   // probes would be counted as the engine's.
   bool instructions = false;
+  // Of a cell with a twin: the byte that memory of the device is read as. Two of them in one pass
+  // tell whether counts depend on what a device computes.
+  std::int64_t twin_fill = 0;
   std::int64_t order = 0;  // position in the plan: unique within a run
   Asked asked;
   std::int64_t attempt = 1;  // 2 after the one infrastructure retry

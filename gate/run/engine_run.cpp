@@ -115,6 +115,7 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   record.cell = cell.cell.key.str();
   record.pass = step.pass;
   record.instructions = step.instructions;
+  record.twin_fill = step.twin_fill;
   record.order = step.order;
   record.asked = step.asked;
   record.attempt = attempt;
@@ -213,6 +214,11 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
       return record;
     }
     probe_env = std::move(*attached);
+  }
+  if (cell.twin) {
+    for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
+      line.env[name] = std::move(value);
+    }
   }
   sys::ProcessSpec spec;
   spec.argv = std::move(line.argv);

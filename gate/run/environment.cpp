@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "gate/base/text.hpp"
+#include "gate/probes/twin/blob.h"
+#include "gate/sys/paths.hpp"
 
 namespace weir::run {
 namespace {
@@ -80,6 +82,14 @@ sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
     }
   }
   return {set.begin(), set.end()};
+}
+
+config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
+  return {{"VK_DRIVER_FILES", twin.driver},
+          {"VK_ICD_FILENAMES", twin.driver},  // what older loaders read
+          {"VK_LOADER_DRIVERS_SELECT", "*" + sys::file_name_of(twin.driver)},
+          {WEIR_TWIN_VARIABLE, twin.blob},
+          {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
 }
 
 }  // namespace weir::run

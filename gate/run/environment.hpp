@@ -4,12 +4,16 @@
 #include <string_view>
 
 #include "gate/config/settings.hpp"
+#include "gate/run/prepare.hpp"
 #include "gate/sys/process.hpp"
 
 namespace weir::run {
 
 // Is it a loader's list (VK_LAYER_PATH, LD_PRELOAD, …)? Those are added to, never replaced.
 [[nodiscard]] bool is_loader_list(std::string_view name);
+
+// What lets an engine see `twin` and no other Vulkan device, its memory read as bytes of `fill`.
+[[nodiscard]] config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill);
 
 // What to set on top of `inherited`. Lists of folders get the new entries in front, so that what
 // the config names is found first; lists of layers and preloads behind, so that a probe stands

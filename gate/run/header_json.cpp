@@ -15,6 +15,7 @@ Json to_json(const Step& step) {
                {"pass", profile::to_string(step.pass)},
                {"asked", {asked.prompt_tokens, asked.tokens, asked.repeats, asked.depth}}};
   if (step.instructions) json["instructions"] = true;
+  if (step.twin_fill != 0) json["twin_fill"] = step.twin_fill;
   return json;
 }
 
@@ -34,6 +35,7 @@ Result<Step> step_from_json(const Json& json, std::size_t cells, std::int64_t or
     if (!number.is_number_integer()) read.complain("should ask for whole numbers");
   }
   step.instructions = read.optional_boolean("instructions").value_or(false);
+  step.twin_fill = read.optional_integer("twin_fill").value_or(0);
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
   step.cell = static_cast<std::size_t>(cell);
   step.pass =

@@ -10,6 +10,8 @@
 namespace weir::run {
 namespace {
 
+constexpr std::int64_t k_other_fill = 0xa5;  // neither 0, nor small, nor a sign
+
 Json limit_json(const verdict::LimitEntry& entry) {
   const auto amount = [](const std::optional<verdict::Amount>& value) {
     return value ? Json{value->value, value->relative} : Json();
@@ -64,7 +66,8 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
   Json steps = Json::array();
   for (const Step& step : plan.steps) {
     steps.push_back({step.cell, static_cast<int>(step.pass), step.asked.prompt_tokens,
-                     step.asked.tokens, step.asked.repeats, step.asked.depth, step.instructions});
+                     step.asked.tokens, step.asked.repeats, step.asked.depth, step.instructions,
+                     step.twin_fill});
   }
   return {{"cells", digest(cells)},
           {"programs", digest(programs)},
@@ -87,9 +90,9 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
   Plan plan;
   plan.cells = std::move(cells);
   const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked,
-                       bool instructions = false) {
+                       bool instructions = false, std::int64_t twin_fill = 0) {
     plan.steps.push_back(
-        {cell, pass, asked, instructions, static_cast<std::int64_t>(plan.steps.size())});
+        {cell, pass, asked, instructions, twin_fill, static_cast<std::int64_t>(plan.steps.size())});
   };
   for (std::size_t i = 0; options.counts && i < plan.cells.size(); ++i) {
     PreparedCell& cell = plan.cells[i];
@@ -113,6 +116,8 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     for (std::int64_t process = 0; process < processes; ++process) {
       for (const profile::Asked& asked : points) add(i, profile::Pass::counted, asked);
     }
+    // Does the engine look at what a device computes? Then a twin cannot stand in for one.
+    if (cell.cell.twin) add(i, profile::Pass::counted, points.front(), false, k_other_fill);
   }
   const std::int64_t rounds = options.times ? options.runs.value_or(settings.gate.runs) : 0;
   for (std::int64_t round = 0; round < rounds; ++round) {

@@ -29,8 +29,9 @@ struct Step {
   std::size_t cell = 0;  // index into Plan::cells
   profile::Pass pass = profile::Pass::timed;
   profile::Asked asked;
-  bool instructions = false;  // as RunRecord::instructions
-  std::int64_t order = 0;     // RunRecord::order; equals the step's place in Plan::steps
+  bool instructions = false;   // as RunRecord::instructions
+  std::int64_t twin_fill = 0;  // as RunRecord::twin_fill
+  std::int64_t order = 0;      // RunRecord::order; equals the step's place in Plan::steps
 
   friend bool operator==(const Step&, const Step&) = default;
 };

@@ -150,7 +150,9 @@ class Preflight {
   void look_at_device(PreparedCell& prepared) const {
     const std::string& device = prepared.cell.device;
     profile::Provenance& from = prepared.facts.provenance;
-    if (device == "cpu") {
+    if (prepared.cell.twin) {
+      take_twin(prepared);
+    } else if (device == "cpu") {
       from.device_class = around_.machine.cpu_class;
       from.device_name = around_.machine.cpu_model;
       prepared.on_cpu = true;
@@ -167,6 +169,25 @@ class Preflight {
     prepared.facts.counted_alone = !prepared.on_cpu;  // the runner shares out processors alone
     from.machine_class =
         sys::machine_class(around_.machine, from.device_class.empty() ? device : from.device_class);
+  }
+
+  // Nothing of this machine but its processors: the driver runs nothing.
+  void take_twin(PreparedCell& prepared) const {
+    profile::CellFacts& facts = prepared.facts;
+    const auto found = around_.twins.find(*prepared.cell.twin);
+    if (found == around_.twins.end()) {
+      prepared.unavailable = fmt::format(
+          "the twin \"{}\" is not described here: see weir device list", *prepared.cell.twin);
+      return;
+    }
+    prepared.twin = found->second;
+    prepared.on_cpu = true;
+    facts.twin = *prepared.cell.twin;
+    facts.device_present = found->second.device;
+    facts.provenance.device_class = "twin-" + *prepared.cell.twin;
+    facts.provenance.device_name = found->second.title + " (twin)";
+    facts.provenance.fingerprint_parts["device description"] = short_hash(found->second.hash);
+    facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
   }
 
   void choose_probes(PreparedCell& prepared) {

@@ -32,6 +32,7 @@ struct Surroundings {
   std::map<std::string, DeviceFacts> devices;  // those that were asked about; "cpu" is known
   // probe -> devices it sees: {"vulkan": {"vulkan"}}
   std::map<std::string, std::vector<std::string>> probe_devices;
+  std::map<std::string, DeviceTwin> twins{};  // by name: those that the cells ask for
   // Why this machine's counters of instructions can not be had, and the cure below it; absent: they
   // can.
   std::optional<std::string> no_perf{};

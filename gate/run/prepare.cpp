@@ -76,6 +76,7 @@ Json to_json(const profile::CellFacts& facts) {
   if (facts.counts_skipped) json["counts_skipped"] = *facts.counts_skipped;
   if (facts.instructions_skipped) json["instructions_skipped"] = *facts.instructions_skipped;
   if (facts.counted_alone) json["counted_alone"] = true;
+  if (facts.twin) json["twin"] = *facts.twin;
   if (facts.device_present) json["device_present"] = *facts.device_present;
   return json;
 }
@@ -93,6 +94,7 @@ Result<profile::CellFacts> facts_from_json(const Json& json) {
   facts.instructions_skipped = read.optional_string("instructions_skipped");
   facts.counted_alone = read.optional_boolean("counted_alone").value_or(false);
   facts.device_present = read.optional_string("device_present");
+  facts.twin = read.optional_string("twin");
   if (read.has("cpu_ops_allowed")) facts.cpu_ops_allowed = texts(read, "cpu_ops_allowed");
   const Json& from = read.object("provenance");
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));

@@ -16,6 +16,15 @@ namespace weir::run {
 // How the instructions of a cell are counted.
 enum class CountInstructions { perf, valgrind };
 
+// A GPU that is not there, and the driver that answers in its place.
+struct DeviceTwin {
+  std::string device;  // what the driver calls itself to the engine
+  std::string title;   // for people
+  std::string hash;    // of the description: counts depend on all of it
+  std::string blob;    // absolute; the description as the driver reads it
+  std::string driver;  // absolute; the driver's manifest
+};
+
 struct PreparedCell {
   config::Cell cell;
   profile::CellFacts facts;  // provenance without what only a run can tell
@@ -30,6 +39,7 @@ struct PreparedCell {
   std::optional<CountInstructions> instructions{};  // in processes of their own
   std::string valgrind{};                           // absolute, where it is what counts them
   std::int64_t threads = 1;                         // what {threads} is when nothing runs beside it
+  std::optional<DeviceTwin> twin{};
   // The device is the CPU, or a driver that runs on it: times need the processors alone, and
   // counted processes may run side by side.
   bool on_cpu = true;
