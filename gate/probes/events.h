@@ -190,7 +190,7 @@ struct weir_event_transfer {
 };
 
 struct weir_event_command {
-  uint64_t queued, begin, end; /* device times in ticks */
+  uint64_t queued, begin, end; /* device times in ticks; all 0: it was not timed */
   uint64_t bytes;              /* of a copy; else 0 */
   uint32_t queue;
   uint32_t copy; /* 1 + weir_copy_kind; 0: a kernel */

@@ -228,10 +228,16 @@ class Builder {
     } else {
       lone.command.name = kernel_name(event.index);
     }
-    DeviceClock& clock = clock_of_queue(body.queue);
-    if (body.cpu != 0) clock.add_submission(body.cpu, body.begin);
+    lone.enqueued = static_cast<double>(body.cpu);
+    if (is_timed(body) && body.cpu != 0) {
+      // A device's time of the call itself is nearer to it than that of the work.
+      const bool queued = body.queued != 0 && body.queued <= body.begin;
+      clock_of_queue(body.queue).add_submission(body.cpu, queued ? body.queued : body.begin);
+    }
     lone_.push_back({std::move(lone), body});
   }
+
+  static bool is_timed(const weir_event_command& body) { return body.begin != 0 || body.end != 0; }
 
   DeviceClock& clock_of_queue(std::uint32_t queue) {
     const std::uint32_t device = record_.counts.queues[queue].device;
@@ -273,12 +279,14 @@ class Builder {
       into_->submissions.push_back(std::move(submission));
     }
     for (auto& [lone, body] : lone_) {
-      const auto time = device_time(clock_of_queue(body.queue), body.begin, body.end);
-      if (!time) {
-        ++lost_;
-        continue;
+      if (is_timed(body)) {
+        lone.device = device_time(clock_of_queue(body.queue), body.begin, body.end);
+        if (!lone.device) {
+          ++lost_;
+          continue;
+        }
+        if (body.cpu == 0) lone.enqueued = lone.device->begin;
       }
-      lone.device = *time;
       into_->commands.push_back(std::move(lone));
     }
   }
@@ -323,7 +331,9 @@ void each_interval(profile::Process& process, Visit visit) {
       for (profile::Interval& group : buffer.groups) visit(group);
     }
   }
-  for (profile::LoneCommand& command : process.commands) visit(command.device);
+  for (profile::LoneCommand& command : process.commands) {
+    if (command.device) visit(*command.device);
+  }
   for (profile::Wait& wait : process.waits) visit(wait.call);
   for (profile::GraphRun& run : process.graph_runs) visit(run.call);
   for (profile::Transfer& transfer : process.transfers) visit(transfer.call);
@@ -340,12 +350,18 @@ void rebase(std::vector<profile::Process>& processes) {
   double first = std::numeric_limits<double>::max();
   for (profile::Process& process : processes) {
     each_interval(process, [&](const profile::Interval& at) { first = std::min(first, at.begin); });
+    for (const profile::LoneCommand& command : process.commands) {
+      if (command.enqueued > 0) first = std::min(first, command.enqueued);
+    }
   }
   for (profile::Process& process : processes) {
     each_interval(process, [&](profile::Interval& at) {
       at.begin = (at.begin - first) * k_nanosecond;
       at.end = (at.end - first) * k_nanosecond;
     });
+    for (profile::LoneCommand& command : process.commands) {
+      command.enqueued = (command.enqueued - first) * k_nanosecond;
+    }
     sort_by_call(process.submissions);
     sort_by_call(process.waits);
     sort_by_call(process.graph_runs);
@@ -363,9 +379,12 @@ profile::Timeline make_timeline(std::vector<ProbeRecord> records) {
     profile::Process& process = processes[record.counts.pid];
     process.pid = record.counts.pid;
     process.name = record.counts.process;
-    timeline.serialized =
-        timeline.serialized || (record.events.flags & WEIR_EVENTS_SERIALIZED) != 0;
+    const std::size_t before = process.submissions.size();
     Builder(record, &process, &warnings).build();
+    // Only what is in command buffers can be kept apart by a probe.
+    timeline.serialized =
+        timeline.serialized || ((record.events.flags & WEIR_EVENTS_SERIALIZED) != 0 &&
+                                process.submissions.size() > before);
   }
   for (auto& [pid, process] : processes) timeline.processes.push_back(std::move(process));
   rebase(timeline.processes);

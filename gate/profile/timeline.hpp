@@ -48,11 +48,12 @@ struct Submission {
   std::vector<BufferWork> buffers;
 };
 
-// Device work that comes with times of its own, outside of command buffers (OpenCL).
+// Device work that is enqueued command by command, outside of command buffers (OpenCL).
 struct LoneCommand {
   std::uint32_t queue = 0;
   Command command;
-  Interval device;
+  double enqueued = 0;             // when the call that enqueued it began; seconds
+  std::optional<Interval> device;  // nothing when it was not timed
 };
 
 struct Wait {

@@ -126,8 +126,7 @@ class ProcessTracks {
       for (const profile::BufferWork& buffer : one.buffers) draw_buffer(one.queue, buffer);
     }
     for (const profile::LoneCommand& lone : process_.commands) {
-      on_queue(lone.queue, lone.command.kind == Command::Kind::copy, lone.command.name, lone.device,
-               command_args(lone.command));
+      if (lone.device) draw_lone(lone, *lone.device);
     }
     for (const profile::Wait& wait : process_.waits) {
       cpu(wait.thread, "wait", wait.kind, wait.call, {{"sync", wait.sync}});
@@ -157,6 +156,15 @@ class ProcessTracks {
     const std::uint64_t track = k_first_queue_track + 2 * std::uint64_t{queue} + (copy ? 1 : 0);
     queues_.insert(track);
     trace_->slice(process_.pid, track, copy ? "copy" : "device", name, at, std::move(args));
+  }
+
+  void draw_lone(const profile::LoneCommand& lone, const profile::Interval& device) {
+    Json args = Json::object();
+    if (lone.command.bytes != 0) args["bytes"] = lone.command.bytes;
+    args["microseconds since it was enqueued"] =
+        std::round((device.begin - lone.enqueued) * 1e9) / 1e3;
+    on_queue(lone.queue, lone.command.kind == Command::Kind::copy, lone.command.name, device,
+             std::move(args));
   }
 
   void draw_buffer(std::uint32_t queue, const profile::BufferWork& buffer) {

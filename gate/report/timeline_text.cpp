@@ -54,6 +54,14 @@ std::map<std::string, Waited> cpu_work(const profile::Timeline& timeline) {
   return out;
 }
 
+// What it gave to devices: submissions, single commands, or both.
+std::string asked_of(const Process& process) {
+  const std::string submissions = plural(process.submissions.size(), "submission");
+  if (process.commands.empty()) return submissions;
+  const std::string commands = plural(process.commands.size(), "command");
+  return process.submissions.empty() ? commands : submissions + ", " + commands;
+}
+
 std::string short_time(double seconds) {
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
@@ -157,8 +165,7 @@ std::string timeline_text(const profile::Timeline& timeline, const TimelineStyle
   std::string out;
   for (const Process& process : timeline.processes) {
     say(out,
-        fmt::format("{} ({}): {}, {}", one_line(process.name, 100), process.pid,
-                    plural(process.submissions.size(), "submission"),
+        fmt::format("{} ({}): {}, {}", one_line(process.name, 100), process.pid, asked_of(process),
                     plural(process.graph_runs.size(), "graph")),
         width, 0);
   }

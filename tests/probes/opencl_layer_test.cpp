@@ -52,12 +52,15 @@ TEST(OpenClLayer, CountsWhatReachesTheQueues) {
   EXPECT_GE(counts.at("polls"), 1);  // as many as it takes
   counts.erase("polls");
   const std::map<std::string, std::int64_t> expected = {
-      {"dispatches", 10},                     // 5 + 3 + 1, and 1 on the second queue
-      {"barriers", 2},        {"copies", 6},  // write, fill, copy, 2 reads, map
-      {"submits", 7},                         // see the scene: 6 and 1
-      {"syncs", 7},                           // 6 and 1
-      {"waits", 9},  // finish 4, wait for events 2, blocking: write, read, map
-      {"markers", 3},         {"indirect_dispatches", 0},
+      {"dispatches", 10},  // 5 + 3 + 1, and 1 on the second queue
+      {"barriers", 2},
+      {"copies", 6},   // write, fill, copy, 2 reads, map
+      {"submits", 7},  // see the scene: 6 and 1
+      {"syncs", 7},    // 6 and 1
+      {"waits", 9},    // finish 4, wait for events 2, blocking: write, read, map
+      {"markers", 3},
+      {"indirect_dispatches", 0},
+      {"device_copied_bytes", 6 * 64 * 4},
       {"command_buffers", 0},
   };
   EXPECT_EQ(counts, expected);

@@ -3,6 +3,7 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -47,9 +48,9 @@ struct Device {
     ok(error, "program");
     ok(clBuildProgram(program, 1, &device, "", nullptr, nullptr), "build");
   }
-  [[nodiscard]] cl_command_queue queue() const {
+  [[nodiscard]] cl_command_queue queue(cl_command_queue_properties properties = 0) const {
     cl_int error = 0;
-    cl_command_queue made = clCreateCommandQueue(context, device, 0, &error);
+    cl_command_queue made = clCreateCommandQueue(context, device, properties, &error);
     ok(error, "queue");
     return made;
   }
@@ -201,6 +202,168 @@ int extension(const Device& d) {
   return 0;
 }
 
+// One of each kind of copy; a 4 x 4 image of 4 bytes a pixel. Twice in the order they are called:
+// once as it is, once with events that the program asks for.
+int copies(const Device& d) {
+  constexpr size_t k_bytes = 256;
+  const cl_queue_properties profiled[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
+  cl_int error = 0;
+  const cl_command_queue queues[] = {
+      clCreateCommandQueueWithProperties(d.context, d.device, nullptr, &error),
+      clCreateCommandQueueWithProperties(d.context, d.device, profiled, &error)};
+  require(queues[0] != nullptr && queues[1] != nullptr, "queues with properties");
+  cl_mem one = clCreateBuffer(d.context, CL_MEM_READ_WRITE, k_bytes, nullptr, &error);
+  cl_mem other = clCreateBuffer(d.context, CL_MEM_READ_WRITE, k_bytes, nullptr, &error);
+  const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+  cl_image_desc shape = {};
+  shape.image_type = CL_MEM_OBJECT_IMAGE2D;
+  shape.image_width = shape.image_height = 4;
+  cl_mem image = clCreateImage(d.context, CL_MEM_READ_WRITE, &format, &shape, nullptr, &error);
+  ok(error, "image");
+  cl_mem picture = clCreateImage(d.context, CL_MEM_READ_WRITE, &format, &shape, nullptr, &error);
+  ok(error, "image");
+  char host[k_bytes] = {};
+  const size_t origin[3] = {0, 0, 0}, all[3] = {4, 4, 1}, rect[3] = {8, 2, 2};
+  const cl_uint color[4] = {1, 2, 3, 4};
+  const cl_int zero = 0;
+  for (const cl_command_queue q : queues) {
+    cl_event events[16] = {};
+    size_t n = 0;
+    const auto event = [&]() { return q == queues[1] ? &events[n++] : nullptr; };
+    ok(clEnqueueWriteBuffer(q, one, CL_TRUE, 0, 200, host, 0, nullptr, event()), "write");
+    ok(clEnqueueReadBuffer(q, one, CL_FALSE, 0, 100, host, 0, nullptr, event()), "read");
+    ok(clEnqueueWriteBufferRect(q, one, CL_TRUE, origin, origin, rect, 8, 16, 8, 16, host, 0,
+                                nullptr, event()),
+       "write a part");
+    ok(clEnqueueReadBufferRect(q, one, CL_TRUE, origin, origin, rect, 8, 16, 8, 16, host, 0,
+                               nullptr, event()),
+       "read a part");
+    ok(clEnqueueCopyBuffer(q, one, other, 0, 0, 128, 0, nullptr, event()), "copy");
+    ok(clEnqueueCopyBufferRect(q, one, other, origin, origin, rect, 8, 16, 8, 16, 0, nullptr,
+                               event()),
+       "copy a part");
+    ok(clEnqueueFillBuffer(q, one, &zero, sizeof zero, 0, 64, 0, nullptr, event()), "fill");
+    ok(clEnqueueFillImage(q, image, color, origin, all, 0, nullptr, event()), "fill an image");
+    ok(clEnqueueCopyImage(q, image, picture, origin, origin, all, 0, nullptr, event()),
+       "copy an image");
+    ok(clEnqueueCopyImageToBuffer(q, image, one, origin, all, 0, 0, nullptr, event()),
+       "copy an image to a buffer");
+    ok(clEnqueueCopyBufferToImage(q, one, image, 0, origin, all, 0, nullptr, event()),
+       "copy a buffer to an image");
+    ok(clEnqueueWriteImage(q, image, CL_TRUE, origin, all, 0, 0, host, 0, nullptr, event()),
+       "write an image");
+    ok(clEnqueueReadImage(q, image, CL_TRUE, origin, all, 0, 0, host, 0, nullptr, event()),
+       "read an image");
+    void* mapped = clEnqueueMapBuffer(q, one, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, 32, 0,
+                                      nullptr, event(), &error);
+    ok(error, "map");
+    ok(clEnqueueUnmapMemObject(q, one, mapped, 0, nullptr, nullptr), "unmap");
+    ok(clEnqueueMigrateMemObjects(q, 1, &one, 0, 0, nullptr, event()), "migrate");
+    ok(clFinish(q), "finish");
+    for (size_t i = 0; i < n; ++i) ok(clReleaseEvent(events[i]), "the program's own event");
+  }
+  return 0;
+}
+
+cl_uint context_references(const Device& d) {
+  cl_uint references = 0;
+  ok(clGetContextInfo(d.context, CL_CONTEXT_REFERENCE_COUNT, sizeof references, &references,
+                      nullptr),
+     "references");
+  return references;
+}
+
+// 40 launches on an out-of-order queue, each held up by one of 4 events of the program's own, which
+// are set last first; 10 on a queue that is let go while they are held up. At last nothing but the
+// program's own objects is left of the context.
+int held_up(const Device& d) {
+  const cl_uint before = context_references(d);
+  cl_int error = 0;
+  const cl_kernel kernel = d.kernel("nothing");
+  const size_t global = k_elements;
+  const cl_command_queue queue = d.queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  cl_event gates[4];
+  for (cl_event& gate : gates) gate = clCreateUserEvent(d.context, &error);
+  for (int i = 0; i < 40; ++i) {
+    ok(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 1, &gates[i % 4],
+                              nullptr),
+       "launch");
+  }
+  ok(clFlush(queue), "flush");
+  for (int i = 3; i >= 0; --i) {
+    cl_event last = nullptr;
+    ok(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 1, &gates[i], &last),
+       "launch");
+    ok(clSetUserEventStatus(gates[i], CL_COMPLETE), "set");
+    ok(clWaitForEvents(1, &last), "wait");
+    ok(clReleaseEvent(last), "release");
+    ok(clReleaseEvent(gates[i]), "release");
+  }
+  ok(clFinish(queue), "finish");
+  ok(clRetainCommandQueue(queue), "retain");
+  ok(clReleaseCommandQueue(queue), "release");
+  ok(clReleaseCommandQueue(queue), "release");
+
+  const cl_command_queue left = d.queue();
+  cl_event gate = clCreateUserEvent(d.context, &error);
+  for (int i = 0; i < 10; ++i) {
+    ok(clEnqueueNDRangeKernel(left, kernel, 1, nullptr, &global, nullptr, 1, &gate, nullptr),
+       "launch");
+  }
+  ok(clReleaseCommandQueue(left), "release");
+  ok(clSetUserEventStatus(gate, CL_COMPLETE), "set");
+  ok(clReleaseEvent(gate), "release");
+  ok(clReleaseKernel(kernel), "release");
+  for (int i = 0; i < 500 && context_references(d) != before; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::printf("%d\n", static_cast<int>(context_references(d)) - static_cast<int>(before));
+  std::fflush(stdout);
+  return 0;
+}
+
+// More than the layer keeps in mind, all held up at once.
+int flood(const Device& d) {
+  cl_int error = 0;
+  const cl_kernel kernel = d.kernel("nothing");
+  const cl_command_queue queue = d.queue();
+  const size_t global = 1;
+  cl_event gate = clCreateUserEvent(d.context, &error);
+  ok(clEnqueueBarrierWithWaitList(queue, 1, &gate, nullptr), "barrier");
+  for (int i = 0; i < 20000; ++i) {
+    ok(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, nullptr),
+       "launch");
+  }
+  ok(clSetUserEventStatus(gate, CL_COMPLETE), "set");
+  ok(clFinish(queue), "finish");
+  return 0;
+}
+
+// 5 launches that are done, 3 that nobody waits for.
+int exits(const Device& d) {
+  some(d, 5);
+  const cl_command_queue queue = d.queue();
+  const cl_kernel kernel = d.kernel("nothing");
+  for (int i = 0; i < 3; ++i) launch(queue, kernel);
+  std::exit(0);
+}
+
+// A command that fails takes those that wait for it along.
+int failing(const Device& d) {
+  cl_int error = 0;
+  const cl_kernel kernel = d.kernel("nothing");
+  const cl_command_queue queue = d.queue();
+  const size_t global = k_elements;
+  cl_event held = nullptr;  // without it PoCL 3.1 aborts by itself
+  cl_event gate = clCreateUserEvent(d.context, &error);
+  ok(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 1, &gate, &held),
+     "launch");
+  ok(clSetUserEventStatus(gate, -1), "set");
+  (void)clFinish(queue);
+  some(d, 2);
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -210,8 +373,9 @@ int main(int count, char** arguments) {
     const char* name;
     int (*play)(const Device&);
   } scenes[] = {
-      {"all", all},     {"threads", threads}, {"killed", killed},      {"forking", forking},
-      {"churn", churn}, {"idle", idle},       {"extension", extension}};
+      {"all", all},         {"threads", threads}, {"killed", killed},       {"forking", forking},
+      {"churn", churn},     {"idle", idle},       {"extension", extension}, {"copies", copies},
+      {"held up", held_up}, {"flood", flood},     {"exits", exits},         {"failing", failing}};
   for (const auto& one : scenes) {
     if (scene == one.name) std::_Exit(one.play(device));
   }

@@ -167,6 +167,31 @@ TEST(Timeline, PlacesDeviceWorkAtItsSubmissionWhereTheDriverTiesNothing) {
   EXPECT_THAT(timeline.warnings, Contains(HasSubstr("as early as its submission allows")));
 }
 
+// Commands of 10 ns ticks: one held up behind another, a copy that was not timed.
+TEST(Timeline, TiesCommandsByTheTimeOfTheirCall) {
+  const std::string commands =
+      record(WEIR_EVENT_CLOCK, 0, weir_event_clock{0, 0, 0, 10e-9, 64, WEIR_CLOCK_NONE}) +
+      record(WEIR_EVENT_COMMAND, 1, weir_event_command{1000, 1100, 1300, 0, 0, 0, 50'000}) +
+      record(WEIR_EVENT_COMMAND, 2, weir_event_command{1020, 1300, 1400, 0, 0, 0, 50'100}) +
+      record(WEIR_EVENT_COMMAND, 0, weir_event_command{0, 0, 0, 64, 0, 1 + WEIR_COPY_READ, 60'000});
+  const auto timeline = timeline_of(file_of({thread(5) + commands}), counts_with(3));
+  EXPECT_THAT(timeline.warnings, testing::ElementsAre(HasSubstr("as early as its submission")));
+  const auto& told = timeline.processes.at(0).commands;
+  ASSERT_THAT(told, SizeIs(3));
+  EXPECT_EQ(told[1].command.name, "kernel2");
+  // Tick 1000 is 50 000 ns of the CPU's clock: the first call came closest to its tick.
+  ASSERT_TRUE(told[0].device && told[1].device);
+  EXPECT_NEAR(told[0].enqueued, 0, 1e-12);
+  EXPECT_NEAR(told[0].device->begin, 1e-6, 1e-12);
+  EXPECT_NEAR(told[0].device->length(), 2e-6, 1e-12);
+  EXPECT_NEAR(told[1].enqueued, 0.1e-6, 1e-12);
+  EXPECT_NEAR(told[1].device->begin, 3e-6, 1e-12);
+  EXPECT_FALSE(told[2].device);
+  EXPECT_EQ(told[2].command.name, "copy to host");
+  EXPECT_EQ(told[2].command.bytes, 64U);
+  EXPECT_NEAR(told[2].enqueued, 10e-6, 1e-12);
+}
+
 TEST(Timeline, LeavesOutWhatPointsNowhereAndSaysSo) {
   // Kernel 2 is not in the counts; neither is queue 9.
   const std::string strays = record(WEIR_EVENT_SUBMIT, 9, weir_event_submit{2, 1, 2, 0, 0}) +

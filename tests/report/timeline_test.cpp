@@ -128,5 +128,40 @@ TEST(ChromeTrace, HasTracksForThreadsQueuesAndCopies) {
                                            "vulkan queue 0.0, GPU"));
 }
 
+// What OpenCL does comes command by command.
+profile::Timeline commands_alone() {
+  profile::Process process;
+  process.pid = 12;
+  process.name = "clpeak";
+  process.queues = {{"CPU", "opencl queue 0.0"}};
+  process.commands = {{0, dispatch("peak", std::nullopt), 0.001, Interval{0.0015, 0.002}},
+                      {0, dispatch("peak", std::nullopt), 0.003, std::nullopt},
+                      {0, copy("copy to host", 2048, 0), 0.004, Interval{0.005, 0.0051}}};
+  profile::Timeline out;
+  out.processes.push_back(process);
+  return out;
+}
+
+TEST(TimelineText, CountsCommandsWhereThereAreNoSubmissions) {
+  const std::string text = timeline_text(commands_alone(), {});
+  EXPECT_THAT(text, testing::HasSubstr("clpeak (12): 3 commands, 0 graphs"));
+  // One of the two was timed: 0.5 ms, which is what each of them takes as far as is known.
+  EXPECT_THAT(text, testing::ContainsRegex("500.0 us +83.3 % +2 +500.0 us +peak"));
+  EXPECT_THAT(text, testing::HasSubstr("copy to host (2.0 KiB)"));
+}
+
+TEST(ChromeTrace, ShowsCommandsThatWereTimedAndHowLongTheyWaited) {
+  const auto json = parse_json(chrome_trace(commands_alone()));
+  ASSERT_TRUE(json) << json.error().message;
+  std::vector<std::string> told;
+  for (const Json& event : json->at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    told.push_back(fmt::format("{} {} {}", event.at("cat").get<std::string>(),
+                               event.at("name").get<std::string>(),
+                               event.at("args").at("microseconds since it was enqueued").dump()));
+  }
+  EXPECT_THAT(told, testing::ElementsAre("device peak 500.0", "copy copy to host 1000.0"));
+}
+
 }  // namespace
 }  // namespace weir::report

@@ -1,4 +1,6 @@
 // What is enqueued. A command counts when the driver has taken it.
+#include "gate/probes/opencl/copies.h"
+#include "gate/probes/opencl/events.h"
 #include "gate/probes/opencl/state.h"
 
 namespace weir_probe::opencl {
@@ -16,26 +18,36 @@ struct Command<member, what, cl_int(CL_API_CALL*)(cl_command_queue, Rest...)> {
   }
 };
 
-Blocking blocks(cl_bool blocking) { return blocking == CL_FALSE ? Blocking::no : Blocking::yes; }
+void count_copy(cl_command_queue handle, const Moved& moved, const Enqueued& enqueued) {
+  Queue* queue = queue_of(handle);
+  if (queue == nullptr) return;
+  enqueued.tell(queue, 0, 1 + moved.kind, moved.bytes);
+  add(g.copied_bytes, moved.bytes);
+  count_command(queue, What::copy);
+  if (moved.blocking == CL_FALSE) return;
+  // The call returned when it was done.
+  add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
+  count_wait(queue, WEIR_WAIT_CALL, enqueued.begin());
+}
 
-// The same where the call may wait for its command: `blocking` is its third parameter, or (SVM) its
-// second.
-template <auto member, class Function>
-struct Transfer;
-template <auto member, class... Rest>
-struct Transfer<member, cl_int(CL_API_CALL*)(cl_command_queue, cl_mem, cl_bool, Rest...)> {
-  static cl_int CL_API_CALL call(cl_command_queue queue, cl_mem memory, cl_bool blocking,
-                                 Rest... rest) {
-    const cl_int result = (g.next.*member)(queue, memory, blocking, rest...);
-    if (result == CL_SUCCESS) count_command(queue_of(queue), What::copy, blocks(blocking));
-    return result;
-  }
-};
-template <auto member, class... Rest>
-struct Transfer<member, cl_int(CL_API_CALL*)(cl_command_queue, cl_bool, Rest...)> {
-  static cl_int CL_API_CALL call(cl_command_queue queue, cl_bool blocking, Rest... rest) {
-    const cl_int result = (g.next.*member)(queue, blocking, rest...);
-    if (result == CL_SUCCESS) count_command(queue_of(queue), What::copy, blocks(blocking));
+// The last of them: where the program wants the command's event.
+template <class Only>
+Only& last_of(Only& only) {
+  return only;
+}
+template <class First, class... Rest>
+auto& last_of(First&, Rest&... rest) {
+  return last_of(rest...);
+}
+
+template <auto member, class Of, class Function>
+struct Copy;
+template <auto member, class Of, class... Rest>
+struct Copy<member, Of, cl_int(CL_API_CALL*)(cl_command_queue, Rest...)> {
+  static cl_int CL_API_CALL call(cl_command_queue queue, Rest... rest) {
+    Enqueued enqueued(queue, &last_of(rest...));
+    const cl_int result = (g.next.*member)(queue, rest...);
+    if (result == CL_SUCCESS) count_copy(queue, Of::moved(rest...), enqueued);
     return result;
   }
 };
@@ -48,7 +60,7 @@ void copy_sizes(uint64_t (&to)[count], const size_t* from, cl_uint dimensions, u
 }
 
 void count_dispatch(cl_command_queue handle, cl_kernel kernel, cl_uint dimensions,
-                    const size_t* global, const size_t* local) {
+                    const size_t* global, const size_t* local, const Enqueued& enqueued) {
   Queue* queue = queue_of(handle);
   if (queue == nullptr) return;
   weir_probe_launch launch{};
@@ -58,34 +70,38 @@ void count_dispatch(cl_command_queue handle, cl_kernel kernel, cl_uint dimension
   copy_sizes(launch.local, local, dimensions, local == nullptr ? 0 : 1);
   add(&g.file.kernels[launch.kernel].dispatches, 1);
   g.launches.count(&g.file, &g.lock, launch);
+  enqueued.tell(queue, launch.kernel, 0, 0);
   count_command(queue, What::dispatch);
 }
 
 cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                                   const size_t* offset, const size_t* global, const size_t* local,
                                   cl_uint waits, const cl_event* wait_list, cl_event* event) {
+  Enqueued enqueued(queue, &event);
   const cl_int result = g.next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
                                                       local, waits, wait_list, event);
-  if (result == CL_SUCCESS) count_dispatch(queue, kernel, dimensions, global, local);
+  if (result == CL_SUCCESS) count_dispatch(queue, kernel, dimensions, global, local, enqueued);
   return result;
 }
 
 cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits,
                                 const cl_event* wait_list, cl_event* event) {
+  Enqueued enqueued(queue, &event);
   const cl_int result = g.next.clEnqueueTask(queue, kernel, waits, wait_list, event);
   constexpr size_t k_one = 1;
-  if (result == CL_SUCCESS) count_dispatch(queue, kernel, 1, &k_one, &k_one);
+  if (result == CL_SUCCESS) count_dispatch(queue, kernel, 1, &k_one, &k_one, enqueued);
   return result;
 }
 
 void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem memory, cl_bool blocking,
                              cl_map_flags flags, size_t offset, size_t size, cl_uint waits,
                              const cl_event* wait_list, cl_event* event, cl_int* error) {
+  Enqueued enqueued(queue, &event);
   cl_int mine = CL_SUCCESS;
   void* mapped = g.next.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, waits,
                                            wait_list, event, &mine);
   if (error != nullptr) *error = mine;
-  if (mine == CL_SUCCESS) count_command(queue_of(queue), What::copy, blocks(blocking));
+  if (mine == CL_SUCCESS) count_copy(queue, {mapped_kind(flags), size, blocking}, enqueued);
   return mapped;
 }
 
@@ -93,17 +109,20 @@ void* CL_API_CALL map_image(cl_command_queue queue, cl_mem memory, cl_bool block
                             cl_map_flags flags, const size_t* origin, const size_t* region,
                             size_t* row_pitch, size_t* slice_pitch, cl_uint waits,
                             const cl_event* wait_list, cl_event* event, cl_int* error) {
+  Enqueued enqueued(queue, &event);
   cl_int mine = CL_SUCCESS;
   void* mapped = g.next.clEnqueueMapImage(queue, memory, blocking, flags, origin, region, row_pitch,
                                           slice_pitch, waits, wait_list, event, &mine);
   if (error != nullptr) *error = mine;
-  if (mine == CL_SUCCESS) count_command(queue_of(queue), What::copy, blocks(blocking));
+  if (mine == CL_SUCCESS) {
+    count_copy(queue, {mapped_kind(flags), image_bytes(memory, region), blocking}, enqueued);
+  }
   return mapped;
 }
 
 }  // namespace
 
-void count_command(Queue* queue, What what, Blocking blocking) {
+void count_command(Queue* queue, What what) {
   if (queue == nullptr) return;
   uint64_t* counters = queue->entry->counters;
   add(&counters[WEIR_COUNT_SUBMISSIONS], 1);
@@ -125,16 +144,12 @@ void count_command(Queue* queue, What what, Blocking blocking) {
   }
   __atomic_store_n(&queue->pending, 1, __ATOMIC_RELEASE);
   __atomic_store_n(&queue->unflushed, 1, __ATOMIC_RELEASE);
-  if (blocking == Blocking::yes) {
-    add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
-    count_wait(queue);
-  }
 }
 
 #define WEIR_PUT_COMMAND(name, what) \
   WEIR_PUT(table, name, (&Command<&cl_icd_dispatch::name, what, decltype(table->name)>::call))
-#define WEIR_PUT_TRANSFER(name) \
-  WEIR_PUT(table, name, (&Transfer<&cl_icd_dispatch::name, decltype(table->name)>::call))
+#define WEIR_PUT_COPY(name, of) \
+  WEIR_PUT(table, name, (&Copy<&cl_icd_dispatch::name, of, decltype(table->name)>::call))
 
 void put_commands(cl_icd_dispatch* table) {
   WEIR_PUT(table, clEnqueueNDRangeKernel, enqueue_kernel);
@@ -148,26 +163,26 @@ void put_commands(cl_icd_dispatch* table) {
   WEIR_PUT_COMMAND(clEnqueueMarker, What::marker);
   WEIR_PUT_COMMAND(clEnqueueMarkerWithWaitList, What::marker);
 
-  WEIR_PUT_TRANSFER(clEnqueueReadBuffer);
-  WEIR_PUT_TRANSFER(clEnqueueReadBufferRect);
-  WEIR_PUT_TRANSFER(clEnqueueWriteBuffer);
-  WEIR_PUT_TRANSFER(clEnqueueWriteBufferRect);
-  WEIR_PUT_TRANSFER(clEnqueueReadImage);
-  WEIR_PUT_TRANSFER(clEnqueueWriteImage);
-  WEIR_PUT_TRANSFER(clEnqueueSVMMemcpy);
-  WEIR_PUT_TRANSFER(clEnqueueSVMMap);
+  WEIR_PUT_COPY(clEnqueueReadBuffer, OfBuffer<WEIR_COPY_READ>);
+  WEIR_PUT_COPY(clEnqueueReadBufferRect, OfBufferRect<WEIR_COPY_READ>);
+  WEIR_PUT_COPY(clEnqueueWriteBuffer, OfBuffer<WEIR_COPY_WRITE>);
+  WEIR_PUT_COPY(clEnqueueWriteBufferRect, OfBufferRect<WEIR_COPY_WRITE>);
+  WEIR_PUT_COPY(clEnqueueReadImage, OfImage<WEIR_COPY_READ>);
+  WEIR_PUT_COPY(clEnqueueWriteImage, OfImage<WEIR_COPY_WRITE>);
+  WEIR_PUT_COPY(clEnqueueSVMMemcpy, SvmMemcpy);
+  WEIR_PUT_COPY(clEnqueueSVMMap, SvmMap);
   WEIR_PUT(table, clEnqueueMapBuffer, map_buffer);
   WEIR_PUT(table, clEnqueueMapImage, map_image);
-  WEIR_PUT_COMMAND(clEnqueueCopyBuffer, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueCopyBufferRect, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueCopyImage, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueCopyImageToBuffer, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueCopyBufferToImage, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueFillBuffer, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueFillImage, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueSVMMemFill, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueMigrateMemObjects, What::copy);
-  WEIR_PUT_COMMAND(clEnqueueSVMMigrateMem, What::copy);
+  WEIR_PUT_COPY(clEnqueueCopyBuffer, CopyBuffer);
+  WEIR_PUT_COPY(clEnqueueCopyBufferRect, CopyBufferRect);
+  WEIR_PUT_COPY(clEnqueueCopyImage, CopyImage);
+  WEIR_PUT_COPY(clEnqueueCopyImageToBuffer, CopyImageToBuffer);
+  WEIR_PUT_COPY(clEnqueueCopyBufferToImage, CopyBufferToImage);
+  WEIR_PUT_COPY(clEnqueueFillBuffer, FillBuffer);
+  WEIR_PUT_COPY(clEnqueueFillImage, FillImage);
+  WEIR_PUT_COPY(clEnqueueSVMMemFill, SvmMemFill);
+  WEIR_PUT_COPY(clEnqueueMigrateMemObjects, Migration);
+  WEIR_PUT_COPY(clEnqueueSVMMigrateMem, Migration);
 
   WEIR_PUT_COMMAND(clEnqueueUnmapMemObject, What::other);
   WEIR_PUT_COMMAND(clEnqueueSVMUnmap, What::other);

@@ -1,7 +1,9 @@
 // The OpenCL layer: named in OPENCL_LAYERS, the loader puts it between the program and the drivers.
 // It passes every call on unchanged, and counts. Where it is entered: at the bottom of this file.
+#include <stdlib.h>
 #include <string.h>
 
+#include "gate/probes/events.h"
 #include "gate/probes/opencl/state.h"
 
 namespace weir_probe::opencl {
@@ -63,6 +65,7 @@ WEIR_EXPORTED cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispa
   memcpy(static_cast<void*>(&g.next), below,
          (entries < k_entries ? entries : k_entries) * sizeof(void*));
   g_table = g.next;
+  g.events_asked = secure_getenv(WEIR_PROBE_EVENTS_VARIABLE) != nullptr;
   put_objects(&g_table);
   put_commands(&g_table);
   put_syncs(&g_table);

@@ -1,8 +1,11 @@
-// Devices, queues and kernels: which entry of the file they are.
+// The files, devices and kernels: which entry of the file they are.
+#include "gate/probes/opencl/objects.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "gate/probes/opencl/class.h"
+#include "gate/probes/opencl/events.h"
 #include "gate/probes/opencl/state.h"
 
 namespace weir_probe::opencl {
@@ -20,36 +23,32 @@ void after_fork_in_child() {
   g.queues.unlock_after_fork();
   g.kernels.unlock_after_fork();
   g.launches.unlock_after_fork();
+  detach_events_after_fork();
+  g.queues.each([](void* queue) { forget_flights(static_cast<Queue*>(queue)); });
+  g.devices.each([](void* device) { static_cast<Device*>(device)->last_tie = 0; });
   detach_after_fork(&g.file);
   g.ready = false;
 }
 
-// Under g.lock. Makes the file before the first count, also in a child.
+}  // namespace
+
 void make_ready() {
   if (g.file.header == nullptr) {
     open_file(&g.file, "opencl", k_capacity);
     g.markers = add_counter(&g.file, "markers");
+    g.copied_bytes = add_counter(&g.file, "device_copied_bytes");
+    open_events(g.file);
   }
   if (!g_fork_handled) {
     g_fork_handled = true;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }
   make_forked_file(&g.file);
+  make_forked_events(g.file);
   if (__atomic_load_n(&g.calls_unseen, __ATOMIC_RELAXED)) {
     set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
   }
   __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
-}
-
-// Under g.lock. The record of `handle`, zeroed if it is new; null when memory is out.
-template <class Record>
-Record* record_of(Table* table, uint64_t handle) {
-  if (void* known = table->find(handle)) return static_cast<Record*>(known);
-  auto* record = static_cast<Record*>(calloc(1, sizeof(Record)));
-  if (record != nullptr && table->insert(handle, record)) return record;
-  free(record);
-  set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-  return nullptr;
 }
 
 // What follows asks the driver without the lock: one that starts a process meanwhile would wait for
@@ -76,6 +75,7 @@ Device* device_of(cl_device_id handle) {
   make_ready();
   auto* device = record_of<Device>(&g.devices, number(handle));
   if (device != nullptr && device->entry == nullptr) {
+    device->handle = handle;
     device->index = add_device(&g.file, entry);
     device->entry = &g.file.devices[device->index];
   }
@@ -83,35 +83,7 @@ Device* device_of(cl_device_id handle) {
   return device;
 }
 
-// Is the handle new to the program too? Then nothing is pending on it.
-enum class Made { before, now };
-
-Queue* describe_queue(cl_command_queue handle, Made made) {
-  cl_device_id device_handle = nullptr;
-  cl_command_queue_properties properties = 0;
-  const auto ask = g.next.clGetCommandQueueInfo;
-  if (ask == nullptr ||
-      ask(handle, CL_QUEUE_DEVICE, sizeof device_handle, &device_handle, nullptr) != CL_SUCCESS) {
-    return nullptr;
-  }
-  ask(handle, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr);
-  Device* device = device_of(device_handle);
-  if (device == nullptr) return nullptr;
-  pthread_mutex_lock(&g.lock);
-  make_ready();
-  auto* queue = record_of<Queue>(&g.queues, number(handle));
-  if (queue != nullptr && queue->device != device) {
-    const auto flags = static_cast<uint32_t>(properties & UINT32_MAX);
-    queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, 0, flags)];
-    __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
-  }
-  if (queue != nullptr && made == Made::now) {
-    __atomic_store_n(&queue->pending, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&queue->unflushed, 0, __ATOMIC_RELEASE);
-  }
-  pthread_mutex_unlock(&g.lock);
-  return queue;
-}
+namespace {
 
 Kernel* describe_kernel(cl_kernel handle) {
   size_t size = 0;
@@ -133,22 +105,6 @@ Kernel* describe_kernel(cl_kernel handle) {
   pthread_mutex_unlock(&g.lock);
   free(name);
   return kernel;
-}
-
-cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
-                                          cl_command_queue_properties properties, cl_int* error) {
-  cl_command_queue made = g.next.clCreateCommandQueue(context, device, properties, error);
-  if (made != nullptr) describe_queue(made, Made::now);
-  return made;
-}
-
-cl_command_queue CL_API_CALL create_queue_with_properties(cl_context context, cl_device_id device,
-                                                          const cl_queue_properties* properties,
-                                                          cl_int* error) {
-  cl_command_queue made =
-      g.next.clCreateCommandQueueWithProperties(context, device, properties, error);
-  if (made != nullptr) describe_queue(made, Made::now);
-  return made;
 }
 
 cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* error) {
@@ -175,16 +131,6 @@ cl_kernel CL_API_CALL clone_kernel(cl_kernel kernel, cl_int* error) {
 
 }  // namespace
 
-Queue* queue_of(cl_command_queue handle) {
-  void* known = g.queues.find(number(handle));
-  if (known != nullptr && __atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
-    auto* queue = static_cast<Queue*>(known);
-    // Null while another thread describes it: the one that made it shared it too early.
-    if (__atomic_load_n(&queue->device, __ATOMIC_ACQUIRE) != nullptr) return queue;
-  }
-  return describe_queue(handle, Made::before);
-}
-
 uint32_t kernel_on(Device* device, cl_kernel handle) {
   auto* kernel = static_cast<Kernel*>(g.kernels.find(number(handle)));
   const uint64_t wanted = static_cast<uint64_t>(device->index) + 1;
@@ -204,8 +150,7 @@ uint32_t kernel_on(Device* device, cl_kernel handle) {
 }
 
 void put_objects(cl_icd_dispatch* table) {
-  WEIR_PUT(table, clCreateCommandQueue, create_queue);
-  WEIR_PUT(table, clCreateCommandQueueWithProperties, create_queue_with_properties);
+  put_queues(table);
   WEIR_PUT(table, clCreateKernel, create_kernel);
   WEIR_PUT(table, clCreateKernelsInProgram, create_kernels);
   WEIR_PUT(table, clCloneKernel, clone_kernel);

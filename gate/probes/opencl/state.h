@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "gate/probes/opencl/cl.h"
+#include "gate/probes/opencl/flights.h"
 #include "gate/probes/table.h"
 #include "gate/probes/writer/file.h"
 #include "gate/probes/writer/launch.h"
@@ -16,15 +17,26 @@
 namespace weir_probe::opencl {
 
 struct Device {
+  cl_device_id handle;
   uint32_t index;
+  bool host_timer;    // that ties its clock to the CPU's
+  uint64_t last_tie;  // atomic; CPU time; 0: never
   weir_probe_device* entry;
 };
+
+constexpr uint32_t k_not_seen_made = 1U << 30;
 
 struct Queue {
   Device* device;
   weir_probe_queue* entry;
   uint32_t pending;    // atomic; 1: a command since its last counted sync
   uint32_t unflushed;  // atomic; 1: a command since its last counted submit
+  // With events only:
+  uint32_t references;    // atomic; the program's; k_not_seen_made where they are not known
+  bool timed;             // its commands can be asked when they ran
+  bool in_order;          // what is not done has nothing done behind it
+  uint64_t polled_since;  // atomic; CPU time of the first poll that was not done; 0: none
+  Flights flights;
 };
 
 struct Kernel {
@@ -39,7 +51,9 @@ struct Globals {
   cl_icd_dispatch next;  // the layer below, or the driver's side of the loader
   File file;
   bool ready;         // atomic: the file is made, and this process's own
-  uint64_t* markers;  // a counter by name
+  uint64_t* markers;  // counters by name
+  uint64_t* copied_bytes;
+  bool events_asked;  // by the environment; whether they can be written is another matter
   bool calls_unseen;  // atomic: to be told by the file once it is made
   Table devices;      // cl_device_id -> Device
   Table queues;       // cl_command_queue -> Queue
@@ -59,12 +73,11 @@ Queue* queue_of(cl_command_queue handle);
 uint32_t kernel_on(Device* device, cl_kernel handle);
 
 enum class What { dispatch, copy, barrier, marker, other };
-enum class Blocking { no, yes };
 
-// A command was enqueued with success; `blocking`: the call returned when it was done.
-void count_command(Queue* queue, What what, Blocking blocking = Blocking::no);
-// A call that waits for `queue` returned with success.
-void count_wait(Queue* queue);
+// A command was enqueued with success.
+void count_command(Queue* queue, What what);
+// A call that waits for `queue` returned with success. `kind` and `begin` as in tell_wait.
+void count_wait(Queue* queue, uint32_t kind, uint64_t begin);
 
 // Puts the layer's functions into `table`, over those that are there.
 void put_objects(cl_icd_dispatch* table);
