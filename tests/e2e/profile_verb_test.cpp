@@ -1,4 +1,4 @@
-// `weir profile` on the unmodified llama.cpp, and on what cannot be profiled.
+// `weir profile` on the unmodified llama.cpp, on an OpenCL program, and on what cannot be profiled.
 #include <gmock/gmock.h>
 
 #include "tests/e2e/weir_process.hpp"
@@ -108,6 +108,37 @@ TEST_F(ProfileOfLlama, ShowsKeptProbeFilesAgain) {
   const Ended again = weir(scratch_, {"profile", "--json", "-", kept.string()});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(json_of(again), json_of(first));
+}
+
+// Debian's clpeak on PoCL: 20 002 launches of one kernel, 20 001 waits (opencl_layer_test.cpp).
+TEST(Profile, TimesEveryLaunchOfAnOpenClProgram) {
+  Scratch scratch;
+  const std::map<std::string, std::string> env = {
+      {"OCL_ICD_VENDORS", "/etc/OpenCL/vendors/pocl.icd"},
+      {"POCL_CACHE_DIR", WEIR_BINARY_DIR "/pocl-cache"}};
+  const std::string file = (scratch / "trace.json").string();
+  const Ended ended =
+      weir(scratch, {"profile", "--json", "-", "--trace", file, "--", "clpeak", "--kernel-latency"},
+           env);
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Json json = json_of(ended);
+  ASSERT_EQ(json["kernels"].size(), 1U) << ended.out;
+  EXPECT_EQ(json["kernels"][0]["calls"], 20002);
+  EXPECT_EQ(json["kernels"][0]["timed"], 20002);
+  EXPECT_EQ(json["cpu_calls"][0]["name"], "wait for queue");
+  EXPECT_EQ(json["cpu_calls"][0]["syncs"], 20001);
+  EXPECT_FALSE(json["serialized"].get<bool>());
+  std::map<std::string, int> slices;
+  bool queue = false;
+  const Json trace = Json::parse(slurp(file));
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") ++slices[event["cat"].get<std::string>()];
+    queue = queue || (event["name"] == "thread_name" &&
+                      event["args"]["name"].get<std::string>().starts_with("opencl queue"));
+  }
+  EXPECT_EQ(slices["device"], 20002);
+  EXPECT_EQ(slices["wait"], 20001);
+  EXPECT_TRUE(queue);
 }
 
 TEST(Profile, SaysWhatItCannotDo) {

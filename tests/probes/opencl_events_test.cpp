@@ -215,6 +215,19 @@ TEST(OpenClEvents, TellHowTheProgramWaited) {
       {"blocking call", {3, 3}},
   };
   EXPECT_EQ(waits, expected);
+  // OpenCL has no numbers for queues: in the order they were made.
+  const auto& queues = played.timeline.processes[0].queues;
+  ASSERT_THAT(queues, SizeIs(2));
+  EXPECT_EQ(queues[0].name, "opencl queue 0.0");
+  EXPECT_EQ(queues[1].name, "opencl queue 0.1");
+}
+
+TEST(OpenClEvents, LoseNothingToEightThreadsOnOneQueue) {
+  const Played played = scene("shared", "batched");
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_EQ(played.counts.kernels.at("nothing"), 800);
+  EXPECT_THAT(played.commands(), SizeIs(800));
+  EXPECT_EQ(timed(played.commands()), 800);
 }
 
 // 44 launches out of order; 10 on a queue that the program lets go while they are held up.

@@ -149,6 +149,28 @@ int threads(const Device& d) {
   return 0;
 }
 
+// The same on one queue: a thread reads times while another one waits and a third one launches.
+int shared(const Device& d) {
+  const cl_command_queue queue = d.queue();
+  std::vector<std::thread> all;
+  for (int i = 0; i < 8; ++i) {
+    all.emplace_back([&d, queue] {
+      const cl_kernel kernel = d.kernel("nothing");
+      for (int n = 0; n < 100; ++n) {
+        cl_event event = nullptr;
+        launch(queue, kernel, n % 3 == 0 ? &event : nullptr);
+        if (event != nullptr) {
+          ok(clWaitForEvents(1, &event), "wait");
+          ok(clReleaseEvent(event), "release");
+        }
+      }
+    });
+  }
+  for (std::thread& one : all) one.join();
+  ok(clFinish(queue), "finish");
+  return 0;
+}
+
 void some(const Device& d, int times) {
   const cl_command_queue queue = d.queue();
   const cl_kernel kernel = d.kernel("nothing");
@@ -375,7 +397,8 @@ int main(int count, char** arguments) {
   } scenes[] = {
       {"all", all},         {"threads", threads}, {"killed", killed},       {"forking", forking},
       {"churn", churn},     {"idle", idle},       {"extension", extension}, {"copies", copies},
-      {"held up", held_up}, {"flood", flood},     {"exits", exits},         {"failing", failing}};
+      {"held up", held_up}, {"flood", flood},     {"exits", exits},         {"failing", failing},
+      {"shared", shared}};
   for (const auto& one : scenes) {
     if (scene == one.name) std::_Exit(one.play(device));
   }

@@ -12,37 +12,33 @@ namespace {
 // Of an out-of-order queue: how many unfinished commands are looked at before giving up.
 constexpr uint32_t k_most_misses = 256;
 
-enum class Fate { pending, timed, untimed };
-
 bool ask_time(cl_event event, cl_profiling_info what, cl_ulong* out) {
   const auto ask = g.next.clGetEventProfilingInfo;
   return ask != nullptr && ask(event, what, sizeof *out, out, nullptr) == CL_SUCCESS && *out != 0;
 }
 
-Fate fate_of(const Flight& flight, weir_event_command* body) {
-  cl_ulong queued = 0, begin = 0, end = 0;
-  // The end is told of what is done alone.
-  const bool ended = ask_time(flight.event, CL_PROFILING_COMMAND_END, &end);
-  if (ended && ask_time(flight.event, CL_PROFILING_COMMAND_START, &begin) && begin <= end) {
-    ask_time(flight.event, CL_PROFILING_COMMAND_QUEUED, &queued);
-    body->queued = queued;
-    body->begin = begin;
-    body->end = end;
-    return Fate::timed;
-  }
+// Whether it is done; if so, with its times, where there are any.
+bool is_done(const Flight& flight, weir_event_command* body) {
+  // First, and once: it may be done a moment later.
   cl_int status = CL_COMPLETE;
-  const auto ask = g.next.clGetEventInfo;
-  if (ask(flight.event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) ==
-          CL_SUCCESS &&
-      status > CL_COMPLETE) {
-    return Fate::pending;
-  }
-  if (status == CL_COMPLETE) {
-    untimed("the driver does not tell when a command ran");
-  } else {
+  g.next.clGetEventInfo(flight.event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                        nullptr);
+  if (status > CL_COMPLETE) return false;
+  if (status < CL_COMPLETE) {
     set_events_flag(WEIR_EVENTS_UNTIMED);  // it failed
+    return true;
   }
-  return Fate::untimed;
+  cl_ulong queued = 0, begin = 0, end = 0;
+  if (!ask_time(flight.event, CL_PROFILING_COMMAND_START, &begin) ||
+      !ask_time(flight.event, CL_PROFILING_COMMAND_END, &end) || begin > end) {
+    untimed("the driver does not tell when a command ran");
+    return true;
+  }
+  ask_time(flight.event, CL_PROFILING_COMMAND_QUEUED, &queued);
+  body->queued = queued;
+  body->begin = begin;
+  body->end = end;
+  return true;
 }
 
 weir_event_command told(const Queue* queue, const Flight& flight) {
@@ -68,9 +64,9 @@ Flight* land(Queue* queue, Flight* list, Flight** landed) {
   while (list != nullptr && misses < most) {
     Flight* flight = list;
     weir_event_command body = told(queue, *flight);
-    const Fate fate = fate_of(*flight, &body);
+    const bool done = is_done(*flight, &body);
     list = flight->next;
-    if (fate == Fate::pending) {
+    if (!done) {
       ++misses;
       *end = flight;
       end = &flight->next;

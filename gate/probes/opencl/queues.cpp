@@ -34,7 +34,7 @@ Queue* describe_queue(cl_command_queue handle, Made made, cl_command_queue_prope
     const auto flags = static_cast<uint32_t>(properties & ~added & UINT32_MAX);
     if (queue->entry == nullptr) forget_flights(queue);
     queue->references = k_not_seen_made;
-    queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, 0, flags)];
+    queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, device->queues++, flags)];
     __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
   }
   if (queue != nullptr && made == Made::now) {

@@ -19,6 +19,7 @@ namespace weir_probe::opencl {
 struct Device {
   cl_device_id handle;
   uint32_t index;
+  uint32_t queues;    // so far: the next one's number
   bool host_timer;    // that ties its clock to the CPU's
   uint64_t last_tie;  // atomic; CPU time; 0: never
   weir_probe_device* entry;
