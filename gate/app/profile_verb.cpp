@@ -1,5 +1,6 @@
 // weir profile: one program once, with everything that the probes can see: a table and a Chrome
 // trace. Judges nothing.
+#include <algorithm>
 #include <memory>
 
 #include <unistd.h>
@@ -41,6 +42,7 @@ struct ProfileOptions {
 struct Target {
   sys::ProcessSpec spec;
   std::vector<std::string> probes;
+  config::Veil veil;  // of a cell
 };
 
 // Those that see something in the program, of what is installed; all that are where its file tells
@@ -89,13 +91,17 @@ Result<Target> target_of_cell(const ProfileOptions& options, sys::Files& files) 
     return fail(Code::usage, "\"{}\" names more than one cell: {} and {}", options.what,
                 command.cell, commands.back().cell);
   }
-  const PlannedCommand& last = commands.back();
+  const PlannedCommand& longest = *std::max_element(
+      commands.begin(), commands.end(),
+      [](const PlannedCommand& a, const PlannedCommand& b) { return a.length < b.length; });
   Target target;
-  target.spec.argv = last.argv;
-  target.spec.env = last.env;
-  target.spec.folder = last.folder;
-  target.spec.timeout_seconds = last.timeout_seconds;
-  target.probes = last.probes;
+  target.spec.argv = longest.argv;
+  target.spec.env = longest.env;
+  target.spec.folder = longest.folder;
+  target.spec.timeout_seconds = longest.timeout_seconds;
+  target.probes = longest.probes;
+  WEIR_TRY(const Loaded loaded, load_config(common, files));
+  target.veil = loaded.veil;
   return target;
 }
 
@@ -171,18 +177,22 @@ Result<ExitCode> run_target(const ProfileOptions& options, Target target, sys::F
                 target.spec.argv.front(), target.spec.argv.front());
   }
   WEIR_CHECK(attach(options, *probing, events, &target));
-  talk(options.common,
-       fmt::format("running {} with {}", sys::file_name_of(target.spec.argv.front()),
-                   text::join(target.probes)));
+  talk(options.common, target.veil.text(fmt::format(
+                           "running {} with {}", sys::file_name_of(target.spec.argv.front()),
+                           text::join(target.probes))));
   sys::RealProcesses processes;
   WEIR_TRY(const sys::Finished finished, processes.run(target.spec, interrupts.stop()));
   if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
   const std::string failed = ended_words(finished);
   WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, events));
   if (!options.keep) (void)files.remove_tree(events);
+  for (profile::Process& process : timeline.processes) {
+    process.name = target.veil.text(process.name);
+  }
+  for (std::string& warning : timeline.warnings) warning = target.veil.text(warning);
   if (!failed.empty()) {
     for (const std::string& line : text::lines(text::printable(finished.err))) {
-      talk(options.common, "| " + line);
+      talk(options.common, "| " + target.veil.text(line));
     }
     timeline.warnings.insert(timeline.warnings.begin(), failed);
   }

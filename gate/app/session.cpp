@@ -9,11 +9,13 @@
 #include "gate/app/interrupted.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/stored_baselines.hpp"
+#include "gate/app/twins.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/app/version.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/instructions.hpp"
 #include "gate/probes/locate.hpp"
+#include "gate/run/environment.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/runner.hpp"
 #include "gate/sys/clock.hpp"
@@ -33,8 +35,9 @@ std::vector<std::string> probe_names() {
   return names;
 }
 
-config::Known known_now() {
+config::Known known_now(const sys::Files& files, const std::string& config_file) {
   config::Known known;
+  known.twins = known_twins(files, sys::absolute(sys::folder_of(config_file)));
   known.today = sys::date_of(sys::RealClock().now());
   known.adapters = adapters::names();
   known.probes = probe_names();
@@ -54,7 +57,7 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
                                                const sys::Files& files, const sys::Stop& stop) {
   std::map<std::string, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    std::string key = cells[i].device;
+    std::string key = cells[i].twin ? "twin" : cells[i].device;
     for (const auto& [name, value] : cells[i].env) key += fmt::format("\n{}={}", name, value);
     groups[cells[i].device == "cpu" ? "cpu" : key].push_back(i);
   }
@@ -64,7 +67,9 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
     run::Surroundings surroundings = shared;
     std::vector<config::Cell> group;
     for (const std::size_t i : members) group.push_back(cells[i]);
-    WEIR_TRY(surroundings.devices, look_for_devices(group.front(), shared.machine, stop));
+    if (!group.front().twin) {
+      WEIR_TRY(surroundings.devices, look_for_devices(group.front(), shared.machine, stop));
+    }
     auto ready = run::preflight(group, surroundings, files);
     if (!ready) {
       if (ready.error().code != Code::config) return tl::unexpected(std::move(ready).error());
@@ -108,6 +113,8 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
   surroundings.machine = ready.machine;
   surroundings.probe_devices = probes::probe_devices();
   surroundings.no_perf = sys::why_not_counted(sys::instructions_event());
+  WEIR_TRY(surroundings.twins,
+           make_twins(ready.loaded.cells, surroundings.config_folder, options.out, files));
   surroundings.output_places = wanted.output_places;
   surroundings.output_places.push_back(options.out);
   WEIR_TRY(std::vector<run::PreparedCell> cells,
@@ -217,7 +224,7 @@ Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files
   }
   WEIR_TRY(loaded.text, files.read(options.config, k_largest_config));
   WEIR_TRY(config::Settings settings,
-           config::parse_settings(loaded.text, options.config, known_now()));
+           config::parse_settings(loaded.text, options.config, known_now(files, options.config)));
   loaded.settings = std::make_unique<config::Settings>(std::move(settings));
   WEIR_TRY(config::Matrix matrix, config::expand(*loaded.settings));
   loaded.veil = veil_of(*loaded.settings, options.config);
@@ -245,7 +252,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   }
   WEIR_TRY(run::RunFile file, run::read_run(files, measured.folder));
   // Limits that expired since then still hold for what was measured under them.
-  config::Known known = known_now();
+  config::Known known = known_now(files, file.header.config_file);
   known.today = sys::date_of(file.header.started_at);
   WEIR_TRY(config::Settings settings,
            config::parse_settings(file.header.config_text, file.header.config_file, known));
@@ -304,7 +311,16 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
                            .env = {},
                            .folder = cell.folder,
                            .timeout_seconds = cell.cell.engine->timeout_seconds,
-                           .probes = step.instructions ? std::vector<std::string>() : cell.probes};
+                           .probes = step.instructions ? std::vector<std::string>() : cell.probes,
+                           .length = step.instructions
+                                         ? 0
+                                         : std::max<std::int64_t>(1, step.asked.tokens) *
+                                               std::max<std::int64_t>(1, step.asked.repeats)};
+    if (cell.twin) {
+      for (auto& [name, value] : run::twin_environment(*cell.twin, step.twin_fill)) {
+        line.env[name] = value;
+      }
+    }
     for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
     commands.push_back(std::move(command));
   }

@@ -68,6 +68,7 @@ struct PlannedCommand {
   std::string folder;        // to run in
   double timeout_seconds = 0;
   std::vector<std::string> probes;  // of the counted pass
+  std::int64_t length = 0;          // tokens and repeats asked for, multiplied
 };
 [[nodiscard]] Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& options,
                                                                    const MeasureOptions& wanted,
