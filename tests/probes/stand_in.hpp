@@ -2,14 +2,17 @@
 // real driver cannot be brought to do (refuse a submission, have two queues, number its handles
 // from 1), and for measuring the layer's own cost.
 //
-// One StandIn at a time in a process, since the functions below the layer are plain functions.
+// One StandIn at a time in a process, since the functions below the layer are plain functions. The
+// driver may be called by many threads, as Vulkan allows; a test steers it while none is in it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,19 +29,31 @@ namespace weir::probes {
 struct StandInDriver {
   VkResult submit_result = VK_SUCCESS;
   VkResult wait_result = VK_SUCCESS;
-  std::set<VkFence> done;         // for vkGetFenceStatus
-  std::uint64_t counter = 0;      // of every timeline semaphore
-  std::set<std::string> missing;  // functions that it does not have
-  std::uint64_t last_handle = 0;  // handles are 1, 2, 3, …
-  std::uint64_t calls = 0;        // recorded commands that reached it
+  std::set<VkFence> done;                  // for vkGetFenceStatus
+  std::uint64_t counter = 0;               // of every timeline semaphore
+  std::set<std::string> missing;           // functions that it does not have
+  std::uint32_t timestamp_bits = 64;       // of its queues; 0: they have no timestamps
+  std::uint32_t query_pools = UINT32_MAX;  // so many can be made, then memory is out
+  VkResult query_result = VK_SUCCESS;      // of reading times, which are 1, 2, 3, …
 };
+
+// A structure that no version of Vulkan knows: what stands behind it in a chain must be found, and
+// it must reach the driver.
+inline VkBaseInStructure k_stranger{static_cast<VkStructureType>(0x7ead0001), nullptr};
+inline const void* behind_a_stranger(const void* next) {
+  static thread_local VkBaseInStructure stranger;
+  stranger = {k_stranger.sType, static_cast<const VkBaseInStructure*>(next)};
+  return &stranger;
+}
 
 class StandIn {
  public:
   inline static StandInDriver driver;
 
-  explicit StandIn(const std::string& layer) {
-    driver = StandInDriver{};
+  explicit StandIn(const std::string& layer, StandInDriver steered = {}) {
+    driver = std::move(steered);
+    last_handle = 0;
+    strangers = 0;
     void* library = dlopen(layer.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) fatal(dlerror());
     const auto negotiate = reinterpret_cast<PFN_vkNegotiateLoaderLayerInterfaceVersion>(
@@ -56,7 +71,7 @@ class StandIn {
     chained.u.pLayerInfo = &link;
     VkInstanceCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-    info.pNext = &chained;
+    info.pNext = behind_a_stranger(&chained);
     const auto create = reinterpret_cast<PFN_vkCreateInstance>(
         interface.pfnGetInstanceProcAddr(VK_NULL_HANDLE, "vkCreateInstance"));
     if (create(&info, nullptr, &instance) != VK_SUCCESS) fatal("no instance");
@@ -70,7 +85,7 @@ class StandIn {
     device_chained.u.pLayerInfo = &device_link;
     VkDeviceCreateInfo device_info{};
     device_info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-    device_info.pNext = &device_chained;
+    device_info.pNext = behind_a_stranger(&device_chained);
     const auto create_device = reinterpret_cast<PFN_vkCreateDevice>(
         interface.pfnGetInstanceProcAddr(instance, "vkCreateDevice"));
     if (create_device(reinterpret_cast<VkPhysicalDevice>(&instance_object), &device_info, nullptr,
@@ -119,12 +134,15 @@ class StandIn {
     info.stage.pName = "main";
     VkPipeline made = VK_NULL_HANDLE;
     vk.CreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, nullptr, &made);
+    this->name(made, name);
+    return made;
+  }
+  void name(VkPipeline which, const std::string& given) const {
     VkDebugUtilsObjectNameInfoEXT naming{};
     naming.objectType = VK_OBJECT_TYPE_PIPELINE;
-    naming.objectHandle = (std::uint64_t)made;
-    naming.pObjectName = name.c_str();
+    naming.objectHandle = (std::uint64_t)which;
+    naming.pObjectName = given.c_str();
     vk.SetDebugUtilsObjectNameEXT(device, &naming);
-    return made;
   }
   void dispatch(VkCommandBuffer into, VkPipeline which, int times) const {
     vk.CmdBindPipeline(into, VK_PIPELINE_BIND_POINT_COMPUTE, which);
@@ -141,6 +159,7 @@ class StandIn {
   VkDevice device = VK_NULL_HANDLE;
   VkQueue queues[2] = {};
   weir_probe::NextDevice vk{};
+  inline static std::atomic<std::uint64_t> strangers = 0;  // structures unknown to it that it saw
 
  private:
   // A dispatchable object: the loader's pointer first.
@@ -150,7 +169,19 @@ class StandIn {
   inline static int instance_key, device_key;
   inline static Object instance_object{&instance_key}, device_object{&device_key};
   inline static std::set<Object*> objects;  // command buffers
-  inline static Object queue_objects[2]{{&device_key}, {&device_key}};
+  static constexpr std::size_t k_queues = 4;
+  inline static Object queue_objects[k_queues]{
+      {&device_key}, {&device_key}, {&device_key}, {&device_key}};
+  inline static std::mutex lock;  // of `objects` and `driver.query_pools`
+  inline static std::atomic<std::uint64_t> last_handle = 0;  // handles are 1, 2, 3, …
+  inline static std::atomic<std::uint64_t> ticks = 0;
+  inline static std::atomic<std::uint64_t> calls = 0;  // so that a call does something
+
+  static void look_for_strangers(const void* chain) {
+    for (auto at = static_cast<const VkBaseInStructure*>(chain); at != nullptr; at = at->pNext) {
+      if (at->sType == k_stranger.sType) ++strangers;
+    }
+  }
 
   [[noreturn]] static void fatal(const char* what) {
     std::fprintf(stderr, "stand-in: %s\n", what);
@@ -163,14 +194,17 @@ class StandIn {
   template <class R, class... A>
   struct Nothing<R(VKAPI_PTR*)(A...)> {
     static VKAPI_ATTR R VKAPI_CALL call(A...) {
-      if constexpr (std::is_void_v<R>) ++driver.calls;
+      // Not a step of one: that would cost more than what is measured on top of it.
+      if constexpr (std::is_void_v<R>) {
+        calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      }
       return R();
     }
   };
   // Any function that makes something: its last argument is where the handle goes.
   template <class Handle>
   static Handle next_handle() {
-    return (Handle)(++driver.last_handle);
+    return (Handle)(++last_handle);
   }
 
   static VKAPI_ATTR VkResult VKAPI_CALL make_pool(VkDevice, const VkCommandPoolCreateInfo*,
@@ -187,15 +221,17 @@ class StandIn {
   }
   static VKAPI_ATTR VkResult VKAPI_CALL make_pipelines(VkDevice, VkPipelineCache,
                                                        std::uint32_t count,
-                                                       const VkComputePipelineCreateInfo*,
+                                                       const VkComputePipelineCreateInfo* infos,
                                                        const VkAllocationCallbacks*,
                                                        VkPipeline* out) {
+    for (std::uint32_t i = 0; i < count; ++i) look_for_strangers(infos[i].pNext);
     for (std::uint32_t i = 0; i < count; ++i) out[i] = next_handle<VkPipeline>();
     return VK_SUCCESS;
   }
   static VKAPI_ATTR VkResult VKAPI_CALL make_buffers(VkDevice,
                                                      const VkCommandBufferAllocateInfo* info,
                                                      VkCommandBuffer* out) {
+    const std::lock_guard<std::mutex> guard(lock);
     for (std::uint32_t i = 0; i < info->commandBufferCount; ++i) {
       out[i] = reinterpret_cast<VkCommandBuffer>(*objects.insert(new Object{&device_key}).first);
     }
@@ -203,6 +239,7 @@ class StandIn {
   }
   static VKAPI_ATTR void VKAPI_CALL free_buffers(VkDevice, VkCommandPool, std::uint32_t count,
                                                  const VkCommandBuffer* buffers) {
+    const std::lock_guard<std::mutex> guard(lock);
     for (std::uint32_t i = 0; i < count; ++i) {
       Object* object = reinterpret_cast<Object*>(buffers[i]);
       objects.erase(object);
@@ -217,6 +254,29 @@ class StandIn {
                                                     VkFence) {
     return driver.submit_result;
   }
+  static VKAPI_ATTR VkResult VKAPI_CALL take_submit2(VkQueue, std::uint32_t count,
+                                                     const VkSubmitInfo2* infos, VkFence) {
+    for (std::uint32_t i = 0; i < count; ++i) look_for_strangers(infos[i].pNext);
+    return driver.submit_result;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL make_query_pool(VkDevice, const VkQueryPoolCreateInfo*,
+                                                        const VkAllocationCallbacks*,
+                                                        VkQueryPool* out) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (driver.query_pools == 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    --driver.query_pools;
+    *out = next_handle<VkQueryPool>();
+    return VK_SUCCESS;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL give_times(VkDevice, VkQueryPool, std::uint32_t,
+                                                   std::uint32_t count, std::size_t, void* out,
+                                                   VkDeviceSize stride, VkQueryResultFlags) {
+    for (std::uint32_t i = 0; i < count && driver.query_result == VK_SUCCESS; ++i) {
+      const std::uint64_t tick = ++ticks;
+      std::memcpy(static_cast<char*>(out) + i * stride, &tick, sizeof tick);
+    }
+    return driver.query_result;
+  }
   static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice, std::uint32_t, const VkFence*, VkBool32,
                                              std::uint64_t) {
     return driver.wait_result;
@@ -228,14 +288,17 @@ class StandIn {
     *out = driver.counter;
     return VK_SUCCESS;
   }
-  static VKAPI_ATTR VkResult VKAPI_CALL make_instance(const VkInstanceCreateInfo*,
+  static VKAPI_ATTR VkResult VKAPI_CALL make_instance(const VkInstanceCreateInfo* info,
                                                       const VkAllocationCallbacks*,
                                                       VkInstance* out) {
+    look_for_strangers(info->pNext);
     *out = reinterpret_cast<VkInstance>(&instance_object);
     return VK_SUCCESS;
   }
-  static VKAPI_ATTR VkResult VKAPI_CALL make_device(VkPhysicalDevice, const VkDeviceCreateInfo*,
+  static VKAPI_ATTR VkResult VKAPI_CALL make_device(VkPhysicalDevice,
+                                                    const VkDeviceCreateInfo* info,
                                                     const VkAllocationCallbacks*, VkDevice* out) {
+    look_for_strangers(info->pNext);
     *out = reinterpret_cast<VkDevice>(&device_object);
     return VK_SUCCESS;
   }
@@ -244,10 +307,16 @@ class StandIn {
     std::strcpy(out->deviceName, "stand-in");
     out->deviceType = VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU;
     out->apiVersion = VK_API_VERSION_1_0;
+    out->limits.timestampPeriod = 1;
   }
   static VKAPI_ATTR void VKAPI_CALL families(VkPhysicalDevice, std::uint32_t* count,
-                                             VkQueueFamilyProperties*) {
-    *count = 0;
+                                             VkQueueFamilyProperties* out) {
+    *count = 1;
+    if (out == nullptr) return;
+    *out = {};
+    out->queueFlags = VK_QUEUE_COMPUTE_BIT;
+    out->queueCount = k_queues;
+    out->timestampValidBits = driver.timestamp_bits;
   }
   static VKAPI_ATTR VkResult VKAPI_CALL extensions(VkPhysicalDevice, const char*,
                                                    std::uint32_t* count, VkExtensionProperties*) {
@@ -273,6 +342,12 @@ class StandIn {
       all["vkFreeCommandBuffers"] = untyped(&free_buffers);
       all["vkGetDeviceQueue"] = untyped(&give_queue);
       all["vkQueueSubmit"] = untyped(&take_submit);
+      all["vkQueueSubmit2"] = untyped(&take_submit2);
+      all["vkCreateQueryPool"] = untyped(&make_query_pool);
+      all["vkDestroyQueryPool"] = untyped(&Nothing<PFN_vkDestroyQueryPool>::call);
+      all["vkGetQueryPoolResults"] = untyped(&give_times);
+      all["vkCmdResetQueryPool"] = untyped(&Nothing<PFN_vkCmdResetQueryPool>::call);
+      all["vkCmdWriteTimestamp"] = untyped(&Nothing<PFN_vkCmdWriteTimestamp>::call);
       all["vkWaitForFences"] = untyped(&wait);
       all["vkGetFenceStatus"] = untyped(&status);
       all["vkGetSemaphoreCounterValue"] = untyped(&value);

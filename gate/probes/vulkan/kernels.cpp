@@ -82,8 +82,9 @@ uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage
 
 // Under g.lock.
 void set_name(Pipeline* pipeline, const char* name) {
-  pipeline->named = name != nullptr && name[0] != '\0';
-  if (pipeline->named) {
+  const bool named = name != nullptr && name[0] != '\0';
+  __atomic_store_n(&pipeline->named, named, __ATOMIC_RELAXED);
+  if (named) {
     copy_text(pipeline->name, sizeof pipeline->name, name);
     pipeline->name_hash = hash_text(k_hash_seed, name);
   }
@@ -148,7 +149,7 @@ void close_label(CommandBuffer* buffer) {
 }  // namespace
 
 uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
-  if (label != nullptr && !pipeline->named) {
+  if (label != nullptr && !__atomic_load_n(&pipeline->named, __ATOMIC_RELAXED)) {
     const uint32_t known = __atomic_load_n(&label->kernel, __ATOMIC_ACQUIRE);
     if (known != k_unresolved) return known;
     pthread_mutex_lock(&g.lock);

@@ -26,7 +26,7 @@ struct Pipeline {
   uint64_t hash;   // SPIR-V, entry point, specialization
   uint64_t name_hash;
   uint32_t kernel;  // atomic; k_unresolved after creation and naming
-  bool named;
+  bool named;       // atomic; changed under g.lock
   char entry_point[40];
   char name[k_name_size];
 };

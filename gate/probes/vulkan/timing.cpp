@@ -156,7 +156,8 @@ void unlink_flight(Timer* timer, CommandBuffer* buffer) {
   *link = stamps.next_in_flight;
   if (timer->last == &stamps.next_in_flight) timer->last = link;
   stamps.next_in_flight = nullptr;
-  stamps.in_flight = false;
+  // Last: the thread that records the buffer may see this without the lock, and free it.
+  __atomic_store_n(&stamps.in_flight, false, __ATOMIC_RELEASE);
 }
 
 bool has_extension(VkInstance instance, PFN_vkGetInstanceProcAddr get, VkPhysicalDevice physical,
@@ -317,7 +318,7 @@ void serialize(CommandBuffer* buffer) {
 void retire_stamps(CommandBuffer* buffer) {
   Timer& timer = buffer->device->timer;
   Stamps& stamps = buffer->recording->stamps;
-  if (timer.mode == Timing::off || !stamps.in_flight) return;
+  if (timer.mode == Timing::off || !__atomic_load_n(&stamps.in_flight, __ATOMIC_ACQUIRE)) return;
   pthread_mutex_lock(&timer.lock);
   if (stamps.in_flight) {
     harvest(buffer->device, &stamps);

@@ -35,7 +35,7 @@ struct Stamps {
   uint32_t queries;  // used, in all chunks together
   QueryChunk* chunks;
   // The submission whose times have not been read yet.
-  bool in_flight;
+  bool in_flight;  // atomic; changed under the timer's lock
   bool unsure;  // older times may still stand in the queries: only to be read when all work is done
   uint64_t serial;
   uint32_t order;

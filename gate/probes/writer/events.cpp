@@ -31,7 +31,7 @@ struct Writer {
   pid_t thread;
   char* block;  // null: none yet
   uint32_t used;
-  uint32_t log;  // of which process it is: g_log.generation
+  uint32_t log;  // atomic; of which process it is: g_log.generation
 };
 
 struct Log {
@@ -153,17 +153,26 @@ Writer* adopt() {
     g_log.writers = writer;
   }
   writer->thread = thread_id();
-  writer->log = g_log.generation;
+  __atomic_store_n(&writer->log, g_log.generation, __ATOMIC_RELAXED);
+  if (writer->block != nullptr) {
+    // Where the thread that is gone has stopped, with all that it did before.
+    const auto* block = reinterpret_cast<const weir_events_block*>(writer->block);
+    writer->used = __atomic_load_n(&block->used, __ATOMIC_ACQUIRE);
+  }
   if (writer->block != nullptr && writer->used + sizeof(weir_event) <= k_room) {
     put(writer, WEIR_EVENT_THREAD, static_cast<uint32_t>(writer->thread), nullptr, 0, nullptr, 0);
   }
   return writer;
 }
 
+bool is_of_this_process(const Writer* writer) {
+  return __atomic_load_n(&writer->log, __ATOMIC_RELAXED) == g_log.generation;
+}
+
 // This thread's writer with room for `bytes`, or null after the loss was counted.
 Writer* writer_for(uint32_t bytes) {
   Writer* writer = t_writer;
-  if (__builtin_expect(writer != nullptr && writer->log == g_log.generation &&
+  if (__builtin_expect(writer != nullptr && is_of_this_process(writer) &&
                            writer->block != nullptr && writer->used + bytes <= k_room,
                        1)) {
     return writer;
@@ -171,7 +180,7 @@ Writer* writer_for(uint32_t bytes) {
   bool room = false;
   if (bytes <= k_most_event) {
     pthread_mutex_lock(&g_log.lock);
-    if (writer == nullptr || writer->log != g_log.generation) t_writer = writer = adopt();
+    if (writer == nullptr || !is_of_this_process(writer)) t_writer = writer = adopt();
     room = writer != nullptr &&
            ((writer->block != nullptr && writer->used + bytes <= k_room) || begin_block(writer));
     pthread_mutex_unlock(&g_log.lock);
@@ -206,7 +215,8 @@ void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32
   publish(writer, bytes);
 }
 
-// The file of this process, beside the probe file. Under the caller's lock.
+// The file of this process, beside the probe file. Under the caller's lock. False with errno set,
+// or 0 where it tells nothing.
 bool make_file(const File& file) {
   const char* folder = secure_getenv(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || !file.backed) return false;
