@@ -448,7 +448,10 @@ vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
   if (version == nullptr || version->sType != LAYER_NEGOTIATE_INTERFACE_STRUCT) {
     return VK_ERROR_INITIALIZATION_FAILED;
   }
-  if (version->loaderLayerInterfaceVersion < 2) return VK_ERROR_INITIALIZATION_FAILED;
+  if (version->loaderLayerInterfaceVersion < 2) {
+    weir_probe::complain("vulkan", "the Vulkan loader is", "too old", 0);
+    return VK_ERROR_INITIALIZATION_FAILED;
+  }
   version->loaderLayerInterfaceVersion = 2;
   version->pfnGetInstanceProcAddr = weir_probe::get_instance_proc_addr;
   version->pfnGetDeviceProcAddr = weir_probe::get_device_proc_addr;

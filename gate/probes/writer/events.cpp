@@ -218,6 +218,7 @@ void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32
 // The file of this process, beside the probe file. Under the caller's lock. False with errno set,
 // or 0 where it tells nothing.
 bool make_file(const File& file) {
+  errno = 0;
   const char* folder = secure_getenv(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || !file.backed) return false;
   const int length =
@@ -227,13 +228,16 @@ bool make_file(const File& file) {
   if (descriptor < 0) return false;
   void* memory = MAP_FAILED;
   g_log.inode = inode_of(descriptor);
-  if (g_log.inode != 0 && posix_fallocate(descriptor, 0, WEIR_EVENTS_HEADER_SIZE) == 0) {
+  int error = g_log.inode == 0 ? errno : posix_fallocate(descriptor, 0, WEIR_EVENTS_HEADER_SIZE);
+  if (g_log.inode != 0 && error == 0) {
     memory =
         mmap(nullptr, WEIR_EVENTS_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    error = errno;
   }
   close(descriptor);
   if (memory == MAP_FAILED) {
     unlink(g_log.path);
+    errno = error;
     return false;
   }
   weir_events_header* header = static_cast<weir_events_header*>(memory);
