@@ -159,6 +159,7 @@ class StandIn {
   VkDevice device = VK_NULL_HANDLE;
   VkQueue queues[2] = {};
   weir_probe::NextDevice vk{};
+  inline static std::atomic<std::int64_t> query_pools_alive = 0;
   inline static std::atomic<std::uint64_t> strangers = 0;  // structures unknown to it that it saw
 
  private:
@@ -265,8 +266,13 @@ class StandIn {
     const std::lock_guard<std::mutex> guard(lock);
     if (driver.query_pools == 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     --driver.query_pools;
+    ++query_pools_alive;
     *out = next_handle<VkQueryPool>();
     return VK_SUCCESS;
+  }
+  static VKAPI_ATTR void VKAPI_CALL end_query_pool(VkDevice, VkQueryPool,
+                                                   const VkAllocationCallbacks*) {
+    --query_pools_alive;
   }
   static VKAPI_ATTR VkResult VKAPI_CALL give_times(VkDevice, VkQueryPool, std::uint32_t,
                                                    std::uint32_t count, std::size_t, void* out,
@@ -344,7 +350,7 @@ class StandIn {
       all["vkQueueSubmit"] = untyped(&take_submit);
       all["vkQueueSubmit2"] = untyped(&take_submit2);
       all["vkCreateQueryPool"] = untyped(&make_query_pool);
-      all["vkDestroyQueryPool"] = untyped(&Nothing<PFN_vkDestroyQueryPool>::call);
+      all["vkDestroyQueryPool"] = untyped(&end_query_pool);
       all["vkGetQueryPoolResults"] = untyped(&give_times);
       all["vkCmdResetQueryPool"] = untyped(&Nothing<PFN_vkCmdResetQueryPool>::call);
       all["vkCmdWriteTimestamp"] = untyped(&Nothing<PFN_vkCmdWriteTimestamp>::call);
