@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
+#include "gate/probes/timeline.hpp"
+#include "gate/sys/files.hpp"
 
 #include "tests/probes/ggml_support.hpp"
 
@@ -123,6 +125,7 @@ TEST(GgmlInLlama, CountsTheSameTwentyTimes) {
 struct Printed {
   int splits = 0;
   Ops ops;
+  std::vector<std::string> nodes{};  // "MUL_MAT Qcur-0 Vulka", in order; names have 20 characters
   friend bool operator==(const Printed&, const Printed&) = default;
 };
 
@@ -142,7 +145,10 @@ std::vector<Printed> printed_graphs(const std::string& log) {
       continue;
     }
     const std::string op(text::trim(line.substr(open - 10, 10)));
-    ++out.back().ops[std::string(text::trim(line.substr(backend + 1, 5))) + " " + op];
+    const std::string where(text::trim(line.substr(backend + 1, 5)));
+    ++out.back().ops[where + " " + op];
+    const std::string name(text::trim(line.substr(open + 3, 20)));
+    out.back().nodes.push_back(op + " " + name + " " + where);
   }
   return out;
 }
@@ -152,7 +158,8 @@ TEST(GgmlInLlama, AgreesWithTheGraphsThatTheSchedulerPrints) {
     for (const char* layers : {"99", "2", "0"}) {
       const Probed ran =
           bench(model, 2, {"-ngl", layers, "-v", "-p", "40"}, {{"GGML_SCHED_DEBUG", "2"}});
-      const std::vector<Printed> printed = printed_graphs(ran.ran.err);
+      std::vector<Printed> printed = printed_graphs(ran.ran.err);
+      for (Printed& graph : printed) graph.nodes.clear();  // the counts have no order
       ASSERT_FALSE(ran.counts.graphs.empty()) << model;
       std::vector<Printed> seen(ran.counts.graphs.size());
       for (const profile::OpCount& op : ran.counts.ops) {
@@ -165,6 +172,46 @@ TEST(GgmlInLlama, AgreesWithTheGraphsThatTheSchedulerPrints) {
       for (const Printed& graph : seen) {
         EXPECT_THAT(printed, Contains(graph)) << model << " -ngl " << layers;
       }
+    }
+  }
+}
+
+// Node by node, from the events. After it has printed a graph the scheduler lets the backend put
+// its nodes in another order, and that is the one computed: switched off here.
+TEST(GgmlInLlama, TellsEachNodeInTheOrderAndOnTheBackendThatTheSchedulerPrints) {
+  for (const char* model : {"tiny-llama.gguf", "tiny-gemma3.gguf"}) {
+    for (const char* layers : {"99", "2", "0"}) {
+      const Folder folder;
+      const Ran ran = run({WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench", "-m",
+                           WEIR_SOURCE_DIR "/models/" + std::string(model), "-p", "40", "-n", "2",
+                           "-r", "1", "-ngl", layers, "-v", "-o", "json"},
+                          {{"WEIR_PROBE_DIR", folder.path()},
+                           {"WEIR_PROBE_EVENTS", "16"},
+                           {"LD_PRELOAD", k_ggml_probe},
+                           {"GGML_SCHED_DEBUG", "2"},
+                           {"GGML_VK_DISABLE_GRAPH_OPTIMIZE", "1"},
+                           {"GGML_VK_VISIBLE_DEVICES", "0"},
+                           {"VK_LOADER_DRIVERS_SELECT", "*lvp*"}});
+      ASSERT_EQ(ran.status, 0) << ran.err;
+      std::vector<std::vector<std::string>> printed;
+      for (const Printed& graph : printed_graphs(ran.err)) printed.push_back(graph.nodes);
+      const auto timeline = collect_timeline(sys::RealFiles(), folder.path());
+      ASSERT_TRUE(timeline) << timeline.error().message;
+      int graphs = 0;
+      for (const profile::Process& process : timeline->processes) {
+        for (const profile::Graph& graph : process.graphs) {
+          if (graph.nodes.empty()) continue;
+          ++graphs;
+          std::vector<std::string> seen;
+          for (const profile::Node& node : graph.nodes) {
+            seen.push_back(node.op.substr(0, 10) + " " +
+                           std::string(text::trim(node.name.substr(0, 20))) + " " +
+                           node.backend.substr(0, 5));
+          }
+          EXPECT_THAT(printed, Contains(seen)) << model << " -ngl " << layers;
+        }
+      }
+      EXPECT_GE(graphs, 2) << model << " -ngl " << layers;  // of a prompt and of a token
     }
   }
 }
