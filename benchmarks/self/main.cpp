@@ -12,29 +12,35 @@
 
 namespace {
 
-// Prints as usual and keeps the times (ns an iteration) of every repetition.
+// Prints as usual and keeps the times (ns an iteration) of every repetition: of the clock, and of
+// the processor, which others on the machine disturb less.
 class Keeping final : public benchmark::ConsoleReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
       if (run.run_type == Run::RT_Iteration && !run.error_occurred) {
-        times_[run.run_name.function_name].push_back(run.real_accumulated_time * 1e9 /
-                                                     static_cast<double>(run.iterations));
+        const auto iterations = static_cast<double>(run.iterations);
+        Times& times = times_[run.run_name.function_name];
+        times.clock.push_back(run.real_accumulated_time * 1e9 / iterations);
+        times.processor.push_back(run.cpu_accumulated_time * 1e9 / iterations);
       }
     }
     ConsoleReporter::ReportRuns(runs);
   }
 
-  [[nodiscard]] double median(const std::string& name) const {
+  [[nodiscard]] double median(const std::string& name, bool of_processor) const {
     const auto found = times_.find(name);
-    if (found == times_.end() || found->second.empty()) return 0;
-    std::vector<double> sorted = found->second;
+    if (found == times_.end()) return 0;
+    std::vector<double> sorted = of_processor ? found->second.processor : found->second.clock;
     std::sort(sorted.begin(), sorted.end());
     return sorted[sorted.size() / 2];
   }
 
  private:
-  std::map<std::string, std::vector<double>> times_;
+  struct Times {
+    std::vector<double> clock, processor;
+  };
+  std::map<std::string, Times> times_;
 };
 
 }  // namespace
@@ -51,8 +57,8 @@ int main(int argc, char** argv) {
   benchmark::RunSpecifiedBenchmarks(&reporter);
   std::printf("\n");
   for (const weir::bench::Ratio& ratio : weir::bench::ratios()) {
-    const double top = reporter.median(ratio.top);
-    const double bottom = reporter.median(ratio.bottom);
+    const double top = reporter.median(ratio.top, ratio.difference);
+    const double bottom = reporter.median(ratio.bottom, ratio.difference);
     if (top <= 0 || bottom <= 0) continue;
     const double value = ratio.difference ? (top - bottom) / ratio.per : top / bottom;
     std::printf("%-58s %8.2f %s   goal <= %g\n", ratio.what, value, ratio.difference ? "ns" : "x ",
