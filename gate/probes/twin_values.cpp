@@ -1,0 +1,351 @@
+#include "gate/probes/twin_values.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr std::size_t k_most_warnings = 100;
+
+// Those that are part of a version under another name than by themselves (Vulkan specification,
+// VkPhysicalDeviceVulkan11Properties).
+struct Renamed {
+  const char* whole;
+  const char* part;
+  const char* of;
+};
+constexpr Renamed k_renamed[] = {
+    {"subgroupSupportedStages", "supportedStages", "VkPhysicalDeviceSubgroupProperties"},
+    {"subgroupSupportedOperations", "supportedOperations", "VkPhysicalDeviceSubgroupProperties"},
+    {"subgroupQuadOperationsInAllStages", "quadOperationsInAllStages",
+     "VkPhysicalDeviceSubgroupProperties"},
+};
+
+bool is_whole(const weir_struct& one) {
+  return std::string_view(one.name).substr(0, 23) == "VkPhysicalDeviceVulkan1";
+}
+
+// Two fields that say the same thing.
+struct Peers {
+  const weir_struct* whole;
+  const weir_field* whole_field;
+  const weir_struct* part;
+  const weir_field* part_field;
+};
+
+const weir_field* part_field_for(const weir_field& field, const weir_struct& part) {
+  for (const Renamed& renamed : k_renamed) {
+    if (std::strcmp(renamed.whole, field.name) == 0 && std::strcmp(renamed.of, part.name) == 0)
+      return find_field(part, renamed.part);
+  }
+  return find_field(part, field.name);
+}
+
+std::vector<Peers> find_peers() {
+  std::vector<Peers> out;
+  for (const weir_struct& whole : all_structs()) {
+    if (whole.chain == WEIR_CHAIN_NONE || !is_whole(whole)) continue;
+    for (const weir_field& field : fields_of(whole)) {
+      for (const weir_struct& part : all_structs()) {
+        if (part.core == 0 || part.chain != whole.chain || is_whole(part)) continue;
+        if (const weir_field* of_part = part_field_for(field, part))
+          out.push_back({&whole, &field, &part, of_part});
+      }
+    }
+  }
+  return out;
+}
+
+std::optional<std::uint64_t> number_from_text(std::string_view text) {
+  const bool hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+  const std::string_view digits = hex ? text.substr(2) : text;
+  if (digits.empty() || digits.size() > 20) return std::nullopt;
+  std::uint64_t value = 0;
+  const std::uint64_t base = hex ? 16 : 10;
+  for (const char c : digits) {
+    std::uint64_t digit = base;
+    if (c >= '0' && c <= '9') digit = static_cast<std::uint64_t>(c - '0');
+    if (c >= 'a' && c <= 'f') digit = static_cast<std::uint64_t>(c - 'a') + 10;
+    if (c >= 'A' && c <= 'F') digit = static_cast<std::uint64_t>(c - 'A') + 10;
+    if (digit >= base) return std::nullopt;
+    if (value > (std::numeric_limits<std::uint64_t>::max() - digit) / base) return std::nullopt;
+    value = value * base + digit;
+  }
+  return value;
+}
+
+std::optional<std::uint64_t> to_unsigned(const Json& value, std::uint64_t most) {
+  std::optional<std::uint64_t> out;
+  if (value.is_number_unsigned()) {
+    out = value.get<std::uint64_t>();
+  } else if (value.is_number_integer()) {
+    if (value.get<std::int64_t>() >= 0) out = static_cast<std::uint64_t>(value.get<std::int64_t>());
+  } else if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (number >= 0 && number < 18446744073709551616.0 && std::floor(number) == number)
+      out = static_cast<std::uint64_t>(number);
+  } else if (value.is_string()) {
+    out = number_from_text(value.get_ref<const std::string&>());
+  }
+  if (out && *out > most) return std::nullopt;
+  return out;
+}
+
+std::optional<std::int32_t> to_signed(const Json& value) {
+  if (!value.is_number()) return std::nullopt;
+  const double number = value.get<double>();
+  if (!(number >= -2147483648.0 && number <= 2147483647.0) || std::floor(number) != number)
+    return std::nullopt;
+  return static_cast<std::int32_t>(number);
+}
+
+std::optional<bool> to_bool(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_integer()) return value.get<std::int64_t>() != 0;
+  if (value.is_string()) {
+    const std::string& word = value.get_ref<const std::string&>();
+    if (word == "VK_TRUE" || word == "true") return true;
+    if (word == "VK_FALSE" || word == "false") return false;
+  }
+  return std::nullopt;
+}
+
+std::string shown(const Json& value) {
+  std::string text = text::printable(dump_json(value));
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+class Filler {
+ public:
+  explicit Filler(Warnings& warnings) : warnings_(warnings) {}
+
+  void fill(const weir_struct& as, const Json& values, std::span<std::byte> out,
+            const std::string& path) {
+    if (!values.is_object()) {
+      warnings_.add(fmt::format("{}: no object: {}", path, shown(values)));
+      return;
+    }
+    for (const auto& [key, value] : values.items()) {
+      if (key == "sType" || key == "pNext") continue;
+      const weir_field* field = find_field(as, key);
+      const std::string place = path + "." + text::printable(key);
+      if (field == nullptr) {
+        warnings_.add(place + ": unknown");
+      } else if (!is_identity(key)) {
+        fill_field(*field, value, out, place);
+      }
+    }
+  }
+
+ private:
+  static bool is_identity(std::string_view name) {
+    const auto ends_with = [&](std::string_view end) {
+      return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
+    };
+    return ends_with("UUID") || ends_with("LUID") || ends_with("LUIDValid");
+  }
+
+  void fill_field(const weir_field& field, const Json& value, std::span<std::byte> out,
+                  const std::string& path) {
+    if (field.kind == WEIR_FIELD_TEXT) return put_text(field, value, out, path);
+    if (!field.array) return put(field, value, out.subspan(field.offset), path);
+    if (!value.is_array()) return doubt(path, value);
+    if (value.size() > field.count)
+      warnings_.add(fmt::format("{}: {} values where {} fit", path, value.size(), field.count));
+    for (std::size_t i = 0; i < value.size() && i < field.count; ++i) {
+      put(field, value[i], out.subspan(field.offset + i * field.element_size),
+          fmt::format("{}[{}]", path, i));
+    }
+  }
+
+  void put_text(const weir_field& field, const Json& value, std::span<std::byte> out,
+                const std::string& path) {
+    if (!value.is_string()) return doubt(path, value);
+    const std::string& text = value.get_ref<const std::string&>();
+    if (text.size() >= field.count || text.find('\0') != std::string::npos)
+      return doubt(path, value);
+    std::memcpy(out.data() + field.offset, text.data(), text.size());
+  }
+
+  // One value, at the start of `out`.
+  void put(const weir_field& field, const Json& value, std::span<std::byte> out,
+           const std::string& path) {
+    switch (field.kind) {
+      case WEIR_FIELD_STRUCT:
+        return fill(weir_structs[field.of], value, out.first(field.element_size), path);
+      case WEIR_FIELD_BOOL:
+        if (const auto yes = to_bool(value)) return store(std::uint32_t{*yes}, out);
+        return doubt(path, value);
+      case WEIR_FIELD_SIGNED:
+        if (const auto number = to_signed(value)) return store(*number, out);
+        return doubt(path, value);
+      case WEIR_FIELD_FLOAT:
+        if (value.is_number()) return store(static_cast<float>(value.get<double>()), out);
+        return doubt(path, value);
+      case WEIR_FIELD_ENUM:
+        return put_enum(field, value, out, path);
+      case WEIR_FIELD_FLAGS:
+        return put_flags(field, value, out, path);
+      default:
+        break;
+    }
+    const std::uint64_t most = field.element_size == 8 ? ~std::uint64_t{0}
+                               : field.element_size == 4
+                                   ? std::uint64_t{std::numeric_limits<std::uint32_t>::max()}
+                                   : 255;
+    const auto number = to_unsigned(value, most);
+    if (!number) return doubt(path, value);
+    store_sized(*number, field.element_size, out);
+  }
+
+  void put_enum(const weir_field& field, const Json& value, std::span<std::byte> out,
+                const std::string& path) {
+    if (value.is_string()) {
+      const auto known = value_named(field.of, value.get_ref<const std::string&>());
+      if (known) return store(static_cast<std::int32_t>(*known), out);
+    } else if (const auto number = to_signed(value)) {
+      return store(*number, out);
+    }
+    doubt(path, value);
+  }
+
+  void put_flags(const weir_field& field, const Json& value, std::span<std::byte> out,
+                 const std::string& path) {
+    const std::uint64_t most =
+        field.element_size == 8 ? ~std::uint64_t{0} : std::numeric_limits<std::uint32_t>::max();
+    std::uint64_t bits = 0;
+    const auto add = [&](const Json& one) {
+      if (one.is_string()) {
+        if (const auto known = value_named(field.of, one.get_ref<const std::string&>())) {
+          bits |= static_cast<std::uint64_t>(*known) & most;
+          return;
+        }
+      }
+      if (const auto number = to_unsigned(one, most)) {
+        bits |= *number;
+      } else {
+        doubt(path, one);
+      }
+    };
+    if (value.is_array()) {
+      for (const Json& one : value) add(one);
+    } else {
+      add(value);
+    }
+    store_sized(bits, field.element_size, out);
+  }
+
+  void doubt(const std::string& path, const Json& value) {
+    warnings_.add(fmt::format("{}: left out, since weir cannot read {}", path, shown(value)));
+  }
+
+  template <class T>
+  static void store(T value, std::span<std::byte> out) {
+    std::memcpy(out.data(), &value, sizeof value);
+  }
+  static void store_sized(std::uint64_t value, std::uint16_t size, std::span<std::byte> out) {
+    if (size == 8) {
+      store(value, out);
+    } else if (size == 4) {
+      store(static_cast<std::uint32_t>(value), out);
+    } else {
+      store(static_cast<std::uint8_t>(value), out);
+    }
+  }
+
+  Warnings& warnings_;
+};
+
+}  // namespace
+
+std::span<const weir_struct> all_structs() { return {weir_structs, weir_struct_count}; }
+
+std::span<const weir_field> fields_of(const weir_struct& one) {
+  return {one.fields, one.field_count};
+}
+
+const weir_struct* find_struct(std::string_view name) {
+  static const auto k_index = [] {
+    std::unordered_map<std::string_view, const weir_struct*> index;
+    for (const weir_struct& one : all_structs()) index.emplace(one.name, &one);
+    for (const weir_alias& alias : std::span(weir_aliases, weir_alias_count))
+      index.emplace(alias.name, &weir_structs[alias.of]);
+    return index;
+  }();
+  const auto found = k_index.find(name);
+  return found == k_index.end() ? nullptr : found->second;
+}
+
+const weir_field* find_field(const weir_struct& of, std::string_view name) {
+  for (const weir_field& field : fields_of(of)) {
+    if (name == field.name) return &field;
+  }
+  return nullptr;
+}
+
+int find_enum(std::string_view name) {
+  for (std::uint32_t i = 0; i < weir_enum_count; ++i) {
+    if (name == weir_enums[i].name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::optional<std::int64_t> value_named(int of_enum, std::string_view name) {
+  if (of_enum < 0 || static_cast<std::uint32_t>(of_enum) >= weir_enum_count) return std::nullopt;
+  const weir_enum& one = weir_enums[of_enum];
+  for (const weir_value& value : std::span(one.values, one.count)) {
+    if (name == value.name) return value.value;
+  }
+  return std::nullopt;
+}
+
+void Warnings::add(std::string what) {
+  if (out_.size() < k_most_warnings) {
+    out_.push_back(std::move(what));
+  } else if (out_.size() == k_most_warnings) {
+    out_.emplace_back("and more of the kind");
+  }
+}
+
+void agree(std::map<std::string, Json>& structs, Warnings& warnings) {
+  static const std::vector<Peers> k_peers = find_peers();
+  const auto value_of = [&](const weir_struct& of, const weir_field& field) -> const Json* {
+    const auto found = structs.find(of.name);
+    if (found == structs.end() || !found->second.is_object()) return nullptr;
+    const auto value = found->second.find(field.name);
+    return value == found->second.end() ? nullptr : &*value;
+  };
+  const auto set = [&](const weir_struct& of, const weir_field& field, const Json& from) {
+    Json copy = from;
+    Json& into = structs[of.name];
+    if (!into.is_object()) into = Json::object();
+    into[field.name] = std::move(copy);
+  };
+  for (const Peers& peers : k_peers) {
+    const Json* whole = value_of(*peers.whole, *peers.whole_field);
+    const Json* part = value_of(*peers.part, *peers.part_field);
+    if (whole != nullptr && part == nullptr) {
+      set(*peers.part, *peers.part_field, *whole);
+    } else if (whole == nullptr && part != nullptr) {
+      set(*peers.whole, *peers.whole_field, *part);
+    } else if (whole != nullptr && *whole != *part) {
+      warnings.add(fmt::format("{}.{} and {}.{} differ", peers.whole->name, peers.whole_field->name,
+                               peers.part->name, peers.part_field->name));
+    }
+  }
+}
+
+void fill_struct(const weir_struct& as, const Json& values, std::span<std::byte> out,
+                 const std::string& path, Warnings& warnings) {
+  Filler(warnings).fill(as, values, out, path);
+}
+
+}  // namespace weir::probes
