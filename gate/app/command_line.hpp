@@ -79,6 +79,7 @@ void add_gate(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_baseline(CLI::App& app);
 void add_model(CLI::App& app);
+void add_device(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_profile(CLI::App& app);
 void add_completion(CLI::App& app);

@@ -28,6 +28,7 @@ int run(int argc, char** argv) {
   add_compare(app);
   add_baseline(app);
   add_model(app);
+  add_device(app);
   add_doctor(app);
   add_profile(app);
   add_completion(app);

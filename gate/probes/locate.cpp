@@ -32,12 +32,6 @@ constexpr const char* k_metal_library = "libweir_metal.dylib";
 constexpr const char* k_cuda_library = "libweir_cuda.so";
 constexpr const char* k_devices_program = "weir-devices";
 
-std::string running_program() {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
-}
-
 void add_folders(const std::string& list, std::string_view below, std::vector<std::string>* out) {
   for (const std::string& folder : text::split(list, ':')) {
     if (!folder.empty()) out->push_back(sys::join_path(folder, below));
@@ -138,6 +132,12 @@ Result<Variables> environment_for_cuda(const Places& places, const std::string& 
 }
 
 }  // namespace
+
+std::string running_program() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
+}
 
 Result<Places> locate(const sys::Files& files, const std::string& program,
                       const std::optional<std::string>& probes_override) {

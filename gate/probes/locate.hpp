@@ -22,6 +22,9 @@ struct Places {
   std::string devices_program;  // absolute; "" when it is not there
 };
 
+// The absolute path of this program; "" where the system does not say.
+[[nodiscard]] std::string running_program();
+
 // Looks beside `program` (absolute path of the running program), then below the folder above it.
 // Code::unavailable with the places looked at.
 [[nodiscard]] Result<Places> locate(const sys::Files& files, const std::string& program,

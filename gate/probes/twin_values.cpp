@@ -139,20 +139,13 @@ class Filler {
       const std::string place = path + "." + text::printable(key);
       if (field == nullptr) {
         warnings_.add(place + ": unknown");
-      } else if (!is_identity(key)) {
+      } else if (!is_identity_field(key)) {
         fill_field(*field, value, out, place);
       }
     }
   }
 
  private:
-  static bool is_identity(std::string_view name) {
-    const auto ends_with = [&](std::string_view end) {
-      return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
-    };
-    return ends_with("UUID") || ends_with("LUID") || ends_with("LUIDValid");
-  }
-
   void fill_field(const weir_field& field, const Json& value, std::span<std::byte> out,
                   const std::string& path) {
     if (field.kind == WEIR_FIELD_TEXT) return put_text(field, value, out, path);
@@ -305,6 +298,13 @@ std::optional<std::int64_t> value_named(int of_enum, std::string_view name) {
     if (name == value.name) return value.value;
   }
   return std::nullopt;
+}
+
+bool is_identity_field(std::string_view name) {
+  const auto ends_with = [&](std::string_view end) {
+    return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
+  };
+  return ends_with("UUID") || ends_with("LUID") || ends_with("LUIDValid");
 }
 
 void Warnings::add(std::string what) {

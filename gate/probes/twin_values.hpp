@@ -25,6 +25,9 @@ namespace weir::probes {
 // A value by its name; nothing for an unknown one.
 [[nodiscard]] std::optional<std::int64_t> value_named(int of_enum, std::string_view name);
 
+// UUIDs and LUIDs: they are no property of a class of devices.
+[[nodiscard]] bool is_identity_field(std::string_view name);
+
 // Doubts, at most 100 of them.
 class Warnings {
  public:

@@ -1,5 +1,6 @@
 // weir-devices [API...]: prints the devices of this machine as one JSON object (schema
-// weir.devices/1), of all APIs ("vulkan", "opencl") or of those named.
+// weir.devices/1), of all APIs ("vulkan", "opencl") or of those named. --describe prints whole
+// descriptions of the Vulkan devices (weir.descriptions/1).
 //
 // A program of its own, so that a driver that crashes while it is asked takes only this down. It
 // loads the loaders at run time: a machine without one has no such devices, which is an answer.
@@ -32,6 +33,19 @@ bool want(const char* name) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  if (count == 2 && strcmp(arguments[1], "--describe") == 0) {
+    printf("{\"schema\": \"weir.descriptions/1\", \"descriptions\": [");
+    const char* error = weir_probe::describe_vulkan_devices();
+    printf("], \"error\": ");
+    if (error == nullptr) {
+      printf("null");
+    } else {
+      weir_probe::print_string(error);
+    }
+    printf("}\n");
+    if (fflush(stdout) != 0) return 1;
+    _Exit(0);  // no driver's destructors
+  }
   for (int i = 1; i < count; ++i) {
     if (want(arguments[i])) continue;
     fprintf(stderr, "weir-devices: unknown API \"%s\" (vulkan, opencl)\n", arguments[i]);

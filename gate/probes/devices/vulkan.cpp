@@ -1,12 +1,13 @@
 #include <dlfcn.h>
 #include <vulkan/vulkan.h>
 
+#include "gate/probes/devices/open_vulkan.h"
 #include "gate/probes/devices/print.h"
 #include "gate/probes/vulkan/class.h"
 
 namespace weir_probe {
 
-const char* print_vulkan_devices() {
+const char* open_vulkan(PFN_vkGetInstanceProcAddr* out_get, VkInstance* out_instance) {
   void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
   if (loader == nullptr) return "no Vulkan loader (libvulkan.so.1)";
   const auto get =
@@ -28,7 +29,15 @@ const char* print_vulkan_devices() {
   const VkResult created = create(&info, nullptr, &instance);
   if (created == VK_ERROR_INCOMPATIBLE_DRIVER) return "no Vulkan driver";
   if (created != VK_SUCCESS) return "vkCreateInstance failed";
+  *out_get = get;
+  *out_instance = instance;
+  return nullptr;
+}
 
+const char* print_vulkan_devices() {
+  VkInstance instance = VK_NULL_HANDLE;
+  PFN_vkGetInstanceProcAddr get = nullptr;
+  if (const char* error = open_vulkan(&get, &instance)) return error;
   const auto enumerate =
       reinterpret_cast<PFN_vkEnumeratePhysicalDevices>(get(instance, "vkEnumeratePhysicalDevices"));
   const ClassFunctions functions = fetch_class_functions(get, instance);

@@ -1,0 +1,101 @@
+#include "gate/probes/twin_folder.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/locate.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr std::uint64_t k_most_bytes = std::uint64_t{8} << 20;
+constexpr std::string_view k_end = ".json";
+
+bool is_file_name(std::string_view name) {
+  return name.size() > k_end.size() && name.substr(name.size() - k_end.size()) == k_end;
+}
+
+std::string stem_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (is_file_name(name)) name.resize(name.size() - k_end.size());
+  return name;
+}
+
+Result<Twin> load_file(const sys::Files& files, const std::string& path) {
+  WEIR_TRY(const std::string text, files.read(path, k_most_bytes));
+  auto twin = read_twin(text);
+  if (!twin) return tl::unexpected(with_context(path, std::move(twin).error()));
+  if (const std::string name = stem_of(path); is_twin_name(name)) twin->name = name;
+  return twin;
+}
+
+}  // namespace
+
+bool is_twin_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !name.empty() && name.size() <= 63 && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return letter(c) || c == '-' || c == '.' || c == '_'; });
+}
+
+std::vector<std::string> twin_folders(const sys::Files& files, const std::string& home,
+                                      const std::string& program) {
+  const std::string beside = sys::folder_of(program);
+  std::vector<std::string> out;
+  for (const std::string& folder :
+       {sys::join_path(home, "configs/devices"), sys::join_path(beside, "share/weir/devices"),
+        sys::absolute(sys::join_path(beside, "../share/weir/devices"))}) {
+    if (files.kind(folder) == sys::Kind::folder) out.push_back(folder);
+  }
+  return out;
+}
+
+std::vector<std::string> twin_folders(const sys::Files& files, const std::string& home) {
+  return twin_folders(files, home, running_program());
+}
+
+Result<std::vector<FoundTwin>> list_twins(const sys::Files& files,
+                                          const std::vector<std::string>& folders) {
+  std::map<std::string, FoundTwin> found;
+  for (const std::string& folder : folders) {
+    WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+    for (const std::string& file : names) {
+      const std::string name = stem_of(file);
+      if (!is_file_name(file) || !is_twin_name(name) || found.count(name) != 0) continue;
+      FoundTwin& one = found[name];
+      one.name = name;
+      one.path = sys::join_path(folder, file);
+      if (const auto twin = load_file(files, one.path)) {
+        one.title = twin->title;
+        one.source = twin->source;
+      } else {
+        one.error = twin.error().message;
+      }
+    }
+  }
+  std::vector<FoundTwin> out;
+  for (auto& [name, one] : found) out.push_back(std::move(one));
+  return out;
+}
+
+Result<Twin> load_twin(const sys::Files& files, const std::vector<std::string>& folders,
+                       const std::string& name) {
+  if (name.find('/') != std::string::npos || is_file_name(name)) return load_file(files, name);
+  if (is_twin_name(name)) {
+    for (const std::string& folder : folders) {
+      const std::string path = sys::join_path(folder, name + std::string(k_end));
+      if (files.kind(path) == sys::Kind::file) return load_file(files, path);
+    }
+  }
+  std::vector<std::string> known;
+  if (const auto all = list_twins(files, folders)) {
+    for (const FoundTwin& one : *all) known.push_back(one.name);
+  }
+  return fail(Code::config, "no device is called \"{}\"{}; weir device list shows those there are",
+              text::printable(name), text::did_you_mean(name, known));
+}
+
+}  // namespace weir::probes

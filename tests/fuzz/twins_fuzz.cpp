@@ -1,0 +1,21 @@
+// Fuzz target: any bytes as a description of a device.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "gate/probes/twin/blob.h"
+#include "gate/probes/twin_facts.hpp"
+#include "gate/probes/twins.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weir::probes;
+  auto twin = read_twin({reinterpret_cast<const char*>(data), size});
+  if (!twin) return 0;
+  const std::string blob = compile_twin(*twin);
+  if (blob.size() < sizeof(weir_twin_header) || twin->warnings.size() > 101) std::abort();
+  static_cast<void>(facts_of(*twin));
+  // What is written of it is a description again.
+  if (!read_twin(weir::dump_json(document_of(*twin)))) std::abort();
+  return 0;
+}
