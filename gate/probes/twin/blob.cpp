@@ -1,0 +1,175 @@
+// Reads descriptions. weir wrote them, a moment ago; yet nothing in one may lead outside of it.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gate/probes/twin/state.h"
+
+namespace weir_twin {
+
+static_assert(sizeof(weir_twin_section) == 24 && sizeof(weir_twin_struct) == 16);
+static_assert(sizeof(weir_twin_format) == 16 && sizeof(weir_twin_header) == 472);
+
+void say(const char* what, const char* about, const char* end) {
+  char line[512];
+  const int length = snprintf(line, sizeof line, "weir twin: %s%s%s\n", what, about, end);
+  if (length <= 0) return;
+  const size_t shown =
+      static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line - 1;
+  if (write(STDERR_FILENO, line, shown) < 0) return;  // nobody is left to tell
+}
+
+namespace {
+
+struct Part {
+  uint32_t kind, least_size;
+  bool one;  // exactly one of exactly this size
+  Section Twin::*where;
+};
+const Part k_parts[] = {
+    {WEIR_TWIN_STRUCTS, sizeof(weir_twin_struct), false, &Twin::structs},
+    {WEIR_TWIN_QUEUE_FAMILIES, sizeof(VkQueueFamilyProperties), false, &Twin::queue_families},
+    {WEIR_TWIN_EXTENSIONS, sizeof(VkExtensionProperties), false, &Twin::extensions},
+    {WEIR_TWIN_FORMATS, sizeof(weir_twin_format), false, &Twin::formats},
+    {WEIR_TWIN_COOPERATIVE_MATRICES, 16, false, &Twin::matrices},
+    {WEIR_TWIN_FLEXIBLE_MATRICES, 16, false, &Twin::flexible_matrices},
+};
+
+// Null when it is right, else what is not.
+const char* read_one(const Section& section, size_t size, void* out) {
+  if (section.count != 1 || section.entry_size != size) return "a part that is not of its size";
+  memcpy(out, section.at, size);
+  return nullptr;
+}
+
+const char* check_contents(Twin* twin) {
+  VkPhysicalDeviceMemoryProperties& memory = twin->memory;
+  if (memory.memoryTypeCount > VK_MAX_MEMORY_TYPES ||
+      memory.memoryHeapCount > VK_MAX_MEMORY_HEAPS) {
+    return "too many kinds of memory";
+  }
+  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
+    if (memory.memoryTypes[i].heapIndex >= memory.memoryHeapCount) return "memory without a heap";
+  }
+  if (twin->queue_families.count == 0) return "no queues";
+  for (uint32_t i = 0; i < twin->structs.count; ++i) {
+    weir_twin_struct one;
+    memcpy(&one, twin->structs.at + size_t{i} * twin->structs.entry_size, sizeof one);
+    if (one.size < sizeof(VkBaseInStructure)) return "a struct without a head";
+    if (one.offset != 0 && (one.offset > twin->size || one.size > twin->size - one.offset)) {
+      return "a struct outside of it";
+    }
+  }
+  VkPhysicalDeviceProperties& properties = twin->properties;
+  properties.deviceName[sizeof properties.deviceName - 1] = '\0';
+  if (!(properties.limits.timestampPeriod > 0)) properties.limits.timestampPeriod = 1;
+  return nullptr;
+}
+
+const char* read_twin(Twin* twin) {
+  weir_twin_header header;
+  if (twin->size < sizeof header) return "too short";
+  const auto* bytes = static_cast<const uint8_t*>(twin->bytes);
+  memcpy(&header, bytes, sizeof header);
+  if (memcmp(header.magic, WEIR_TWIN_MAGIC, sizeof header.magic) != 0) return "no description";
+  if (header.version != WEIR_TWIN_VERSION) return "of another version of weir";
+  if (header.size != twin->size) return "cut off";
+  if (header.section_count > WEIR_TWIN_SECTIONS) return "too many parts";
+  memcpy(twin->name, header.name, sizeof twin->name - 1);
+  Section properties{}, features{}, memory{};
+  for (uint32_t i = 0; i < header.section_count; ++i) {
+    const weir_twin_section& section = header.sections[i];
+    const uint64_t all = uint64_t{section.entry_size} * section.count;
+    if (section.offset > twin->size || all > twin->size - section.offset) {
+      return "a part outside of it";
+    }
+    const Section found{bytes + section.offset, section.entry_size, section.count};
+    if (section.kind == WEIR_TWIN_PROPERTIES) properties = found;
+    if (section.kind == WEIR_TWIN_FEATURES) features = found;
+    if (section.kind == WEIR_TWIN_MEMORY) memory = found;
+    for (const Part& part : k_parts) {
+      if (part.kind != section.kind) continue;
+      if (found.count != 0 && found.entry_size < part.least_size)
+        return "entries that are too short";
+      twin->*part.where = found;
+    }
+  }
+  const char* wrong = read_one(properties, sizeof twin->properties, &twin->properties);
+  if (wrong == nullptr) wrong = read_one(features, sizeof twin->features, &twin->features);
+  if (wrong == nullptr) wrong = read_one(memory, sizeof twin->memory, &twin->memory);
+  return wrong == nullptr ? check_contents(twin) : wrong;
+}
+
+}  // namespace
+
+bool open_twin(const char* path, size_t length, Twin* out) {
+  char name[4096];
+  if (length >= sizeof name) {
+    say("the name of a description is too long", "", "");
+    return false;
+  }
+  memcpy(name, path, length);
+  name[length] = '\0';
+  memset(out, 0, sizeof *out);
+  const int descriptor = open(name, O_RDONLY | O_CLOEXEC);
+  struct stat about {};
+  if (descriptor < 0 || fstat(descriptor, &about) != 0) {
+    say("cannot read ", name, ": no such device");
+    if (descriptor >= 0) close(descriptor);
+    return false;
+  }
+  out->size = static_cast<size_t>(about.st_size);
+  out->bytes = about.st_size <= 0 ? MAP_FAILED
+                                  : mmap(nullptr, out->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  close(descriptor);
+  if (out->bytes == MAP_FAILED) {
+    say("cannot read ", name, ": no such device");
+    return false;
+  }
+  const char* wrong = read_twin(out);
+  if (wrong == nullptr) return true;
+  char why[128];
+  snprintf(why, sizeof why, " is not a device: %s", wrong);
+  say("", name, why);
+  close_twin(out);
+  return false;
+}
+
+void close_twin(Twin* twin) {
+  if (twin->bytes != nullptr) munmap(twin->bytes, twin->size);
+  twin->bytes = nullptr;
+}
+
+bool has_extension(const Twin& twin, const char* name) {
+  for (uint32_t i = 0; i < twin.extensions.count; ++i) {
+    const uint8_t* at = twin.extensions.at + size_t{i} * twin.extensions.entry_size;
+    if (strncmp(reinterpret_cast<const char*>(at), name, VK_MAX_EXTENSION_NAME_SIZE) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out) {
+  if (index >= twin.queue_families.count) return false;
+  memcpy(out, twin.queue_families.at + size_t{index} * twin.queue_families.entry_size, sizeof *out);
+  return true;
+}
+
+bool find_struct(const Twin& twin, VkStructureType type, Described* out) {
+  for (uint32_t i = 0; i < twin.structs.count; ++i) {
+    weir_twin_struct one;
+    memcpy(&one, twin.structs.at + size_t{i} * twin.structs.entry_size, sizeof one);
+    if (one.type != static_cast<uint32_t>(type)) continue;
+    out->bytes = one.offset == 0 ? nullptr : static_cast<const uint8_t*>(twin.bytes) + one.offset;
+    out->size = one.size;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace weir_twin

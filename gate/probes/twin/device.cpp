@@ -1,0 +1,216 @@
+// Devices and queues. What the description offers can be asked for, nothing else.
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gate/probes/twin/entries.h"
+#include "gate/probes/writer/system.h"
+
+namespace weir_twin {
+namespace {
+
+// Feature structs are VK_TRUEs and VK_FALSEs; a last one may be padding, hence no other value than
+// VK_TRUE is a wish.
+bool offered(const void* wished, const uint8_t* have, size_t from, size_t size) {
+  const auto* bytes = static_cast<const uint8_t*>(wished);
+  for (size_t at = from; at + sizeof(VkBool32) <= size; at += sizeof(VkBool32)) {
+    VkBool32 wish = 0, offer = 0;
+    memcpy(&wish, bytes + at, sizeof wish);
+    if (have != nullptr) memcpy(&offer, have + at, sizeof offer);
+    if (wish == VK_TRUE && offer == VK_FALSE) return false;
+  }
+  return true;
+}
+
+bool features_offered(const Twin& twin, const VkDeviceCreateInfo* info) {
+  const auto* have = reinterpret_cast<const uint8_t*>(&twin.features);
+  if (info->pEnabledFeatures != nullptr &&
+      !offered(info->pEnabledFeatures, have, 0, sizeof twin.features)) {
+    return false;
+  }
+  bool all = true;
+  each_struct(info->pNext, [&](const VkBaseInStructure* at) {
+    Described described{};
+    if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) {
+      const auto* wished = reinterpret_cast<const VkPhysicalDeviceFeatures2*>(at);
+      all = all && offered(&wished->features, have, 0, sizeof twin.features);
+    } else if (find_struct(twin, at->sType, &described)) {
+      all = all && offered(at, described.bytes, sizeof *at, described.size);
+    }
+  });
+  return all;
+}
+
+VkResult enable_extensions(Device* device, const VkDeviceCreateInfo* info) {
+  const Section& have = device->physical->twin.extensions;
+  device->enabled = static_cast<bool*>(calloc(have.count + 1, sizeof(bool)));
+  if (device->enabled == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
+    bool found = false;
+    for (uint32_t k = 0; k < have.count; ++k) {
+      const auto* name = reinterpret_cast<const char*>(have.at + size_t{k} * have.entry_size);
+      if (strncmp(name, info->ppEnabledExtensionNames[i], VK_MAX_EXTENSION_NAME_SIZE) != 0) {
+        continue;
+      }
+      found = device->enabled[k] = true;
+    }
+    if (!found) return VK_ERROR_EXTENSION_NOT_PRESENT;
+  }
+  return VK_SUCCESS;
+}
+
+VkResult make_queues(Device* device, const VkDeviceCreateInfo* info) {
+  uint32_t all = 0;
+  for (uint32_t i = 0; i < info->queueCreateInfoCount; ++i) {
+    const VkDeviceQueueCreateInfo& wish = info->pQueueCreateInfos[i];
+    VkQueueFamilyProperties family;
+    if (!queue_family(device->physical->twin, wish.queueFamilyIndex, &family) ||
+        wish.queueCount > family.queueCount) {
+      return VK_ERROR_INITIALIZATION_FAILED;
+    }
+    all += wish.queueCount;
+  }
+  device->queues = static_cast<Queue*>(calloc(all + 1, sizeof(Queue)));
+  if (device->queues == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  for (uint32_t i = 0; i < info->queueCreateInfoCount; ++i) {
+    const VkDeviceQueueCreateInfo& wish = info->pQueueCreateInfos[i];
+    for (uint32_t k = 0; k < wish.queueCount; ++k) {
+      Queue* queue = &device->queues[device->queue_count++];
+      set_loader_magic_value(queue);
+      queue->device = device;
+      queue->flags = wish.flags;
+      queue->family = wish.queueFamilyIndex;
+      queue->index = k;
+    }
+  }
+  return VK_SUCCESS;
+}
+
+void free_device(Device* device) {
+  if (device->fill_file >= 0) close(device->fill_file);
+  pthread_cond_destroy(&device->changed);
+  pthread_mutex_destroy(&device->lock);
+  free(device->enabled);
+  free(device->queues);
+  free(device);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice handle,
+                                             const VkDeviceCreateInfo* info,
+                                             const VkAllocationCallbacks*, VkDevice* out) {
+  auto* physical = object<Physical>(handle);
+  if (!features_offered(physical->twin, info)) return VK_ERROR_FEATURE_NOT_PRESENT;
+  auto* device = static_cast<Device*>(calloc(1, sizeof(Device)));
+  if (device == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  set_loader_magic_value(device);
+  device->physical = physical;
+  device->fill_file = -1;
+  if (const char* fill = weir_probe::environment(WEIR_TWIN_FILL_VARIABLE)) {
+    device->fill = static_cast<uint8_t>(atoi(fill));
+  }
+  pthread_mutex_init(&device->lock, nullptr);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&device->changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  VkResult result = enable_extensions(device, info);
+  if (result == VK_SUCCESS) result = make_queues(device, info);
+  if (result != VK_SUCCESS) {
+    free_device(device);
+    return result;
+  }
+  *out = handle_of<VkDevice>(device);
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice handle, const VkAllocationCallbacks*) {
+  if (handle != VK_NULL_HANDLE) free_device(object<Device>(handle));
+}
+
+Queue* find_queue(Device* device, VkDeviceQueueCreateFlags flags, uint32_t family, uint32_t index) {
+  for (uint32_t i = 0; i < device->queue_count; ++i) {
+    Queue& queue = device->queues[i];
+    if (queue.family == family && queue.index == index && queue.flags == flags) return &queue;
+  }
+  return nullptr;
+}
+VKAPI_ATTR void VKAPI_CALL get_queue(VkDevice device, uint32_t family, uint32_t index,
+                                     VkQueue* out) {
+  *out = handle_of<VkQueue>(find_queue(object<Device>(device), 0, family, index));
+}
+VKAPI_ATTR void VKAPI_CALL get_queue2(VkDevice device, const VkDeviceQueueInfo2* info,
+                                      VkQueue* out) {
+  *out = handle_of<VkQueue>(
+      find_queue(object<Device>(device), info->flags, info->queueFamilyIndex, info->queueIndex));
+}
+
+VKAPI_ATTR void VKAPI_CALL get_peer_memory(VkDevice, uint32_t, uint32_t, uint32_t,
+                                           VkPeerMemoryFeatureFlags* out) {
+  *out = 0;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL get_calibrated(VkDevice handle, uint32_t count,
+                                              const VkCalibratedTimestampInfoEXT* infos,
+                                              uint64_t* out, uint64_t* deviation) {
+  auto* device = object<Device>(handle);
+  const Twin& twin = device->physical->twin;
+  const uint64_t now = now_nanoseconds();
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool ticks = infos[i].timeDomain == VK_TIME_DOMAIN_DEVICE_EXT;
+    out[i] = ticks ? ticks_of(twin, now) : now;
+  }
+  *deviation =
+      static_cast<uint64_t>(static_cast<double>(twin.properties.limits.timestampPeriod)) + 1;
+  return VK_SUCCESS;
+}
+
+}  // namespace
+
+uint64_t now_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t ticks_of(const Twin& twin, uint64_t nanoseconds) {
+  return static_cast<uint64_t>(static_cast<double>(nanoseconds) /
+                               static_cast<double>(twin.properties.limits.timestampPeriod));
+}
+
+uint64_t next_ticks(Device* device) {
+  const uint64_t now = ticks_of(device->physical->twin, now_nanoseconds());
+  if (now > device->last_ticks) device->last_ticks = now;
+  return device->last_ticks;
+}
+
+Entries device_entries() {
+#define WEIR_TWIN_DEBUG(name) \
+  { "vk" #name, untyped(Swallow<PFN_vk##name>::call), k_device, 0, nullptr }
+  static const Entry entries[] = {
+      WEIR_TWIN_AT(k_physical, 1, CreateDevice, create_device),
+      WEIR_TWIN_CORE(0, DestroyDevice, destroy_device),
+      WEIR_TWIN_CORE(0, GetDeviceQueue, get_queue),
+      WEIR_TWIN_CORE(1, GetDeviceQueue2, get_queue2),
+      WEIR_TWIN_CORE(1, GetDeviceGroupPeerMemoryFeatures, get_peer_memory),
+      WEIR_TWIN_EXTENSION("VK_KHR_device_group", GetDeviceGroupPeerMemoryFeaturesKHR,
+                          get_peer_memory),
+      WEIR_TWIN_EXTENSION("VK_EXT_calibrated_timestamps", GetCalibratedTimestampsEXT,
+                          get_calibrated),
+      {"vkGetCalibratedTimestampsKHR", untyped(get_calibrated), k_device, 0,
+       "VK_KHR_calibrated_timestamps"},
+      WEIR_TWIN_DEBUG(SetDebugUtilsObjectNameEXT),
+      WEIR_TWIN_DEBUG(SetDebugUtilsObjectTagEXT),
+      WEIR_TWIN_DEBUG(QueueBeginDebugUtilsLabelEXT),
+      WEIR_TWIN_DEBUG(QueueEndDebugUtilsLabelEXT),
+      WEIR_TWIN_DEBUG(QueueInsertDebugUtilsLabelEXT),
+      WEIR_TWIN_DEBUG(CmdBeginDebugUtilsLabelEXT),
+      WEIR_TWIN_DEBUG(CmdEndDebugUtilsLabelEXT),
+      WEIR_TWIN_DEBUG(CmdInsertDebugUtilsLabelEXT),
+  };
+#undef WEIR_TWIN_DEBUG
+  return all_of(entries);
+}
+
+}  // namespace weir_twin

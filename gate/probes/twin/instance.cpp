@@ -1,0 +1,226 @@
+// How the loader enters, and the instance: its devices are the twins that WEIR_TWIN names.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/twin/entries.h"
+#include "gate/probes/writer/system.h"
+
+namespace weir_twin {
+namespace {
+
+const VkExtensionProperties k_instance_extensions[] = {
+    {VK_EXT_DEBUG_UTILS_EXTENSION_NAME, VK_EXT_DEBUG_UTILS_SPEC_VERSION},
+    {VK_EXT_DEBUG_REPORT_EXTENSION_NAME, VK_EXT_DEBUG_REPORT_SPEC_VERSION},
+    {VK_KHR_DEVICE_GROUP_CREATION_EXTENSION_NAME, VK_KHR_DEVICE_GROUP_CREATION_SPEC_VERSION},
+    {VK_KHR_EXTERNAL_FENCE_CAPABILITIES_EXTENSION_NAME,
+     VK_KHR_EXTERNAL_FENCE_CAPABILITIES_SPEC_VERSION},
+    {VK_KHR_EXTERNAL_MEMORY_CAPABILITIES_EXTENSION_NAME,
+     VK_KHR_EXTERNAL_MEMORY_CAPABILITIES_SPEC_VERSION},
+    {VK_KHR_EXTERNAL_SEMAPHORE_CAPABILITIES_EXTENSION_NAME,
+     VK_KHR_EXTERNAL_SEMAPHORE_CAPABILITIES_SPEC_VERSION},
+    {VK_KHR_GET_PHYSICAL_DEVICE_PROPERTIES_2_EXTENSION_NAME,
+     VK_KHR_GET_PHYSICAL_DEVICE_PROPERTIES_2_SPEC_VERSION},
+    {VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME, VK_KHR_PORTABILITY_ENUMERATION_SPEC_VERSION},
+};
+constexpr uint32_t k_instance_extension_count =
+    sizeof k_instance_extensions / sizeof k_instance_extensions[0];
+constexpr uint32_t k_most_twins = 64;
+
+VKAPI_ATTR VkResult VKAPI_CALL enumerate_instance_extensions(const char*, uint32_t* count,
+                                                             VkExtensionProperties* out) {
+  return answer(k_instance_extension_count, count, out,
+                [](uint32_t i, VkExtensionProperties* one) { *one = k_instance_extensions[i]; });
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL enumerate_instance_layers(uint32_t* count, VkLayerProperties*) {
+  *count = 0;
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL enumerate_instance_version(uint32_t* version) {
+  *version = VK_API_VERSION_1_3;
+  return VK_SUCCESS;
+}
+
+void open_twins(Instance* instance, const char* paths) {
+  while (instance->count < k_most_twins) {
+    const char* end = strchrnul(paths, ':');
+    Physical* physical = &instance->physical[instance->count];
+    if (end != paths && open_twin(paths, static_cast<size_t>(end - paths), &physical->twin)) {
+      set_loader_magic_value(physical);
+      physical->instance = instance;
+      physical->index = instance->count++;
+    }
+    if (*end == '\0') return;
+    paths = end + 1;
+  }
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
+                                               const VkAllocationCallbacks*, VkInstance* out) {
+  for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
+    bool known = false;
+    for (const VkExtensionProperties& have : k_instance_extensions) {
+      known = known || strcmp(have.extensionName, info->ppEnabledExtensionNames[i]) == 0;
+    }
+    if (!known) return VK_ERROR_EXTENSION_NOT_PRESENT;
+  }
+  auto* instance = static_cast<Instance*>(calloc(1, sizeof(Instance)));
+  if (instance == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  instance->physical = static_cast<Physical*>(calloc(k_most_twins, sizeof(Physical)));
+  if (instance->physical == nullptr) {
+    free(instance);
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  set_loader_magic_value(instance);
+  const char* paths = weir_probe::environment(WEIR_TWIN_VARIABLE);
+  if (paths == nullptr || *paths == '\0') {
+    say("no description is named in ", WEIR_TWIN_VARIABLE, ", so there is no device");
+  } else {
+    open_twins(instance, paths);
+  }
+  *out = handle_of<VkInstance>(instance);
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance handle, const VkAllocationCallbacks*) {
+  auto* instance = object<Instance>(handle);
+  if (instance == nullptr) return;
+  for (uint32_t i = 0; i < instance->count; ++i) close_twin(&instance->physical[i].twin);
+  free(instance->physical);
+  free(instance);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL enumerate_physical_devices(VkInstance handle, uint32_t* count,
+                                                          VkPhysicalDevice* out) {
+  auto* instance = object<Instance>(handle);
+  return answer(instance->count, count, out, [&](uint32_t i, VkPhysicalDevice* one) {
+    *one = handle_of<VkPhysicalDevice>(&instance->physical[i]);
+  });
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL enumerate_groups(VkInstance handle, uint32_t* count,
+                                                VkPhysicalDeviceGroupProperties* out) {
+  auto* instance = object<Instance>(handle);
+  return answer(instance->count, count, out, [&](uint32_t i, VkPhysicalDeviceGroupProperties* one) {
+    one->physicalDeviceCount = 1;
+    one->physicalDevices[0] = handle_of<VkPhysicalDevice>(&instance->physical[i]);
+    one->subsetAllocation = VK_FALSE;
+  });
+}
+
+template <class Info, class Handle>
+VKAPI_ATTR VkResult VKAPI_CALL create_messenger(VkInstance, const Info*,
+                                                const VkAllocationCallbacks*, Handle* out) {
+  *out = reinterpret_cast<Handle>(made_up());
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstance, const char* name) {
+  return instance_function(name);
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice handle, const char* name) {
+  return device_function(object<Device>(handle), name);
+}
+
+const Entry* find_entry(const char* name) {
+  const Entries all[] = {instance_entries(), properties_entries(), device_entries(),
+                         memory_entries(),   object_entries(),     record_entries(),
+                         submit_entries(),   sync_entries(),       query_entries(),
+                         refused_entries()};
+  for (const Entries& entries : all) {
+    for (uint32_t i = 0; i < entries.count; ++i) {
+      if (strcmp(entries.first[i].name, name) == 0) return &entries.first[i];
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+uint64_t made_up() {
+  static uint64_t last = uint64_t{0x7717} << 48;  // where no pointer of a program points
+  return __atomic_add_fetch(&last, 16, __ATOMIC_RELAXED);
+}
+
+void refuse(bool* said, const char* function) {
+  if (__atomic_exchange_n(said, true, __ATOMIC_RELAXED)) return;
+  say("a twin is for compute alone: ", function, " is refused");
+}
+
+PFN_vkVoidFunction instance_function(const char* name) {
+  const Entry* entry = find_entry(name);
+  return entry == nullptr ? nullptr : entry->function;
+}
+
+PFN_vkVoidFunction device_function(const Device* device, const char* name) {
+  const Entry* entry = find_entry(name);
+  if (entry == nullptr || entry->level != k_device) return nullptr;
+  const Twin& twin = device->physical->twin;
+  if (entry->core != 0) {
+    const uint32_t since = VK_MAKE_API_VERSION(0, 1, entry->core - 1U, 0);
+    return twin.properties.apiVersion >= since ? entry->function : nullptr;
+  }
+  if (entry->extension == nullptr) return entry->function;
+  for (uint32_t i = 0; i < twin.extensions.count; ++i) {
+    const uint8_t* at = twin.extensions.at + size_t{i} * twin.extensions.entry_size;
+    if (device->enabled[i] && strncmp(reinterpret_cast<const char*>(at), entry->extension,
+                                      VK_MAX_EXTENSION_NAME_SIZE) == 0) {
+      return entry->function;
+    }
+  }
+  return nullptr;
+}
+
+Entries instance_entries() {
+  static const Entry entries[] = {
+      WEIR_TWIN_AT(k_global, 1, CreateInstance, create_instance),
+      WEIR_TWIN_AT(k_global, 1, EnumerateInstanceExtensionProperties,
+                   enumerate_instance_extensions),
+      WEIR_TWIN_AT(k_global, 1, EnumerateInstanceLayerProperties, enumerate_instance_layers),
+      WEIR_TWIN_AT(k_global, 2, EnumerateInstanceVersion, enumerate_instance_version),
+      WEIR_TWIN_AT(k_global, 1, GetInstanceProcAddr, get_instance_proc_addr),
+      WEIR_TWIN_AT(k_instance, 1, DestroyInstance, destroy_instance),
+      WEIR_TWIN_AT(k_instance, 1, EnumeratePhysicalDevices, enumerate_physical_devices),
+      WEIR_TWIN_AT(k_instance, 2, EnumeratePhysicalDeviceGroups, enumerate_groups),
+      WEIR_TWIN_AT(k_instance, 0, EnumeratePhysicalDeviceGroupsKHR, enumerate_groups),
+      WEIR_TWIN_AT(k_instance, 0, CreateDebugUtilsMessengerEXT, create_messenger),
+      WEIR_TWIN_AT(k_instance, 0, DestroyDebugUtilsMessengerEXT,
+                   Swallow<PFN_vkDestroyDebugUtilsMessengerEXT>::call),
+      WEIR_TWIN_AT(k_instance, 0, SubmitDebugUtilsMessageEXT,
+                   Swallow<PFN_vkSubmitDebugUtilsMessageEXT>::call),
+      WEIR_TWIN_AT(k_instance, 0, CreateDebugReportCallbackEXT, create_messenger),
+      WEIR_TWIN_AT(k_instance, 0, DestroyDebugReportCallbackEXT,
+                   Swallow<PFN_vkDestroyDebugReportCallbackEXT>::call),
+      WEIR_TWIN_AT(k_instance, 0, DebugReportMessageEXT,
+                   Swallow<PFN_vkDebugReportMessageEXT>::call),
+      WEIR_TWIN_CORE(0, GetDeviceProcAddr, get_device_proc_addr),
+  };
+  return all_of(entries);
+}
+
+}  // namespace weir_twin
+
+extern "C" {
+
+__attribute__((visibility("default"))) VKAPI_ATTR VkResult VKAPI_CALL
+vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t* version) {
+  if (*version < 5) return VK_ERROR_INCOMPATIBLE_DRIVER;
+  *version = 5;
+  return VK_SUCCESS;
+}
+
+__attribute__((visibility("default"))) VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL
+vk_icdGetInstanceProcAddr(VkInstance, const char* name) {
+  return weir_twin::instance_function(name);
+}
+
+// Functions of physical devices alone: the loader, which may be older than one of them, learns here
+// what a function's first argument is.
+__attribute__((visibility("default"))) VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL
+vk_icdGetPhysicalDeviceProcAddr(VkInstance, const char* name) {
+  const weir_twin::Entry* entry = weir_twin::find_entry(name);
+  return entry != nullptr && entry->level == weir_twin::k_physical ? entry->function : nullptr;
+}
+}

@@ -1,0 +1,318 @@
+// Memory and buffers. Memory that the host cannot see has a size and an address, and no pages;
+// memory that it can see is mapped, and the system gives it pages where the program writes.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gate/probes/twin/entries.h"
+
+namespace weir_twin {
+namespace {
+
+constexpr uint64_t k_page = 4096;
+constexpr uint64_t k_fill_window = uint64_t{16} << 20;
+// Device memory that the host can see, as of a card whose whole memory is open to it: what a
+// program writes there for kernels to read is never read. Beyond the first size the same window is
+// mapped again and again, so that a model takes no more than a window of this machine.
+constexpr uint64_t k_repeated_from = uint64_t{256} << 20;
+constexpr uint64_t k_repeated_window = uint64_t{64} << 20;
+
+uint64_t round_up(uint64_t value, uint64_t to) {
+  if (to <= 1) return value;
+  const uint64_t over = value % to;
+  return over == 0 ? value : value + (to - over);
+}
+uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+int make_window(uint64_t size, uint8_t fill) {
+  const int file = memfd_create("weir-twin", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  if (ftruncate(file, static_cast<off_t>(size)) != 0) {
+    close(file);
+    return -1;
+  }
+  if (fill == 0) return file;
+  void* bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (bytes == MAP_FAILED) {
+    close(file);
+    return -1;
+  }
+  memset(bytes, fill, size);
+  munmap(bytes, size);
+  return file;
+}
+
+// Maps `file` over and over from `pages` on. False leaves what is mapped to the caller.
+bool repeat(uint8_t* pages, uint64_t size, int file, uint64_t window, int sharing) {
+  for (uint64_t at = 0; at < size; at += window) {
+    const uint64_t length = size - at < window ? size - at : window;
+    if (mmap(pages + at, length, PROT_READ | PROT_WRITE, sharing | MAP_FIXED | MAP_NORESERVE, file,
+             0) == MAP_FAILED) {
+      return false;
+    }
+  }
+  return true;
+}
+
+int fill_file(Device* device) {
+  pthread_mutex_lock(&device->lock);
+  if (device->fill_file < 0) device->fill_file = make_window(k_fill_window, device->fill);
+  const int file = device->fill_file;
+  pthread_mutex_unlock(&device->lock);
+  return file;
+}
+
+bool map_pages(Device* device, Memory* memory, bool of_device) {
+  memory->mapped = round_up(larger(memory->size, 1), k_page);
+  void* found = mmap(nullptr, memory->mapped, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED) return false;
+  memory->pages = static_cast<uint8_t*>(found);
+  memory->returnable = true;
+  if (of_device && memory->size > k_repeated_from) {
+    memory->returnable = false;
+    const int file = make_window(k_repeated_window, device->fill);
+    const bool done =
+        file >= 0 && repeat(memory->pages, memory->mapped, file, k_repeated_window, MAP_SHARED);
+    if (file >= 0) close(file);
+    if (done) return true;
+  } else if (device->fill == 0) {
+    return true;
+  } else if (const int file = fill_file(device); file >= 0) {
+    memory->fresh = device->fill;
+    if (repeat(memory->pages, memory->mapped, file, k_fill_window, MAP_PRIVATE)) return true;
+  }
+  munmap(memory->pages, memory->mapped);
+  memory->pages = nullptr;
+  return false;
+}
+
+bool take_from_heap(Physical* physical, uint32_t heap, uint64_t size) {
+  const uint64_t all = physical->twin.memory.memoryHeaps[heap].size;
+  uint64_t used = __atomic_load_n(&physical->heap_used[heap], __ATOMIC_RELAXED);
+  do {
+    if (size > all || used > all - size) return false;
+  } while (!__atomic_compare_exchange_n(&physical->heap_used[heap], &used, used + size, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return true;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice handle, const VkMemoryAllocateInfo* info,
+                                               const VkAllocationCallbacks*, VkDeviceMemory* out) {
+  static uint64_t next_address = uint64_t{1} << 36;
+  auto* device = object<Device>(handle);
+  Physical* physical = device->physical;
+  const VkPhysicalDeviceMemoryProperties& kinds = physical->twin.memory;
+  if (info->memoryTypeIndex >= kinds.memoryTypeCount) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  const VkMemoryType& kind = kinds.memoryTypes[info->memoryTypeIndex];
+  const auto* imported = find_in_chain<VkImportMemoryHostPointerInfoEXT>(
+      info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+  if (find_in_chain<VkBaseInStructure>(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR)) {
+    return VK_ERROR_INVALID_EXTERNAL_HANDLE;
+  }
+  auto* memory = static_cast<Memory*>(calloc(1, sizeof(Memory)));
+  if (memory == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  memory->size = info->allocationSize;
+  memory->heap = kind.heapIndex;
+  if (!take_from_heap(physical, memory->heap, memory->size)) {
+    free(memory);
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  if (imported != nullptr) {
+    memory->imported = true;
+    memory->pages = static_cast<uint8_t*>(imported->pHostPointer);
+  } else if ((kind.propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0 &&
+             !map_pages(device, memory,
+                        (kind.propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0)) {
+    __atomic_sub_fetch(&physical->heap_used[memory->heap], memory->size, __ATOMIC_RELAXED);
+    free(memory);
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  // A gap lies behind each, as behind a real one.
+  memory->address =
+      __atomic_fetch_add(&next_address, round_up(memory->size, 65536) + 65536, __ATOMIC_RELAXED);
+  *out = handle_of<VkDeviceMemory>(memory);
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice handle, VkDeviceMemory which,
+                                       const VkAllocationCallbacks*) {
+  auto* memory = object<Memory>(which);
+  if (memory == nullptr) return;
+  Physical* physical = object<Device>(handle)->physical;
+  __atomic_sub_fetch(&physical->heap_used[memory->heap], memory->size, __ATOMIC_RELAXED);
+  if (memory->pages != nullptr && !memory->imported) munmap(memory->pages, memory->mapped);
+  free(memory);
+}
+
+VkResult map_at(VkDeviceMemory which, uint64_t offset, void** out) {
+  auto* memory = object<Memory>(which);
+  if (memory->pages == nullptr || offset > memory->size) return VK_ERROR_MEMORY_MAP_FAILED;
+  *out = memory->pages + offset;
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL map_memory(VkDevice, VkDeviceMemory which, VkDeviceSize offset,
+                                          VkDeviceSize, VkMemoryMapFlags, void** out) {
+  return map_at(which, offset, out);
+}
+// VK_KHR_map_memory2 is newer than Debian's headers.
+struct MapInfo {
+  VkStructureType sType;
+  const void* pNext;
+  VkMemoryMapFlags flags;
+  VkDeviceMemory memory;
+  VkDeviceSize offset, size;
+};
+VKAPI_ATTR VkResult VKAPI_CALL map_memory2(VkDevice, const MapInfo* info, void** out) {
+  return map_at(info->memory, info->offset, out);
+}
+VKAPI_ATTR VkResult VKAPI_CALL unmap_memory2(VkDevice, const void*) { return VK_SUCCESS; }
+
+VKAPI_ATTR void VKAPI_CALL get_commitment(VkDevice, VkDeviceMemory which, VkDeviceSize* out) {
+  *out = object<Memory>(which)->size;
+}
+VKAPI_ATTR uint64_t VKAPI_CALL get_memory_address(VkDevice,
+                                                  const VkDeviceMemoryOpaqueCaptureAddressInfo* i) {
+  return object<Memory>(i->memory)->address;
+}
+
+uint32_t usable_types(const Twin& twin, VkMemoryPropertyFlags needed) {
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < twin.memory.memoryTypeCount; ++i) {
+    const VkMemoryPropertyFlags flags = twin.memory.memoryTypes[i].propertyFlags;
+    const bool special =
+        (flags & (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT)) != 0;
+    if (!special && (flags & needed) == needed) out |= 1U << i;
+  }
+  return out;
+}
+VKAPI_ATTR VkResult VKAPI_CALL get_host_pointer(VkDevice handle, VkExternalMemoryHandleTypeFlagBits,
+                                                const void*,
+                                                VkMemoryHostPointerPropertiesEXT* out) {
+  out->memoryTypeBits =
+      usable_types(object<Device>(handle)->physical->twin, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_buffer(VkDevice, const VkBufferCreateInfo* info,
+                                             const VkAllocationCallbacks*, VkBuffer* out) {
+  auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
+  if (buffer == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  buffer->size = info->size;
+  buffer->usage = info->usage;
+  *out = handle_of<VkBuffer>(buffer);
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL destroy_buffer(VkDevice, VkBuffer which, const VkAllocationCallbacks*) {
+  free(object<Buffer>(which));
+}
+
+VkMemoryRequirements needs_of(const Twin& twin, uint64_t size, VkBufferUsageFlags usage) {
+  constexpr VkBufferUsageFlags k_texels =
+      VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
+  const VkPhysicalDeviceLimits& limits = twin.properties.limits;
+  uint64_t alignment = 16;
+  if ((usage & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT) != 0) {
+    alignment = larger(alignment, limits.minStorageBufferOffsetAlignment);
+  }
+  if ((usage & VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT) != 0) {
+    alignment = larger(alignment, limits.minUniformBufferOffsetAlignment);
+  }
+  if ((usage & k_texels) != 0) {
+    alignment = larger(alignment, limits.minTexelBufferOffsetAlignment);
+  }
+  return {round_up(size, alignment), alignment, usable_types(twin, 0)};
+}
+void describe_needs(const Twin& twin, uint64_t size, VkBufferUsageFlags usage,
+                    VkMemoryRequirements2* out) {
+  out->memoryRequirements = needs_of(twin, size, usage);
+  for (auto* at = static_cast<VkBaseOutStructure*>(out->pNext); at != nullptr; at = at->pNext) {
+    if (at->sType != VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS) continue;
+    auto* dedicated = reinterpret_cast<VkMemoryDedicatedRequirements*>(at);
+    dedicated->prefersDedicatedAllocation = dedicated->requiresDedicatedAllocation = VK_FALSE;
+  }
+}
+VKAPI_ATTR void VKAPI_CALL get_needs(VkDevice handle, VkBuffer which, VkMemoryRequirements* out) {
+  const auto* buffer = object<Buffer>(which);
+  *out = needs_of(object<Device>(handle)->physical->twin, buffer->size, buffer->usage);
+}
+VKAPI_ATTR void VKAPI_CALL get_needs2(VkDevice handle, const VkBufferMemoryRequirementsInfo2* info,
+                                      VkMemoryRequirements2* out) {
+  const auto* buffer = object<Buffer>(info->buffer);
+  describe_needs(object<Device>(handle)->physical->twin, buffer->size, buffer->usage, out);
+}
+VKAPI_ATTR void VKAPI_CALL get_device_needs(VkDevice handle,
+                                            const VkDeviceBufferMemoryRequirements* info,
+                                            VkMemoryRequirements2* out) {
+  describe_needs(object<Device>(handle)->physical->twin, info->pCreateInfo->size,
+                 info->pCreateInfo->usage, out);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL bind_buffer(VkDevice, VkBuffer which, VkDeviceMemory memory,
+                                           VkDeviceSize offset) {
+  auto* buffer = object<Buffer>(which);
+  buffer->memory = object<Memory>(memory);
+  buffer->offset = offset;
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL bind_buffer2(VkDevice device, uint32_t count,
+                                            const VkBindBufferMemoryInfo* infos) {
+  for (uint32_t i = 0; i < count; ++i) {
+    bind_buffer(device, infos[i].buffer, infos[i].memory, infos[i].memoryOffset);
+  }
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkDeviceAddress VKAPI_CALL get_buffer_address(VkDevice,
+                                                         const VkBufferDeviceAddressInfo* info) {
+  const auto* buffer = object<Buffer>(info->buffer);
+  return buffer->memory == nullptr ? 0 : buffer->memory->address + buffer->offset;
+}
+
+}  // namespace
+
+Entries memory_entries() {
+  static const Entry entries[] = {
+      WEIR_TWIN_CORE(0, AllocateMemory, allocate_memory),
+      WEIR_TWIN_CORE(0, FreeMemory, free_memory),
+      WEIR_TWIN_CORE(0, MapMemory, map_memory),
+      WEIR_TWIN_CORE(0, UnmapMemory, Swallow<PFN_vkUnmapMemory>::call),
+      {"vkMapMemory2KHR", untyped(map_memory2), k_device, 0, "VK_KHR_map_memory2"},
+      {"vkUnmapMemory2KHR", untyped(unmap_memory2), k_device, 0, "VK_KHR_map_memory2"},
+      WEIR_TWIN_CORE(0, FlushMappedMemoryRanges, Swallow<PFN_vkFlushMappedMemoryRanges>::call),
+      WEIR_TWIN_CORE(0, InvalidateMappedMemoryRanges,
+                     Swallow<PFN_vkInvalidateMappedMemoryRanges>::call),
+      WEIR_TWIN_CORE(0, GetDeviceMemoryCommitment, get_commitment),
+      WEIR_TWIN_CORE(2, GetDeviceMemoryOpaqueCaptureAddress, get_memory_address),
+      WEIR_TWIN_EXTENSION("VK_KHR_buffer_device_address", GetDeviceMemoryOpaqueCaptureAddressKHR,
+                          get_memory_address),
+      WEIR_TWIN_EXTENSION("VK_EXT_external_memory_host", GetMemoryHostPointerPropertiesEXT,
+                          get_host_pointer),
+      WEIR_TWIN_EXTENSION("VK_EXT_pageable_device_local_memory", SetDeviceMemoryPriorityEXT,
+                          Swallow<PFN_vkSetDeviceMemoryPriorityEXT>::call),
+      WEIR_TWIN_CORE(0, CreateBuffer, create_buffer),
+      WEIR_TWIN_CORE(0, DestroyBuffer, destroy_buffer),
+      WEIR_TWIN_CORE(0, GetBufferMemoryRequirements, get_needs),
+      WEIR_TWIN_CORE(1, GetBufferMemoryRequirements2, get_needs2),
+      WEIR_TWIN_EXTENSION("VK_KHR_get_memory_requirements2", GetBufferMemoryRequirements2KHR,
+                          get_needs2),
+      WEIR_TWIN_CORE(3, GetDeviceBufferMemoryRequirements, get_device_needs),
+      WEIR_TWIN_EXTENSION("VK_KHR_maintenance4", GetDeviceBufferMemoryRequirementsKHR,
+                          get_device_needs),
+      WEIR_TWIN_CORE(0, BindBufferMemory, bind_buffer),
+      WEIR_TWIN_CORE(1, BindBufferMemory2, bind_buffer2),
+      WEIR_TWIN_EXTENSION("VK_KHR_bind_memory2", BindBufferMemory2KHR, bind_buffer2),
+      WEIR_TWIN_CORE(2, GetBufferDeviceAddress, get_buffer_address),
+      WEIR_TWIN_EXTENSION("VK_KHR_buffer_device_address", GetBufferDeviceAddressKHR,
+                          get_buffer_address),
+      WEIR_TWIN_EXTENSION("VK_EXT_buffer_device_address", GetBufferDeviceAddressEXT,
+                          get_buffer_address),
+      WEIR_TWIN_CORE(2, GetBufferOpaqueCaptureAddress, get_buffer_address),
+      WEIR_TWIN_EXTENSION("VK_KHR_buffer_device_address", GetBufferOpaqueCaptureAddressKHR,
+                          get_buffer_address),
+  };
+  return all_of(entries);
+}
+
+}  // namespace weir_twin

@@ -1,0 +1,316 @@
+// Recording. Binds, push constants, dispatches and barriers leave nothing behind; a secondary
+// buffer's commands become the primary's own.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/twin/commands.h"
+#include "gate/probes/twin/entries.h"
+
+namespace weir_twin {
+namespace {
+
+void forget(CommandBuffer* buffer) {
+  for (uint32_t i = 0; i < buffer->count; ++i) free(buffer->ops[i].data);
+  buffer->count = 0;
+  buffer->out_of_memory = false;
+}
+void release(CommandBuffer* buffer) {
+  forget(buffer);
+  free(buffer->ops);
+  free(buffer);
+}
+
+Op* add_op(CommandBuffer* buffer, OpKind kind) {
+  if (buffer->count == buffer->capacity) {
+    const uint32_t capacity = buffer->capacity == 0 ? 16 : buffer->capacity * 2;
+    void* larger = realloc(buffer->ops, capacity * sizeof(Op));
+    if (larger == nullptr) {
+      buffer->out_of_memory = true;
+      return nullptr;
+    }
+    buffer->ops = static_cast<Op*>(larger);
+    buffer->capacity = capacity;
+  }
+  Op* op = &buffer->ops[buffer->count++];
+  memset(op, 0, sizeof *op);
+  op->kind = kind;
+  return op;
+}
+Op* add_op(VkCommandBuffer buffer, OpKind kind) {
+  return add_op(object<CommandBuffer>(buffer), kind);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_command_pool(VkDevice, const VkCommandPoolCreateInfo*,
+                                                   const VkAllocationCallbacks*,
+                                                   VkCommandPool* out) {
+  auto* pool = static_cast<CommandPool*>(calloc(1, sizeof(CommandPool)));
+  if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  *out = handle_of<VkCommandPool>(pool);
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice, VkCommandPool which,
+                                                const VkAllocationCallbacks*) {
+  auto* pool = object<CommandPool>(which);
+  if (pool == nullptr) return;
+  while (pool->first != nullptr) {
+    CommandBuffer* next = pool->first->next;
+    release(pool->first);
+    pool->first = next;
+  }
+  free(pool);
+}
+VKAPI_ATTR VkResult VKAPI_CALL reset_command_pool(VkDevice, VkCommandPool which,
+                                                  VkCommandPoolResetFlags) {
+  for (CommandBuffer* at = object<CommandPool>(which)->first; at != nullptr; at = at->next) {
+    forget(at);
+  }
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL free_command_buffers(VkDevice, VkCommandPool which, uint32_t count,
+                                                const VkCommandBuffer* handles) {
+  auto* pool = object<CommandPool>(which);
+  for (uint32_t i = 0; i < count; ++i) {
+    auto* buffer = object<CommandBuffer>(handles[i]);
+    if (buffer == nullptr) continue;
+    (buffer->previous == nullptr ? pool->first : buffer->previous->next) = buffer->next;
+    if (buffer->next != nullptr) buffer->next->previous = buffer->previous;
+    release(buffer);
+  }
+}
+VKAPI_ATTR VkResult VKAPI_CALL allocate_command_buffers(VkDevice device,
+                                                        const VkCommandBufferAllocateInfo* info,
+                                                        VkCommandBuffer* out) {
+  auto* pool = object<CommandPool>(info->commandPool);
+  for (uint32_t i = 0; i < info->commandBufferCount; ++i) {
+    auto* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
+    if (buffer == nullptr) {
+      free_command_buffers(device, info->commandPool, i, out);
+      return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    set_loader_magic_value(buffer);
+    buffer->pool = pool;
+    buffer->next = pool->first;
+    if (buffer->next != nullptr) buffer->next->previous = buffer;
+    pool->first = buffer;
+    out[i] = handle_of<VkCommandBuffer>(buffer);
+  }
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL begin_buffer(VkCommandBuffer buffer,
+                                            const VkCommandBufferBeginInfo*) {
+  forget(object<CommandBuffer>(buffer));
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL end_buffer(VkCommandBuffer buffer) {
+  return object<CommandBuffer>(buffer)->out_of_memory ? VK_ERROR_OUT_OF_HOST_MEMORY : VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL reset_buffer(VkCommandBuffer buffer, VkCommandBufferResetFlags) {
+  forget(object<CommandBuffer>(buffer));
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR void VKAPI_CALL execute_commands(VkCommandBuffer buffer, uint32_t count,
+                                            const VkCommandBuffer* handles) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* inner = object<CommandBuffer>(handles[i]);
+    for (uint32_t k = 0; k < inner->count; ++k) {
+      Op copied = inner->ops[k];
+      if (copied.data != nullptr) {
+        void* data = malloc(copied.z);
+        if (data != nullptr) memcpy(data, copied.data, copied.z);
+        copied.data = data;
+      }
+      Op* op = add_op(buffer, copied.kind);
+      if (op != nullptr && (copied.data != nullptr || inner->ops[k].data == nullptr)) {
+        *op = copied;
+      } else {
+        free(copied.data);
+        object<CommandBuffer>(buffer)->out_of_memory = true;
+      }
+    }
+  }
+}
+
+void add_copy(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint64_t x, uint64_t y,
+              uint64_t z) {
+  Op* op = add_op(into, k_copy);
+  if (op == nullptr) return;
+  op->first = object<Buffer>(from);
+  op->second = object<Buffer>(to);
+  op->x = x;
+  op->y = y;
+  op->z = z;
+}
+VKAPI_ATTR void VKAPI_CALL copy_buffer(VkCommandBuffer into, VkBuffer from, VkBuffer to,
+                                       uint32_t count, const VkBufferCopy* regions) {
+  for (uint32_t i = 0; i < count; ++i) {
+    add_copy(into, from, to, regions[i].srcOffset, regions[i].dstOffset, regions[i].size);
+  }
+}
+VKAPI_ATTR void VKAPI_CALL copy_buffer2(VkCommandBuffer into, const VkCopyBufferInfo2* info) {
+  for (uint32_t i = 0; i < info->regionCount; ++i) {
+    const VkBufferCopy2& region = info->pRegions[i];
+    add_copy(into, info->srcBuffer, info->dstBuffer, region.srcOffset, region.dstOffset,
+             region.size);
+  }
+}
+VKAPI_ATTR void VKAPI_CALL fill_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset,
+                                       VkDeviceSize size, uint32_t word) {
+  Op* op = add_op(into, k_fill);
+  if (op == nullptr) return;
+  auto* buffer = object<Buffer>(to);
+  const uint64_t rest = offset < buffer->size ? (buffer->size - offset) / 4 * 4 : 0;
+  op->second = buffer;
+  op->y = offset;
+  op->z = size == VK_WHOLE_SIZE ? rest : size;
+  op->number = word;
+}
+VKAPI_ATTR void VKAPI_CALL update_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset,
+                                         VkDeviceSize size, const void* data) {
+  Op* op = add_op(into, k_update);
+  if (op == nullptr) return;
+  op->second = object<Buffer>(to);
+  op->y = offset;
+  op->z = size;
+  op->data = malloc(size);
+  if (op->data == nullptr) {
+    object<CommandBuffer>(into)->out_of_memory = true;
+    op->z = 0;
+  } else {
+    memcpy(op->data, data, size);
+  }
+}
+
+template <OpKind kind>
+void add_event(VkCommandBuffer into, VkEvent event) {
+  Op* op = add_op(into, kind);
+  if (op != nullptr) op->first = object<Event>(event);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_set_event(VkCommandBuffer into, VkEvent event,
+                                         VkPipelineStageFlags) {
+  add_event<k_set_event>(into, event);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_set_event2(VkCommandBuffer into, VkEvent event,
+                                          const VkDependencyInfo*) {
+  add_event<k_set_event>(into, event);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_reset_event(VkCommandBuffer into, VkEvent event,
+                                           VkPipelineStageFlags) {
+  add_event<k_reset_event>(into, event);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_reset_event2(VkCommandBuffer into, VkEvent event,
+                                            VkPipelineStageFlags2) {
+  add_event<k_reset_event>(into, event);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_wait_events(VkCommandBuffer into, uint32_t count,
+                                           const VkEvent* events, VkPipelineStageFlags,
+                                           VkPipelineStageFlags, uint32_t, const VkMemoryBarrier*,
+                                           uint32_t, const VkBufferMemoryBarrier*, uint32_t,
+                                           const VkImageMemoryBarrier*) {
+  for (uint32_t i = 0; i < count; ++i) add_event<k_wait_event>(into, events[i]);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_wait_events2(VkCommandBuffer into, uint32_t count,
+                                            const VkEvent* events, const VkDependencyInfo*) {
+  for (uint32_t i = 0; i < count; ++i) add_event<k_wait_event>(into, events[i]);
+}
+
+Op* add_query(VkCommandBuffer into, OpKind kind, VkQueryPool pool, uint32_t which) {
+  Op* op = add_op(into, kind);
+  if (op == nullptr) return nullptr;
+  op->first = object<QueryPool>(pool);
+  op->x = which;
+  op->y = 1;
+  return op;
+}
+VKAPI_ATTR void VKAPI_CALL cmd_reset_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first,
+                                             uint32_t count) {
+  Op* op = add_query(into, k_reset_queries, pool, first);
+  if (op != nullptr) op->y = count;
+}
+VKAPI_ATTR void VKAPI_CALL cmd_end_query(VkCommandBuffer into, VkQueryPool pool, uint32_t which) {
+  add_query(into, k_end_query, pool, which);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_write_time(VkCommandBuffer into, VkPipelineStageFlagBits,
+                                          VkQueryPool pool, uint32_t which) {
+  add_query(into, k_write_time, pool, which);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_write_time2(VkCommandBuffer into, VkPipelineStageFlags2,
+                                           VkQueryPool pool, uint32_t which) {
+  add_query(into, k_write_time, pool, which);
+}
+VKAPI_ATTR void VKAPI_CALL cmd_copy_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first,
+                                            uint32_t count, VkBuffer to, VkDeviceSize offset,
+                                            VkDeviceSize stride, VkQueryResultFlags flags) {
+  Op* op = add_query(into, k_copy_queries, pool, first);
+  if (op == nullptr) return;
+  op->number = count;
+  op->second = object<Buffer>(to);
+  op->y = offset;
+  op->z = stride;
+  op->flags = flags;
+}
+
+}  // namespace
+
+Entries record_entries() {
+#define WEIR_TWIN_SWALLOW(minor, name) WEIR_TWIN_CORE(minor, name, Swallow<PFN_vk##name>::call)
+#define WEIR_TWIN_SWALLOW_EXTENSION(extension, name) \
+  WEIR_TWIN_EXTENSION(extension, name, Swallow<PFN_vk##name>::call)
+  constexpr auto k_sync2 = "VK_KHR_synchronization2";
+  constexpr auto k_push = "VK_KHR_push_descriptor";
+  constexpr auto k_group = "VK_KHR_device_group";
+  static const Entry entries[] = {
+      WEIR_TWIN_CORE(0, CreateCommandPool, create_command_pool),
+      WEIR_TWIN_CORE(0, DestroyCommandPool, destroy_command_pool),
+      WEIR_TWIN_CORE(0, ResetCommandPool, reset_command_pool),
+      WEIR_TWIN_SWALLOW(1, TrimCommandPool),
+      WEIR_TWIN_SWALLOW_EXTENSION("VK_KHR_maintenance1", TrimCommandPoolKHR),
+      WEIR_TWIN_CORE(0, AllocateCommandBuffers, allocate_command_buffers),
+      WEIR_TWIN_CORE(0, FreeCommandBuffers, free_command_buffers),
+      WEIR_TWIN_CORE(0, BeginCommandBuffer, begin_buffer),
+      WEIR_TWIN_CORE(0, EndCommandBuffer, end_buffer),
+      WEIR_TWIN_CORE(0, ResetCommandBuffer, reset_buffer),
+      WEIR_TWIN_CORE(0, CmdExecuteCommands, execute_commands),
+      WEIR_TWIN_CORE(0, CmdCopyBuffer, copy_buffer),
+      WEIR_TWIN_CORE(3, CmdCopyBuffer2, copy_buffer2),
+      WEIR_TWIN_EXTENSION("VK_KHR_copy_commands2", CmdCopyBuffer2KHR, copy_buffer2),
+      WEIR_TWIN_CORE(0, CmdFillBuffer, fill_buffer),
+      WEIR_TWIN_CORE(0, CmdUpdateBuffer, update_buffer),
+      WEIR_TWIN_CORE(0, CmdSetEvent, cmd_set_event),
+      WEIR_TWIN_CORE(3, CmdSetEvent2, cmd_set_event2),
+      WEIR_TWIN_EXTENSION(k_sync2, CmdSetEvent2KHR, cmd_set_event2),
+      WEIR_TWIN_CORE(0, CmdResetEvent, cmd_reset_event),
+      WEIR_TWIN_CORE(3, CmdResetEvent2, cmd_reset_event2),
+      WEIR_TWIN_EXTENSION(k_sync2, CmdResetEvent2KHR, cmd_reset_event2),
+      WEIR_TWIN_CORE(0, CmdWaitEvents, cmd_wait_events),
+      WEIR_TWIN_CORE(3, CmdWaitEvents2, cmd_wait_events2),
+      WEIR_TWIN_EXTENSION(k_sync2, CmdWaitEvents2KHR, cmd_wait_events2),
+      WEIR_TWIN_CORE(0, CmdResetQueryPool, cmd_reset_queries),
+      WEIR_TWIN_SWALLOW(0, CmdBeginQuery),
+      WEIR_TWIN_CORE(0, CmdEndQuery, cmd_end_query),
+      WEIR_TWIN_CORE(0, CmdWriteTimestamp, cmd_write_time),
+      WEIR_TWIN_CORE(3, CmdWriteTimestamp2, cmd_write_time2),
+      WEIR_TWIN_EXTENSION(k_sync2, CmdWriteTimestamp2KHR, cmd_write_time2),
+      WEIR_TWIN_CORE(0, CmdCopyQueryPoolResults, cmd_copy_queries),
+      WEIR_TWIN_SWALLOW(0, CmdBindPipeline),
+      WEIR_TWIN_SWALLOW(0, CmdBindDescriptorSets),
+      WEIR_TWIN_SWALLOW(0, CmdPushConstants),
+      WEIR_TWIN_SWALLOW(0, CmdDispatch),
+      WEIR_TWIN_SWALLOW(0, CmdDispatchIndirect),
+      WEIR_TWIN_SWALLOW(1, CmdDispatchBase),
+      WEIR_TWIN_SWALLOW_EXTENSION(k_group, CmdDispatchBaseKHR),
+      WEIR_TWIN_SWALLOW(1, CmdSetDeviceMask),
+      WEIR_TWIN_SWALLOW_EXTENSION(k_group, CmdSetDeviceMaskKHR),
+      WEIR_TWIN_SWALLOW(0, CmdPipelineBarrier),
+      WEIR_TWIN_SWALLOW(3, CmdPipelineBarrier2),
+      WEIR_TWIN_SWALLOW_EXTENSION(k_sync2, CmdPipelineBarrier2KHR),
+      WEIR_TWIN_SWALLOW_EXTENSION(k_push, CmdPushDescriptorSetKHR),
+      WEIR_TWIN_SWALLOW_EXTENSION(k_push, CmdPushDescriptorSetWithTemplateKHR),
+  };
+#undef WEIR_TWIN_SWALLOW
+#undef WEIR_TWIN_SWALLOW_EXTENSION
+  return all_of(entries);
+}
+
+}  // namespace weir_twin

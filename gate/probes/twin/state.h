@@ -1,0 +1,171 @@
+// What a twin keeps of the program's objects. Dispatchable handles begin with the loader's word;
+// handles of objects that nothing is known of are numbers that were made up.
+#pragma once
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <vulkan/vk_icd.h>
+#include <vulkan/vulkan.h>
+
+#include "gate/probes/twin/blob.h"
+
+namespace weir_twin {
+
+struct Section {
+  const uint8_t* at;
+  uint32_t entry_size, count;
+};
+
+// One description, mapped and checked (blob.cpp). Read only; entries may lie at any address.
+struct Twin {
+  void* bytes;
+  size_t size;
+  char name[64];
+  Section structs, queue_families, extensions, formats, matrices, flexible_matrices;
+  VkPhysicalDeviceProperties properties;
+  VkPhysicalDeviceFeatures features;
+  VkPhysicalDeviceMemoryProperties memory;
+};
+// False after a line on standard error. `path` need not end with 0.
+bool open_twin(const char* path, size_t length, Twin* out);
+void close_twin(Twin* twin);
+bool has_extension(const Twin& twin, const char* name);
+// False when the description has no such family.
+bool queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out);
+// What a struct of a pNext chain is filled with. `bytes` is null for one that is known, yet not
+// described. False for one that is not known.
+struct Described {
+  const uint8_t* bytes;
+  uint32_t size;
+};
+bool find_struct(const Twin& twin, VkStructureType type, Described* out);
+
+struct Instance;
+struct Physical {
+  VK_LOADER_DATA loader;
+  Instance* instance;
+  uint32_t index;
+  Twin twin;
+  uint64_t heap_used[VK_MAX_MEMORY_HEAPS];  // bytes, changed atomically
+};
+struct Instance {
+  VK_LOADER_DATA loader;
+  uint32_t count;
+  Physical* physical;
+};
+
+struct Batch;
+struct Device;
+struct Queue {
+  VK_LOADER_DATA loader;
+  Device* device;
+  VkDeviceQueueCreateFlags flags;
+  uint32_t family, index;
+  Batch *first, *last;  // handed over and not done, in order
+};
+
+// `lock` guards queues and what they change: fences, semaphores, events, queries.
+struct Device {
+  VK_LOADER_DATA loader;
+  Physical* physical;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  Queue* queues;
+  uint32_t queue_count;
+  bool* enabled;  // by index of the extension in the description
+  uint64_t last_ticks;
+  uint64_t allocations;  // changed atomically
+  uint8_t fill;
+  int fill_file;  // a window of memory full of `fill`, or -1 while it is not needed
+};
+
+struct Memory {
+  uint8_t* pages;  // null: the host cannot see it, and there is none
+  uint64_t size, mapped, address;
+  uint32_t heap;
+  bool imported;
+  // Pages that are given back hold `fresh` again.
+  bool returnable;
+  uint8_t fresh;
+};
+struct Buffer {
+  uint64_t size;
+  VkBufferUsageFlags usage;
+  Memory* memory;
+  uint64_t offset;
+};
+struct Fence {
+  bool signaled;
+};
+struct Semaphore {
+  bool timeline;
+  uint64_t value;  // of a binary one 0 or 1
+};
+struct Event {
+  bool set;
+};
+struct Query {
+  bool available;
+  uint64_t value;
+};
+struct QueryPool {
+  uint32_t count, values;  // values each
+  Query queries[];
+};
+
+template <class T, class Handle>
+T* object(Handle handle) {
+  return reinterpret_cast<T*>(handle);
+}
+template <class Handle, class T>
+Handle handle_of(T* object) {
+  return reinterpret_cast<Handle>(object);
+}
+// A handle for an object without a state.
+uint64_t made_up();
+
+// Calls next(struct) for each of a chain.
+template <class Visit>
+void each_struct(const void* chain, Visit visit) {
+  for (auto* at = static_cast<const VkBaseInStructure*>(chain); at != nullptr; at = at->pNext) {
+    visit(at);
+  }
+}
+template <class T>
+const T* find_in_chain(const void* chain, VkStructureType type) {
+  const T* found = nullptr;
+  each_struct(chain, [&](const VkBaseInStructure* at) {
+    if (at->sType == type) found = reinterpret_cast<const T*>(at);
+  });
+  return found;
+}
+// Answers in Vulkan's way: how many there are, or as many as there is room for. write(index, out).
+template <class T, class Write>
+VkResult answer(uint32_t have, uint32_t* count, T* out, Write write) {
+  if (out == nullptr) {
+    *count = have;
+    return VK_SUCCESS;
+  }
+  const uint32_t room = *count;
+  *count = have < room ? have : room;
+  for (uint32_t i = 0; i < *count; ++i) write(i, out + i);
+  return have > room ? VK_INCOMPLETE : VK_SUCCESS;
+}
+
+// One line on standard error, "weir twin: WHAT".
+void say(const char* what, const char* about, const char* end);
+// That `function` is not for twins, once in a process.
+void refuse(bool* said, const char* function);
+
+// Nanoseconds since boot, and the same as ticks of the device, which never fall.
+uint64_t now_nanoseconds();
+uint64_t ticks_of(const Twin& twin, uint64_t nanoseconds);
+uint64_t next_ticks(Device* device);  // under the lock
+
+// With the device's lock held: does what can be done on all queues and wakes who waits.
+void advance(Device* device);
+// Waits without the processor until ready() or the time is over. True when it was ready.
+bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what);
+
+}  // namespace weir_twin
