@@ -177,6 +177,7 @@ void copy_struct(BlobWriter& out, VkPhysicalDevice device, VkStructureType type,
 struct Change {
   VkPhysicalDeviceProperties* properties;
   VkPhysicalDeviceMemoryProperties* memory;
+  std::vector<VkQueueFamilyProperties>* families;
 };
 
 // `change` may make it another device.
@@ -189,14 +190,14 @@ std::string describe(VkPhysicalDevice device, const std::string& name, Edit chan
   vkGetPhysicalDeviceFeatures(device, &features);
   VkPhysicalDeviceMemoryProperties memory;
   vkGetPhysicalDeviceMemoryProperties(device, &memory);
-  change(Change{&properties, &memory});
-  out.section(WEIR_TWIN_PROPERTIES, std::vector{properties});
-  out.section(WEIR_TWIN_FEATURES, std::vector{features});
-  out.section(WEIR_TWIN_MEMORY, std::vector{memory});
   std::uint32_t count = 0;
   vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  change(Change{&properties, &memory, &families});
+  out.section(WEIR_TWIN_PROPERTIES, std::vector{properties});
+  out.section(WEIR_TWIN_FEATURES, std::vector{features});
+  out.section(WEIR_TWIN_MEMORY, std::vector{memory});
   out.section(WEIR_TWIN_QUEUE_FAMILIES, families);
   vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
   std::vector<VkExtensionProperties> extensions(count);

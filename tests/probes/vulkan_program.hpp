@@ -32,7 +32,8 @@ inline std::vector<uint32_t> empty_shader(uint32_t size) {
 
 class Vulkan {
  public:
-  explicit Vulkan(uint32_t api = VK_API_VERSION_1_3) {
+  // With `queue_count` queues of the first family, `queue` being the first of them.
+  explicit Vulkan(uint32_t api = VK_API_VERSION_1_3, uint32_t queue_count = 1) {
     VkApplicationInfo application{};
     application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
     application.apiVersion = api;
@@ -46,11 +47,11 @@ class Vulkan {
     uint32_t count = 1;
     CHECK(vkEnumeratePhysicalDevices(instance, &count, &physical));
     if (count == 0) check(VK_ERROR_INITIALIZATION_FAILED, "no device");
-    const float priority = 1;
+    const std::vector<float> priorities(queue_count, 1.0F);
     VkDeviceQueueCreateInfo queue_info{};
     queue_info.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-    queue_info.queueCount = 1;
-    queue_info.pQueuePriorities = &priority;
+    queue_info.queueCount = queue_count;
+    queue_info.pQueuePriorities = priorities.data();
     VkPhysicalDeviceVulkan13Features f13{};
     f13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
     f13.synchronization2 = VK_TRUE;
@@ -164,11 +165,14 @@ class Vulkan {
   }
 
   void submit(const std::vector<VkCommandBuffer>& buffers, VkFence done = VK_NULL_HANDLE) const {
+    submit_to(queue, buffers, done);
+  }
+  static void submit_to(VkQueue to, const std::vector<VkCommandBuffer>& buffers, VkFence done) {
     VkSubmitInfo info{};
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     info.commandBufferCount = static_cast<uint32_t>(buffers.size());
     info.pCommandBuffers = buffers.data();
-    CHECK(vkQueueSubmit(queue, buffers.empty() ? 0 : 1, &info, done));
+    CHECK(vkQueueSubmit(to, buffers.empty() ? 0 : 1, &info, done));
   }
   void wait(VkFence which) const {
     CHECK(vkWaitForFences(device, 1, &which, VK_TRUE, UINT64_MAX));

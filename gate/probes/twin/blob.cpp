@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gate/probes/twin/state.h"
@@ -26,17 +25,20 @@ void say(const char* what, const char* about, const char* end) {
 namespace {
 
 struct Part {
-  uint32_t kind, least_size;
-  bool one;  // exactly one of exactly this size
+  uint32_t kind, size;
+  bool exactly;  // programs bring room for entries of this size
   Section Twin::*where;
 };
+// VkCooperativeMatrixPropertiesKHR and VkCooperativeMatrixFlexibleDimensionsPropertiesNV, newer
+// than Debian's headers: a head and nine or ten numbers.
+constexpr uint32_t k_matrix_size = 56;
 const Part k_parts[] = {
     {WEIR_TWIN_STRUCTS, sizeof(weir_twin_struct), false, &Twin::structs},
     {WEIR_TWIN_QUEUE_FAMILIES, sizeof(VkQueueFamilyProperties), false, &Twin::queue_families},
     {WEIR_TWIN_EXTENSIONS, sizeof(VkExtensionProperties), false, &Twin::extensions},
     {WEIR_TWIN_FORMATS, sizeof(weir_twin_format), false, &Twin::formats},
-    {WEIR_TWIN_COOPERATIVE_MATRICES, 16, false, &Twin::matrices},
-    {WEIR_TWIN_FLEXIBLE_MATRICES, 16, false, &Twin::flexible_matrices},
+    {WEIR_TWIN_COOPERATIVE_MATRICES, k_matrix_size, true, &Twin::matrices},
+    {WEIR_TWIN_FLEXIBLE_MATRICES, k_matrix_size, true, &Twin::flexible_matrices},
 };
 
 // Null when it is right, else what is not.
@@ -93,8 +95,10 @@ const char* read_twin(Twin* twin) {
     if (section.kind == WEIR_TWIN_MEMORY) memory = found;
     for (const Part& part : k_parts) {
       if (part.kind != section.kind) continue;
-      if (found.count != 0 && found.entry_size < part.least_size)
-        return "entries that are too short";
+      if (found.count != 0 &&
+          (found.entry_size < part.size || (part.exactly && found.entry_size != part.size))) {
+        return "entries that are not of their size";
+      }
       twin->*part.where = found;
     }
   }
@@ -116,17 +120,14 @@ bool open_twin(const char* path, size_t length, Twin* out) {
   name[length] = '\0';
   memset(out, 0, sizeof *out);
   const int descriptor = open(name, O_RDONLY | O_CLOEXEC);
-  struct stat about {};
-  if (descriptor < 0 || fstat(descriptor, &about) != 0) {
-    say("cannot read ", name, ": no such device");
-    if (descriptor >= 0) close(descriptor);
-    return false;
-  }
-  out->size = static_cast<size_t>(about.st_size);
-  out->bytes = about.st_size <= 0 ? MAP_FAILED
-                                  : mmap(nullptr, out->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  close(descriptor);
+  // lseek, because fstat is a newer glibc's than the one that is required.
+  const off_t size = descriptor < 0 ? 0 : lseek(descriptor, 0, SEEK_END);
+  out->size = size <= 0 ? 0 : static_cast<size_t>(size);
+  out->bytes =
+      out->size == 0 ? MAP_FAILED : mmap(nullptr, out->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (descriptor >= 0) close(descriptor);
   if (out->bytes == MAP_FAILED) {
+    out->bytes = nullptr;
     say("cannot read ", name, ": no such device");
     return false;
   }

@@ -37,6 +37,7 @@ struct CommandBuffer {
   bool out_of_memory;
 };
 struct CommandPool {
+  Device* device;
   CommandBuffer* first;
 };
 

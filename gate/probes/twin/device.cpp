@@ -89,7 +89,6 @@ VkResult make_queues(Device* device, const VkDeviceCreateInfo* info) {
 
 void free_device(Device* device) {
   if (device->fill_file >= 0) close(device->fill_file);
-  pthread_cond_destroy(&device->changed);
   pthread_mutex_destroy(&device->lock);
   free(device->enabled);
   free(device->queues);
@@ -110,11 +109,6 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice handle,
     device->fill = static_cast<uint8_t>(atoi(fill));
   }
   pthread_mutex_init(&device->lock, nullptr);
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&device->changed, &monotonic);
-  pthread_condattr_destroy(&monotonic);
   VkResult result = enable_extensions(device, info);
   if (result == VK_SUCCESS) result = make_queues(device, info);
   if (result != VK_SUCCESS) {
@@ -126,7 +120,9 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice handle,
 }
 
 VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice handle, const VkAllocationCallbacks*) {
-  if (handle != VK_NULL_HANDLE) free_device(object<Device>(handle));
+  if (handle == VK_NULL_HANDLE) return;
+  drop_pending(object<Device>(handle));
+  free_device(object<Device>(handle));
 }
 
 Queue* find_queue(Device* device, VkDeviceQueueCreateFlags flags, uint32_t family, uint32_t index) {

@@ -60,11 +60,11 @@ struct Text {
 };
 template <class F, Text name>
 struct Refusal;
-template <class R, class... A, Text name>
-struct Refusal<R(VKAPI_PTR*)(A...), name> {
-  static VKAPI_ATTR R VKAPI_CALL call(A...) {
+template <class R, class Of, class... A, Text name>
+struct Refusal<R(VKAPI_PTR*)(Of, A...), name> {
+  static VKAPI_ATTR R VKAPI_CALL call(Of object, A...) {
     static bool said = false;
-    refuse(&said, name.letters);
+    refuse(&said, name.letters, name_of(object));
     if constexpr (__is_same(R, VkResult)) {
       return VK_ERROR_FEATURE_NOT_PRESENT;
     } else {

@@ -1,4 +1,5 @@
 // How the loader enters, and the instance: its devices are the twins that WEIR_TWIN names.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,10 +145,15 @@ uint64_t made_up() {
   return __atomic_add_fetch(&last, 16, __ATOMIC_RELAXED);
 }
 
-void refuse(bool* said, const char* function) {
+void refuse(bool* said, const char* function, const char* name) {
   if (__atomic_exchange_n(said, true, __ATOMIC_RELAXED)) return;
-  say("a twin is for compute alone: ", function, " is refused");
+  char what[128];
+  snprintf(what, sizeof what, "%s is for compute alone: ", name);
+  say(what, function, " is refused");
 }
+
+const char* name_of(VkDevice device) { return object<Device>(device)->physical->twin.name; }
+const char* name_of(VkQueue queue) { return object<Queue>(queue)->device->physical->twin.name; }
 
 PFN_vkVoidFunction instance_function(const char* name) {
   const Entry* entry = find_entry(name);

@@ -24,7 +24,6 @@ bool all_zero(const uint8_t* bytes, size_t size) {
 
 // Descriptions hold no UUIDs, and programs tell devices apart by them.
 void make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
-  if (!all_zero(out, VK_UUID_SIZE)) return;
   uint64_t hash = 0xcbf29ce484222325ULL;
   const char* texts[] = {physical.twin.name, kind};
   for (const char* text : texts) {
@@ -33,6 +32,10 @@ void make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
   memcpy(out, "weirtwn", 7);
   out[7] = static_cast<uint8_t>(physical.index);
   memcpy(out + 8, &hash, sizeof hash);
+}
+
+void keep_or_make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
+  if (all_zero(out, VK_UUID_SIZE)) make_uuid(physical, kind, out);
 }
 
 void fill_budget(const Physical& physical, VkPhysicalDeviceMemoryBudgetPropertiesEXT* budget) {
@@ -48,13 +51,13 @@ void complete(const Physical& physical, VkBaseOutStructure* at) {
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES: {
       auto* ids = reinterpret_cast<VkPhysicalDeviceVulkan11Properties*>(at);
       make_uuid(physical, "device", ids->deviceUUID);
-      make_uuid(physical, "driver", ids->driverUUID);
+      keep_or_make_uuid(physical, "driver", ids->driverUUID);
       break;
     }
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES: {
       auto* ids = reinterpret_cast<VkPhysicalDeviceIDProperties*>(at);
       make_uuid(physical, "device", ids->deviceUUID);
-      make_uuid(physical, "driver", ids->driverUUID);
+      keep_or_make_uuid(physical, "driver", ids->driverUUID);
       break;
     }
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT: {
@@ -91,7 +94,7 @@ void fill_chain(const Physical& physical, void* chain) {
 VKAPI_ATTR void VKAPI_CALL get_properties(VkPhysicalDevice handle,
                                           VkPhysicalDeviceProperties* out) {
   *out = twin_of(handle).properties;
-  make_uuid(*object<Physical>(handle), "cache", out->pipelineCacheUUID);
+  keep_or_make_uuid(*object<Physical>(handle), "cache", out->pipelineCacheUUID);
 }
 VKAPI_ATTR void VKAPI_CALL get_properties2(VkPhysicalDevice handle,
                                            VkPhysicalDeviceProperties2* out) {

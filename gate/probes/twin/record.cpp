@@ -40,11 +40,12 @@ Op* add_op(VkCommandBuffer buffer, OpKind kind) {
   return add_op(object<CommandBuffer>(buffer), kind);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_command_pool(VkDevice, const VkCommandPoolCreateInfo*,
+VKAPI_ATTR VkResult VKAPI_CALL create_command_pool(VkDevice device, const VkCommandPoolCreateInfo*,
                                                    const VkAllocationCallbacks*,
                                                    VkCommandPool* out) {
   auto* pool = static_cast<CommandPool*>(calloc(1, sizeof(CommandPool)));
   if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  pool->device = object<Device>(device);
   *out = handle_of<VkCommandPool>(pool);
   return VK_SUCCESS;
 }
@@ -252,6 +253,10 @@ VKAPI_ATTR void VKAPI_CALL cmd_copy_queries(VkCommandBuffer into, VkQueryPool po
 }
 
 }  // namespace
+
+const char* name_of(VkCommandBuffer buffer) {
+  return object<CommandBuffer>(buffer)->pool->device->physical->twin.name;
+}
 
 Entries record_entries() {
 #define WEIR_TWIN_SWALLOW(minor, name) WEIR_TWIN_CORE(minor, name, Swallow<PFN_vk##name>::call)

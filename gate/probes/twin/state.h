@@ -70,7 +70,7 @@ struct Device {
   VK_LOADER_DATA loader;
   Physical* physical;
   pthread_mutex_t lock;
-  pthread_cond_t changed;
+  uint32_t changes;  // counts what advance() did; waited for by futex
   Queue* queues;
   uint32_t queue_count;
   bool* enabled;  // by index of the extension in the description
@@ -155,8 +155,12 @@ VkResult answer(uint32_t have, uint32_t* count, T* out, Write write) {
 
 // One line on standard error, "weir twin: WHAT".
 void say(const char* what, const char* about, const char* end);
-// That `function` is not for twins, once in a process.
-void refuse(bool* said, const char* function);
+// That `function` is not for the twin `name`, once in a process.
+void refuse(bool* said, const char* function, const char* name);
+// The twin that an object belongs to.
+const char* name_of(VkDevice device);
+const char* name_of(VkQueue queue);
+const char* name_of(VkCommandBuffer buffer);
 
 // Nanoseconds since boot, and the same as ticks of the device, which never fall.
 uint64_t now_nanoseconds();
@@ -165,6 +169,8 @@ uint64_t next_ticks(Device* device);  // under the lock
 
 // With the device's lock held: does what can be done on all queues and wakes who waits.
 void advance(Device* device);
+// Forgets what waits for something that never came.
+void drop_pending(Device* device);
 // Waits without the processor until ready() or the time is over. True when it was ready.
 bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what);
 

@@ -1,8 +1,12 @@
 // Queues: what is handed over is done at once, in order; what waits for a semaphore or an event
 // that is not there yet is kept, and done by the call that brings it.
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "gate/probes/twin/commands.h"
 #include "gate/probes/twin/entries.h"
@@ -296,6 +300,15 @@ VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice handle) {
 
 }  // namespace
 
+void drop_pending(Device* device) {
+  for (uint32_t i = 0; i < device->queue_count; ++i) {
+    while (Batch* batch = device->queues[i].first) {
+      device->queues[i].first = batch->next;
+      free(batch);
+    }
+  }
+}
+
 void advance(Device* device) {
   bool moved = true;
   while (moved) {
@@ -310,7 +323,8 @@ void advance(Device* device) {
       }
     }
   }
-  pthread_cond_broadcast(&device->changed);
+  __atomic_add_fetch(&device->changes, 1, __ATOMIC_RELEASE);
+  syscall(SYS_futex, &device->changes, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 Entries submit_entries() {

@@ -1,7 +1,9 @@
 // Fences, semaphores and events.
-#include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gate/probes/twin/entries.h"
 
@@ -134,19 +136,23 @@ VKAPI_ATTR VkResult VKAPI_CALL reset_event(VkDevice device, VkEvent event) {
 
 }  // namespace
 
+// A futex, because a condition on the monotonic clock needs a newer glibc.
 bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what) {
   constexpr uint64_t k_second = 1000000000;
-  const uint64_t now = timeout == 0 ? 0 : now_nanoseconds();
-  const uint64_t end = timeout > UINT64_MAX - now ? UINT64_MAX : now + timeout;
-  // A clock's seconds are signed: some centuries are for ever.
-  const bool for_ever = end > static_cast<uint64_t>(INT64_MAX);
-  const timespec until{static_cast<time_t>(end / k_second), static_cast<long>(end % k_second)};
+  constexpr uint64_t k_for_ever = uint64_t{1} << 62;  // 146 years
+  const uint64_t start = timeout == 0 ? 0 : now_nanoseconds();
   pthread_mutex_lock(&device->lock);
   bool done = ready(what);
-  int result = timeout == 0 ? ETIMEDOUT : 0;
-  while (!done && result != ETIMEDOUT) {
-    result = for_ever ? pthread_cond_wait(&device->changed, &device->lock)
-                      : pthread_cond_timedwait(&device->changed, &device->lock, &until);
+  uint64_t waited = 0;
+  while (!done && waited < timeout) {
+    const uint32_t seen = device->changes;
+    pthread_mutex_unlock(&device->lock);
+    const uint64_t rest = timeout - waited;
+    const timespec left{static_cast<time_t>(rest / k_second), static_cast<long>(rest % k_second)};
+    syscall(SYS_futex, &device->changes, FUTEX_WAIT_PRIVATE, seen,
+            timeout < k_for_ever ? &left : nullptr, nullptr, 0);
+    waited = now_nanoseconds() - start;
+    pthread_mutex_lock(&device->lock);
     done = ready(what);
   }
   pthread_mutex_unlock(&device->lock);

@@ -1,0 +1,290 @@
+// The twin's driver: what a real driver and a twin of it have in common, and what only a twin does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/twin/blob.h"
+
+#include "tests/probes/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using Environment = std::map<std::string, std::string>;
+
+const std::string k_probes = WEIR_BINARY_DIR "/lib/weir/probes";
+const std::string k_shipped = k_probes + "/weir_twin.json";
+const std::string k_lavapipe = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+
+Environment driver(const std::string& manifest) {
+  return {{"VK_DRIVER_FILES", manifest}, {"VK_ICD_FILENAMES", manifest}};
+}
+
+// lavapipe's own description, or as another kind of device, written once.
+std::string description(const std::string& name) {
+  static const Folder folder;
+  const std::string path = folder.path() + "/" + name;
+  if (!std::filesystem::exists(path)) {
+    const Ran ran = run({WEIR_TWIN_PROGRAM, "record", name, path}, driver(k_lavapipe));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+  }
+  return path;
+}
+
+Environment twin(const std::string& names, const std::string& manifest = k_shipped) {
+  Environment out = driver(manifest);
+  for (const std::string& name : text::split(names, ':')) {
+    out["WEIR_TWIN"] += (out["WEIR_TWIN"].empty() ? "" : ":") + description(name);
+  }
+  return out;
+}
+
+// With the sanitizers where there are any: the same code.
+std::string strictest() {
+#ifdef WEIR_TWIN_SANITIZED
+  return WEIR_TWIN_SANITIZED;
+#else
+  return k_shipped;
+#endif
+}
+
+profile::ProbeCounts counted(const std::vector<std::string>& argv, Environment env,
+                             int status = 0) {
+  const Folder folder;
+  env["WEIR_PROBE_DIR"] = folder.path();
+  env["VK_LAYER_PATH"] = k_probes;
+  env["VK_INSTANCE_LAYERS"] = "VK_LAYER_WEIR_probe";
+  const Ran ran = run(argv, env);
+  EXPECT_EQ(ran.status, status) << argv[0] << " " << argv[1] << ": " << ran.err;
+  profile::ProbeCounts out = merge("vulkan", probe_files(folder.path()));
+  out.counts.erase("polls");  // as many as it takes
+  return out;
+}
+
+TEST(TwinDriver, CountsEachSceneAsTheRealDriverDoes) {
+  for (const char* scene :
+       {"many", "1.1", "1.0", "secondary", "indirect", "timeline", "polls", "idle", "again",
+        "names", "labels", "details", "twice", "fork", "killed", "much", "made"}) {
+    const int status = std::string(scene) == "killed" ? 137 : 0;
+    const auto real = counted({WEIR_SCENES, scene}, driver(k_lavapipe), status);
+    const auto same = counted({WEIR_SCENES, scene}, twin("lavapipe"), status);
+    EXPECT_EQ(same.counts, real.counts) << scene;
+    EXPECT_EQ(same.kernels, real.kernels) << scene;
+    EXPECT_EQ(same.warnings, real.warnings) << scene;
+    ASSERT_EQ(same.devices.size(), 1U) << scene;
+    EXPECT_EQ(same.devices[0].device_class, real.devices[0].device_class) << scene;
+  }
+  const auto threads = counted({WEIR_SCENES, "threads"}, twin("lavapipe"));
+  EXPECT_EQ(threads.counts.at("dispatches"), 600);  // as in vulkan_layer_test.cpp
+}
+
+profile::ProbeCounts llama(const std::string& model, const std::vector<std::string>& work,
+                           Environment env) {
+  const std::string engine = WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench";
+  const std::string path = WEIR_SOURCE_DIR "/models/" + model;
+  EXPECT_TRUE(std::filesystem::exists(engine)) << engine << " is missing: run ci/setup test";
+  std::vector<std::string> argv{engine, "-m", path, "-r", "1", "-ngl", "99", "-o", "json"};
+  argv.insert(argv.end(), work.begin(), work.end());
+  env["GGML_VK_DEBUG_MARKERS"] = "1";
+  return counted(argv, env);
+}
+
+TEST(TwinDriver, TakesLlamaThroughTheSameKernelsAsTheRealDriver) {
+  for (const char* model : {"tiny-llama.gguf", "tiny-gemma3.gguf"}) {
+    for (const auto& work : {std::vector<std::string>{"-p", "0", "-n", "4"},
+                             std::vector<std::string>{"-p", "64", "-n", "0"}}) {
+      Environment real = driver(k_lavapipe), same = twin("lavapipe");
+      // A device of type CPU, which it leaves out by itself.
+      real["GGML_VK_VISIBLE_DEVICES"] = same["GGML_VK_VISIBLE_DEVICES"] = "0";
+      const auto on_real = llama(model, work, real);
+      const auto on_twin = llama(model, work, same);
+      EXPECT_EQ(on_twin.counts, on_real.counts) << model << work[1];
+      EXPECT_EQ(on_twin.kernels, on_real.kernels) << model << work[1];
+    }
+  }
+}
+
+TEST(TwinDriver, TakesLlamaThroughACardByTheWayItsMemoryIsReached) {
+  const auto decode = [](const Environment& env, const char* tokens) {
+    return llama("tiny-llama.gguf", {"-p", "0", "-n", tokens}, env);
+  };
+  const struct {
+    const char* name;
+    std::int64_t dispatches, barriers, copies;
+    const char* why;
+  } cases[] = {
+      {"open", 65, 46, 2, "the host reaches it, as lavapipe's: the reference of llama_test.cpp"},
+      {"discrete", 65, 52, 8, "six inputs more go by a copy, each behind a barrier"},
+  };
+  for (const auto& c : cases) {
+    const auto few = decode(twin(c.name), "4");
+    const auto more = decode(twin(c.name), "9");
+    const auto each = [&](const char* name) { return more.counts.at(name) - few.counts.at(name); };
+    EXPECT_EQ(each("dispatches"), 5 * c.dispatches) << c.name << ": " << c.why;
+    EXPECT_EQ(each("barriers"), 5 * c.barriers) << c.name << ": " << c.why;
+    EXPECT_EQ(each("copies"), 5 * c.copies) << c.name << ": " << c.why;
+    EXPECT_TRUE(more.kernels_named) << c.name;
+    ASSERT_EQ(more.devices.size(), 1U) << c.name;
+    EXPECT_EQ(more.devices[0].name, "Twin of a card");
+    // Whatever memory reads as, this engine's counts do not depend on it.
+    Environment filled = twin(c.name);
+    filled["WEIR_TWIN_FILL"] = "127";
+    const auto other = decode(filled, "9");
+    EXPECT_EQ(other.counts, more.counts) << c.name;
+    EXPECT_EQ(other.kernels, more.kernels) << c.name;
+  }
+}
+
+TEST(TwinDriver, BearsTenThousandRandomSequencesOfCommands) {
+  for (const char* fill : {"0", "165"}) {
+    for (const char* name : {"discrete", "open"}) {
+      Environment env = twin(name, strictest());
+      env["WEIR_TWIN_FILL"] = fill;
+      const Ran ran = run({WEIR_TWIN_PROGRAM, "random", "0", "2500"}, env);
+      EXPECT_EQ(ran.status, 0) << name << " " << fill << ": " << ran.err;
+    }
+  }
+}
+
+TEST(TwinDriver, IsSilentUnderTheValidationLayer) {
+  for (const char* name : {"discrete", "open"}) {
+    Environment env = twin(name);
+    env["VK_LAYER_PATH"] = "/usr/share/vulkan/explicit_layer.d";
+    env["VK_INSTANCE_LAYERS"] = "VK_LAYER_KHRONOS_validation";
+    const Ran ran = run({WEIR_TWIN_PROGRAM, "random", "0", "600"}, env);
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_EQ((ran.out + ran.err).substr(0, 2000), "") << name;
+    for (const char* scene : {"many", "indirect", "details", "threads"}) {
+      const Ran played = run({WEIR_SCENES, scene}, env);
+      EXPECT_EQ((played.out + played.err).substr(0, 2000), "") << scene;
+    }
+    EXPECT_THAT(run({WEIR_SCENES, "invalid"}, env).out, HasSubstr("VkBufferCopy"));
+  }
+}
+
+TEST(TwinDriver, KeepsItsPromises) {
+  for (const char* scene : {"heap", "open memory", "untouched", "offers", "host event"}) {
+    for (const char* fill : {"0", "9"}) {
+      Environment env = twin("open");
+      env["WEIR_TWIN_FILL"] = fill;
+      const Ran ran = run({WEIR_TWIN_PROGRAM, scene}, env);
+      EXPECT_EQ(ran.status, 0) << scene << " " << fill;
+      EXPECT_EQ(ran.err, "") << scene;
+    }
+  }
+}
+
+TEST(TwinDriver, RefusesGraphicsOnceAFunctionAndGoesOn) {
+  const Ran ran = run({WEIR_TWIN_PROGRAM, "graphics"}, twin("discrete"));
+  EXPECT_EQ(ran.status, 0);
+  std::string expected;
+  for (const char* name : {"vkCreateGraphicsPipelines", "vkCreateRenderPass", "vkCreateImage",
+                           "vkCmdDraw", "vkCmdEndRenderPass"}) {
+    expected += "weir twin: discrete is for compute alone: " + std::string(name) + " is refused\n";
+  }
+  EXPECT_EQ(ran.err, expected);
+}
+
+TEST(TwinDriver, ShowsSeveralTwinsEachWithAUuidOfItsOwn) {
+  // The loader puts cards before a device of type CPU.
+  const Ran ran = run({WEIR_TWIN_PROGRAM, "list"}, twin("lavapipe:discrete:open"));
+  const auto lines = text::lines(text::trim(ran.out));
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("Twin of a card"), HasSubstr("Twin of a card"),
+                                 HasSubstr("llvmpipe")));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_NE(lines[0], lines[1]);
+}
+
+TEST(TwinDriver, LeavesOutWhatIsNoDescription) {
+  const Folder folder;
+  const std::string good = slurp(description("discrete"));
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    std::ofstream(folder.path() + "/" + name, std::ios::binary) << bytes;
+    return folder.path() + "/" + name;
+  };
+  const auto with = [&](std::size_t at, std::uint64_t value, std::size_t size) {
+    std::string out = good;
+    out.replace(at, size, std::string(reinterpret_cast<const char*>(&value), size));
+    return out;
+  };
+  const std::size_t first = offsetof(weir_twin_header, sections);
+  const struct {
+    std::string bytes;
+    const char* says;
+  } cases[] = {
+      {"", "no such device"},
+      {"short", "too short"},
+      {with(0, 0, 8), "no description"},
+      {with(offsetof(weir_twin_header, version), 9, 4), "another version"},
+      {good.substr(0, good.size() - 1), "cut off"},
+      {with(offsetof(weir_twin_header, section_count), 17, 4), "too many parts"},
+      {with(first + offsetof(weir_twin_section, offset), ~std::uint64_t{0}, 8), "outside of it"},
+      {with(first + offsetof(weir_twin_section, count), 0x7fffffff, 4), "outside of it"},
+      {with(first + offsetof(weir_twin_section, kind), 77, 4), "not of its size"},
+  };
+  for (const auto& c : cases) {
+    Environment env = twin("discrete");
+    env["WEIR_TWIN"] = write("bad", c.bytes) + ":" + description("discrete");
+    const Ran ran = run({WEIR_TWIN_PROGRAM, "list"}, env);
+    EXPECT_EQ(ran.status, 0) << c.says;
+    EXPECT_THAT(ran.err, HasSubstr(c.says));
+    EXPECT_THAT(ran.out, MatchesRegex("Twin of a card [0-9a-f]+\n")) << c.says;
+  }
+}
+
+TEST(TwinDriver, BearsDamagedDescriptions) {
+  const Folder folder;
+  const std::string good = slurp(description("discrete"));
+  std::uint64_t random = 7;
+  const auto next = [&] {
+    return random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+  };
+  for (int i = 0; i < 200; ++i) {
+    std::string bytes = good;
+    // Half of them in the head, where the parts' places are.
+    for (int k = 0; k < 4; ++k) {
+      const std::size_t end = k % 2 == 0 ? sizeof(weir_twin_header) : bytes.size();
+      bytes[8 + (next() >> 33) % (end - 8)] = static_cast<char>(next() >> 40);
+    }
+    const std::string path = folder.path() + "/damaged";
+    std::ofstream(path, std::ios::binary) << bytes;
+    Environment env = twin("discrete", strictest());
+    env["WEIR_TWIN"] = path;
+    // In the program the loader asks for nearly everything.
+    EXPECT_LT(run({WEIR_TWIN_PROGRAM, "list"}, env).status, 128) << i;
+  }
+}
+
+TEST(TwinDriver, NeedsLibcAlone) {
+  const std::string library = k_probes + "/libVk_weir_twin.so";
+  const Ran needed = run({"readelf", "-d", library}, {});
+  ASSERT_EQ(needed.status, 0) << needed.err;
+  for (const std::string& line : text::lines(needed.out)) {
+    if (line.find("(NEEDED)") == std::string::npos) continue;
+    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|libpthread\\.so|ld-linux)")) << line;
+  }
+  const Ran symbols = run({"objdump", "-T", library}, {});
+  ASSERT_EQ(symbols.status, 0) << symbols.err;
+  std::vector<std::string> exported;
+  int versions = 0;
+  for (const std::string& line : text::lines(symbols.out)) {
+    if (line.find("g    DF .text") != std::string::npos) {
+      exported.push_back(line.substr(line.rfind(' ') + 1));
+    }
+    const std::size_t at = line.find("GLIBC_2.");
+    if (at == std::string::npos) continue;
+    ++versions;
+    EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
+  }
+  EXPECT_GT(versions, 0);
+  EXPECT_THAT(exported, testing::UnorderedElementsAre("vk_icdNegotiateLoaderICDInterfaceVersion",
+                                                      "vk_icdGetInstanceProcAddr",
+                                                      "vk_icdGetPhysicalDeviceProcAddr"));
+}
+
+}  // namespace
+}  // namespace weir::probes
