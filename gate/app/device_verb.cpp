@@ -16,7 +16,7 @@
 namespace weir::app {
 namespace {
 
-constexpr double k_patience_seconds = 60;
+constexpr double k_describe_patience_seconds = 60;
 constexpr std::uint64_t k_most_bytes = std::uint64_t{16} << 20;
 
 struct DeviceOptions {
@@ -98,7 +98,7 @@ Result<std::string> answer_of_devices_program(const sys::Stop& stop) {
   sys::ProcessSpec spec;
   spec.argv = {places.devices_program, "--describe"};
   spec.env = sys::own_environment();
-  spec.timeout_seconds = k_patience_seconds;
+  spec.timeout_seconds = k_describe_patience_seconds;
   spec.output_limit = k_most_bytes;
   WEIR_TRY(const sys::Finished finished, processes.run(spec, stop));
   if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
