@@ -235,7 +235,10 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
       {k_engine, "{file: a}", "{}", "3:13", "needs \"path\""},
       {k_engine, "[a]", "{}", "3:13", "not a list"},
       {k_engine, "m.gguf", "{device: gpu}", "4:26", "known here: cpu, cuda, hip, metal"},
-      {k_engine, "m.gguf", "{twin: x}", "4:24", "later version"},
+      {k_engine, "m.gguf", "{device: vulkan, twin: intel-arc-a750}", "4:40",
+       "unknown twin \"intel-arc-a750\" (did you mean \"intel-arc-a770\"?)"},
+      {k_engine, "m.gguf", "{device: cuda, twin: intel-arc-a770}", "4:38",
+       "a twin is a Vulkan device, not \"cuda\""},
       {k_engine, "m.gguf", "{}, fast: {}", "4:21", "needs \"device\""},
   };
   for (const Part& one : cases) {
@@ -245,6 +248,17 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
         one.engine, one.model, one.backend);
     check({one.engine, one.place, one.says}, yaml);
   }
+}
+
+TEST(Errors, SayThatAWeirWithoutTheDriverHasNoTwins) {
+  Known known = known_here_and_now();
+  known.twins.reset();
+  const auto settings = parse_settings(
+      "version: 1\nengines: {e: {command: [a], output: llama-bench}}\nmodels: {m: m.gguf}\n"
+      "backends: {gpu: {device: vulkan, twin: intel-arc-a770}}\nprompts: {p: {tokens: 8}}\n",
+      "weir.yaml", known);
+  ASSERT_FALSE(settings);
+  EXPECT_THAT(settings.error().message, HasSubstr("built without them"));
 }
 
 TEST(Errors, NameAnotherVersionOfTheFormat) {

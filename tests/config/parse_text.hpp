@@ -9,7 +9,11 @@
 namespace weir::config {
 
 inline Known known_here_and_now() {
-  return {"2026-11-20", {"llama-bench", "generic"}, {"vulkan", "ggml"}, {"opencl"}, false};
+  return {"2026-11-20",
+          {"llama-bench", "generic"},
+          {"vulkan", "ggml"},
+          {"opencl"},
+          std::vector<std::string>{"amd-rx-7900-xtx", "intel-arc-a770"}};
 }
 
 inline Result<Settings> parse_text(std::string_view yaml) {

@@ -8,7 +8,11 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::config;
-  const Known known{"2026-11-20", {"llama-bench", "generic"}, {"vulkan", "ggml"}, {"opencl"}, true};
+  const Known known{"2026-11-20",
+                    {"llama-bench", "generic"},
+                    {"vulkan", "ggml"},
+                    {"opencl"},
+                    std::vector<std::string>{"amd-rx-7900-xtx"}};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto settings = parse_settings(text, "f", known);
   if (!settings) {

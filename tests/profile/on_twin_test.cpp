@@ -1,0 +1,93 @@
+// Counts of a device twin: which of them hold.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/profile/assemble.hpp"
+
+namespace weir::profile {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* k_cell = "llama.cpp/tiny/rx7900/decode";
+
+CellFacts facts() {
+  CellFacts out;
+  out.cell = *CellKey::parse(k_cell);
+  out.device = "vulkan";
+  out.twin = "amd-rx-7900-xtx";
+  out.device_present = "AMD Radeon RX 7900 XTX";
+  out.provenance.device_class = "twin-amd-rx-7900-xtx";
+  out.times_source = "llama-bench";
+  return out;
+}
+
+// 65 dispatches a token and 10 at the start, as the probe above the twin's driver counts them.
+RunRecord counted(std::int64_t order, std::int64_t tokens, std::int64_t fill = 0) {
+  RunRecord record;
+  record.cell = k_cell;
+  record.pass = Pass::counted;
+  record.order = order;
+  record.asked.tokens = tokens;
+  record.twin_fill = fill;
+  record.report.emplace();
+  record.report->generated_tokens = tokens;
+  record.report->output_digest = "made up";
+  ProbeCounts probe;
+  probe.probe = "vulkan";
+  probe.devices = {{"vulkan", "AMD Radeon RX 7900 XTX", "discrete", "vulkan-1002-744c-3-1-0a"}};
+  probe.counts = {{"dispatches", 10 + 65 * tokens}, {"syncs", tokens}, {"polls", order * 1000}};
+  probe.kernels = {{"mul", 10 + 65 * tokens}};
+  probe.kernels_named = true;
+  record.probes.push_back(probe);
+  return record;
+}
+
+std::vector<RunRecord> a_pass() {
+  return {counted(0, 4), counted(1, 8), counted(2, 12), counted(3, 4, 0xa5)};
+}
+
+TEST(OnTwin, CountsAsTheDeviceAndLeavesOutWhatItMakesUp) {
+  const Profile profile = assemble(facts(), a_pass());
+  EXPECT_THAT(profile.errors, IsEmpty());
+  EXPECT_EQ(profile.metrics.at("dispatches_per_token").exact, Rational(65));
+  EXPECT_EQ(profile.counted_runs, 3);
+  EXPECT_EQ(profile.provenance.device_class, "twin-amd-rx-7900-xtx");
+  EXPECT_FALSE(profile.work.output_digest);
+  EXPECT_THAT(profile.warnings, testing::Contains(HasSubstr("what a twin computes")));
+}
+
+TEST(OnTwin, RefusesAnEngineThatLooksAtWhatTheDeviceComputes) {
+  auto records = a_pass();
+  records[3].probes[0].counts["dispatches"] += 7;
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.errors,
+              ElementsAre(HasSubstr("dispatches went from 270 to 277 when the device's results "
+                                    "were other bytes")));
+  EXPECT_EQ(profile.metrics.count("dispatches_per_token"), 0U);
+
+  // The same number of other kernels is noticed as well.
+  records = a_pass();
+  records[3].probes[0].kernels = {{"mul", 100}, {"other", 170}};
+  EXPECT_THAT(assemble(facts(), records).errors, ElementsAre(HasSubstr("kernel mul")));
+}
+
+TEST(OnTwin, RefusesCountsOfAnotherDevice) {
+  auto records = a_pass();
+  for (RunRecord& record : records) record.probes[0].devices[0].name = "llvmpipe";
+  EXPECT_THAT(assemble(facts(), records).errors,
+              ElementsAre(HasSubstr("asked for the twin amd-rx-7900-xtx, but the work ran on "
+                                    "llvmpipe")));
+}
+
+TEST(OnTwin, KeepsTheFillOfARecord) {
+  const RunRecord record = counted(3, 4, 0xa5);
+  const auto again = record_from_json(to_json(record));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, record);
+}
+
+}  // namespace
+}  // namespace weir::profile
