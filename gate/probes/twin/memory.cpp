@@ -17,7 +17,7 @@ constexpr uint64_t k_fill_window = uint64_t{16} << 20;
 // program writes there for kernels to read is never read. Beyond the first size the same window is
 // mapped again and again, so that a model takes no more than a window of this machine.
 constexpr uint64_t k_repeated_from = uint64_t{256} << 20;
-constexpr uint64_t k_repeated_window = uint64_t{64} << 20;
+constexpr uint64_t k_repeated_window = uint64_t{16} << 20;
 
 uint64_t round_up(uint64_t value, uint64_t to) {
   if (to <= 1) return value;
