@@ -497,7 +497,9 @@ TEST(Runner, CountsInstructionsByPerfEventsAroundTheEngineItself) {
   }
   for (const sys::ProcessSpec& spec : stage.processes.started) {
     EXPECT_EQ(spec.count.has_value(), !is_counted(spec));
-    if (spec.count) EXPECT_EQ(*spec.count, sys::instructions_event());
+    if (spec.count) {
+      EXPECT_EQ(*spec.count, sys::instructions_event());
+    }
   }
 }
 
