@@ -17,7 +17,7 @@ namespace weir::app {
 namespace {
 
 constexpr double k_describe_patience_seconds = 60;
-constexpr std::uint64_t k_most_bytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t k_most_description_bytes = std::uint64_t{16} << 20;
 
 struct DeviceOptions {
   CommonOptions common;
@@ -99,7 +99,7 @@ Result<std::string> answer_of_devices_program(const sys::Stop& stop) {
   spec.argv = {places.devices_program, "--describe"};
   spec.env = sys::own_environment();
   spec.timeout_seconds = k_describe_patience_seconds;
-  spec.output_limit = k_most_bytes;
+  spec.output_limit = k_most_description_bytes;
   WEIR_TRY(const sys::Finished finished, processes.run(spec, stop));
   if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
   if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
@@ -112,7 +112,7 @@ Result<std::string> answer_of_devices_program(const sys::Stop& stop) {
 Result<ExitCode> record(const DeviceOptions& options) {
   const sys::Interrupts interrupts;
   WEIR_TRY(const std::string text, answer_of_devices_program(interrupts.stop()));
-  WEIR_TRY(const Json json, parse_json(text, {.bytes = k_most_bytes, .depth = 16}));
+  WEIR_TRY(const Json json, parse_json(text, {.bytes = k_most_description_bytes, .depth = 16}));
   JsonReader read(json, "weir-devices");
   const Json& devices = read.array("descriptions");
   const auto error = read.optional_string("error");

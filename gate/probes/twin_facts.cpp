@@ -1,5 +1,6 @@
 #include "gate/probes/twin_facts.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -31,13 +32,14 @@ std::string word(const Json* value) {
              : std::string();
 }
 
-// "VK_DRIVER_ID_MESA_RADV" without its prefix and end.
+// "mesa-radv" of "VK_DRIVER_ID_MESA_RADV".
 std::string short_name(std::string name, std::string_view prefix) {
   if (name.rfind(prefix, 0) == 0) name = name.substr(prefix.size());
   for (const std::string_view end : {"_BIT", "_KHR", "_NV", "_EXT"}) {
     if (name.size() > end.size() && name.substr(name.size() - end.size()) == end)
       name.resize(name.size() - end.size());
   }
+  std::replace(name.begin(), name.end(), '_', '-');
   return text::lower(name);
 }
 
@@ -245,10 +247,10 @@ Json document_of(const Twin& twin) {
   Json heaps = Json::array(), types = Json::array();
   for (const Json& heap : twin.memory.value("memoryHeaps", Json::array()))
     heaps.push_back(
-        {{"size", heap.value("size", Json(0))}, {"flags", heap.value("flags", Json())}});
+        {{"size", heap.value("size", Json(0))}, {"flags", heap.value("flags", Json::array())}});
   for (const Json& type : twin.memory.value("memoryTypes", Json::array()))
     types.push_back({{"heap", type.value("heapIndex", Json(0))},
-                     {"flags", type.value("propertyFlags", Json())}});
+                     {"flags", type.value("propertyFlags", Json::array())}});
   const std::uint64_t version = number(twin.value(k_device, "apiVersion")).value_or(0);
   Json out;
   out["$schema"] = "https://schema.khronos.org/vulkan/profiles-0.8-latest.json";

@@ -1,6 +1,5 @@
 #include "gate/probes/twin_folder.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include "gate/base/text.hpp"
@@ -33,13 +32,6 @@ Result<Twin> load_file(const sys::Files& files, const std::string& path) {
 }
 
 }  // namespace
-
-bool is_twin_name(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !name.empty() && name.size() <= 63 && letter(name[0]) &&
-         std::all_of(name.begin(), name.end(),
-                     [&](char c) { return letter(c) || c == '-' || c == '.' || c == '_'; });
-}
 
 std::vector<std::string> twin_folders(const sys::Files& files, const std::string& home,
                                       const std::string& program) {

@@ -38,7 +38,4 @@ struct FoundTwin {
                                      const std::vector<std::string>& folders,
                                      const std::string& name);
 
-// Small letters, digits and, after the first, "-._"; 63 at most.
-[[nodiscard]] bool is_twin_name(std::string_view name);
-
 }  // namespace weir::probes

@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "gate/base/text.hpp"
+#include "gate/probes/twin_defaults.hpp"
 #include "gate/probes/twin_values.hpp"
 
 namespace weir::probes {
 namespace {
 
 constexpr JsonLimits k_limits{std::size_t{8} << 20, 32};
-constexpr std::size_t k_most_heaps = 16, k_most_types = 32, k_most_families = 32;
-constexpr std::uint64_t k_gib = std::uint64_t{1} << 30;
+constexpr std::size_t k_most_families = 32;
 
 const Json* at(const Json& json, const char* key) {
   if (!json.is_object()) return nullptr;
@@ -24,14 +24,6 @@ std::string text_at(const Json& json, const char* key) {
   std::string text = text::printable(found->get_ref<const std::string&>());
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text.substr(0, 1000);
-}
-
-bool is_name(std::string_view name) {
-  if (name.empty() || name.size() > 63) return false;
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
-           return letter(c) || c == '-' || c == '.' || c == '_';
-         });
 }
 
 // "AMD Radeon RX 7900 XTX (RADV NAVI31)" -> "amd-radeon-rx-7900-xtx-radv-navi31"
@@ -48,49 +40,6 @@ std::string name_from(std::string_view title) {
   out = out.substr(0, 63);
   while (!out.empty() && out.back() == '-') out.pop_back();
   return out.empty() ? "device" : out;
-}
-
-// The least that Vulkan requires (specification, "Required Limits"), of what computing needs.
-const Json& least_limits() {
-  static const Json k_least{
-      {"maxImageDimension1D", 4096},
-      {"maxImageDimension2D", 4096},
-      {"maxTexelBufferElements", 65536},
-      {"maxUniformBufferRange", 16384},
-      {"maxStorageBufferRange", 134217728},
-      {"maxPushConstantsSize", 128},
-      {"maxMemoryAllocationCount", 4096},
-      {"maxSamplerAllocationCount", 4000},
-      {"bufferImageGranularity", 131072},
-      {"maxBoundDescriptorSets", 4},
-      {"maxPerStageDescriptorSamplers", 16},
-      {"maxPerStageDescriptorUniformBuffers", 12},
-      {"maxPerStageDescriptorStorageBuffers", 4},
-      {"maxPerStageDescriptorSampledImages", 16},
-      {"maxPerStageDescriptorStorageImages", 4},
-      {"maxPerStageResources", 128},
-      {"maxDescriptorSetSamplers", 96},
-      {"maxDescriptorSetUniformBuffers", 72},
-      {"maxDescriptorSetUniformBuffersDynamic", 8},
-      {"maxDescriptorSetStorageBuffers", 24},
-      {"maxDescriptorSetStorageBuffersDynamic", 4},
-      {"maxDescriptorSetSampledImages", 96},
-      {"maxDescriptorSetStorageImages", 24},
-      {"maxComputeSharedMemorySize", 16384},
-      {"maxComputeWorkGroupCount", {65535, 65535, 65535}},
-      {"maxComputeWorkGroupInvocations", 128},
-      {"maxComputeWorkGroupSize", {128, 128, 64}},
-      {"minMemoryMapAlignment", 64},
-      {"minTexelBufferOffsetAlignment", 256},
-      {"minUniformBufferOffsetAlignment", 256},
-      {"minStorageBufferOffsetAlignment", 256},
-      {"timestampPeriod", 1},
-      {"discreteQueuePriorities", 2},
-      {"optimalBufferCopyOffsetAlignment", 1},
-      {"optimalBufferCopyRowPitchAlignment", 1},
-      {"nonCoherentAtomSize", 256},
-  };
-  return k_least;
 }
 
 class Reader {
@@ -119,7 +68,10 @@ class Reader {
                   "and the export of public databases as a profile have it)");
     }
     read_own(weir);
-    read_memory(weir);
+    const auto own_memory = twin_.structs.find("VkPhysicalDeviceMemoryProperties");
+    twin_.memory =
+        memory_of(at(weir, "memory"),
+                  own_memory == twin_.structs.end() ? nullptr : &own_memory->second, warnings_);
     complete();
     agree(twin_.structs, warnings_);
     return {};
@@ -273,7 +225,7 @@ class Reader {
     twin_.title = text_at(weir, "title");
     if (twin_.title.empty()) twin_.title = device_name;
     twin_.name = text_at(weir, "name");
-    if (!is_name(twin_.name)) {
+    if (!is_twin_name(twin_.name)) {
       if (!twin_.name.empty())
         warnings_.add("weir.name: only small letters, digits and \"-._\", at most 63");
       twin_.name = name_from(twin_.name.empty() ? twin_.title : twin_.name);
@@ -311,65 +263,6 @@ class Reader {
         return warnings_.add(fmt::format("weir.{}: too many", key));
       out.push_back(one);
     }
-  }
-
-  // "memory": {"heaps": [{"size", "flags"}], "types": [{"heap", "flags"}]}, or Vulkan's own struct.
-  void read_memory(const Json& weir) {
-    Json heaps = Json::array(), types = Json::array();
-    if (const Json* memory = at(weir, "memory")) {
-      if (const Json* list = at(*memory, "heaps"); list && list->is_array()) {
-        for (const Json& heap : *list) {
-          heaps.push_back(
-              {{"size", heap.is_object() ? heap.value("size", Json()) : Json()},
-               {"flags", heap.is_object() ? heap.value("flags", Json::array()) : Json()}});
-        }
-      }
-      if (const Json* list = at(*memory, "types"); list && list->is_array()) {
-        for (const Json& type : *list) {
-          types.push_back(
-              {{"heapIndex", type.is_object() ? type.value("heap", Json()) : Json()},
-               {"propertyFlags", type.is_object() ? type.value("flags", Json::array()) : Json()}});
-        }
-      }
-    } else if (const auto own = twin_.structs.find("VkPhysicalDeviceMemoryProperties");
-               own != twin_.structs.end()) {
-      if (const Json* list = at(own->second, "memoryHeaps"); list && list->is_array())
-        heaps = *list;
-      if (const Json* list = at(own->second, "memoryTypes"); list && list->is_array())
-        types = *list;
-    }
-    if (heaps.size() > k_most_heaps || types.size() > k_most_types) {
-      warnings_.add("memory: more than 16 heaps or 32 types");
-      while (heaps.size() > k_most_heaps) heaps.erase(heaps.size() - 1);
-      while (types.size() > k_most_types) types.erase(types.size() - 1);
-    }
-    const bool fits = !heaps.empty() && !types.empty() &&
-                      std::all_of(types.begin(), types.end(), [&](const Json& type) {
-                        const Json* heap = at(type, "heapIndex");
-                        return heap != nullptr && heap->is_number_unsigned() &&
-                               heap->get<std::uint64_t>() < heaps.size();
-                      });
-    if (!fits) {
-      warnings_.add(
-          "memory: not described; 8 GiB of the device's and 16 GiB of the host's stand in");
-      default_memory(heaps, types);
-    }
-    twin_.memory = {{"memoryHeapCount", heaps.size()}, {"memoryTypeCount", types.size()}};
-    twin_.memory["memoryHeaps"] = std::move(heaps);
-    twin_.memory["memoryTypes"] = std::move(types);
-  }
-
-  static void default_memory(Json& heaps, Json& types) {
-    heaps = {{{"size", 8 * k_gib}, {"flags", {"VK_MEMORY_HEAP_DEVICE_LOCAL_BIT"}}},
-             {{"size", 16 * k_gib}, {"flags", Json::array()}}};
-    types = {{{"heapIndex", 0}, {"propertyFlags", {"VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT"}}},
-             {{"heapIndex", 1},
-              {"propertyFlags",
-               {"VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT", "VK_MEMORY_PROPERTY_HOST_COHERENT_BIT"}}},
-             {{"heapIndex", 1},
-              {"propertyFlags",
-               {"VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT", "VK_MEMORY_PROPERTY_HOST_COHERENT_BIT",
-                "VK_MEMORY_PROPERTY_HOST_CACHED_BIT"}}}};
   }
 
   Json& properties() { return twin_.structs["VkPhysicalDeviceProperties"]; }
@@ -415,6 +308,13 @@ class Reader {
 };
 
 }  // namespace
+
+bool is_twin_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !name.empty() && name.size() <= 63 && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return letter(c) || c == '-' || c == '.' || c == '_'; });
+}
 
 const Json* Twin::value(const std::string& of_struct, const std::string& field) const {
   const auto found = structs.find(of_struct);

@@ -43,6 +43,9 @@ struct Twin {
   [[nodiscard]] const Json* value(const std::string& of_struct, const std::string& field) const;
 };
 
+// Small letters, digits and, after the first, "-._"; 63 at most.
+[[nodiscard]] bool is_twin_name(std::string_view name);
+
 // Hostile text of at most 8 MiB. Code::data where it is no description at all.
 [[nodiscard]] Result<Twin> read_twin(std::string_view text);
 

@@ -29,7 +29,7 @@ TEST(Device, ShowsOneAndTwoWhereItIsUnknown) {
   EXPECT_NE(shown.out.find("80 compute units"), std::string::npos) << shown.out;
   EXPECT_NE(shown.out.find("from public data"), std::string::npos) << shown.out;
   EXPECT_EQ(shown.out.find("Doubt"), std::string::npos) << shown.out;
-  const Ended unknown = weir(scratch, {"device", "show", "amd-rx-6900"});
+  const Ended unknown = weir(scratch, {"device", "show", "amd-rx-6900xt"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_NE(unknown.err.find("did you mean \"amd-rx-6900-xt\"?"), std::string::npos) << unknown.err;
 }
