@@ -85,14 +85,21 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   if (word.size() > 64) return std::nullopt;
   const std::string wanted = lower(word);
   std::optional<std::string> best;
+  std::size_t best_begins = 0;
   std::size_t best_distance = std::min<std::size_t>(3, (word.size() - (word.empty() ? 0 : 1)) / 2);
   for (const std::string& candidate : known) {
     if (candidate.size() > 64) continue;
-    const std::size_t distance = edit_distance(wanted, lower(candidate));
-    if (distance <= best_distance && (!best || distance < best_distance)) {
-      best = candidate;
-      best_distance = distance;
-    }
+    const std::string lowered = lower(candidate);
+    const std::size_t distance = edit_distance(wanted, lowered);
+    // Of two that are as near, the one that goes on as the word does: people leave ends out.
+    const std::size_t begins = static_cast<std::size_t>(
+        std::mismatch(wanted.begin(), wanted.end(), lowered.begin(), lowered.end()).first -
+        wanted.begin());
+    if (distance > best_distance) continue;
+    if (best && distance == best_distance && begins <= best_begins) continue;
+    best = candidate;
+    best_distance = distance;
+    best_begins = begins;
   }
   return best;
 }
