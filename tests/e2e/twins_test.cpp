@@ -65,7 +65,8 @@ TEST_F(Twins, TakeTheKernelsThatTheEngineHasForThem) {
       weir(scratch_, {"run", "--counts-only", "--json", "-", "--cell", "*/tiny-llama/*/decode"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   std::size_t seen = 0;
-  for (const Json& profile : json_of(ended)["profiles"]) {
+  const Json measured = json_of(ended);
+  for (const Json& profile : measured["profiles"]) {
     const std::string cell = profile["cell"];
     const std::string device_class = profile["provenance"]["device_class"];
     EXPECT_EQ(profile["placement"]["state"], "shown") << cell;
@@ -99,7 +100,8 @@ TEST_F(Twins, AreGatedExactlyAndFailWhereOnlyTheirPathChanges) {
   const Ended red = gate({"--cell", "*/tiny-llama/*/decode"}, {{"GGML_VK_DISABLE_COOPMAT", "1"}});
   EXPECT_EQ(red.exit_code, 1) << red.err;
   std::set<std::string> failed;
-  for (const Json& cell : json_of(red)["cells"]) {
+  const Json verdict = json_of(red);
+  for (const Json& cell : verdict["cells"]) {
     if (cell["verdict"] == "fail") failed.insert(cell["cell"].get<std::string>());
   }
   EXPECT_EQ(failed.count("llama.cpp/tiny-llama/amd-rx-7900-xtx/decode"), 1U);
