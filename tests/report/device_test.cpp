@@ -40,10 +40,10 @@ TEST(DeviceText, ShowsWhatEnginesDecideByWithItsSourceAndItsDoubts) {
       {"queue families and memory types are those usual for its driver, with all of the memory "
        "visible to the host"},
       {"VkNoSuch: unknown"},
-      {{"device", "AMD Radeon RX 7900 XTX (RADV NAVI31) (discrete_gpu)"},
+      {{"device", "AMD Radeon RX 7900 XTX (RADV NAVI31) (discrete-gpu)"},
        {"subgroup size", "64, from 32 to 64 on request"},
-       {"memory", "16 GiB: host_visible host_coherent; host_visible host_coherent host_cached"},
-       {"", "23.98 GiB: device_local; device_local host_visible host_coherent"}}};
+       {"memory", "16 GiB: host-visible host-coherent; host-visible host-coherent host-cached"},
+       {"", "23.98 GiB: device-local; device-local host-visible host-coherent"}}};
   expect_golden("device-show.txt", device_text(sheet, 80));
 }
 
