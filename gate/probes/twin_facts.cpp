@@ -178,17 +178,22 @@ class Facts {
   }
 
   void cores() {
-    if (const auto sms =
-            number(twin_.value("VkPhysicalDeviceShaderSMBuiltinsPropertiesNV", "shaderSMCount"))) {
-      const auto warps =
-          number(twin_.value("VkPhysicalDeviceShaderSMBuiltinsPropertiesNV", "shaderWarpsPerSM"));
-      add("cores", fmt::format("{} multiprocessors of {} warps", *sms, warps.value_or(0)));
-    } else if (const auto units = number(twin_.value("VkPhysicalDeviceShaderCoreProperties2AMD",
-                                                     "activeComputeUnitCount"))) {
-      const auto waves =
-          number(twin_.value("VkPhysicalDeviceShaderCorePropertiesAMD", "wavefrontsPerSimd"));
+    const auto of_struct = [&](const char* name, const char* field) {
+      return number(twin_.value(name, field)).value_or(0);
+    };
+    constexpr const char* k_nv = "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV";
+    constexpr const char* k_amd = "VkPhysicalDeviceShaderCoreProperties2AMD";
+    constexpr const char* k_arm = "VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM";
+    if (const std::uint64_t sms = of_struct(k_nv, "shaderSMCount"); sms > 0) {
       add("cores",
-          fmt::format("{} compute units, {} wavefronts a SIMD", *units, waves.value_or(0)));
+          fmt::format("{} multiprocessors of {} warps", sms, of_struct(k_nv, "shaderWarpsPerSM")));
+    } else if (const std::uint64_t units = of_struct(k_amd, "activeComputeUnitCount"); units > 0) {
+      add("cores",
+          fmt::format("{} compute units, {} wavefronts a SIMD", units,
+                      of_struct("VkPhysicalDeviceShaderCorePropertiesAMD", "wavefrontsPerSimd")));
+    } else if (const std::uint64_t cores = of_struct(k_arm, "shaderCoreCount"); cores > 0) {
+      add("cores", fmt::format("{} shader cores of {} warps", cores,
+                               of_struct(k_arm, "shaderWarpsPerCore")));
     }
   }
 

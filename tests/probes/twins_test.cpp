@@ -246,6 +246,15 @@ TEST(Twins, LeaveOutWhatTellsOneCardFromAnother) {
   EXPECT_EQ(dump_json(document_of(twin)).find("UUID"), std::string::npos);
 }
 
+TEST(Twins, ShowNoCoresWhereAStructOfThemIsDescribedAsEmpty) {
+  Json document = small_document();
+  document
+      ["/capabilities/device/properties/VkPhysicalDeviceShaderSMBuiltinsPropertiesNV"_json_pointer] =
+          {{"shaderSMCount", 0}, {"shaderWarpsPerSM", 0}};
+  for (const auto& [subject, what] : facts_of(read_ok(document)))
+    EXPECT_NE(subject, "cores") << what;
+}
+
 TEST(Twins, AreTheSameAgainFromTheDocumentThatIsWrittenOfThem) {
   const std::string folder = std::string(WEIR_SOURCE_DIR) + "/configs/devices";
   const sys::RealFiles files;
