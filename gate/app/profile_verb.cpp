@@ -25,6 +25,9 @@
 namespace weir::app {
 namespace {
 
+// A program behind "--" may print so much; what weir keeps of it is little.
+constexpr std::uint64_t k_command_output_limit = std::uint64_t{256} << 20;
+
 struct ProfileOptions {
   CommonOptions common;
   std::string what;                    // a file, a folder or a cell
@@ -37,6 +40,14 @@ struct ProfileOptions {
   std::size_t top = 20;
   std::string by = "kernel";
   bool keep = false;
+  std::vector<std::string> given{};  // those of the options below that were on the command line
+};
+
+// Where one profile lies.
+struct Place {
+  std::string folder;  // absolute
+  [[nodiscard]] std::string events() const { return folder + "/probes"; }
+  [[nodiscard]] std::string out() const { return folder + "/out"; }  // {out}; removed after
 };
 
 struct Target {
@@ -74,38 +85,45 @@ Result<Target> target_of_command(const ProfileOptions& options, const sys::Files
   if (!program) return fail(Code::usage, "no such program: {}", options.command.front());
   target.spec.argv.front() = *program;
   target.spec.timeout_seconds = options.timeout;
+  target.spec.output_limit = k_command_output_limit;
   return target;
 }
 
 // The longest of the cell's counted command lines.
-Result<Target> target_of_cell(const ProfileOptions& options, sys::Files& files) {
+Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
+                              sys::Files& files) {
   CommonOptions common = options.common;
   common.cells = {options.what};
   MeasureOptions wanted;
   wanted.plan.times = false;
   wanted.plan.instruction_processes = 0;  // nothing is attached to those
-  WEIR_TRY(const auto commands, planned_commands(common, wanted, files));
-  if (commands.empty()) return fail(Code::usage, "nothing would be counted in {}", options.what);
+  Target target;
+  WEIR_TRY(const Loaded loaded, load_config(common, files));
+  target.veil = loaded.veil;
+  WEIR_TRY(const auto commands,
+           planned_commands(common, wanted, {place.out(), place.events()}, files));
+  if (commands.empty()) {
+    return fail(Code::usage, "nothing would be counted in {}", target.veil.text(options.what));
+  }
   for (const PlannedCommand& command : commands) {
     if (command.cell == commands.back().cell) continue;
-    return fail(Code::usage, "\"{}\" names more than one cell: {} and {}", options.what,
-                command.cell, commands.back().cell);
+    return fail(Code::usage, "\"{}\" names more than one cell: {} and {}",
+                target.veil.text(options.what), target.veil.cell_name(command.cell),
+                target.veil.cell_name(commands.back().cell));
   }
   const PlannedCommand& longest = *std::max_element(
       commands.begin(), commands.end(),
       [](const PlannedCommand& a, const PlannedCommand& b) { return a.length < b.length; });
-  Target target;
   target.spec.argv = longest.argv;
   target.spec.env = longest.env;
   target.spec.folder = longest.folder;
   target.spec.timeout_seconds = longest.timeout_seconds;
+  target.spec.output_limit = longest.output_limit;
   target.probes = longest.probes;
-  WEIR_TRY(const Loaded loaded, load_config(common, files));
-  target.veil = loaded.veil;
   return target;
 }
 
-std::string ended_words(const sys::Finished& finished) {
+std::string ended_words(const sys::Finished& finished, const sys::ProcessSpec& spec) {
   switch (finished.ended) {
     case sys::HowEnded::exited:
       return finished.exit_code == 0 ? ""
@@ -113,9 +131,9 @@ std::string ended_words(const sys::Finished& finished) {
     case sys::HowEnded::signaled:
       return fmt::format("it was ended by signal {}", finished.signal);
     case sys::HowEnded::timed_out:
-      return "it did not end in time (--timeout) and was stopped";
+      return fmt::format("it did not end within {:g} s and was stopped", spec.timeout_seconds);
     case sys::HowEnded::output_limit:
-      return "it printed too much and was stopped";
+      return fmt::format("it printed more than {} MiB and was stopped", spec.output_limit >> 20);
     case sys::HowEnded::not_started:
       return "it could not be started: " + finished.start_error;
     case sys::HowEnded::interrupted:
@@ -138,54 +156,49 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
   return {};
 }
 
-Result<void> write_outcome(const ProfileOptions& options, profile::Timeline timeline,
-                           const std::string& trace_file, sys::Files& files) {
+Result<ExitCode> show_outcome(const ProfileOptions& options, profile::Timeline timeline,
+                              const std::string& trace_file, sys::Files& files) {
   profile::align(timeline);
-  if (!trace_file.empty()) {
-    WEIR_CHECK(files.write_atomic(trace_file, report::chrome_trace(timeline)));
-  }
   answer(options.common,
          report::timeline_text(timeline,
                                {.width = width_of(answer_stream(options.common)),
                                 .most_rows = options.top,
                                 .by = options.by == "op" ? profile::By::op : profile::By::kernel}));
+  WEIR_CHECK(write_json(options.common, dump_json(report::timeline_json(timeline), 1) + "\n"));
   if (!trace_file.empty()) {
+    WEIR_CHECK(files.write_atomic(trace_file, report::chrome_trace(timeline)));
     answer(
         options.common,
         fmt::format("\ntrace {} (open it in ui.perfetto.dev or chrome://tracing)\n", trace_file));
   }
-  return write_json(options.common, dump_json(report::timeline_json(timeline), 1) + "\n");
+  return timeline.processes.empty() ? ExitCode::unmeasured : ExitCode::pass;
 }
 
-Result<ExitCode> run_target(const ProfileOptions& options, Target target, sys::Files& files) {
+Result<ExitCode> run_target(const ProfileOptions& options, Target target, const Place& place,
+                            sys::Files& files) {
   const sys::Interrupts interrupts;
-  const sys::RealClock clock;
   WEIR_TRY(const auto probing, make_probing(files));
-  WEIR_TRY(
-      std::string folder,
-      run::make_run_folder(files, sys::join_path(options.common.out, "profiles"), clock.now()));
-  folder = sys::absolute(folder);
-  const std::string events = folder + "/probes";
-  WEIR_CHECK(files.make_dirs(events));
   if (!options.probes.empty()) {
     target.probes = options.probes;
   } else if (target.probes.empty()) {
-    target.probes = fitting_probes(target.spec.argv.front(), files, *probing, events);
+    target.probes = fitting_probes(target.spec.argv.front(), files, *probing, place.events());
   }
+  const std::string program = target.veil.text(target.spec.argv.front());
   if (target.probes.empty()) {
-    return fail(Code::unavailable, "no probe can see {}: weir doctor {} says why",
-                target.spec.argv.front(), target.spec.argv.front());
+    return fail(Code::unavailable, "no probe can see {}: weir doctor {} says why", program,
+                program);
   }
-  WEIR_CHECK(attach(options, *probing, events, &target));
-  talk(options.common, target.veil.text(fmt::format(
-                           "running {} with {}", sys::file_name_of(target.spec.argv.front()),
-                           text::join(target.probes))));
+  WEIR_CHECK(attach(options, *probing, place.events(), &target));
+  talk(options.common,
+       fmt::format("running {} with {}", sys::file_name_of(program), text::join(target.probes)));
   sys::RealProcesses processes;
   WEIR_TRY(const sys::Finished finished, processes.run(target.spec, interrupts.stop()));
   if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
-  const std::string failed = ended_words(finished);
-  WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, events));
-  if (!options.keep) (void)files.remove_tree(events);
+  const std::string failed = ended_words(finished, target.spec);
+  WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, place.events()));
+  // What could not be read is kept: it is all there is.
+  if (!options.keep && timeline.unread == 0) (void)files.remove_tree(place.events());
+  (void)files.remove_tree(place.out());
   for (profile::Process& process : timeline.processes) {
     process.name = target.veil.text(process.name);
   }
@@ -195,60 +208,105 @@ Result<ExitCode> run_target(const ProfileOptions& options, Target target, sys::F
       talk(options.common, "| " + target.veil.text(line));
     }
     timeline.warnings.insert(timeline.warnings.begin(), failed);
+  } else if (timeline.processes.empty()) {
+    timeline.warnings.insert(timeline.warnings.begin(),
+                             "the probes saw nothing: weir doctor says what they can see");
   }
-  const std::string trace = options.trace.empty() ? folder + "/trace.json" : options.trace;
-  WEIR_CHECK(write_outcome(options, std::move(timeline), trace, files));
-  return failed.empty() ? ExitCode::pass : ExitCode::unmeasured;
+  const std::string trace = options.trace.empty() ? place.folder + "/trace.json" : options.trace;
+  WEIR_TRY(const ExitCode shown, show_outcome(options, std::move(timeline), trace, files));
+  return failed.empty() ? shown : ExitCode::unmeasured;
 }
 
-// A folder of probe files, or a profile as weir writes it.
-Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
-  if (files.kind(options.what) == sys::Kind::folder) {
-    WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, options.what));
-    WEIR_CHECK(write_outcome(options, std::move(timeline), options.trace, files));
-    return ExitCode::pass;
-  }
+Result<std::vector<profile::Profile>> read_profiles(const std::string& path, sys::Files& files) {
   constexpr std::uint64_t k_most = std::uint64_t{64} << 20;
-  WEIR_TRY(const std::string text, files.read(options.what, k_most));
+  WEIR_TRY(const std::string text, files.read(path, k_most));
   auto json = parse_json(text);
-  if (!json) return tl::unexpected(with_context(options.what, std::move(json).error()));
+  if (!json) return tl::unexpected(with_context(path, std::move(json).error()));
   std::vector<profile::Profile> profiles;
   const std::string schema = json->is_object() ? json->value("schema", std::string()) : "";
   if (schema == "weir.profile/1") {
     WEIR_TRY(profile::Profile one, profile::profile_from_json(*json));
     profiles.push_back(std::move(one));
-  } else if (schema == "weir.profiles/1" && json->contains("profiles") &&
-             (*json)["profiles"].is_array()) {
-    for (const Json& each : (*json)["profiles"]) {
-      WEIR_TRY(profile::Profile one, profile::profile_from_json(each));
-      profiles.push_back(std::move(one));
-    }
-  } else {
+    return profiles;
+  }
+  if (schema != "weir.profiles/1" || !json->contains("profiles") ||
+      !(*json)["profiles"].is_array()) {
     return fail(Code::data,
                 "{}: not a profile that weir can read\n"
                 "  It reads what weir run --json writes, and folders of probe files (--keep).",
+                path);
+  }
+  for (const Json& each : (*json)["profiles"]) {
+    WEIR_TRY(profile::Profile one, profile::profile_from_json(each));
+    profiles.push_back(std::move(one));
+  }
+  return profiles;
+}
+
+// A folder of probe files, or profiles as weir writes them.
+Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
+  const bool folder = files.kind(options.what) == sys::Kind::folder;
+  for (const std::string& given : options.given) {
+    const bool of_tables = given == "--trace" || given == "--top" || given == "--by";
+    if (of_tables && folder) continue;
+    return fail(Code::usage, "{} does not apply to {}: it was recorded before", given,
                 options.what);
   }
+  if (folder) {
+    WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, options.what));
+    return show_outcome(options, std::move(timeline), options.trace, files);
+  }
+  WEIR_TRY(const auto profiles, read_profiles(options.what, files));
   answer(options.common,
          report::profiles_text(
              profiles, {.width = width_of(answer_stream(options.common)), .verbose = true}));
+  Json all = Json::array();
+  for (const profile::Profile& one : profiles) all.push_back(profile::to_json(one));
+  WEIR_CHECK(write_json(options.common,
+                        dump_json({{"schema", "weir.profiles/1"}, {"profiles", all}}, 1) + "\n"));
   return ExitCode::pass;
 }
 
-Result<ExitCode> profile(const ProfileOptions& options) {
-  sys::RealFiles files;
+// What can be wrong with the options alone.
+Result<void> check_options(const ProfileOptions& options, const sys::Files& files) {
   if (options.what.empty() == options.command.empty()) {
     return fail(Code::usage,
                 "weir profile takes a FILE, a CELL, or a program behind --\n"
                 "  weir profile -- llama-bench -m model.gguf -n 16");
   }
-  if (!options.command.empty()) {
-    WEIR_TRY(Target target, target_of_command(options, files));
-    return run_target(options, std::move(target), files);
+  for (const std::string& probe : options.probes) {
+    if (probe != "instructions") continue;
+    return fail(Code::usage, "--probes instructions: those are counted by weir run, not profiled");
   }
-  if (files.exists(options.what)) return show_file(options, files);
-  WEIR_TRY(Target target, target_of_cell(options, files));
-  return run_target(options, std::move(target), files);
+  if (options.trace.empty()) return {};
+  const std::string folder = sys::folder_of(sys::absolute(options.trace));
+  if (files.kind(folder) == sys::Kind::folder && files.writable(folder)) return {};
+  return fail(Code::usage, "--trace {}: {} is no folder that can be written to", options.trace,
+              folder);
+}
+
+Result<ExitCode> profile(const ProfileOptions& options) {
+  sys::RealFiles files;
+  WEIR_CHECK(check_options(options, files));
+  const bool is_command = !options.command.empty();
+  if (!is_command && files.exists(options.what)) return show_file(options, files);
+  for (const std::string& given : options.given) {
+    if (is_command || given != "--timeout") continue;
+    return fail(Code::usage, "--timeout is for a program behind --: a cell has its engine's own");
+  }
+  Place place;
+  WEIR_TRY(place.folder, run::make_run_folder(files, sys::join_path(options.common.out, "profiles"),
+                                              sys::RealClock().now()));
+  place.folder = sys::absolute(place.folder);
+  WEIR_CHECK(files.make_dirs(place.events()));
+  WEIR_CHECK(files.make_dirs(place.out()));
+  auto target =
+      is_command ? target_of_command(options, files) : target_of_cell(options, place, files);
+  if (!target) {
+    (void)files.remove_tree(place.folder);
+    return tl::unexpected(std::move(target).error());
+  }
+  return run_target(options, std::move(*target), place, files);
 }
 
 }  // namespace
@@ -280,15 +338,19 @@ void add_profile(CLI::App& app) {
       ->check(CLI::Range(1.0, 86'400.0))
       ->capture_default_str();
   verb->add_option("--events", options->events_mib, "MiB of events for each process")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(CLI::Range(std::uint64_t{1}, probes::k_most_events_mib))
       ->capture_default_str();
   verb->add_flag("--keep", options->keep, "Keep the probes' own files");
   verb->footer(
       "Examples:\n  weir profile llama.cpp/tiny-llama/vulkan/decode\n"
       "  weir profile -- llama-bench -m model.gguf -n 16\n"
       "  weir profile --timing serialized --trace t.json -- ./my-engine");
-  set_action_with_words(*verb, [options] {
+  set_action_with_words(*verb, [verb, options] {
     options->command = words_behind();
+    for (const char* name :
+         {"--probes", "--timing", "--trace", "--top", "--by", "--timeout", "--events", "--keep"}) {
+      if (verb->count(name) != 0) options->given.emplace_back(name);
+    }
     return profile(*options);
   });
 }

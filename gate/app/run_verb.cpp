@@ -32,7 +32,8 @@ Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted
                          sys::Files& files) {
   WEIR_TRY(const Loaded loaded, load_config(options.common, files));
   const config::Veil& veil = loaded.veil;
-  WEIR_TRY(const auto commands, planned_commands(options.common, wanted, files));
+  WEIR_TRY(const auto commands,
+           planned_commands(options.common, wanted, {options.common.out, ""}, files));
   Json planned = Json::array();
   for (const PlannedCommand& command : commands) {
     planned.push_back({{"cell", command.cell},

@@ -283,6 +283,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
 
 Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& options,
                                                      const MeasureOptions& wanted,
+                                                     const PlannedPlaces& places,
                                                      sys::Files& files) {
   const sys::Interrupts interrupts;
   WEIR_TRY(Loaded loaded, load_config(options, files));
@@ -296,8 +297,8 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
     config::CommandLine line = config::fill(cell.cell, {.asked = step.asked,
                                                         .model = cell.model,
                                                         .prompt_file = cell.prompt_file,
-                                                        .out = options.out,
-                                                        .probe_dir = "",
+                                                        .out = places.out,
+                                                        .probe_dir = places.probe_dir,
                                                         .threads = cell.threads_in(step.pass),
                                                         .pass = step.pass,
                                                         .instructions = step.instructions});
@@ -305,17 +306,18 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
     if (step.instructions && cell.instructions == run::CountInstructions::valgrind) {
       line.argv = probes::under_valgrind(cell.valgrind, options.out, line.argv);
     }
-    PlannedCommand command{.cell = cell.cell.key.str(),
-                           .pass = step.pass,
-                           .argv = line.argv,
-                           .env = {},
-                           .folder = cell.folder,
-                           .timeout_seconds = cell.cell.engine->timeout_seconds,
-                           .probes = step.instructions ? std::vector<std::string>() : cell.probes,
-                           .length = step.instructions
-                                         ? 0
-                                         : std::max<std::int64_t>(1, step.asked.tokens) *
-                                               std::max<std::int64_t>(1, step.asked.repeats)};
+    PlannedCommand command{
+        .cell = cell.cell.key.str(),
+        .pass = step.pass,
+        .argv = line.argv,
+        .env = {},
+        .folder = cell.folder,
+        .timeout_seconds = cell.cell.engine->timeout_seconds,
+        .output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit),
+        .probes = step.instructions ? std::vector<std::string>() : cell.probes,
+        .length = step.instructions ? 0
+                                    : std::max<std::int64_t>(1, step.asked.tokens) *
+                                          std::max<std::int64_t>(1, step.asked.repeats)};
     if (cell.twin) {
       for (auto& [name, value] : run::twin_environment(*cell.twin, step.twin_fill)) {
         line.env[name] = value;

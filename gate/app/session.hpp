@@ -67,11 +67,17 @@ struct PlannedCommand {
   sys::EnvironmentList env;  // what the config sets
   std::string folder;        // to run in
   double timeout_seconds = 0;
+  std::uint64_t output_limit = 0;
   std::vector<std::string> probes;  // of the counted pass
   std::int64_t length = 0;          // tokens and repeats asked for, multiplied
 };
+// What {out} and {probe_dir} stand for in them.
+struct PlannedPlaces {
+  std::string out, probe_dir;
+};
 [[nodiscard]] Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& options,
                                                                    const MeasureOptions& wanted,
+                                                                   const PlannedPlaces& places,
                                                                    sys::Files& files);
 
 }  // namespace weir::app

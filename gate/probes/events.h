@@ -58,8 +58,6 @@ enum weir_event_kind {
   WEIR_EVENT_NODE = 11,     /* index: op; the nodes of a graph, once for each graph entry */
   WEIR_EVENT_TRANSFER = 12, /* index: transfer */
   WEIR_EVENT_COMMAND = 13,  /* index: kernel; work with times of its own (OpenCL) */
-  WEIR_EVENT_LABEL =
-      14, /* index: length; what the program calls what follows in a buffer; "" ends it */
   /* For replay, later: */
   WEIR_EVENT_KERNEL_CODE = 64,
   WEIR_EVENT_CONSTANTS = 65,

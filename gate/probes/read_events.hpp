@@ -46,6 +46,10 @@ struct EventFile {
   std::vector<EventThread> threads;
 };
 
+// The largest file that is read: what WEIR_PROBE_EVENTS may ask for, in MiB, and its header.
+constexpr std::uint64_t k_most_events_mib = 4096;
+constexpr std::uint64_t k_most_event_file = (k_most_events_mib << 20) + WEIR_EVENTS_HEADER_SIZE;
+
 // Fails with Code::data on what is no event file, on another version, and on records that do not
 // lie within their block. A block that was never finished (the process was killed) ends where it
 // ends.

@@ -16,8 +16,8 @@ namespace {
 using profile::Command;
 
 constexpr std::uint64_t k_most_counts_bytes = std::uint64_t{64} << 20;
-constexpr std::uint64_t k_most_events_bytes = std::uint64_t{4} << 30;
 constexpr double k_nanosecond = 1e-9;
+constexpr std::uint64_t k_most_nodes = 1U << 20;  // of all graphs of a file together
 
 // A command buffer of a submission, with its times in ticks.
 struct Buffer {
@@ -185,7 +185,6 @@ class Builder {
 
   void take_node(const ProbeEvent& event) {
     const auto body = event.as<weir_event_node>();
-    constexpr std::uint32_t k_most_nodes = 1U << 20;
     if (event.index >= record_.counts.ops.size() || body.graph >= record_.counts.graphs.size() ||
         body.position >= k_most_nodes) {
       ++lost_;
@@ -196,7 +195,15 @@ class Builder {
     const std::string_view name = event.behind<weir_event_node>();
     if (into_->graphs.size() <= body.graph) into_->graphs.resize(body.graph + 1);
     std::vector<profile::Node>& nodes = into_->graphs[body.graph].nodes;
-    if (nodes.size() <= body.position) nodes.resize(body.position + 1);
+    if (nodes.size() <= body.position) {
+      nodes_ += body.position + 1 - nodes.size();
+      if (nodes_ > k_most_nodes) {
+        nodes_ -= body.position + 1 - nodes.size();
+        ++lost_;
+        return;
+      }
+      nodes.resize(body.position + 1);
+    }
     nodes[body.position] = {op.op, text::printable(name.substr(0, name.find('\0'))), device.name,
                             device.type == "cpu"};
   }
@@ -246,8 +253,8 @@ class Builder {
   }
 
   static std::optional<profile::Interval> device_time(const DeviceClock& clock, std::uint64_t begin,
-                                                      std::uint64_t end) {
-    const auto from = clock.nanoseconds(begin);
+                                                      std::uint64_t end, double near) {
+    const auto from = clock.nanoseconds(begin, near);
     const auto length = clock.length(begin, end);
     if (!from || !length) return std::nullopt;
     return profile::Interval{*from, *from + *length};
@@ -265,6 +272,7 @@ class Builder {
       clock_of_queue(submission->second.queue - first_queue_)
           .add_submission(static_cast<std::uint64_t>(submission->second.call.begin), times.begin);
     }
+    for (auto& [device, clock] : clocks_) clock.settle();
     for (auto& [serial, submission] : submitted_) {
       std::vector<Buffer>& buffers = buffers_[serial];
       std::stable_sort(buffers.begin(), buffers.end(),
@@ -272,7 +280,8 @@ class Builder {
       for (Buffer& buffer : buffers) {
         const auto times = times_.find({serial, buffer.order});
         if (times != times_.end()) {
-          place(clock_of_queue(submission.queue - first_queue_), times->second, &buffer.work);
+          place(clock_of_queue(submission.queue - first_queue_), times->second,
+                submission.call.begin, &buffer.work);
         }
         submission.buffers.push_back(std::move(buffer.work));
       }
@@ -280,7 +289,8 @@ class Builder {
     }
     for (auto& [lone, body] : lone_) {
       if (is_timed(body)) {
-        lone.device = device_time(clock_of_queue(body.queue), body.begin, body.end);
+        lone.device = device_time(clock_of_queue(body.queue), body.begin, body.end,
+                                  static_cast<double>(body.cpu));
         if (!lone.device) {
           ++lost_;
           continue;
@@ -291,12 +301,12 @@ class Builder {
     }
   }
 
-  void place(const DeviceClock& clock, const Times& times, profile::BufferWork* work) {
-    work->device = device_time(clock, times.begin, times.end);
+  void place(const DeviceClock& clock, const Times& times, double near, profile::BufferWork* work) {
+    work->device = device_time(clock, times.begin, times.end, near);
     if (!work->device) return;
     std::uint32_t next = 0;
     for (const auto& [index, pair] : times.groups) {
-      const auto time = device_time(clock, pair.first, pair.second);
+      const auto time = device_time(clock, pair.first, pair.second, near);
       if (index != next++ || !time) {
         ++lost_;
         work->groups.clear();
@@ -313,6 +323,7 @@ class Builder {
   std::uint32_t first_queue_ = 0;
   std::uint32_t thread_ = 0;
   std::uint64_t lost_ = 0;
+  std::uint64_t nodes_ = 0;
   Buffer* open_ = nullptr;
   std::map<std::uint64_t, std::vector<Buffer>> buffers_;            // by serial
   std::map<std::uint64_t, profile::Submission> submitted_;          // by serial
@@ -404,7 +415,7 @@ Result<profile::Timeline> collect_timeline(const sys::Files& files, const std::s
     const std::string stem = name.substr(0, name.size() - suffix.size());
     const auto counts_bytes =
         files.read(sys::join_path(folder, stem + WEIR_PROBE_SUFFIX), k_most_counts_bytes);
-    auto events_bytes = files.read(sys::join_path(folder, name), k_most_events_bytes);
+    auto events_bytes = files.read(sys::join_path(folder, name), k_most_event_file);
     if (!counts_bytes || !events_bytes) {
       warnings.push_back((counts_bytes ? events_bytes : counts_bytes).error().message);
       continue;
@@ -420,6 +431,7 @@ Result<profile::Timeline> collect_timeline(const sys::Files& files, const std::s
     if (did_work(*counts)) records.push_back({std::move(*counts), std::move(*events)});
   }
   profile::Timeline timeline = make_timeline(std::move(records));
+  timeline.unread = warnings.size();
   timeline.warnings.insert(timeline.warnings.end(), warnings.begin(), warnings.end());
   return timeline;
 }

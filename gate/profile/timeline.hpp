@@ -118,6 +118,7 @@ struct Alignment {
 struct Timeline {
   std::vector<Process> processes;
   std::optional<Alignment> alignment;
+  std::size_t unread = 0;   // event files that could not be read; a warning says why
   bool serialized = false;  // the probe kept commands apart to time each alone
   std::vector<std::string> warnings;
 };

@@ -156,6 +156,12 @@ TEST(Profile, SaysWhatItCannotDo) {
       {{"profile", "--probes", "vulkan", "--", "./fails"}, 3, "went wrong"},
       {{"profile", "--probes", "nonsense", "--", "./fails"}, 2, "unknown probe \"nonsense\""},
       {{"profile", "--timing", "sometimes", "--", "./fails"}, 2, "sometimes"},
+      {{"profile", "--probes", "vulkan", "--", "/bin/true"}, 3, "the probes saw nothing"},
+      {{"profile", "--probes", "instructions", "--", "/bin/true"}, 2, "not profiled"},
+      {{"profile", "--trace", "no/such/t.json", "--", "/bin/true"}, 2, "no folder that can be"},
+      {{"profile", "--events", "4097", "--", "/bin/true"}, 2, "4097"},
+      {{"profile", "--keep", "junk.json"}, 2, "--keep does not apply"},
+      {{"profile", "."}, 3, "No probe saw a device"},
       {{"gate", "--", "./fails"}, 2, "takes no program behind \"--\""},
   };
   for (const auto& c : cases) {

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   record.counts.devices.resize(1);
   record.counts.queues.resize(1);
   record.counts.kernels.resize(2);
-  record.counts.graphs.resize(2);
+  record.counts.graphs.resize(1U << 12);
   record.counts.transfers.resize(1);
   record.counts.ops.resize(1);
   record.events = std::move(*events);

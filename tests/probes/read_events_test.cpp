@@ -233,34 +233,58 @@ TEST(Timeline, SurvivesTenThousandDamagedFiles) {
   }
 }
 
-TEST(DeviceClock, FollowsTheDriftBetweenTwoPairs) {
+DeviceClock clock_of(const std::vector<weir_event_clock>& pairs) {
   DeviceClock clock;
-  clock.add({1000, 50'000, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED});
-  clock.add({2000, 51'005, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED});  // 0.5 % slow
-  EXPECT_NEAR(*clock.nanoseconds(1500), 50'502.5, 1e-6);
-  EXPECT_NEAR(*clock.nanoseconds(3000), 52'010, 1e-6);  // the same rate goes on
-  EXPECT_NEAR(*clock.nanoseconds(900), 49'899.5, 1e-6);
+  for (const weir_event_clock& pair : pairs) clock.add(pair);
+  clock.settle();
+  return clock;
+}
+
+TEST(DeviceClock, FollowsTheDriftBetweenTwoPairsInWhateverOrderTheyCome) {
+  // 0.5 % slow. A thread hands in the first and the last pair before another one those between.
+  const DeviceClock clock = clock_of({{1000, 50'000, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED},
+                                      {3000, 52'020, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED},
+                                      {2000, 51'005, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED}});
+  EXPECT_NEAR(*clock.nanoseconds(1500, 50'400), 50'502.5, 1e-6);
+  // Between the second and the third: 1015 for 1000 ticks is beyond 1 %, so a jump: the tick's own.
+  EXPECT_NEAR(*clock.nanoseconds(2500, 51'400), 51'505, 1e-6);
+  EXPECT_NEAR(*clock.nanoseconds(900, 40'000), 49'899.5, 1e-6);
   EXPECT_STREQ(clock.doubt(), "");
 }
 
-TEST(DeviceClock, GoesOnWhereACounterBeginsAgain) {
-  DeviceClock clock;
-  clock.add({0xfff0, 1'000, 0, 1e-9, 16, WEIR_CLOCK_CALIBRATED});
-  EXPECT_NEAR(*clock.nanoseconds(0x0010), 1'032, 1e-9);
+TEST(DeviceClock, GoesOnWhereACounterBeginsAgainAlsoAfterManyRounds) {
+  const DeviceClock clock = clock_of({{0xfff0, 1'000, 0, 1e-9, 16, WEIR_CLOCK_CALIBRATED}});
+  EXPECT_NEAR(*clock.nanoseconds(0x0010, 1'030), 1'032, 1e-9);
+  EXPECT_NEAR(*clock.nanoseconds(0x0010, 1'032 + 10 * 65'536), 1'032 + 10 * 65'536, 1e-6);
   EXPECT_NEAR(*clock.length(0xfff0, 0x0010), 32, 1e-9);
 }
 
 TEST(DeviceClock, SaysWhatItsTimesAreWorth) {
-  DeviceClock none;
-  EXPECT_FALSE(none.nanoseconds(1));
+  EXPECT_FALSE(DeviceClock().nanoseconds(1, 0));
   DeviceClock untied;
   untied.add({0, 0, 0, 1e-9, 64, WEIR_CLOCK_NONE});
   EXPECT_THAT(untied.doubt(), HasSubstr("stand on their own"));
   // Work begins no earlier than it was submitted: the nearest submission ties the clocks.
   untied.add_submission(1'000, 500);  // waited 100 ns for the device
   untied.add_submission(2'100, 1'500);
-  EXPECT_NEAR(*untied.nanoseconds(1'500), 2'100, 1e-9);
-  EXPECT_NEAR(*untied.nanoseconds(500), 1'100, 1e-9);
+  untied.settle();
+  EXPECT_NEAR(*untied.nanoseconds(1'500, 2'100), 2'100, 1e-9);
+  EXPECT_NEAR(*untied.nanoseconds(500, 1'000), 1'100, 1e-9);
+}
+
+TEST(Timeline, TakesNoMoreNodesThanAFileMayTell) {
+  std::string records = thread(5);
+  for (std::uint32_t graph = 0; graph < 20; ++graph) {
+    records += record(WEIR_EVENT_NODE, 0, weir_event_node{graph, (1U << 20) - 1}, "x");
+  }
+  ProbeFile counts = counts_with(1);
+  counts.ops.resize(1);
+  counts.graphs.resize(20);
+  const auto timeline = timeline_of(file_of({records}), counts);
+  std::size_t nodes = 0;
+  for (const profile::Graph& graph : timeline.processes.at(0).graphs) nodes += graph.nodes.size();
+  EXPECT_LE(nodes, std::size_t{1} << 20);
+  EXPECT_THAT(timeline.warnings, Contains(HasSubstr("19 records of events make no sense")));
 }
 
 }  // namespace

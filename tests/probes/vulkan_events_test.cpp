@@ -204,6 +204,46 @@ TEST(VulkanEvents, EndWithOneLineWhereTheFileCannotGrow) {
   EXPECT_EQ(merge("vulkan", probe_files(folder.path())).counts.at("dispatches"), 40000);
 }
 
+// Times need a device of the layer's own asking first; the program's own request must still work
+// when it is refused, whatever layers stand beside it.
+TEST(VulkanEvents, LeaveARefusedDeviceToTheProgramAlsoBesideAnotherLayer) {
+  for (const char* layers : {"VK_LAYER_WEIR_probe", "VK_LAYER_WEIR_probe:VK_LAYER_TEST_independent",
+                             "VK_LAYER_TEST_independent:VK_LAYER_WEIR_probe"}) {
+    const Folder counts;
+    const Played played = play("refused", "batched",
+                               {{"VK_LAYER_PATH", k_layers + ":" + WEIR_INDEPENDENT_LAYER},
+                                {"VK_INSTANCE_LAYERS", layers},
+                                {"WEIR_INDEPENDENT_COUNTS", counts.path() + "/counts"}});
+    EXPECT_EQ(played.ran.status, 0) << layers << ": " << played.ran.err;
+    EXPECT_EQ(played.counts.counts.at("dispatches"), 1) << layers;
+  }
+}
+
+TEST(VulkanEvents, TellAWaitForSeveralFencesOnce) {
+  const Played played = play("several", "batched");
+  ASSERT_THAT(played.timeline.processes, SizeIs(1));
+  EXPECT_THAT(played.timeline.processes[0].waits, SizeIs(1));
+  EXPECT_EQ(played.counts.counts.at("waits"), 1);
+}
+
+TEST(VulkanEvents, GiveNoBufferTheTimesOfOneThatHadItsQueriesBefore) {
+  const Played played = play("recycled", "batched");
+  EXPECT_EQ(played.ran.status, 0) << played.ran.err;
+  ASSERT_THAT(played.timeline.processes, SizeIs(1));
+  double last = -1;
+  std::size_t timed = 0;
+  for (const profile::Submission& submission : played.timeline.processes[0].submissions) {
+    for (const profile::BufferWork& buffer : submission.buffers) {
+      if (!buffer.device) continue;
+      ++timed;
+      // One queue, one after the other: nobody begins where an earlier one has begun.
+      EXPECT_GT(buffer.device->begin, last);
+      last = buffer.device->begin;
+    }
+  }
+  EXPECT_EQ(timed, 40U);
+}
+
 // The messages of the Khronos validation layer, which stands where `order` puts it.
 std::string validated(const std::string& scene, const std::string& layers,
                       const std::string& timing) {

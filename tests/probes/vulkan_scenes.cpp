@@ -289,6 +289,67 @@ void invalid() {
   CHECK(vkEndCommandBuffer(work));
 }
 
+// A program that asks for more than there is, and does with less.
+void refused() {
+  Vulkan vk;
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue_info{};
+  queue_info.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  queue_info.queueCount = 1;
+  queue_info.pQueuePriorities = &priority;
+  VkPhysicalDeviceVulkan13Features features{};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+  features.textureCompressionASTC_HDR = VK_TRUE;  // which lavapipe does not have
+  VkDeviceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.pNext = &features;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue_info;
+  VkDevice more;
+  if (vkCreateDevice(vk.physical, &info, nullptr, &more) != VK_ERROR_FEATURE_NOT_PRESENT) {
+    std::_Exit(3);
+  }
+  const VkCommandBuffer work = vk.begin();
+  Vulkan::dispatch(work, vk.add, 1);
+  CHECK(vkEndCommandBuffer(work));
+  vk.submit({work});
+  CHECK(vkQueueWaitIdle(vk.queue));
+}
+
+// Two fences of one queue in one wait, and a timeline semaphore that is polled until it is there.
+void several() {
+  Vulkan vk;
+  const VkCommandBuffer work = vk.begin();
+  Vulkan::dispatch(work, vk.add, 1);
+  CHECK(vkEndCommandBuffer(work));
+  const VkFence fences[] = {vk.fence(), vk.fence()};
+  for (const VkFence fence : fences) vk.submit({work}, fence);
+  CHECK(vkWaitForFences(vk.device, 2, fences, VK_TRUE, UINT64_MAX));
+}
+
+// A buffer is freed and another one takes its queries, while older work is still waited for.
+void recycled() {
+  Vulkan vk;
+  for (int i = 0; i < 20; ++i) {
+    const VkFence first = vk.fence();
+    VkCommandBuffer one = vk.begin();
+    Vulkan::dispatch(one, vk.add, 2);
+    CHECK(vkEndCommandBuffer(one));
+    vk.submit({one}, first);
+    vk.wait(first);
+    vkFreeCommandBuffers(vk.device, vk.pool, 1, &one);
+    VkCommandBuffer other = vk.begin();
+    Vulkan::dispatch(other, vk.mul, 1);
+    CHECK(vkEndCommandBuffer(other));
+    vk.submit({}, first);
+    vk.submit({other});
+    vk.wait(first);  // of what came before `other`
+    CHECK(vkQueueWaitIdle(vk.queue));
+    vkFreeCommandBuffers(vk.device, vk.pool, 1, &other);
+    vkDestroyFence(vk.device, first, nullptr);
+  }
+}
+
 // More dispatches than a file of one MiB has room for.
 void much() {
   Vulkan vk;
@@ -415,6 +476,9 @@ int main(int argc, char** argv) {
       {"details", details},
       {"much", much},
       {"invalid", invalid},
+      {"refused", refused},
+      {"several", several},
+      {"recycled", recycled},
       {"twice", twice},
       {"threads", threads},
       {"fork", forks},

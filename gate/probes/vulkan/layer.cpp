@@ -184,12 +184,16 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
   const auto create =
       reinterpret_cast<PFN_vkCreateDevice>(get_instance(instance->handle, "vkCreateDevice"));
   if (create == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
-  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  VkLayerDeviceLink* const below = link->u.pLayerInfo->pNext;
+  link->u.pLayerInfo = below;
   VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
   if (can_calibrate(instance->handle, get_instance, physical))
     result = create_with_clock(create, physical, info, allocator, out);
   const bool with_clock = result == VK_SUCCESS;
-  if (!with_clock) result = create(physical, info, allocator, out);
+  if (!with_clock) {
+    link->u.pLayerInfo = below;  // a first call has moved it on, layer by layer
+    result = create(physical, info, allocator, out);
+  }
   if (result != VK_SUCCESS) return result;
   ensure_file();
   Device* device = static_cast<Device*>(calloc(1, sizeof(Device)));

@@ -30,23 +30,31 @@ class Queues {
   void reached(Queue* queue, bool waited) {
     if (queue == nullptr) return;
     const bool sync = maybe_sync(queue);
-    if (events_on()) told(queue, waited, sync);
-    if (!waited) return;
-    for (uint32_t i = 0; i < known_; ++i) {
+    for (uint32_t i = 0; waited && i < known_; ++i) {
       if (queues_[i] == queue) return;
     }
+    if (events_on()) tell(queue, waited, sync);
+    if (!waited) return;
     if (known_ < k_most) queues_[known_++] = queue;
     count(queue->entry->counters, WEIR_COUNT_WAITS);
   }
+  // The program asked whether this queue was done, and it was not.
+  static void not_yet(Queue* queue) {
+    if (queue == nullptr || !events_on()) return;
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(&queue->polled_since, &none, now_nanoseconds(), false,
+                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
 
  private:
-  void told(Queue* queue, bool waited, bool sync) const {
+  void tell(Queue* queue, bool waited, bool sync) {
     const uint64_t polled = __atomic_exchange_n(&queue->polled_since, 0, __ATOMIC_RELAXED);
     if (waited) {
       log_wait(queue, kind_, begin_, sync);
     } else if (sync) {
       log_wait(queue, WEIR_WAIT_POLL, polled != 0 ? polled : begin_, sync);
     }
+    begin_ = now_nanoseconds();  // further queues of this call take no time of their own
     const bool idle = kind_ == WEIR_WAIT_QUEUE || kind_ == WEIR_WAIT_DEVICE;
     if (sync || idle) read_times(queue->device, queue, idle);
   }
@@ -85,12 +93,29 @@ void report_value(Timeline* timeline, uint64_t value) {
   pthread_mutex_unlock(&timeline->lock);
 }
 
+// The program saw that the semaphore is below `value`, which some queue is to bring it to.
+void not_yet_at(Timeline* timeline, uint64_t value) {
+  if (timeline == nullptr || !events_on()) return;
+  pthread_mutex_lock(&timeline->lock);
+  for (uint32_t i = 0; i < timeline->count; ++i) {
+    if (timeline->signals[i].value < value) continue;
+    Queues::not_yet(timeline->signals[i].queue);
+    break;
+  }
+  pthread_mutex_unlock(&timeline->lock);
+}
+
 VkResult wait_semaphores_through(Device* device, PFN_vkWaitSemaphores next,
                                  PFN_vkGetSemaphoreCounterValue poll, VkDevice handle,
                                  const VkSemaphoreWaitInfo* info, uint64_t timeout) {
   Queues queues(WEIR_WAIT_SEMAPHORE);
   const VkResult result = next(handle, info, timeout);
   const bool waited = count_call(device, result, timeout);
+  if (result == VK_TIMEOUT) {
+    for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
+      not_yet_at(timeline_of(device, info->pSemaphores[i]), info->pValues[i]);
+    }
+  }
   if (result != VK_SUCCESS) return result;
   const bool any = (info->flags & VK_SEMAPHORE_WAIT_ANY_BIT) != 0 && info->semaphoreCount > 1;
   for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
@@ -112,7 +137,10 @@ VkResult poll_semaphore_through(Device* device, PFN_vkGetSemaphoreCounterValue n
   const VkResult result = next(handle, semaphore, value);
   count(device->entry->counters, WEIR_COUNT_POLLS);
   Timeline* timeline = timeline_of(device, semaphore);
-  if (result == VK_SUCCESS && timeline != nullptr) report_value(timeline, *value);
+  if (result == VK_SUCCESS && timeline != nullptr) {
+    report_value(timeline, *value);
+    not_yet_at(timeline, *value + 1);
+  }
   return result;
 }
 
@@ -179,6 +207,9 @@ VKAPI_ATTR VkResult VKAPI_CALL wait_for_fences(VkDevice handle, uint32_t fence_c
   Queues queues(WEIR_WAIT_FENCE);
   const VkResult result = device->next.WaitForFences(handle, fence_count, fences, all, timeout);
   const bool waited = count_call(device, result, timeout);
+  if (result == VK_TIMEOUT) {
+    for (uint32_t i = 0; i < fence_count; ++i) Queues::not_yet(queue_of_fence(device, fences[i]));
+  }
   if (result != VK_SUCCESS) return result;
   const bool any = all == VK_FALSE && fence_count > 1;
   for (uint32_t i = 0; i < fence_count; ++i) {
@@ -195,10 +226,8 @@ VKAPI_ATTR VkResult VKAPI_CALL get_fence_status(VkDevice handle, VkFence fence) 
   Queue* queue = queue_of_fence(device, fence);
   if (result == VK_SUCCESS) {
     Queues(WEIR_WAIT_POLL).reached(queue, false);
-  } else if (result == VK_NOT_READY && queue != nullptr && events_on()) {
-    uint64_t none = 0;
-    __atomic_compare_exchange_n(&queue->polled_since, &none, now_nanoseconds(), false,
-                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  } else if (result == VK_NOT_READY) {
+    Queues::not_yet(queue);
   }
   return result;
 }

@@ -45,12 +45,14 @@ void calibrate(Device* device) {
   write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);
 }
 
-QueryChunk* take_chunk(Device* device) {
+// `used`: times of another buffer still stand in it.
+QueryChunk* take_chunk(Device* device, bool* used) {
   Timer& timer = device->timer;
   pthread_mutex_lock(&timer.lock);
   QueryChunk* chunk = timer.free_chunks;
   if (chunk != nullptr) timer.free_chunks = chunk->next;
   pthread_mutex_unlock(&timer.lock);
+  *used = chunk != nullptr;
   if (chunk != nullptr) {
     chunk->next = nullptr;
     return chunk;
@@ -76,7 +78,11 @@ void stamp(CommandBuffer* buffer) {
   QueryChunk** link = &stamps.chunks;
   for (uint32_t i = stamps.queries / k_chunk_queries; i > 0; --i) link = &(*link)->next;
   if (at == 0) {
-    if (*link == nullptr) *link = take_chunk(buffer->device);
+    if (*link == nullptr) {
+      bool used = false;
+      *link = take_chunk(buffer->device, &used);
+      stamps.unsure = stamps.unsure || used;
+    }
     if (*link == nullptr) {
       stamps.on = false;
       untimed("there is no memory for timestamps");
@@ -321,10 +327,10 @@ void retire_stamps(CommandBuffer* buffer) {
   if (timer.mode == Timing::off || !__atomic_load_n(&stamps.in_flight, __ATOMIC_ACQUIRE)) return;
   pthread_mutex_lock(&timer.lock);
   if (stamps.in_flight) {
-    harvest(buffer->device, &stamps);
+    // Where they could not be read now, they may stand there still when the queries are used again.
+    stamps.unsure = !harvest(buffer->device, &stamps);
     unlink_flight(&timer, buffer);
   }
-  stamps.unsure = false;
   pthread_mutex_unlock(&timer.lock);
 }
 
