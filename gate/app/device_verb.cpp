@@ -250,6 +250,7 @@ void add_device(CLI::App& app) {
         "  env $(weir device compile nvidia-rtx-4090 --out rtx.twin) vulkaninfo --summary");
     set_action(*verb, [options] { return compile(*options); });
   }
+  add_device_matrix(*device);
 }
 
 }  // namespace weir::app

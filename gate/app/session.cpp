@@ -154,6 +154,28 @@ std::vector<profile::Profile> assemble_all(const std::vector<profile::CellFacts>
   return profiles;
 }
 
+}  // namespace
+
+Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files) {
+  Loaded loaded;
+  if (!files.exists(options.config)) {
+    return fail(Code::config,
+                "{}: no such file\n  weir init writes a starter one; -c names another",
+                options.config);
+  }
+  WEIR_TRY(loaded.text, files.read(options.config, k_largest_config));
+  WEIR_TRY(config::Settings settings,
+           config::parse_settings(loaded.text, options.config, known_now(files, options.config)));
+  loaded.settings = std::make_unique<config::Settings>(std::move(settings));
+  WEIR_TRY(config::Matrix matrix, config::expand(*loaded.settings));
+  loaded.veil = veil_of(*loaded.settings, options.config);
+  WEIR_TRY(loaded.cells, veil_errors(loaded.veil, [&] {
+             return config::select(matrix, options.cells, loaded.veil);
+           }));
+  loaded.notes = std::move(matrix.notes);
+  return loaded;
+}
+
 Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
                                 const MeasureOptions& wanted, sys::Files& files) {
   const sys::Interrupts interrupts;
@@ -211,28 +233,6 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   measured.seconds = clock.steady() - started;
   measured.counts_only = !wanted.plan.times;
   return measured;
-}
-
-}  // namespace
-
-Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files) {
-  Loaded loaded;
-  if (!files.exists(options.config)) {
-    return fail(Code::config,
-                "{}: no such file\n  weir init writes a starter one; -c names another",
-                options.config);
-  }
-  WEIR_TRY(loaded.text, files.read(options.config, k_largest_config));
-  WEIR_TRY(config::Settings settings,
-           config::parse_settings(loaded.text, options.config, known_now(files, options.config)));
-  loaded.settings = std::make_unique<config::Settings>(std::move(settings));
-  WEIR_TRY(config::Matrix matrix, config::expand(*loaded.settings));
-  loaded.veil = veil_of(*loaded.settings, options.config);
-  WEIR_TRY(loaded.cells, veil_errors(loaded.veil, [&] {
-             return config::select(matrix, options.cells, loaded.veil);
-           }));
-  loaded.notes = std::move(matrix.notes);
-  return loaded;
 }
 
 Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wanted,

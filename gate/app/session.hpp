@@ -55,6 +55,11 @@ struct Measured {
 [[nodiscard]] Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wanted,
                                        sys::Files& files);
 
+// The same for what was loaded before, whose settings and cells may be the caller's own. Errors
+// may hold private names.
+[[nodiscard]] Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
+                                              const MeasureOptions& wanted, sys::Files& files);
+
 // A finished or interrupted run, from its folder ("" is the newest below --out).
 [[nodiscard]] Result<Measured> read_measured(const CommonOptions& options, const std::string& run,
                                              const sys::Files& files);
