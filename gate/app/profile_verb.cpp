@@ -53,7 +53,8 @@ struct Place {
 struct Target {
   sys::ProcessSpec spec;
   std::vector<std::string> probes;
-  config::Veil veil;  // of a cell
+  bool on_twin = false;  // its times mean nothing
+  config::Veil veil;     // of a cell
 };
 
 // Those that see something in the program, of what is installed; all that are where its file tells
@@ -120,6 +121,7 @@ Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
   target.spec.timeout_seconds = longest.timeout_seconds;
   target.spec.output_limit = longest.output_limit;
   target.probes = longest.probes;
+  target.on_twin = longest.on_twin;
   return target;
 }
 
@@ -147,7 +149,8 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
                     Target* target) {
   WEIR_TRY(config::Environment added, probing.attach(target->probes, folder));
   added[WEIR_PROBE_EVENTS_VARIABLE] = fmt::format("{}", options.events_mib);
-  if (options.timing != "off") added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
+  if (options.timing != "off" && !target->on_twin)
+    added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
   config::Environment own;
   for (const auto& [name, value] : target->spec.env) own[name] = value;
   // ggml names its pipelines when it is asked to.
@@ -203,6 +206,9 @@ Result<ExitCode> run_target(const ProfileOptions& options, Target target, const 
     process.name = target.veil.text(process.name);
   }
   for (std::string& warning : timeline.warnings) warning = target.veil.text(warning);
+  if (target.on_twin) {
+    timeline.warnings.emplace_back("a twin runs nothing: device work is counted without times");
+  }
   if (!failed.empty()) {
     for (const std::string& line : text::lines(text::printable(finished.err))) {
       talk(options.common, "| " + target.veil.text(line));

@@ -318,6 +318,7 @@ Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& option
         .length = step.instructions ? 0
                                     : std::max<std::int64_t>(1, step.asked.tokens) *
                                           std::max<std::int64_t>(1, step.asked.repeats)};
+    command.on_twin = cell.twin.has_value();
     if (cell.twin) {
       for (auto& [name, value] : run::twin_environment(*cell.twin, step.twin_fill)) {
         line.env[name] = value;

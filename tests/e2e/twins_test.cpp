@@ -111,6 +111,27 @@ TEST_F(Twins, AreGatedExactlyAndFailWhereOnlyTheirPathChanges) {
   }
 }
 
+TEST_F(Twins, AreProfiledWithoutTimes) {
+  const Ended ended =
+      weir(scratch_, {"profile", "--json", "-", "llama.cpp/tiny-llama/amd-rx-7900-xtx/decode"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Json json = json_of(ended);
+  EXPECT_EQ(json["command_buffers_timed"], 0);
+  EXPECT_EQ(json["alignment"]["dispatches_left"], 0) << json["alignment"].dump(1);
+  EXPECT_THAT(json["warnings"].dump(), HasSubstr("a twin runs nothing"));
+}
+
+TEST_F(Twins, StandSideBySideInAMatrixOfDevices) {
+  const Ended ended = weir(scratch_, {"device", "matrix", "--cell", "*/tiny-llama/*/decode",
+                                      "--twin", "amd-*", "--html", "page.html"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("amd-rx-580, amd-rx-6900-xt"));
+  EXPECT_THAT(ended.out, HasSubstr("flash_attn_f32_f16_aligned_cm1"));
+  EXPECT_THAT(slurp(scratch_ / "page.html"), HasSubstr("amd-rx-7900-xtx"));
+  const Ended none = weir(scratch_, {"device", "matrix", "--twin", "voodoo-*"});
+  EXPECT_EQ(none.exit_code, 2) << none.err;
+}
+
 TEST_F(Twins, RunTheWholeMatrixWithoutTimes) {
   const Ended ended = gate({});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
