@@ -95,8 +95,9 @@ TEST(ReadEventFile, PutsTheBlocksOfAThreadTogetherAlsoWhereOneChangesHands) {
   const auto wait = [](std::uint64_t at) {
     return record(WEIR_EVENT_WAIT, 0, weir_event_wait{at, at + 1, 0, 0});
   };
-  const auto read = read_event_file(file_of(
-      {thread(7) + wait(1), thread(8) + wait(2), thread(7) + wait(3) + thread(9) + wait(4)}));
+  const std::string bytes = file_of(
+      {thread(7) + wait(1), thread(8) + wait(2), thread(7) + wait(3) + thread(9) + wait(4)});
+  const auto read = read_event_file(bytes);
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_THAT(read->threads, SizeIs(3));
   EXPECT_EQ(read->threads[0].thread, 7U);
