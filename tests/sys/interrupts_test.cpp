@@ -28,6 +28,8 @@ TEST(Stop, WakesEveryPollerForGood) {
 }
 
 TEST(Interrupts, TurnSignalsIntoAStopAndGiveThemBack) {
+  // Whoever starts the tests may ignore some of them (nohup, a shell's background).
+  for (const int taken : {SIGINT, SIGTERM, SIGHUP}) signal(taken, SIG_DFL);
   struct sigaction before {
   }, after{};
   sigaction(SIGTERM, nullptr, &before);
