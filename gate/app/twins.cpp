@@ -36,12 +36,9 @@ Result<run::DeviceTwin> make_twin(const std::string& name, const std::vector<std
 }  // namespace
 
 std::vector<std::string> known_twins(const sys::Files& files, const std::string& config_folder) {
-  std::vector<std::string> names;
-  if (!driver_manifest(files)) return names;
-  const auto found = probes::list_twins(files, probes::twin_folders(files, config_folder));
-  if (!found) return names;
-  for (const probes::FoundTwin& twin : *found) names.push_back(twin.name);
-  return names;
+  if (!driver_manifest(files)) return {};
+  return probes::twin_names(files, probes::twin_folders(files, config_folder))
+      .value_or(std::vector<std::string>());
 }
 
 Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config::Cell> cells,

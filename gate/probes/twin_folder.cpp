@@ -31,6 +31,22 @@ Result<Twin> load_file(const sys::Files& files, const std::string& path) {
   return twin;
 }
 
+// The nearer of two that have the same name.
+Result<std::map<std::string, std::string>> paths_by_name(const sys::Files& files,
+                                                         const std::vector<std::string>& folders) {
+  std::map<std::string, std::string> paths;
+  for (const std::string& folder : folders) {
+    WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+    for (const std::string& file : names) {
+      const std::string name = stem_of(file);
+      if (is_file_name(file) && is_twin_name(name)) {
+        paths.try_emplace(name, sys::join_path(folder, file));
+      }
+    }
+  }
+  return paths;
+}
+
 }  // namespace
 
 std::vector<std::string> twin_folders(const sys::Files& files, const std::string& home,
@@ -49,27 +65,29 @@ std::vector<std::string> twin_folders(const sys::Files& files, const std::string
   return twin_folders(files, home, running_program());
 }
 
+Result<std::vector<std::string>> twin_names(const sys::Files& files,
+                                            const std::vector<std::string>& folders) {
+  WEIR_TRY(const auto paths, paths_by_name(files, folders));
+  std::vector<std::string> names;
+  for (const auto& [name, path] : paths) names.push_back(name);
+  return names;
+}
+
 Result<std::vector<FoundTwin>> list_twins(const sys::Files& files,
                                           const std::vector<std::string>& folders) {
-  std::map<std::string, FoundTwin> found;
-  for (const std::string& folder : folders) {
-    WEIR_TRY(const std::vector<std::string> names, files.list(folder));
-    for (const std::string& file : names) {
-      const std::string name = stem_of(file);
-      if (!is_file_name(file) || !is_twin_name(name) || found.count(name) != 0) continue;
-      FoundTwin& one = found[name];
-      one.name = name;
-      one.path = sys::join_path(folder, file);
-      if (const auto twin = load_file(files, one.path)) {
-        one.title = twin->title;
-        one.source = twin->source;
-      } else {
-        one.error = twin.error().message;
-      }
+  WEIR_TRY(const auto paths, paths_by_name(files, folders));
+  std::vector<FoundTwin> out;
+  for (const auto& [name, path] : paths) {
+    FoundTwin& one = out.emplace_back();
+    one.name = name;
+    one.path = path;
+    if (const auto twin = load_file(files, path)) {
+      one.title = twin->title;
+      one.source = twin->source;
+    } else {
+      one.error = twin.error().message;
     }
   }
-  std::vector<FoundTwin> out;
-  for (auto& [name, one] : found) out.push_back(std::move(one));
   return out;
 }
 
@@ -82,10 +100,7 @@ Result<Twin> load_twin(const sys::Files& files, const std::vector<std::string>& 
       if (files.kind(path) == sys::Kind::file) return load_file(files, path);
     }
   }
-  std::vector<std::string> known;
-  if (const auto all = list_twins(files, folders)) {
-    for (const FoundTwin& one : *all) known.push_back(one.name);
-  }
+  const auto known = twin_names(files, folders).value_or(std::vector<std::string>());
   return fail(Code::config, "no device is called \"{}\"{}; weir device list shows those there are",
               text::printable(name), text::did_you_mean(name, known));
 }

@@ -27,6 +27,10 @@ struct FoundTwin {
   std::string error;          // why it could not
 };
 
+// What `twin:` may take, sorted; no description is read.
+[[nodiscard]] Result<std::vector<std::string>> twin_names(const sys::Files& files,
+                                                          const std::vector<std::string>& folders);
+
 // Every description, by name; the nearer of two that have the same one. Files whose name can be no
 // twin's are left out.
 [[nodiscard]] Result<std::vector<FoundTwin>> list_twins(const sys::Files& files,
