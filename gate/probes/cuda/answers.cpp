@@ -6,18 +6,7 @@
 
 #include "gate/probes/cuda/cuda.h"
 #include "gate/probes/streams/streams.h"
-
-// glibc 2.34 moved these into libc under a new version; the old one is still there and is what
-// older systems have.
-#if defined(__GLIBC__) && defined(__x86_64__)
-#define WEIR_OLD_SYMBOL(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
-#elif defined(__GLIBC__) && defined(__aarch64__)
-#define WEIR_OLD_SYMBOL(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
-#endif
-#ifdef WEIR_OLD_SYMBOL
-WEIR_OLD_SYMBOL(dlsym);
-WEIR_OLD_SYMBOL(dlopen);
-#endif
+#include "gate/probes/writer/old_symbols.h"
 
 namespace weir_probe {
 namespace cuda {

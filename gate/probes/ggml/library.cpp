@@ -9,19 +9,7 @@
 #include "gate/probes/ggml/state.h"
 #include "gate/probes/table.h"
 #include "gate/probes/writer/file.h"
-
-// glibc 2.34 moved these into libc under a new version; the old one is still there and is what
-// older systems have.
-#if defined(__GLIBC__) && defined(__x86_64__)
-#define WEIR_OLD_SYMBOL(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
-#elif defined(__GLIBC__) && defined(__aarch64__)
-#define WEIR_OLD_SYMBOL(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
-#endif
-#ifdef WEIR_OLD_SYMBOL
-WEIR_OLD_SYMBOL(dlsym);
-WEIR_OLD_SYMBOL(dlopen);
-WEIR_OLD_SYMBOL(dladdr);
-#endif
+#include "gate/probes/writer/old_symbols.h"
 
 namespace weir_probe {
 namespace {

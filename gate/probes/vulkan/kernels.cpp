@@ -3,18 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gate/probes/vulkan/chain.h"
+
 namespace weir_probe {
 namespace {
 
 constexpr size_t k_slab = 64;
-
-template <class T>
-const T* in_chain(const void* next, VkStructureType type) {
-  for (auto at = static_cast<const VkBaseInStructure*>(next); at != nullptr; at = at->pNext) {
-    if (at->sType == type) return reinterpret_cast<const T*>(at);
-  }
-  return nullptr;
-}
 
 // Records are handed out again but stay allocated: a stale recording may still point at one.
 Pipeline* new_pipeline(Device* device) {

@@ -1,5 +1,6 @@
 #include "gate/probes/vulkan/submit.h"
 
+#include "gate/probes/vulkan/chain.h"
 #include "gate/probes/vulkan/events.h"
 
 namespace weir_probe {
@@ -54,14 +55,6 @@ class Work {
 
 constexpr uint64_t k_plus = 1;
 constexpr uint64_t k_minus = UINT64_MAX;  // -1, modulo 2^64
-
-template <class T>
-const T* in_chain(const void* next, VkStructureType type) {
-  for (auto at = static_cast<const VkBaseInStructure*>(next); at != nullptr; at = at->pNext) {
-    if (at->sType == type) return reinterpret_cast<const T*>(at);
-  }
-  return nullptr;
-}
 
 void take_all(Work* work, const VkSubmitInfo& submit, uint64_t sign) {
   for (uint32_t i = 0; i < submit.commandBufferCount; ++i) {

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "gate/probes/vulkan/chain.h"
 #include "gate/probes/vulkan/events.h"
 #include "gate/probes/vulkan/submit.h"
 
@@ -238,18 +239,15 @@ VKAPI_ATTR VkResult VKAPI_CALL create_semaphore(VkDevice handle, const VkSemapho
   Device* device = device_of(handle);
   const VkResult result = device->next.CreateSemaphore(handle, info, allocator, out);
   if (result != VK_SUCCESS) return result;
-  for (auto at = static_cast<const VkBaseInStructure*>(info->pNext); at != nullptr;
-       at = at->pNext) {
-    if (at->sType != VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO) continue;
-    const auto* type = reinterpret_cast<const VkSemaphoreTypeCreateInfo*>(at);
-    if (type->semaphoreType != VK_SEMAPHORE_TYPE_TIMELINE) continue;
-    Timeline* timeline = static_cast<Timeline*>(calloc(1, sizeof(Timeline)));
-    if (timeline == nullptr) break;
-    pthread_mutex_init(&timeline->lock, nullptr);
-    timeline->seen = type->initialValue;
-    free(device->timelines.remove(number(*out)));
-    if (!device->timelines.insert(number(*out), timeline)) free(timeline);
-  }
+  const auto* type = in_chain<VkSemaphoreTypeCreateInfo>(
+      info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  if (type == nullptr || type->semaphoreType != VK_SEMAPHORE_TYPE_TIMELINE) return result;
+  Timeline* timeline = static_cast<Timeline*>(calloc(1, sizeof(Timeline)));
+  if (timeline == nullptr) return result;
+  pthread_mutex_init(&timeline->lock, nullptr);
+  timeline->seen = type->initialValue;
+  free(device->timelines.remove(number(*out)));
+  if (!device->timelines.insert(number(*out), timeline)) free(timeline);
   return result;
 }
 
