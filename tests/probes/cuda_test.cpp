@@ -7,6 +7,7 @@
 
 #include "gate/base/text.hpp"
 
+#include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
@@ -57,24 +58,7 @@ TEST(CudaProbe, SaysThatAnotherProfilerHoldsCuptiInsteadOfCountingNothing) {
   EXPECT_EQ(counts.error().code, Code::unavailable);
 }
 
-TEST(CudaProbe, NeedsLibcAndLibdlAlone) {
-  const Ran needed = run({"readelf", "-d", k_probe}, {});
-  ASSERT_EQ(needed.status, 0) << needed.err;
-  for (const std::string& line : text::lines(needed.out)) {
-    if (line.find("(NEEDED)") == std::string::npos) continue;
-    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|libdl\\.so|ld-linux)")) << line;
-  }
-  const Ran symbols = run({"objdump", "-T", k_probe}, {});
-  ASSERT_EQ(symbols.status, 0) << symbols.err;
-  int versions = 0;
-  for (const std::string& line : text::lines(symbols.out)) {
-    const std::size_t at = line.find("GLIBC_2.");
-    if (at == std::string::npos) continue;
-    ++versions;
-    EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
-  }
-  EXPECT_GT(versions, 0);
-}
+TEST(CudaProbe, NeedsLibcAndLibdlAlone) { expect_loads_on_old_systems(k_probe, k_libc_and_libdl); }
 
 }  // namespace
 }  // namespace weir::probes

@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 
 #include "tests/probes/ggml_support.hpp"
+#include "tests/probes/old_systems.hpp"
 
 namespace weir::probes {
 namespace {
@@ -210,27 +211,9 @@ TEST(GgmlProbe, LetsTheProgramRunWhereItCannotCount) {
 }
 
 TEST(GgmlProbe, NeedsLibcAndLibdlAloneAndExportsOnlyWhatItStandsInFrontOf) {
-  const Ran needed = run({"readelf", "-d", k_ggml_probe}, {});
-  ASSERT_EQ(needed.status, 0) << needed.err;
-  for (const std::string& line : text::lines(needed.out)) {
-    if (line.find("(NEEDED)") == std::string::npos) continue;
-    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|libdl\\.so|ld-linux)")) << line;
-  }
-  const Ran symbols = run({"objdump", "-T", k_ggml_probe}, {});
-  ASSERT_EQ(symbols.status, 0) << symbols.err;
-  int versions = 0, exported = 0;
-  for (const std::string& line : text::lines(symbols.out)) {
-    const std::size_t at = line.find("GLIBC_2.");
-    if (at != std::string::npos) {
-      ++versions;
-      EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
-    } else if (line.find(".text") != std::string::npos) {
-      ++exported;
-      EXPECT_THAT(line, HasSubstr(" ggml_backend_")) << line;
-    }
-  }
-  EXPECT_GT(versions, 0);
-  EXPECT_EQ(exported, 17);
+  const auto exported = expect_loads_on_old_systems(k_ggml_probe, k_libc_and_libdl);
+  EXPECT_THAT(exported, testing::Each(testing::StartsWith("ggml_backend_")));
+  EXPECT_EQ(exported.size(), 17U);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/blob.h"
 
+#include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
@@ -260,30 +261,11 @@ TEST(TwinDriver, BearsDamagedDescriptions) {
 }
 
 TEST(TwinDriver, NeedsLibcAlone) {
-  const std::string library = k_probes + "/libVk_weir_twin.so";
-  const Ran needed = run({"readelf", "-d", library}, {});
-  ASSERT_EQ(needed.status, 0) << needed.err;
-  for (const std::string& line : text::lines(needed.out)) {
-    if (line.find("(NEEDED)") == std::string::npos) continue;
-    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|libpthread\\.so|ld-linux)")) << line;
-  }
-  const Ran symbols = run({"objdump", "-T", library}, {});
-  ASSERT_EQ(symbols.status, 0) << symbols.err;
-  std::vector<std::string> exported;
-  int versions = 0;
-  for (const std::string& line : text::lines(symbols.out)) {
-    if (line.find("g    DF .text") != std::string::npos) {
-      exported.push_back(line.substr(line.rfind(' ') + 1));
-    }
-    const std::size_t at = line.find("GLIBC_2.");
-    if (at == std::string::npos) continue;
-    ++versions;
-    EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
-  }
-  EXPECT_GT(versions, 0);
-  EXPECT_THAT(exported, testing::UnorderedElementsAre("vk_icdNegotiateLoaderICDInterfaceVersion",
-                                                      "vk_icdGetInstanceProcAddr",
-                                                      "vk_icdGetPhysicalDeviceProcAddr"));
+  EXPECT_THAT(expect_loads_on_old_systems(k_probes + "/libVk_weir_twin.so",
+                                          "\\[(libc\\.so|libpthread\\.so|ld-linux)"),
+              testing::UnorderedElementsAre("vk_icdNegotiateLoaderICDInterfaceVersion",
+                                            "vk_icdGetInstanceProcAddr",
+                                            "vk_icdGetPhysicalDeviceProcAddr"));
 }
 
 }  // namespace

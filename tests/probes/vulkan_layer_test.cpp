@@ -6,6 +6,7 @@
 #include "gate/base/text.hpp"
 #include "gate/probes/locate.hpp"
 
+#include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
@@ -202,24 +203,7 @@ TEST(VulkanLayer, WritesTheDeviceClassThatWeirDevicesPrints) {
 }
 
 TEST(VulkanLayer, NeedsLibcAlone) {
-  const std::string library = k_layers + "/libVkLayer_weir_probe.so";
-  const Ran needed = run({"readelf", "-d", library}, {});
-  ASSERT_EQ(needed.status, 0) << needed.err;
-  for (const std::string& line : text::lines(needed.out)) {
-    if (line.find("(NEEDED)") == std::string::npos) continue;
-    EXPECT_THAT(line, testing::ContainsRegex("\\[(libc\\.so|libdl\\.so|ld-linux)")) << line;
-  }
-  // Engines run on older systems than the one that built this: nothing newer than glibc 2.28.
-  const Ran symbols = run({"objdump", "-T", library}, {});
-  ASSERT_EQ(symbols.status, 0) << symbols.err;
-  int versions = 0;
-  for (const std::string& line : text::lines(symbols.out)) {
-    const std::size_t at = line.find("GLIBC_2.");
-    if (at == std::string::npos) continue;
-    ++versions;
-    EXPECT_LE(std::atoi(line.c_str() + at + 8), 28) << line;
-  }
-  EXPECT_GT(versions, 0);
+  expect_loads_on_old_systems(k_layers + "/libVkLayer_weir_probe.so", k_libc_and_libdl);
 }
 
 }  // namespace
