@@ -161,4 +161,17 @@ Result<void> write_json(const CommonOptions& options, std::string_view text) {
   return files.write_atomic(*options.json, text);
 }
 
+Result<ExitCode> write_profiles(const CommonOptions& options,
+                                std::span<const profile::Profile> profiles) {
+  Json all = Json::array();
+  bool unmeasured = false;
+  for (const profile::Profile& profile : profiles) {
+    all.push_back(profile::to_json(profile));
+    unmeasured = unmeasured || !profile.errors.empty();
+  }
+  WEIR_CHECK(
+      write_json(options, dump_json({{"schema", "weir.profiles/1"}, {"profiles", all}}, 1) + "\n"));
+  return unmeasured ? ExitCode::unmeasured : ExitCode::pass;
+}
+
 }  // namespace weir::app

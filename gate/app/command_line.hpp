@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include "gate/base/result.hpp"
+#include "gate/profile/profile.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::app {
@@ -71,6 +73,10 @@ void command(const CommonOptions& options, std::string_view text);
 void talk(const CommonOptions& options, std::string_view line);
 // --json: writes `text` where it was asked for; nothing when it was not.
 [[nodiscard]] Result<void> write_json(const CommonOptions& options, std::string_view text);
+// weir.profiles/1 to where --json asks for it. The verb's exit code: not all could be measured
+// where one has an error.
+[[nodiscard]] Result<ExitCode> write_profiles(const CommonOptions& options,
+                                              std::span<const profile::Profile> profiles);
 
 // One function a verb, each in its own file.
 void add_init(CLI::App& app);

@@ -5,6 +5,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/session.hpp"
 #include "gate/app/twins.hpp"
+#include "gate/app/veiled.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/device_matrix.hpp"
 #include "gate/sys/paths.hpp"
@@ -68,22 +69,17 @@ Result<ExitCode> show_matrix(const MatrixOptions& options) {
   wanted.plan.instruction_processes = 0;
   CommonOptions common = options.common;
   common.out = sys::join_path(options.common.out, "devices");
-  WEIR_TRY(const Measured measured, measure_loaded(std::move(loaded), common, wanted, files));
+  const config::Veil veil = loaded.veil;
+  auto outcome = measure_loaded(std::move(loaded), common, wanted, files);
+  if (!outcome) return tl::unexpected(veiled(std::move(outcome).error(), veil));
+  Measured measured = std::move(*outcome);
+  veil_profiles(measured);
   answer(options.common, report::device_matrix_text(measured.profiles, options.all,
                                                     width_of(answer_stream(options.common))));
-  Json profiles = Json::array();
-  bool errors = false;
-  for (const profile::Profile& profile : measured.profiles) {
-    profiles.push_back(profile::to_json(profile));
-    errors = errors || !profile.errors.empty();
-  }
-  WEIR_CHECK(
-      write_json(options.common,
-                 dump_json({{"schema", "weir.profiles/1"}, {"profiles", profiles}}, 1) + "\n"));
   if (!options.html.empty()) {
     WEIR_CHECK(files.write_atomic(options.html, report::device_matrix_html(measured.profiles)));
   }
-  return errors ? ExitCode::unmeasured : ExitCode::pass;
+  return write_profiles(options.common, measured.profiles);
 }
 
 }  // namespace

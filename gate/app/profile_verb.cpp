@@ -266,10 +266,7 @@ Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
   answer(options.common,
          report::profiles_text(
              profiles, {.width = width_of(answer_stream(options.common)), .verbose = true}));
-  Json all = Json::array();
-  for (const profile::Profile& one : profiles) all.push_back(profile::to_json(one));
-  WEIR_CHECK(write_json(options.common,
-                        dump_json({{"schema", "weir.profiles/1"}, {"profiles", all}}, 1) + "\n"));
+  WEIR_CHECK(write_profiles(options.common, profiles));  // an error in it was told when it was made
   return ExitCode::pass;
 }
 

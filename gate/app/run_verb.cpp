@@ -3,7 +3,6 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/app/session.hpp"
-#include "gate/app/veiled.hpp"
 #include "gate/report/profile_text.hpp"
 
 namespace weir::app {
@@ -65,22 +64,11 @@ Result<ExitCode> run_matrix(const RunOptions& options) {
   }
   if (options.dry_run) return dry_run(options, wanted, files);
   WEIR_TRY(Measured measured, measure(options.common, wanted, files));
-  for (profile::Profile& profile : measured.profiles) {
-    profile = veiled(std::move(profile), measured.veil);
-  }
-  Json profiles = Json::array();
-  bool unmeasured = false;
+  veil_profiles(measured);
   answer(options.common, report::profiles_text(measured.profiles,
                                                {.width = width_of(answer_stream(options.common))}));
-  for (const profile::Profile& profile : measured.profiles) {
-    profiles.push_back(profile::to_json(profile));
-    unmeasured = unmeasured || !profile.errors.empty();
-  }
   answer(options.common, fmt::format("run {}\n", measured.folder));
-  WEIR_CHECK(
-      write_json(options.common,
-                 dump_json({{"schema", "weir.profiles/1"}, {"profiles", profiles}}, 1) + "\n"));
-  return unmeasured ? ExitCode::unmeasured : ExitCode::pass;
+  return write_profiles(options.common, measured.profiles);
 }
 
 }  // namespace

@@ -176,6 +176,12 @@ Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files
   return loaded;
 }
 
+void veil_profiles(Measured& measured) {
+  for (profile::Profile& profile : measured.profiles) {
+    profile = veiled(std::move(profile), measured.veil);
+  }
+}
+
 Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
                                 const MeasureOptions& wanted, sys::Files& files) {
   const sys::Interrupts interrupts;

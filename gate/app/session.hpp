@@ -50,6 +50,9 @@ struct Measured {
   std::string interrupted;
 };
 
+// Aliases in place of private names in its profiles, before they are shown.
+void veil_profiles(Measured& measured);
+
 // Checks everything that can be checked, then measures. Fails with Code::config before the first
 // engine starts, Code::interrupted on Ctrl-C (saying how to go on).
 [[nodiscard]] Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wanted,
