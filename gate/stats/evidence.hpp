@@ -1,0 +1,102 @@
+// Evidence that one program is slower than another, from pairs of runs whose order a coin decided.
+//
+// x = ln(time), lower is better. Each evidence is a nonnegative number that starts at 1 and is
+// multiplied, pair by pair, by a factor F(lo, hi) fixed before the pair was run, with
+//   F(x, y) + F(y, x) = 2,   F not rising in lo, not falling in hi.
+// Where in each slot of a pair the candidate would be at most `null` slower than the base (side
+// larger; at least, side smaller), the coin makes its expectation at most 1 at every stop, so that
+// P(it ever reaches 1/a) <= a (Ville). Nothing else is assumed: not independence, not a
+// distribution, not a quiet machine. After: Ramdas, Ruf, Larsson, Koolen, arXiv 2009.03167.
+//
+// Two families of bets, averaged half and half:
+//   pair   knows nothing and learns nothing: the Cauchy likelihood ratio of the difference,
+//          made symmetric and held at its maximum. Strong under drift.
+//   place  learns where runs lie (their floor, their modes) from earlier pairs, as a density on a
+//          grid; the ratio of that density shifted and not is made monotone before it bets.
+//
+// Pure; one thread an object.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace weir::stats {
+
+// Logarithms of one number of each side, of two processes run next to each other. +infinity: the
+// run timed out. Never NaN.
+struct Pair {
+  double base = 0, candidate = 0;
+};
+
+enum class Side { larger, smaller };
+
+// The factors of one kind of `pair` bets.
+//   difference = hi - lo, may be infinite; shift, scale > 0. In (0, 2).
+[[nodiscard]] double pair_factor(double difference, double shift, double scale);
+
+// What one shift of `place` has learned. All values in units of the logarithm.
+class Place {
+ public:
+  // `gap` > 0 is the distance between the limits of the rule; `shift_cells` the shift in fifths of
+  // it, 1 to 64.
+  Place(double gap, int shift_cells);
+
+  // The factor for the next pair; 1 while nothing has been learned. In (0, 2).
+  [[nodiscard]] double factor(double lo, double hi) const;
+  // Learns `lo` and `hi` and forgets nothing. Call after factor(), never before.
+  void learn(double lo, double hi);
+
+  // Cells of a fifth of the gap, and so many more below them to look the shift up in.
+  static constexpr int k_cells = 300, k_below = 64;
+
+ private:
+  [[nodiscard]] int cell_of(double value) const;
+  void add(double lo, double hi);
+  void add_at(int cell);
+
+  double width_;
+  int shift_;
+  bool anchored_ = false;
+  double start_ = 0;
+  struct Seen {
+    double lo, hi;
+  };
+  std::vector<Seen> seen_;
+  std::array<double, k_cells + k_below> density_{};
+};
+
+class Evidence {
+ public:
+  // Against: the candidate is at most (larger; at least: smaller) `null` slower. `gap` > 0;
+  // `shifts` in gaps, each a whole number of fifths.
+  Evidence(Side side, double null, double gap, std::span<const double> shifts);
+
+  void add(const Pair& pair);
+
+  // Natural logarithms: now, and the most it ever was (at least 0).
+  [[nodiscard]] double log_value() const;
+  [[nodiscard]] double log_most() const { return most_; }
+  // The two halves alone.
+  [[nodiscard]] double log_pair() const;
+  [[nodiscard]] double log_place() const;
+
+ private:
+  struct PairBet {
+    double shift, scale;
+    double log_wealth = 0;
+  };
+  struct PlaceBet {
+    Place place;
+    double log_wealth = 0;
+  };
+
+  Side side_;
+  double null_;
+  std::vector<PairBet> pair_;
+  std::vector<PlaceBet> place_;
+  double most_ = 0;
+};
+
+}  // namespace weir::stats

@@ -1,0 +1,140 @@
+#include "gate/stats/paired.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace weir::stats {
+namespace {
+
+// Shifts in gaps: what each evidence hopes to see (shared with the study that chose them by
+// simulation; docs/decision-rule.md).
+constexpr std::array<double, 2> k_slower = {2, 5};
+constexpr std::array<double, 2> k_beyond = {1, 3};
+constexpr std::array<double, 1> k_within = {2};
+
+double gap_of(const PairedRule& rule) { return rule.limit - rule.tolerate; }
+
+// Whether the evidences "slower at all" and "beyond what is tolerated" are enough to act on.
+bool enough(const PairedRule& rule, double log_slower, double log_beyond) {
+  const double sure = -std::log(rule.false_alarm);
+  if (rule.strict) return log_beyond >= sure;
+  return log_slower >= sure && log_beyond >= -std::log(rule.blamed);
+}
+
+double more_for(double pairs, double log_now, double threshold) {
+  if (log_now >= threshold) return 0;
+  if (log_now <= 0) return std::numeric_limits<double>::infinity();
+  return pairs * (threshold / log_now - 1);
+}
+
+}  // namespace
+
+double effect_of_drop(double share) { return -std::log1p(-share); }
+double effect_of_increase(double share) { return std::log1p(share); }
+
+PairedTest::PairedTest(const PairedRule& rule)
+    : rule_(rule),
+      slower_(Side::larger, 0, gap_of(rule), k_slower),
+      beyond_(Side::larger, rule.tolerate, gap_of(rule), k_beyond),
+      within_(Side::smaller, rule.limit, gap_of(rule), k_within) {}
+
+void PairedTest::add(const Pair& pair) {
+  ++pairs_;
+  slower_.add(pair);
+  beyond_.add(pair);
+  within_.add(pair);
+  if (decision_ != Decision::undecided) return;
+  decided_after_ = pairs_;
+  if (enough(rule_, slower_.log_most(), beyond_.log_most())) {
+    decision_ = Decision::fail;
+  } else if (within_.log_most() >= -std::log(rule_.missed)) {
+    decision_ = Decision::pass;
+  }
+}
+
+std::optional<double> PairedTest::more_pairs() const {
+  if (decision_ != Decision::undecided) return 0;
+  const auto pairs = static_cast<double>(pairs_);
+  const double sure = -std::log(rule_.false_alarm);
+  const double pass = more_for(pairs, within_.log_value(), -std::log(rule_.missed));
+  const double beyond =
+      more_for(pairs, beyond_.log_value(), rule_.strict ? sure : -std::log(rule_.blamed));
+  const double slower = rule_.strict ? 0 : more_for(pairs, slower_.log_value(), sure);
+  const double least = std::min(pass, std::max(beyond, slower));
+  if (!std::isfinite(least)) return std::nullopt;
+  return least;
+}
+
+bool improved(std::span<const Pair> pairs, const PairedRule& rule) {
+  Evidence faster(Side::smaller, 0, gap_of(rule), k_slower);
+  Evidence beyond(Side::smaller, -rule.tolerate, gap_of(rule), k_beyond);
+  for (const Pair& pair : pairs) {
+    faster.add(pair);
+    beyond.add(pair);
+    if (enough(rule, faster.log_most(), beyond.log_most())) return true;
+  }
+  return false;
+}
+
+namespace {
+
+struct Weighed {
+  double now, most;
+};
+
+Weighed weigh(std::span<const Pair> pairs, const PairedRule& rule, Side side, double null) {
+  Evidence evidence(side, null, gap_of(rule), k_beyond);
+  for (const Pair& pair : pairs) evidence.add(pair);
+  return {evidence.log_value(), evidence.log_most()};
+}
+
+// Where `holds` (true at `inside`, false from some point on towards `outside`) ends.
+template <typename Holds>
+double edge(double inside, double outside, double resolution, const Holds& holds) {
+  if (holds(outside)) return outside;
+  while (std::abs(outside - inside) > resolution) {
+    const double middle = (inside + outside) / 2;
+    (holds(middle) ? inside : outside) = middle;
+  }
+  return (inside + outside) / 2;
+}
+
+}  // namespace
+
+std::optional<EffectInterval> effect_interval(std::span<const Pair> pairs, const PairedRule& rule,
+                                              double level) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  for (const Pair& pair : pairs) {
+    const double difference = pair.candidate - pair.base;
+    if (!std::isfinite(difference)) continue;
+    least = std::min(least, difference);
+    most = std::max(most, difference);
+  }
+  if (least > most) return std::nullopt;
+  const double gap = gap_of(rule), resolution = gap / 200;
+  // Beyond every difference seen, all pairs speak for one side.
+  least -= 8 * gap;
+  most += 8 * gap;
+
+  EffectInterval interval;
+  interval.estimate = edge(least, most, resolution, [&](double null) {
+    return weigh(pairs, rule, Side::larger, null).now > weigh(pairs, rule, Side::smaller, null).now;
+  });
+  const double threshold = std::log(2 / level);
+  const auto side_edge = [&](Side side, double outside) {
+    const double found = edge(interval.estimate, outside, resolution, [&](double null) {
+      return weigh(pairs, rule, side, null).most < threshold;
+    });
+    return found == outside
+               ? std::copysign(std::numeric_limits<double>::infinity(), outside - interval.estimate)
+               : found;
+  };
+  // The larger side speaks against small effects, the smaller side against large ones.
+  interval.low = side_edge(Side::larger, least);
+  interval.high = side_edge(Side::smaller, most);
+  return interval;
+}
+
+}  // namespace weir::stats

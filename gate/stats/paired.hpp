@@ -1,0 +1,79 @@
+// A timed metric of a candidate against its base, from pairs of runs: fail, pass, or not yet.
+//
+// All numbers are logarithms of what is lower when better (for a rate: -ln), effects are
+// theta = ln(candidate / base): 0 is no change, 0.05 about 5 % slower.
+//   fail   slower at all (evidence S, null theta <= 0) and slower than `tolerate` (L)
+//   pass   less slow than `limit` (W, null theta >= limit)
+// after whichever pair first shows it. What is guaranteed, by the coin of each pair alone:
+//   nothing changed: P(fail ever) <= false_alarm
+//   `limit` slower or more in every slot: P(pass ever) <= missed
+//   at most `tolerate` slower in every slot: P(fail ever) <= blamed (strict: <= false_alarm)
+// docs/decision-rule.md says it in prose; benchmarks/decision_quality measures it. Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gate/stats/evidence.hpp"
+
+namespace weir::stats {
+
+struct PairedRule {
+  double tolerate = 0;        // > 0
+  double limit = 0;           // > tolerate, < 2.3
+  double false_alarm = 1e-3;  // of this metric alone: the gate's, divided over its metrics
+  double blamed = 0.01;
+  double missed = 0.01;
+  bool strict = false;  // fail only by L, at false_alarm
+};
+
+// ln of what is left of a rate after a drop of `share`, and of what a time grows by, as effects.
+[[nodiscard]] double effect_of_drop(double share);      // -ln(1 - share)
+[[nodiscard]] double effect_of_increase(double share);  // ln(1 + share)
+
+enum class Decision { undecided, pass, fail };
+
+class PairedTest {
+ public:
+  explicit PairedTest(const PairedRule& rule);
+
+  // Looks after the pair; the first decision stands.
+  void add(const Pair& pair);
+
+  [[nodiscard]] Decision decision() const { return decision_; }
+  [[nodiscard]] std::size_t pairs() const { return pairs_; }
+  // Pairs that the decision took; all pairs so far while there is none.
+  [[nodiscard]] std::size_t decided_after() const { return decided_after_; }
+  // How many more pairs the nearest decision would take if evidence went on growing as it did;
+  // absent while nothing grows. 0 when decided.
+  [[nodiscard]] std::optional<double> more_pairs() const;
+
+  // Natural logarithms of the evidences' maxima.
+  [[nodiscard]] double log_slower() const { return slower_.log_most(); }
+  [[nodiscard]] double log_beyond() const { return beyond_.log_most(); }
+  [[nodiscard]] double log_within() const { return within_.log_most(); }
+
+ private:
+  PairedRule rule_;
+  Evidence slower_, beyond_, within_;
+  std::size_t pairs_ = 0, decided_after_ = 0;
+  Decision decision_ = Decision::undecided;
+};
+
+// The mirror of fail at the same levels: faster at all, and by more than `tolerate`.
+[[nodiscard]] bool improved(std::span<const Pair> pairs, const PairedRule& rule);
+
+// Effects that neither side's evidence speaks against: covers a constant effect with probability
+// 1 - level at any stop. `estimate` is where both sides weigh the same; it is biased by stopping
+// (towards what was decided), so show the interval.
+struct EffectInterval {
+  double estimate = 0, low = 0, high = 0;  // low and high may be infinite
+};
+// Absent without pairs in which both numbers are finite. Costs some 10 ms for 100 pairs.
+[[nodiscard]] std::optional<EffectInterval> effect_interval(std::span<const Pair> pairs,
+                                                            const PairedRule& rule,
+                                                            double level = 0.05);
+
+}  // namespace weir::stats
