@@ -14,38 +14,18 @@ struct Passes {
   Records timed, counted, instructions;
 };
 
-Passes split(std::string_view cell, std::span<const RunRecord> records) {
-  Records mine;
-  for (const RunRecord& record : records) {
-    if (record.cell == cell) mine.push_back(&record);
-  }
-  std::stable_sort(mine.begin(), mine.end(), [](const RunRecord* a, const RunRecord* b) {
-    return std::pair(a->order, a->attempt) < std::pair(b->order, b->attempt);
-  });
+Passes split(std::string_view cell, Side side, std::span<const RunRecord> records) {
   Passes passes;
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const bool retried = i + 1 < mine.size() && mine[i + 1]->order == mine[i]->order &&
-                         mine[i + 1]->attempt > mine[i]->attempt;
-    if (retried) continue;
-    Records& pass = mine[i]->pass == Pass::timed ? passes.timed
-                    : mine[i]->instructions      ? passes.instructions
-                                                 : passes.counted;
-    pass.push_back(mine[i]);
+  for (const RunRecord* record : last_attempts(cell, records)) {
+    if (record->side != side) continue;
+    const bool measures = !record->pair || (*record->pair > 0 && !error_of(*record));
+    if (!measures) continue;
+    Records& pass = record->pass == Pass::timed ? passes.timed
+                    : record->instructions      ? passes.instructions
+                                                : passes.counted;
+    pass.push_back(record);
   }
   return passes;
-}
-
-// Why a record measures nothing, also where its maker did not say so.
-std::optional<std::string> error_of(const RunRecord& record) {
-  if (record.error) return record.error;
-  if (record.ended != Ended::exited)
-    return fmt::format("the engine was {}", to_string(record.ended));
-  if (record.pass == Pass::timed && !record.report) return "the engine reported nothing";
-  const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
-  if (record.pass == Pass::timed && generated && *generated < record.asked.tokens) {
-    return fmt::format("asked for {} tokens, {} were generated", record.asked.tokens, *generated);
-  }
-  return std::nullopt;
 }
 
 // "timed: 3 of 10 runs: exit 139 (SIGSEGV)", one line for each different error.
@@ -169,11 +149,40 @@ void set_profiling_cost(const Records& timed, const Records& counted, Profile& p
 
 }  // namespace
 
+Records last_attempts(std::string_view cell, std::span<const RunRecord> records) {
+  Records mine;
+  for (const RunRecord& record : records) {
+    if (record.cell == cell) mine.push_back(&record);
+  }
+  std::stable_sort(mine.begin(), mine.end(), [](const RunRecord* a, const RunRecord* b) {
+    return std::pair(a->order, a->attempt) < std::pair(b->order, b->attempt);
+  });
+  Records last;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const bool retried = i + 1 < mine.size() && mine[i + 1]->order == mine[i]->order &&
+                         mine[i + 1]->attempt > mine[i]->attempt;
+    if (!retried) last.push_back(mine[i]);
+  }
+  return last;
+}
+
+std::optional<std::string> error_of(const RunRecord& record) {
+  if (record.error) return record.error;
+  if (record.ended != Ended::exited)
+    return fmt::format("the engine was {}", to_string(record.ended));
+  if (record.pass == Pass::timed && !record.report) return "the engine reported nothing";
+  const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
+  if (record.pass == Pass::timed && generated && *generated < record.asked.tokens) {
+    return fmt::format("asked for {} tokens, {} were generated", record.asked.tokens, *generated);
+  }
+  return std::nullopt;
+}
+
 void add_once(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }
 
-Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
+Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Side side) {
   Profile profile;
   profile.cell = facts.cell;
   profile.device = facts.device;
@@ -181,7 +190,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records) {
   profile.counts_skipped = facts.counts_skipped;
   profile.instructions_skipped = facts.instructions_skipped;
 
-  Passes passes = split(facts.cell.str(), records);
+  Passes passes = split(facts.cell.str(), side, records);
   if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty()) {
     if (!facts.counts_skipped) profile.errors.emplace_back(k_no_record);
     return profile;

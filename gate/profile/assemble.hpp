@@ -6,6 +6,8 @@
 //   `order`, the one with the highest `attempt` counts.
 // - Any record with an error makes its pass an error: nothing of that pass is then shown as
 //   measured, while the other pass keeps its numbers.
+// - Records of the other side are passed over too. Of pairs, those that measured something add to
+//   the samples and the others are told by paired.hpp; warm-ups measure nothing.
 // - Timed: each process gives one number a metric, the best of its repeats; peak memory is the
 //   process's own. Counted: see marginal.hpp. What must be the same on two sides (WorkDone) is
 //   taken from the longest counted runs, or from the timed ones where nothing was counted.
@@ -51,7 +53,8 @@ struct CellFacts {
 // The error of a cell without any record.
 inline constexpr std::string_view k_no_record = "no run of this cell is recorded";
 
-[[nodiscard]] Profile assemble(const CellFacts& facts, std::span<const RunRecord> records);
+[[nodiscard]] Profile assemble(const CellFacts& facts, std::span<const RunRecord> records,
+                               Side side = Side::candidate);
 
 // One count at one length, and the exact line through several.
 struct LengthCount {

@@ -1,4 +1,4 @@
-// The parts of assemble(): one function a pass. Used by assemble.cpp alone.
+// The parts of assemble() and of paired_runs(). Used by this module alone.
 #pragma once
 
 #include <span>
@@ -11,6 +11,21 @@
 namespace weir::profile {
 
 using Records = std::vector<const RunRecord*>;
+
+// A cell's records of both sides by `order`, the last attempt of each.
+[[nodiscard]] Records last_attempts(std::string_view cell, std::span<const RunRecord> records);
+// Why a record measures nothing, also where its maker did not say so.
+[[nodiscard]] std::optional<std::string> error_of(const RunRecord& record);
+
+// What one timed process says of one metric: the best of its repeats.
+struct ProcessNumber {
+  unit::Metric metric;
+  std::string source;
+  double value = 0;
+};
+// `times_source` names the adapter.
+[[nodiscard]] std::vector<ProcessNumber> process_numbers(const RunRecord& record,
+                                                         const std::string& times_source);
 
 // Adds the timed metrics of records that all measured something.
 void add_timed(const CellFacts& facts, const Records& timed, Profile& profile);

@@ -230,6 +230,8 @@ int small_integer(JsonReader& read, const char* key) {
 
 std::string_view to_string(Pass pass) { return pass == Pass::timed ? "timed" : "counted"; }
 
+std::string_view to_string(Side side) { return side == Side::base ? "base" : "candidate"; }
+
 std::string_view to_string(Ended ended) {
   for (const auto& [known, name] : k_endings) {
     if (known == ended) return name;
@@ -247,6 +249,8 @@ Json to_json(const RunRecord& record) {
                {"ended", to_string(record.ended)}};
   if (record.instructions) json["instructions"] = true;
   if (record.twin_fill != 0) json["twin_fill"] = record.twin_fill;
+  if (record.side != Side::candidate) json["side"] = to_string(record.side);
+  put(json, "pair", record.pair);
   if (record.attempt != 1) json["attempt"] = record.attempt;
   if (record.exit_code != 0) json["exit_code"] = record.exit_code;
   if (record.signal != 0) json["signal"] = record.signal;
@@ -284,6 +288,16 @@ Result<RunRecord> record_from_json(const Json& json) {
     read.complain("counts instructions in a timed pass");
   }
   record.order = read.integer("order");
+  const std::string side = read.optional_string("side").value_or("candidate");
+  if (side == to_string(Side::base)) {
+    record.side = Side::base;
+  } else if (side != to_string(Side::candidate)) {
+    read.complain("has a side that is neither candidate nor base");
+  }
+  record.pair = read.optional_integer("pair");
+  if (record.pair && (*record.pair < 0 || record.pass != Pass::timed)) {
+    read.complain("has a pair that no timed process can be of");
+  }
   JsonReader asked(read.object("asked"), "record asked");
   record.asked.prompt_tokens = asked.optional_integer("prompt_tokens").value_or(0);
   record.asked.tokens = asked.optional_integer("tokens").value_or(0);

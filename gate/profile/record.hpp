@@ -17,6 +17,9 @@ namespace weir::profile {
 
 enum class Pass { timed, counted };
 
+// Whose program a process ran: the one being judged, or the base beside it (`--against`).
+enum class Side { candidate, base };
+
 // The values the placeholders got in this process.
 struct Asked {
   std::int64_t prompt_tokens = 0;
@@ -79,6 +82,10 @@ struct RunRecord {
   // tell whether counts depend on what a device computes.
   std::int64_t twin_fill = 0;
   std::int64_t order = 0;  // position in the plan: unique within a run
+  Side side = Side::candidate;
+  // Of a timed process that runs next to one of the other side: the pair's number within its cell,
+  // from 1; 0 is the warm-up, which is not measured.
+  std::optional<std::int64_t> pair = std::nullopt;
   Asked asked;
   std::int64_t attempt = 1;  // 2 after the one infrastructure retry
   double started_at = 0;     // seconds since the epoch
@@ -103,6 +110,7 @@ struct RunRecord {
 [[nodiscard]] Result<RunRecord> record_from_json(const Json& json);
 
 [[nodiscard]] std::string_view to_string(Pass pass);
+[[nodiscard]] std::string_view to_string(Side side);  // "candidate", "base"
 [[nodiscard]] std::string_view to_string(Ended ended);
 
 }  // namespace weir::profile

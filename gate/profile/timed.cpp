@@ -13,32 +13,38 @@ double best(const std::vector<double>& samples, unit::Better better) {
                                         : *std::min_element(samples.begin(), samples.end());
 }
 
-Measurement& sampled(Profile& profile, const unit::Metric& metric, std::string_view source) {
-  Measurement& measured = profile.metrics[metric.name];
-  measured.metric = metric;
-  measured.nature = Nature::sampled;
-  measured.source = source;
-  return measured;
-}
-
 }  // namespace
+
+std::vector<ProcessNumber> process_numbers(const RunRecord& record,
+                                           const std::string& times_source) {
+  std::vector<ProcessNumber> numbers;
+  if (record.report) {
+    for (const auto& series : record.report->times) {
+      // weir's own reading of peak memory covers every engine alike.
+      if (series.samples.empty() ||
+          (series.metric.name == k_memory && record.peak_rss_bytes.has_value())) {
+        continue;
+      }
+      numbers.push_back({series.metric, times_source, best(series.samples, series.metric.better)});
+    }
+  }
+  if (record.peak_rss_bytes) {
+    numbers.push_back(
+        {*unit::find_metric(k_memory), "weir", static_cast<double>(*record.peak_rss_bytes)});
+  }
+  return numbers;
+}
 
 void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
   std::vector<std::string> names;
   for (const RunRecord* record : timed) {
-    for (const auto& series : record->report->times) {
-      // weir's own reading of peak memory covers every engine alike.
-      if (series.samples.empty() ||
-          (series.metric.name == k_memory && record->peak_rss_bytes.has_value())) {
-        continue;
-      }
-      sampled(profile, series.metric, facts.times_source)
-          .samples.push_back(best(series.samples, series.metric.better));
-      add_once(names, series.metric.name);
-    }
-    if (record->peak_rss_bytes) {
-      sampled(profile, *unit::find_metric(k_memory), "weir")
-          .samples.push_back(static_cast<double>(*record->peak_rss_bytes));
+    for (const ProcessNumber& number : process_numbers(*record, facts.times_source)) {
+      Measurement& measured = profile.metrics[number.metric.name];
+      measured.metric = number.metric;
+      measured.nature = Nature::sampled;
+      measured.source = number.source;
+      measured.samples.push_back(number.value);
+      if (number.metric.name != k_memory) add_once(names, number.metric.name);
     }
   }
   for (const std::string& name : names) {

@@ -1,0 +1,131 @@
+#include "gate/profile/paired.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "gate/profile/passes.hpp"
+
+namespace weir::profile {
+namespace {
+
+constexpr int k_most_crashes = 2;   // of one side
+constexpr int k_most_timeouts = 3;  // of one side, none of the other
+constexpr int k_most_timeouts_in_all = 6;
+
+struct Two {
+  const RunRecord* base = nullptr;
+  const RunRecord* candidate = nullptr;
+  [[nodiscard]] bool whole() const { return base != nullptr && candidate != nullptr; }
+};
+
+struct Failures {
+  int crashes = 0, timeouts = 0;
+  std::string last;
+};
+
+std::string_view program(Side side) {
+  return side == Side::base ? "the base program" : "the candidate";
+}
+
+void note_failure(const RunRecord& record, std::array<Failures, 2>& failures, PairedRuns& runs) {
+  const auto error = error_of(record);
+  if (!error) return;
+  Failures& mine = failures.at(static_cast<std::size_t>(record.side));
+  ++(record.ended == Ended::timed_out ? mine.timeouts : mine.crashes);
+  mine.last = *error;
+  if (!record.stderr_tail.empty()) runs.stderr_tail = record.stderr_tail;
+  add_once(runs.warnings,
+           fmt::format("{} counts as infinitely slow: {} {}",
+                       *record.pair == 0 ? "a warm-up" : fmt::format("pair {}", *record.pair),
+                       program(record.side), *error));
+}
+
+std::optional<std::string> judge_failures(const std::array<Failures, 2>& failures) {
+  for (const Side side : {Side::base, Side::candidate}) {
+    const Failures& mine = failures.at(static_cast<std::size_t>(side));
+    const Failures& other = failures.at(1 - static_cast<std::size_t>(side));
+    if (mine.crashes >= k_most_crashes) {
+      return fmt::format("timed: {} failed in {} of its processes: {}", program(side), mine.crashes,
+                         mine.last);
+    }
+    if (mine.timeouts >= k_most_timeouts && other.timeouts == 0) {
+      return fmt::format("timed: {} timed out {} times, {} never: {}", program(side), mine.timeouts,
+                         program(side == Side::base ? Side::candidate : Side::base), mine.last);
+    }
+  }
+  if (failures[0].timeouts + failures[1].timeouts >= k_most_timeouts_in_all) {
+    return fmt::format("timed: both programs time out ({} and {} times): {}", failures[0].timeouts,
+                       failures[1].timeouts, failures[0].last);
+  }
+  return std::nullopt;
+}
+
+std::map<std::string, ProcessNumber> numbers_of(const CellFacts& facts, const RunRecord* record) {
+  std::map<std::string, ProcessNumber> numbers;
+  if (record == nullptr || error_of(*record)) return numbers;
+  for (ProcessNumber& number : process_numbers(*record, facts.times_source)) {
+    numbers.emplace(number.metric.name, std::move(number));
+  }
+  return numbers;
+}
+
+using Numbers = std::map<std::string, ProcessNumber>;
+
+std::optional<double> find(const Numbers& numbers, const std::string& name) {
+  const auto found = numbers.find(name);
+  if (found == numbers.end()) return std::nullopt;
+  return found->second.value;
+}
+
+NumberPair pair_of(const Two& two, const Numbers& base, const Numbers& candidate,
+                   const std::string& name) {
+  return {find(base, name), find(candidate, name), two.base->order < two.candidate->order};
+}
+
+void note_steal(const RunRecord& record, PairedRuns& runs) {
+  if (!record.machine.steal_share) return;
+  auto& most = record.side == Side::base ? runs.most_steal_base : runs.most_steal_candidate;
+  most = std::max(most.value_or(0), *record.machine.steal_share);
+}
+
+}  // namespace
+
+PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records) {
+  PairedRuns runs;
+  std::map<std::int64_t, Two> by_number;
+  std::array<Failures, 2> failures;
+  for (const RunRecord* record : last_attempts(facts.cell.str(), records)) {
+    if (!record->pair) continue;
+    Two& two = by_number[*record->pair];
+    (record->side == Side::base ? two.base : two.candidate) = record;
+    runs.seconds += record->wall_seconds;
+    note_failure(*record, failures, runs);
+    if (*record->pair > 0) note_steal(*record, runs);
+  }
+  runs.error = judge_failures(failures);
+  const auto warm = by_number.find(0);
+  if (warm == by_number.end() || !warm->second.whole()) return runs;
+  runs.warm = true;
+  {
+    const Numbers base = numbers_of(facts, warm->second.base);
+    const Numbers candidate = numbers_of(facts, warm->second.candidate);
+    for (const auto& [name, number] : candidate) {
+      if (!base.contains(name)) continue;
+      runs.metrics.push_back(
+          {number.metric, number.source, pair_of(warm->second, base, candidate, name), {}});
+    }
+  }
+  for (const auto& [number, two] : by_number) {
+    if (number == 0 || !two.whole()) continue;
+    ++runs.pairs;
+    const Numbers base = numbers_of(facts, two.base);
+    const Numbers candidate = numbers_of(facts, two.candidate);
+    for (PairedMetric& metric : runs.metrics) {
+      metric.pairs.push_back(pair_of(two, base, candidate, metric.metric.name));
+    }
+  }
+  return runs;
+}
+
+}  // namespace weir::profile

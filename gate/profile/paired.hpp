@@ -1,0 +1,47 @@
+// A cell's timed processes of two programs that ran next to each other, as pairs. Pure.
+//
+// No pair is dropped by how it ended: a process that timed out, or the one crash that is forgiven,
+// is a number that is absent here and counts as infinitely slow. A pair whose second process never
+// ran (the run was interrupted there) is not a pair yet.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/profile/assemble.hpp"
+
+namespace weir::profile {
+
+struct NumberPair {
+  std::optional<double> base, candidate;  // in the metric's base unit; absent: did not end well
+  bool base_first = false;
+};
+
+struct PairedMetric {
+  unit::Metric metric;
+  std::string source;
+  NumberPair warm_up;  // not measured; what was known before the first pair
+  std::vector<NumberPair> pairs;
+};
+
+struct PairedRuns {
+  bool warm = false;                  // both warm-ups have ended, well or not
+  std::vector<PairedMetric> metrics;  // those that both warm-ups reported, by name
+  std::int64_t pairs = 0;             // whole ones
+  double seconds = 0;                 // wall time of all of it, warm-ups included
+  // Why pairs of this cell can not be compared: two crashes of one side (the warm-up's included),
+  // three time-outs of one side and none of the other, six in all.
+  std::optional<std::string> error;
+  std::string stderr_tail;  // with the error
+  std::vector<std::string> warnings;
+  // How much of the processors' time went elsewhere, where that was seen: the largest share of a
+  // process of each side.
+  std::optional<double> most_steal_base, most_steal_candidate;
+};
+
+[[nodiscard]] PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records);
+
+}  // namespace weir::profile

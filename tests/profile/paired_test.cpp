@@ -1,0 +1,171 @@
+#include "gate/profile/paired.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::profile {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* k_cell = "llama.cpp/tiny-llama/cpu/decode";
+
+CellFacts facts() {
+  CellFacts facts;
+  facts.cell = *CellKey::parse(k_cell);
+  facts.device = "cpu";
+  facts.times_source = "llama-bench";
+  return facts;
+}
+
+RunRecord run(std::int64_t order, std::int64_t pair, Side side, std::vector<double> rates) {
+  RunRecord record;
+  record.cell = k_cell;
+  record.order = order;
+  record.pair = pair;
+  record.side = side;
+  record.asked.tokens = 32;
+  record.wall_seconds = 1;
+  record.report.emplace();
+  record.report->generated_tokens = 32;
+  record.report->times.push_back(
+      {*unit::find_metric("decode_tokens_per_second"), std::move(rates)});
+  return record;
+}
+
+RunRecord ended(RunRecord record, Ended how) {
+  record.ended = how;
+  record.report.reset();
+  record.error = how == Ended::timed_out ? "did not end within 2 s" : "crashed: SIGSEGV";
+  return record;
+}
+
+std::vector<RunRecord> warm_up() {
+  return {run(0, 0, Side::base, {90}), run(1, 0, Side::candidate, {80})};
+}
+
+TEST(PairedRuns, TakesTheBestOfAProcesssRepeatsAndKeepsTheOrderOfThePair) {
+  auto records = warm_up();
+  records.push_back(run(2, 1, Side::candidate, {100, 103, 99}));
+  records.push_back(run(3, 1, Side::base, {110, 105}));
+  records.push_back(run(4, 2, Side::base, {108}));
+  records.push_back(run(5, 2, Side::candidate, {101}));
+  const PairedRuns runs = paired_runs(facts(), records);
+  EXPECT_TRUE(runs.warm);
+  EXPECT_EQ(runs.pairs, 2);
+  EXPECT_EQ(runs.seconds, 6);
+  EXPECT_FALSE(runs.error);
+  ASSERT_THAT(runs.metrics, SizeIs(1));
+  const PairedMetric& decode = runs.metrics[0];
+  EXPECT_EQ(decode.warm_up.base, 90);
+  ASSERT_THAT(decode.pairs, SizeIs(2));
+  EXPECT_EQ(decode.pairs[0].base, 110);
+  EXPECT_EQ(decode.pairs[0].candidate, 103);
+  EXPECT_FALSE(decode.pairs[0].base_first);
+  EXPECT_TRUE(decode.pairs[1].base_first);
+}
+
+TEST(PairedRuns, APairWithoutItsSecondProcessIsNoneYet) {
+  auto records = warm_up();
+  records.push_back(run(2, 1, Side::candidate, {100}));
+  const PairedRuns runs = paired_runs(facts(), records);
+  EXPECT_EQ(runs.pairs, 0);
+  EXPECT_THAT(runs.metrics.at(0).pairs, IsEmpty());
+}
+
+TEST(PairedRuns, ATimeOutAndOneCrashAreInfinitelySlowAndToldAndNoPairIsDropped) {
+  auto records = warm_up();
+  records.push_back(ended(run(2, 1, Side::candidate, {1}), Ended::timed_out));
+  records.push_back(run(3, 1, Side::base, {100}));
+  records.push_back(run(4, 2, Side::candidate, {100}));
+  records.push_back(ended(run(5, 2, Side::base, {1}), Ended::signaled));
+  const PairedRuns runs = paired_runs(facts(), records);
+  EXPECT_FALSE(runs.error);
+  ASSERT_THAT(runs.metrics.at(0).pairs, SizeIs(2));
+  EXPECT_FALSE(runs.metrics[0].pairs[0].candidate);
+  EXPECT_EQ(runs.metrics[0].pairs[0].base, 100);
+  EXPECT_FALSE(runs.metrics[0].pairs[1].base);
+  ASSERT_THAT(runs.warnings, SizeIs(2));
+  EXPECT_THAT(runs.warnings[0], HasSubstr("pair 1 counts as infinitely slow: the candidate"));
+  EXPECT_THAT(runs.warnings[1], HasSubstr("the base program crashed"));
+}
+
+struct Case {
+  const char* name;
+  std::vector<std::pair<Side, Ended>> failures;  // one a pair
+  const char* error;                             // "" when the cell goes on
+};
+
+TEST(PairedRuns, GivesUpNamingTheSideThatHangsOrCrashes) {
+  const Case cases[] = {
+      {"one crash", {{Side::base, Ended::signaled}}, ""},
+      {"two crashes",
+       {{Side::base, Ended::signaled}, {Side::base, Ended::signaled}},
+       "the base program failed in 2"},
+      {"a crash on each side",
+       {{Side::base, Ended::signaled}, {Side::candidate, Ended::signaled}},
+       ""},
+      {"two time-outs",
+       {{Side::candidate, Ended::timed_out}, {Side::candidate, Ended::timed_out}},
+       ""},
+      {"three time-outs",
+       {{Side::candidate, Ended::timed_out},
+        {Side::candidate, Ended::timed_out},
+        {Side::candidate, Ended::timed_out}},
+       "the candidate timed out 3 times, the base program never"},
+      {"three and one",
+       {{Side::candidate, Ended::timed_out},
+        {Side::base, Ended::timed_out},
+        {Side::candidate, Ended::timed_out},
+        {Side::candidate, Ended::timed_out}},
+       ""},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    auto records = warm_up();
+    std::int64_t order = 2, pair = 1;
+    for (const auto& [side, how] : one.failures) {
+      const Side other = side == Side::base ? Side::candidate : Side::base;
+      records.push_back(ended(run(order++, pair, side, {1}), how));
+      records.push_back(run(order++, pair++, other, {100}));
+    }
+    const PairedRuns runs = paired_runs(facts(), records);
+    if (*one.error == '\0') {
+      EXPECT_FALSE(runs.error) << *runs.error;
+    } else {
+      ASSERT_TRUE(runs.error);
+      EXPECT_THAT(*runs.error, HasSubstr(one.error));
+    }
+  }
+}
+
+TEST(PairedRuns, LeavesTheSamplesOfEachSideToItsProfile) {
+  auto records = warm_up();
+  records.push_back(run(2, 1, Side::candidate, {100}));
+  records.push_back(run(3, 1, Side::base, {110}));
+  records.push_back(ended(run(4, 2, Side::candidate, {1}), Ended::signaled));
+  records.push_back(run(5, 2, Side::base, {111}));
+  const Profile candidate = assemble(facts(), records);
+  const Profile base = assemble(facts(), records, Side::base);
+  EXPECT_EQ(candidate.metrics.at("decode_tokens_per_second").samples, std::vector<double>{100});
+  EXPECT_EQ(base.metrics.at("decode_tokens_per_second").samples, (std::vector<double>{110, 111}));
+  EXPECT_THAT(candidate.errors, IsEmpty());
+}
+
+TEST(PairedRuns, SurvivesTheJournal) {
+  RunRecord record = run(2, 7, Side::base, {100});
+  const auto read = record_from_json(to_json(record));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, record);
+  Json wrong = to_json(record);
+  wrong["side"] = "left";
+  EXPECT_FALSE(record_from_json(wrong));
+  wrong = to_json(record);
+  wrong["pair"] = -1;
+  EXPECT_FALSE(record_from_json(wrong));
+}
+
+}  // namespace
+}  // namespace weir::profile
