@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
+
+#include "gate/stats/spread.hpp"
 
 namespace weir::stats {
 namespace {
@@ -21,6 +24,19 @@ bool enough(const PairedRule& rule, double log_slower, double log_beyond) {
   const double sure = -std::log(rule.false_alarm);
   if (rule.strict) return log_beyond >= sure;
   return log_slower >= sure && log_beyond >= -std::log(rule.blamed);
+}
+
+// Spreads that would lie so unlike each other by chance in 1 of 50 gates of one metric hold a
+// decision that they disagree with up to twice the pairs it took; in 1 of 500, they end it.
+constexpr double k_suspect = 0.02, k_sure = 0.002;
+constexpr std::size_t k_patience = 2;
+
+// Do fast runs, typical ones, slow ones and their mean all say what was decided?
+bool agree(const PairedRule& rule, Decision decided, const Spread& by) {
+  const double all[] = {by.p10, by.median, by.mean, by.p90};
+  return std::all_of(std::begin(all), std::end(all), [&](double effect) {
+    return decided == Decision::fail ? effect > rule.tolerate : effect < rule.tolerate;
+  });
 }
 
 double more_for(double pairs, double log_now, double threshold) {
@@ -41,22 +57,34 @@ PairedTest::PairedTest(const PairedRule& rule)
       within_(Side::smaller, rule.limit, gap_of(rule), k_within) {}
 
 void PairedTest::add(const Pair& pair) {
-  ++pairs_;
+  all_.push_back(pair);
   slower_.add(pair);
   beyond_.add(pair);
   within_.add(pair);
   if (decision_ != Decision::undecided) return;
-  decided_after_ = pairs_;
-  if (enough(rule_, slower_.log_most(), beyond_.log_most())) {
-    decision_ = Decision::fail;
-  } else if (within_.log_most() >= -std::log(rule_.missed)) {
-    decision_ = Decision::pass;
+  decided_after_ = all_.size();
+  if (reached_ == Decision::undecided) {
+    if (enough(rule_, slower_.log_most(), beyond_.log_most())) {
+      reached_ = Decision::fail;
+    } else if (within_.log_most() >= -std::log(rule_.missed)) {
+      reached_ = Decision::pass;
+    }
+    reached_after_ = all_.size();
+  }
+  if (reached_ == Decision::undecided) return;
+  const auto spreads = compare_spreads(all_);
+  if (!spreads || spreads->p > k_suspect || agree(rule_, reached_, spreads->by)) {
+    decision_ = reached_;
+  } else if (spreads->p <= k_sure) {
+    decision_ = Decision::unlike;
+  } else if (all_.size() >= k_patience * reached_after_) {
+    decision_ = reached_;
   }
 }
 
 std::optional<double> PairedTest::more_pairs() const {
   if (decision_ != Decision::undecided) return 0;
-  const auto pairs = static_cast<double>(pairs_);
+  const auto pairs = static_cast<double>(all_.size());
   const double sure = -std::log(rule_.false_alarm);
   const double pass = more_for(pairs, within_.log_value(), -std::log(rule_.missed));
   const double beyond =

@@ -8,6 +8,8 @@
 //   nothing changed: P(fail ever) <= false_alarm
 //   `limit` slower or more in every slot: P(pass ever) <= missed
 //   at most `tolerate` slower in every slot: P(fail ever) <= blamed (strict: <= false_alarm)
+// Where the two sides do not spread alike, either decision needs the candidate's fast, typical and
+// slow runs and their mean to agree with it (spread.hpp); else the answer is that there is none.
 // docs/decision-rule.md says it in prose; benchmarks/decision_quality measures it. Pure.
 #pragma once
 
@@ -33,7 +35,12 @@ struct PairedRule {
 [[nodiscard]] double effect_of_drop(double share);      // -ln(1 - share)
 [[nodiscard]] double effect_of_increase(double share);  // ln(1 + share)
 
-enum class Decision { undecided, pass, fail };
+enum class Decision {
+  undecided,
+  pass,
+  fail,
+  unlike,  // decided as far as the evidence goes, but the sides spread unlike and disagree with it
+};
 
 class PairedTest {
  public:
@@ -43,7 +50,8 @@ class PairedTest {
   void add(const Pair& pair);
 
   [[nodiscard]] Decision decision() const { return decision_; }
-  [[nodiscard]] std::size_t pairs() const { return pairs_; }
+  [[nodiscard]] std::size_t pairs() const { return all_.size(); }
+  [[nodiscard]] const std::vector<Pair>& all() const { return all_; }
   // Pairs that the decision took; all pairs so far while there is none.
   [[nodiscard]] std::size_t decided_after() const { return decided_after_; }
   // How many more pairs the nearest decision would take if evidence went on growing as it did;
@@ -58,7 +66,11 @@ class PairedTest {
  private:
   PairedRule rule_;
   Evidence slower_, beyond_, within_;
-  std::size_t pairs_ = 0, decided_after_ = 0;
+  std::vector<Pair> all_;
+  std::size_t decided_after_ = 0;
+  // What the evidence says, and since when; a suspicion about spreads is given time to settle.
+  Decision reached_ = Decision::undecided;
+  std::size_t reached_after_ = 0;
   Decision decision_ = Decision::undecided;
 };
 

@@ -1,0 +1,34 @@
+// Where runs of one side lie, and whether the two sides of pairs spread alike.
+//
+// "Slower" has one answer only where the candidate's runs are the base's, moved. Where they spread
+// more (or less), its fast runs, its typical ones and its slow ones may each say something else
+// (TRUST §6): then a verdict stands only if they agree. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "gate/stats/evidence.hpp"
+
+namespace weir::stats {
+
+// Of logarithms of one side, timed-out runs (+infinity) included; `mean` may be infinite.
+struct Spread {
+  double p10 = 0, median = 0, mean = 0, p90 = 0;
+};
+[[nodiscard]] std::optional<Spread> spread_of(std::span<const double> values);  // absent when empty
+
+// Differences candidate - base of each.
+struct SpreadDifference {
+  Spread by;
+  // Two-sided probability of distances from the own side's median lying so unlike each other, if
+  // both sides spread alike: Wilcoxon's signed-rank test of |candidate - its median| against
+  // |base - its median|, pair by pair, by its normal approximation (corrected for ties and for
+  // continuity). 1 below 8 pairs. The coin makes the signs fair under any drift that meets both
+  // runs of a pair.
+  double p = 1;
+  double ratio = 1;  // median distance of the candidate over that of the base; 0, or infinite
+};
+[[nodiscard]] std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs);
+
+}  // namespace weir::stats

@@ -1,0 +1,92 @@
+#include "gate/stats/spread.hpp"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "gate/stats/paired.hpp"
+
+namespace weir::stats {
+namespace {
+
+constexpr double k_infinity = std::numeric_limits<double>::infinity();
+
+// Reference: scipy.stats.wilcoxon(x, method="approx", correction=True) of the differences of
+// distances from the own median; computed by hand from its definition below.
+TEST(Spread, SignedRankTestMeetsItsReference) {
+  // Distances of the base 0.5 ... 5.0 in steps of 1 around its median; the candidate's are doubled.
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 10; ++i) pairs.push_back({i - 4.5, 2 * (i - 4.5)});
+  const auto difference = compare_spreads(pairs);
+  ASSERT_TRUE(difference);
+  // Differences 4.5 3.5 2.5 1.5 0.5 0.5 ... 4.5: five tied twos, all positive: W+ = 55,
+  // E = 27.5, var = 10*11*21/24 - 5*(8-2)/48 = 95.625, z = (27.5 - 0.5)/9.7788 = 2.76108.
+  EXPECT_NEAR(difference->p, std::erfc(2.76108 / std::sqrt(2.0)), 1e-6);
+  EXPECT_DOUBLE_EQ(difference->ratio, 2);
+}
+
+TEST(Spread, SaysNothingAboutAFewPairs) {
+  const std::vector<Pair> pairs(7, Pair{1, 2});
+  EXPECT_EQ(compare_spreads(pairs)->p, 1);
+  EXPECT_FALSE(compare_spreads({}));
+}
+
+TEST(Spread, ASideThatIsMovedSpreadsAlike) {
+  std::mt19937_64 random(1);
+  std::lognormal_distribution<double> noise(0, 0.5);
+  int suspected = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    std::vector<Pair> pairs;
+    for (int i = 0; i < 20; ++i) pairs.push_back({noise(random), 0.3 + noise(random)});
+    suspected += compare_spreads(pairs)->p < 0.02 ? 1 : 0;
+  }
+  EXPECT_LE(suspected, 17);  // 8 are expected; Binomial(400, 0.02) is above 17 in 1 of 1000 tests
+}
+
+TEST(Spread, TimedOutRunsAreSlowRuns) {
+  std::vector<Pair> pairs(12, Pair{1, 1});
+  pairs[3].candidate = pairs[4].candidate = k_infinity;
+  pairs[5] = {k_infinity, k_infinity};
+  const auto difference = compare_spreads(pairs);
+  EXPECT_EQ(difference->by.median, 0);
+  EXPECT_EQ(difference->by.mean, 0);  // infinite on both sides: a tie
+  EXPECT_EQ(difference->by.p90, k_infinity);
+  EXPECT_FALSE(std::isnan(difference->p));
+}
+
+Decision decide(std::uint64_t seed, double base_sd, double candidate_sd, double effect) {
+  PairedRule rule;
+  rule.tolerate = effect_of_drop(0.05);
+  rule.limit = effect_of_drop(0.10);
+  rule.false_alarm = 0.001 / 200;
+  PairedTest test(rule);
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  while (test.decision() == Decision::undecided && test.pairs() < 600) {
+    test.add({base_sd * normal(random), effect + candidate_sd * normal(random)});
+  }
+  return test.decision();
+}
+
+TEST(Spread, ANoisierCandidateAtTheLimitIsNotPassed) {
+  int passed = 0, unlike = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const Decision decision = decide(seed, 0.05, 0.10, effect_of_drop(0.10));
+    passed += decision == Decision::pass ? 1 : 0;
+    unlike += decision == Decision::unlike ? 1 : 0;
+  }
+  EXPECT_LE(passed, 8);  // without looking at spreads 9 of 100 pass (TRUST §6)
+  EXPECT_GT(unlike, 40);
+}
+
+TEST(Spread, ANoisierCandidateThatIsFarSlowerFailsAllTheSame) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_EQ(decide(seed, 0.05, 0.10, 0.7), Decision::fail);
+    EXPECT_EQ(decide(seed, 0.05, 0.10, -0.7), Decision::pass);
+  }
+}
+
+}  // namespace
+}  // namespace weir::stats
