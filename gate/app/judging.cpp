@@ -101,6 +101,9 @@ verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
   policy.fail_on_inconclusive = measured.settings->gate.fail_on_inconclusive;
   policy.stored_level = measured.settings->gate.stored_level;
   policy.counts_only = measured.counts_only;
+  policy.false_alarm = measured.settings->gate.false_alarm;
+  policy.missed = measured.settings->gate.missed;
+  policy.strict = measured.settings->gate.strict;
   return policy;
 }
 

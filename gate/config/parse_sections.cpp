@@ -254,6 +254,9 @@ void parse_gate(const Node& node, Parsing& parsing) {
   };
   share("false_alarm", gate.false_alarm);
   share("missed", gate.missed);
+  if (const Node* strict = fields.take("strict")) {
+    gate.strict = read_boolean(*strict, "strict", problems).value_or(false);
+  }
   if (const Node* budget = fields.take("budget")) {
     const auto text = read_text(*budget, "budget", problems);
     const auto seconds = text ? unit::parse_duration_seconds(*text) : Result<double>(1.0);
@@ -278,7 +281,7 @@ void parse_gate(const Node& node, Parsing& parsing) {
     gate.fail_on_inconclusive =
         read_choice(*policy, "on_inconclusive", k_policies, problems) == "fail";
   }
-  fields.later({"strict", "confirm", "against", "cache", "shards"});
+  fields.later({"confirm", "against", "cache", "shards"});
   fields.finish();
 }
 

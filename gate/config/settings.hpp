@@ -117,6 +117,7 @@ struct MatrixEntry {
 struct GateSettings {
   double false_alarm = 0.001;
   double missed = 0.01;
+  bool strict = false;  // false_alarm holds for every drop up to `tolerate`, not for none alone
   double budget_seconds = 600;
   std::int64_t runs = 10;
   std::int64_t repeats = 3;

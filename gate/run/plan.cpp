@@ -62,7 +62,8 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
   for (const verdict::LimitEntry& entry : settings.limits) limits.push_back(limit_json(entry));
   const config::GateSettings& gate = settings.gate;
   // The budget is left out: a run may be given more time.
-  limits.push_back({gate.false_alarm, gate.missed, gate.stored_level, gate.fail_on_inconclusive});
+  limits.push_back(
+      {gate.false_alarm, gate.missed, gate.strict, gate.stored_level, gate.fail_on_inconclusive});
   Json steps = Json::array();
   for (const Step& step : plan.steps) {
     steps.push_back({step.cell, static_cast<int>(step.pass), step.asked.prompt_tokens,

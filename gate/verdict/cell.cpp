@@ -54,7 +54,9 @@ void describe(const Question& question, CellVerdict& cell) {
 void add_missing_times(const Question& question, CellVerdict& cell) {
   const baseline::Baseline* base = question.judge();
   const Profile& candidate = question.candidate;
-  if (base == nullptr || candidate.timed_runs == 0 || !candidate.errors.empty()) return;
+  if (base == nullptr || question.pairs != nullptr || candidate.timed_runs == 0 ||
+      !candidate.errors.empty())
+    return;
   const auto sessions = base->sessions.find(candidate.provenance.machine_class);
   if (sessions == base->sessions.end() || sessions->second.empty()) return;
   for (const auto& [name, samples] : sessions->second.back().samples) {
@@ -93,7 +95,7 @@ void fold(const Profile& candidate, CellVerdict& cell) {
     }
   }
   Outcome folded = worst(counts, times);
-  if (!candidate.errors.empty() || !cell.reason.empty()) folded = worst(folded, Outcome::error);
+  if (!cell.reason.empty()) folded = worst(folded, Outcome::error);
   if (folded != Outcome::info) {
     cell.verdict = folded;
     return;
@@ -111,7 +113,8 @@ void fold(const Profile& candidate, CellVerdict& cell) {
 
 CellVerdict judge_cell(const Profile& candidate, const Base& base,
                        std::span<const LimitEntry> limits, const Policy& policy) {
-  const Question question{candidate, base.choice, limits, policy};
+  const Question question{candidate, base.choice, limits, policy,
+                          base.pairs ? &*base.pairs : nullptr};
   CellVerdict cell;
   describe(question, cell);
   cell.metrics = judge_counts(question);
@@ -126,6 +129,12 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   });
 
   std::vector<std::string> reasons = candidate.errors;
+  if (base.pairs) {
+    if (base.pairs->error) reasons.push_back(*base.pairs->error);
+    if (cell.stderr_tail.empty()) cell.stderr_tail = base.pairs->stderr_tail;
+    cell.warnings.insert(cell.warnings.end(), base.pairs->warnings.begin(),
+                         base.pairs->warnings.end());
+  }
   if (candidate.errors.empty()) {
     if (auto other = other_work(question)) reasons.push_back(std::move(*other));
   }

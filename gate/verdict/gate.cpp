@@ -1,6 +1,7 @@
 // A gate's verdict: its cells folded, the exit code, and what was not judged.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -113,13 +114,39 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   return lines;
 }
 
+std::string share(double part) {
+  return part >= 1 ? "1" : fmt::format("1 of {:.6g}", std::round(1 / part));
+}
+
+// "drops of 5 % and more are found (99 of 100); …", for each limit that pairs were held to.
+std::string paired_rule_words(const std::set<std::pair<std::string, std::string>>& limits,
+                              const Policy& policy) {
+  std::string rule = "Throughput beside the base program: ";
+  for (const auto& [amount, tolerated] : limits) {
+    rule += fmt::format(
+        "a change for the worse of {} and more passes in at most {}; one of {} and less is blamed "
+        "in at most {}{}; ",
+        amount, share(policy.missed), tolerated,
+        policy.strict ? share(policy.false_alarm) : share(0.01), policy.strict ? " gates" : "");
+  }
+  return rule + fmt::format(
+                    "where nothing changed, at most {} gates fails by chance, whatever the "
+                    "machine does meanwhile. ",
+                    share(policy.false_alarm));
+}
+
 std::string decision_rule(const Cells& cells, const Policy& policy) {
   std::set<std::string> times;
+  std::set<std::pair<std::string, std::string>> paired;
   bool exact = false, allowance = false;
   for (const CellVerdict& cell : cells) {
     for (const MetricVerdict& metric : cell.metrics) {
       if (metric.limit.mode != Mode::gate || !metric.limit.any()) continue;
-      if (is_time(metric)) {
+      if (is_time(metric) && metric.pairs) {
+        const auto& change =
+            metric.limit.max_drop ? metric.limit.max_drop : metric.limit.max_increase;
+        if (change) paired.emplace(show(change->amount), show(change->tolerate));
+      } else if (is_time(metric)) {
         times.insert(fmt::format("{} {}", unit::label(metric.metric), metric.limit.words()));
       } else {
         exact = exact || metric.limit.exact;
@@ -134,6 +161,7 @@ std::string decision_rule(const Cells& cells, const Policy& policy) {
         "to have stayed where it was. ";
   }
   if (allowance) rule += "Some counts have an allowance instead. ";
+  if (!paired.empty()) rule += paired_rule_words(paired, policy);
   if (!times.empty()) {
     const std::vector<std::string> list(times.begin(), times.end());
     rule += fmt::format(

@@ -35,6 +35,20 @@ Json limit_to_json(const Limit& limit) {
   return json;
 }
 
+Json ratios_to_json(const std::vector<std::optional<double>>& ratios) {
+  Json list = Json::array();
+  for (const auto& ratio : ratios) list.push_back(optional_to_json(ratio));
+  return list;
+}
+
+Json runs_to_json(const std::optional<RunsLie>& runs) {
+  if (!runs) return {};
+  return {{"fast", number_to_json(runs->fast)},
+          {"median", number_to_json(runs->median)},
+          {"mean", number_to_json(runs->mean)},
+          {"slow", number_to_json(runs->slow)}};
+}
+
 Json metric_to_json(const MetricVerdict& verdict) {
   return {{"metric", verdict.metric.name},
           {"label", unit::label(verdict.metric)},
@@ -54,6 +68,10 @@ Json metric_to_json(const MetricVerdict& verdict) {
           {"samples", optional_to_json(verdict.samples)},
           {"baseline_sessions", optional_to_json(verdict.baseline_sessions)},
           {"pairs", optional_to_json(verdict.pairs)},
+          {"more_pairs", optional_to_json(verdict.more_pairs)},
+          {"ratios", ratios_to_json(verdict.ratios)},
+          {"baseline_runs", runs_to_json(verdict.baseline_runs)},
+          {"current_runs", runs_to_json(verdict.current_runs)},
           {"limit", limit_to_json(verdict.limit)},
           {"limit_words", verdict.limit.words()},
           {"reason", verdict.reason},

@@ -1,5 +1,6 @@
 // weir.verdict/1 -> GateVerdict: for reports made later from a finished gate.
 #include <array>
+#include <limits>
 
 #include "gate/base/text.hpp"
 #include "gate/profile/metric_json.hpp"
@@ -64,6 +65,16 @@ Result<Limit> limit_of(const Json& json) {
   return limit;
 }
 
+// Numbers that are not finite were written as null: those runs did not end.
+std::optional<RunsLie> runs_of(JsonReader& read, const char* key) {
+  if (!read.has(key)) return std::nullopt;
+  JsonReader runs(read.object(key), key);
+  const auto number = [&](const char* name) {
+    return runs.optional_number(name).value_or(std::numeric_limits<double>::infinity());
+  };
+  return RunsLie{number("fast"), number("median"), number("mean"), number("slow")};
+}
+
 Result<MetricVerdict> metric_of(const Json& json) {
   MetricVerdict made;
   JsonReader read(json, "metrics");
@@ -93,6 +104,14 @@ Result<MetricVerdict> metric_of(const Json& json) {
   made.samples = read.optional_integer("samples");
   made.baseline_sessions = read.optional_integer("baseline_sessions");
   made.pairs = read.optional_integer("pairs");
+  made.more_pairs = read.optional_integer("more_pairs");
+  if (read.has("ratios")) {
+    for (const Json& ratio : read.array("ratios")) {
+      made.ratios.push_back(ratio.is_number() ? std::optional(ratio.get<double>()) : std::nullopt);
+    }
+  }
+  made.baseline_runs = runs_of(read, "baseline_runs");
+  made.current_runs = runs_of(read, "current_runs");
   if (read.has("limit")) {
     WEIR_TRY(made.limit, limit_of(read.object("limit")));
   }

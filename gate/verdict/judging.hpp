@@ -3,6 +3,7 @@
 //   counts.cpp   what a count did, exactly
 //   work.cpp     kernels, placement, and whether both sides did the same work
 //   times.cpp    what a time did, within what stored samples can tell
+//   paired_times.cpp  what a time did beside a base program, with an error guarantee
 //   cell.cpp     a cell's verdict; gate.cpp: a gate's
 #pragma once
 
@@ -20,6 +21,7 @@ struct Question {
   const baseline::Choice& choice;
   std::span<const LimitEntry> limits;
   const Policy& policy;
+  const profile::PairedRuns* pairs = nullptr;  // beside a base program
 
   // The baseline that may judge (same or nearest class); null otherwise.
   [[nodiscard]] const baseline::Baseline* judge() const;
@@ -43,6 +45,10 @@ void new_beside_nearest(const Question& question, bool exact, Outcome& verdict,
 // Every time and memory, in the order of their names.
 [[nodiscard]] std::vector<MetricVerdict> judge_times(const Question& question);
 
+// A time of pairs. Fills everything but limit, which it is given with.
+void judge_pairs(const Question& question, const profile::PairedMetric& metric,
+                 MetricVerdict& made);
+
 // Fill kernels_* (after cell.metrics holds the counts) and placement_* of a cell.
 void judge_kernels(const Question& question, CellVerdict& cell);
 // Fills functions (after cell.metrics holds the counts).
@@ -54,6 +60,8 @@ void judge_placement(const Question& question, CellVerdict& cell);
 // The nearest class computed another output: a note, for another driver may round otherwise.
 [[nodiscard]] std::optional<std::string> other_output(const Question& question);
 
+// A relative change in words: "-3.1 %".
+[[nodiscard]] std::string percent(double share);
 // Exact or not, with its number in words: "133/2".
 [[nodiscard]] std::string shown(const profile::Measurement& measured);
 // What something changed by, relative to where it was; absent at 0.

@@ -17,8 +17,6 @@ struct JudgedTime {
   std::string reason;
 };
 
-std::string percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
-
 // The relative change a limit allows; a plain number is taken of what is stored.
 double allowed(const Amount& amount, double stored) {
   return amount.relative ? amount.value : amount.value / stored;
@@ -111,6 +109,31 @@ Stored stored_samples(const Question& question, const std::string& metric) {
   return stored;
 }
 
+// Limits on the change by pairs, plain numbers by this side's own runs.
+void judge_beside_base(const Question& question, const Measurement& current, MetricVerdict& made) {
+  const auto& paired = question.pairs->metrics;
+  const auto found = std::find_if(paired.begin(), paired.end(), [&](const auto& one) {
+    return one.metric.name == current.metric.name;
+  });
+  if (made.limit.mode == Mode::off) {
+    made.reason = "switched off";
+    return;
+  }
+  if (found != paired.end()) {
+    judge_pairs(question, *found, made);
+  } else if (made.limit.max_drop || made.limit.max_increase) {
+    made.verdict = Outcome::fresh;
+    made.reason = "the base program does not report it";
+  }
+  if (const auto plain = plain_number(made.limit, current, question.policy.stored_level)) {
+    if (made.verdict == Outcome::info || plain->verdict < made.verdict) {
+      made.verdict = plain->verdict;
+      made.reason = plain->reason;
+    }
+  }
+  show_only(made.limit, made.verdict, made.reason);
+}
+
 MetricVerdict judge_time(const Question& question, const Measurement& current) {
   MetricVerdict made;
   made.metric = current.metric;
@@ -120,6 +143,10 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
   made.limit = resolve_limit(question.candidate.cell, current.metric, question.limits);
   made.current = current.value();
   made.samples = static_cast<std::int64_t>(current.samples.size());
+  if (question.pairs != nullptr) {
+    judge_beside_base(question, current, made);
+    return made;
+  }
   const Stored stored = stored_samples(question, current.metric.name);
   const auto interval = stats::compare_with_stored(
       stored.sessions, current.samples,

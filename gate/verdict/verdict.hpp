@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gate/baseline/baseline.hpp"
+#include "gate/profile/paired.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/verdict/limits.hpp"
 
@@ -39,6 +40,12 @@ struct Changed {
   std::optional<Rational> baseline, current;
 };
 
+// Where the processes of one side lie, in the metric's unit: the fastest tenth, the middle, the
+// mean, the slowest tenth. Those that did not end are infinitely slow.
+struct RunsLie {
+  double fast = 0, median = 0, mean = 0, slow = 0;
+};
+
 struct MetricVerdict {
   unit::Metric metric;
   profile::Nature nature = profile::Nature::sampled;
@@ -49,7 +56,12 @@ struct MetricVerdict {
   std::optional<double> change;     // relative, (current - baseline) / baseline; absent at 0
   std::optional<double> low, high;  // interval of `change`, times only
   std::optional<std::int64_t> samples, baseline_sessions;
-  std::optional<std::int64_t> pairs;
+  // Beside a base program: how many pairs this verdict took, about how many more one would take
+  // while there is none, candidate / base of each pair run (absent where a process did not end),
+  // and where the runs of each side lie.
+  std::optional<std::int64_t> pairs, more_pairs;
+  std::vector<std::optional<double>> ratios{};
+  std::optional<RunsLie> baseline_runs{}, current_runs{};
   Limit limit;
   std::string reason;  // one line: why this verdict
   std::vector<std::string> warnings;
@@ -108,16 +120,30 @@ struct Policy {
   double stored_level = 0.05;
   double assumed_session_sd = 0.03;  // of log rate between sessions, until enough are stored
   bool counts_only = false;
+  // Beside a base program (TRUST): of the whole gate, and of each metric.
+  double false_alarm = 0.001;
+  double missed = 0.01;
+  bool strict = false;
+  std::int64_t timed_metrics = 1;  // among which false_alarm is divided; see timed_metrics()
 };
 
 // What a cell is compared with.
 struct Base {
   baseline::Choice choice;  // which stored baseline, or why none
+  // Its program's processes beside the candidate's own: then times are judged by these alone.
+  std::optional<profile::PairedRuns> pairs{};
 };
 
 // `candidate` against `base` (absent choice: everything is new or info).
 [[nodiscard]] CellVerdict judge_cell(const profile::Profile& candidate, const Base& base,
                                      std::span<const LimitEntry> limits, const Policy& policy);
+
+// How many metrics of these cells are judged by pairs: those with a limit on their change that
+// gates, of cells whose warm-ups ended. Known before the first pair is run, and never changed by
+// what pairs say, so that dividing false_alarm by it keeps its promise.
+[[nodiscard]] std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
+                                         std::span<const profile::PairedRuns> runs,
+                                         std::span<const LimitEntry> limits);
 
 // Folds cells into a gate: outcome, exit code, totals, what was not judged.
 [[nodiscard]] GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy);

@@ -1,0 +1,62 @@
+#include "gate/verdict/paired_rule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace weir::verdict {
+
+double log_of(const unit::Metric& metric, const std::optional<double>& value) {
+  if (!value || !(*value > 0) || !std::isfinite(*value)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return metric.better == unit::Better::higher ? -std::log(*value) : std::log(*value);
+}
+
+stats::Pair log_pair(const unit::Metric& metric, const profile::NumberPair& pair) {
+  return {log_of(metric, pair.base), log_of(metric, pair.candidate)};
+}
+
+double change_of(const unit::Metric& metric, double effect) {
+  return std::expm1(metric.better == unit::Better::higher ? -effect : effect);
+}
+
+std::optional<stats::PairedRule> paired_rule(const Limit& limit, const unit::Metric& metric,
+                                             const std::optional<double>& base,
+                                             const Policy& policy) {
+  constexpr double k_most = 0.9;
+  const bool higher = metric.better == unit::Better::higher;
+  const auto& change = higher ? limit.max_drop : limit.max_increase;
+  if (!change || limit.mode == Mode::off) return std::nullopt;
+  const auto effect = [&](const Amount& amount) {
+    const double share = amount.relative ? amount.value : amount.value / base.value_or(0);
+    return !(share > 0) || share >= k_most ? std::numeric_limits<double>::quiet_NaN()
+           : higher                        ? stats::effect_of_drop(share)
+                                           : stats::effect_of_increase(share);
+  };
+  stats::PairedRule rule;
+  rule.tolerate = effect(change->tolerate);
+  rule.limit = effect(change->amount);
+  if (!(rule.tolerate > 0) || !(rule.limit > rule.tolerate)) return std::nullopt;
+  rule.false_alarm =
+      policy.false_alarm / static_cast<double>(std::max<std::int64_t>(1, policy.timed_metrics));
+  rule.missed = policy.missed;
+  rule.strict = policy.strict;
+  return rule;
+}
+
+std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
+                           std::span<const profile::PairedRuns> runs,
+                           std::span<const LimitEntry> limits) {
+  std::int64_t metrics = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const profile::PairedMetric& metric : runs[i].metrics) {
+      const Limit limit = resolve_limit(cells[i].cell, metric.metric, limits);
+      if (limit.mode != Mode::gate) continue;
+      metrics += limit.max_drop || limit.max_increase ? 1 : 0;
+    }
+  }
+  return metrics;
+}
+
+}  // namespace weir::verdict

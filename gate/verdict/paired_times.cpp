@@ -1,0 +1,160 @@
+// Times beside a base program: decided by pairs of processes, with an error guarantee.
+#include <algorithm>
+#include <cmath>
+
+#include "gate/stats/paired.hpp"
+#include "gate/stats/quantile.hpp"
+#include "gate/stats/spread.hpp"
+#include "gate/verdict/judging.hpp"
+#include "gate/verdict/paired_rule.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using stats::Decision;
+
+std::string pairs_words(std::size_t pairs) {
+  return fmt::format("{} pair{}", pairs, pairs == 1 ? "" : "s");
+}
+
+// In the metric's unit.
+std::optional<RunsLie> lie(const unit::Metric& metric, std::span<const stats::Pair> pairs,
+                           double stats::Pair::*side) {
+  std::vector<double> logs;
+  for (const stats::Pair& pair : pairs) logs.push_back(pair.*side);
+  const auto spread = stats::spread_of(logs);
+  if (!spread) return std::nullopt;
+  const double sign = metric.better == unit::Better::higher ? -1 : 1;
+  const auto value = [&](double log) { return std::exp(sign * log); };
+  return RunsLie{value(spread->p10), value(spread->median), value(spread->mean),
+                 value(spread->p90)};
+}
+
+void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
+                MetricVerdict& made) {
+  for (const profile::NumberPair& pair : metric.pairs) {
+    const bool both = pair.base && pair.candidate && *pair.base > 0;
+    made.ratios.push_back(both ? std::optional(*pair.candidate / *pair.base) : std::nullopt);
+  }
+  made.baseline_runs = lie(metric.metric, pairs, &stats::Pair::base);
+  made.current_runs = lie(metric.metric, pairs, &stats::Pair::candidate);
+  if (made.baseline_runs) made.baseline = made.baseline_runs->median;
+  if (made.current_runs) made.current = made.current_runs->median;
+}
+
+std::string unlike_words(const unit::Metric& metric, const stats::PairedTest& test) {
+  const auto spreads = stats::compare_spreads(test.all());
+  const auto change = [&](double effect) { return percent(change_of(metric, effect)); };
+  return fmt::format(
+      "the candidate's runs spread {:.1f} x as wide as the base's, and they do not agree: fastest "
+      "tenth {}, middle {}, mean {}, slowest tenth {}",
+      spreads->ratio, change(spreads->by.p10), change(spreads->by.median), change(spreads->by.mean),
+      change(spreads->by.p90));
+}
+
+std::string limit_words(const MetricVerdict& made, bool tolerated) {
+  const auto& change =
+      made.metric.better == unit::Better::higher ? made.limit.max_drop : made.limit.max_increase;
+  return show(tolerated ? change->tolerate : change->amount);
+}
+
+std::string seen_words(const MetricVerdict& made) {
+  if (!made.change) return "no pair ended on both sides";
+  return fmt::format("{} ({} to {})", percent(*made.change),
+                     made.low ? percent(*made.low) : "-100 %",
+                     made.high ? percent(*made.high) : "+∞");
+}
+
+void decide(const stats::PairedTest& test, const stats::PairedRule& rule, MetricVerdict& made) {
+  const std::string after = pairs_words(test.decided_after());
+  const std::string seen = seen_words(made);
+  const bool higher = made.metric.better == unit::Better::higher;
+  const std::string_view worse = higher ? "dropped" : "rose";
+  switch (test.decision()) {
+    case Decision::fail:
+      made.verdict = Outcome::fail;
+      made.reason = fmt::format("{}: it {} by more than {}, sure after {}", seen, worse,
+                                limit_words(made, true), after);
+      return;
+    case Decision::pass:
+      if (stats::improved(test.all(), rule)) {
+        made.verdict = Outcome::improved;
+        made.reason = fmt::format("{}: better by more than {}", seen, limit_words(made, true));
+        return;
+      }
+      made.verdict = Outcome::pass;
+      made.reason = fmt::format("{}: it {} by less than {}, sure after {}", seen, worse,
+                                limit_words(made, false), after);
+      return;
+    case Decision::unlike:
+      made.verdict = Outcome::inconclusive;
+      made.reason = unlike_words(made.metric, test);
+      return;
+    case Decision::undecided:
+      break;
+  }
+  made.verdict = Outcome::inconclusive;
+  if (test.pairs() == 0) {
+    made.reason = "no pair was run: the budget was spent before";
+    return;
+  }
+  if (const auto more = test.more_pairs()) {
+    made.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
+  }
+  made.reason = fmt::format(
+      "{}: not decided after {}; {}", seen, pairs_words(test.pairs()),
+      made.more_pairs ? fmt::format("about {} more would settle it",
+                                    pairs_words(static_cast<std::size_t>(*made.more_pairs)))
+                      : std::string("nothing points either way yet"));
+}
+
+}  // namespace
+
+std::string percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:+.1f} %", share * 100)
+                              : std::string(share > 0 ? "+∞" : "-100 %");
+}
+
+void judge_pairs(const Question& question, const profile::PairedMetric& metric,
+                 MetricVerdict& made) {
+  std::vector<stats::Pair> pairs;
+  for (const profile::NumberPair& pair : metric.pairs) {
+    pairs.push_back(log_pair(metric.metric, pair));
+  }
+  show_pairs(metric, pairs, made);
+  made.pairs = static_cast<std::int64_t>(pairs.size());
+  // A metric without a limit is shown with an interval all the same.
+  Limit limit = made.limit;
+  const bool judged = limit.max_drop || limit.max_increase;
+  if (!judged) {
+    const MaxChange shown{{0.10, true}, {0.05, true}};
+    (metric.metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase) = shown;
+  }
+  const auto rule = paired_rule(limit, metric.metric, metric.warm_up.base, question.policy);
+  if (!rule) {
+    made.verdict = Outcome::error;
+    made.reason = fmt::format("the limit can not be held to the base program's {}: {}",
+                              metric.warm_up.base ? unit::show(metric.metric, *metric.warm_up.base)
+                                                  : std::string("warm-up, which did not end"),
+                              made.limit.words());
+    return;
+  }
+  if (const auto interval = stats::effect_interval(pairs, *rule)) {
+    // Better and worse change places where a rate is concerned.
+    const double one = change_of(metric.metric, interval->low);
+    const double other = change_of(metric.metric, interval->high);
+    made.change = change_of(metric.metric, interval->estimate);
+    if (std::isfinite(std::min(one, other)) && std::min(one, other) > -1)
+      made.low = std::min(one, other);
+    if (std::isfinite(std::max(one, other))) made.high = std::max(one, other);
+  }
+  if (!judged) return;
+  stats::PairedTest test(*rule);
+  for (const stats::Pair& pair : pairs) test.add(pair);
+  decide(test, *rule, made);
+  if (test.decision() != Decision::undecided) {
+    made.pairs = static_cast<std::int64_t>(test.decided_after());
+  }
+}
+
+}  // namespace weir::verdict

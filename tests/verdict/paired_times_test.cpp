@@ -1,0 +1,173 @@
+// Times beside a base program: pairs in, verdicts with reasons out.
+#include <cmath>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/verdict/paired_rule.hpp"
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using namespace test;
+using ::testing::HasSubstr;
+
+constexpr const char* k_rate = "decode_tokens_per_second";
+
+struct Scene {
+  double factor = 1;      // candidate's rate over the base's
+  double noise = 0.01;    // of the logarithm
+  double base_noise = 0;  // 0: the same
+  int pairs = 60;
+  Policy policy{};
+  LimitEntry limit = entry({k_rate});
+
+  [[nodiscard]] profile::PairedRuns runs() const {
+    std::mt19937_64 random(1);
+    std::normal_distribution<double> normal;
+    profile::PairedRuns runs;
+    runs.warm = true;
+    runs.pairs = pairs;
+    profile::PairedMetric metric{*unit::find_metric(k_rate), "llama-bench", {100, 100, true}, {}};
+    for (int i = 0; i < pairs; ++i) {
+      const double base = base_noise > 0 ? base_noise : noise;
+      metric.pairs.push_back({100 * std::exp(base * normal(random)),
+                              100 * factor * std::exp(noise * normal(random)),
+                              (random() & 1U) != 0});
+    }
+    runs.metrics.push_back(std::move(metric));
+    return runs;
+  }
+  [[nodiscard]] CellVerdict cell(const profile::PairedRuns& runs) const {
+    profile::Profile profile = reference();
+    std::vector<double> samples;
+    for (const auto& pair : runs.metrics.at(0).pairs) samples.push_back(pair.candidate.value_or(1));
+    if (samples.empty()) samples = {100};
+    add_time(profile, k_rate, samples);
+    const auto known = stored(reference());
+    return judge_cell(profile, {baseline::choose(profile, {&known, 1}), runs}, {&limit, 1}, policy);
+  }
+  [[nodiscard]] MetricVerdict verdict() const { return metric(cell(runs()), k_rate); }
+};
+
+TEST(PairedTimes, PassWhereTheProgramDidNotChange) {
+  const MetricVerdict made = Scene{}.verdict();
+  EXPECT_EQ(made.verdict, Outcome::pass) << made.reason;
+  EXPECT_LT(*made.pairs, 12);
+  EXPECT_EQ(made.ratios.size(), 60U);
+  EXPECT_NEAR(*made.change, 0, 0.01);
+  EXPECT_LT(*made.low, *made.high);
+  EXPECT_THAT(made.reason, HasSubstr("dropped by less than 5 %"));
+}
+
+TEST(PairedTimes, FailWhereItIsSurelySlowerThanTolerated) {
+  const MetricVerdict made = Scene{.factor = 0.9}.verdict();
+  EXPECT_EQ(made.verdict, Outcome::fail) << made.reason;
+  EXPECT_NEAR(*made.change, -0.1, 0.01);
+  EXPECT_THAT(made.reason, HasSubstr("dropped by more than 2.5 %, sure after"));
+}
+
+TEST(PairedTimes, ImprovedMirrorsFailAndDoesNotBlock) {
+  const Scene scene{.factor = 1.2};
+  EXPECT_EQ(scene.verdict().verdict, Outcome::improved);
+  EXPECT_EQ(scene.cell(scene.runs()).verdict, Outcome::improved);
+}
+
+TEST(PairedTimes, InconclusiveTellsWhatItWouldTake) {
+  Scene scene{.factor = 0.9, .noise = 0.02, .pairs = 12};
+  scene.policy.timed_metrics = 200;
+  const MetricVerdict made = scene.verdict();
+  EXPECT_EQ(made.verdict, Outcome::inconclusive);
+  ASSERT_TRUE(made.more_pairs);
+  EXPECT_GT(*made.more_pairs, 0);
+  EXPECT_THAT(made.reason, HasSubstr("not decided after 12 pairs; about"));
+}
+
+TEST(PairedTimes, ACellThatTheBudgetNeverReachedIsNotDecided) {
+  const MetricVerdict made = Scene{.pairs = 0}.verdict();
+  EXPECT_EQ(made.verdict, Outcome::inconclusive);
+  EXPECT_THAT(made.reason, HasSubstr("no pair was run"));
+  EXPECT_FALSE(made.change);
+}
+
+TEST(PairedTimes, ANoisierCandidateIsShownAndNotJudged) {
+  const MetricVerdict made =
+      Scene{.factor = 0.95, .noise = 0.3, .base_noise = 0.05, .pairs = 300}.verdict();
+  EXPECT_EQ(made.verdict, Outcome::inconclusive);
+  EXPECT_THAT(made.reason, HasSubstr("x as wide as the base's"));
+  ASSERT_TRUE(made.current_runs);
+  EXPECT_GT(made.current_runs->fast, made.current_runs->median);  // of rates, fast ones are high
+  EXPECT_GT(made.current_runs->median, made.current_runs->slow);
+}
+
+TEST(PairedTimes, FalseAlarmIsDividedOverTheTimedMetricsOfTheGate) {
+  Scene one{.factor = 0.9}, many{.factor = 0.9};
+  many.policy.timed_metrics = 10000;
+  EXPECT_GT(*many.verdict().pairs, *one.verdict().pairs + 5);
+}
+
+TEST(PairedTimes, AProcessThatDidNotEndIsInfinitelySlowAndAGapInThePicture) {
+  const Scene scene{.pairs = 30};
+  auto runs = scene.runs();
+  runs.metrics[0].pairs[3].candidate.reset();
+  const MetricVerdict made = metric(scene.cell(runs), k_rate);
+  EXPECT_FALSE(made.ratios[3]);
+  EXPECT_EQ(made.verdict, Outcome::pass);
+}
+
+TEST(PairedTimes, ASideThatHangsIsTheCellsError) {
+  const Scene scene;
+  auto runs = scene.runs();
+  runs.error = "timed: the candidate timed out 3 times, the base program never: …";
+  const CellVerdict cell = scene.cell(runs);
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  EXPECT_THAT(cell.reason, HasSubstr("the candidate timed out 3 times"));
+}
+
+TEST(PairedTimes, PlainAmountsAreOfTheBasesWarmUp) {
+  Scene scene{.factor = 0.9};
+  scene.limit.max_drop = Amount{30, false};
+  EXPECT_EQ(scene.verdict().verdict, Outcome::pass);
+  scene.limit.max_drop = Amount{6, false};
+  EXPECT_EQ(scene.verdict().verdict, Outcome::fail);
+  scene.limit.max_drop = Amount{95, false};
+  EXPECT_EQ(scene.verdict().verdict, Outcome::error);
+}
+
+TEST(PairedTimes, TheRuleIsSaidInWords) {
+  const Scene scene;
+  const GateVerdict gate = judge_gate({scene.cell(scene.runs())}, scene.policy);
+  EXPECT_THAT(gate.decision_rule, HasSubstr("of 5 % and more passes in at most 1 of 100"));
+  EXPECT_THAT(gate.decision_rule, HasSubstr("2.5 % and less is blamed in at most 1 of 100"));
+  EXPECT_THAT(gate.decision_rule, HasSubstr("at most 1 of 1000 gates fails by chance"));
+}
+
+TEST(PairedTimes, SurviveTheVerdictFile) {
+  const Scene scene{.factor = 0.9, .pairs = 12};
+  auto runs = scene.runs();
+  runs.metrics[0].pairs[3].candidate.reset();
+  const GateVerdict gate = judge_gate({scene.cell(runs)}, scene.policy);
+  const auto read = verdict_from_json(to_json(gate));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(to_json(*read), to_json(gate));
+}
+
+TEST(TimedMetrics, AreThoseWithAGatingLimitThatBothWarmUpsReported) {
+  const Scene scene;
+  profile::CellFacts facts;
+  facts.cell = reference().cell;
+  const std::vector<profile::CellFacts> cells{facts, facts};
+  auto without = scene.runs();
+  without.metrics.clear();
+  const std::vector<profile::PairedRuns> runs{scene.runs(), without};
+  EXPECT_EQ(timed_metrics(cells, runs, {}), 1);
+  LimitEntry shown = entry({k_rate});
+  shown.mode = Mode::report;
+  EXPECT_EQ(timed_metrics(cells, runs, {&shown, 1}), 0);
+}
+
+}  // namespace
+}  // namespace weir::verdict
