@@ -43,34 +43,6 @@ verdict::GateVerdict finish(verdict::GateVerdict verdict, const Measured& measur
   return verdict;
 }
 
-// What a run of `profile` would have stored: another run's profile becomes something to judge by.
-baseline::Choice choice_from(const profile::Profile& candidate, const profile::Profile& base) {
-  baseline::Choice choice;
-  choice.baseline = baseline::accept(base, std::nullopt, {});
-  if (!base.errors.empty()) {
-    choice.match = baseline::Choice::Match::none;
-    choice.reason = "the other run could not measure this cell";
-    choice.baseline.reset();
-    return choice;
-  }
-  // Two runs are compared whatever their fingerprints; the differences are told.
-  const auto& mine = candidate.provenance.fingerprint_parts;
-  for (const auto& [part, hash] : base.provenance.fingerprint_parts) {
-    const auto found = mine.find(part);
-    if (found == mine.end() || found->second != hash) {
-      choice.reason += fmt::format("{}{} differs", choice.reason.empty() ? "" : ", ", part);
-    }
-  }
-  choice.baseline->fingerprint = candidate.provenance.fingerprint;
-  choice.baseline->fingerprint_parts = mine;
-  const baseline::Choice by_class = baseline::choose(candidate, {&*choice.baseline, 1});
-  choice.match = by_class.match;
-  if (!by_class.reason.empty()) {
-    choice.reason += (choice.reason.empty() ? "" : "; ") + by_class.reason;
-  }
-  return choice;
-}
-
 // Appends: several weir steps of one job share the file.
 Result<void> append_summary(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "ae");
@@ -134,7 +106,7 @@ verdict::GateVerdict judge_against(const Measured& measured, const Measured& bas
     if (found == by_name.end()) {
       choice.reason = fmt::format("{} has no such cell", base.folder);
     } else {
-      choice = choice_from(profile, *found->second);
+      choice = baseline::choice_of(profile, *found->second);
       by_name.erase(found);
     }
     cells.push_back(verdict::judge_cell(profile, {choice}, measured.settings->limits, policy));

@@ -73,6 +73,10 @@ struct Choice {
 };
 [[nodiscard]] Choice choose(const profile::Profile& candidate, std::span<const Baseline> stored);
 
+// Another run's profile of the same cell as something to judge by: compared whatever its
+// fingerprint, with what differs in the reason. None where it could not be measured.
+[[nodiscard]] Choice choice_of(const profile::Profile& candidate, const profile::Profile& base);
+
 // The three lengths at which a counted pass is to run so that it can be compared: those of the
 // baseline that would judge `cell` on this device, else of another one with the same fingerprint
 // (also while the device class is not known yet); empty where none is stored.

@@ -125,4 +125,31 @@ std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
   return choice.baseline ? choice.baseline->lengths : std::vector<std::int64_t>{};
 }
 
+Choice choice_of(const profile::Profile& candidate, const profile::Profile& base) {
+  Choice choice;
+  choice.baseline = accept(base, std::nullopt, {});
+  if (!base.errors.empty()) {
+    choice.match = Choice::Match::none;
+    choice.reason = fmt::format("the base could not measure this cell: {}", base.errors.front());
+    choice.baseline.reset();
+    return choice;
+  }
+  // Two runs are compared whatever their fingerprints; the differences are told.
+  const auto& mine = candidate.provenance.fingerprint_parts;
+  for (const auto& [part, hash] : base.provenance.fingerprint_parts) {
+    const auto found = mine.find(part);
+    if (found == mine.end() || found->second != hash) {
+      choice.reason += fmt::format("{}{} differs", choice.reason.empty() ? "" : ", ", part);
+    }
+  }
+  choice.baseline->fingerprint = candidate.provenance.fingerprint;
+  choice.baseline->fingerprint_parts = mine;
+  const Choice by_class = choose(candidate, {&*choice.baseline, 1});
+  choice.match = by_class.match;
+  if (!by_class.reason.empty()) {
+    choice.reason += (choice.reason.empty() ? "" : "; ") + by_class.reason;
+  }
+  return choice;
+}
+
 }  // namespace weir::baseline

@@ -117,6 +117,8 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   record.instructions = step.instructions;
   record.twin_fill = step.twin_fill;
   record.order = step.order;
+  record.side = step.side;
+  record.pair = step.pair;
   record.asked = step.asked;
   record.attempt = attempt;
   record.started_at = effects.clock.now();
@@ -191,7 +193,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
                                             const PreparedCell& cell, const Step& step,
                                             std::int64_t attempt) {
   WorkPlace place(effects.files,
-                  sys::join_path(folder, fmt::format("tmp/{}-{}", step.order, attempt)));
+                  sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt)));
   WEIR_CHECK(place.make());
   const bool counted = step.pass == Pass::counted;
   const bool probed = counted && !step.instructions && !cell.probes.empty();

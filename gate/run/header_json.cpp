@@ -9,6 +9,21 @@ namespace {
 
 constexpr std::string_view k_schema = "weir.run/1";
 
+// An object of texts.
+std::map<std::string, std::string> texts(JsonReader& read, const char* key) {
+  std::map<std::string, std::string> all;
+  for (const auto& [name, value] : read.object(key).items()) {
+    if (!value.is_string()) {
+      read.complain(fmt::format("\"{}\" should hold texts", key));
+      break;
+    }
+    all[name] = value.get<std::string>();
+  }
+  return all;
+}
+
+}  // namespace
+
 Json to_json(const Step& step) {
   const profile::Asked& asked = step.asked;
   Json json = {{"cell", step.cell},
@@ -16,6 +31,8 @@ Json to_json(const Step& step) {
                {"asked", {asked.prompt_tokens, asked.tokens, asked.repeats, asked.depth}}};
   if (step.instructions) json["instructions"] = true;
   if (step.twin_fill != 0) json["twin_fill"] = step.twin_fill;
+  if (step.side != profile::Side::candidate) json["side"] = profile::to_string(step.side);
+  if (step.pair) json["pair"] = *step.pair;
   return json;
 }
 
@@ -36,6 +53,14 @@ Result<Step> step_from_json(const Json& json, std::size_t cells, std::int64_t or
   }
   step.instructions = read.optional_boolean("instructions").value_or(false);
   step.twin_fill = read.optional_integer("twin_fill").value_or(0);
+  const std::string side = read.optional_string("side").value_or("candidate");
+  if (side == to_string(profile::Side::base)) {
+    step.side = profile::Side::base;
+  } else if (side != to_string(profile::Side::candidate)) {
+    read.complain("names no side");
+  }
+  step.pair = read.optional_integer("pair");
+  if (step.pair && *step.pair < 0) read.complain("names no pair");
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
   step.cell = static_cast<std::size_t>(cell);
   step.pass =
@@ -44,21 +69,6 @@ Result<Step> step_from_json(const Json& json, std::size_t cells, std::int64_t or
                 asked[2].get<std::int64_t>(), asked[3].get<std::int64_t>()};
   return step;
 }
-
-// An object of texts.
-std::map<std::string, std::string> texts(JsonReader& read, const char* key) {
-  std::map<std::string, std::string> all;
-  for (const auto& [name, value] : read.object(key).items()) {
-    if (!value.is_string()) {
-      read.complain(fmt::format("\"{}\" should hold texts", key));
-      break;
-    }
-    all[name] = value.get<std::string>();
-  }
-  return all;
-}
-
-}  // namespace
 
 Json to_json(const sys::Machine& machine) {
   return {{"cpu_model", machine.cpu_model},         {"physical_cores", machine.physical_cores},
@@ -91,6 +101,9 @@ Json to_json(const RunHeader& header) {
                {"identity", header.identity},
                {"notes", header.notes},
                {"extra", header.extra}};
+  for (const profile::CellFacts& facts : header.base_cells) {
+    plan["base_cells"].push_back(to_json(facts));
+  }
   for (const profile::CellFacts& facts : header.cells) plan["cells"].push_back(to_json(facts));
   for (const Step& step : header.steps) plan["steps"].push_back(to_json(step));
   return {{"schema", k_schema},
@@ -122,11 +135,20 @@ Result<RunHeader> header_from_json(const Json& json) {
   const Json& machine = in_plan.object("machine");
   const Json& cells = in_plan.array("cells");
   const Json& steps = in_plan.array("steps");
+  static const Json k_none = Json::array();
+  const Json& base_cells = in_plan.has("base_cells") ? in_plan.array("base_cells") : k_none;
   if (auto problem = in_plan.problem()) return tl::unexpected(std::move(*problem));
   WEIR_TRY(header.machine, machine_from_json(machine));
   for (const Json& cell : cells) {
     WEIR_TRY(profile::CellFacts facts, facts_from_json(cell));
     header.cells.push_back(std::move(facts));
+  }
+  for (const Json& cell : base_cells) {
+    WEIR_TRY(profile::CellFacts facts, facts_from_json(cell));
+    header.base_cells.push_back(std::move(facts));
+  }
+  if (!header.base_cells.empty() && header.base_cells.size() != header.cells.size()) {
+    return fail(Code::data, "base_cells are not as many as cells");
   }
   for (const Json& step : steps) {
     WEIR_TRY(Step one, step_from_json(step, header.cells.size(),

@@ -19,17 +19,35 @@ std::string journal_path(const std::string& folder) {
   return sys::join_path(folder, k_journal_name);
 }
 
+// {"steps": […]}: what was added to the plan.
+Result<void> read_added(const Json& line, RunHeader& header) {
+  if (!line["steps"].is_array()) return fail(Code::data, "\"steps\" is no list");
+  for (const Json& json : line["steps"]) {
+    if (header.steps.size() >= k_most_records) {
+      return fail(Code::data, "more than {} steps", k_most_records);
+    }
+    const std::size_t cells = header.cells.size();
+    WEIR_TRY(Step step,
+             step_from_json(json, cells, static_cast<std::int64_t>(header.steps.size())));
+    if (step.side == profile::Side::base && header.base_cells.empty()) {
+      return fail(Code::data, "a step of a base program that is not there");
+    }
+    header.steps.push_back(step);
+  }
+  return {};
+}
+
 // A record that belongs to the plan; anything else would be counted for the wrong cell.
-Result<profile::RunRecord> read_record(std::string_view line, const RunHeader& header) {
-  WEIR_TRY(const Json json, parse_json(line, k_record_limits));
+Result<profile::RunRecord> read_record(const Json& json, const RunHeader& header) {
   WEIR_TRY(profile::RunRecord record, profile::record_from_json(json));
   const auto order = static_cast<std::uint64_t>(record.order);
   if (record.order < 0 || order >= header.steps.size()) {
     return fail(Code::data, "order {} is not in the plan", record.order);
   }
   const Step& step = header.steps[order];
-  if (record.cell != header.cells[step.cell].cell.str() || record.pass != step.pass) {
-    return fail(Code::data, "order {} belongs to another cell or pass", record.order);
+  if (record.cell != header.cells[step.cell].cell.str() || record.pass != step.pass ||
+      record.side != step.side || record.pair != step.pair) {
+    return fail(Code::data, "order {} belongs to another cell, pass or side", record.order);
   }
   return record;
 }
@@ -53,6 +71,7 @@ RunHeader make_header(const Plan& plan) {
     header.cells.push_back(cell.facts);
     if (cell.unavailable) header.unavailable[cell.cell.key.str()] = *cell.unavailable;
   }
+  for (const PreparedCell& cell : plan.base_cells) header.base_cells.push_back(cell.facts);
   header.steps = plan.steps;
   header.identity = plan.identity;
   return header;
@@ -79,14 +98,22 @@ Result<RunFile> parse_run(std::string_view text) {
       auto header = header_from_json(*json).map_error(place);
       if (!header) return tl::unexpected(std::move(header).error());
       run.header = std::move(*header);
+      run.planned = run.header.steps.size();
       places.assign(run.header.steps.size(), -1);
     } else {
       if (line_number > k_most_records + 1) {
         return fail(Code::data, "more than {} records", k_most_records);
       }
-      auto record = read_record(line, run.header).map_error(place);
-      if (!record) return tl::unexpected(std::move(record).error());
-      keep(run.records, places, std::move(*record));
+      auto json = parse_json(line, k_record_limits).map_error(place);
+      if (!json) return tl::unexpected(std::move(json).error());
+      if (json->is_object() && json->contains("steps")) {
+        WEIR_CHECK(read_added(*json, run.header).map_error(place));
+        places.resize(run.header.steps.size(), -1);
+      } else {
+        auto record = read_record(*json, run.header).map_error(place);
+        if (!record) return tl::unexpected(std::move(record).error());
+        keep(run.records, places, std::move(*record));
+      }
     }
     begin = end + 1;
     run.whole_bytes = begin;
@@ -161,7 +188,15 @@ Result<Journal> Journal::resume(sys::Files& files, const std::string& folder, co
   }
   Journal journal(folder, std::move(log));
   journal.earlier_ = std::move(now.records);
+  const auto& steps = now.header.steps;
+  journal.added_.assign(steps.begin() + static_cast<std::ptrdiff_t>(now.planned), steps.end());
   return journal;
+}
+
+Result<void> Journal::declare(std::span<const Step> steps) {
+  Json line = {{"steps", Json::array()}};
+  for (const Step& step : steps) line["steps"].push_back(to_json(step));
+  return log_->append(dump_json(line));
 }
 
 Result<void> Journal::append(const profile::RunRecord& record) {

@@ -1,5 +1,7 @@
 // The journal of a run, run.jsonl: a header line, then one record a line, each on the disk before
-// the next engine's result is waited for.
+// the next engine's result is waited for. Between records, {"steps": […]} declares what was added
+// to the plan while it was carried out, before it is: of a pair, in the order that its coin
+// decided.
 //
 // weir may be killed at any moment: all that can be missing is the end of the last line, which a
 // reader leaves out and a resumed run cuts off.
@@ -8,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +32,7 @@ struct RunHeader {
   std::string config_text;
   sys::Machine machine;
   std::vector<profile::CellFacts> cells;           // in plan order
+  std::vector<profile::CellFacts> base_cells;      // the same cells of the base program, or none
   std::map<std::string, std::string> unavailable;  // cell name -> why nothing could be run
   std::vector<Step> steps;
   std::map<std::string, std::string> identity;  // Plan::identity
@@ -38,7 +42,8 @@ struct RunHeader {
 [[nodiscard]] RunHeader make_header(const Plan& plan);  // cells, unavailable, steps, identity
 
 struct RunFile {
-  RunHeader header;
+  RunHeader header;                         // its steps with those that were added
+  std::size_t planned = 0;                  // how many of the steps were there from the beginning
   std::vector<profile::RunRecord> records;  // as written; the last of each `order` and attempt
   std::uint64_t whole_bytes = 0;            // up to the end of the last whole line
   bool torn = false;                        // the last line was not whole
@@ -71,9 +76,14 @@ class Journal {
   // Returns when the record is on the disk. Thread-safe.
   [[nodiscard]] Result<void> append(const profile::RunRecord& record);
 
+  // Adds steps to the run: returns when they are on the disk. Their `order` goes on from the steps
+  // before. Thread-safe.
+  [[nodiscard]] Result<void> declare(std::span<const Step> steps);
+
   [[nodiscard]] const std::string& folder() const { return folder_; }
   // What was there when the journal was opened.
   [[nodiscard]] const std::vector<profile::RunRecord>& earlier() const { return earlier_; }
+  [[nodiscard]] const std::vector<Step>& added_earlier() const { return added_; }
 
  private:
   Journal(std::string folder, std::unique_ptr<sys::AppendLog> log)
@@ -81,9 +91,12 @@ class Journal {
   std::string folder_;
   std::unique_ptr<sys::AppendLog> log_;
   std::vector<profile::RunRecord> earlier_;
+  std::vector<Step> added_;
 };
 
 [[nodiscard]] Json to_json(const RunHeader& header);
+[[nodiscard]] Json to_json(const Step& step);  // without its order
+[[nodiscard]] Result<Step> step_from_json(const Json& json, std::size_t cells, std::int64_t order);
 [[nodiscard]] Result<RunHeader> header_from_json(const Json& json);
 [[nodiscard]] Json to_json(const sys::Machine& machine);
 [[nodiscard]] Result<sys::Machine> machine_from_json(const Json& json);

@@ -59,6 +59,9 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
                        cell.instructions ? Json(static_cast<int>(*cell.instructions)) : Json(),
                        cell.cell.engine == nullptr ? Json() : reading_json(*cell.cell.engine)});
   }
+  for (const PreparedCell& cell : plan.base_cells) {
+    programs.push_back({"base", cell.program, cell.program_stamp});
+  }
   for (const verdict::LimitEntry& entry : settings.limits) limits.push_back(limit_json(entry));
   const config::GateSettings& gate = settings.gate;
   // The budget is left out: a run may be given more time.
@@ -70,12 +73,13 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
                      step.asked.tokens, step.asked.repeats, step.asked.depth, step.instructions,
                      step.twin_fill});
   }
-  return {{"cells", digest(cells)},
-          {"programs", digest(programs)},
-          {"models", digest(models)},
-          {"metrics", digest(metrics)},
-          {"limits", digest(limits)},
-          {"number and order of runs", digest({steps, options.counts, options.times})}};
+  return {
+      {"cells", digest(cells)},
+      {"programs", digest(programs)},
+      {"models", digest(models)},
+      {"metrics", digest(metrics)},
+      {"limits", digest(limits)},
+      {"number and order of runs", digest({steps, options.counts, options.times, options.pairs})}};
 }
 
 }  // namespace
@@ -87,9 +91,10 @@ std::string Plan::id() const {
 }
 
 Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings,
-               const PlanOptions& options) {
+               const PlanOptions& options, std::vector<PreparedCell> base_cells) {
   Plan plan;
   plan.cells = std::move(cells);
+  plan.base_cells = std::move(base_cells);
   const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked,
                        bool instructions = false, std::int64_t twin_fill = 0) {
     plan.steps.push_back(
@@ -120,7 +125,8 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     // Does the engine look at what a device computes? Then a twin cannot stand in for one.
     if (cell.cell.twin) add(i, profile::Pass::counted, points.front(), false, k_other_fill);
   }
-  const std::int64_t rounds = options.times ? options.runs.value_or(settings.gate.runs) : 0;
+  const std::int64_t rounds =
+      options.times && !options.pairs ? options.runs.value_or(settings.gate.runs) : 0;
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < plan.cells.size(); ++i) {
       // A twin's numbers are counts: what it computes, and how fast, means nothing.

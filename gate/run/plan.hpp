@@ -16,6 +16,8 @@ struct PlanOptions {
   bool counts = true;
   bool times = true;
   std::optional<std::int64_t> runs = std::nullopt;  // timed processes a cell; absent: gate.runs
+  // Timed processes run in pairs beside a base program, as many as it takes: none are planned.
+  bool pairs = false;
   // Processes for each point of the counted pass: 3 when a baseline is to be accepted.
   std::int64_t counted_processes = 1;
   // The same for instructions, 10 when a baseline is to be accepted: how far they lie apart is the
@@ -31,13 +33,19 @@ struct Step {
   profile::Asked asked;
   bool instructions = false;   // as RunRecord::instructions
   std::int64_t twin_fill = 0;  // as RunRecord::twin_fill
-  std::int64_t order = 0;      // RunRecord::order; equals the step's place in Plan::steps
+  // RunRecord::order; equals the step's place in Plan::steps, and goes on from there in steps that
+  // were added while the run went on.
+  std::int64_t order = 0;
+  profile::Side side = profile::Side::candidate;
+  std::optional<std::int64_t> pair = std::nullopt;  // as RunRecord::pair
 
   friend bool operator==(const Step&, const Step&) = default;
 };
 
 struct Plan {
   std::vector<PreparedCell> cells;
+  // The same cells with the base program (`--against`); empty without one.
+  std::vector<PreparedCell> base_cells{};
   // Counted steps first, cell by cell; then timed ones in rounds over the cells, so that a slow
   // minute of the machine meets all of them.
   std::vector<Step> steps;
@@ -46,12 +54,15 @@ struct Plan {
   std::map<std::string, std::string> identity;
 
   [[nodiscard]] std::string id() const;  // of all of `identity`
+  [[nodiscard]] const PreparedCell& cell_of(const Step& step) const {
+    return (step.side == profile::Side::base ? base_cells : cells)[step.cell];
+  }
 };
 
 // Cells without anything to run (unavailable ones) have no steps. counts_skipped leaves out the
 // counted steps of a cell.
 [[nodiscard]] Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings,
-                             const PlanOptions& options);
+                             const PlanOptions& options, std::vector<PreparedCell> base_cells = {});
 
 // Fails with Code::usage naming what differs between a run that was begun and what is now wanted.
 [[nodiscard]] Result<void> check_same_plan(const std::map<std::string, std::string>& begun,

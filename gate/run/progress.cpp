@@ -49,7 +49,12 @@ void write_to_stderr(std::string_view text) {
 }
 
 std::string left_words(const ProgressState& state) {
-  return state.seconds_left ? show_time_left(*state.seconds_left) + " left" : "";
+  if (!state.seconds_left) return "";
+  return show_time_left(*state.seconds_left) + (state.pair ? " of the budget left" : " left");
+}
+
+std::string pair_words(const ProgressState& state) {
+  return *state.pair == 0 ? "warm-up" : fmt::format("pair {}", *state.pair);
 }
 
 }  // namespace
@@ -74,8 +79,12 @@ std::string bar_line(const ProgressState& state, std::size_t columns) {
   const auto full = static_cast<std::size_t>(static_cast<double>(bar) * static_cast<double>(done) /
                                              static_cast<double>(total));
   std::string line = fmt::format(" {:<8} ", to_string(state.pass));
-  for (std::size_t i = 0; i < bar; ++i) line += i < full ? "█" : "░";
-  line += fmt::format("  {}/{}", state.done, state.total);
+  if (state.pair) {
+    line += " " + pair_words(state);
+  } else {
+    for (std::size_t i = 0; i < bar; ++i) line += i < full ? "█" : "░";
+    line += fmt::format("  {}/{}", state.done, state.total);
+  }
   const std::string left = left_words(state);
   const std::size_t taken = text::columns(line) + (left.empty() ? 0 : text::columns(left) + 3);
   if (columns > taken + 5) line += "   " + shorten_front(state.cell, columns - taken - 3);
@@ -117,7 +126,8 @@ void LineProgress::show(const ProgressState& state) {
   pass_ = state.pass;
   said_at_ = now;
   const std::string left = left_words(state);
-  write_(fmt::format("{} {}/{}  {}{}{}\n", to_string(state.pass), state.done, state.total,
+  write_(fmt::format("{} {}  {}{}{}\n", to_string(state.pass),
+                     state.pair ? pair_words(state) : fmt::format("{}/{}", state.done, state.total),
                      state.cell, left.empty() ? "" : "  ", left));
 }
 

@@ -19,7 +19,8 @@ struct ProgressState {
   profile::Pass pass = profile::Pass::counted;
   std::int64_t done = 0, total = 0;    // steps of this pass
   std::string cell;                    // being run
-  std::optional<double> seconds_left;  // of the whole run
+  std::optional<double> seconds_left;  // of the whole run; of pairs, of the budget
+  std::optional<std::int64_t> pair{};  // being run; how many there will be is not known
 };
 
 // Thread-safe.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -37,16 +38,21 @@ std::vector<sys::LockWanted> locks_for(const PreparedCell& cell, Pass pass) {
 // One call of Runner::run.
 class Work {
  public:
-  Work(const Effects& effects, std::int64_t cores, const Plan& plan, Journal& journal)
+  Work(const Effects& effects, std::int64_t cores, const Plan& plan, Journal& journal,
+       Sequel* sequel)
       : effects_(effects),
         cores_(std::max<std::int64_t>(1, cores)),
         plan_(plan),
         journal_(journal),
+        sequel_(sequel),
+        steps_(plan.steps.begin(), plan.steps.end()),
         folder_(sys::absolute(journal.folder())),
         tally_(plan, cores_),
         admission_(cores_),
         first_attempt_(plan.steps.size(), 1),
-        done_(plan.steps.size(), false) {}
+        done_(plan.steps.size(), false) {
+    for (const Step& step : journal.added_earlier()) add(step);
+  }
 
   Result<std::vector<RunRecord>> run() {
     // What a run that was killed has left; the journal's lock says that nobody else is in there.
@@ -54,6 +60,11 @@ class Work {
     go_on_from(journal_.earlier());
     count();
     time();
+    while (sequel_ != nullptr && !stopped() && go_on()) {
+      count();
+      time();
+    }
+    if (!problem_ && effects_.stop.requested()) interrupted();
     effects_.progress.finish();
     (void)effects_.files.remove_tree(sys::join_path(folder_, "tmp"));
     if (problem_) return tl::unexpected(std::move(*problem_));
@@ -64,6 +75,34 @@ class Work {
   }
 
  private:
+  void add(const Step& step) {
+    steps_.push_back(step);
+    tally_.add(step);
+    first_attempt_.push_back(1);
+    done_.push_back(false);
+  }
+
+  // Asks what comes next and writes it down. False when the run is over.
+  bool go_on() {
+    const std::span<const RunRecord> all(records_);
+    auto next = sequel_->next(all.subspan(told_));
+    told_ = records_.size();
+    if (!next) {
+      problem_ = std::move(next).error();
+      return false;
+    }
+    if (next->steps.empty()) return false;
+    seconds_left_ = next->seconds_left;
+    auto order = static_cast<std::int64_t>(steps_.size());
+    for (Step& step : next->steps) step.order = order++;
+    if (auto declared = journal_.declare(next->steps); !declared) {
+      problem_ = std::move(declared).error();
+      return false;
+    }
+    for (const Step& step : next->steps) add(step);
+    return true;
+  }
+
   void go_on_from(const std::vector<RunRecord>& earlier) {
     for (const RunRecord& record : earlier) {
       const auto order = static_cast<std::size_t>(record.order);
@@ -72,7 +111,7 @@ class Work {
       first_attempt_[order] = record.attempt + 1;
       if (!is_last(record) || done_[order]) continue;
       done_[order] = true;
-      tally_.note(plan_.steps[order], record);
+      tally_.note(steps_[order], record);
     }
   }
 
@@ -82,7 +121,7 @@ class Work {
   }
 
   void count() {
-    for (const Step& step : plan_.steps) {
+    for (const Step& step : steps_) {
       if (step.pass == Pass::counted && wanted(step)) pending_.push_back(&step);
     }
     const auto workers = std::min<std::size_t>(static_cast<std::size_t>(cores_), pending_.size());
@@ -104,7 +143,7 @@ class Work {
         changed_.wait(hold);
         continue;
       }
-      const PreparedCell& cell = plan_.cells[step->cell];
+      const PreparedCell& cell = plan_.cell_of(*step);
       admission_.started(cell);
       show(*step);
       hold.unlock();
@@ -122,7 +161,7 @@ class Work {
     if (pending_.empty()) return nullptr;
     const auto available = effects_.load.memory_available();
     for (auto place = pending_.begin(); place != pending_.end(); ++place) {
-      if (!admission_.admits(plan_.cells[(*place)->cell], available)) continue;
+      if (!admission_.admits(plan_.cell_of(**place), available)) continue;
       const Step* step = *place;
       pending_.erase(place);
       return step;
@@ -131,18 +170,17 @@ class Work {
   }
 
   void time() {
-    for (const Step& step : plan_.steps) {
+    for (const Step& step : steps_) {
       if (stopped()) break;
       if (step.pass != Pass::timed || !wanted(step)) continue;
       show(step);
       (void)carry_out(step);
     }
-    if (!problem_ && effects_.stop.requested()) interrupted();
   }
 
   // Runs a step, and once more if it did not start. Answers its peak memory.
   std::optional<std::int64_t> carry_out(const Step& step) {
-    const PreparedCell& cell = plan_.cells[step.cell];
+    const PreparedCell& cell = plan_.cell_of(step);
     auto held =
         effects_.locks.acquire(locks_for(cell, step.pass), effects_.stop,
                                [this](const std::string& line) { effects_.progress.say(line); });
@@ -205,7 +243,7 @@ class Work {
     problem_ =
         Error{Code::interrupted,
               fmt::format("interrupted after {} of {} engine runs; what was measured is in {}",
-                          done, plan_.steps.size(), journal_.folder())};
+                          done, steps_.size(), journal_.folder())};
   }
 
   void show(const Step& step) {
@@ -214,7 +252,8 @@ class Work {
     state.done = tally_.done(step.pass);
     state.total = tally_.total(step.pass);
     state.cell = plan_.cells[step.cell].cell.key.str();
-    state.seconds_left = tally_.seconds_left();
+    state.seconds_left = seconds_left_ ? seconds_left_ : tally_.seconds_left();
+    state.pair = step.pair;
     effects_.progress.show(state);
   }
 
@@ -222,6 +261,8 @@ class Work {
   std::int64_t cores_;
   const Plan& plan_;
   Journal& journal_;
+  Sequel* sequel_;
+  std::deque<Step> steps_;  // by order; those of the plan, then those added
   std::string folder_;
   std::mutex mutex_;  // all below while counted steps run
   std::condition_variable changed_;
@@ -231,13 +272,15 @@ class Work {
   std::vector<std::int64_t> first_attempt_;  // by order
   std::vector<bool> done_;                   // by order
   std::vector<RunRecord> records_;
+  std::size_t told_ = 0;  // of records_, to the sequel
+  std::optional<double> seconds_left_;
   std::optional<Error> problem_;
 };
 
 }  // namespace
 
-Result<std::vector<RunRecord>> Runner::run(const Plan& plan, Journal& journal) {
-  return Work(effects_, cores_, plan, journal).run();
+Result<std::vector<RunRecord>> Runner::run(const Plan& plan, Journal& journal, Sequel* sequel) {
+  return Work(effects_, cores_, plan, journal, sequel).run();
 }
 
 }  // namespace weir::run

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,20 @@ struct Effects {
   const sys::Stop& stop;
 };
 
+// What a run does when its plan is carried out, decided by what was measured so far.
+class Sequel {
+ public:
+  virtual ~Sequel() = default;
+  struct Next {
+    std::vector<Step> steps;               // `order` is filled in by the runner; none: the end
+    std::optional<double> seconds_left{};  // for progress
+  };
+  // `fresh`: records that were not handed in before, those of the plan itself first. Counted steps
+  // that are answered run side by side, timed ones one after the other in their order. An Error
+  // ends the run.
+  [[nodiscard]] virtual Result<Next> next(std::span<const profile::RunRecord> fresh) = 0;
+};
+
 class Runner {
  public:
   // `cores` counted processes run side by side at most.
@@ -42,7 +58,10 @@ class Runner {
   // processes were left out.
   // Fails with Code::interrupted on a stop (no child is left, the journal can be resumed), Code::io
   // when the journal can not be written or a process can not be made.
-  [[nodiscard]] Result<std::vector<profile::RunRecord>> run(const Plan& plan, Journal& journal);
+  // Steps that `sequel` adds are declared in the journal before they are run; those that an
+  // interrupted run declared and did not run come first.
+  [[nodiscard]] Result<std::vector<profile::RunRecord>> run(const Plan& plan, Journal& journal,
+                                                            Sequel* sequel = nullptr);
 
  private:
   Effects effects_;

@@ -23,9 +23,10 @@ void Tally::note(const Step& step, const RunRecord& record) {
 
 bool Tally::too_many(const One& one) { return one.timeouts >= 1 || one.failures >= 2; }
 
-bool Tally::given_up(const Step& step) const { return too_many(all_.at(key(step))); }
+bool Tally::given_up(const Step& step) const { return !step.pair && too_many(all_.at(key(step))); }
 
 bool Tally::would_give_up(const Step& step, const RunRecord& record) const {
+  if (step.pair) return false;
   One one = all_.at(key(step));
   if (record.error) ++one.failures;
   if (record.ended == Ended::timed_out) ++one.timeouts;

@@ -17,10 +17,13 @@ class Tally {
   // `side_by_side`: so many counted steps run at once.
   Tally(const Plan& plan, std::int64_t side_by_side);
 
+  // One more step than the plan had.
+  void add(const Step& step) { ++all_[key(step)].total; }
   // The last record of a step. Seconds are its wall time.
   void note(const Step& step, const profile::RunRecord& record);
   // No more steps of this cell's pass: one time-out, or two failures. An engine that hangs would
-  // otherwise cost its time-out again and again.
+  // otherwise cost its time-out again and again. Never of pairs, whose failures are numbers
+  // (profile/paired.hpp says when enough is enough).
   [[nodiscard]] bool given_up(const Step& step) const;
   // Would it be given up after one more record like this one?
   [[nodiscard]] bool would_give_up(const Step& step, const profile::RunRecord& record) const;
@@ -37,10 +40,11 @@ class Tally {
     std::int64_t total = 0, done = 0, failures = 0, timeouts = 0;
     double seconds = 0;  // of those done
   };
-  // Instructions are a pass of their own here: that they can not be counted stops nothing else.
-  using Key = std::tuple<std::size_t, profile::Pass, bool>;
+  // Instructions are a pass of their own here, that they can not be counted stops nothing else; and
+  // so is each side.
+  using Key = std::tuple<std::size_t, profile::Pass, bool, profile::Side>;
   [[nodiscard]] static Key key(const Step& step) {
-    return {step.cell, step.pass, step.instructions};
+    return {step.cell, step.pass, step.instructions, step.side};
   }
   [[nodiscard]] static bool too_many(const One& one);
   std::map<Key, One> all_;

@@ -39,10 +39,21 @@ bool agree(const PairedRule& rule, Decision decided, const Spread& by) {
   });
 }
 
-double more_for(double pairs, double log_now, double threshold) {
+std::optional<double> more_for(double pairs, double log_now, double threshold) {
   if (log_now >= threshold) return 0;
-  if (log_now <= 0) return std::numeric_limits<double>::infinity();
+  if (log_now <= 0) return std::nullopt;
   return pairs * (threshold / log_now - 1);
+}
+
+// Pairs until both evidences of acting on a change are enough.
+std::optional<double> more_to_act(const PairedRule& rule, double pairs, const Evidence& changed,
+                                  const Evidence& beyond) {
+  const double sure = -std::log(rule.false_alarm);
+  if (rule.strict) return more_for(pairs, beyond.log_value(), sure);
+  const auto first = more_for(pairs, changed.log_value(), sure);
+  const auto second = more_for(pairs, beyond.log_value(), -std::log(rule.blamed));
+  if (!first || !second) return std::nullopt;
+  return std::max(*first, *second);
 }
 
 }  // namespace
@@ -85,25 +96,25 @@ void PairedTest::add(const Pair& pair) {
 std::optional<double> PairedTest::more_pairs() const {
   if (decision_ != Decision::undecided) return 0;
   const auto pairs = static_cast<double>(all_.size());
-  const double sure = -std::log(rule_.false_alarm);
-  const double pass = more_for(pairs, within_.log_value(), -std::log(rule_.missed));
-  const double beyond =
-      more_for(pairs, beyond_.log_value(), rule_.strict ? sure : -std::log(rule_.blamed));
-  const double slower = rule_.strict ? 0 : more_for(pairs, slower_.log_value(), sure);
-  const double least = std::min(pass, std::max(beyond, slower));
-  if (!std::isfinite(least)) return std::nullopt;
-  return least;
+  const auto act = more_to_act(rule_, pairs, slower_, beyond_);
+  const auto pass = more_for(pairs, within_.log_value(), -std::log(rule_.missed));
+  if (!act || !pass) return act ? act : pass;
+  return std::min(*act, *pass);
 }
 
 bool improved(std::span<const Pair> pairs, const PairedRule& rule) {
+  return more_pairs_to_improved(pairs, rule) == 0;
+}
+
+std::optional<double> more_pairs_to_improved(std::span<const Pair> pairs, const PairedRule& rule) {
   Evidence faster(Side::smaller, 0, gap_of(rule), k_slower);
   Evidence beyond(Side::smaller, -rule.tolerate, gap_of(rule), k_beyond);
   for (const Pair& pair : pairs) {
     faster.add(pair);
     beyond.add(pair);
-    if (enough(rule, faster.log_most(), beyond.log_most())) return true;
+    if (enough(rule, faster.log_most(), beyond.log_most())) return 0;
   }
-  return false;
+  return more_to_act(rule, static_cast<double>(pairs.size()), faster, beyond);
 }
 
 namespace {

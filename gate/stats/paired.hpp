@@ -76,6 +76,9 @@ class PairedTest {
 
 // The mirror of fail at the same levels: faster at all, and by more than `tolerate`.
 [[nodiscard]] bool improved(std::span<const Pair> pairs, const PairedRule& rule);
+// 0 when it is; absent while nothing points there.
+[[nodiscard]] std::optional<double> more_pairs_to_improved(std::span<const Pair> pairs,
+                                                           const PairedRule& rule);
 
 // Effects that neither side's evidence speaks against: covers a constant effect with probability
 // 1 - level at any stop. `estimate` is where both sides weigh the same; it is biased by stopping

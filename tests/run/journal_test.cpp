@@ -122,7 +122,7 @@ TEST(Journal, NamesTheLineThatIsWrong) {
   EXPECT_EQ(why(line()), "line 2: order -1 is not in the plan");
   record = record_of(plan, 0);
   record.cell = "bench/tiny/cpu/decode";
-  EXPECT_EQ(why(line()), "line 2: order 0 belongs to another cell or pass");
+  EXPECT_EQ(why(line()), "line 2: order 0 belongs to another cell, pass or side");
   EXPECT_EQ(why("{\"schema\": \"weir.run/9\"}\n"),
             "line 1: schema \"weir.run/9\", not \"weir.run/1\": made by another version of weir");
 }

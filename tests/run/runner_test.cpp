@@ -97,7 +97,7 @@ TEST(Runner, GivesEachEngineItsCommandItsFolderAndItsEnvironment) {
   EXPECT_EQ(counted.folder, "/project");
   EXPECT_EQ(counted.timeout_seconds, 5);
   EXPECT_EQ(value_of(counted, "PLAIN"), "value");
-  EXPECT_EQ(value_of(counted, "WEIR_PROBE_DIR"), "/out/tmp/0-1/probes");
+  EXPECT_EQ(value_of(counted, "WEIR_PROBE_DIR"), "/out/tmp/0000000-1/probes");
   EXPECT_EQ(value_of(counted, "VK_LAYER_PATH"), "/probe/layers:/config/layers");
   // A timed pass has nothing attached.
   for (const sys::ProcessSpec& spec : stage.processes.started) {

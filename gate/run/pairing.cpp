@@ -1,0 +1,171 @@
+#include "gate/run/pairing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace weir::run {
+
+using stats::Decision;
+
+namespace {
+
+// An improvement is told, not gated: so many pairs at most are spent on being sure of one.
+constexpr double k_most_for_improved = 40;
+
+}  // namespace
+
+double Pairing::One::each() const {
+  return pairs == 0 ? cell.pair_seconds : seconds / static_cast<double>(pairs);
+}
+
+bool Pairing::One::open() const {
+  return !given_up && std::any_of(tests.begin(), tests.end(), [](const stats::PairedTest& test) {
+    return test.decision() == Decision::undecided;
+  });
+}
+
+double Pairing::One::more_pairs() const {
+  double most = 0;
+  for (const stats::PairedTest& test : tests) {
+    // Where nothing points either way yet, as many again as there were is a fair guess.
+    most = std::max(most, test.more_pairs().value_or(static_cast<double>(pairs)));
+  }
+  return std::max(1.0, most);
+}
+
+std::optional<double> Pairing::One::more_to_improve() const {
+  std::optional<double> least;
+  for (std::size_t i = 0; i < tests.size(); ++i) {
+    if (tests[i].decision() != Decision::pass) return std::nullopt;
+    const auto more = stats::more_pairs_to_improved(tests[i].all(), cell.rules[i]);
+    if (more && *more > 0 && (!least || *more < *least)) least = more;
+  }
+  return least;
+}
+
+Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation)
+    : budget_(budget_seconds) {
+  for (PairingCell& cell : cells) {
+    One one;
+    one.tests.reserve(cell.rules.size());
+    for (const stats::PairedRule& rule : cell.rules) one.tests.emplace_back(rule);
+    one.cell = std::move(cell);
+    order_.push_back(cells_.size());
+    cells_.push_back(std::move(one));
+  }
+  if (!order_.empty()) {
+    const auto first = static_cast<std::ptrdiff_t>(rotation % order_.size());
+    std::rotate(order_.begin(), order_.begin() + first, order_.end());
+  }
+}
+
+std::size_t Pairing::fewest(std::span<const stats::PairedRule> rules) {
+  // No test of n coins has a p-value below 2^-n; the rule's own bets need one pair more.
+  std::size_t most = 0;
+  for (const stats::PairedRule& rule : rules) {
+    const double coins = std::ceil(-std::log2(rule.missed));
+    most = std::max(most, static_cast<std::size_t>(coins) + 1);
+  }
+  return most;
+}
+
+std::vector<Pairing::Share> Pairing::plan() const {
+  std::vector<Share> shares(cells_.size());
+  double left = budget_ - spent_;
+  for (const std::size_t i : order_) {
+    const One& one = cells_[i];
+    if (one.given_up || one.cell.rules.empty()) continue;
+    const std::size_t wanted = fewest(one.cell.rules);
+    const std::size_t open = wanted > one.pairs ? wanted - one.pairs : 0;
+    shares[i].seconds = static_cast<double>(open) * one.each();
+    shares[i].now = shares[i].seconds <= left;
+    if (shares[i].now) left -= shares[i].seconds;
+  }
+  return shares;
+}
+
+double Pairing::seconds_for_one() const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const One& one : cells_) {
+    if (one.given_up || one.cell.rules.empty()) continue;
+    least = std::min(least, static_cast<double>(fewest(one.cell.rules)) * one.each());
+  }
+  return least;
+}
+
+double Pairing::seconds_for_all() const {
+  double sum = 0;
+  for (const One& one : cells_) {
+    if (one.given_up || one.cell.rules.empty()) continue;
+    sum += static_cast<double>(fewest(one.cell.rules)) * one.each();
+  }
+  return sum;
+}
+
+std::optional<std::size_t> Pairing::first_pairs() const {
+  const std::vector<Share> shares = plan();
+  std::optional<std::size_t> found;
+  for (const std::size_t i : order_) {
+    const One& one = cells_[i];
+    if (!shares[i].now || !one.open() || one.pairs >= fewest(one.cell.rules)) continue;
+    if (!found || one.pairs < cells_[*found].pairs) found = i;
+  }
+  return found;
+}
+
+std::optional<std::size_t> Pairing::nearest_to_a_verdict() const {
+  std::optional<std::size_t> found;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::size_t i : order_) {
+    const One& one = cells_[i];
+    if (!one.open() || one.pairs < fewest(one.cell.rules) || one.each() > left()) continue;
+    const double seconds = one.more_pairs() * one.each();
+    // What would not be decided with all that is left comes after everything that may be.
+    const double rank = seconds > left() ? seconds + 1e9 : seconds;
+    if (rank < least) {
+      least = rank;
+      found = i;
+    }
+  }
+  return found;
+}
+
+std::optional<std::size_t> Pairing::nearest_to_improved() const {
+  std::optional<std::size_t> found;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::size_t i : order_) {
+    const One& one = cells_[i];
+    if (one.given_up || one.pairs == 0 || one.open()) continue;
+    const auto more = one.more_to_improve();
+    if (!more || *more > k_most_for_improved || *more * one.each() > left()) continue;
+    if (*more * one.each() < least) {
+      least = *more * one.each();
+      found = i;
+    }
+  }
+  return found;
+}
+
+std::optional<std::size_t> Pairing::next() const {
+  if (auto cell = first_pairs()) return cell;
+  if (auto cell = nearest_to_a_verdict()) return cell;
+  return nearest_to_improved();
+}
+
+void Pairing::note(std::size_t cell, std::span<const stats::Pair> pairs, double seconds) {
+  One& one = cells_[cell];
+  ++one.pairs;
+  one.seconds += seconds;
+  spent_ += seconds;
+  for (std::size_t i = 0; i < one.tests.size(); ++i) one.tests[i].add(pairs[i]);
+}
+
+void Pairing::give_up(std::size_t cell) { cells_[cell].given_up = true; }
+
+bool Pairing::decided(std::size_t cell) const {
+  return !cells_[cell].given_up && !cells_[cell].open();
+}
+
+}  // namespace weir::run

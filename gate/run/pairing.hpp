@@ -1,0 +1,77 @@
+// Which cell runs the next pair, and when there are enough: the budget goes where it decides most.
+//
+// Every cell first gets as many pairs as any decision needs, then the one that is nearest to a
+// verdict goes on (TRUST §5). Looking at all past pairs to choose is fine: the coin of the next
+// one is still fair. Cells that the budget can not give so many rotate: which of them come first
+// depends on the commit. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/stats/paired.hpp"
+
+namespace weir::run {
+
+struct PairingCell {
+  std::string name;
+  double pair_seconds = 0;               // of its warm-up: both processes
+  std::vector<stats::PairedRule> rules;  // one a metric with a limit; none: nothing to decide
+};
+
+class Pairing {
+ public:
+  // `rotation`: any number that differs from commit to commit.
+  Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation);
+
+  // Pairs without which nothing can pass: 8 at `missed` 0.01.
+  [[nodiscard]] static std::size_t fewest(std::span<const stats::PairedRule> rules);
+
+  // What the budget is planned to do, by cell in the order given.
+  struct Share {
+    bool now = false;    // gets its first pairs with this budget
+    double seconds = 0;  // that those take
+  };
+  [[nodiscard]] std::vector<Share> plan() const;
+  // The smallest budget with which some cell could be decided, and all could.
+  [[nodiscard]] double seconds_for_one() const;
+  [[nodiscard]] double seconds_for_all() const;
+
+  // The cell of the next pair; nothing when all is decided or the budget is spent.
+  [[nodiscard]] std::optional<std::size_t> next() const;
+  // A pair of `cell` has ended after `seconds`; `pairs` holds one for each of its rules.
+  void note(std::size_t cell, std::span<const stats::Pair> pairs, double seconds);
+  void give_up(std::size_t cell);
+
+  [[nodiscard]] double spent() const { return spent_; }
+  [[nodiscard]] double left() const { return budget_ - spent_; }
+  [[nodiscard]] bool decided(std::size_t cell) const;
+
+ private:
+  struct One {
+    PairingCell cell;
+    std::vector<stats::PairedTest> tests;
+    double seconds = 0;  // of its pairs
+    std::size_t pairs = 0;
+    bool given_up = false;
+    [[nodiscard]] double each() const;  // seconds a pair
+    [[nodiscard]] bool open() const;    // has something to decide
+    // Pairs until all its metrics are decided, as far as can be told.
+    [[nodiscard]] double more_pairs() const;
+    // Pairs until a cell that passed is seen to be better; nothing when it does not look like it.
+    [[nodiscard]] std::optional<double> more_to_improve() const;
+  };
+  [[nodiscard]] std::optional<std::size_t> first_pairs() const;
+  [[nodiscard]] std::optional<std::size_t> nearest_to_a_verdict() const;
+  [[nodiscard]] std::optional<std::size_t> nearest_to_improved() const;
+
+  std::vector<One> cells_;
+  std::vector<std::size_t> order_;  // rotated
+  double budget_, spent_ = 0;
+};
+
+}  // namespace weir::run

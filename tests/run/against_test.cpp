@@ -1,0 +1,275 @@
+// A run beside a base program, with stand-ins for engines, clock and coin.
+#include "gate/run/against.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::Pass;
+using profile::RunRecord;
+using profile::Side;
+using ::testing::HasSubstr;
+
+const std::string k_yaml = R"(version: 1
+engines:
+  bench:
+    command: [./bench, -m, "{model}", -p, "{prompt_tokens}", -n, "{tokens}", -r, "{repeats}"]
+    output: llama-bench
+    probes: [vulkan]
+    timeout: 5s
+models: {tiny: tiny.bin}
+backends:
+  vulkan: {}
+prompts:
+  decode: {prompt_tokens: 0, tokens: 16}
+gate: {repeats: 1, budget: 10m}
+)";
+
+class NothingKnown final : public KnownCounts {
+ public:
+  std::vector<baseline::Baseline> of(const profile::CellKey&) const override { return all; }
+  std::vector<baseline::Baseline> all;
+};
+
+class ScriptedCoin final : public sys::Coin {
+ public:
+  bool flip() override {
+    ++flips;
+    return (flips / 2) % 2 == 0;
+  }
+  int flips = 0;
+};
+
+// Counts as many dispatches a token as the side's program takes.
+class SidedProbing final : public Probing {
+ public:
+  Result<config::Environment> attach(std::span<const std::string>,
+                                     const std::string& folder) override {
+    return config::Environment{{"WEIR_PROBE_DIR", folder}};
+  }
+  Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> probes,
+                                                    const std::string& folder) override {
+    profile::ProbeCounts counts;
+    counts.probe = probes.front();
+    const std::lock_guard hold(mutex);
+    counts.counts["dispatches"] = dispatches[folder];
+    counts.devices = {{"vulkan", "software", "cpu", "vulkan-1-2-3-4-5"}};
+    return std::vector{counts};
+  }
+  std::mutex mutex;
+  std::map<std::string, std::int64_t> dispatches;  // by folder
+};
+
+struct Duel {
+  explicit Duel(const std::string& yaml = k_yaml) : scene(make_scene(yaml)) {
+    scene->files.put("/base/bench", "old program");
+    scene->files.set_executable("/base/bench");
+    PlanOptions options;
+    options.pairs = true;
+    auto cells = preflight(scene->cells, scene->around, scene->files);
+    auto base = *cells;
+    for (PreparedCell& cell : base) cell.program = "/base/bench";
+    plan = make_plan(std::move(*cells), *scene->settings, options, std::move(base));
+    if (scene->settings->engines[0].probes.empty()) counts = false;
+  }
+
+  sys::Finished engine(const sys::ProcessSpec& spec) {
+    const bool base = spec.argv.front() == "/base/bench";
+    sys::Finished finished;
+    const double factor = base ? 1 : slower;
+    finished.out = bench_output(spec.argv);
+    const std::string one = "1000000";
+    for (auto at = finished.out.find(one); at != std::string::npos;
+         at = finished.out.find(one, at + 8)) {
+      // A little noise of its own for each process.
+      const long jitter = static_cast<long>(++processes * 37 % 101) * 20;
+      finished.out.replace(at, one.size(),
+                           std::to_string(static_cast<long>(1e6 * factor) + jitter));
+    }
+    finished.wall_seconds = 2;
+    for (const auto& [name, value] : spec.env) {
+      if (name != "WEIR_PROBE_DIR") continue;
+      const std::lock_guard hold(probing.mutex);
+      probing.dispatches[value] =
+          (base ? 65 : candidate_dispatches) * std::stol(argument(spec.argv, "-n"));
+    }
+    return finished;
+  }
+  static std::string argument(const std::vector<std::string>& argv, const std::string& name) {
+    const auto found = std::find(argv.begin(), argv.end(), name);
+    return found == argv.end() ? "0" : *(found + 1);
+  }
+
+  Result<std::vector<RunRecord>> run() {
+    auto journal = scene->files.exists("/out/run.jsonl")
+                       ? Journal::resume(scene->files, "/out", plan)
+                       : Journal::create(scene->files, "/out", make_header(plan));
+    if (!journal) return tl::unexpected(journal.error());
+    AgainstOptions options;
+    options.limits = scene->settings->limits;
+    options.gate = scene->settings->gate;
+    options.counts = counts;
+    Against against(plan, options, known, coin,
+                    [this](const PairsPlan& shown) { plans.push_back(shown); });
+    FakeProcesses fake([this](const sys::ProcessSpec& spec) {
+      if (stop_after > 0 && ++started >= stop_after) stop.request();
+      return engine(spec);
+    });
+    return Runner({fake, scene->files, clock, locks, load, probing, progress, stop}, 1)
+        .run(plan, *journal, &against);
+  }
+
+  std::unique_ptr<Scene> scene;
+  Plan plan;
+  NothingKnown known;
+  ScriptedCoin coin;
+  FakeClock clock;
+  FakeLocks locks;
+  FakeLoad load;
+  SidedProbing probing;
+  FakeProgress progress;
+  sys::Stop stop;
+  std::vector<PairsPlan> plans;
+  double slower = 1;
+  std::int64_t candidate_dispatches = 65;
+  bool counts = true;
+  int processes = 0, started = 0, stop_after = 0;
+};
+
+std::int64_t count(const std::vector<RunRecord>& records, Pass pass, Side side) {
+  return std::count_if(records.begin(), records.end(), [&](const RunRecord& record) {
+    return record.pass == pass && record.side == side && record.pair.value_or(1) > 0;
+  });
+}
+
+TEST(Against, CountsTheBaseOnceAndPairsUntilItIsSure) {
+  Duel duel;
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  EXPECT_EQ(count(*records, Pass::counted, Side::candidate), 3);
+  EXPECT_EQ(count(*records, Pass::counted, Side::base), 3);
+  EXPECT_EQ(count(*records, Pass::timed, Side::base), 8);  // the fewest that can pass
+  EXPECT_EQ(count(*records, Pass::timed, Side::candidate), 8);
+  ASSERT_EQ(duel.plans.size(), 1U);
+  EXPECT_EQ(duel.plans[0].cells.at(0).pair_seconds, 4);
+  EXPECT_TRUE(duel.plans[0].cells[0].now);
+}
+
+TEST(Against, TheCoinDecidesTheOrderOfEachPairAndTheJournalHoldsItFirst) {
+  Duel duel;
+  const auto records = duel.run();
+  ASSERT_TRUE(records);
+  EXPECT_EQ(duel.coin.flips, 8);
+  std::vector<bool> base_first;
+  for (std::size_t i = 0; i + 1 < records->size(); ++i) {
+    const RunRecord &one = (*records)[i], &two = (*records)[i + 1];
+    if (one.pair.value_or(0) == 0 || one.pair != two.pair) continue;
+    base_first.push_back(one.side == Side::base);
+  }
+  // flip k swaps when (k / 2) is even: k = 1, 4, 5, 8.
+  EXPECT_EQ(base_first, (std::vector<bool>{false, true, true, false, false, true, true, false}));
+  const std::string text = *duel.scene->files.read("/out/run.jsonl", 1 << 20);
+  const auto declared = text.find(R"("pair":3)");
+  ASSERT_NE(declared, std::string::npos);
+  EXPECT_EQ(text.rfind("{\"steps\"", declared), text.rfind('\n', declared) + 1);
+}
+
+TEST(Against, WhereCountsDifferEachSideIsRunUntilItHasThreeProcesses) {
+  Duel duel;
+  duel.candidate_dispatches = 85;
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  EXPECT_EQ(count(*records, Pass::counted, Side::candidate), 9);
+  EXPECT_EQ(count(*records, Pass::counted, Side::base), 9);
+}
+
+TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
+  Duel first;
+  const auto records = first.run();
+  ASSERT_TRUE(records);
+  Duel second;
+  second.known.all = {baseline::accept(
+      profile::assemble(first.plan.base_cells[0].facts, *records, Side::base), std::nullopt, {})};
+  const auto again = second.run();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(count(*again, Pass::counted, Side::base), 0);
+  EXPECT_EQ(count(*again, Pass::timed, Side::base), 8);
+  const auto choice = base_counts_of(profile::assemble(second.plan.cells[0].facts, *again),
+                                     second.plan.base_cells[0].facts, *again, second.known.all);
+  EXPECT_EQ(choice.match, baseline::Choice::Match::same);
+
+  Duel changed;
+  changed.known.all = second.known.all;
+  changed.candidate_dispatches = 85;
+  const auto confirmed = changed.run();
+  ASSERT_TRUE(confirmed);
+  EXPECT_EQ(count(*confirmed, Pass::counted, Side::base), 9);
+  EXPECT_EQ(count(*confirmed, Pass::counted, Side::candidate), 9);
+}
+
+TEST(Against, ASlowCandidateIsRunUntilThatIsSure) {
+  Duel duel;
+  duel.slower = 1.3;
+  const auto records = duel.run();
+  ASSERT_TRUE(records);
+  const auto runs = profile::paired_runs(duel.plan.cells[0].facts, *records);
+  EXPECT_GE(runs.pairs, 10);
+  EXPECT_LE(runs.pairs, 20);
+  verdict::Policy policy;
+  const auto profile = profile::assemble(duel.plan.cells[0].facts, *records);
+  const auto cell = verdict::judge_cell(profile, {{}, runs}, {}, policy);
+  EXPECT_EQ(cell.verdict, verdict::Outcome::fail) << cell.reason;
+}
+
+TEST(Against, TheBudgetEndsIt) {
+  Duel duel;
+  duel.slower = 1.026;                             // between tolerated and the limit: hard to tell
+  duel.scene->settings->gate.budget_seconds = 60;  // 15 pairs of 4 s
+  const auto records = duel.run();
+  ASSERT_TRUE(records);
+  EXPECT_EQ(profile::paired_runs(duel.plan.cells[0].facts, *records).pairs, 9);
+}
+
+TEST(Against, ABudgetThatCanDecideNothingIsAnErrorThatSaysWhatWouldDo) {
+  std::string yaml = k_yaml;
+  yaml.replace(yaml.find("    probes: [vulkan]\n"), 21, "");
+  Duel duel(yaml);
+  duel.scene->settings->gate.budget_seconds = 20;
+  const auto records = duel.run();
+  ASSERT_FALSE(records);
+  EXPECT_EQ(records.error().code, Code::config);
+  EXPECT_THAT(records.error().message, HasSubstr("one needs 32 s at least"));
+}
+
+TEST(Against, GoesOnAfterAnInterruptionWithinAPairInTheOrderThatWasDrawn) {
+  Duel whole;
+  const auto expected = whole.run();
+  ASSERT_TRUE(expected);
+  for (int stop_after = 1; stop_after <= 22; ++stop_after) {
+    SCOPED_TRACE(stop_after);
+    Duel duel;
+    duel.stop_after = stop_after;
+    const auto cut = duel.run();
+    ASSERT_FALSE(cut);
+    EXPECT_EQ(cut.error().code, Code::interrupted);
+    duel.stop_after = 0;
+    Duel resumed;
+    resumed.scene->files.put("/out/run.jsonl", *duel.scene->files.read("/out/run.jsonl", 1 << 20));
+    resumed.coin.flips = duel.coin.flips;
+    const auto records = resumed.run();
+    ASSERT_TRUE(records) << records.error().message;
+    ASSERT_EQ(records->size(), expected->size());
+    for (std::size_t i = 0; i < records->size(); ++i) {
+      EXPECT_EQ((*records)[i].side, (*expected)[i].side) << i;
+      EXPECT_EQ((*records)[i].pair, (*expected)[i].pair) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::run
