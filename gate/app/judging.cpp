@@ -12,6 +12,7 @@
 #include "gate/report/terminal.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
+#include "gate/verdict/twin_check.hpp"
 
 namespace weir::app {
 namespace {
@@ -32,13 +33,18 @@ std::optional<std::string> run_url() {
   return fmt::format("{}/{}/actions/runs/{}", *server, *repository, *run);
 }
 
-verdict::GateVerdict finish(verdict::GateVerdict verdict, const Measured& measured) {
+// The cells folded, with what the run knows of itself, and its twins held against their devices.
+verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdict::Policy& policy,
+                            const Measured& measured) {
+  std::vector<std::string> of_twins = verdict::check_twins(measured.profiles, cells);
+  verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
   verdict.weir_version = k_version;
   verdict.config = measured.config_file;
   verdict.run = measured.folder;
   verdict.not_judged.insert(verdict.not_judged.end(), measured.not_judged.begin(),
                             measured.not_judged.end());
   verdict.notes.insert(verdict.notes.end(), measured.notes.begin(), measured.notes.end());
+  verdict.notes.insert(verdict.notes.end(), of_twins.begin(), of_twins.end());
   if (measured.seconds > 0) verdict.seconds = measured.seconds;
   return verdict;
 }
@@ -90,7 +96,7 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
     cells.push_back(verdict::judge_cell(profile, {baseline::choose(profile, known)},
                                         measured.settings->limits, policy));
   }
-  verdict::GateVerdict verdict = finish(verdict::judge_gate(std::move(cells), policy), measured);
+  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured);
   verdict.base_source = fmt::format("stored baselines in {}", stored.folder());
   return verdict;
 }
@@ -111,7 +117,7 @@ verdict::GateVerdict judge_against(const Measured& measured, const Measured& bas
     }
     cells.push_back(verdict::judge_cell(profile, {choice}, measured.settings->limits, policy));
   }
-  verdict::GateVerdict verdict = finish(verdict::judge_gate(std::move(cells), policy), measured);
+  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured);
   verdict.base_source = fmt::format("run {}", base.folder);
   for (const auto& [name, profile] : by_name) {
     verdict.notes.push_back(fmt::format("{} is only in {}", name, base.folder));

@@ -29,6 +29,9 @@ void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
   hide(cell.notes, veil);
   hide(cell.counts_skipped, veil);
   hide(cell.instructions_skipped, veil);
+  if (cell.twin_check) {
+    cell.twin_check->against = veil.cell(std::move(cell.twin_check->against));
+  }
   // Functions without a symbol go by their library, which may be the engine's program.
   for (verdict::Changed& one : cell.functions) hide(one.name, veil);
 }

@@ -181,6 +181,10 @@ void set_device(const CellFacts& facts, const Records& counted, Profile& profile
     names.push_back(device.name);
   }
   Provenance& from = profile.provenance;
+  if (devices.size() == 1) {
+    from.seen_class = classes.front();
+    from.seen_name = names.front();
+  }
   if (from.device_class.empty()) {
     // Work spread over unlike devices depends on all of them, which needs a class of its own.
     from.device_class = classes.size() == 1

@@ -76,6 +76,8 @@ Json provenance_to_json(const Provenance& from) {
           {"device_name", from.device_name},
           {"machine_class", from.machine_class},
           {"machine_name", from.machine_name},
+          {"seen_class", from.seen_class},
+          {"seen_name", from.seen_name},
           {"engine_build", optional_to_json(from.engine_build)},
           {"lengths", from.lengths}};
 }
@@ -89,6 +91,8 @@ Result<Provenance> provenance_from_json(const Json& json) {
   from.device_name = read.string("device_name");
   from.machine_class = read.string("machine_class");
   from.machine_name = read.string("machine_name");
+  from.seen_class = read.optional_string("seen_class").value_or("");
+  from.seen_name = read.optional_string("seen_name").value_or("");
   from.engine_build = read.optional_string("engine_build");
   from.lengths = integers_from_json(read, "lengths");
   if (auto problem = read.problem()) return tl::unexpected(*problem);

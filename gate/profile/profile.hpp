@@ -84,6 +84,9 @@ struct Provenance {
   std::string machine_name;   // for people: CPU model, cores, memory
   std::optional<std::string> engine_build;
   std::vector<std::int64_t> lengths;  // generation lengths (or repeats) of the counted pass
+  // The one device that the probe saw work: its own class and name. Of a twin, whose device_class
+  // is "twin-NAME", they are what its description answers. Empty where none or several were seen.
+  std::string seen_class{}, seen_name{};
 };
 
 struct Profile {

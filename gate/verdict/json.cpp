@@ -88,6 +88,29 @@ Json changed_to_json(const std::vector<Changed>& changed) {
   return list;
 }
 
+Json differs_to_json(const std::vector<TwinDiffers>& differences) {
+  const auto number = [](const std::optional<Rational>& one) {
+    return one ? profile::rational_to_json(*one) : Json();
+  };
+  Json list = Json::array();
+  for (const TwinDiffers& one : differences) {
+    list.push_back({{"name", one.name}, {"twin", number(one.twin)}, {"real", number(one.real)}});
+  }
+  return list;
+}
+
+Json twin_check_to_json(const TwinCheck& check) {
+  return {{"twin", check.twin},
+          {"device", check.device},
+          {"against", check.against.str()},
+          {"about", check.about},
+          {"equal", check.equal()},
+          {"compared", check.compared},
+          {"kernels_compared", check.kernels_compared},
+          {"differences", differs_to_json(check.differences)},
+          {"kernels", differs_to_json(check.kernels)}};
+}
+
 Json cell_to_json(const CellVerdict& cell) {
   Json metrics = Json::array();
   for (const MetricVerdict& metric : cell.metrics) metrics.push_back(metric_to_json(metric));
@@ -121,6 +144,7 @@ Json cell_to_json(const CellVerdict& cell) {
           {"warnings", cell.warnings},
           {"notes", cell.notes},
           {"findings", Json::array()},
+          {"twin_check", cell.twin_check ? twin_check_to_json(*cell.twin_check) : Json()},
           {"counts_skipped", optional_to_json(cell.counts_skipped)},
           {"instructions_skipped", optional_to_json(cell.instructions_skipped)},
           {"profiling_cost", optional_to_json(cell.profiling_cost)}};

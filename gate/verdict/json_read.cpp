@@ -134,6 +134,34 @@ std::vector<Changed> changed_of(JsonReader& read, const char* key) {
   return list;
 }
 
+std::vector<TwinDiffers> differs_of(JsonReader& read, const char* key) {
+  std::vector<TwinDiffers> list;
+  for (const Json& item : read.array(key)) {
+    JsonReader one(item, read.path());
+    TwinDiffers differs{one.string("name"), {}, {}};
+    if (one.has("twin")) differs.twin = profile::rational_from_json(item["twin"]);
+    if (one.has("real")) differs.real = profile::rational_from_json(item["real"]);
+    if (auto problem = one.problem()) read.complain(problem->message);
+    list.push_back(std::move(differs));
+  }
+  return list;
+}
+
+Result<TwinCheck> twin_check_of(const Json& json) {
+  TwinCheck check;
+  JsonReader read(json, "twin_check");
+  check.twin = read.string("twin");
+  check.device = read.string("device");
+  WEIR_TRY(check.against, profile::CellKey::parse(read.string("against")));
+  check.about = read.strings("about");
+  check.compared = read.integer("compared");
+  check.kernels_compared = read.boolean("kernels_compared");
+  check.differences = differs_of(read, "differences");
+  check.kernels = differs_of(read, "kernels");
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return check;
+}
+
 Result<CellVerdict> cell_of(const Json& json) {
   CellVerdict cell;
   JsonReader read(json, "cells");
@@ -161,6 +189,9 @@ Result<CellVerdict> cell_of(const Json& json) {
   cell.stderr_tail = read.optional_string("stderr_tail").value_or("");
   cell.warnings = read.strings("warnings");
   cell.notes = read.strings("notes");
+  if (read.has("twin_check")) {
+    WEIR_TRY(cell.twin_check, twin_check_of(read.object("twin_check")));
+  }
   if (read.has("functions")) cell.functions = changed_of(read, "functions");
   cell.instructions_skipped = read.optional_string("instructions_skipped");
   cell.counts_skipped = read.optional_string("counts_skipped");

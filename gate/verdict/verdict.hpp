@@ -46,6 +46,26 @@ struct RunsLie {
   double fast = 0, median = 0, mean = 0, slow = 0;
 };
 
+// A count or kernel of a device twin that is another on the device itself. Absent on a side: it was
+// not counted there.
+struct TwinDiffers {
+  std::string name;  // of the metric or kernel
+  std::optional<Rational> twin, real;
+};
+
+// A cell on a twin, held against the same cell on the device that the twin describes.
+struct TwinCheck {
+  std::string twin;                // the description's name
+  std::string device;              // the real one's name
+  profile::CellKey against{};      // the cell on it
+  std::vector<std::string> about;  // how the two differ otherwise: driver version, arguments, …
+  std::int64_t compared = 0;       // counts
+  bool kernels_compared = false;   // both were named, and neither varied
+  std::vector<TwinDiffers> differences, kernels;
+
+  [[nodiscard]] bool equal() const { return differences.empty() && kernels.empty(); }
+};
+
 struct MetricVerdict {
   unit::Metric metric;
   profile::Nature nature = profile::Nature::sampled;
@@ -91,6 +111,7 @@ struct CellVerdict {
   std::optional<double> profiling_cost;
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
   std::optional<std::string> instructions_skipped{};  // the same of instructions alone
+  std::optional<TwinCheck> twin_check{};  // of a twin whose device was there to be asked
 };
 
 struct GateVerdict {

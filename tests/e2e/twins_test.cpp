@@ -132,6 +132,53 @@ TEST_F(Twins, StandSideBySideInAMatrixOfDevices) {
   EXPECT_EQ(none.exit_code, 2) << none.err;
 }
 
+// lavapipe is the one real Vulkan device that every machine has which runs these tests.
+TEST_F(Twins, AreHeldAgainstTheRealDeviceWhereItIsThere) {
+  const Ended recorded =
+      weir(scratch_, {"device", "record", "--out", "configs/devices/own.json", "--name", "own"});
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+  // The same without subgroup arithmetic, which ggml-vulkan asks for before it takes flash
+  // attention and its fused norms.
+  Json doctored = Json::parse(slurp(scratch_ / "configs/devices/own.json"));
+  doctored["weir"]["name"] = "doctored";
+  for (Json& block : doctored["capabilities"]) {
+    Json& properties = block["properties"];
+    const Json basic = {"VK_SUBGROUP_FEATURE_BASIC_BIT"};
+    properties["VkPhysicalDeviceSubgroupProperties"]["supportedOperations"] = basic;
+    properties["VkPhysicalDeviceVulkan11Properties"]["subgroupSupportedOperations"] = basic;
+  }
+  spill(scratch_ / "configs/devices/doctored.json", doctored.dump());
+  std::string yaml = slurp(scratch_ / "weir.yaml");
+  const std::string rest = "args: [-ngl, '99'], env: {GGML_VK_VISIBLE_DEVICES: '0'}}\n";
+  yaml.insert(yaml.find("backends:\n") + 10,
+              "  vulkan: {" + rest + "  own: {device: vulkan, twin: own, " + rest +
+                  "  doctored: {device: vulkan, twin: doctored, " + rest);
+  spill(scratch_ / "weir.yaml", yaml);
+  const Ended ended = gate({"--counts-only", "--cell", "*/tiny-llama/vulkan/*", "--cell",
+                            "*/tiny-llama/own/*", "--cell", "*/tiny-llama/doctored/*"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;  // a difference is a doubt, no verdict
+  EXPECT_THAT(ended.err, HasSubstr("twin own against the real llvmpipe"));
+  std::size_t equal = 0, unequal = 0;
+  const Json verdict = json_of(ended);
+  for (const Json& cell : verdict["cells"]) {
+    const Json& check = cell["twin_check"];
+    ASSERT_EQ(check.is_null(), cell["backend"] == "vulkan") << cell["cell"];
+    if (check.is_null()) continue;
+    EXPECT_TRUE(check["kernels_compared"].get<bool>()) << cell["cell"];
+    EXPECT_GT(check["compared"], 10) << cell["cell"];
+    if (cell["backend"] == "own") {
+      equal += check["equal"] == true ? 1U : 0U;
+      EXPECT_EQ(check["about"], Json::array()) << check.dump(1);
+    } else {
+      unequal += check["equal"] == false ? 1U : 0U;
+      EXPECT_THAT(check["kernels"].dump(), HasSubstr("soft_max"));
+      EXPECT_THAT(cell["warnings"].dump(), HasSubstr("doctored does not count as the real device"));
+    }
+  }
+  EXPECT_EQ(equal, 2U) << verdict.dump(1);
+  EXPECT_EQ(unequal, 2U);
+}
+
 TEST_F(Twins, RunTheWholeMatrixWithoutTimes) {
   const Ended ended = gate({});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;

@@ -56,6 +56,22 @@ TEST(Schema, TakesEveryVerdictThatWeirWrites) {
   }
 }
 
+TEST(Schema, TakesATwinHeldAgainstItsDevice) {
+  auto gate = fixtures::green();
+  verdict::TwinCheck check;
+  check.twin = "amd-rx-7900-xtx";
+  check.device = "AMD Radeon RX 7900 XTX (RADV NAVI31)";
+  check.against = fixtures::key("tiny-llama", "vulkan", "decode");
+  check.about = {"driver version 0x1 described, 0x2 here"};
+  check.compared = 24;
+  check.differences = {{"dispatches_per_token", Rational(65), Rational::parse("171/2")},
+                       {"copies_per_token", {}, Rational(2)}};
+  check.kernels = {{"rms_norm", Rational(12), {}}};
+  gate.cells.front().twin_check = check;
+  const Json written = Json::parse(dump_json(verdict::to_json(gate)));
+  EXPECT_EQ(complaint(written), "");
+}
+
 TEST(Schema, TakesEveryKindOfLimit) {
   auto gate = fixtures::green();
   verdict::Limit& limit = gate.cells[0].metrics[0].limit;

@@ -1,0 +1,259 @@
+#include "gate/verdict/twin_check.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using profile::Measurement;
+using profile::Profile;
+
+constexpr std::string_view k_twin_class = "twin-";
+constexpr std::size_t k_most_told = 6;
+
+// "vulkan-VENDOR-DEVICE-DRIVER-VERSION-FEATURES", as the probe writes it.
+struct DeviceIds {
+  std::string api, vendor, device, driver, version, features;
+};
+
+std::optional<DeviceIds> ids_of(const std::string& device_class) {
+  const std::vector<std::string> parts = text::split(device_class, '-');
+  if (parts.size() != 6) return std::nullopt;
+  return DeviceIds{parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]};
+}
+
+std::optional<std::string> twin_of(const Profile& profile) {
+  const std::string& device_class = profile.provenance.device_class;
+  if (!device_class.starts_with(k_twin_class)) return std::nullopt;
+  return device_class.substr(k_twin_class.size());
+}
+
+bool same_work_asked(const profile::CellKey& a, const profile::CellKey& b) {
+  const auto parts = [](const profile::CellKey& key) {
+    return std::tie(key.engine, key.variant, key.model, key.prompt, key.depth, key.concurrency);
+  };
+  return parts(a) == parts(b);
+}
+
+enum class Likeness { other, other_driver, same };
+
+Likeness likeness(const Profile& twin, const Profile& real) {
+  const auto described = ids_of(twin.provenance.seen_class);
+  const auto here = ids_of(real.provenance.seen_class);
+  if (!described || !here || described->api != here->api) return Likeness::other;
+  if (described->vendor == here->vendor && described->device == here->device) {
+    return described->driver == here->driver ? Likeness::same : Likeness::other_driver;
+  }
+  const bool named_alike =
+      !twin.provenance.seen_name.empty() && twin.provenance.seen_name == real.provenance.seen_name;
+  return named_alike ? Likeness::same : Likeness::other;
+}
+
+// What may explain a difference, besides the description's own fields.
+std::vector<std::string> other_ways(const Profile& twin, const Profile& real) {
+  std::vector<std::string> about;
+  const auto described = ids_of(twin.provenance.seen_class);
+  const auto here = ids_of(real.provenance.seen_class);
+  if (described && here) {
+    if (described->vendor != here->vendor || described->device != here->device ||
+        described->driver != here->driver) {
+      about.push_back(fmt::format("device {}:{} with driver id {} described, {}:{} with {} here",
+                                  described->vendor, described->device, described->driver,
+                                  here->vendor, here->device, here->driver));
+    }
+    if (described->version != here->version) {
+      about.push_back(fmt::format("driver version 0x{} described, 0x{} here", described->version,
+                                  here->version));
+    }
+    if (described->features != here->features) {
+      about.emplace_back("features, limits or extensions described are not those here");
+    }
+  }
+  const auto& mine = twin.provenance.fingerprint_parts;
+  for (const auto& [part, hash] : real.provenance.fingerprint_parts) {
+    const auto found = mine.find(part);
+    if (found == mine.end() || found->second != hash) {
+      about.push_back(fmt::format("the two cells differ in their {}", part));
+    }
+  }
+  return about;
+}
+
+bool counted(const Profile& profile) { return profile.counted_runs > 0 && profile.errors.empty(); }
+
+bool is_device_count(const Measurement& measured) {
+  // What the processor did says nothing of the device.
+  return measured.metric.kind == unit::Kind::count && measured.metric.base != "instructions";
+}
+
+void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) {
+  const auto differs = [&](const Measurement& one, std::optional<Rational> described,
+                           std::optional<Rational> here) {
+    check.differences.push_back({one.metric.name, described, here});
+  };
+  for (const auto& [name, mine] : twin.metrics) {
+    if (!is_device_count(mine)) continue;
+    const auto found = real.metrics.find(name);
+    if (found == real.metrics.end()) {
+      differs(mine, mine.exact, std::nullopt);
+      continue;
+    }
+    if (!mine.exact || !found->second.exact) continue;  // one that varies tells nothing
+    ++check.compared;
+    if (*mine.exact != *found->second.exact) differs(mine, mine.exact, found->second.exact);
+  }
+  for (const auto& [name, theirs] : real.metrics) {
+    if (is_device_count(theirs) && !twin.metrics.contains(name)) {
+      differs(theirs, std::nullopt, theirs.exact);
+    }
+  }
+  // What loading took comes behind what each token takes.
+  std::stable_partition(check.differences.begin(), check.differences.end(),
+                        [](const TwinDiffers& one) {
+                          const auto metric = unit::find_metric(one.name);
+                          return !metric || metric->scope != unit::Scope::fixed;
+                        });
+}
+
+void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check) {
+  const auto& mine = twin.kernels;
+  const auto& theirs = real.kernels;
+  if (!mine || !theirs || !mine->named || !theirs->named || mine->varies || theirs->varies ||
+      mine->scope != theirs->scope || mine->length != theirs->length) {
+    return;
+  }
+  check.kernels_compared = true;
+  const auto at = [](const auto& counts, const std::string& name) {
+    const auto found = counts.find(name);
+    return found == counts.end() ? std::nullopt : std::optional(found->second);
+  };
+  for (const auto& [name, count] : mine->counts) {
+    const auto other = at(theirs->counts, name);
+    if (other != count) check.kernels.push_back({name, count, other});
+  }
+  for (const auto& [name, count] : theirs->counts) {
+    if (!at(mine->counts, name)) check.kernels.push_back({name, std::nullopt, count});
+  }
+}
+
+std::string told(const std::vector<TwinDiffers>& all, bool of_metrics) {
+  std::vector<std::string> words;
+  for (const TwinDiffers& one : all) {
+    if (words.size() == k_most_told) break;
+    const auto metric = of_metrics ? unit::find_metric(one.name) : std::nullopt;
+    const auto number = [&](const std::optional<Rational>& count) {
+      return count ? count->str() : std::string(of_metrics ? "not counted" : "0");
+    };
+    words.push_back(fmt::format("{} {} ({} on the device)",
+                                metric ? unit::label(*metric) : one.name, number(one.twin),
+                                number(one.real)));
+  }
+  if (all.size() > words.size()) {
+    words.push_back(fmt::format("and {} more", all.size() - words.size()));
+  }
+  return text::join(words);
+}
+
+std::string warning_of(const TwinCheck& check) {
+  std::string out = fmt::format("the twin {} does not count as the real device does: ", check.twin);
+  out += told(check.differences, true);
+  if (!check.kernels.empty()) {
+    out += fmt::format("{}kernels {}", check.differences.empty() ? "" : "; ",
+                       told(check.kernels, false));
+  }
+  out += ". ";
+  if (!check.about.empty())
+    out += fmt::format("Known besides: {}. ", text::join(check.about, "; "));
+  out += "weir device record describes the device as it is here.";
+  return out;
+}
+
+// The real device's cell that was run most alike.
+const Profile* partner_of(const Profile& twin, std::span<const Profile> profiles,
+                          bool& other_driver) {
+  const Profile* best = nullptr;
+  std::size_t least = 0;
+  for (const Profile& real : profiles) {
+    if (twin_of(real) || real.device != twin.device || !counted(real) ||
+        !same_work_asked(twin.cell, real.cell)) {
+      continue;
+    }
+    const Likeness alike = likeness(twin, real);
+    other_driver = other_driver || alike == Likeness::other_driver;
+    if (alike != Likeness::same) continue;
+    const std::size_t ways = other_ways(twin, real).size();
+    if (best == nullptr || ways < least) {
+      best = &real;
+      least = ways;
+    }
+  }
+  return best;
+}
+
+// Of one twin, over all cells.
+struct Tally {
+  std::string device;
+  std::int64_t cells = 0, counts = 0, unequal = 0, without_kernels = 0;
+  bool other_driver = false;
+};
+
+std::string note_of(const std::string& twin, const Tally& tally) {
+  if (tally.cells == 0) {
+    return fmt::format(
+        "twin {}: the device it describes is here with another driver, so the two were not "
+        "compared",
+        twin);
+  }
+  const std::string cells = fmt::format("{} cell{}", tally.cells, tally.cells == 1 ? "" : "s");
+  const std::string head = fmt::format("twin {} against the real {}: ", twin, tally.device);
+  if (tally.unequal > 0) {
+    return head + fmt::format("{} of {} {}", tally.unequal, cells,
+                              tally.unequal == 1 ? "differs" : "differ");
+  }
+  return head + fmt::format("{} counts of {} equal{}", tally.counts, cells,
+                            tally.without_kernels == 0 ? ", and their kernels"
+                                                       : "; not all kernels could be compared");
+}
+
+}  // namespace
+
+std::vector<std::string> check_twins(std::span<const Profile> profiles,
+                                     std::span<CellVerdict> cells) {
+  std::map<std::string, Tally> tallies;
+  for (std::size_t i = 0; i < profiles.size() && i < cells.size(); ++i) {
+    const Profile& mine = profiles[i];
+    const auto twin = twin_of(mine);
+    if (!twin || !counted(mine)) continue;
+    bool other_driver = false;
+    const Profile* real = partner_of(mine, profiles, other_driver);
+    if (real == nullptr) {
+      if (other_driver) tallies[*twin].other_driver = true;
+      continue;
+    }
+    TwinCheck check;
+    check.twin = *twin;
+    check.device = real->provenance.seen_name;
+    check.against = real->cell;
+    check.about = other_ways(mine, *real);
+    compare_counts(mine, *real, check);
+    compare_kernels(mine, *real, check);
+    Tally& tally = tallies[*twin];
+    tally.device = check.device;
+    ++tally.cells;
+    tally.counts += check.compared;
+    tally.unequal += check.equal() ? 0 : 1;
+    tally.without_kernels += check.kernels_compared ? 0 : 1;
+    if (!check.equal()) cells[i].warnings.push_back(warning_of(check));
+    cells[i].twin_check = std::move(check);
+  }
+  std::vector<std::string> notes;
+  for (const auto& [twin, tally] : tallies) notes.push_back(note_of(twin, tally));
+  return notes;
+}
+
+}  // namespace weir::verdict

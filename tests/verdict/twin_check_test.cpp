@@ -1,0 +1,167 @@
+// Device twins against the device itself.
+#include "gate/verdict/twin_check.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Vendor, device, driver id, driver version and features of a RADV.
+constexpr const char* k_radv = "vulkan-1002-744c-3-5803006-00000000000000aa";
+
+profile::Profile on_the_card(const std::string& seen_class = k_radv) {
+  profile::Profile real = reference();
+  real.provenance.device_class = seen_class;
+  real.provenance.seen_class = seen_class;
+  real.provenance.seen_name = "AMD Radeon RX 7900 XTX (RADV NAVI31)";
+  return real;
+}
+
+profile::Profile on_the_twin() {
+  profile::Profile twin = on_the_card();
+  twin.cell.backend = "rx7900";
+  twin.provenance.device_class = "twin-amd-rx-7900-xtx";
+  twin.provenance.fingerprint_parts["device description"] = "d1";
+  return twin;
+}
+
+struct Checked {
+  std::vector<CellVerdict> cells;
+  std::vector<std::string> notes;
+};
+
+Checked check(const std::vector<profile::Profile>& profiles) {
+  Checked checked;
+  for (const profile::Profile& profile : profiles) checked.cells.push_back(judge(profile, {}));
+  checked.notes = check_twins(profiles, checked.cells);
+  return checked;
+}
+
+TEST(TwinCheck, TellsOnceWhenATwinCountsAsTheRealDeviceDoes) {
+  profile::Profile prefill_twin = on_the_twin(), prefill = on_the_card();
+  prefill.cell.prompt = prefill_twin.cell.prompt = "prefill";
+  const Checked checked = check({on_the_card(), on_the_twin(), prefill, prefill_twin});
+  // Four counts each, of reference().
+  EXPECT_THAT(checked.notes,
+              ElementsAre("twin amd-rx-7900-xtx against the real AMD Radeon RX 7900 XTX (RADV "
+                          "NAVI31): 8 counts of 2 cells equal, and their kernels"));
+  EXPECT_FALSE(checked.cells[0].twin_check);
+  ASSERT_TRUE(checked.cells[1].twin_check);
+  EXPECT_TRUE(checked.cells[1].twin_check->equal());
+  EXPECT_EQ(checked.cells[1].twin_check->compared, 4);
+  EXPECT_EQ(checked.cells[1].twin_check->against.str(), "llama.cpp/tiny-llama/vulkan/decode");
+  EXPECT_THAT(checked.cells[1].twin_check->about, IsEmpty());
+  EXPECT_THAT(checked.cells[1].warnings, IsEmpty());
+}
+
+TEST(TwinCheck, NamesEveryDifferenceOfCountsAndKernelsAndFailsNothing) {
+  profile::Profile real = on_the_card("vulkan-1002-744c-3-5c00000-00000000000000bb");
+  add_count(real, "dispatches_per_token", 85);
+  add_count(real, "copies_per_token", 2);
+  real.kernels->counts = {{"mul_mat", 53}, {"rms_norm", 12}, {"mul", 20}};
+  real.provenance.fingerprint_parts["arguments"] = "a2";
+  const Outcome alone = check({on_the_twin()}).cells[0].verdict;
+  const Checked checked = check({on_the_twin(), real});
+  EXPECT_EQ(checked.cells[0].verdict, alone);
+  EXPECT_THAT(checked.notes, ElementsAre(HasSubstr("1 of 1 cell differs")));
+  ASSERT_EQ(checked.cells[0].warnings.size(), 1U);
+  EXPECT_EQ(checked.cells[0].warnings[0],
+            "the twin amd-rx-7900-xtx does not count as the real device does: dispatches/token 65 "
+            "(85 on the device), copies/token not counted (2 on the device); kernels rms_norm_mul "
+            "12 (0 on the device), mul 0 (20 on the device), rms_norm 0 (12 on the device). Known "
+            "besides: driver version 0x5803006 described, 0x5c00000 here; features, limits or "
+            "extensions described are not those here; the two cells differ in their arguments. "
+            "weir device record describes the device as it is here.");
+  const TwinCheck& found = *checked.cells[0].twin_check;
+  EXPECT_FALSE(found.equal());
+  EXPECT_EQ(found.differences.size(), 2U);
+  EXPECT_EQ(found.kernels.size(), 3U);
+}
+
+TEST(TwinCheck, ComparesOnlyWithTheDeviceThatIsDescribed) {
+  struct Case {
+    const char* what;
+    profile::Profile other;
+    std::size_t checks;
+    std::string note;
+  };
+  profile::Profile lavapipe = on_the_card("vulkan-10005-0000-d-1-0a");
+  lavapipe.provenance.seen_name = "llvmpipe";
+  profile::Profile named_alike = on_the_card("vulkan-1002-0000-3-1-0a");  // a database without ids
+  profile::Profile amdvlk = on_the_card("vulkan-1002-744c-2-5803006-00000000000000aa");
+  profile::Profile other_prompt = on_the_card(), other_model = on_the_card(),
+                   other_variant = on_the_card(), failed = on_the_card(), unseen = on_the_card(""),
+                   second_twin = on_the_twin();
+  other_prompt.cell.prompt = "prefill";
+  other_model.cell.model = "tiny-gemma3";
+  other_variant.cell.variant = "fused";
+  failed.errors = {"counted: exit 1"};
+  second_twin.cell.backend = "rx7900b";
+  const std::vector<Case> cases{
+      {"another device", lavapipe, 0, ""},
+      {"the same name under other ids", named_alike, 1, "counts of 1 cell equal"},
+      {"another driver", amdvlk, 0, "is here with another driver"},
+      {"another prompt", other_prompt, 0, ""},
+      {"another model", other_model, 0, ""},
+      {"another variant", other_variant, 0, ""},
+      {"could not be measured", failed, 0, ""},
+      {"no probe saw the device", unseen, 0, ""},
+      {"a twin itself", second_twin, 0, ""},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.what);
+    const Checked checked = check({one.other, on_the_twin()});
+    EXPECT_EQ(checked.cells[1].twin_check.has_value(), one.checks == 1);
+    ASSERT_EQ(checked.notes.size(), one.note.empty() ? 0U : 1U);
+    if (!checked.notes.empty()) {
+      EXPECT_THAT(checked.notes[0], HasSubstr(one.note));
+    }
+  }
+}
+
+TEST(TwinCheck, TakesTheCellThatWasRunMostAlike) {
+  profile::Profile other = on_the_card();
+  other.cell.backend = "quiet";
+  other.provenance.fingerprint_parts["arguments"] = "a2";
+  add_count(other, "dispatches_per_token", 1);
+  const Checked checked = check({other, on_the_card(), on_the_twin()});
+  ASSERT_TRUE(checked.cells[2].twin_check);
+  EXPECT_EQ(checked.cells[2].twin_check->against.backend, "vulkan");
+}
+
+TEST(TwinCheck, LeavesOutWhatVariesAndWhatTheProcessorDid) {
+  profile::Profile real = on_the_card(), twin = on_the_twin();
+  add_nearly(real, "syncs_per_token", {1, 2, 3});
+  add_nearly(real, "instructions_per_token", {100, 101, 102});
+  real.kernels->varies = true;
+  const Checked checked = check({real, twin});
+  ASSERT_TRUE(checked.cells[1].twin_check);
+  EXPECT_TRUE(checked.cells[1].twin_check->equal());
+  EXPECT_EQ(checked.cells[1].twin_check->compared, 3);
+  EXPECT_FALSE(checked.cells[1].twin_check->kernels_compared);
+  EXPECT_THAT(checked.notes, ElementsAre(HasSubstr("not all kernels could be compared")));
+}
+
+TEST(TwinCheck, IsTheSameAfterBeingWrittenAndReadAgain) {
+  profile::Profile real = on_the_card();
+  add_count(real, "dispatches_per_token", *Rational::parse("171/2"));
+  real.kernels->counts = {{"mul_mat", 53}};
+  Checked checked = check({on_the_twin(), real});
+  const Json written = to_json(judge_gate(std::move(checked.cells), {}));
+  EXPECT_EQ(written["cells"][1]["twin_check"], Json());
+  const Json& twin = written["cells"][0]["twin_check"];
+  EXPECT_EQ(twin["equal"], false);
+  EXPECT_EQ(twin["differences"][0]["real"], "171/2");
+  const auto read = verdict_from_json(written);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(to_json(*read), written);
+}
+
+}  // namespace
+}  // namespace weir::verdict::test
