@@ -27,7 +27,8 @@ struct Column {
 struct Table {
   std::string title;
   std::vector<Column> columns;
-  std::vector<std::string> broken;  // "device: why"
+  std::vector<std::string> broken;   // "device: why"
+  std::vector<std::string> remarks;  // the same of devices that stand in the table
   std::set<std::string> counts, kernels;
 };
 
@@ -66,6 +67,10 @@ std::vector<Table> tables_of(std::span<const Profile> profiles) {
     if (!profile.errors.empty()) {
       table.broken.push_back(fmt::format("{}: {}", device, one_line(profile.errors.front(), 300)));
       continue;
+    }
+    if (profile.placement.state == profile::Placement::State::refuted) {
+      table.remarks.push_back(
+          fmt::format("{}: {}", device, one_line(profile.placement.reason, 300)));
     }
     Column column = column_of(profile);
     for (const auto& [name, value] : column.counts) table.counts.insert(name);
@@ -109,24 +114,139 @@ bool same_everywhere(const std::vector<std::string>& row) {
                      [&](const std::string& value) { return value == row[1]; });
 }
 
+// What most devices have in a row.
+std::string usual_of(const Table& table, const std::vector<std::string>& row) {
+  std::map<std::string, std::size_t> devices;
+  for (std::size_t i = 1; i < row.size(); ++i) {
+    devices[row[i]] += table.columns[i - 1].devices.size();
+  }
+  const auto most =
+      std::max_element(devices.begin(), devices.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == devices.end() ? "" : most->first;
+}
+
+// Columns of numbers under their letters, as many side by side as fit; the others below, with the
+// rows that say something there.
+std::string in_blocks(const std::vector<std::vector<std::string>>& rows, std::size_t columns,
+                      std::size_t width) {
+  constexpr std::size_t k_indent = 2;
+  const std::size_t most = width / 2;
+  std::size_t names = 0;
+  for (const auto& row : rows) names = std::max(names, std::min(text::columns(row[0]), most));
+  const auto width_of = [&](std::size_t column) {
+    std::size_t wide = letter(column - 1).size();
+    for (const auto& row : rows) wide = std::max(wide, text::columns(row[column]));
+    return wide;
+  };
+  std::size_t tight = k_indent + names;
+  for (std::size_t i = 1; i <= columns; ++i) tight += 1 + width_of(i);
+  // Closer together where that saves the block below.
+  const std::size_t gap = tight <= width && tight + columns > width ? 1 : 2;
+  std::string out;
+  for (std::size_t from = 1; from <= columns;) {
+    std::vector<std::size_t> widths;
+    std::size_t used = k_indent + names;
+    std::size_t to = from;
+    for (; to <= columns; ++to) {
+      const std::size_t wide = width_of(to);
+      if (to > from && used + gap + wide > width) break;
+      used += gap + wide;
+      widths.push_back(wide);
+    }
+    std::string head(k_indent + names, ' ');
+    for (std::size_t i = from; i < to; ++i) {
+      head += std::string(gap, ' ') + pad_left(letter(i - 1), widths[i - from]);
+    }
+    out += head + "\n";
+    for (const auto& row : rows) {
+      std::string line = std::string(k_indent, ' ') + pad_right(clip_middle(row[0], most), names);
+      bool says = false;
+      for (std::size_t i = from; i < to; ++i) {
+        line += std::string(gap, ' ') + pad_left(row[i], widths[i - from]);
+        says = says || !row[i].empty();
+      }
+      if (says) out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    from = to;
+  }
+  return out;
+}
+
+constexpr std::string_view k_matrix_style = R"css(
+table { width: auto; } thead th { text-align: right; }
+td.n { text-align: right; padding: .2rem .55rem; white-space: nowrap; }
+th { padding-left: .55rem; padding-right: .55rem; }
+th[scope=row], th.group { padding-left: 0; }
+th[scope=row] { position: sticky; left: 0; background: var(--page); min-width: 9.5rem;
+  max-width: 45vw; overflow-wrap: anywhere; }
+th.group { font-size: .8rem; padding-top: .7rem; }
+tr.same td, tr.same th[scope=row] { color: var(--soft); }
+td.other { background: var(--band); font-weight: 650; }
+dl.devices { gap: .1rem .8rem; } dl.devices dt { font-weight: 650; }
+@media (max-width: 34rem) { dl.devices { grid-template-columns: max-content 1fr; } }
+)css";
+
+std::string page_rows(const Table& table, const std::set<std::string>& names, Values values,
+                      std::string_view of) {
+  if (names.empty()) return "";
+  std::string out = fmt::format("<tbody><tr><th class=\"group\" colspan=\"{}\">{}</th></tr>\n",
+                                table.columns.size() + 1, of);
+  for (const std::string& name : names) {
+    const auto row = row_of(table, name, values);
+    const std::string usual = usual_of(table, row);
+    out += fmt::format("<tr{}><th scope=\"row\">{}</th>",
+                       same_everywhere(row) ? " class=\"same\"" : "", html_text(name));
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      out += fmt::format("<td class=\"n{}\">{}</td>", row[i] == usual ? "" : " other",
+                         html_text(row[i]));
+    }
+    out += "</tr>\n";
+  }
+  return out + "</tbody>\n";
+}
+
+std::string page_table(const Table& table) {
+  std::string out = fmt::format("<h2>{}</h2>\n", html_text(table.title));
+  if (!table.columns.empty()) {
+    std::string head;
+    out += "<dl class=\"devices\">";
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      const std::string devices = html_text(text::join(table.columns[i].devices));
+      out += fmt::format("<dt>{}</dt><dd>{}</dd>", letter(i), devices);
+      head += fmt::format("<th scope=\"col\" title=\"{}\">{}</th>", devices, letter(i));
+    }
+    out += fmt::format(
+        "</dl>\n<div class=\"wide\" tabindex=\"0\"><table><thead><tr><td></td>{}</tr></thead>\n",
+        head);
+    out += page_rows(table, table.counts, &Column::counts, "counts");
+    out += page_rows(table, table.kernels, &Column::kernels, "kernels");
+    out += "</table></div>\n";
+  }
+  for (const std::string& remark : table.remarks) {
+    out += fmt::format("<p>{}</p>\n", html_text(remark));
+  }
+  for (const std::string& broken : table.broken) {
+    out += fmt::format("<p><span class=\"word error\">error</span>{}</p>\n", html_text(broken));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string device_matrix_text(std::span<const Profile> profiles, bool all, int wide) {
   const auto width = static_cast<std::size_t>(std::max(wide, 40));
   std::string out;
   for (const Table& table : tables_of(profiles)) {
-    out += (out.empty() ? "" : "\n") + table.title + "\n";
-    TextTable text;
-    text.head = {""};
-    text.right = {false};
+    if (!out.empty()) out += "\n";
+    say(out, table.title, width);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       for (const std::string& line :
            wrap(text::join(table.columns[i].devices), width, "  " + letter(i) + "  ", 5)) {
         out += line + "\n";
       }
-      text.head.push_back(letter(i));
-      text.right.push_back(true);
     }
+    std::vector<std::vector<std::string>> rows;
     std::size_t hidden = 0;
     const auto add = [&](const std::set<std::string>& names, Values values) {
       for (const std::string& name : names) {
@@ -134,26 +254,18 @@ std::string device_matrix_text(std::span<const Profile> profiles, bool all, int 
         if (!all && same_everywhere(row)) {
           ++hidden;
         } else {
-          text.rows.push_back(std::move(row));
+          rows.push_back(std::move(row));
         }
       }
     };
     add(table.counts, &Column::counts);
     add(table.kernels, &Column::kernels);
-    if (!text.rows.empty()) {
-      // The last column is not padded: an empty one behind keeps the numbers to the right.
-      text.head.emplace_back();
-      text.right.push_back(false);
-      for (auto& row : text.rows) row.emplace_back();
-      for (const std::string& line : text::lines(text.str(2, width))) {
-        const std::size_t end = line.find_last_not_of(' ');
-        out += line.substr(0, end == std::string::npos ? 0 : end + 1) + "\n";
-      }
-    }
+    if (!rows.empty()) out += in_blocks(rows, table.columns.size(), width);
     if (hidden != 0) {
       say(out, fmt::format("{} the same on all (--all shows them)", plural(hidden, "row")), width,
           2);
     }
+    for (const std::string& remark : table.remarks) say(out, remark, width, 2);
     for (const std::string& broken : table.broken) say(out, "error " + broken, width, 2);
   }
   return out;
@@ -161,42 +273,17 @@ std::string device_matrix_text(std::span<const Profile> profiles, bool all, int 
 
 std::string device_matrix_html(std::span<const Profile> profiles) {
   std::string body;
-  for (const Table& table : tables_of(profiles)) {
-    body += fmt::format("<h2>{}</h2>\n<table><thead><tr><th></th>", html_text(table.title));
-    for (const Column& column : table.columns) {
-      body += fmt::format("<th>{}</th>", html_text(text::join(column.devices)));
-    }
-    body += "</tr></thead><tbody>\n";
-    const auto add = [&](const std::set<std::string>& names, Values values) {
-      for (const std::string& name : names) {
-        const auto row = row_of(table, name, values);
-        body += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(name));
-        const bool differs = !same_everywhere(row);
-        for (std::size_t i = 1; i < row.size(); ++i) {
-          body += fmt::format("<td class=\"n\">{}{}{}</td>", differs ? "<b>" : "",
-                              html_text(row[i]), differs ? "</b>" : "");
-        }
-        body += "</tr>\n";
-      }
-    };
-    add(table.counts, &Column::counts);
-    add(table.kernels, &Column::kernels);
-    body += "</tbody></table>\n";
-    for (const std::string& broken : table.broken) {
-      body += fmt::format("<p>error {}</p>\n", html_text(broken));
-    }
-  }
+  for (const Table& table : tables_of(profiles)) body += page_table(table);
   return fmt::format(
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>weir: "
       "devices</title>\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
       "'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n<style>{}\nmain {{ overflow-x: auto; }} td.n {{ text-align: right; "
-      "font-variant-numeric: tabular-nums; }} th {{ text-align: left; font-weight: normal; "
-      "vertical-align: bottom; }}</style></head><body><main><h1>What each device is given</h1>\n"
-      "<p>Counts and kernels of unmodified engines on described devices. Bold: not the same on "
-      "all.</p>\n{}</main></body></html>\n",
-      k_html_style, body);
+      "initial-scale=1\">\n<style>{}{}</style></head><body><main><h1>What each device is "
+      "given</h1>\n<p>Counts and kernels of unmodified engines on described devices. Bold on a "
+      "band: "
+      "not what most devices have. Grey: the same on all.</p>\n{}</main></body></html>\n",
+      k_html_style, k_matrix_style, body);
 }
 
 }  // namespace weir::report

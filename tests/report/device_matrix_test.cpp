@@ -53,8 +53,43 @@ TEST(DeviceMatrix, PutsDevicesThatDoTheSameInOneColumn) {
   expect_golden("device-matrix-all.txt", device_matrix_text(profiles, true, 80));
 }
 
+TEST(DeviceMatrix, StaysWithinItsWidthWithManyDevicesAndLongNames) {
+  std::vector<profile::Profile> profiles;
+  for (int i = 0; i < 40; ++i) {
+    const std::string kernel(static_cast<std::size_t>(20 + i), 'k');
+    profiles.push_back(on(fmt::format("device-{}", i), 46 + i, {{kernel, 1000000 + i}}));
+  }
+  for (const int width : {40, 80, 120}) {
+    const std::string text = device_matrix_text(profiles, true, width);
+    for (const std::string& line : text::lines(text)) {
+      EXPECT_LE(text::columns(line), static_cast<std::size_t>(width)) << line;
+    }
+    // Every number stands there once, under some letter.
+    EXPECT_THAT(text, HasSubstr("1000000"));
+    EXPECT_THAT(text, HasSubstr("1000039"));
+  }
+}
+
+TEST(DeviceMatrix, SaysWhereTheWorkDidNotRunOnTheDevice) {
+  auto profiles = three_kinds();
+  profiles[3].placement.state = profile::Placement::State::refuted;
+  profiles[3].placement.reason = "all 82 ops ran on the CPU";
+  EXPECT_THAT(device_matrix_text(profiles, false, 80),
+              HasSubstr("  intel-arc-b580: all 82 ops ran on the CPU\n"));
+  EXPECT_THAT(device_matrix_html(profiles), HasSubstr("intel-arc-b580: all 82 ops ran on the CPU"));
+}
+
+TEST(DeviceMatrix, MarksOnThePageWhatMostDevicesDoNotHave) {
+  // 46 barriers on three devices in two columns, 54 on one.
+  const std::string page = device_matrix_html(three_kinds());
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">barriers/token</th><td class=\"n\">46</td>"
+                              "<td class=\"n\">46</td><td class=\"n other\">54</td>"));
+  EXPECT_THAT(page, HasSubstr("<tr class=\"same\"><th scope=\"row\">dispatches/token</th>"));
+}
+
 TEST(DeviceMatrix, KeepsHostileNamesInert) {
   auto profiles = three_kinds();
+  profiles[1].cell.backend = "\" onmouseover=\"alert(1)";
   profiles[0].kernels->counts["\x1b[31m<script>alert(1)</script>\n::error::x"] = 1;
   const std::string text = device_matrix_text(profiles, true, 80);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
@@ -62,6 +97,7 @@ TEST(DeviceMatrix, KeepsHostileNamesInert) {
   const std::string page = device_matrix_html(profiles);
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, HasSubstr("&lt;script"));
+  EXPECT_THAT(page, Not(HasSubstr("\" onmouseover")));
   EXPECT_THAT(page, HasSubstr("amd-rx-7900-xtx"));
 }
 
