@@ -179,6 +179,25 @@ TEST_F(Twins, AreHeldAgainstTheRealDeviceWhereItIsThere) {
   EXPECT_EQ(unequal, 2U);
 }
 
+TEST_F(Twins, ShowAliasesOfPrivateNamesInTheMatrixOfDevices) {
+  std::string yaml = slurp(scratch_ / "weir.yaml");
+  const std::string plain = "tiny-llama: " + k_root + "/models/tiny-llama.gguf";
+  ASSERT_NE(yaml.find(plain), std::string::npos);
+  yaml.replace(yaml.find(plain), plain.size(),
+               "acme-13b: {path: " + k_root + "/models/tiny-llama.gguf, private: true}");
+  spill(scratch_ / "weir.yaml", yaml);
+  const Ended ended = weir(scratch_, {"device", "matrix", "--cell", "*/acme-13b/*/decode", "--twin",
+                                      "amd-*", "--html", "page.html", "--json", "matrix.json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const std::string page = slurp(scratch_ / "page.html");
+  EXPECT_THAT(ended.out, HasSubstr("flash_attn_f32_f16_aligned_cm1"));
+  EXPECT_THAT(page, HasSubstr("flash_attn_f32_f16_aligned_cm1"));
+  for (const std::string& shown : {ended.out, ended.err, page, slurp(scratch_ / "matrix.json")}) {
+    EXPECT_THAT(shown, testing::Not(HasSubstr("acme")));
+    EXPECT_THAT(shown, testing::Not(HasSubstr("tiny-llama")));
+  }
+}
+
 TEST_F(Twins, RunTheWholeMatrixWithoutTimes) {
   const Ended ended = gate({});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
