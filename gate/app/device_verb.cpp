@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "gate/app/command_line.hpp"
+#include "gate/app/devices_program.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/locate.hpp"
 #include "gate/probes/twin/blob.h"
@@ -86,22 +87,13 @@ Result<void> name_it(const DeviceOptions& options, probes::Twin& twin) {
   return {};
 }
 
-Result<std::string> answer_of_devices_program(const sys::Stop& stop) {
-  const sys::RealFiles files;
-  WEIR_TRY(const probes::Places places, probes::locate(files));
-  if (places.devices_program.empty()) {
-    return fail(Code::unavailable,
-                "weir-devices is missing beside the probes in {}: build or install weir again",
-                places.probes);
-  }
-  sys::RealProcesses processes;
-  sys::ProcessSpec spec;
-  spec.argv = {places.devices_program, "--describe"};
-  spec.env = sys::own_environment();
-  spec.timeout_seconds = k_describe_patience_seconds;
-  spec.output_limit = k_most_description_bytes;
-  WEIR_TRY(const sys::Finished finished, processes.run(spec, stop));
-  if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
+Result<std::string> descriptions_of_this_machine(const sys::Stop& stop) {
+  WEIR_TRY(const sys::Finished finished,
+           ask_devices_program({.arguments = {"--describe"},
+                                .env = sys::own_environment(),
+                                .patience_seconds = k_describe_patience_seconds,
+                                .output_limit = k_most_description_bytes},
+                               stop));
   if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
     return fail(Code::unavailable,
                 "a Vulkan driver crashed or did not answer when asked for its devices");
@@ -111,7 +103,7 @@ Result<std::string> answer_of_devices_program(const sys::Stop& stop) {
 
 Result<ExitCode> record(const DeviceOptions& options) {
   const sys::Interrupts interrupts;
-  WEIR_TRY(const std::string text, answer_of_devices_program(interrupts.stop()));
+  WEIR_TRY(const std::string text, descriptions_of_this_machine(interrupts.stop()));
   WEIR_TRY(const Json json, parse_json(text, {.bytes = k_most_description_bytes, .depth = 16}));
   JsonReader read(json, "weir-devices");
   const Json& devices = read.array("descriptions");

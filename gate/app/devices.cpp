@@ -1,11 +1,9 @@
 #include "gate/app/devices.hpp"
 
+#include "gate/app/devices_program.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/locate.hpp"
 #include "gate/run/environment.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::app {
 namespace {
@@ -58,23 +56,12 @@ Result<run::DeviceFacts> read_answer(const Api& api, const std::string& text) {
 }
 
 Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, const sys::Stop& stop) {
-  const sys::RealFiles files;
-  WEIR_TRY(const probes::Places places, probes::locate(files));
-  if (places.devices_program.empty()) {
-    return fail(Code::unavailable,
-                "weir-devices is missing beside the probes in {}: build or install weir again",
-                places.probes);
-  }
-  sys::RealProcesses processes;
-  sys::ProcessSpec spec;
-  spec.argv = {places.devices_program, api.name};
-  spec.env = run::merge_environment(sys::own_environment(), cell.env, {});
-  spec.timeout_seconds = k_patience_seconds;
-  spec.output_limit = std::uint64_t{1} << 20;
-  WEIR_TRY(const sys::Finished finished, processes.run(spec, stop));
+  WEIR_TRY(const sys::Finished finished,
+           ask_devices_program({.arguments = {api.name},
+                                .env = run::merge_environment(sys::own_environment(), cell.env, {}),
+                                .patience_seconds = k_patience_seconds},
+                               stop));
   switch (finished.ended) {
-    case sys::HowEnded::interrupted:
-      return fail(Code::interrupted, "interrupted");
     case sys::HowEnded::exited: {
       if (finished.exit_code == 0) return read_answer(api, finished.out);
       return absent(api,
@@ -87,11 +74,12 @@ Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, cons
       return absent(api, fmt::format("the {} driver did not answer within {:.0f} s", api.words,
                                      k_patience_seconds));
     case sys::HowEnded::output_limit:
+    case sys::HowEnded::interrupted:  // both were told of as errors
     case sys::HowEnded::not_started:
       break;
   }
-  return fail(Code::unavailable, "{}: can not be run: {}", places.devices_program,
-              finished.start_error);
+  return fail(Code::unavailable, "the {} driver printed without end when asked for its devices",
+              api.words);
 }
 
 }  // namespace

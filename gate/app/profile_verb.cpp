@@ -99,10 +99,10 @@ Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
   wanted.plan.times = false;
   wanted.plan.instruction_processes = 0;  // nothing is attached to those
   Target target;
-  WEIR_TRY(const Loaded loaded, load_config(common, files));
+  WEIR_TRY(Loaded loaded, load_config(common, files));
   target.veil = loaded.veil;
-  WEIR_TRY(const auto commands,
-           planned_commands(common, wanted, {place.out(), place.events()}, files));
+  WEIR_TRY(const auto commands, planned_commands(std::move(loaded), common, wanted,
+                                                 {place.out(), place.events()}, files));
   if (commands.empty()) {
     return fail(Code::usage, "nothing would be counted in {}", target.veil.text(options.what));
   }

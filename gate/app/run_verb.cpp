@@ -29,10 +29,10 @@ std::string quoted(const std::string& word) {
 
 Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted,
                          sys::Files& files) {
-  WEIR_TRY(const Loaded loaded, load_config(options.common, files));
-  const config::Veil& veil = loaded.veil;
-  WEIR_TRY(const auto commands,
-           planned_commands(options.common, wanted, {options.common.out, ""}, files));
+  WEIR_TRY(Loaded loaded, load_config(options.common, files));
+  const config::Veil veil = loaded.veil;
+  WEIR_TRY(const auto commands, planned_commands(std::move(loaded), options.common, wanted,
+                                                 {options.common.out, ""}, files));
   Json planned = Json::array();
   for (const PlannedCommand& command : commands) {
     planned.push_back({{"cell", command.cell},

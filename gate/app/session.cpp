@@ -287,12 +287,11 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   return measured;
 }
 
-Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& options,
+Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const CommonOptions& options,
                                                      const MeasureOptions& wanted,
                                                      const PlannedPlaces& places,
                                                      sys::Files& files) {
   const sys::Interrupts interrupts;
-  WEIR_TRY(Loaded loaded, load_config(options, files));
   const config::Veil veil = loaded.veil;
   WEIR_TRY(const Ready ready, veil_errors(veil, [&] {
              return make_ready(std::move(loaded), options, wanted, files, interrupts.stop());

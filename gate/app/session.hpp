@@ -84,7 +84,9 @@ struct PlannedCommand {
 struct PlannedPlaces {
   std::string out, probe_dir;
 };
-[[nodiscard]] Result<std::vector<PlannedCommand>> planned_commands(const CommonOptions& options,
+// Errors show no private names.
+[[nodiscard]] Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded,
+                                                                   const CommonOptions& options,
                                                                    const MeasureOptions& wanted,
                                                                    const PlannedPlaces& places,
                                                                    sys::Files& files);

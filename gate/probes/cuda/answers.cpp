@@ -64,11 +64,9 @@ weir_probe_device describe(int device) {
   const Driver& ask = driver();
   weir_probe_device entry;
   memset(&entry, 0, sizeof entry);
-  copy_text(entry.api, sizeof entry.api, "cuda");
-  if (ask.device_get_name == nullptr ||
-      ask.device_get_name(entry.name, sizeof entry.name - 1, device) != CUDA_SUCCESS) {
-    copy_text(entry.name, sizeof entry.name, "unknown");
-  }
+  name_device(&entry,
+              ask.device_get_name != nullptr &&
+                  ask.device_get_name(entry.name, sizeof entry.name - 1, device) == CUDA_SUCCESS);
   int version = 0;
   if (ask.driver_get_version != nullptr) ask.driver_get_version(&version);
   constexpr CUdevice_attribute k_features[] = {
@@ -91,16 +89,12 @@ weir_probe_device describe(int device) {
   }
   const bool integrated = attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
   copy_text(entry.type, sizeof entry.type, integrated ? "integrated" : "discrete");
-  const uint64_t name = hash_bytes(k_hash_seed, entry.name, strlen(entry.name));
   entry.vendor = k_vendor;
-  entry.device = static_cast<uint32_t>(name ^ (name >> 32));
   entry.driver_version = static_cast<uint32_t>(version);
   entry.feature_hash = features;
   snprintf(entry.driver, sizeof entry.driver, "CUDA driver for %d.%d", version / 1000,
            version % 1000 / 10);
-  snprintf(entry.device_class, sizeof entry.device_class, "cuda-%04x-%08x-0-%x-%016llx",
-           entry.vendor, entry.device, entry.driver_version,
-           static_cast<unsigned long long>(entry.feature_hash));
+  classify_device(&entry);
   return entry;
 }
 

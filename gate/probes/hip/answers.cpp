@@ -36,26 +36,20 @@ weir_probe_device describe(int device) {
   const Asked& ask = asked();
   weir_probe_device entry;
   memset(&entry, 0, sizeof entry);
-  copy_text(entry.api, sizeof entry.api, "hip");
   copy_text(entry.type, sizeof entry.type, "other");
-  if (ask.hipDeviceGetName == nullptr ||
-      ask.hipDeviceGetName(entry.name, sizeof entry.name - 1, device) != k_success) {
-    copy_text(entry.name, sizeof entry.name, "unknown");
-  }
+  const uint64_t name = name_device(
+      &entry, ask.hipDeviceGetName != nullptr &&
+                  ask.hipDeviceGetName(entry.name, sizeof entry.name - 1, device) == k_success);
   int version = 0, capability[2] = {};
   if (ask.hipRuntimeGetVersion != nullptr) ask.hipRuntimeGetVersion(&version);
   if (ask.hipDeviceComputeCapability != nullptr) {
     ask.hipDeviceComputeCapability(&capability[0], &capability[1], device);
   }
-  const uint64_t name = hash_bytes(k_hash_seed, entry.name, strlen(entry.name));
   entry.vendor = k_vendor;
-  entry.device = static_cast<uint32_t>(name ^ (name >> 32));
   entry.driver_version = static_cast<uint32_t>(version);
   entry.feature_hash = hash_bytes(name, capability, sizeof capability);
   snprintf(entry.driver, sizeof entry.driver, "HIP runtime %d", version);
-  snprintf(entry.device_class, sizeof entry.device_class, "hip-%04x-%08x-0-%x-%016llx",
-           entry.vendor, entry.device, entry.driver_version,
-           static_cast<unsigned long long>(entry.feature_hash));
+  classify_device(&entry);
   return entry;
 }
 

@@ -1,6 +1,7 @@
 // Devices, streams and kernels: which entry of the file they are.
 #include "gate/probes/streams/streams.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,20 @@ void count_copy(void* handle, uint32_t kind, const char* from, const char* to, u
 }
 
 }  // namespace
+
+uint64_t name_device(weir_probe_device* device, bool told) {
+  copy_text(device->api, sizeof device->api, k_probe_name);
+  if (!told) copy_text(device->name, sizeof device->name, "unknown");
+  const uint64_t name = hash_bytes(k_hash_seed, device->name, strlen(device->name));
+  device->device = static_cast<uint32_t>(name ^ (name >> 32));
+  return name;
+}
+
+void classify_device(weir_probe_device* device) {
+  snprintf(device->device_class, sizeof device->device_class, "%s-%04x-%08x-0-%x-%016llx",
+           k_probe_name, device->vendor, device->device, device->driver_version,
+           static_cast<unsigned long long>(device->feature_hash));
+}
 
 Stream* stream_of(void* handle) {
   const int device = reinterpret_cast<uint64_t>(handle) > k_thread_stream ? -1 : known_device();

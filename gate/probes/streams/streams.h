@@ -87,6 +87,12 @@ void waited_for_device();
 void polled(Stream* stream, int result);
 Stream* stream_of_event(void* event);  // null for one that was never recorded
 
+// Fills in the probe's API, "unknown" where the device's name was not told, and a number for the
+// device made from its name; the name's hash.
+uint64_t name_device(weir_probe_device* device, bool told);
+// Its class, of what else is there.
+void classify_device(weir_probe_device* device);
+
 // --- Told by the probe ---
 extern const char k_probe_name[];
 int current_device();
