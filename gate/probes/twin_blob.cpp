@@ -17,6 +17,15 @@ struct Extension {
   std::uint32_t revision;
 };
 
+// Where the last of its fields ends.
+std::uint32_t used_by(const weir_struct& as) {
+  std::uint32_t end = 0;
+  for (const weir_field& field : fields_of(as)) {
+    end = std::max(end, field.offset + field.count * field.element_size);
+  }
+  return end;
+}
+
 class BlobWriter {
  public:
   explicit BlobWriter(Twin& twin) : twin_(twin), warnings_(twin.warnings) {
@@ -132,7 +141,7 @@ class BlobWriter {
       if (as.chain == WEIR_CHAIN_NONE) continue;
       const auto found = twin_.structs.find(as.name);
       const std::size_t at = found == twin_.structs.end() ? 0 : put(as, &found->second, as.name);
-      out.push_back({as.type, as.size, at});
+      out.push_back({as.type, as.size, at, used_by(as), 0});
     }
     const std::size_t at = room(sizeof(weir_twin_struct) * out.size());
     std::memcpy(bytes_.data() + at, out.data(), sizeof(weir_twin_struct) * out.size());

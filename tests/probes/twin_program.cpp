@@ -221,6 +221,20 @@ void offers() {
   twelve.bufferDeviceAddressCaptureReplay = VK_TRUE;
   REQUIRE(vkCreateDevice(vk.physical, &info, nullptr, &device) == VK_ERROR_FEATURE_NOT_PRESENT);
   twelve.bufferDeviceAddressCaptureReplay = VK_FALSE;
+  // A struct with one feature has padding behind it: what lies there is no wish.
+  VkPhysicalDevicePipelineRobustnessFeaturesEXT robustness;
+  memset(&robustness, 0, sizeof robustness);
+  robustness.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT;
+  const VkBool32 leftover = VK_TRUE;
+  static_assert(sizeof robustness ==
+                offsetof(VkPhysicalDevicePipelineRobustnessFeaturesEXT, pipelineRobustness) +
+                    2 * sizeof leftover);
+  memcpy(reinterpret_cast<char*>(&robustness) + sizeof robustness - sizeof leftover, &leftover,
+         sizeof leftover);
+  twelve.pNext = &robustness;
+  CHECK(vkCreateDevice(vk.physical, &info, nullptr, &device));
+  vkDestroyDevice(device, nullptr);
+  twelve.pNext = nullptr;
   REQUIRE(all.features.sparseBinding == VK_FALSE);
   all.features.sparseBinding = VK_TRUE;
   REQUIRE(vkCreateDevice(vk.physical, &info, nullptr, &device) == VK_ERROR_FEATURE_NOT_PRESENT);

@@ -99,6 +99,27 @@ class Blob {
   std::string bytes_;
 };
 
+// An odd number of features has padding behind it, where programs leave anything.
+TEST(Twins, TellTheDriverWhereAStructsFieldsEnd) {
+  Twin twin = read_ok(small_document());
+  const Blob blob(compile_twin(twin));
+  const std::map<std::uint32_t, std::uint32_t> expected{
+      {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT, 20},  // head and 1
+      {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES, 28},             // head and 3
+      {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, 24}};   // head and 2
+  std::size_t seen = 0;
+  for (std::uint32_t i = 0; i < blob.section(WEIR_TWIN_STRUCTS)->count; ++i) {
+    const auto one = blob.entry<weir_twin_struct>(WEIR_TWIN_STRUCTS, i);
+    EXPECT_LE(one.used, one.size) << one.type;
+    EXPECT_GE(one.used + 8, one.size) << one.type;
+    const auto known = expected.find(one.type);
+    if (known == expected.end()) continue;
+    ++seen;
+    EXPECT_EQ(one.used, known->second) << one.type;
+  }
+  EXPECT_EQ(seen, expected.size());
+}
+
 TEST(Twins, AreCompiledIntoWhatTheDriverMaps) {
   Twin twin = read_ok(small_document());
   const Blob blob(compile_twin(twin));

@@ -10,7 +10,7 @@
 
 namespace weir_twin {
 
-static_assert(sizeof(weir_twin_section) == 24 && sizeof(weir_twin_struct) == 16);
+static_assert(sizeof(weir_twin_section) == 24 && sizeof(weir_twin_struct) == 24);
 static_assert(sizeof(weir_twin_format) == 16 && sizeof(weir_twin_header) == 472);
 
 void say(const char* what, const char* about, const char* end) {
@@ -168,6 +168,7 @@ bool find_struct(const Twin& twin, VkStructureType type, Described* out) {
     if (one.type != static_cast<uint32_t>(type)) continue;
     out->bytes = one.offset == 0 ? nullptr : static_cast<const uint8_t*>(twin.bytes) + one.offset;
     out->size = one.size;
+    out->used = one.used < one.size ? one.used : one.size;
     return true;
   }
   return false;

@@ -13,7 +13,7 @@
 #define WEIR_TWIN_FILL_VARIABLE "WEIR_TWIN_FILL"
 
 #define WEIR_TWIN_MAGIC "WEIRTWN" /* 8 bytes with the final 0 */
-#define WEIR_TWIN_VERSION 1u
+#define WEIR_TWIN_VERSION 2u
 
 enum weir_twin_section_kind {
   /* weir_twin_struct: what a struct in a pNext chain is filled with. */
@@ -39,11 +39,13 @@ struct weir_twin_section {
 
 /* `size` bytes of the whole struct lie at `offset`; the first 16 (sType, pNext) are the program's
  * own. With offset 0 the struct is known but not described: it is filled with 0, so that nothing of
- * the machine shows through. */
+ * the machine shows through. Behind the first `used` bytes lies padding, which holds anything. */
 struct weir_twin_struct {
   uint32_t type; /* VkStructureType */
   uint32_t size;
   uint64_t offset;
+  uint32_t used;
+  uint32_t reserved;
 };
 
 struct weir_twin_format {

@@ -10,8 +10,8 @@
 namespace weir_twin {
 namespace {
 
-// Feature structs are VK_TRUEs and VK_FALSEs; a last one may be padding, hence no other value than
-// VK_TRUE is a wish.
+// Feature structs are VK_TRUEs and VK_FALSEs up to `size`. The padding behind an odd number of them
+// holds what was on the program's stack, and is no wish.
 bool offered(const void* wished, const uint8_t* have, size_t from, size_t size) {
   const auto* bytes = static_cast<const uint8_t*>(wished);
   for (size_t at = from; at + sizeof(VkBool32) <= size; at += sizeof(VkBool32)) {
@@ -36,7 +36,7 @@ bool features_offered(const Twin& twin, const VkDeviceCreateInfo* info) {
       const auto* wished = reinterpret_cast<const VkPhysicalDeviceFeatures2*>(at);
       all = all && offered(&wished->features, have, 0, sizeof twin.features);
     } else if (find_struct(twin, at->sType, &described)) {
-      all = all && offered(at, described.bytes, sizeof *at, described.size);
+      all = all && offered(at, described.bytes, sizeof *at, described.used);
     }
   });
   return all;

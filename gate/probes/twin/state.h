@@ -38,6 +38,7 @@ bool queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out
 struct Described {
   const uint8_t* bytes;
   uint32_t size;
+  uint32_t used;  // without padding at its end
 };
 bool find_struct(const Twin& twin, VkStructureType type, Described* out);
 
