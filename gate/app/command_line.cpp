@@ -143,6 +143,8 @@ void answer(const CommonOptions& options, std::string_view text) {
   write_all(answer_stream(options), text::disarm(text));
 }
 
+void say(std::string_view text) { write_all(STDOUT_FILENO, text::disarm(text::printable(text))); }
+
 void command(const CommonOptions& options, std::string_view text) {
   write_all(answer_stream(options), text);
 }

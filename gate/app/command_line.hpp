@@ -68,6 +68,9 @@ void print_error(const Error& error);
 // of it is a command to a CI system, whatever engines and files say: command() is for those.
 void answer(const CommonOptions& options, std::string_view text);
 void command(const CommonOptions& options, std::string_view text);
+// answer() of a verb without these options: to standard output, control characters of file names
+// shown by their numbers.
+void say(std::string_view text);
 [[nodiscard]] int answer_stream(const CommonOptions& options);
 // Talk on standard error, not with --quiet.
 void talk(const CommonOptions& options, std::string_view line);

@@ -83,18 +83,22 @@ Result<ExitCode> init(const InitOptions& options) {
     found.has_probes = false;
   }
   WEIR_CHECK(files.write_atomic(options.file, config::starter_config(found)));
-  fmt::print("wrote {}\n", options.file);
+  std::string said = fmt::format("wrote {}\n", options.file);
   for (const config::StarterEngine& engine : found.engines) {
-    fmt::print("  engine  {} ({})\n", engine.name, engine.program);
+    said += fmt::format("  engine  {} ({})\n", engine.name, engine.program);
   }
-  if (found.engines.empty()) fmt::print("  no engine found here or in PATH: fill in the example\n");
-  for (const config::StarterModel& model : found.models) fmt::print("  model   {}\n", model.path);
+  if (found.engines.empty()) said += "  no engine found here or in PATH: fill in the example\n";
+  for (const config::StarterModel& model : found.models) {
+    said += fmt::format("  model   {}\n", model.path);
+  }
   if (found.models.empty()) {
-    fmt::print("  no model found: weir model make models/tiny-llama.gguf writes a small one\n");
+    said += "  no model found: weir model make models/tiny-llama.gguf writes a small one\n";
   }
-  fmt::print("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device");
-  fmt::print("next: weir gate -c {} --counts-only, then weir baseline accept -c {} --counts-only\n",
-             options.file, options.file);
+  said += fmt::format("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device");
+  said += fmt::format(
+      "next: weir gate -c {} --counts-only, then weir baseline accept -c {} --counts-only\n",
+      options.file, options.file);
+  say(said);
   return ExitCode::pass;
 }
 

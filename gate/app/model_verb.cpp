@@ -34,9 +34,10 @@ Result<ExitCode> write_file(const std::string& path,
   WEIR_TRY(const ModelSummary summary,
            write([&](std::string_view bytes) { return writer.write(bytes); }));
   WEIR_CHECK(writer.finish());
-  fmt::print("{}: {}, {} layers, {} tensors, {} weights, {:.1f} MiB, header {}\n", path,
-             summary.architecture, summary.layers, summary.tensors, summary.parameters,
-             static_cast<double>(summary.bytes) / (1 << 20), summary.header_hash.substr(0, 12));
+  say(fmt::format("{}: {}, {} layers, {} tensors, {} weights, {:.1f} MiB, header {}\n", path,
+                  summary.architecture, summary.layers, summary.tensors, summary.parameters,
+                  static_cast<double>(summary.bytes) / (1 << 20),
+                  summary.header_hash.substr(0, 12)));
   for (const std::string& warning : summary.warnings) {
     fmt::print(stderr, "  {}\n", text::disarm(text::printable(warning)));
   }

@@ -100,6 +100,24 @@ TEST_F(FakeEngines, CanNotSpeakToTheCiSystem) {
   }
 }
 
+// Names of files come from repositories and archives: GitHub reads workflow commands from lines of
+// standard output.
+TEST(NamesOfFiles, CanNotSpeakToTheCiSystem) {
+  const Scratch scratch;
+  spill(scratch / "models/a\n::error::b.gguf", "");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"model", "make", "::error::model.gguf"},
+        {"init", "-c", "weir\n::error::config.yaml"}}) {
+    const Ended ended = weir(scratch, words);
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_NE(ended.out.find("error"), std::string::npos) << ended.out;
+    for (const std::string& text : {"\n" + ended.out, "\n" + ended.err}) {
+      EXPECT_EQ(text.find("\n::"), std::string::npos) << text;
+      EXPECT_EQ(text.find("\n  ::"), std::string::npos) << text;
+    }
+  }
+}
+
 TEST_F(FakeEngines, LeaveNoOrphanAfterCtrlCAndCanBeResumed) {
   for (const int signal : {SIGINT, SIGTERM}) {
     write_config({"ok", "slow"}, "{runs: 3}");
