@@ -35,7 +35,8 @@ void add_common(CLI::App& verb, CommonOptions& options, Takes takes) {
   if (takes != Takes::runs) {
     verb.add_option("-c,--config", options.config, "The configuration")
         ->type_name("FILE")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->each([&options](const std::string&) { options.config_given = true; });
   }
   if (takes != Takes::config) {
     verb.add_option("--cell", options.cells,

@@ -23,6 +23,7 @@ using verdict::ExitCode;
 
 struct CommonOptions {
   std::string config = "weir.yaml";
+  bool config_given = false;  // named on the command line
   std::string baselines = "baselines";
   std::string out = "weir-out";
   std::vector<std::string> cells;
@@ -68,8 +69,8 @@ void print_error(const Error& error);
 // of it is a command to a CI system, whatever engines and files say: command() is for those.
 void answer(const CommonOptions& options, std::string_view text);
 void command(const CommonOptions& options, std::string_view text);
-// answer() of a verb without these options: to standard output, control characters of file names
-// shown by their numbers.
+// answer() of a verb without these options: to standard output, without control characters that
+// names of files may hold.
 void say(std::string_view text);
 [[nodiscard]] int answer_stream(const CommonOptions& options);
 // Talk on standard error, not with --quiet.

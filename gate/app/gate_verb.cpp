@@ -4,6 +4,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/judging.hpp"
 #include "gate/app/session.hpp"
+#include "gate/sys/paths.hpp"
 
 namespace weir::app {
 namespace {
@@ -22,7 +23,18 @@ Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
                 "--from judges what RUN measured, which {} can not change: leave one of them out",
                 options.runs ? "--runs" : "--counts-only");
   }
-  if (options.from) return read_measured(options.common, *options.from, files);
+  if (options.from) {
+    WEIR_TRY(Measured measured, read_measured(options.common, *options.from, files));
+    const std::string& config = options.common.config;
+    if (options.common.config_given &&
+        sys::absolute(config) != sys::absolute(measured.config_file)) {
+      return fail(Code::usage,
+                  "--from judges {} under the configuration it was measured with ({}): leave -c {} "
+                  "out",
+                  measured.folder, measured.config_file, config);
+    }
+    return measured;
+  }
   MeasureOptions wanted;
   wanted.plan.times = !options.common.counts_only;
   wanted.plan.runs = options.runs;

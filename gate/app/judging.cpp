@@ -40,6 +40,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
   verdict.weir_version = k_version;
   verdict.config = measured.config_file;
+  verdict.some_cells = measured.some_cells;
   verdict.run = measured.folder;
   verdict.not_judged.insert(verdict.not_judged.end(), measured.not_judged.begin(),
                             measured.not_judged.end());

@@ -238,6 +238,7 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   measured.notes = std::move(ready.loaded.notes);
   measured.seconds = clock.steady() - started;
   measured.counts_only = !wanted.plan.times;
+  measured.some_cells = !options.cells.empty();
   return measured;
 }
 
@@ -267,11 +268,14 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   const Interrupted interrupted(file);
   interrupted.leave_out_counts(file.records);
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);
+  const auto matrix = config::expand(*measured.settings);
+  measured.some_cells = matrix && measured.profiles.size() < matrix->cells.size();
   measured.config_file = file.header.config_file;
   measured.notes = file.header.notes;
   measured.counts_only = file.header.extra.value("counts_only", false);
   if (file.torn) measured.notes.push_back("the journal's last line was cut short and left out");
   if (!options.cells.empty()) {
+    measured.some_cells = true;
     std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
       return std::none_of(options.cells.begin(), options.cells.end(), [&](const std::string& glob) {
         return text::glob_match(glob, profile.cell.str()) ||

@@ -44,6 +44,7 @@ struct Measured {
   config::Veil veil;   // over all that is shown of it
   double seconds = 0;  // how long measuring took; 0 when read
   bool counts_only = false;
+  bool some_cells = false;  // the config has more than these
   // Of a run that was read: what the first line of its reports has to admit, and why nothing of
   // it may be stored ("": it is whole, as far as the selected cells go).
   std::vector<std::string> not_judged;

@@ -96,7 +96,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     Hint accept{"accept", {"weir baseline accept"}};
     add_config(accept, gate);
     const auto cells = names_of(gate, gate.verdict);
-    if (cells.size() < gate.cells.size()) add_cells(accept, cells, most);
+    if (cells.size() < gate.cells.size() || gate.some_cells) add_cells(accept, cells, most);
     if (fails && has(verbs, "baseline accept --reason")) {
       accept.words.push_back(fmt::format("--reason '{}'", k_ellipsis));
     }

@@ -161,6 +161,11 @@ MetricVerdict verdict_for(const Question& question, const Measurement& current,
   made.source = current.source;
   made.warnings = current.warnings;
   made.limit = resolve_limit(question.candidate.cell, current.metric, question.limits);
+  // A count that was exact before must not change, whatever it does now.
+  const Measurement& repeats = base == nullptr ? current : *base;
+  if (made.limit.exact && repeats.nature == Nature::nearly_exact) {
+    made.limit.repeats_within = allowed_share(repeats);
+  }
   made.current = current.value();
   if (current.exact) made.current_text = current.exact->str();
   if (base != nullptr) {

@@ -25,6 +25,7 @@ Json limit_to_json(const Limit& limit) {
   if (!limit.any() && limit.mode == Mode::gate) return {};
   Json json = Json::object();
   if (limit.exact) json["exact"] = true;
+  if (limit.repeats_within) json["repeats_within"] = *limit.repeats_within;
   if (limit.max_drop) json["max_drop"] = change_to_json(*limit.max_drop);
   if (limit.max_increase) json["max_increase"] = change_to_json(*limit.max_increase);
   if (limit.max_decrease) json["max_decrease"] = change_to_json(*limit.max_decrease);
@@ -160,6 +161,7 @@ Json to_json(const GateVerdict& gate) {
           {"exit_code", static_cast<int>(gate.exit_code)},
           {"weir_version", gate.weir_version},
           {"config", gate.config},
+          {"some_cells", gate.some_cells},
           {"commit", optional_to_json(gate.commit)},
           {"base_commit", optional_to_json(gate.base_commit)},
           {"base_source", gate.base_source},

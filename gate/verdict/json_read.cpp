@@ -46,6 +46,7 @@ Result<Limit> limit_of(const Json& json) {
   Limit limit;
   JsonReader read(json, "limit");
   limit.exact = read.optional_boolean("exact").value_or(false);
+  limit.repeats_within = read.optional_number("repeats_within");
   limit.max_drop = change_of(read, "max_drop");
   limit.max_increase = change_of(read, "max_increase");
   limit.max_decrease = change_of(read, "max_decrease");
@@ -226,6 +227,7 @@ Result<GateVerdict> verdict_from_json(const Json& json) {
   if (!known) read.complain("has an exit code that weir does not use");
   gate.weir_version = read.optional_string("weir_version").value_or("");
   gate.config = read.optional_string("config").value_or("");
+  gate.some_cells = read.optional_boolean("some_cells").value_or(false);
   gate.commit = read.optional_string("commit");
   gate.base_commit = read.optional_string("base_commit");
   gate.base_source = read.optional_string("base_source").value_or("");

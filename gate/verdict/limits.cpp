@@ -90,7 +90,10 @@ bool Limit::any() const { return exact || max_drop || max_increase || max_decrea
 
 std::string Limit::words() const {
   std::vector<std::string> parts;
-  if (exact) parts.emplace_back("must not change");
+  if (exact) {
+    parts.push_back(repeats_within ? fmt::format("may vary by {:.2g} %", 100 * *repeats_within)
+                                   : std::string("must not change"));
+  }
   for (const auto& part : {either_way(max_drop, "drop"), either_way(max_increase, "rise"),
                            either_way(max_decrease, "fall")}) {
     if (!part.empty()) parts.push_back(part);

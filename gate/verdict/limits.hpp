@@ -58,9 +58,11 @@ struct Limit {
   std::optional<Amount> max, min;
   Mode mode = Mode::gate;
   std::optional<std::string> reason;
+  // Of `exact` on a count that only nearly repeats: how far it may move, relative.
+  std::optional<double> repeats_within{};
 
   [[nodiscard]] bool any() const;           // some kind is set
-  [[nodiscard]] std::string words() const;  // "must not change", "may drop 5 %", "1 to 3", ""
+  [[nodiscard]] std::string words() const;  // "must not change", "may vary by 0.5 %", "1 to 3", ""
 };
 
 // The defaults of DESIGN §4, as entries that stand before the config's own.

@@ -118,7 +118,8 @@ struct GateVerdict {
   Outcome verdict = Outcome::pass;
   ExitCode exit_code = ExitCode::pass;
   std::string weir_version;
-  std::string config;  // path as given
+  std::string config;       // path as given
+  bool some_cells = false;  // of those in `config`: --cell left others out
   std::optional<std::string> commit, base_commit;
   std::string base_source;         // "stored baselines in baselines", "run weir-out/…"
   std::vector<CellVerdict> cells;  // in plan order

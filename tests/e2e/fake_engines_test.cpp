@@ -224,6 +224,11 @@ TEST_F(FakeEngines, ObeyEveryOptionOrSayWhyNot) {
   EXPECT_EQ(json_of(ended)["schema"], "weir.accepted/1");
   EXPECT_EQ(json_of(ended)["cells"][0]["outcome"], "accepted");
   EXPECT_EQ(json_of(ended)["cells"][0]["path"].get<std::string>().find("baselines/ok/m/cpu/"), 0U);
+  // A run is judged under its own configuration; naming that one is no mistake.
+  EXPECT_EQ(weir(scratch_, {"gate", "--from", "-c", "./weir.yaml"}).exit_code, 0);
+  ended = weir(scratch_, {"gate", "--from", "-c", "other.yaml"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_NE(ended.err.find("leave -c other.yaml out"), std::string::npos) << ended.err;
   ended = weir(scratch_, {"baseline", "accept", "--json", "accepted.json"});
   EXPECT_EQ(parse_json(slurp(scratch_ / "accepted.json"))->at("cells")[0]["outcome"], "same");
 

@@ -69,6 +69,18 @@ TEST(Terminal, NamesNoCommandThatThisBuildDoesNotHave) {
   EXPECT_THAT(red, Not(HasSubstr("--reason")));
 }
 
+TEST(Terminal, AcceptsNoMoreCellsThanWereGated) {
+  TerminalStyle style;
+  style.verbs = {"baseline accept"};
+  auto gate = fixtures::red();
+  std::erase_if(gate.cells,
+                [](const auto& cell) { return cell.verdict != verdict::Outcome::fail; });
+  EXPECT_THAT(terminal(gate, style), Not(HasSubstr("--cell")));
+  gate.some_cells = true;  // the configuration has others
+  EXPECT_THAT(terminal(gate, style),
+              HasSubstr("weir baseline accept --cell 'llama.cpp/tiny-llama/vulkan/decode'"));
+}
+
 TEST(Terminal, LetsNoEscapeSequenceOrWorkflowCommandThrough) {
   TerminalStyle style;
   style.verbose = true;
