@@ -43,6 +43,12 @@ int sync_file(int fd) {
 #endif
 }
 
+// A name beside `path` that no other writer of this host uses.
+std::string temporary_name(const std::string& path) {
+  static std::atomic<unsigned> g_serial{0};
+  return fmt::format("{}.{}-{}.tmp", path, getpid(), g_serial.fetch_add(1));
+}
+
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -157,8 +163,7 @@ Result<std::string> RealFiles::read_prefix(const std::string& path, std::uint64_
 }
 
 Result<void> RealFiles::write_atomic(const std::string& path, std::string_view text) {
-  static std::atomic<unsigned> g_serial{0};
-  const std::string temporary = fmt::format("{}.{}-{}.tmp", path, getpid(), g_serial.fetch_add(1));
+  const std::string temporary = temporary_name(path);
   const auto give_up = [&](std::string_view what) {
     auto error = io_error(path, what);
     unlink(temporary.c_str());
@@ -255,6 +260,15 @@ Result<void> RealFiles::make_dirs(const std::string& path) {
   }
   if (kind(path) != Kind::folder) return fail(Code::io, "{}: is there, but not a folder", path);
   return {};
+}
+
+Result<void> RealFiles::link(const std::string& target, const std::string& path) {
+  const std::string temporary = temporary_name(path);
+  if (symlink(target.c_str(), temporary.c_str()) != 0) return io_error(path, "can not be linked");
+  if (rename(temporary.c_str(), path.c_str()) == 0) return {};
+  auto error = io_error(path, "can not be replaced");
+  unlink(temporary.c_str());
+  return error;
 }
 
 Result<void> RealFiles::remove(const std::string& path) {

@@ -58,6 +58,10 @@ class Files {
   [[nodiscard]] virtual Result<std::vector<std::string>> list(const std::string& path) const = 0;
   // Makes the folder and those above it; fine when it is there.
   [[nodiscard]] virtual Result<void> make_dirs(const std::string& path) = 0;
+  // Makes `path` a symbolic link to `target` (absolute, or counted from the folder of `path`; it
+  // need not be there). A file or link of that name is replaced at once, so that readers see the
+  // old or the new; a folder is not: Code::io.
+  [[nodiscard]] virtual Result<void> link(const std::string& target, const std::string& path) = 0;
   // Removes a file or an empty folder; fine when it is absent. Does not follow links.
   [[nodiscard]] virtual Result<void> remove(const std::string& path) = 0;
   // Removes a folder and everything in it; fine when it is absent. Does not follow links.
@@ -81,6 +85,7 @@ class RealFiles final : public Files {
   [[nodiscard]] Result<std::string> stamp(const std::string& path) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const override;
   [[nodiscard]] Result<void> make_dirs(const std::string& path) override;
+  [[nodiscard]] Result<void> link(const std::string& target, const std::string& path) override;
   [[nodiscard]] Result<void> remove(const std::string& path) override;
   [[nodiscard]] Result<void> remove_tree(const std::string& path) override;
 };

@@ -62,13 +62,27 @@ bool MemoryFiles::refused(const std::string& path) const {
                      [&](const std::string& folder) { return below(path, folder); });
 }
 
-Kind MemoryFiles::kind_locked(const std::string& path) const {
+std::string MemoryFiles::follow(std::string path, bool last) const {
+  for (int rounds = 0; rounds < 40; ++rounds) {
+    const auto link = std::find_if(links_.begin(), links_.end(), [&](const auto& entry) {
+      return below(path, entry.first) && (last || path != entry.first);
+    });
+    if (link == links_.end()) return path;
+    path =
+        absolute(join_path(folder_of(link->first), link->second) + path.substr(link->first.size()));
+  }
+  return "";  // in a circle: no name of anything
+}
+
+Kind MemoryFiles::kind_locked(const std::string& name) const {
+  const std::string path = follow(name);
   if (files_.contains(path)) return Kind::file;
   return folders_.contains(path) ? Kind::folder : Kind::absent;
 }
 
-Result<std::string> MemoryFiles::read(const std::string& path, std::uint64_t max_bytes) const {
+Result<std::string> MemoryFiles::read(const std::string& name, std::uint64_t max_bytes) const {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name);
   const auto found = files_.find(path);
   if (found == files_.end()) return absent(path);
   if (found->second.size() > max_bytes) {
@@ -77,25 +91,29 @@ Result<std::string> MemoryFiles::read(const std::string& path, std::uint64_t max
   return found->second;
 }
 
-Result<std::string> MemoryFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
+Result<std::string> MemoryFiles::read_prefix(const std::string& name, std::uint64_t bytes) const {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name);
   const auto found = files_.find(path);
   if (found == files_.end()) return absent(path);
   return found->second.substr(0, bytes);
 }
 
-Result<void> MemoryFiles::write_atomic(const std::string& path, std::string_view text) {
+Result<void> MemoryFiles::write_atomic(const std::string& name, std::string_view text) {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name, false);
   if (!folders_.contains(folder_of(path))) return absent(path);
   if (refused(path)) return full(path);
+  links_.erase(path);
   files_[path] = std::string(text);
   ++writes_[path];
   return {};
 }
 
-Result<std::unique_ptr<AppendLog>> MemoryFiles::append_log(const std::string& path,
+Result<std::unique_ptr<AppendLog>> MemoryFiles::append_log(const std::string& name,
                                                            std::uint64_t keep_bytes) {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name);
   if (!folders_.contains(folder_of(path))) return absent(path);
   if (refused(path)) return full(path);
   std::string& text = files_[path];
@@ -109,8 +127,9 @@ Kind MemoryFiles::kind(const std::string& path) const {
 }
 
 bool MemoryFiles::readable(const std::string& path) const { return exists(path); }
-bool MemoryFiles::executable(const std::string& path) const {
+bool MemoryFiles::executable(const std::string& name) const {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name);
   return executables_.contains(path);
 }
 bool MemoryFiles::writable(const std::string& path) const {
@@ -118,15 +137,17 @@ bool MemoryFiles::writable(const std::string& path) const {
   return kind_locked(path) != Kind::absent && !refused(path);
 }
 
-Result<std::uint64_t> MemoryFiles::size(const std::string& path) const {
+Result<std::uint64_t> MemoryFiles::size(const std::string& name) const {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name);
   const auto found = files_.find(path);
   if (found == files_.end()) return absent(path);
   return found->second.size();
 }
 
-Result<std::string> MemoryFiles::stamp(const std::string& path) const {
+Result<std::string> MemoryFiles::stamp(const std::string& name) const {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name);
   const auto found = files_.find(path);
   if (found == files_.end()) return absent(path);
   const auto writes = writes_.find(path);
@@ -134,8 +155,9 @@ Result<std::string> MemoryFiles::stamp(const std::string& path) const {
                      writes == writes_.end() ? 0 : writes->second);
 }
 
-Result<std::vector<std::string>> MemoryFiles::list(const std::string& path) const {
+Result<std::vector<std::string>> MemoryFiles::list(const std::string& name) const {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name);
   if (!folders_.contains(path)) return absent(path);
   std::set<std::string> names;
   const auto add = [&](const std::string& entry) {
@@ -143,11 +165,13 @@ Result<std::vector<std::string>> MemoryFiles::list(const std::string& path) cons
   };
   for (const auto& [file, text] : files_) add(file);
   for (const auto& folder : folders_) add(folder);
+  for (const auto& [link, target] : links_) add(link);
   return std::vector<std::string>(names.begin(), names.end());
 }
 
-Result<void> MemoryFiles::make_dirs(const std::string& path) {
+Result<void> MemoryFiles::make_dirs(const std::string& name) {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name);
   if (refused(path)) return full(path);
   std::vector<std::string> missing;
   for (std::string folder = path; !folders_.contains(folder); folder = folder_of(folder)) {
@@ -158,23 +182,42 @@ Result<void> MemoryFiles::make_dirs(const std::string& path) {
   return {};
 }
 
-Result<void> MemoryFiles::remove(const std::string& path) {
+Result<void> MemoryFiles::link(const std::string& target, const std::string& name) {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name, false);
+  if (!folders_.contains(folder_of(path))) return absent(path);
+  if (refused(path)) return full(path);
+  if (folders_.contains(path)) {
+    return fail(Code::io, "{}: can not be replaced: Is a directory", path);
+  }
+  files_.erase(path);
+  links_[path] = target;
+  return {};
+}
+
+Result<void> MemoryFiles::remove(const std::string& name) {
+  const std::lock_guard hold(mutex_);
+  const std::string path = follow(name, false);
   const auto inside = [&](const std::string& other) { return other != path && below(other, path); };
   if (std::any_of(files_.begin(), files_.end(),
+                  [&](const auto& entry) { return inside(entry.first); }) ||
+      std::any_of(links_.begin(), links_.end(),
                   [&](const auto& entry) { return inside(entry.first); }) ||
       std::any_of(folders_.begin(), folders_.end(), inside)) {
     return fail(Code::io, "{}: can not be removed: Directory not empty", path);
   }
   files_.erase(path);
   folders_.erase(path);
+  links_.erase(path);
   return {};
 }
 
-Result<void> MemoryFiles::remove_tree(const std::string& path) {
+Result<void> MemoryFiles::remove_tree(const std::string& name) {
   const std::lock_guard hold(mutex_);
+  const std::string path = follow(name, false);
   std::erase_if(files_, [&](const auto& entry) { return below(entry.first, path); });
   std::erase_if(folders_, [&](const auto& folder) { return below(folder, path); });
+  std::erase_if(links_, [&](const auto& entry) { return below(entry.first, path); });
   return {};
 }
 

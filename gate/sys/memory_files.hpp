@@ -37,6 +37,7 @@ class MemoryFiles final : public Files {
   [[nodiscard]] Result<std::string> stamp(const std::string& path) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const override;
   [[nodiscard]] Result<void> make_dirs(const std::string& path) override;
+  [[nodiscard]] Result<void> link(const std::string& target, const std::string& path) override;
   [[nodiscard]] Result<void> remove(const std::string& path) override;
   [[nodiscard]] Result<void> remove_tree(const std::string& path) override;
 
@@ -44,11 +45,14 @@ class MemoryFiles final : public Files {
   class Log;
   [[nodiscard]] bool refused(const std::string& path) const;
   [[nodiscard]] Kind kind_locked(const std::string& path) const;
+  // `path` with the links in it followed; not the one that it names itself, unless `last`.
+  [[nodiscard]] std::string follow(std::string path, bool last = true) const;
 
   mutable std::mutex mutex_;
   std::map<std::string, std::string> files_;
   std::map<std::string, int> writes_;  // per path: the stamp
   std::set<std::string> folders_;
+  std::map<std::string, std::string> links_;  // name -> target
   std::set<std::string> executables_;
   std::set<std::string> refused_;
 };

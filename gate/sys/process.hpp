@@ -24,11 +24,15 @@ using EnvironmentList = std::vector<std::pair<std::string, std::string>>;
 struct ProcessSpec {
   std::vector<std::string> argv;  // argv[0] is a path (find_program), never looked up here
   EnvironmentList env;            // set on top of weir's own environment; an entry replaces
-  std::string folder;             // to run in; empty: weir's own
+  // Names of weir's own environment that the engine shall not see; `env` comes after.
+  std::vector<std::string> unset{};
+  std::string folder;  // to run in; empty: weir's own
   double timeout_seconds = 300;
   double kill_grace_seconds = 3;  // from SIGTERM to SIGKILL
   // Standard output and standard error together; more stops the engine.
   std::uint64_t output_limit = std::uint64_t{16} << 20;
+  // False: standard output is kept like standard error, so that much of it takes no memory.
+  bool whole_output = true;
   // Of standard error, and of an output that went beyond the limit, so much is kept from its
   // beginning and its end; what was between is replaced by a line that says how much it was.
   std::size_t keep_head = std::size_t{64} << 10;

@@ -87,6 +87,7 @@ class CallText {
     const std::size_t arguments = texts_.size();
     std::map<std::string, std::string> merged;
     for (const auto& [name, value] : own_environment()) merged[name] = value;
+    for (const std::string& name : spec.unset) merged.erase(name);
     for (const auto& [name, value] : spec.env) merged[name] = value;
     for (const auto& [name, value] : merged) texts_.push_back(name + "=" + value);
     for (std::size_t i = 0; i < texts_.size(); ++i) {
@@ -112,6 +113,7 @@ class Running {
         out_(spec.keep_head, spec.keep_tail),
         err_(spec.keep_head, spec.keep_tail) {
     err_.cut();
+    if (!spec.whole_output) out_.cut();
   }
 
   Finished run(const TakePlace& take_place) {

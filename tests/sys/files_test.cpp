@@ -96,6 +96,34 @@ TEST_P(AnyFiles, GiveEveryVersionOfAFileAnotherStamp) {
   EXPECT_NE(*files_->stamp(at("a")), before);
 }
 
+TEST_P(AnyFiles, LookThroughLinksAndReplaceThemAtOnce) {
+  ASSERT_TRUE(files_->make_dirs(at("old")).has_value());
+  ASSERT_TRUE(files_->make_dirs(at("new")).has_value());
+  ASSERT_TRUE(files_->write_atomic(at("old/x"), "old").has_value());
+  ASSERT_TRUE(files_->write_atomic(at("new/x"), "new").has_value());
+  ASSERT_TRUE(files_->link(at("old"), at("link")).has_value());
+  EXPECT_EQ(files_->kind(at("link")), Kind::folder);
+  EXPECT_EQ(*files_->read(at("link/x"), 10), "old");
+  ASSERT_TRUE(files_->link("new", at("link")).has_value()) << "counted from the link's folder";
+  EXPECT_EQ(*files_->read(at("link/x"), 10), "new");
+  ASSERT_TRUE(files_->write_atomic(at("link/y"), "y").has_value());
+  EXPECT_EQ(*files_->list(at("new")), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(*files_->list(root_), (std::vector<std::string>{"link", "new", "old"}));
+
+  ASSERT_TRUE(files_->link(at("nothing"), at("dangling")).has_value());
+  EXPECT_EQ(files_->kind(at("dangling")), Kind::absent);
+  ASSERT_TRUE(files_->link("circle", at("circle")).has_value());
+  EXPECT_EQ(files_->kind(at("circle")), Kind::absent);
+  EXPECT_EQ(files_->link(at("old"), at("new")).error().code, Code::io) << "a folder is in the way";
+  EXPECT_EQ(files_->link(at("old"), at("no/such")).error().code, Code::io);
+
+  ASSERT_TRUE(files_->remove(at("link")).has_value());
+  EXPECT_EQ(files_->kind(at("link")), Kind::absent);
+  ASSERT_TRUE(files_->link(at("old"), at("link")).has_value());
+  ASSERT_TRUE(files_->remove_tree(at("link")).has_value());
+  EXPECT_EQ(*files_->read(at("old/x"), 10), "old") << "the link went, not what it led to";
+}
+
 class RealFolder : public testing::Test {
  protected:
   void SetUp() override {

@@ -348,6 +348,29 @@ TEST(Processes, GiveTheEngineAPlainSurrounding) {
   EXPECT_EQ(seen.count("WEIR_TEST_ADDED=a=b c"), 1U);
 }
 
+TEST(Processes, KeepVariablesFromAnEngineThatShallNotSeeThem) {
+  setenv("WEIR_TEST_GONE", "x", 1);
+  setenv("WEIR_TEST_SET_AGAIN", "old", 1);
+  ProcessSpec spec = engine("environment");
+  spec.unset = {"WEIR_TEST_GONE", "WEIR_TEST_SET_AGAIN", "WEIR_TEST_NEVER_SET"};
+  spec.env = {{"WEIR_TEST_SET_AGAIN", "new"}};
+  const std::string out = finished(spec).out;
+  EXPECT_EQ(out.find("WEIR_TEST_GONE"), std::string::npos);
+  EXPECT_EQ(out.find("WEIR_TEST_NEVER_SET"), std::string::npos);
+  EXPECT_NE(out.find("WEIR_TEST_SET_AGAIN=new\n"), std::string::npos);
+}
+
+TEST(Processes, KeepTheEndsOfALongOutputWhereThatIsEnough) {
+  ProcessSpec spec = engine("large");
+  spec.whole_output = false;
+  spec.keep_head = 1000;
+  spec.keep_tail = 2000;
+  const Finished end = finished(spec);
+  EXPECT_EQ(end.ended, HowEnded::exited);
+  EXPECT_GE(end.out_bytes, 15U << 20);
+  EXPECT_LT(end.out.size(), 3200U) << "both ends and a line between them";
+}
+
 TEST(Processes, RunManySideBySideWithoutMixingThemUp) {
   RealProcesses processes;
   const Stop never;
