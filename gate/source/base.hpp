@@ -1,0 +1,68 @@
+// The base that `--against REF|DIR` names: a folder that holds what the candidate is compared with.
+//
+// Nothing is measured here. A REF becomes a commit (choose.hpp), a checkout, and a build in it
+// (trees.hpp); a DIR is taken as it is.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/source/build.hpp"
+#include "gate/source/effects.hpp"
+
+namespace weir::source {
+
+struct BaseWanted {
+  std::string spec;           // REF or DIR as typed after --against
+  std::string config_folder;  // absolute; DIR and the repository are looked for from here
+  std::vector<Build> builds;  // of the selected engines, in order; the same command twice runs once
+  std::string cache_folder;   // absolute; see default_cache_folder()
+  double build_timeout_seconds = 3600;  // all builds together
+};
+
+struct BaseTree {
+  enum class Kind { worktree, folder };
+  Kind kind = Kind::worktree;
+  std::string root;  // absolute: the top of the worktree, or DIR
+  // Absolute: what stands in its place on the candidate's side: the top of the repository, by the
+  // way the config's folder was named; that folder itself for a DIR and no git.
+  std::string candidate_root;
+  std::string candidate_real_root;  // the same with all links followed
+  // 40 (or 64) hex digits. Of a DIR: absent where it is not the top of a work tree.
+  std::optional<std::string> commit, candidate_commit;
+  bool candidate_dirty = false;  // files that git knows differ from candidate_commit
+  bool built = false;            // a build command was given (now or when it came into the cache)
+  bool from_cache = false;
+  std::string words;               // `merge-base of HEAD and origin/main, 1a2b3c4 "subject"`
+  std::vector<std::string> notes;  // "built in 41 s", "taken from the cache", …
+  // Keep it while programs of `root` run: no other weir removes the folder meanwhile.
+  std::shared_ptr<sys::Held> held;
+};
+
+// $WEIR_CACHE, $XDG_CACHE_HOME/weir, ~/.cache/weir: the first that is set. Absolute. Code::config
+// where none is.
+[[nodiscard]] Result<std::string> default_cache_folder();
+
+// May take as long as a build; says what it does. Code::usage for a spec that is empty or looks
+// like an option, Code::config where it names nothing or history is missing, Code::unavailable
+// where the build fails, Code::interrupted on a stop.
+[[nodiscard]] Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects);
+
+// The base's counterpart of `program` (absolute), the candidate's. Code::config when the program
+// lies outside candidate_root, or is not an executable file in the base.
+[[nodiscard]] Result<std::string> program_in_base(const sys::Files& files, const BaseTree& base,
+                                                  const std::string& program);
+
+// `path` (absolute, below `root` or `root` itself) through a link <out_folder>/sides/<16 hex
+// digits> that leads to `root`, made where it is not there. The answer is absolute and, for one
+// out_folder, as long for every root: the length of argv[0] moves a program's stack, and with that
+// its times (Mytkowicz et al., "Producing wrong data without doing anything obviously wrong",
+// 2009).
+[[nodiscard]] Result<std::string> through_equal_length_link(sys::Files& files,
+                                                            const std::string& out_folder,
+                                                            const std::string& root,
+                                                            const std::string& path);
+
+}  // namespace weir::source

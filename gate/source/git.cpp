@@ -1,0 +1,231 @@
+#include "gate/source/git.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::source {
+namespace {
+
+constexpr double k_question_seconds = 120;
+// Checking out and fetching; a large repository on a slow disk takes minutes.
+constexpr double k_checkout_seconds = 1800;
+constexpr std::size_t k_subject_columns = 60;
+
+bool is_commit(std::string_view text) {
+  return (text.size() == 40 || text.size() == 64) &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// git ends its answer with one newline; a path may hold others.
+std::string without_newline(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::vector<std::string> commits_of(const std::string& out, char separator) {
+  std::vector<std::string> commits;
+  for (const std::string& word : text::split(without_newline(out), separator)) {
+    if (is_commit(word)) commits.push_back(word);
+  }
+  return commits;
+}
+
+std::string shortened(std::string subject) {
+  if (text::columns(subject) <= k_subject_columns) return subject;
+  std::size_t end = 0;
+  for (std::size_t columns = 0; end < subject.size(); ++end) {
+    const bool starts = (static_cast<unsigned char>(subject[end]) & 0xC0) != 0x80;
+    if (starts && ++columns == k_subject_columns) break;
+  }
+  subject.resize(end);
+  return subject + "…";
+}
+
+}  // namespace
+
+std::vector<std::string> git_variables() {
+  // `git rev-parse --local-env-vars`, and those a push sets beside them. GIT_CONFIG_COUNT stays:
+  // git never sets it by itself, and containers use it to name the folders that are safe.
+  return {"GIT_ALTERNATE_OBJECT_DIRECTORIES",
+          "GIT_CONFIG",
+          "GIT_CONFIG_PARAMETERS",
+          "GIT_OBJECT_DIRECTORY",
+          "GIT_DIR",
+          "GIT_WORK_TREE",
+          "GIT_IMPLICIT_WORK_TREE",
+          "GIT_GRAFT_FILE",
+          "GIT_INDEX_FILE",
+          "GIT_NO_REPLACE_OBJECTS",
+          "GIT_REPLACE_REF_BASE",
+          "GIT_PREFIX",
+          "GIT_SHALLOW_FILE",
+          "GIT_COMMON_DIR",
+          "GIT_INTERNAL_SUPER_PREFIX",
+          "GIT_NAMESPACE",
+          "GIT_QUARANTINE_PATH",
+          "GIT_REFLOG_ACTION",
+          "GIT_LITERAL_PATHSPECS",
+          "GIT_GLOB_PATHSPECS",
+          "GIT_NOGLOB_PATHSPECS",
+          "GIT_ICASE_PATHSPECS"};
+}
+
+std::string short_commit(const std::string& commit) { return commit.substr(0, 7); }
+
+Result<Git> Git::open(const Effects& effects, const std::string& folder) {
+  const auto program =
+      sys::find_program(effects.files, "git", "/", sys::environment_value("PATH").value_or(""));
+  if (!program) return fail(Code::unavailable, "git is not installed (or not in PATH)");
+  Git git(effects, *program, folder);
+  WEIR_TRY(const Answer top, git.call({"rev-parse", "--show-toplevel"}, k_question_seconds));
+  if (top.exit_code != 0) {
+    return fail(Code::config, "{}: no git repository that can be used: {}", folder,
+                text::trim(text::printable(top.err)));
+  }
+  WEIR_TRY(const Answer place, git.call({"rev-parse", "--show-prefix"}, k_question_seconds));
+  git.place_ = without_newline(place.out);
+  if (git.place_.ends_with('/')) git.place_.pop_back();
+  git.top_ = without_newline(top.out);
+  // Asked at the top, where a relative answer can not lead through a link.
+  WEIR_TRY(const std::string store, git.ask({"rev-parse", "--git-common-dir"}));
+  git.store_ = sys::absolute(sys::join_path(git.top_, store));
+  return git;
+}
+
+Result<Git::Answer> Git::call(std::vector<std::string> arguments, double timeout_seconds,
+                              const std::string& folder) const {
+  sys::ProcessSpec spec;
+  spec.argv = {program_,
+               "--no-pager",
+               "--no-optional-locks",
+               "-c",
+               "core.hooksPath=/dev/null",
+               "-c",
+               "core.fsmonitor=false",
+               "-c",
+               "advice.detachedHead=false",
+               "-c",
+               "log.showSignature=false",
+               "-c",
+               "i18n.logOutputEncoding=UTF-8",
+               "-c",
+               "submodule.recurse=false",
+               "-c",
+               "gc.auto=0",
+               "-c",
+               "maintenance.auto=false"};
+  const std::string verb = arguments.empty() ? "" : arguments.front();
+  spec.argv.insert(spec.argv.end(), std::make_move_iterator(arguments.begin()),
+                   std::make_move_iterator(arguments.end()));
+  spec.unset = git_variables();
+  spec.env = {{"LC_ALL", "C"}, {"GIT_TERMINAL_PROMPT", "0"}};
+  spec.folder = folder.empty() ? top_ : folder;
+  spec.timeout_seconds = timeout_seconds;
+  WEIR_TRY(sys::Finished finished, effects_->processes.run(spec, effects_->stop));
+  switch (finished.ended) {
+    case sys::HowEnded::exited:
+    case sys::HowEnded::output_limit:
+      break;
+    case sys::HowEnded::interrupted:
+      return fail(Code::interrupted, "stopped while git {} was running", verb);
+    case sys::HowEnded::timed_out:
+      return fail(Code::io, "git {} in {}: no answer within {} s", verb, spec.folder,
+                  timeout_seconds);
+    case sys::HowEnded::not_started:
+      return fail(Code::io, "git {}: can not be started: {}", verb, finished.start_error);
+    case sys::HowEnded::signaled:
+      return fail(Code::io, "git {} in {}: ended by signal {}: {}", verb, spec.folder,
+                  finished.signal, text::trim(text::printable(finished.err)));
+  }
+  return Answer{finished.exit_code, std::move(finished.out), std::move(finished.err),
+                finished.ended == sys::HowEnded::output_limit};
+}
+
+Result<std::string> Git::ask(std::vector<std::string> arguments) const {
+  const std::string question = text::join(arguments, " ");
+  WEIR_TRY(Answer answer, call(std::move(arguments), k_question_seconds));
+  if (answer.exit_code != 0 || answer.cut) {
+    return fail(Code::io, "git {} in {}: {}", question, top_,
+                text::trim(text::printable(answer.err)));
+  }
+  return without_newline(std::move(answer.out));
+}
+
+Result<std::optional<std::string>> Git::commit(const std::string& name) const {
+  WEIR_TRY(const Answer answer,
+           call({"rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}"},
+                k_question_seconds));
+  std::string commit = without_newline(answer.out);
+  if (answer.exit_code != 0 || !is_commit(commit)) return std::nullopt;
+  return commit;
+}
+
+Result<std::vector<std::string>> Git::parents(const std::string& commit) const {
+  WEIR_TRY(const std::string line, ask({"rev-list", "--parents", "-n", "1", commit, "--"}));
+  std::vector<std::string> commits = commits_of(line, ' ');
+  if (!commits.empty()) commits.erase(commits.begin());  // itself
+  return commits;
+}
+
+Result<std::vector<std::string>> Git::merge_bases(const std::string& one,
+                                                  const std::string& other) const {
+  WEIR_TRY(const Answer answer, call({"merge-base", "--all", one, other}, k_question_seconds));
+  if (answer.exit_code > 1) {
+    return fail(Code::io, "git merge-base in {}: {}", top_,
+                text::trim(text::printable(answer.err)));
+  }
+  return commits_of(answer.out, '\n');
+}
+
+Result<bool> Git::shallow() const {
+  WEIR_TRY(const std::string answer, ask({"rev-parse", "--is-shallow-repository"}));
+  return answer == "true";
+}
+
+Result<bool> Git::dirty() const {
+  WEIR_TRY(const Answer answer,
+           call({"status", "--porcelain", "--untracked-files=no"}, k_question_seconds));
+  if (answer.exit_code != 0) {
+    return fail(Code::io, "git status in {}: {}", top_, text::trim(text::printable(answer.err)));
+  }
+  return answer.cut || !answer.out.empty();
+}
+
+Result<std::string> Git::words(const std::string& commit) const {
+  WEIR_TRY(std::string subject,
+           ask({"show", "--no-patch", "--no-color", "--format=%s", commit, "--"}));
+  std::replace(subject.begin(), subject.end(), '\n', ' ');
+  return fmt::format("{} \"{}\"", short_commit(commit), shortened(text::printable(subject)));
+}
+
+Result<void> Git::add_worktree(const std::string& path, const std::string& commit) const {
+  // --force: a folder of that name may be known from before, and gone.
+  WEIR_TRY(const Answer answer,
+           call({"worktree", "add", "--detach", "--force", path, commit}, k_checkout_seconds));
+  if (answer.exit_code != 0) {
+    return fail(Code::io, "git worktree add {} {}: {}", path, commit,
+                text::trim(text::printable(answer.err)));
+  }
+  return {};
+}
+
+Result<void> Git::forget_worktree(const std::string& path) const {
+  // Not `worktree prune`: it would also forget the user's own on a disk that is not mounted now.
+  WEIR_CHECK(call({"worktree", "remove", "--force", "--force", path}, k_question_seconds));
+  return {};
+}
+
+Result<void> Git::update_submodules(const std::string& worktree) const {
+  WEIR_TRY(const Answer answer,
+           call({"submodule", "update", "--init", "--recursive"}, k_checkout_seconds, worktree));
+  if (answer.exit_code != 0) {
+    return fail(Code::io, "git submodule update in {}: {}", worktree,
+                text::trim(text::printable(answer.err)));
+  }
+  return {};
+}
+
+}  // namespace weir::source

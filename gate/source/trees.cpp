@@ -1,0 +1,217 @@
+#include "gate/source/trees.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/sys/machine.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::source {
+namespace {
+
+constexpr std::uint64_t k_record_bytes = 1 << 20;
+constexpr const char* k_schema = "weir.base/1";
+
+// What is known of a whole tree.
+struct Record {
+  std::string commit, repository;  // for people who look into the cache
+  double build_seconds = 0;
+  double used_at = 0;  // since 1970
+};
+
+class Trees {
+ public:
+  Trees(const Git& git, const TreeWanted& wanted, const Effects& effects)
+      : git_(git),
+        wanted_(wanted),
+        effects_(effects),
+        folder_(sys::join_path(wanted.cache_folder, "trees")),
+        repository_(short_hash(git.store(), 12)),
+        name_(repository_ + "-" + wanted.commit + "-" + build_hash()) {}
+
+  Result<Tree> prepare() {
+    WEIR_CHECK(effects_.files.make_dirs(folder_));
+    // More than once only where somebody removes what was just made.
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      WEIR_TRY(std::shared_ptr<sys::Held> reading, lock(name_, sys::Share::shared));
+      if (const auto record = whole()) return taken(*record, std::move(reading));
+      reading.reset();
+      WEIR_TRY(const auto writing, lock(name_, sys::Share::exclusive));
+      if (!whole()) WEIR_CHECK(make());
+    }
+    return fail(Code::io,
+                "{}: made three times, and each time it was gone at once; is something "
+                "cleaning up there?",
+                root());
+  }
+
+ private:
+  [[nodiscard]] std::string at(const std::string& name) const {
+    return sys::join_path(folder_, name);
+  }
+  [[nodiscard]] std::string root() const { return at(name_); }
+
+  // What was built for another processor or system must not be taken for what is wanted here:
+  // caches travel between runners.
+  [[nodiscard]] std::string build_hash() const {
+    const sys::Machine machine = sys::read_machine(effects_.files);
+    Json said = {{"place", git_.place()}, {"cpu", machine.cpu_class}, {"os", machine.os_release}};
+    Json& commands = said["commands"] = Json::array();
+    for (const Build& build : wanted_.builds) commands.push_back(build.command);
+    return short_hash(dump_json(said), 12);
+  }
+
+  Result<std::shared_ptr<sys::Held>> lock(const std::string& name, sys::Share share) {
+    const auto tell = [&](const std::string&) {
+      effects_.tell(fmt::format("another weir is making or using the base {}; waiting for it",
+                                short_commit(wanted_.commit)));
+    };
+    WEIR_TRY(auto held, effects_.locks.acquire({{lock_name(name), share}}, effects_.stop, tell));
+    return std::shared_ptr<sys::Held>(std::move(held));
+  }
+  // Locks are the host's, trees are those of one cache folder.
+  [[nodiscard]] std::string lock_name(const std::string& name) const {
+    return fmt::format("base-{}-{}", short_hash(folder_, 8), name);
+  }
+
+  [[nodiscard]] std::optional<Record> record_of(const std::string& name) const {
+    const auto text = effects_.files.read(at(name + ".json"), k_record_bytes);
+    if (!text) return std::nullopt;
+    const auto json = parse_json(*text);
+    if (!json || !json->is_object()) return std::nullopt;
+    JsonReader read(*json, name);
+    Record record;
+    const std::string schema = read.string("schema");
+    record.commit = read.string("commit");
+    record.repository = read.string("repository");
+    record.build_seconds = read.number("build_seconds");
+    record.used_at = read.number("used_at");
+    if (read.problem() || schema != k_schema) return std::nullopt;
+    return record;
+  }
+  [[nodiscard]] Result<void> write(const Record& record) const {
+    Json commands = Json::array();
+    for (const Build& build : wanted_.builds) commands.push_back(build.command);
+    const Json json = {{"schema", k_schema},
+                       {"commit", record.commit},
+                       {"repository", record.repository},
+                       {"commands", std::move(commands)},
+                       {"build_seconds", record.build_seconds},
+                       {"used_at", record.used_at}};
+    return effects_.files.write_atomic(at(name_ + ".json"), dump_json(json, 1) + "\n");
+  }
+
+  [[nodiscard]] std::optional<Record> whole() const {
+    if (effects_.files.kind(root()) != sys::Kind::folder) return std::nullopt;
+    const auto record = record_of(name_);
+    return record && record->commit == wanted_.commit ? record : std::nullopt;
+  }
+
+  Result<Tree> taken(Record record, std::shared_ptr<sys::Held> held) {
+    Tree tree;
+    tree.root = root();
+    tree.from_cache = !made_;
+    tree.build_seconds = record.build_seconds;
+    tree.notes = notes_;
+    tree.held = std::move(held);
+    record.used_at = effects_.clock.now();
+    // A cache that can only be read serves as well; then the oldest is not known so well.
+    static_cast<void>(write(record));
+    return tree;
+  }
+
+  // REQUIRES: the exclusive lock of the tree.
+  Result<void> make() {
+    const double begun = effects_.clock.steady();
+    {
+      WEIR_TRY(const auto repository, lock("repository-" + repository_, sys::Share::exclusive));
+      tidy();
+      WEIR_CHECK(remove(name_));
+      effects_.tell(fmt::format("checking out the base {} in {}", short_commit(wanted_.commit),
+                                text::printable(root())));
+      WEIR_CHECK(git_.add_worktree(root(), wanted_.commit));
+    }
+    if (effects_.files.exists(sys::join_path(root(), ".gitmodules"))) {
+      effects_.tell("fetching its submodules");
+      WEIR_CHECK(git_.update_submodules(root()));
+    }
+    const std::string place = git_.place().empty() ? root() : sys::join_path(root(), git_.place());
+    if (!wanted_.builds.empty()) {
+      if (effects_.files.kind(place) == sys::Kind::absent) {
+        notes_.push_back(fmt::format("the base has no folder {}: its build ran in an empty one",
+                                     text::printable(git_.place())));
+      }
+      WEIR_CHECK(effects_.files.make_dirs(place));
+      std::string commands;
+      for (const Build& build : wanted_.builds) {
+        commands += (commands.empty() ? "" : ", ") + shell_line(build.command);
+      }
+      effects_.tell(
+          fmt::format("building the base {}: {}", short_commit(wanted_.commit), commands));
+      WEIR_CHECK(run_builds(wanted_.builds, place, at(name_ + ".log"),
+                            wanted_.build_timeout_seconds, effects_));
+    }
+    made_ = true;
+    Record record;
+    record.commit = wanted_.commit;
+    record.repository = git_.top();
+    record.build_seconds = effects_.clock.steady() - begun;
+    record.used_at = effects_.clock.now();
+    return write(record);
+  }
+
+  // The record first: from then on it is no whole tree.
+  Result<void> remove(const std::string& name) {
+    WEIR_CHECK(effects_.files.remove(at(name + ".json")));
+    WEIR_CHECK(effects_.files.remove(at(name + ".log")));
+    WEIR_CHECK(effects_.files.remove_tree(at(name)));
+    return git_.forget_worktree(at(name));
+  }
+
+  // Removes the repository's trees that are not whole or were used longest ago, but none that
+  // somebody uses. Nothing that goes wrong here is worth stopping for.
+  // REQUIRES: the lock of the repository.
+  void tidy() {
+    const auto names = effects_.files.list(folder_);
+    if (!names) return;
+    std::map<std::string, double> trees;  // name -> used at; 0: not whole
+    for (const std::string& entry : *names) {
+      const std::string name = entry.substr(0, entry.find('.'));
+      if (!entry.starts_with(repository_ + "-") || name == name_) continue;
+      const auto record = record_of(name);
+      trees[name] = record ? record->used_at : 0;
+    }
+    std::vector<std::pair<double, std::string>> old;
+    for (const auto& [name, used_at] : trees) old.emplace_back(used_at, name);
+    std::sort(old.rbegin(), old.rend());  // the newest first
+    // A stop that is requested already turns waiting for a lock into trying to get it.
+    sys::Stop at_once;
+    at_once.request();
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      const auto& [used_at, name] = old[i];
+      if (i + 1 < wanted_.keep && used_at > 0) continue;
+      const auto held =
+          effects_.locks.acquire({{lock_name(name), sys::Share::exclusive}}, at_once, {});
+      if (!held) continue;
+      if (auto removed = remove(name); !removed) effects_.tell(removed.error().message);
+    }
+  }
+
+  const Git& git_;
+  const TreeWanted& wanted_;
+  const Effects& effects_;
+  const std::string folder_, repository_, name_;
+  bool made_ = false;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+Result<Tree> prepare_tree(const Git& git, const TreeWanted& wanted, const Effects& effects) {
+  return Trees(git, wanted, effects).prepare();
+}
+
+}  // namespace weir::source

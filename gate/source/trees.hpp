@@ -1,0 +1,42 @@
+// Checkouts of single commits with what was built in them, kept for later gates.
+//
+// <cache>/trees/<repository>-<commit>-<build>/ is a git work tree; the file of that name and .json
+// beside it says that it is whole, and is written last; .log is what its build printed. One that
+// has no such file, because its build failed or was killed, is removed and made again when it is
+// wanted. The five used last are kept for each repository.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/source/build.hpp"
+#include "gate/source/effects.hpp"
+#include "gate/source/git.hpp"
+
+namespace weir::source {
+
+struct TreeWanted {
+  std::string commit;
+  std::vector<Build> builds;  // run in git.place() of the checkout
+  std::string cache_folder;
+  double build_timeout_seconds = 3600;  // all builds together
+  std::size_t keep = 5;                 // trees of this repository, this one included
+};
+struct Tree {
+  std::string root;  // absolute
+  bool from_cache = false;
+  double build_seconds = 0;  // when it was made
+  std::vector<std::string> notes;
+  // While it lives no other weir removes the tree.
+  std::shared_ptr<sys::Held> held;
+};
+
+// The tree, made where it is not there. Two weirs that want the same one make it once: the second
+// waits for the first. Fails as Git and run_builds() do; a tree whose build failed stays, so that
+// it can be looked into.
+[[nodiscard]] Result<Tree> prepare_tree(const Git& git, const TreeWanted& wanted,
+                                        const Effects& effects);
+
+}  // namespace weir::source
