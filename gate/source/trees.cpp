@@ -185,6 +185,7 @@ class Trees {
       trees[name] = record ? record->used_at : 0;
     }
     std::vector<std::pair<double, std::string>> old;
+    old.reserve(trees.size());
     for (const auto& [name, used_at] : trees) old.emplace_back(used_at, name);
     std::sort(old.rbegin(), old.rend());  // the newest first
     // A stop that is requested already turns waiting for a lock into trying to get it.
