@@ -13,15 +13,38 @@ struct GateOptions {
   CommonOptions common;
   ReportFiles files;
   bool require_baseline = false;
-  std::optional<std::string> from, resume;
+  std::optional<std::string> from, resume, against;
   std::optional<std::int64_t> runs;
 };
 
+Result<std::optional<AgainstWanted>> against_wanted(const GateOptions& options) {
+  const std::vector<std::string>& words = words_behind();
+  if (!options.against) {
+    if (words.empty()) return std::nullopt;
+    return fail(Code::usage, "words behind \"--\" are the base's command: --against -- COMMAND…");
+  }
+  if (options.runs) {
+    return fail(Code::usage,
+                "--runs is for stored baselines: beside a base, pairs of processes run "
+                "until it is sure or gate.budget is spent");
+  }
+  if (options.against->empty() && words.empty()) {
+    return fail(Code::usage,
+                "--against needs what the candidate is held to: a REF, a DIR, or -- COMMAND…");
+  }
+  if (!options.against->empty() && !words.empty()) {
+    return fail(Code::usage, "--against takes one base: a REF or DIR, or -- COMMAND…");
+  }
+  return AgainstWanted{*options.against, words};
+}
+
 Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
-  if (options.from && (options.common.counts_only || options.runs)) {
+  if (options.from && (options.common.counts_only || options.runs || options.against)) {
     return fail(Code::usage,
                 "--from judges what RUN measured, which {} can not change: leave one of them out",
-                options.runs ? "--runs" : "--counts-only");
+                options.against ? "--against"
+                : options.runs  ? "--runs"
+                                : "--counts-only");
   }
   if (options.from) {
     WEIR_TRY(Measured measured, read_measured(options.common, *options.from, files));
@@ -36,6 +59,7 @@ Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
     return measured;
   }
   MeasureOptions wanted;
+  WEIR_TRY(wanted.against, against_wanted(options));
   wanted.plan.times = !options.common.counts_only;
   wanted.plan.runs = options.runs;
   wanted.resume = options.resume;
@@ -50,8 +74,10 @@ Result<ExitCode> gate(const GateOptions& options) {
   sys::RealFiles files;
   WEIR_TRY(const Measured measured, obtain(options, files));
   const StoredBaselines stored(files, options.common.baselines);
-  WEIR_TRY(const verdict::GateVerdict verdict,
-           judge_stored(measured, stored, policy_of(measured, options.require_baseline)));
+  const verdict::Policy policy = policy_of(measured, options.require_baseline);
+  WEIR_TRY(const verdict::GateVerdict verdict, measured.beside
+                                                   ? judge_beside(measured, stored, policy)
+                                                   : judge_stored(measured, stored, policy));
   return publish(options.common, options.files, verdict, measured.veil, files);
 }
 
@@ -63,6 +89,12 @@ void add_gate(CLI::App& app) {
   add_common(*verb, options->common, Takes::measuring);
   verb->add_flag("--require-baseline", options->require_baseline,
                  "A missing exact baseline is an error (exit 3)");
+  verb->add_option("--against", options->against,
+                   "Hold the candidate to a base program beside it: its counts, and its\n"
+                   "times in pairs: a REF or DIR, or -- COMMAND… at the end of the line")
+      ->type_name("REF|DIR")
+      ->expected(0, 1)
+      ->default_str("");
   verb->add_option("--from", options->from,
                    "Judge RUN again instead of measuring (default: newest)")
       ->type_name("[RUN]")
@@ -81,10 +113,13 @@ void add_gate(CLI::App& app) {
       "  weir gate                              everything\n"
       "  weir gate --counts-only                counts, kernels and placement: one run is exact\n"
       "  weir gate --cell '*/vulkan/decode'     some cells\n"
+      "  weir gate --against origin/main        beside the merge-base: built, counted, timed in "
+      "pairs\n"
+      "  weir gate --against -- ../old/llama-bench -m '{model}' …   beside another program\n"
       "  weir gate --from --html report.html    judge the newest run again, without measuring\n\n"
       "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration, 3 something could not\n"
       "be measured, 4 inconclusive (under on_inconclusive: fail), 130 interrupted.");
-  set_action(*verb, [options] { return gate(*options); });
+  set_action_with_words(*verb, [options] { return gate(*options); });
 }
 
 }  // namespace weir::app

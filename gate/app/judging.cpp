@@ -75,15 +75,51 @@ Result<void> tell_github(const CommonOptions& options, const verdict::GateVerdic
 }  // namespace
 
 verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
-  verdict::Policy policy;
+  verdict::Policy policy = policy_of(measured.settings->gate);
   policy.require_baseline = require_baseline;
-  policy.fail_on_inconclusive = measured.settings->gate.fail_on_inconclusive;
-  policy.stored_level = measured.settings->gate.stored_level;
   policy.counts_only = measured.counts_only;
-  policy.false_alarm = measured.settings->gate.false_alarm;
-  policy.missed = measured.settings->gate.missed;
-  policy.strict = measured.settings->gate.strict;
   return policy;
+}
+
+Result<verdict::GateVerdict> judge_beside(const Measured& measured, const StoredBaselines& stored,
+                                          verdict::Policy policy) {
+  const Beside& beside = *measured.beside;
+  policy.timed_metrics =
+      verdict::timed_metrics(beside.cells, beside.pairs, measured.settings->limits);
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < beside.cells.size(); ++i) places[beside.cells[i].cell.str()] = i;
+  std::vector<verdict::CellVerdict> cells;
+  for (const profile::Profile& profile : measured.profiles) {
+    const std::size_t i = places.at(profile.cell.str());
+    verdict::Base base{beside.counts[i], std::nullopt};
+    if (!measured.counts_only) base.pairs = beside.pairs[i];
+    if (base.choice.match == baseline::Choice::Match::none && !profile.counts_skipped) {
+      // Cached counts, then the base that was built, then what is stored.
+      WEIR_TRY(const std::vector<baseline::Baseline> known,
+               stored.of_cell(profile.cell).map_error([&](Error error) {
+                 return veiled(std::move(error), measured.veil);
+               }));
+      baseline::Choice fallback = baseline::choose(profile, known);
+      const std::string why = base.choice.reason;
+      if (fallback.match >= baseline::Choice::Match::nearest) base.choice = std::move(fallback);
+      base.choice.reason = why + (base.choice.reason == why || base.choice.reason.empty()
+                                      ? std::string("; the stored baseline judges")
+                                      : "; the stored baseline judges: " + base.choice.reason);
+      if (base.choice.match == baseline::Choice::Match::none) base.choice.reason = why;
+    }
+    cells.push_back(verdict::judge_cell(profile, base, measured.settings->limits, policy));
+  }
+  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured);
+  verdict.base_source = beside.facts.words;
+  verdict.base_commit = beside.facts.commit;
+  verdict.commit = beside.facts.candidate_commit;
+  verdict.budget_seconds = measured.settings->gate.budget_seconds;
+  if (beside.facts.candidate_dirty && beside.facts.candidate_commit) {
+    verdict.notes.push_back(fmt::format("the working tree differs from {}",
+                                        beside.facts.candidate_commit->substr(0, 7)));
+  }
+  verdict.notes.insert(verdict.notes.end(), beside.facts.notes.begin(), beside.facts.notes.end());
+  return verdict;
 }
 
 Result<verdict::GateVerdict> judge_stored(const Measured& measured, const StoredBaselines& stored,

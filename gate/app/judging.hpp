@@ -14,6 +14,11 @@ namespace weir::app {
 [[nodiscard]] Result<verdict::GateVerdict> judge_stored(const Measured& measured,
                                                         const StoredBaselines& stored,
                                                         const verdict::Policy& policy);
+// Beside the base program of --against (measured.beside is there); what could not be counted of it
+// is held to `stored`.
+[[nodiscard]] Result<verdict::GateVerdict> judge_beside(const Measured& measured,
+                                                        const StoredBaselines& stored,
+                                                        verdict::Policy policy);
 // Against another run: each cell with the cell of the same name.
 [[nodiscard]] verdict::GateVerdict judge_against(const Measured& measured, const Measured& base,
                                                  const verdict::Policy& policy);

@@ -12,6 +12,7 @@
 #include "gate/app/twins.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/app/version.hpp"
+#include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/instructions.hpp"
 #include "gate/probes/locate.hpp"
@@ -100,6 +101,7 @@ struct Ready {
   Loaded loaded;
   run::Plan plan;
   sys::Machine machine;
+  std::optional<BaseSide> base;
 };
 
 Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const MeasureOptions& wanted,
@@ -126,6 +128,14 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
     auto lengths = baseline::kept_lengths(cell.cell.key, cell.facts.provenance, baselines);
     if (!lengths.empty()) plan.lengths[cell.cell.key.str()] = std::move(lengths);
   }
+  if (wanted.against) {
+    const auto prepare_more = [&](const std::vector<config::Cell>& more) {
+      return prepare(more, surroundings, files, stop);
+    };
+    WEIR_TRY(ready.base, make_base_side(*wanted.against, options, *ready.loaded.settings, cells,
+                                        prepare_more, files, stop));
+    plan.pairs = true;
+  }
   const bool nothing_to_do =
       !plan.times && std::all_of(cells.begin(), cells.end(), [](const run::PreparedCell& cell) {
         return cell.facts.counts_skipped.has_value() && !cell.unavailable;
@@ -134,8 +144,23 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
     return fail(Code::config, "{}: with --counts-only every cell would be skipped: {}",
                 options.config, *cells.front().facts.counts_skipped);
   }
-  ready.plan = run::make_plan(std::move(cells), *ready.loaded.settings, plan);
+  ready.plan = run::make_plan(std::move(cells), *ready.loaded.settings, plan,
+                              ready.base ? ready.base->cells : std::vector<run::PreparedCell>());
   return ready;
+}
+
+run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wanted) {
+  const config::Settings& settings = *ready.loaded.settings;
+  run::AgainstOptions options;
+  options.limits = settings.limits;
+  options.gate = settings.gate;
+  options.policy = policy_of(settings.gate);
+  options.counts = wanted.plan.counts;
+  options.times = wanted.plan.times;
+  const auto& commit = ready.base->facts.candidate_commit;
+  options.rotation =
+      std::stoull(short_hash(commit ? *commit : ready.base->facts.words), nullptr, 16);
+  return options;
 }
 
 std::vector<profile::Profile> assemble_all(const std::vector<profile::CellFacts>& cells,
@@ -176,6 +201,16 @@ Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files
   return loaded;
 }
 
+verdict::Policy policy_of(const config::GateSettings& gate) {
+  verdict::Policy policy;
+  policy.fail_on_inconclusive = gate.fail_on_inconclusive;
+  policy.stored_level = gate.stored_level;
+  policy.false_alarm = gate.false_alarm;
+  policy.missed = gate.missed;
+  policy.strict = gate.strict;
+  return policy;
+}
+
 void veil_profiles(Measured& measured) {
   for (profile::Profile& profile : measured.profiles) {
     profile = veiled(std::move(profile), measured.veil);
@@ -197,6 +232,7 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   header.machine = ready.machine;
   header.notes = ready.loaded.notes;
   header.extra["counts_only"] = !wanted.plan.times;
+  if (ready.base) header.extra["against"] = to_json(ready.base->facts);
 
   std::string folder;
   std::optional<run::Journal> journal;
@@ -219,7 +255,18 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   VeiledProgress shown(*progress, ready.loaded.veil);
   run::Runner runner({processes, files, clock, locks, load, *probing, shown, interrupts.stop()},
                      ready.machine.usable_cores);
-  auto records = runner.run(ready.plan, *journal);
+  sys::RealCoin coin;
+  const CachedCounts known(files, ready.base ? ready.base->counts_folder : std::string());
+  std::optional<run::Against> against;
+  if (ready.base) {
+    against.emplace(ready.plan, against_options(ready, wanted), known, coin,
+                    [&](const run::PairsPlan& plan) {
+                      for (const std::string& line : words_of(plan, ready.loaded.veil)) {
+                        progress->say(line);
+                      }
+                    });
+  }
+  auto records = runner.run(ready.plan, *journal, against ? &*against : nullptr);
   progress->finish();
   if (!records) {
     Error error = std::move(records).error();
@@ -231,6 +278,11 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   }
   Measured measured;
   measured.profiles = assemble_all(header.cells, header.unavailable, *records);
+  if (ready.base) {
+    measured.beside =
+        measured_beside(ready.base->facts, header, measured.profiles, *records, known);
+    WEIR_CHECK(keep_base_counts(*ready.base, header, *records, folder, files));
+  }
   measured.settings = std::move(ready.loaded.settings);
   measured.veil = std::move(ready.loaded.veil);
   measured.folder = folder;
@@ -270,6 +322,13 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);
   const auto matrix = config::expand(*measured.settings);
   measured.some_cells = matrix && measured.profiles.size() < matrix->cells.size();
+  if (file.header.extra.contains("against") && !file.header.base_cells.empty()) {
+    if (const auto facts = base_facts_from_json(file.header.extra["against"])) {
+      sys::RealFiles reading;
+      measured.beside = measured_beside(*facts, file.header, measured.profiles, file.records,
+                                        CachedCounts(reading, base_counts_folder(measured.folder)));
+    }
+  }
   measured.config_file = file.header.config_file;
   measured.notes = file.header.notes;
   measured.counts_only = file.header.extra.value("counts_only", false);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gate/app/beside.hpp"
 #include "gate/app/command_line.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/config/veil.hpp"
@@ -20,6 +21,7 @@ namespace weir::app {
 struct MeasureOptions {
   run::PlanOptions plan;
   std::optional<std::string> resume;  // "" is the newest run
+  std::optional<AgainstWanted> against = std::nullopt;
   // Places that will be written besides the run's folder: checked before the first engine starts.
   std::vector<std::string> output_places;
 };
@@ -49,7 +51,11 @@ struct Measured {
   // it may be stored ("": it is whole, as far as the selected cells go).
   std::vector<std::string> not_judged;
   std::string interrupted;
+  std::optional<Beside> beside{};  // of --against
 };
+
+// What a gate's settings say of how it judges.
+[[nodiscard]] verdict::Policy policy_of(const config::GateSettings& gate);
 
 // Aliases in place of private names in its profiles, before they are shown.
 void veil_profiles(Measured& measured);

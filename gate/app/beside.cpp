@@ -1,0 +1,224 @@
+#include "gate/app/beside.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/run/progress.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::app {
+namespace {
+
+std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+std::vector<source::Build> builds_of(const std::vector<run::PreparedCell>& cells) {
+  std::vector<source::Build> builds;
+  std::set<std::string> known;
+  for (const run::PreparedCell& cell : cells) {
+    const config::EngineSettings& engine = *cell.cell.engine;
+    if (engine.build.empty() || !known.insert(engine.name).second) continue;
+    builds.push_back({engine.name, engine.build});
+  }
+  return builds;
+}
+
+Result<void> point(run::PreparedCell& cell, const std::string& out, const std::string& root,
+                   const std::string& program, sys::Files& files) {
+  WEIR_TRY(cell.program_stamp, files.stamp(program));
+  WEIR_TRY(cell.program, source::through_equal_length_link(files, out, root, program));
+  return {};
+}
+
+Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& options,
+                           std::vector<run::PreparedCell>& candidate, sys::Files& files,
+                           const sys::Stop& stop) {
+  source::BaseWanted base_wanted;
+  base_wanted.spec = wanted.spec;
+  base_wanted.config_folder = sys::absolute(sys::folder_of(options.config));
+  base_wanted.builds = builds_of(candidate);
+  WEIR_TRY(base_wanted.cache_folder, source::default_cache_folder());
+  sys::RealProcesses processes;
+  const sys::RealClock clock;
+  sys::HostLocks locks(sys::HostLocks::default_folder());
+  WEIR_TRY(source::BaseTree tree,
+           source::prepare_base(base_wanted,
+                                {processes, files, clock, locks,
+                                 [&](const std::string& line) { talk(options, line); }, stop}));
+  BaseSide side;
+  side.facts = {tree.words, tree.commit, tree.candidate_commit, tree.candidate_dirty, tree.notes};
+  side.held = tree.held;
+  if (tree.kind == source::BaseTree::Kind::worktree) {
+    side.counts_folder = sys::join_path(base_wanted.cache_folder, "counts/" + last_part(tree.root));
+  }
+  side.cells = candidate;
+  const std::string out = sys::absolute(options.out);
+  for (std::size_t i = 0; i < candidate.size(); ++i) {
+    if (candidate[i].program.empty()) continue;
+    WEIR_TRY(const std::string program, source::program_in_base(files, tree, candidate[i].program));
+    const std::string own = candidate[i].program;
+    WEIR_CHECK(point(side.cells[i], out, tree.root, program, files));
+    const bool below = own.starts_with(tree.candidate_root + "/");
+    WEIR_CHECK(
+        point(candidate[i], out, below ? tree.candidate_root : sys::folder_of(own), own, files));
+  }
+  return side;
+}
+
+Result<BaseSide> from_command(const AgainstWanted& wanted, const CommonOptions& options,
+                              const config::Settings& settings,
+                              std::vector<run::PreparedCell>& candidate,
+                              const PrepareCells& prepare, sys::Files& files) {
+  std::set<std::string> engines;
+  for (const run::PreparedCell& cell : candidate) engines.insert(cell.cell.key.engine);
+  if (engines.size() != 1) {
+    return fail(Code::usage,
+                "--against -- COMMAND… takes the place of one engine's command; {} are selected "
+                "({}): choose one with --cell 'ENGINE/*'",
+                engines.size(),
+                text::join(std::vector<std::string>(engines.begin(), engines.end())));
+  }
+  BaseSide side;
+  side.settings = std::make_unique<config::Settings>(settings);
+  for (config::EngineSettings& engine : side.settings->engines) {
+    if (engine.name == *engines.begin()) engine.command = wanted.command;
+  }
+  WEIR_TRY(const config::Matrix matrix, config::expand(*side.settings));
+  std::vector<config::Cell> cells;
+  for (const run::PreparedCell& cell : candidate) {
+    const auto found = std::find_if(
+        matrix.cells.begin(), matrix.cells.end(),
+        [&](const config::Cell& other) { return other.key.str() == cell.cell.key.str(); });
+    if (found == matrix.cells.end()) {
+      return fail(Code::usage,
+                  "--against -- {}: it has no placeholder for what {} asks for; give it those of "
+                  "the engine's own command",
+                  text::join(wanted.command, " "), cell.cell.key.str());
+    }
+    cells.push_back(*found);
+  }
+  WEIR_TRY(side.cells, prepare(cells));
+  side.facts.words = "the command " + text::join(wanted.command, " ");
+  const std::string out = sys::absolute(options.out);
+  for (auto* cells_of_side : {&side.cells, &candidate}) {
+    for (run::PreparedCell& cell : *cells_of_side) {
+      if (cell.program.empty()) continue;
+      const std::string own = cell.program;
+      WEIR_CHECK(point(cell, out, sys::folder_of(own), own, files));
+    }
+  }
+  return side;
+}
+
+}  // namespace
+
+Json to_json(const BaseFacts& facts) {
+  Json json = {
+      {"words", facts.words}, {"candidate_dirty", facts.candidate_dirty}, {"notes", facts.notes}};
+  if (facts.commit) json["commit"] = *facts.commit;
+  if (facts.candidate_commit) json["candidate_commit"] = *facts.candidate_commit;
+  return json;
+}
+
+std::optional<BaseFacts> base_facts_from_json(const Json& json) {
+  JsonReader read(json, "against");
+  BaseFacts facts;
+  facts.words = read.string("words");
+  facts.commit = read.optional_string("commit");
+  facts.candidate_commit = read.optional_string("candidate_commit");
+  facts.candidate_dirty = read.optional_boolean("candidate_dirty").value_or(false);
+  facts.notes = read.strings("notes");
+  if (read.problem()) return std::nullopt;
+  return facts;
+}
+
+Result<BaseSide> make_base_side(const AgainstWanted& wanted, const CommonOptions& options,
+                                const config::Settings& settings,
+                                std::vector<run::PreparedCell>& candidate,
+                                const PrepareCells& prepare, sys::Files& files,
+                                const sys::Stop& stop) {
+  return wanted.command.empty()
+             ? from_tree(wanted, options, candidate, files, stop)
+             : from_command(wanted, options, settings, candidate, prepare, files);
+}
+
+std::vector<baseline::Baseline> CachedCounts::of(const profile::CellKey& cell) const {
+  if (folder_.empty()) return {};
+  // A cache that can not be read is one that is not there: the base is counted again.
+  return stored_.of_cell(cell).value_or(std::vector<baseline::Baseline>());
+}
+
+Result<void> CachedCounts::keep(const baseline::Baseline& counts) {
+  if (folder_.empty()) return {};
+  WEIR_TRY(const std::string path, stored_.put(counts));
+  (void)path;
+  return {};
+}
+
+std::string base_counts_folder(const std::string& run_folder) {
+  return sys::join_path(run_folder, "base-counts");
+}
+
+Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
+                       const std::vector<profile::Profile>& profiles,
+                       const std::vector<profile::RunRecord>& records,
+                       const run::KnownCounts& known) {
+  Beside beside;
+  beside.facts = facts;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    beside.counts.push_back(run::base_counts_of(profiles[i], header.base_cells[i], records,
+                                                known.of(profiles[i].cell)));
+    beside.pairs.push_back(profile::paired_runs(header.cells[i], records));
+    beside.cells.push_back(header.cells[i]);
+  }
+  return beside;
+}
+
+Result<void> keep_base_counts(const BaseSide& base, const run::RunHeader& header,
+                              const std::vector<profile::RunRecord>& records,
+                              const std::string& run_folder, sys::Files& files) {
+  CachedCounts cache(files, base.counts_folder), run(files, base_counts_folder(run_folder));
+  for (const profile::CellFacts& facts : header.base_cells) {
+    const bool counted =
+        std::any_of(records.begin(), records.end(), [&](const profile::RunRecord& record) {
+          return record.cell == facts.cell.str() && record.side == profile::Side::base &&
+                 record.pass == profile::Pass::counted;
+        });
+    if (counted) {
+      profile::Profile profile = profile::assemble(facts, records, profile::Side::base);
+      if (!profile.errors.empty()) continue;
+      baseline::Baseline counts = baseline::accept(profile, std::nullopt, {});
+      counts.sessions.clear();
+      WEIR_CHECK(cache.keep(counts));
+      continue;
+    }
+    for (const baseline::Baseline& known : cache.of(facts.cell)) WEIR_CHECK(run.keep(known));
+  }
+  return {};
+}
+
+std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Veil& veil) {
+  std::vector<std::string> lines;
+  const auto not_now = static_cast<std::size_t>(std::count_if(
+      plan.cells.begin(), plan.cells.end(), [](const auto& cell) { return !cell.now; }));
+  lines.push_back(fmt::format(
+      "pairs: {} cell{} beside the base within {}; to decide all takes {} at least",
+      plan.cells.size(), plan.cells.size() == 1 ? "" : "s",
+      run::show_time_left(plan.budget_seconds), run::show_time_left(plan.seconds_for_all)));
+  constexpr std::size_t k_most_lines = 16;
+  std::size_t shown = 0;
+  for (const run::PlannedPairs& cell : plan.cells) {
+    // Of many, those that this budget does not reach.
+    if (plan.cells.size() > k_most_lines && (cell.now || shown >= k_most_lines)) continue;
+    ++shown;
+    const auto key = profile::CellKey::parse(cell.cell);
+    lines.push_back(fmt::format("  {}: {:.1f} s a pair, {} pairs at least{}",
+                                key ? veil.cell(*key).str() : cell.cell, cell.pair_seconds,
+                                cell.fewest,
+                                cell.now ? "" : "; not within this budget, a later commit's turn"));
+  }
+  if (not_now > shown) lines.push_back(fmt::format("  … and {} more", not_now - shown));
+  return lines;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,94 @@
+// The base program that --against names: found (and built), put beside the candidate's cells, and
+// what a run has measured of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/app/command_line.hpp"
+#include "gate/app/stored_baselines.hpp"
+#include "gate/config/matrix.hpp"
+#include "gate/profile/paired.hpp"
+#include "gate/run/against.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/source/base.hpp"
+
+namespace weir::app {
+
+struct AgainstWanted {
+  std::string spec;                  // REF or DIR; "" with a command
+  std::vector<std::string> command;  // what stands behind "--"
+};
+
+// What the verdict says of the base.
+struct BaseFacts {
+  std::string words;  // "merge-base of HEAD and origin/main, 1a2b3c4 …", "the command …"
+  std::optional<std::string> commit, candidate_commit;
+  bool candidate_dirty = false;
+  std::vector<std::string> notes;
+};
+[[nodiscard]] Json to_json(const BaseFacts& facts);
+[[nodiscard]] std::optional<BaseFacts> base_facts_from_json(const Json& json);
+
+// Both sides, ready to be planned. Keep it while the cells are used.
+struct BaseSide {
+  BaseFacts facts;
+  std::vector<run::PreparedCell> cells;        // the base's, in the candidate's order
+  std::unique_ptr<config::Settings> settings;  // of a base command, whose cells point into it
+  std::string counts_folder;                   // of counts known by its commit; "" when none may be
+  std::shared_ptr<sys::Held> held;             // its worktree
+};
+
+// How one set of cells is prepared: preflight with all that it looks up.
+using PrepareCells =
+    std::function<Result<std::vector<run::PreparedCell>>(const std::vector<config::Cell>&)>;
+
+// Finds the base, builds it where that is configured, and points both sides' programs through
+// paths of equal length: `candidate` is changed too. Takes as long as a build.
+[[nodiscard]] Result<BaseSide> make_base_side(const AgainstWanted& wanted,
+                                              const CommonOptions& options,
+                                              const config::Settings& settings,
+                                              std::vector<run::PreparedCell>& candidate,
+                                              const PrepareCells& prepare, sys::Files& files,
+                                              const sys::Stop& stop);
+
+// Counts by commit from the cache, or those that were copied into a run's folder.
+class CachedCounts final : public run::KnownCounts {
+ public:
+  // "": knows nothing.
+  CachedCounts(sys::Files& files, std::string folder) : stored_(files, folder), folder_(folder) {}
+  [[nodiscard]] std::vector<baseline::Baseline> of(const profile::CellKey& cell) const override;
+  // Nothing where there is no folder.
+  [[nodiscard]] Result<void> keep(const baseline::Baseline& counts);
+
+ private:
+  StoredBaselines stored_;
+  std::string folder_;
+};
+
+// What a run measured beside its base, cell by cell.
+struct Beside {
+  BaseFacts facts;
+  std::vector<baseline::Choice> counts;  // what each cell's counts are held to; none with a reason
+  std::vector<profile::PairedRuns> pairs;
+  std::vector<profile::CellFacts> cells;  // the candidate's
+};
+[[nodiscard]] Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
+                                     const std::vector<profile::Profile>& profiles,
+                                     const std::vector<profile::RunRecord>& records,
+                                     const run::KnownCounts& known);
+
+// Keeps what was counted of the base for the next run, and what was known of it for this one.
+[[nodiscard]] Result<void> keep_base_counts(const BaseSide& base, const run::RunHeader& header,
+                                            const std::vector<profile::RunRecord>& records,
+                                            const std::string& run_folder, sys::Files& files);
+// Where a run's folder holds the latter.
+[[nodiscard]] std::string base_counts_folder(const std::string& run_folder);
+
+// The plan of pairs, for people: a line each.
+[[nodiscard]] std::vector<std::string> words_of(const run::PairsPlan& plan,
+                                                const config::Veil& veil);
+
+}  // namespace weir::app
