@@ -39,10 +39,17 @@ bool quantizes_vector(const EngineView& view, const Row& row) {
   }
 }
 
+// ggml_vk_matmul_shmem_support for the large tile: two blocks of numbers must fit.
+bool large_tile_fits(const EngineView& view) {
+  const bool wider = view.vendor == k_intel && view.coopmat;
+  const std::uint32_t edges = wider ? 128 + 256 : 128 + 128, depth = 32 + (view.coopmat ? 8 : 1);
+  return edges * depth * (view.fp16 ? 2 : 4) <= view.shared_memory;
+}
+
 // Which of the tile sizes s, m and l there are (ggml_vk_get_device, "Disable matmul tile sizes
-// early"; shared memory is enough for all of them from 32 KiB on), and which is taken
-// (ggml_vk_load_shaders, matmul_tile_selector) for a matrix of 128 rows or more. Its place among
-// those that there are ends the kernel's name.
+// early"; the middle one fits everywhere), and which is taken (ggml_vk_load_shaders,
+// matmul_tile_selector) for a matrix of 128 rows or more. Its place among those that there are ends
+// the kernel's name.
 struct Tile {
   char size;
   int place;
@@ -52,7 +59,7 @@ Tile tile_of(const EngineView& view, std::uint32_t columns) {
   if (view.coopmat2) return columns > 64 ? Tile{'m', 1} : Tile{'s', 0};
   if (view.vendor == k_apple) return {'m', 0};
   const bool no_large = ((view.vendor == k_amd || view.vendor == k_intel) && !view.coopmat) ||
-                        view.vendor == k_qualcomm;
+                        view.vendor == k_qualcomm || !large_tile_fits(view);
   if (columns <= 32) return {'s', 0};
   return columns <= 64 || no_large ? Tile{'m', 1} : Tile{'l', 2};
 }
@@ -100,13 +107,15 @@ bool splits_flash(const EngineView& view, const Work& work) {
   return groups < cores * 2 && cores * 2 / groups > 1;
 }
 
-// ggml_vk_get_mul_mat_mat_pipeline_map and ggml_vk_mul_mat_q_f16.
+// ggml_vk_get_mul_mat_mat_f16acc, ggml_vk_get_mul_mat_mat_pipeline_map and ggml_vk_mul_mat_q_f16.
 std::set<std::string> matrix_kernels(const EngineView& view, const Work& work) {
   if (work.prompt == 0) return {};
   const std::string place = std::to_string(tile_of(view, work.prompt).place);
-  const bool f16acc = view.fp16 && (!view.coopmat || view.coopmat_f16acc || view.coopmat2);
+  const bool quantized = work.model != "tiny-llama";
+  const bool f16acc =
+      (quantized && view.coopmat2) || (view.fp16 && (!view.coopmat || view.coopmat_f16acc));
   const std::string tail = (f16acc ? "_f16acc_aligned_" : "_aligned_") + place;
-  if (work.model == "tiny-llama") {
+  if (!quantized) {
     return {view.coopmat2 ? "matmul_f16" + tail : "matmul_f16_f32" + tail};
   }
   if (view.coopmat2) return {"matmul_q4_k_f16" + tail, "matmul_quant_f16" + tail};

@@ -187,6 +187,8 @@ EngineView view_of(const probes::Twin& device, const std::set<std::string>& swit
   const bool compute = asked.flag(k_subgroups, "supportedStages", "VK_SHADER_STAGE_COMPUTE_BIT");
   view.subgroup_arithmetic = compute && asked.flag(k_subgroups, "supportedOperations",
                                                    "VK_SUBGROUP_FEATURE_ARITHMETIC_BIT");
+  view.shared_memory =
+      static_cast<std::uint32_t>(asked.number(k_device, "limits.maxComputeSharedMemorySize"));
   view.cores = cores_of(asked, view.vendor);
   return view;
 }

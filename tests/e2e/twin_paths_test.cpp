@@ -100,15 +100,21 @@ void on_two_threads(std::size_t count, const std::function<void(std::size_t)>& w
   other.join();
 }
 
-TEST(TwinPaths, AreThoseThatTheEnginesSourceHasForEachCard) {
+// With and without the variables that take a feature away, each of which makes other conditions
+// decide.
+class TwinPathsWithout : public testing::TestWithParam<const char*> {};
+
+TEST_P(TwinPathsWithout, AreThoseThatTheEnginesSourceHasForEachCard) {
   ASSERT_TRUE(fs::exists(WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench"))
       << "run ci/prepare test first";
+  const std::string off = GetParam();  // "": nothing
   const Scratch scratch;
   const std::vector<Asked> asked = questions(scratch);
   std::map<std::string, sys::EnvironmentList> environments;
   std::map<std::string, probes::Twin> twins;
   for (const Card& card : k_cards) {
     environments[card.name] = on_twin(scratch, card.name);
+    if (!off.empty()) environments[card.name].emplace_back("GGML_VK_DISABLE_" + off, "1");
     twins[card.name] = description(card.name);
   }
   std::mutex lock;
@@ -135,8 +141,8 @@ TEST(TwinPaths, AreThoseThatTheEnginesSourceHasForEachCard) {
     EXPECT_EQ(counted.vulkan.warnings, std::vector<std::string>()) << where;
 
     std::set<std::string> left = kernel_names(counted);
-    for (const Decision& decision :
-         decisions(view_of(twins[card]), {question.model, question.prompt})) {
+    for (const Decision& decision : decisions(view_of(twins[card], {"GGML_VK_DISABLE_" + off}),
+                                              {question.model, question.prompt})) {
       std::set<std::string> taken;
       const std::regex kernels(decision.kernels);
       for (const std::string& kernel : left) {
@@ -155,6 +161,13 @@ TEST(TwinPaths, AreThoseThatTheEnginesSourceHasForEachCard) {
     EXPECT_EQ(kernels.size(), 1U) << question << ": " << testing::PrintToString(kernels);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Engine, TwinPathsWithout,
+                         testing::Values("", "COOPMAT", "COOPMAT2", "INTEGER_DOT_PRODUCT", "F16"),
+                         [](const auto& one) {
+                           const std::string off = one.param;
+                           return off.empty() ? "Nothing" : off;
+                         });
 
 }  // namespace
 }  // namespace weir::e2e
