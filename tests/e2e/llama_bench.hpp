@@ -32,6 +32,7 @@ struct Bench {
   std::vector<std::string> words;  // "-p", "0", "-n", "2", …
   sys::EnvironmentList env;        // where it runs, and what else
   double timeout_seconds = 300;
+  std::vector<std::string> starter{};  // what stands before the command line
 };
 
 // One run with the probes writing into `folder`, which is made: how it ended, as a gtest assertion
@@ -47,13 +48,11 @@ inline Benched bench(const Bench& what, const fs::path& folder) {
   static const sys::Stop k_stop;
   const bool is_path = what.model.find('/') != std::string::npos;
   sys::ProcessSpec spec;
-  spec.argv = {WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench",
-               "-m",
-               is_path ? what.model : WEIR_SOURCE_DIR "/models/" + what.model + ".gguf",
-               "-r",
-               "1",
-               "-o",
-               "json"};
+  spec.argv = what.starter;
+  spec.argv.insert(spec.argv.end(),
+                   {WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench", "-m",
+                    is_path ? what.model : WEIR_SOURCE_DIR "/models/" + what.model + ".gguf", "-r",
+                    "1", "-o", "json"});
   spec.argv.insert(spec.argv.end(), what.words.begin(), what.words.end());
   const auto given = [&](const char* word) {
     return std::find(what.words.begin(), what.words.end(), word) != what.words.end();
