@@ -12,6 +12,7 @@ struct Switch {
   std::vector<std::string> words;
   sys::EnvironmentList env;
 };
+void PrintTo(const Switch& one, std::ostream* out) { *out << one.name; }
 
 std::vector<Switch> switches() {
   std::vector<Switch> out{{"Nothing", {}, {}}};
@@ -43,7 +44,7 @@ std::vector<Switch> switches() {
   }
   out.push_back({"MaxNodesPerSubmit", {}, {{"GGML_VK_MAX_NODES_PER_SUBMIT", "7"}}});
   out.push_back({"MaxAllocation", {}, {{"GGML_VK_FORCE_MAX_ALLOCATION_SIZE", "1048576"}}});
-  out.push_back({"MaxBuffer", {}, {{"GGML_VK_FORCE_MAX_BUFFER_SIZE", "4194304"}}});
+  out.push_back({"MaxBuffer", {}, {{"GGML_VK_FORCE_MAX_BUFFER_SIZE", "8388608"}}});
   out.push_back({"SuballocationBlock", {}, {{"GGML_VK_SUBALLOCATION_BLOCK_SIZE", "1048576"}}});
   // Arguments of llama-bench.
   out.push_back({"FlashAttentionOff", {"-fa", "0"}, {}});
