@@ -51,7 +51,7 @@ std::vector<Switch> switches() {
   out.push_back({"FlashAttentionOn", {"-fa", "1"}, {}});
   out.push_back({"KeysAndValuesInQ8", {"-fa", "1", "-ctk", "q8_0", "-ctv", "q8_0"}, {}});
   out.push_back({"KeysAndValuesInQ4", {"-fa", "1", "-ctk", "q4_0", "-ctv", "q4_0"}, {}});
-  out.push_back({"KeysAndValuesInF32", {"-fa", "1", "-ctk", "f32", "-ctv", "f32"}, {}});
+  out.push_back({"KeysInQ8ValuesInQ5", {"-fa", "1", "-ctk", "q8_0", "-ctv", "q5_1"}, {}});
   out.push_back({"SmallBatches", {"-b", "16", "-ub", "8"}, {}});
   out.push_back({"KeysAndValuesOnTheCpu", {"-nkvo", "1"}, {}});
   out.push_back({"OpsWhereTheirWeightsAre", {"-nopo", "1"}, {}});
@@ -110,6 +110,8 @@ TEST_P(Switches, LeadATwinOfLavapipeWhereTheyLeadLavapipe) {
     const std::vector<std::string> words{"-p", "16", "-n", "2", "--no-warmup"};
     const Counted real = counted(model, words, on_lavapipe());
     const Counted same = counted(model, words, twin());
+    EXPECT_EQ(real.vulkan.devices.size(), 1U) << model;
+    EXPECT_EQ(same.vulkan.devices, real.vulkan.devices) << model;
     EXPECT_EQ(same.vulkan.counts, real.vulkan.counts) << model;
     EXPECT_EQ(same.vulkan.kernels, real.vulkan.kernels) << model;
     EXPECT_EQ(same.ggml, real.ggml) << model;
