@@ -83,7 +83,9 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const CommonOptions& 
   for (config::EngineSettings& engine : side.settings->engines) {
     if (engine.name == *engines.begin()) engine.command = wanted.command;
   }
-  WEIR_TRY(const config::Matrix matrix, config::expand(*side.settings));
+  WEIR_TRY(const config::Matrix matrix, config::expand(*side.settings).map_error([](Error error) {
+    return with_context("with the command of --against in place of the engine's", std::move(error));
+  }));
   std::vector<config::Cell> cells;
   for (const run::PreparedCell& cell : candidate) {
     const auto found = std::find_if(
