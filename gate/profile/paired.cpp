@@ -95,10 +95,12 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
   PairedRuns runs;
   std::map<std::int64_t, Two> by_number;
   std::array<Failures, 2> failures;
+  std::array<int, 2> warm_ups{};
   for (const RunRecord* record : last_attempts(facts.cell.str(), records)) {
     if (!record->pair) continue;
     Two& two = by_number[*record->pair];
     (record->side == Side::base ? two.base : two.candidate) = record;
+    if (*record->pair == 0) ++warm_ups.at(static_cast<std::size_t>(record->side));
     runs.seconds += record->wall_seconds;
     note_failure(*record, failures, runs);
     if (*record->pair > 0) note_steal(*record, runs);
@@ -107,6 +109,15 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
   const auto warm = by_number.find(0);
   if (warm == by_number.end() || !warm->second.whole()) return runs;
   runs.warm = true;
+  for (const RunRecord* record : {warm->second.base, warm->second.candidate}) {
+    const auto why = error_of(*record);
+    if (!why) continue;
+    runs.warm_up_failed.push_back(record->side);
+    if (!runs.error && warm_ups.at(static_cast<std::size_t>(record->side)) > 1) {
+      runs.error =
+          fmt::format("timed: {} failed in its warm-up, twice: {}", program(record->side), *why);
+    }
+  }
   {
     const Numbers base = numbers_of(facts, warm->second.base);
     const Numbers candidate = numbers_of(facts, warm->second.candidate);

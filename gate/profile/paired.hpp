@@ -28,12 +28,14 @@ struct PairedMetric {
 };
 
 struct PairedRuns {
-  bool warm = false;                  // both warm-ups have ended, well or not
+  bool warm = false;  // both warm-ups have ended, well or not
+  // Sides whose last warm-up failed. It may be tried once more (as pair 0 again).
+  std::vector<Side> warm_up_failed;
   std::vector<PairedMetric> metrics;  // those that both warm-ups reported, by name
   std::int64_t pairs = 0;             // whole ones
   double seconds = 0;                 // wall time of all of it, warm-ups included
   // Why pairs of this cell can not be compared: two crashes of one side (the warm-up's included),
-  // three time-outs of one side and none of the other, six in all.
+  // three time-outs of one side and none of the other, six in all, a warm-up that failed twice.
   std::optional<std::string> error;
   std::string stderr_tail;  // with the error
   std::vector<std::string> warnings;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "gate/run/progress.hpp"
 #include "gate/verdict/paired_rule.hpp"
 
 namespace weir::run {
@@ -188,9 +187,16 @@ Step Against::timed(std::size_t cell, std::int64_t pair, Side side) const {
 std::vector<Step> Against::warm_ups() const {
   std::vector<Step> steps;
   for (std::size_t i = 0; i < records_.size(); ++i) {
-    if (!records_[i].paired.empty() || !timed_cell(i)) continue;
-    steps.push_back(timed(i, 0, Side::base));
-    steps.push_back(timed(i, 0, Side::candidate));
+    if (pairing_ || !timed_cell(i)) continue;
+    if (records_[i].paired.empty()) {
+      steps.push_back(timed(i, 0, Side::base));
+      steps.push_back(timed(i, 0, Side::candidate));
+      continue;
+    }
+    // One that failed may have had bad luck; twice is the cell's error.
+    const auto runs = profile::paired_runs(plan_.cells[i].facts, records_[i].paired);
+    if (runs.error) continue;
+    for (const Side side : runs.warm_up_failed) steps.push_back(timed(i, 0, side));
   }
   return steps;
 }
@@ -242,9 +248,10 @@ Result<void> Against::begin_pairs() {
   if (any && !some && nothing_else) {
     return fail(
         Code::config,
-        "gate.budget: {} can decide none of {} cells: one needs {} at least, all of them {}",
-        show_time_left(options_.gate.budget_seconds), shown.cells.size(),
-        show_time_left(pairing_->seconds_for_one()), show_time_left(pairing_->seconds_for_all()));
+        "gate.budget: {} can decide none of {} cell{}: one needs {} at least, all of them {}",
+        unit::show_duration(options_.gate.budget_seconds), shown.cells.size(),
+        shown.cells.size() == 1 ? "" : "s", unit::show_duration(pairing_->seconds_for_one()),
+        unit::show_duration(pairing_->seconds_for_all()));
   }
   if (any && show_plan_) show_plan_(shown);
   return {};

@@ -2,7 +2,7 @@
 //
 // FAKE_ENGINE_MODE stands in for MODE where the first argument is an option, so that the same
 // command line can be made to misbehave from outside. FAKE_ENGINE_LOG names a file to which each
-// start appends a line "MODE PID P N R".
+// start appends a line "MODE PID P N R". FAKE_ENGINE_NS is how long a token takes (default 10 ms).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -45,9 +45,14 @@ Options read_options(int argc, char** argv) {
   return options;
 }
 
-// One result as llama-bench prints it; a token takes 10 ms.
+long long nanoseconds_a_token() {
+  const char* ns = std::getenv("FAKE_ENGINE_NS");
+  return ns != nullptr ? std::atoll(ns) : 10'000'000LL;
+}
+
+// One result as llama-bench prints it.
 std::string result(const Options& options, long prompt, long tokens, const char* extra = nullptr) {
-  const long long ns = 10'000'000LL * (prompt + tokens);
+  const long long ns = nanoseconds_a_token() * (prompt + tokens);
   std::string samples_ns, samples_ts;
   for (long i = 0; i < options.repeats; ++i) {
     if (i > 0) samples_ns += ", ", samples_ts += ", ";

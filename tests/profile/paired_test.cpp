@@ -6,6 +6,7 @@
 namespace weir::profile {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -139,6 +140,22 @@ TEST(PairedRuns, GivesUpNamingTheSideThatHangsOrCrashes) {
       EXPECT_THAT(*runs.error, HasSubstr(one.error));
     }
   }
+}
+
+TEST(PairedRuns, AWarmUpMayFailOnce) {
+  auto records = warm_up();
+  records[1] = ended(records[1], Ended::signaled);
+  PairedRuns runs = paired_runs(facts(), records);
+  EXPECT_THAT(runs.warm_up_failed, ElementsAre(Side::candidate));
+  EXPECT_FALSE(runs.error);
+  records.push_back(run(2, 0, Side::candidate, {80}));
+  runs = paired_runs(facts(), records);
+  EXPECT_THAT(runs.warm_up_failed, IsEmpty());
+  EXPECT_THAT(runs.metrics, SizeIs(1));
+  records.back() = ended(records.back(), Ended::timed_out);
+  runs = paired_runs(facts(), records);
+  ASSERT_TRUE(runs.error);
+  EXPECT_THAT(*runs.error, HasSubstr("the candidate failed in its warm-up, twice: did not end"));
 }
 
 TEST(PairedRuns, LeavesTheSamplesOfEachSideToItsProfile) {

@@ -1,0 +1,178 @@
+// weir gate --against, with an engine under git whose speed is its source: real git, real
+// processes, no stored baseline anywhere.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
+constexpr const char* k_rate = "decode_tokens_per_second";
+
+class AgainstBase : public testing::Test {
+ protected:
+  void SetUp() override {
+    spill(scratch_ / "model.bin", "no model at all");
+    spill(scratch_ / ".gitignore", "weir-*\nmodel.bin\nlocks\ncache\n");
+    write_config("10m");
+    git({"init", "-q", "-b", "main"});
+    commit_engine("base", "10000000");
+  }
+
+  void write_config(const std::string& budget, const std::string& more = "") {
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines:\n  fake:\n    command: [./engine, -m, '{model}', -n, '{tokens}', "
+          "-p, '{prompt_tokens}', -r, '{repeats}']\n    output: llama-bench\n    timeout: 1s\n"
+          "models: {m: model.bin}\nbackends: {cpu: {}}\n"
+          "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\n"
+          "gate: {repeats: 1, budget: " +
+              budget + "}\n" + more);
+  }
+  void write_engine(const std::string& ns, const std::string& mode = "ok") {
+    spill_program(scratch_ / "engine",
+                  "#!/bin/sh\nFAKE_ENGINE_NS=" + ns + " exec " + k_fake + " " + mode + " \"$@\"\n");
+  }
+  void commit_engine(const std::string& subject, const std::string& ns) {
+    write_engine(ns);
+    git({"add", "-A"});
+    git({"commit", "-q", "--allow-empty", "-m", subject});
+  }
+  void git(std::vector<std::string> arguments) {
+    std::string line = "cd '" + scratch_.path().string() +
+                       "' && env -u GIT_DIR HOME=/nonexistent git -c user.name=A -c "
+                       "user.email=a@example.org -c commit.gpgsign=false";
+    for (const std::string& argument : arguments) line += " '" + argument + "'";
+    ASSERT_EQ(std::system(line.c_str()), 0) << line;
+  }
+  Ended run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "gate");
+    last_ = weir(scratch_, arguments, {{"WEIR_CACHE", (scratch_ / "cache").string()}});
+    return last_;
+  }
+  Json against(const std::string& spec, int exit_code) {
+    const Ended ended = run({"--json", "-", "--against", spec});
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
+    return json_of(ended);
+  }
+  static Json rate_of(const Json& verdict) {
+    return metric_of(cell_of(verdict, "fake/m/cpu/decode"), k_rate);
+  }
+
+  Scratch scratch_;
+  Ended last_;
+};
+
+TEST_F(AgainstBase, PassesAnEngineThatDidNotChange) {
+  commit_engine("a change that costs nothing", "10000000");
+  const Json verdict = against("HEAD~1", 0);
+  EXPECT_EQ(verdict["verdict"], "pass");
+  EXPECT_EQ(rate_of(verdict)["verdict"], "pass");
+  EXPECT_EQ(rate_of(verdict)["pairs"], 8);
+  EXPECT_EQ(verdict["base_commit"].get<std::string>().size(), 40U);
+  EXPECT_NE(verdict["base_commit"], verdict["commit"]);
+  EXPECT_THAT(verdict["base_source"].get<std::string>(), HasSubstr("base"));
+}
+
+TEST_F(AgainstBase, FailsASlowerEngineAndSaysSoAgainFromTheRunAlone) {
+  commit_engine("slower", "11500000");
+  const Json verdict = against("HEAD~1", 1);
+  const Json rate = rate_of(verdict);
+  EXPECT_EQ(rate["verdict"], "fail");
+  EXPECT_NEAR(rate["change"].get<double>(), 10.0 / 11.5 - 1, 0.01);
+  EXPECT_LT(rate["high"].get<double>(), 0);
+  EXPECT_EQ(rate["ratios"].size(), rate["pairs"].get<std::size_t>());
+  // Neither the base nor the candidate is needed any more.
+  fs::remove_all(scratch_ / "cache");
+  fs::remove(scratch_ / "engine");
+  const Ended again = run({"--json", "-", "--from"});
+  EXPECT_EQ(again.exit_code, 1) << again.err;
+  EXPECT_EQ(rate_of(json_of(again)), rate);
+}
+
+TEST_F(AgainstBase, TellsAnImprovementAndDoesNotBlock) {
+  commit_engine("faster", "8000000");
+  EXPECT_EQ(rate_of(against("HEAD~1", 0))["verdict"], "improved");
+}
+
+TEST_F(AgainstBase, HoldsTheWorkingTreeToTheMergeBase) {
+  commit_engine("slower, on main, after the branch began", "20000000");
+  git({"checkout", "-q", "-b", "topic", "HEAD~1"});
+  write_engine("10000001");  // not committed
+  const Json verdict = against("main", 0);
+  EXPECT_EQ(rate_of(verdict)["verdict"], "pass");
+  EXPECT_THAT(dump_json(verdict["notes"]), HasSubstr("the working tree differs from"));
+}
+
+TEST_F(AgainstBase, TakesAFolderOrACommandForABase) {
+  fs::create_directories(scratch_ / "weir-old");
+  write_engine("5000000");
+  fs::rename(scratch_ / "engine", scratch_ / "weir-old/engine");
+  write_engine("10000000");
+  EXPECT_EQ(rate_of(against("weir-old", 1))["verdict"], "fail");
+  const Ended ended = run({"--json", "-", "--against", "--", "./weir-old/engine", "-n", "{tokens}",
+                           "-p", "{prompt_tokens}", "-r", "{repeats}", "-m", "{model}"});
+  EXPECT_EQ(ended.exit_code, 1) << ended.err;
+  EXPECT_EQ(rate_of(json_of(ended))["verdict"], "fail");
+}
+
+TEST_F(AgainstBase, NamesTheSideThatHangs) {
+  write_engine("10000000", "hang");
+  const Json verdict = against("HEAD", 3);
+  EXPECT_THAT(cell_of(verdict, "fake/m/cpu/decode")["reason"].get<std::string>(),
+              HasSubstr("the candidate failed in its warm-up, twice: did not end within 1 s"));
+}
+
+TEST_F(AgainstBase, ABaseThatCrashesIsAnErrorThatSaysWhichSide) {
+  write_engine("10000000", "crash");
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "broken"});
+  write_engine("10000000");
+  const Json verdict = against("HEAD", 3);
+  EXPECT_THAT(cell_of(verdict, "fake/m/cpu/decode")["reason"].get<std::string>(),
+              HasSubstr("the base program"));
+}
+
+TEST_F(AgainstBase, ABudgetThatCanDecideNothingIsAUsageErrorThatNamesOneThatCan) {
+  write_config("1ms");
+  const Ended ended = run({"--against", "HEAD"});
+  EXPECT_EQ(ended.exit_code, 2) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("gate.budget: "));
+  EXPECT_THAT(ended.err, HasSubstr("can decide none of 1 cell:"));
+}
+
+TEST_F(AgainstBase, RefusesWhatNamesNoBase) {
+  for (const auto& [arguments, says] :
+       {std::pair{std::vector<std::string>{"--against"}, "--against needs"},
+        std::pair{std::vector<std::string>{"--against", "nothing-like-this"}, "nothing-like-this"},
+        std::pair{std::vector<std::string>{"--against", "HEAD", "--", "./engine"}, "one base"},
+        std::pair{std::vector<std::string>{"--", "./engine"}, "--against -- COMMAND"},
+        std::pair{std::vector<std::string>{"--against", "HEAD", "--runs", "3"}, "--runs"}}) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.exit_code, 2) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(says));
+  }
+}
+
+TEST_F(AgainstBase, BothSidesRunFromPathsOfEqualLength) {
+  write_engine("10000000");
+  std::string text = slurp(scratch_ / "engine");
+  text.replace(text.find("FAKE"), 0,
+               "printf '%s\\n' \"$0\" >> '" + (scratch_ / "weir-paths").string() + "'\n");
+  spill_program(scratch_ / "engine", text);
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "tells its name"});
+  (void)against("HEAD", 0);
+  std::istringstream lines(slurp(scratch_ / "weir-paths"));
+  std::map<std::string, int> names;
+  for (std::string line; std::getline(lines, line);) ++names[line];
+  ASSERT_EQ(names.size(), 2U);
+  EXPECT_EQ(names.begin()->first.size(), names.rbegin()->first.size());
+  EXPECT_EQ(names.begin()->second, names.rbegin()->second);  // 8 pairs and a warm-up each
+}
+
+}  // namespace
+}  // namespace weir::e2e
