@@ -83,12 +83,6 @@ NumberPair pair_of(const Two& two, const Numbers& base, const Numbers& candidate
   return {find(base, name), find(candidate, name), two.base->order < two.candidate->order};
 }
 
-void note_steal(const RunRecord& record, PairedRuns& runs) {
-  if (!record.machine.steal_share) return;
-  auto& most = record.side == Side::base ? runs.most_steal_base : runs.most_steal_candidate;
-  most = std::max(most.value_or(0), *record.machine.steal_share);
-}
-
 }  // namespace
 
 PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records) {
@@ -96,6 +90,7 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
   std::map<std::int64_t, Two> by_number;
   std::array<Failures, 2> failures;
   std::array<int, 2> warm_ups{};
+  Records base_runs, candidate_runs;
   for (const RunRecord* record : last_attempts(facts.cell.str(), records)) {
     if (!record->pair) continue;
     Two& two = by_number[*record->pair];
@@ -103,9 +98,14 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
     if (*record->pair == 0) ++warm_ups.at(static_cast<std::size_t>(record->side));
     runs.seconds += record->wall_seconds;
     note_failure(*record, failures, runs);
-    if (*record->pair > 0) note_steal(*record, runs);
+    if (*record->pair > 0)
+      (record->side == Side::base ? base_runs : candidate_runs).push_back(record);
   }
   runs.error = judge_failures(failures);
+  for (const auto& [side, mine] :
+       {std::pair(Side::base, &base_runs), std::pair(Side::candidate, &candidate_runs)}) {
+    if (auto note = explain_outliers(program(side), *mine)) runs.notes.push_back(std::move(*note));
+  }
   const auto warm = by_number.find(0);
   if (warm == by_number.end() || !warm->second.whole()) return runs;
   runs.warm = true;

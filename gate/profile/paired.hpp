@@ -39,9 +39,9 @@ struct PairedRuns {
   std::optional<std::string> error;
   std::string stderr_tail;  // with the error
   std::vector<std::string> warnings;
-  // How much of the processors' time went elsewhere, where that was seen: the largest share of a
-  // process of each side.
-  std::optional<double> most_steal_base, most_steal_candidate;
+  // What the machine did meanwhile, where that explains processes that took far longer than others
+  // of their side.
+  std::vector<std::string> notes;
 };
 
 [[nodiscard]] PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records);

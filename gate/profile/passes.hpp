@@ -27,6 +27,12 @@ struct ProcessNumber {
 [[nodiscard]] std::vector<ProcessNumber> process_numbers(const RunRecord& record,
                                                          const std::string& times_source);
 
+// Processes that took over 1.5 x as long as the middle one of `records`, one side's, and what the
+// machine did meanwhile that fits: other work on the processors, time that a hypervisor took, pages
+// that had to be read again. Nothing when there are none, or none of them is explained.
+[[nodiscard]] std::optional<std::string> explain_outliers(std::string_view program,
+                                                          const Records& records);
+
 // Adds the timed metrics of records that all measured something.
 void add_timed(const CellFacts& facts, const Records& timed, Profile& profile);
 

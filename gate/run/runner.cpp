@@ -252,7 +252,7 @@ class Work {
     state.done = tally_.done(step.pass);
     state.total = tally_.total(step.pass);
     state.cell = plan_.cells[step.cell].cell.key.str();
-    state.seconds_left = seconds_left_ ? seconds_left_ : tally_.seconds_left();
+    state.seconds_left = step.pair ? seconds_left_ : tally_.seconds_left();
     state.pair = step.pair;
     effects_.progress.show(state);
   }

@@ -134,6 +134,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
     if (cell.stderr_tail.empty()) cell.stderr_tail = base.pairs->stderr_tail;
     cell.warnings.insert(cell.warnings.end(), base.pairs->warnings.begin(),
                          base.pairs->warnings.end());
+    cell.notes.insert(cell.notes.end(), base.pairs->notes.begin(), base.pairs->notes.end());
   }
   if (candidate.errors.empty()) {
     if (auto other = other_work(question)) reasons.push_back(std::move(*other));

@@ -158,6 +158,23 @@ TEST(PairedRuns, AWarmUpMayFailOnce) {
   EXPECT_THAT(*runs.error, HasSubstr("the candidate failed in its warm-up, twice: did not end"));
 }
 
+TEST(PairedRuns, TellsWhatTheMachineDidWhileAProcessTookFarLonger) {
+  auto records = warm_up();
+  for (std::int64_t pair = 1; pair <= 5; ++pair) {
+    records.push_back(run(2 * pair, pair, Side::base, {100}));
+    records.push_back(run(2 * pair + 1, pair, Side::candidate, {100}));
+  }
+  EXPECT_THAT(paired_runs(facts(), records).notes, IsEmpty());
+  records[5].wall_seconds = 3;  // pair 2, the candidate
+  EXPECT_THAT(paired_runs(facts(), records).notes, IsEmpty()) << "nothing explains it";
+  records[5].machine = {.steal_share = 0.3, .other_load = 6, .major_faults = 4000};
+  EXPECT_THAT(paired_runs(facts(), records).notes,
+              ElementsAre("1 of 5 processes of the candidate took over 1.5 x the usual time: the "
+                          "hypervisor took up to 30 % of the processors in 1; other programs ran "
+                          "beside 1 (load average up to 6.0, usually 0.0); pages had to be read "
+                          "from disk again in 1"));
+}
+
 TEST(PairedRuns, LeavesTheSamplesOfEachSideToItsProfile) {
   auto records = warm_up();
   records.push_back(run(2, 1, Side::candidate, {100}));
