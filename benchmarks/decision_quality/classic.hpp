@@ -1,0 +1,41 @@
+// Tests with a number of runs fixed in advance, and a bound for a share. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace weir::quality {
+
+// P-values against "b is not larger than a" (greater) and "b is not smaller" (less).
+struct OneSided {
+  double greater = 1, less = 1;
+  [[nodiscard]] double two_sided() const;
+};
+
+// Mann and Whitney's U, the pairs (a, b) with a < b, ties half. Exact without ties and with at
+// most k_exact_runs of each; else normal, with corrections for ties and continuity. Both sorted
+// and not empty; `shift` is added to each of `a`.
+inline constexpr std::size_t k_exact_runs = 20;
+struct MannWhitney {
+  double u = 0;
+  bool ties = false;
+  OneSided p;
+};
+[[nodiscard]] MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b,
+                                       double shift = 0);
+
+// Welch's t for mean(b) - mean(a) - shift; two or more of each. Without any spread t is infinite
+// (or 0 where there is no difference either).
+struct Welch {
+  double t = 0, df = 1;
+};
+[[nodiscard]] Welch welch(std::span<const double> a, std::span<const double> b, double shift = 0);
+
+// The largest share that `hits` of `trials` (> 0) do not speak against: Clopper and Pearson's
+// one-sided upper bound, P(at most `hits` | bound) = 1 - confidence.
+[[nodiscard]] double upper_bound(std::uint64_t hits, std::uint64_t trials, double confidence);
+
+// The share of gates with at least one hit among `metrics` metrics that hit with `share` each.
+[[nodiscard]] double per_gate(double share, int metrics);
+
+}  // namespace weir::quality

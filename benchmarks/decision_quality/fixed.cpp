@@ -1,0 +1,100 @@
+#include "benchmarks/decision_quality/fixed.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "gate/stats/quantile.hpp"
+#include "gate/stats/stored.hpp"
+
+#include "benchmarks/decision_quality/classic.hpp"
+
+namespace weir::quality {
+namespace {
+
+constexpr double k_alpha = k_gate_false_alarm / k_gate_metrics;
+constexpr FixedTest k_tests[] = {FixedTest::mann_whitney, FixedTest::welch, FixedTest::median};
+constexpr std::uint64_t k_search_trials = 4000;
+
+// Takes sorted samples. Is the candidate more than `shift` slower?
+bool rejects(FixedTest test, const Sample& sorted, double shift) {
+  switch (test) {
+    case FixedTest::mann_whitney:
+      return mann_whitney(sorted.base, sorted.candidate, shift).p.greater <= k_alpha;
+    case FixedTest::welch: {
+      const Welch result = welch(sorted.base, sorted.candidate, shift);
+      return result.t > 0 && stats::student_cdf(-result.t, result.df) <= k_alpha;
+    }
+    case FixedTest::median:
+      break;
+  }
+  const double of_base = stats::median_standard_error(sorted.base);
+  const double of_candidate = stats::median_standard_error(sorted.candidate);
+  if (of_base == 0 || of_candidate == 0) return false;  // ties: it does not know its error
+  const double error = std::hypot(of_base, of_candidate);
+  const double difference = *stats::median(sorted.candidate) - *stats::median(sorted.base) - shift;
+  return difference > error * stats::normal_quantile(1 - k_alpha);
+}
+
+Sample take_sorted(Pairs& pairs, std::uint32_t count) {
+  Sample sample = take(pairs, count);
+  std::sort(sample.base.begin(), sample.base.end());
+  std::sort(sample.candidate.begin(), sample.candidate.end());
+  return sample;
+}
+
+}  // namespace
+
+std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limits,
+                                   const Replay& settings) {
+  constexpr std::string_view k_search = "search";  // other trials than those that are told
+  const double tolerate = stats::effect_of_drop(limits.tolerate);
+  const double limit = stats::effect_of_drop(limits.max_drop);
+  const auto may_miss = static_cast<std::uint64_t>(k_missed * static_cast<double>(k_search_trials));
+  for (int step = 0;; ++step) {
+    const auto count =
+        static_cast<std::uint32_t>(std::lround(k_ladder_start * std::pow(2.0, step / 2.0)));
+    if (count > limits.cap) return std::nullopt;
+    for (const FixedTest test : k_tests) {
+      // A test is given up once it has missed too often; whether it does does not depend on the
+      // order of trials.
+      std::atomic<std::uint64_t> missed{0};
+      Tally unused;
+      in_parallel(k_search_trials, settings.threads, unused, [&](std::uint64_t trial, Tally&) {
+        if (missed.load(std::memory_order_relaxed) > may_miss) return;
+        const std::uint64_t key =
+            trial_key(key_of(settings.seed, k_search), scenario, limit, trial);
+        const auto pairs = scenario.start(Random(key), limit, settings.coin);
+        if (!rejects(test, take_sorted(*pairs, count), tolerate)) ++missed;
+      });
+      if (missed <= may_miss) return FixedN{count, test};
+    }
+  }
+}
+
+Rule fixed_rule_of(const std::optional<FixedN>& fixed, const Limits& limits) {
+  if (!fixed) {
+    const Outcome open{Verdict::inconclusive, limits.cap};
+    return {std::string(k_fixed_n), [open](Pairs&, Random&) { return open; }};
+  }
+  const double tolerate = stats::effect_of_drop(limits.tolerate);
+  return {std::string(k_fixed_n), [fixed = *fixed, tolerate](Pairs& pairs, Random&) {
+            const Sample sorted = take_sorted(pairs, fixed.pairs);
+            const bool slower = rejects(fixed.test, sorted, tolerate);
+            return Outcome{slower ? Verdict::fail : Verdict::pass, fixed.pairs};
+          }};
+}
+
+const char* name_of(FixedTest test) {
+  switch (test) {
+    case FixedTest::mann_whitney:
+      return "Mann-Whitney";
+    case FixedTest::welch:
+      return "Welch";
+    case FixedTest::median:
+      break;
+  }
+  return "median";
+}
+
+}  // namespace weir::quality

@@ -1,0 +1,128 @@
+#include "benchmarks/decision_quality/picture.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace weir::quality {
+namespace {
+
+constexpr double k_left = 120, k_right = 690, k_top = 62, k_row = 24;
+
+double at(double pairs) {  // from 5 to 10 000, logarithmic
+  constexpr double k_least = 5, k_most = 10'000;
+  const double share =
+      std::log(std::clamp(pairs, k_least, k_most) / k_least) / std::log(k_most / k_least);
+  return k_left + share * (k_right - k_left);
+}
+
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char letter : name) {
+    if (letter == '&')
+      text += "&amp;";
+    else if (letter == '<')
+      text += "&lt;";
+    else if (letter == '>')
+      text += "&gt;";
+    else
+      text += letter;
+  }
+  return text;
+}
+
+struct Line {
+  std::string noise;
+  std::optional<double> unchanged, at_limit, fixed;
+  bool fixed_enough = true;
+};
+
+std::vector<Line> lines_of(std::span<const Row> rows, double max_drop) {
+  std::vector<Line> lines;
+  const auto line = [&](const std::string& noise) -> Line& {
+    for (Line& known : lines) {
+      if (known.noise == noise) return known;
+    }
+    lines.push_back({noise, {}, {}, {}});
+    return lines.back();
+  };
+  for (const Row& row : rows) {
+    if (!row.drop) continue;
+    const bool limit = std::fabs(*row.drop - max_drop) < 1e-12;
+    if (row.rule == "weir" && *row.drop == 0) line(row.noise).unchanged = row.tally.pairs_mean();
+    if (row.rule == "weir" && limit) line(row.noise).at_limit = row.tally.pairs_mean();
+    if (row.rule == k_fixed_n && limit) {
+      Line& of = line(row.noise);
+      of.fixed = row.tally.pairs_mean();
+      of.fixed_enough = row.tally.inconclusive == 0;
+    }
+  }
+  std::erase_if(lines, [](const Line& known) { return !known.unchanged; });
+  return lines;
+}
+
+std::string text_at(double x, double y, const char* more, const std::string& words) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, more, words);
+}
+std::string open_dot(double x, double y) {
+  return fmt::format(
+      "<circle class=\"weir\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\" fill=\"none\"/>\n", x, y);
+}
+std::string full_dot(double x, double y) {
+  return fmt::format("<circle class=\"weir full\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"/>\n", x, y);
+}
+// A bar, or an arrow where more would be needed than was tried.
+std::string fixed_mark(double x, double y, bool enough) {
+  return enough
+             ? fmt::format("<path class=\"fixed\" d=\"M{:.1f} {:.1f}v14\"/>\n", x, y - 7)
+             : fmt::format("<path class=\"fixed\" d=\"M{:.1f} {:.1f}l6 6l-6 6\"/>\n", x - 6, y - 6);
+}
+
+}  // namespace
+
+std::string to_svg(std::span<const Row> rows, const Limits& limits) {
+  const std::vector<Line> lines = lines_of(rows, limits.max_drop);
+  const double bottom = k_top + k_row * static_cast<double>(lines.size());
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 {0:.0f}\" width=\"720\" "
+      "height=\"{0:.0f}\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n"
+      "<title>Pairs of runs to a verdict: weir's rule and the best fixed number</title>\n"
+      "<style>svg{{color:#24292f;--weir:#0969da;--fixed:#bc4c00}}\n"
+      "@media(prefers-color-scheme:dark){{svg{{color:#e6edf3;--weir:#58a6ff;--fixed:#f0883e}}}}\n"
+      "text{{fill:currentColor}}.grid{{stroke:currentColor;opacity:.18}}"
+      ".span{{stroke:currentColor;opacity:.4}}\n"
+      ".weir{{stroke:var(--weir);stroke-width:1.6}}.full{{fill:var(--weir)}}"
+      ".fixed{{stroke:var(--fixed);stroke-width:2.2;fill:none}}</style>\n",
+      bottom + 34);
+  const std::string drop = fmt::format("{:g} %", 100 * limits.max_drop);
+  constexpr double k_legend = 18;
+  svg += open_dot(k_left, k_legend) + text_at(k_left + 10, k_legend + 4, "", "weir, no change");
+  svg += full_dot(250, k_legend) + text_at(260, k_legend + 4, "", "weir, " + drop + " slower");
+  svg += fixed_mark(390, k_legend, true) +
+         text_at(400, k_legend + 4, "", "best fixed number at the same error rates");
+  for (const int mark : {5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000}) {
+    const double x = at(mark);
+    svg += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>\n", x, k_top - 12,
+                       bottom - 6);
+    svg += text_at(x, bottom + 10, " text-anchor=\"middle\"", std::to_string(mark));
+  }
+  svg += text_at((k_left + k_right) / 2, bottom + 28, " text-anchor=\"middle\"",
+                 "pairs of runs, mean (logarithmic)");
+  double y = k_top;
+  for (const Line& line : lines) {
+    svg += text_at(k_left - 12, y + 4, " text-anchor=\"end\"", escaped(line.noise));
+    if (line.at_limit) {
+      svg += fmt::format("<path class=\"span\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n",
+                         at(*line.unchanged), y, at(line.fixed.value_or(*line.at_limit)));
+    }
+    if (line.fixed) svg += fixed_mark(at(*line.fixed), y, line.fixed_enough);
+    svg += open_dot(at(*line.unchanged), y);
+    if (line.at_limit) svg += full_dot(at(*line.at_limit), y);
+    y += k_row;
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace weir::quality
