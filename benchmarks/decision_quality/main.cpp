@@ -30,7 +30,7 @@ struct Options {
   bool json = false, markdown = false;
 };
 
-constexpr std::uint32_t k_safety = 10'000;
+constexpr std::uint32_t k_safety = 100'000;
 
 Result<std::vector<std::string>> chosen(const std::vector<std::string>& asked,
                                         std::vector<std::string> known, std::string_view what) {
@@ -205,8 +205,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 100'000'000));
   app.add_option("--seed", options.seed)->capture_default_str();
   app.add_option("--pairs", options.pairs,
-                 "The most pairs of a trial (default: 10 000, for safety)")
-      ->check(CLI::Range(1, 100'000));
+                 "The most pairs of a trial (default: 100 000, for safety)")
+      ->check(CLI::Range(1, 10'000'000));
   app.add_option("--threads", options.threads, "Changes nothing but the time it takes")
       ->check(CLI::Range(1, 256));
   app.add_option(

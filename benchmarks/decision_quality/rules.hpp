@@ -19,7 +19,7 @@ inline constexpr double k_missed = 0.01;
 // Drops of the rate, shares: 0 < tolerate < max_drop < 0.9. At most `cap` pairs a trial.
 struct Limits {
   double tolerate = 0.05, max_drop = 0.1;
-  std::uint32_t cap = 10'000;
+  std::uint32_t cap = 100'000;
 };
 
 enum class Verdict : std::uint8_t {
