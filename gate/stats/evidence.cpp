@@ -11,6 +11,7 @@ constexpr int k_cells_per_gap = 5;
 // How far below the first value the grid begins, and how close to its beginning a value may come
 // before the grid is laid anew; in gaps.
 constexpr double k_room_below = 12, k_too_close = 4;
+constexpr std::size_t k_look_again = 32;
 // Weight of an even density beside what was learned, per value learned.
 constexpr double k_even = 0.002;
 
@@ -90,17 +91,47 @@ void Place::add(double lo, double hi) {
   add_at(cell_of(hi) - shift_);
 }
 
+double Place::best_start() const {
+  const double gap = width_ * k_cells_per_gap;
+  const double below_all = lowest_ - k_room_below * gap;
+  std::vector<double> values;
+  values.reserve(2 * seen_.size());
+  for (const Seen& seen : seen_) {
+    for (const double value : {seen.lo, seen.hi}) {
+      if (!std::isinf(value)) values.push_back(value);
+    }
+  }
+  const double length = k_cells * width_;
+  if (*std::max_element(values.begin(), values.end()) < below_all + length) return below_all;
+  // Too short for all: where most of them are, the lowest such place.
+  std::sort(values.begin(), values.end());
+  std::size_t best = 0, most = 0, end = 0;
+  for (std::size_t begin = 0; begin < values.size(); ++begin) {
+    const double room = begin == 0 ? k_room_below : k_too_close;
+    while (end < values.size() && values[end] < values[begin] - room * gap + length) ++end;
+    if (end - begin <= most) continue;
+    most = end - begin;
+    best = begin;
+  }
+  return best == 0 ? below_all : values[best] - k_too_close * gap;
+}
+
 void Place::learn(double lo, double hi) {
   const double lower = std::min(lo, hi);
   if (std::isinf(lower)) return;  // both timed out: nothing is known of where runs lie
   const double gap = width_ * k_cells_per_gap;
   seen_.push_back({lo, hi});
-  if (anchored_ && lower >= start_ + k_too_close * gap) {
+  lowest_ = anchored_ ? std::min(lowest_, lower) : lower;
+  // Looked at again when a value comes close to the beginning, and now and then.
+  const bool look = !anchored_ || lower < start_ + k_too_close * gap ||
+                    (seen_.size() >= k_look_again && (seen_.size() & (seen_.size() - 1)) == 0);
+  const double start = look ? best_start() : start_;
+  if (anchored_ && std::abs(start - start_) < k_too_close * gap) {
     add(lo, hi);
     return;
   }
   anchored_ = true;
-  start_ = lower - k_room_below * gap;
+  start_ = start;
   density_.fill(0);
   for (const Seen& seen : seen_) add(seen.lo, seen.hi);
 }

@@ -53,6 +53,9 @@ class Place {
 
  private:
   [[nodiscard]] int cell_of(double value) const;
+  // Where the grid should begin, of all that was seen: below the lowest value, or so that most
+  // values lie on it where it is too short for all.
+  [[nodiscard]] double best_start() const;
   void add(double lo, double hi);
   void add_at(int cell);
 
@@ -60,6 +63,7 @@ class Place {
   int shift_;
   bool anchored_ = false;
   double start_ = 0;
+  double lowest_ = 0;
   struct Seen {
     double lo, hi;
   };

@@ -22,10 +22,10 @@ struct Spread {
 struct SpreadDifference {
   Spread by;
   // Two-sided probability of distances from the own side's median lying so unlike each other, if
-  // both sides spread alike: Wilcoxon's signed-rank test of |candidate - its median| against
-  // |base - its median|, pair by pair, by its normal approximation (corrected for ties and for
-  // continuity). 1 below 8 pairs. The coin makes the signs fair under any drift that meets both
-  // runs of a pair.
+  // both sides spread alike: Klotz's scores (Annals of Mathematical Statistics 33, 1962) of
+  // |candidate - its median| less those of |base - its median|, pair by pair, by the normal
+  // approximation of their swaps. 1 below 8 pairs that differ. The coin makes the swaps fair under
+  // any drift that meets both runs of a pair.
   double p = 1;
   double ratio = 1;  // median distance of the candidate over that of the base; 0, or infinite
 };
