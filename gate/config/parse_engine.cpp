@@ -71,7 +71,7 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     rule.scale = unit::parse_scale(*text);
     if (!rule.scale) {
       problems.add(unit->at, fmt::format("unknown unit \"{}\"\n  known here: s, ms, us, ns, min, "
-                                         "B, KiB, MiB, GiB, kB, MB, GB, tok/s, count",
+                                         "B, KiB, MiB, GiB, kB, MB, GB, tok/s, count, ratio, %",
                                          text::printable(*text)));
       return;
     }
@@ -96,10 +96,11 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     return;
   }
   static const std::vector<std::string> k_better{"higher", "lower"};
-  static const std::vector<std::string> k_kinds{"time", "memory", "count"};
+  static const std::vector<std::string> k_kinds{"time", "memory", "quality", "count"};
   const auto direction = read_choice(*better, "direction", k_better, problems);
   auto what = rule.scale->unit == unit::Unit::count   ? unit::Kind::count
               : rule.scale->unit == unit::Unit::bytes ? unit::Kind::memory
+              : rule.scale->unit == unit::Unit::ratio ? unit::Kind::quality
                                                       : unit::Kind::time;
   if (kind != nullptr) {
     const auto chosen = read_choice(*kind, "kind", k_kinds, problems);

@@ -28,6 +28,8 @@ constexpr std::array k_whole{
           Better::lower},
     Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower},
     Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower},
+    Whole{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower},
+    Whole{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher},
 };
 
 struct Count {
@@ -111,6 +113,8 @@ constexpr std::array k_scales{
     NamedScale{"t/s", {Unit::tokens_per_second, 1}},
     NamedScale{"tokens/s", {Unit::tokens_per_second, 1}},
     NamedScale{"count", {Unit::count, 1}},
+    NamedScale{"ratio", {Unit::ratio, 1}},
+    NamedScale{"%", {Unit::ratio, 0.01}},
     NamedScale{"", {Unit::count, 1}},
 };
 
@@ -213,6 +217,8 @@ std::string show(const Metric& metric, double value) {
                  : with_digits(value);
     case Unit::tokens_per_second:
       return with_digits(value);
+    case Unit::ratio:
+      return fmt::format("{:.5g}", value);
     case Unit::seconds:
       if (size >= 1) return with_digits(value) + " s";
       if (size >= 1e-3) return with_digits(value * 1e3) + " ms";
@@ -237,6 +243,8 @@ std::string_view to_string(Unit unit) {
       return "count";
     case Unit::tokens_per_second:
       return "tok/s";
+    case Unit::ratio:
+      return "ratio";
   }
   return "count";
 }
@@ -249,6 +257,8 @@ std::string_view to_string(Kind kind) {
       return "time";
     case Kind::memory:
       return "memory";
+    case Kind::quality:
+      return "quality";
     case Kind::count:
       return "count";
   }
@@ -256,7 +266,7 @@ std::string_view to_string(Kind kind) {
 }
 
 std::optional<Unit> parse_unit(std::string_view text) {
-  for (const Unit unit : {Unit::seconds, Unit::bytes, Unit::count, Unit::tokens_per_second}) {
+  for (const Unit unit : {Unit::seconds, Unit::bytes, Unit::count, Unit::tokens_per_second, Unit::ratio}) {
     if (text == to_string(unit)) return unit;
   }
   return std::nullopt;
@@ -269,7 +279,7 @@ std::optional<Better> parse_better(std::string_view text) {
 }
 
 std::optional<Kind> parse_kind(std::string_view text) {
-  for (const Kind kind : {Kind::time, Kind::memory, Kind::count}) {
+  for (const Kind kind : {Kind::time, Kind::memory, Kind::quality, Kind::count}) {
     if (text == to_string(kind)) return kind;
   }
   return std::nullopt;

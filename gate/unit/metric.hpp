@@ -15,11 +15,12 @@
 
 namespace weir::unit {
 
-enum class Unit { seconds, bytes, count, tokens_per_second };
+enum class Unit { seconds, bytes, count, tokens_per_second, ratio };
 enum class Better { higher, lower };
 enum class Kind {
   time,    // sampled; judged by max_drop (higher is better) or max_increase (lower is better)
   memory,  // sampled; bytes
+  quality,  // of the answer (perplexity); judged as times are, the same in every session
   count,   // exact by default
 };
 enum class Scope { whole, per_token, per_prefill, fixed, at_length };
@@ -59,9 +60,9 @@ struct Metric {
 // caller's; seconds get s/ms/us, bytes get KiB/MiB/GiB, rates three significant digits.
 [[nodiscard]] std::string show(const Metric& metric, double value);
 
-[[nodiscard]] std::string_view to_string(Unit unit);      // "s", "B", "count", "tok/s"
+[[nodiscard]] std::string_view to_string(Unit unit);      // "s", "B", "count", "tok/s", "ratio"
 [[nodiscard]] std::string_view to_string(Better better);  // "higher", "lower"
-[[nodiscard]] std::string_view to_string(Kind kind);      // "time", "memory", "count"
+[[nodiscard]] std::string_view to_string(Kind kind);      // "time", "memory", "quality", "count"
 [[nodiscard]] std::optional<Unit> parse_unit(std::string_view text);
 [[nodiscard]] std::optional<Better> parse_better(std::string_view text);
 [[nodiscard]] std::optional<Kind> parse_kind(std::string_view text);

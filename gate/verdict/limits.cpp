@@ -122,6 +122,13 @@ const std::vector<LimitEntry>& default_limits() {
     entries.push_back(std::move(over_a_list));
     entries.push_back(std::move(counts));
     entries.push_back(std::move(rates));
+    // Greedy and with a fixed seed an answer is as good each time: little may change.
+    LimitEntry worse = entry_for({"perplexity"});
+    worse.max_increase = Amount{0.01, true};
+    entries.push_back(std::move(worse));
+    LimitEntry agreement = entry_for({"greedy_agreement"});
+    agreement.max_drop = Amount{0.01, true};
+    entries.push_back(std::move(agreement));
     return entries;
   }();
   return k_defaults;

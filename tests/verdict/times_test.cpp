@@ -51,6 +51,18 @@ TEST(Times, FailOnlyWhenTheWholeIntervalIsBeyondTheLimit) {
               HasSubstr("sessions are taken to differ by 3 % (assumed until 5 are stored)"));
 }
 
+// Greedy with a fixed seed: no session differs from another, so 2 % worse is 2 % worse.
+TEST(Times, HoldTheQualityOfAnswersWithoutAssumingThatSessionsDiffer) {
+  const auto with = [](double perplexity) {
+    Profile profile = reference();
+    return add_time(profile, "perplexity", std::vector<double>(10, perplexity));
+  };
+  const std::vector<baseline::Baseline> known{stored(with(6.5))};
+  EXPECT_EQ(metric(judge(with(6.5), known), "perplexity").verdict, Outcome::pass);
+  EXPECT_EQ(metric(judge(with(6.55), known), "perplexity").verdict, Outcome::pass);
+  EXPECT_EQ(metric(judge(with(6.63), known), "perplexity").verdict, Outcome::fail);
+}
+
 TEST(Times, TakePlainAmountsOfWhatIsStored) {
   LimitEntry limit = entry({k_rate});
   limit.max_drop = Amount{20, false};  // 20 tok/s of 100
