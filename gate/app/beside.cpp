@@ -46,7 +46,8 @@ Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& opt
                                 {processes, files, clock, locks,
                                  [&](const std::string& line) { talk(options, line); }, stop}));
   BaseSide side;
-  side.facts = {tree.words, tree.commit, tree.candidate_commit, tree.candidate_dirty, tree.notes};
+  side.facts = {{wanted.spec, {}},     tree.words,           tree.commit,
+                tree.candidate_commit, tree.candidate_dirty, tree.notes};
   side.held = tree.held;
   if (tree.kind == source::BaseTree::Kind::worktree) {
     side.counts_folder = sys::join_path(base_wanted.cache_folder, "counts/" + last_part(tree.root));
@@ -100,6 +101,7 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const CommonOptions& 
     cells.push_back(*found);
   }
   WEIR_TRY(side.cells, prepare(cells));
+  side.facts.against.command = wanted.command;
   side.facts.words = "the command " + text::join(wanted.command, " ");
   const std::string out = sys::absolute(options.out);
   for (auto* cells_of_side : {&side.cells, &candidate}) {
@@ -117,6 +119,8 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const CommonOptions& 
 Json to_json(const BaseFacts& facts) {
   Json json = {
       {"words", facts.words}, {"candidate_dirty", facts.candidate_dirty}, {"notes", facts.notes}};
+  if (!facts.against.spec.empty()) json["spec"] = facts.against.spec;
+  if (!facts.against.command.empty()) json["command"] = facts.against.command;
   if (facts.commit) json["commit"] = *facts.commit;
   if (facts.candidate_commit) json["candidate_commit"] = *facts.candidate_commit;
   return json;
@@ -125,6 +129,8 @@ Json to_json(const BaseFacts& facts) {
 std::optional<BaseFacts> base_facts_from_json(const Json& json) {
   JsonReader read(json, "against");
   BaseFacts facts;
+  facts.against.spec = read.optional_string("spec").value_or("");
+  if (read.has("command")) facts.against.command = read.strings("command");
   facts.words = read.string("words");
   facts.commit = read.optional_string("commit");
   facts.candidate_commit = read.optional_string("candidate_commit");

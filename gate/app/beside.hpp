@@ -24,7 +24,8 @@ struct AgainstWanted {
 
 // What the verdict says of the base.
 struct BaseFacts {
-  std::string words;  // "merge-base of HEAD and origin/main, 1a2b3c4 …", "the command …"
+  verdict::Against against;  // as typed
+  std::string words;         // "merge-base of HEAD and origin/main, 1a2b3c4 …", "the command …"
   std::optional<std::string> commit, candidate_commit;
   bool candidate_dirty = false;
   std::vector<std::string> notes;

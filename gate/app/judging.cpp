@@ -111,6 +111,7 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
   }
   verdict::GateVerdict verdict = finish(std::move(cells), policy, measured);
   verdict.base_source = beside.facts.words;
+  verdict.against = beside.facts.against;
   verdict.base_commit = beside.facts.commit;
   verdict.commit = beside.facts.candidate_commit;
   verdict.budget_seconds = measured.settings->gate.budget_seconds;

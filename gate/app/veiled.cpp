@@ -1,5 +1,7 @@
 #include "gate/app/veiled.hpp"
 
+#include <algorithm>
+
 namespace weir::app {
 namespace {
 
@@ -11,6 +13,14 @@ void hide(std::optional<std::string>& text, const config::Veil& veil) {
 
 void hide(std::vector<std::string>& lines, const config::Veil& veil) {
   for (std::string& line : lines) hide(line, veil);
+}
+
+// A command with aliases in it is no command: all of it goes.
+void hide(verdict::Against& against, const config::Veil& veil) {
+  const auto names = [&](const std::string& word) { return veil.text(word) != word; };
+  if (names(against.spec) || std::any_of(against.command.begin(), against.command.end(), names)) {
+    against = {};
+  }
 }
 
 void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
@@ -41,6 +51,8 @@ void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
 verdict::GateVerdict veiled(verdict::GateVerdict verdict, const config::Veil& veil) {
   if (!veil.hides()) return verdict;
   for (verdict::CellVerdict& cell : verdict.cells) hide(cell, veil);
+  hide(verdict.base_source, veil);
+  if (verdict.against) hide(*verdict.against, veil);
   hide(verdict.not_judged, veil);
   hide(verdict.notes, veil);
   return verdict;

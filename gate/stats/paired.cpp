@@ -26,11 +26,10 @@ bool enough(const PairedRule& rule, double log_slower, double log_beyond) {
   return log_slower >= sure && log_beyond >= -std::log(rule.blamed);
 }
 
-// Spreads that would lie so unlike each other by chance in 1 of 50 hold a decision that they
-// disagree with up to twice the pairs it took. They end it in 1 of 200, and of many pairs in 1 of
-// 2000: those show a difference that matters all the same, and where they are needed noise alone
-// makes the parts of the two sides disagree.
-constexpr double k_suspect = 0.02, k_sure = 0.005, k_sure_of_many = 0.0005;
+// Spreads that are suspect hold a decision that they disagree with up to twice the pairs it took.
+// They end it in 1 of 200, and of many pairs in 1 of 2000: those show a difference that matters all
+// the same, and where they are needed noise alone makes the parts of the two sides disagree.
+constexpr double k_sure = 0.005, k_sure_of_many = 0.0005;
 constexpr std::size_t k_many = 64;
 constexpr std::size_t k_patience = 2;
 
@@ -87,7 +86,7 @@ void PairedTest::add(const Pair& pair) {
   }
   if (reached_ == Decision::undecided) return;
   const auto spreads = compare_spreads(all_);
-  if (!spreads || spreads->p > k_suspect || agree(rule_, reached_, spreads->by)) {
+  if (!spreads || spreads->p > k_suspect_spread || agree(rule_, reached_, spreads->by)) {
     decision_ = reached_;
   } else if (spreads->p <= (all_.size() < k_many ? k_sure : k_sure_of_many)) {
     decision_ = Decision::unlike;

@@ -35,6 +35,10 @@ struct PairedRule {
 [[nodiscard]] double effect_of_drop(double share);      // -ln(1 - share)
 [[nodiscard]] double effect_of_increase(double share);  // ln(1 + share)
 
+// Spreads that would lie so unlike each other by chance in 1 of 50 pairs of programs: from there on
+// that they differ is said, and looked into.
+inline constexpr double k_suspect_spread = 0.02;
+
 enum class Decision {
   undecided,
   pass,

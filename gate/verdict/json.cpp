@@ -70,13 +70,21 @@ Json metric_to_json(const MetricVerdict& verdict) {
           {"baseline_sessions", optional_to_json(verdict.baseline_sessions)},
           {"pairs", optional_to_json(verdict.pairs)},
           {"more_pairs", optional_to_json(verdict.more_pairs)},
+          {"more_seconds", optional_to_json(verdict.more_seconds)},
           {"ratios", ratios_to_json(verdict.ratios)},
           {"baseline_runs", runs_to_json(verdict.baseline_runs)},
           {"current_runs", runs_to_json(verdict.current_runs)},
+          {"spread_ratio", optional_to_json(verdict.spread_ratio)},
           {"limit", limit_to_json(verdict.limit)},
           {"limit_words", verdict.limit.words()},
           {"reason", verdict.reason},
           {"warnings", verdict.warnings}};
+}
+
+Json against_to_json(const std::optional<Against>& against) {
+  if (!against) return {};
+  if (!against->command.empty()) return {{"command", against->command}};
+  return {{"spec", against->spec.empty() ? Json() : Json(against->spec)}};
 }
 
 Json changed_to_json(const std::vector<Changed>& changed) {
@@ -165,6 +173,7 @@ Json to_json(const GateVerdict& gate) {
           {"commit", optional_to_json(gate.commit)},
           {"base_commit", optional_to_json(gate.base_commit)},
           {"base_source", gate.base_source},
+          {"against", against_to_json(gate.against)},
           {"cells", std::move(cells)},
           {"totals", gate.totals},
           {"metrics_judged", gate.metrics_judged},

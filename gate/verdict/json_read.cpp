@@ -106,6 +106,7 @@ Result<MetricVerdict> metric_of(const Json& json) {
   made.baseline_sessions = read.optional_integer("baseline_sessions");
   made.pairs = read.optional_integer("pairs");
   made.more_pairs = read.optional_integer("more_pairs");
+  made.more_seconds = read.optional_number("more_seconds");
   if (read.has("ratios")) {
     for (const Json& ratio : read.array("ratios")) {
       made.ratios.push_back(ratio.is_number() ? std::optional(ratio.get<double>()) : std::nullopt);
@@ -113,6 +114,7 @@ Result<MetricVerdict> metric_of(const Json& json) {
   }
   made.baseline_runs = runs_of(read, "baseline_runs");
   made.current_runs = runs_of(read, "current_runs");
+  made.spread_ratio = read.optional_number("spread_ratio");
   if (read.has("limit")) {
     WEIR_TRY(made.limit, limit_of(read.object("limit")));
   }
@@ -231,6 +233,12 @@ Result<GateVerdict> verdict_from_json(const Json& json) {
   gate.commit = read.optional_string("commit");
   gate.base_commit = read.optional_string("base_commit");
   gate.base_source = read.optional_string("base_source").value_or("");
+  if (read.has("against")) {
+    JsonReader against(read.object("against"), "against");
+    gate.against = Against{against.optional_string("spec").value_or(""), {}};
+    if (against.has("command")) gate.against->command = against.strings("command");
+    if (auto problem = against.problem()) return tl::unexpected(*problem);
+  }
   for (const Json& item : read.array("cells")) {
     WEIR_TRY(auto cell, cell_of(item));
     gate.cells.push_back(std::move(cell));

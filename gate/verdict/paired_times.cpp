@@ -38,6 +38,11 @@ void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair
   }
   made.baseline_runs = lie(metric.metric, pairs, &stats::Pair::base);
   made.current_runs = lie(metric.metric, pairs, &stats::Pair::candidate);
+  const auto spreads = stats::compare_spreads(pairs);
+  if (spreads && spreads->p <= stats::k_suspect_spread && spreads->ratio > 0 &&
+      std::isfinite(spreads->ratio)) {
+    made.spread_ratio = spreads->ratio;
+  }
   if (made.baseline_runs) made.baseline = made.baseline_runs->median;
   if (made.current_runs) made.current = made.current_runs->median;
 }
@@ -58,32 +63,40 @@ std::string limit_words(const MetricVerdict& made, bool tolerated) {
   return show(tolerated ? change->tolerate : change->amount);
 }
 
-std::string seen_words(const MetricVerdict& made) {
-  if (!made.change) return "no pair ended on both sides";
-  return fmt::format("{} ({} to {})", percent(*made.change),
-                     made.low ? percent(*made.low) : "-100 %",
-                     made.high ? percent(*made.high) : "+∞");
+// How the undecided could be decided; fills more_pairs and more_seconds.
+std::string more_words(const stats::PairedTest& test, double pair_seconds, MetricVerdict& made) {
+  const auto more = test.more_pairs();
+  if (!more) return "nothing points either way yet";
+  made.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
+  std::string words =
+      fmt::format("about {} more", pairs_words(static_cast<std::size_t>(*made.more_pairs)));
+  if (pair_seconds > 0) {
+    made.more_seconds = pair_seconds * static_cast<double>(*made.more_pairs);
+    words += fmt::format(" ({})", unit::show_duration(*made.more_seconds));
+  }
+  return words + " would settle it";
 }
 
-void decide(const stats::PairedTest& test, const stats::PairedRule& rule, MetricVerdict& made) {
+// The numbers stand beside the reason, so it does not repeat them.
+void decide(const stats::PairedTest& test, const stats::PairedRule& rule, double pair_seconds,
+            MetricVerdict& made) {
   const std::string after = pairs_words(test.decided_after());
-  const std::string seen = seen_words(made);
   const bool higher = made.metric.better == unit::Better::higher;
   const std::string_view worse = higher ? "dropped" : "rose";
   switch (test.decision()) {
     case Decision::fail:
       made.verdict = Outcome::fail;
-      made.reason = fmt::format("{}: it {} by more than {}, sure after {}", seen, worse,
+      made.reason = fmt::format("it {} by more than {}, sure after {}", worse,
                                 limit_words(made, true), after);
       return;
     case Decision::pass:
       if (stats::improved(test.all(), rule)) {
         made.verdict = Outcome::improved;
-        made.reason = fmt::format("{}: better by more than {}", seen, limit_words(made, true));
+        made.reason = fmt::format("better by more than {}", limit_words(made, true));
         return;
       }
       made.verdict = Outcome::pass;
-      made.reason = fmt::format("{}: it {} by less than {}, sure after {}", seen, worse,
+      made.reason = fmt::format("it {} by less than {}, sure after {}", worse,
                                 limit_words(made, false), after);
       return;
     case Decision::unlike:
@@ -98,14 +111,8 @@ void decide(const stats::PairedTest& test, const stats::PairedRule& rule, Metric
     made.reason = "no pair was run: the budget was spent before";
     return;
   }
-  if (const auto more = test.more_pairs()) {
-    made.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
-  }
-  made.reason = fmt::format(
-      "{}: not decided after {}; {}", seen, pairs_words(test.pairs()),
-      made.more_pairs ? fmt::format("about {} more would settle it",
-                                    pairs_words(static_cast<std::size_t>(*made.more_pairs)))
-                      : std::string("nothing points either way yet"));
+  made.reason = fmt::format("not decided after {}; {}", pairs_words(test.pairs()),
+                            more_words(test, pair_seconds, made));
 }
 
 }  // namespace
@@ -151,7 +158,8 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
   if (!judged) return;
   stats::PairedTest test(*rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
-  decide(test, *rule, made);
+  const auto run = static_cast<double>(question.pairs->pairs);
+  decide(test, *rule, run > 0 ? question.pairs->seconds / (run + 1) : 0, made);  // 1: warm-ups
   if (test.decision() != Decision::undecided) {
     made.pairs = static_cast<std::int64_t>(test.decided_after());
   }

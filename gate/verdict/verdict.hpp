@@ -78,10 +78,13 @@ struct MetricVerdict {
   std::optional<std::int64_t> samples, baseline_sessions;
   // Beside a base program: how many pairs this verdict took, about how many more one would take
   // while there is none, candidate / base of each pair run (absent where a process did not end),
-  // and where the runs of each side lie.
+  // where the runs of each side lie, and how many times as wide the candidate's spread, where that
+  // is hardly chance.
   std::optional<std::int64_t> pairs, more_pairs;
+  std::optional<double> more_seconds{};  // about how long the latter would take
   std::vector<std::optional<double>> ratios{};
   std::optional<RunsLie> baseline_runs{}, current_runs{};
+  std::optional<double> spread_ratio{};
   Limit limit;
   std::string reason;  // one line: why this verdict
   std::vector<std::string> warnings;
@@ -114,6 +117,13 @@ struct CellVerdict {
   std::optional<TwinCheck> twin_check{};  // of a twin whose device was there to be asked
 };
 
+// What was typed behind --against: a REF or DIR, or the words of a command. Both are empty where
+// they hold private names and were taken out.
+struct Against {
+  std::string spec;
+  std::vector<std::string> command;
+};
+
 struct GateVerdict {
   Outcome verdict = Outcome::pass;
   ExitCode exit_code = ExitCode::pass;
@@ -121,8 +131,9 @@ struct GateVerdict {
   std::string config;       // path as given
   bool some_cells = false;  // of those in `config`: --cell left others out
   std::optional<std::string> commit, base_commit;
-  std::string base_source;         // "stored baselines in baselines", "run weir-out/…"
-  std::vector<CellVerdict> cells;  // in plan order
+  std::string base_source;           // "stored baselines in baselines", "run weir-out/…"
+  std::optional<Against> against{};  // there is a base program beside the candidate
+  std::vector<CellVerdict> cells;    // in plan order
   std::map<std::string, std::int64_t> totals;  // outcome name -> cells
   std::int64_t metrics_judged = 0;
   // What the first line of every report has to admit, ready to show: "throughput not decided in

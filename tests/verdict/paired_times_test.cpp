@@ -84,6 +84,19 @@ TEST(PairedTimes, InconclusiveTellsWhatItWouldTake) {
   ASSERT_TRUE(made.more_pairs);
   EXPECT_GT(*made.more_pairs, 0);
   EXPECT_THAT(made.reason, HasSubstr("not decided after 12 pairs; about"));
+  EXPECT_FALSE(made.more_seconds) << "nobody says how long a pair takes";
+}
+
+TEST(PairedTimes, InconclusiveTellsHowLongItWouldTake) {
+  Scene scene{.factor = 0.9, .noise = 0.02, .pairs = 12};
+  scene.policy.timed_metrics = 200;
+  auto runs = scene.runs();
+  runs.seconds = 26;  // of 12 pairs and the warm-ups, a pair too: 2 s each
+  const MetricVerdict made = metric(scene.cell(runs), k_rate);
+  ASSERT_TRUE(made.more_pairs && made.more_seconds);
+  EXPECT_DOUBLE_EQ(*made.more_seconds, 2.0 * static_cast<double>(*made.more_pairs));
+  EXPECT_THAT(made.reason, HasSubstr(fmt::format("({}) would settle it",
+                                                 unit::show_duration(*made.more_seconds))));
 }
 
 TEST(PairedTimes, ACellThatTheBudgetNeverReachedIsNotDecided) {
@@ -101,6 +114,9 @@ TEST(PairedTimes, ANoisierCandidateIsShownAndNotJudged) {
   ASSERT_TRUE(made.current_runs);
   EXPECT_GT(made.current_runs->fast, made.current_runs->median);  // of rates, fast ones are high
   EXPECT_GT(made.current_runs->median, made.current_runs->slow);
+  ASSERT_TRUE(made.spread_ratio);
+  EXPECT_NEAR(*made.spread_ratio, 6, 1.5);  // 0.3 over 0.05
+  EXPECT_FALSE(Scene{}.verdict().spread_ratio) << "alike but for chance";
 }
 
 TEST(PairedTimes, FalseAlarmIsDividedOverTheTimedMetricsOfTheGate) {
@@ -153,6 +169,21 @@ TEST(PairedTimes, SurviveTheVerdictFile) {
   const auto read = verdict_from_json(to_json(gate));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(to_json(*read), to_json(gate));
+}
+
+TEST(PairedTimes, WhatWasTypedBehindAgainstSurvivesTheVerdictFile) {
+  GateVerdict gate;
+  for (const Against& one :
+       {Against{"origin/main", {}}, Against{"", {"old/bench", "-m", "{model}"}}, Against{}}) {
+    gate.against = one;
+    const auto read = verdict_from_json(*parse_json(dump_json(to_json(gate))));
+    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_TRUE(read->against);
+    EXPECT_EQ(read->against->spec, one.spec);
+    EXPECT_EQ(read->against->command, one.command);
+  }
+  gate.against.reset();
+  EXPECT_TRUE(to_json(gate)["against"].is_null());
 }
 
 TEST(TimedMetrics, AreThoseWithAGatingLimitThatBothWarmUpsReported) {
