@@ -1,6 +1,7 @@
 #include "gate/report/hints.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,47 @@ std::string as_pattern(std::string_view name, std::size_t most) {
     }
   }
   return clip_middle(out, most, "*");
+}
+
+// One word as a shell hands it on; nothing where that can not be shown in a line.
+std::optional<std::string> shell_word(const std::string& word) {
+  if (word.empty() || one_line(word, 1000) != word) return std::nullopt;
+  const bool plain =
+      word.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/@=:+") ==
+      std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// "--against origin/main", last, for a command takes the rest of the line. False where the words
+// can not be shown.
+bool add_against(Hint& hint, const verdict::GateVerdict& gate) {
+  if (!gate.against) return true;
+  if (gate.against->command.empty()) {
+    const auto spec = shell_word(gate.against->spec);
+    if (spec) hint.words.push_back("--against " + *spec);
+    return spec.has_value();
+  }
+  hint.words.emplace_back("--against --");
+  for (const std::string& word : gate.against->command) {
+    const auto quoted = shell_word(word);
+    if (!quoted) return false;
+    hint.words.push_back(*quoted);
+  }
+  return true;
+}
+
+// Counts alone would not show all that failed.
+bool times_failed(const verdict::GateVerdict& gate) {
+  for (const auto& cell : gate.cells) {
+    for (const auto& metric : cell.metrics) {
+      if (metric.verdict == Outcome::fail && metric.metric.kind != unit::Kind::count) return true;
+    }
+  }
+  return false;
 }
 
 // "-c FILE" where it is not the default one; left out where a shell would read the name otherwise.
@@ -86,12 +128,13 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   if (fails && has(verbs, "gate --counts-only")) {
     Hint again{"again", {"weir gate"}};
     add_config(again, gate);
-    again.words.emplace_back("--counts-only");
+    if (!times_failed(gate)) again.words.emplace_back("--counts-only");
     add_cells(again, names_of(gate, Outcome::fail), most);
-    out.push_back(std::move(again));
+    if (add_against(again, gate)) out.push_back(std::move(again));
   }
-  const bool to_accept =
-      fails || gate.verdict == Outcome::fresh || gate.verdict == Outcome::improved;
+  // Beside a base program nothing that is stored is wrong: there is nothing to accept.
+  const bool to_accept = !gate.against && (fails || gate.verdict == Outcome::fresh ||
+                                           gate.verdict == Outcome::improved);
   if (to_accept && has(verbs, "baseline accept")) {
     Hint accept{"accept", {"weir baseline accept"}};
     add_config(accept, gate);

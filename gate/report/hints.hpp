@@ -1,7 +1,8 @@
 // Commands a reader may type next. Only those that the caller says this build has.
 //
 // Every command can be pasted into a shell as it stands: cell names in it keep to letters, digits
-// and "._-/@", and a character outside of these is written as the glob '*'. Pure.
+// and "._-/@", and a character outside of these is written as the glob '*'; what stood behind
+// --against is quoted. Pure.
 #pragma once
 
 #include <string>

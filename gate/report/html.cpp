@@ -10,6 +10,7 @@
 #include "gate/report/html_style.hpp"
 #include "gate/report/junit.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/ratios.hpp"
 #include "gate/report/words.hpp"
 
 namespace weir::report {
@@ -81,6 +82,25 @@ std::string table(const CellVerdict& cell) {
       html_text(cell_title(cell.cell)), rows);
 }
 
+// The ratios of the metrics that pairs have judged, each with its numbers below.
+std::string pictures(const CellVerdict& cell) {
+  std::string out;
+  for (const MetricVerdict* metric : pictured(cell)) {
+    const MetricWords all = words(*metric);
+    std::vector<std::string> parts;
+    for (const std::string& part : {all.change, all.evidence, all.limit}) {
+      if (!part.empty()) parts.push_back(part);
+    }
+    out += fmt::format("<figure>\n<figcaption>{}, now against base: {}</figcaption>\n{}",
+                       html_text(all.label), html_text(text::join(parts)), ratio_svg(*metric));
+    for (const std::string& line : spread_words(*metric)) {
+      out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(line));
+    }
+    out += "</figure>\n";
+  }
+  return out;
+}
+
 // Everything of a cell but its name and verdict.
 std::string body(const CellVerdict& cell) {
   std::string out;
@@ -96,7 +116,7 @@ std::string body(const CellVerdict& cell) {
                          html_text(text::join(tail, "\n")));
     }
   }
-  out += table(cell);
+  out += table(cell) + pictures(cell);
   out += changes("kernels that changed", changed_words(cell.kernels));
   out += changes("functions that changed", function_words(cell.functions));
   out += changes("ops that moved", changed_words(cell.ops));
@@ -174,7 +194,7 @@ std::string facts(const GateVerdict& gate) {
               distinct(gate, [](const CellVerdict& cell) { return cell.device_class; }));
   out += fact("machine", distinct(gate, [](const CellVerdict& cell) { return cell.machine_name; }));
   out += fact("limits", short_rule(gate));
-  out += fact("rule", one_line(gate.decision_rule, 4000));
+  if (!beside_base(gate)) out += fact("rule", one_line(gate.decision_rule, 4000));
   if (gate.seconds) out += fact("took", unit::show_duration(*gate.seconds));
   if (gate.budget_seconds) out += fact("budget", unit::show_duration(*gate.budget_seconds));
   if (gate.profiling_cost) {
@@ -210,6 +230,9 @@ std::string html(const GateVerdict& gate) {
   }
   if (const std::string rule = short_rule(gate); !rule.empty()) {
     out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(rule));
+  }
+  if (beside_base(gate)) {
+    out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(one_line(gate.decision_rule, 4000)));
   }
   out += wrong(gate) + matrix(gate) + facts(gate);
   return out + "</main>\n</body>\n</html>\n";

@@ -45,6 +45,18 @@ pre { background: var(--band); border: 1px solid var(--line); border-radius: .3r
 code { font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 ul.changes { list-style: none; display: flex; flex-wrap: wrap; gap: .1rem 1.4rem; margin: .4rem 0;
   padding: 0; font-variant-numeric: tabular-nums; }
+figure { margin: .8rem 0; max-width: 44rem; }
+figcaption { font-size: .85rem; font-variant-numeric: tabular-nums; margin-bottom: .3rem; }
+svg.ratios { display: block; overflow: visible; }
+svg.ratios text { fill: var(--soft); font: 11px system-ui, sans-serif; stroke: var(--page);
+  stroke-width: 4px; paint-order: stroke; }
+svg.ratios .bar { fill: var(--accent); }
+svg.ratios .beyond { fill: var(--bad); }
+svg.ratios .axis, svg.ratios .zero { stroke: var(--soft); }
+svg.ratios .limit { stroke: var(--text); stroke-width: 2; }
+svg.ratios .tolerated { stroke: var(--text); stroke-dasharray: 3 3; }
+svg.ratios .interval { stroke: var(--text); stroke-width: 2; }
+svg.ratios .estimate { fill: var(--text); }
 details { border-top: 1px solid var(--line); }
 details:last-of-type { border-bottom: 1px solid var(--line); }
 summary { cursor: pointer; padding: .35rem 0; }

@@ -7,6 +7,8 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/markdown_cell.hpp"
+#include "gate/report/ratios.hpp"
 #include "gate/report/words.hpp"
 
 namespace weir::report {
@@ -37,27 +39,6 @@ std::string_view sign_of(Outcome outcome) {
   }
 }
 
-std::string cell_words(const CellVerdict& cell) {
-  return markdown_code(fmt::format("{} \u00b7 {} \u00b7 {} \u00b7 {}", cell.cell.engine_part(),
-                                   cell.cell.model, cell.cell.backend, cell.cell.prompt_part()));
-}
-
-// A fence that the text can not close.
-std::string fenced(const std::vector<std::string>& lines) {
-  std::size_t longest = 2;
-  for (const std::string& line : lines) {
-    std::size_t run = 0;
-    for (const char c : line) {
-      run = c == '`' ? run + 1 : 0;
-      longest = std::max(longest, run);
-    }
-  }
-  const std::string fence(longest + 1, '`');
-  std::string out = fence + "text\n";
-  for (const std::string& line : lines) out += clip(line, 400) + "\n";
-  return out + fence + "\n";
-}
-
 // Pieces of text that together stay within a number of bytes.
 class Pieces {
  public:
@@ -76,93 +57,6 @@ class Pieces {
   std::string out_;
 };
 
-std::string row(std::string_view cell, const MetricVerdict& metric) {
-  const MetricWords all = words(metric);
-  std::string change = all.change;
-  if (!all.evidence.empty()) change += (change.empty() ? "" : ", ") + all.evidence;
-  std::string what = markdown_text(all.label);
-  if (metric.verdict != Outcome::fail) what += fmt::format(" ({})", tag(metric.verdict));
-  std::string now = all.current.empty() ? "not measured" : all.current;
-  if (metric.verdict == Outcome::fail) now = fmt::format("**{}**", now);
-  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", cell, what, all.baseline, now, change,
-                     markdown_text(all.limit));
-}
-
-std::string special_row(std::string_view cell, std::string_view what, std::string_view reason) {
-  return fmt::format("| {} | {} | | | {} | must not change |\n", cell, what, markdown_text(reason));
-}
-
-// The rows of one cell; its name stands in the first.
-std::string rows(const CellVerdict& cell) {
-  std::string out;
-  const auto name = [&] { return out.empty() ? cell_words(cell) : std::string(); };
-  if (cell.placement_verdict < Outcome::pass) {
-    out += special_row(name(), "placement", cell.placement_reason);
-  }
-  bool counted = false;
-  for (const MetricVerdict* metric : worst_first(cell)) {
-    if (metric->verdict >= Outcome::pass) continue;
-    counted = counted || adds_up_kernels(cell, metric->metric);
-    out += row(name(), *metric);
-  }
-  if (cell.kernels_verdict < Outcome::pass && !counted) {
-    out += special_row(name(), "kernels", cell.kernels_reason);
-  }
-  return out;
-}
-
-std::string changed_list(const std::vector<ChangedWords>& all) {
-  constexpr std::size_t k_most = 12;
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(k_most, all.size()); ++i) {
-    parts.push_back(fmt::format("{} {}", all[i].change, markdown_code(all[i].name)));
-  }
-  if (all.size() > k_most) parts.push_back(fmt::format("and {} more", all.size() - k_most));
-  return text::join(parts);
-}
-
-// What stands below the table for one cell: kernels, functions, ops, reasons that numbers do not
-// tell.
-std::string below(const CellVerdict& cell, bool named) {
-  const std::string name = named ? fmt::format(" in {}", cell_words(cell)) : "";
-  std::string out;
-  if (!cell.kernels.empty() && cell.verdict < Outcome::pass) {
-    out += fmt::format("**Kernels{}:** {}\n\n", name, changed_list(changed_words(cell.kernels)));
-  }
-  if (!cell.functions.empty() && cell.verdict < Outcome::pass) {
-    out +=
-        fmt::format("**Functions{}:** {}\n\n", name, changed_list(function_words(cell.functions)));
-  }
-  if (!cell.ops.empty()) {
-    out += fmt::format("**Ops{}:** {}\n\n", name, changed_list(changed_words(cell.ops)));
-  }
-  std::vector<std::string> told;
-  const auto tell = [&](const std::string& what, const std::string& reason) {
-    const std::string line = markdown_text(reason);
-    if (line.empty() || std::find(told.begin(), told.end(), line) != told.end()) return;
-    told.push_back(line);
-    out += fmt::format("**{}{}:** {}\n\n", what, name, line);
-  };
-  if (cell.verdict != Outcome::error) tell("Note", cell.reason);
-  for (const MetricVerdict& metric : cell.metrics) {
-    if (metric.verdict < Outcome::pass && !reason_is_plain(metric)) {
-      tell(markdown_text(words(metric).label), metric.reason);
-    }
-  }
-  return out;
-}
-
-std::string error_block(const CellVerdict& cell) {
-  std::string out = fmt::format("**{}** could not be measured: {}\n\n", cell_words(cell),
-                                markdown_text(reason_of(cell), 1500));
-  const auto tail = last_lines(cell.stderr_tail, 15, 4000);
-  if (!tail.empty()) {
-    out += fmt::format("<details><summary>its last words</summary>\n\n{}\n</details>\n\n",
-                       fenced(tail));
-  }
-  return out;
-}
-
 class Markdown {
  public:
   Markdown(const GateVerdict& gate, const MarkdownStyle& style)
@@ -174,6 +68,7 @@ class Markdown {
     news();
     hint();
     others();
+    pairs();
     if (left_out_ > 0) {
       pieces_.end(
           fmt::format("_{} left out here: the text would be longer than GitHub takes. The "
@@ -201,13 +96,13 @@ class Markdown {
     std::vector<const CellVerdict*> errors;
     for (const CellVerdict* cell : cells_to_read(gate_)) {
       if (cell->verdict == Outcome::fresh) continue;
-      if (!rows(*cell).empty()) table.push_back(cell);
+      if (!markdown_rows(*cell).empty()) table.push_back(cell);
       if (cell->verdict == Outcome::error) errors.push_back(cell);
     }
     std::vector<const CellVerdict*> shown;
     bool open = false;
     for (const CellVerdict* cell : table) {
-      if (pieces_.add((open ? "" : std::string(k_table_head)) + rows(*cell), 200)) {
+      if (pieces_.add((open ? "" : std::string(k_table_head)) + markdown_rows(*cell), 200)) {
         shown.push_back(cell);
         open = true;
       } else {
@@ -215,9 +110,9 @@ class Markdown {
       }
     }
     if (open) pieces_.end("\n");
-    for (const CellVerdict* cell : shown) pieces_.add(below(*cell, shown.size() > 1));
+    for (const CellVerdict* cell : shown) pieces_.add(markdown_below(*cell, shown.size() > 1));
     for (const CellVerdict* cell : errors) {
-      if (!pieces_.add(error_block(*cell)) &&
+      if (!pieces_.add(markdown_error(*cell)) &&
           std::find(table.begin(), table.end(), cell) == table.end()) {
         ++left_out_;
       }
@@ -247,7 +142,7 @@ class Markdown {
                                     : one.what == "again" ? "Try it:"
                                     : one.what == "why"   ? "Why:"
                                                           : "See:";
-      parts.push_back(fmt::format("{} {}", what, markdown_code(text::join(one.words, " "))));
+      parts.push_back(fmt::format("{} {}", what, markdown_code(text::join(one.words, " "), 2000)));
     }
     if (!parts.empty()) pieces_.add(text::join(parts, " \u00b7 ") + "\n\n");
   }
@@ -260,12 +155,12 @@ class Markdown {
     for (const CellVerdict& cell : gate_.cells) {
       if (cell.verdict == Outcome::pass) {
         ++fine;
-        lines.push_back(fmt::format("| {} | {} | {} |\n", cell_words(cell), tag(cell.verdict),
-                                    plural(passed_metrics(cell), "metric")));
+        lines.push_back(fmt::format("| {} | {} | {} |\n", markdown_cell_name(cell),
+                                    tag(cell.verdict), plural(passed_metrics(cell), "metric")));
       } else if (cell.verdict == Outcome::skipped) {
         ++skipped;
-        lines.push_back(fmt::format("| {} | {} | {} |\n", cell_words(cell), tag(cell.verdict),
-                                    markdown_text(reason_of(cell), 200)));
+        lines.push_back(fmt::format("| {} | {} | {} |\n", markdown_cell_name(cell),
+                                    tag(cell.verdict), markdown_text(reason_of(cell), 200)));
       }
     }
     std::string doubts;
@@ -298,6 +193,36 @@ class Markdown {
     }
     pieces_.add("\n" + doubts, 40);
     pieces_.end("\n</details>\n\n");
+  }
+
+  // Times that pairs have found fine, and what a verdict by pairs promises.
+  void pairs() {
+    if (!beside_base(gate_)) return;
+    std::vector<std::string> lines;
+    for (const CellVerdict& cell : gate_.cells) {
+      for (const MetricVerdict* metric : pictured(cell)) {
+        if (metric->verdict != Outcome::pass) continue;
+        const MetricWords all = words(*metric);
+        lines.push_back(fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell_name(cell),
+                                    markdown_text(all.label), all.change, all.evidence,
+                                    markdown_code(ratio_strip(*metric, k_markdown_strip))));
+      }
+    }
+    const std::string rule = markdown_text(gate_.decision_rule, 2000) + "\n\n</details>\n\n";
+    if (!pieces_.add("<details><summary>Times beside the base program</summary>\n\n",
+                     rule.size())) {
+      return;
+    }
+    std::size_t shown = 0;
+    for (const std::string& line : lines) {
+      const std::string head = shown > 0 ? ""
+                                         : "| cell | what | change | evidence | now / base |\n| "
+                                           "--- | --- | --- | --- | --- |\n";
+      if (!pieces_.add(head + line, rule.size() + 40)) break;
+      ++shown;
+    }
+    if (shown < lines.size()) pieces_.end(fmt::format("\nand {} more\n", lines.size() - shown));
+    pieces_.end("\n" + rule);
   }
 
   [[nodiscard]] std::string short_line() const {

@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/paint.hpp"
+#include "gate/report/ratios.hpp"
 #include "gate/report/words.hpp"
 
 namespace weir::report {
@@ -50,6 +51,7 @@ class Terminal {
     }
     if (!style_.verbose) group(Outcome::fresh);
     observed();
+    decided();
     doubts();
     fine();
     summary();
@@ -206,7 +208,20 @@ class Terminal {
     if (wanted && !metric.reason.empty() && metric.reason != cell.reason) {
       detail(one_line(metric.reason, 600));
     }
+    picture(metric);
     for (const std::string& warning : metric.warnings) detail("doubt: " + one_line(warning));
+  }
+
+  // The ratios of pairs, what the marks mean where that was not just said, and how the sides
+  // spread.
+  void picture(const MetricVerdict& metric) {
+    const std::string strip = ratio_strip(metric, page_.width() - k_detail_indent);
+    if (strip.empty()) return;
+    detail(kept_together(strip));
+    std::string legend = strip_legend(metric);
+    if (legend != legend_) detail(legend, k_dim);
+    legend_ = std::move(legend);
+    for (const std::string& line : spread_words(metric)) detail(line);
   }
 
   [[nodiscard]] std::string tail_words(const MetricVerdict& metric, const MetricWords& all,
@@ -296,6 +311,31 @@ class Terminal {
     }
   }
 
+  // Where nothing is wrong: cells whose times pairs have judged, for how sure that is can be seen.
+  void decided() {
+    if (style_.verbose || gate_.verdict < Outcome::fresh) return;  // verbose: with their cells
+    std::size_t left = 8, more = 0;
+    for (const CellVerdict& cell : gate_.cells) {
+      if (cell.verdict < Outcome::pass) continue;
+      std::vector<const MetricVerdict*> judged = pictured(cell);
+      std::erase_if(judged, [](const MetricVerdict* one) { return one->verdict > Outcome::pass; });
+      if (judged.empty()) continue;
+      if (left == 0) {
+        ++more;
+        continue;
+      }
+      --left;
+      title(Outcome::pass, cell_title(cell.cell));
+      const Widths widths = widths_of(judged);
+      for (const MetricVerdict* metric : judged) row(cell, *metric, widths);
+    }
+    if (more > 0) {
+      page_.paragraph(std::string(k_title_indent, ' '),
+                      fmt::format("and {} whose times passed", plural(more, "more cell")),
+                      k_title_indent, "", k_dim);
+    }
+  }
+
   // Doubts about cells that are fine (the others carry theirs), and notes about any.
   void doubts() {
     GateVerdict quiet;
@@ -364,7 +404,7 @@ class Terminal {
     };
     fact("base", base_words(gate_));
     if (gate_.run) fact("run", one_line(*gate_.run, 300));
-    if (style_.verbose) fact("rule", one_line(gate_.decision_rule, 2000));
+    if (style_.verbose || beside_base(gate_)) fact("rule", one_line(gate_.decision_rule, 2000));
     for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) command(hint);
   }
 
@@ -390,6 +430,7 @@ class Terminal {
   const GateVerdict& gate_;
   const TerminalStyle& style_;
   Page page_;
+  std::string legend_;  // of the last picture
 };
 
 }  // namespace

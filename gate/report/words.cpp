@@ -55,6 +55,12 @@ std::optional<Rational> difference(const std::optional<Rational>& baseline,
 std::string relative_change(const MetricVerdict& metric) {
   if (!metric.change || !std::isfinite(*metric.change)) return "";
   std::string out = percent(*metric.change);
+  // Beside a base an end may be open: enough runs did not end.
+  if (metric.pairs && metric.low.has_value() != metric.high.has_value()) {
+    return out + fmt::format(" ({} \u2026 {})",
+                             metric.low ? percent_number(*metric.low) : "\u2212100",
+                             metric.high ? percent_number(*metric.high) : "+\u221e");
+  }
   if (metric.low && metric.high && std::isfinite(*metric.low) && std::isfinite(*metric.high)) {
     out +=
         fmt::format(" ({} \u2026 {})", percent_number(*metric.low), percent_number(*metric.high));
@@ -194,6 +200,7 @@ bool reason_is_plain(const MetricVerdict& metric) {
   if (metric.verdict == Outcome::pass) return true;
   if (metric.verdict == Outcome::info) return !observed_change(metric);
   if (metric.verdict != Outcome::fail || !metric.limit.any()) return false;
+  if (metric.pairs) return true;  // the change and its interval say it
   if (metric.limit.max || metric.limit.min) return true;
   if (!metric.baseline || !metric.current) return false;
   // A count that was one number and is now several.
@@ -345,7 +352,9 @@ std::string short_rule(const verdict::GateVerdict& gate) {
 
 std::string base_words(const verdict::GateVerdict& gate) {
   std::string out = one_line(gate.base_source, 300);
-  if (gate.base_commit) {
+  const bool told = gate.base_commit && gate.base_commit->size() >= 7 &&
+                    out.find(gate.base_commit->substr(0, 7)) != std::string::npos;
+  if (gate.base_commit && !told) {
     if (!out.empty()) out += ", ";
     out += "commit " + one_line(*gate.base_commit, 12);
   }

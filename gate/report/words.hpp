@@ -78,7 +78,8 @@ struct ChangedWords {
 [[nodiscard]] std::string not_judged_line(const verdict::GateVerdict& gate);
 // The limits in a few words: "counts exact, throughput may drop 5 %".
 [[nodiscard]] std::string short_rule(const verdict::GateVerdict& gate);
-// What the cells were compared with: "stored baselines in baselines, commit e4f5a6b".
+// What the cells were compared with: "stored baselines in baselines, commit e4f5a6b"; the commit
+// stands once.
 [[nodiscard]] std::string base_words(const verdict::GateVerdict& gate);
 // "llama.cpp / tiny-llama / vulkan / decode".
 [[nodiscard]] std::string cell_title(const profile::CellKey& cell);

@@ -8,6 +8,7 @@
 #include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
+#include "tests/report/paired_fixtures.hpp"
 #include "tests/report/support.hpp"
 
 namespace weir::report {
@@ -16,6 +17,7 @@ namespace {
 using support::expect_golden;
 
 const Verbs k_verbs{"baseline accept", "baseline accept --reason", "doctor"};
+const Verbs k_all_verbs{"baseline accept", "gate --counts-only", "gate --resume", "doctor"};
 
 TEST(Golden, TerminalReportsLookAsStored) {
   for (const auto& [name, gate] : fixtures::all()) {
@@ -37,6 +39,20 @@ TEST(Golden, MarkdownReportsLookAsStored) {
     style.verbs = k_verbs;
     style.run_url = "https://example.org/runs/1";
     expect_golden(name + ".md", markdown(gate, style));
+  }
+}
+
+TEST(Golden, ReportsBesideABaseLookAsStored) {
+  for (const auto& [name, gate] : fixtures::all_beside()) {
+    TerminalStyle style;
+    style.verbs = k_all_verbs;
+    expect_golden(name + ".txt", terminal(gate, style));
+    MarkdownStyle markdown_style;
+    markdown_style.verbs = k_all_verbs;
+    expect_golden(name + ".md", markdown(gate, markdown_style));
+    expect_golden(name + ".xml", junit(gate));
+    expect_golden(name + ".annotations", annotations(gate));
+    expect_golden(name + ".html", html(gate));
   }
 }
 

@@ -1,0 +1,239 @@
+#include "gate/report/ratios.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/words.hpp"
+#include "gate/stats/quantile.hpp"
+
+namespace weir::report {
+
+using verdict::MetricVerdict;
+
+namespace {
+
+constexpr std::string_view k_limit_mark = "\u2503", k_tolerated_mark = "\u254e",
+                           k_no_change_mark = "\u2502";
+
+// In order, those of pairs that ended on both sides.
+std::vector<double> changes_of(const MetricVerdict& metric) {
+  std::vector<double> changes;
+  for (const auto& ratio : metric.ratios) {
+    if (ratio && std::isfinite(*ratio)) changes.push_back(*ratio - 1);
+  }
+  std::sort(changes.begin(), changes.end());
+  return changes;
+}
+
+const std::optional<verdict::MaxChange>& change_limit(const MetricVerdict& metric) {
+  return metric.metric.better == unit::Better::higher ? metric.limit.max_drop
+                                                      : metric.limit.max_increase;
+}
+
+// An amount of the limit as a change of the metric; nothing where it is none of the base's.
+std::optional<double> as_change(const MetricVerdict& metric, const verdict::Amount& amount) {
+  const double share = amount.relative ? amount.value : amount.value / metric.baseline.value_or(0);
+  if (!std::isfinite(share) || !(share > 0)) return std::nullopt;
+  return metric.metric.better == unit::Better::higher ? -share : share;
+}
+
+// "−5 %" as it was written; a plain amount by its share of the base.
+std::string amount_words(const MetricVerdict& metric, const verdict::Amount& amount,
+                         double change) {
+  if (!amount.relative) return percent(change);
+  const bool higher = metric.metric.better == unit::Better::higher;
+  return std::string(higher ? k_minus : std::string_view("+")) + verdict::show(amount);
+}
+
+struct Axis {
+  double low = 0, high = 0;
+};
+
+// Three quartile distances beyond the quartiles (Tukey's far out) a pair tells nothing but that it
+// lies there; an axis that reached it would press all others together.
+Axis axis_of(const std::vector<double>& changes, const std::vector<double>& marks) {
+  const double first = *stats::quantile(changes, 0.25);
+  const double third = *stats::quantile(changes, 0.75);
+  const double far = 3 * (third - first);
+  Axis axis{std::max(changes.front(), first - far), std::min(changes.back(), third + far)};
+  axis.low = std::min(axis.low, marks.front());
+  axis.high = std::max(axis.high, marks.back());
+  // Room on both sides of the outermost mark, also where all ratios are the same.
+  const double room = std::max((axis.high - axis.low) / 16, 1e-4);
+  return {axis.low - room, axis.high + room};
+}
+
+// Bars of about `width` between two ends that are both kept.
+void cut(double from, double to, double width, std::vector<Histogram::Bar>& bars) {
+  const auto number = std::max<long>(1, std::lround((to - from) / width));
+  for (long i = 0; i < number; ++i) {
+    const auto at = [&](long part) {
+      return part == number
+                 ? to
+                 : from + (to - from) * static_cast<double>(part) / static_cast<double>(number);
+    };
+    bars.push_back({at(i), at(i + 1), 0});
+  }
+}
+
+std::string_view block(std::size_t pairs, std::size_t most) {
+  static constexpr std::string_view k_blocks[] = {"\u2582", "\u2583", "\u2584", "\u2585",
+                                                  "\u2586", "\u2587", "\u2588"};
+  if (pairs == 0) return "_";
+  constexpr std::size_t k_heights = std::size(k_blocks);
+  const std::size_t scale = std::max<std::size_t>(most, 3);  // three pairs apart are no towers
+  return k_blocks[(pairs * k_heights + scale - 1) / scale - 1];
+}
+
+// What stands at the end of a bar; "" for none.
+std::string_view mark_at(const Histogram& all, double end) {
+  if (all.limit && end == *all.limit) return k_limit_mark;
+  if (all.tolerated && end == *all.tolerated) return k_tolerated_mark;
+  return end == 0 ? k_no_change_mark : "";
+}
+
+std::string runs_words(const unit::Metric& metric, const verdict::RunsLie& runs) {
+  const auto one = [&](double value) {
+    return std::isfinite(value) && value > 0 ? unit::show(metric, value)
+                                             : std::string("did not end");
+  };
+  return fmt::format("fastest tenth {}, middle {}, mean {}, slowest tenth {}", one(runs.fast),
+                     one(runs.median), one(runs.mean), one(runs.slow));
+}
+
+}  // namespace
+
+std::string end_label(double change) {
+  if (std::fabs(change) < 100) return percent(change);
+  return fmt::format("{}{:.3g} %", change < 0 ? k_minus : std::string_view("+"),
+                     std::fabs(change) * 100);
+}
+
+std::size_t Histogram::most() const {
+  std::size_t most = 0;
+  for (const Bar& bar : bars) most = std::max(most, bar.pairs);
+  return most;
+}
+
+bool has_picture(const MetricVerdict& metric) {
+  return metric.pairs && metric.limit.any() && !changes_of(metric).empty();
+}
+
+bool beside_base(const verdict::GateVerdict& gate) {
+  if (!gate.against) return false;
+  return std::any_of(gate.cells.begin(), gate.cells.end(), [](const verdict::CellVerdict& cell) {
+    return std::any_of(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
+      return metric.pairs && metric.limit.any();
+    });
+  });
+}
+
+std::vector<const MetricVerdict*> pictured(const verdict::CellVerdict& cell) {
+  std::vector<const MetricVerdict*> out;
+  for (const MetricVerdict* metric : worst_first(cell)) {
+    if (has_picture(*metric)) out.push_back(metric);
+  }
+  return out;
+}
+
+Histogram histogram(const MetricVerdict& metric, std::size_t bars) {
+  Histogram all;
+  const std::vector<double> changes = changes_of(metric);
+  all.pairs = changes.size();
+  all.not_ended = metric.ratios.size() - changes.size();
+  if (changes.empty()) return all;
+  std::vector<double> marks{0};
+  if (const auto& limit = change_limit(metric)) {
+    all.limit = as_change(metric, limit->amount);
+    all.tolerated = as_change(metric, limit->tolerate);
+    if (all.limit) marks.push_back(*all.limit);
+    if (all.tolerated) marks.push_back(*all.tolerated);
+  }
+  std::sort(marks.begin(), marks.end());
+  const Axis axis = axis_of(changes, marks);
+  const double width = (axis.high - axis.low) / static_cast<double>(std::max<std::size_t>(bars, 4));
+  marks.insert(marks.begin(), axis.low);
+  marks.push_back(axis.high);
+  for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
+    if (marks[i] < marks[i + 1]) cut(marks[i], marks[i + 1], width, all.bars);
+  }
+  for (const double change : changes) {
+    all.below += change < axis.low ? 1 : 0;
+    all.above += change > axis.high ? 1 : 0;
+    const auto bar = std::find_if(all.bars.begin(), all.bars.end() - 1,
+                                  [&](const Histogram::Bar& one) { return change < one.to; });
+    ++bar->pairs;
+  }
+  return all;
+}
+
+std::string ratio_strip(const MetricVerdict& metric, std::size_t columns) {
+  if (!has_picture(metric)) return "";
+  // Two labels with their spaces, three marks and what rounding adds.
+  constexpr std::size_t k_around = 34;
+  const Histogram all = histogram(metric, std::clamp<std::size_t>(columns, 50, 82) - k_around);
+  std::string strip = end_label(all.bars.front().from) + " ";
+  if (all.below > 0) strip = fmt::format("{} below {}", all.below, strip);
+  for (const Histogram::Bar& bar : all.bars) {
+    strip += block(bar.pairs, all.most());
+    strip += mark_at(all, bar.to);
+  }
+  strip += " " + end_label(all.bars.back().to);
+  if (all.above > 0) strip += fmt::format(", {} above", all.above);
+  return strip;
+}
+
+std::string strip_legend(const MetricVerdict& metric) {
+  std::vector<std::string> parts;
+  if (const auto& limit = change_limit(metric)) {
+    const auto add = [&](std::string_view mark, std::string_view what,
+                         const verdict::Amount& amount) {
+      const auto change = as_change(metric, amount);
+      if (change) {
+        parts.push_back(fmt::format("{} {} {}", mark, what, amount_words(metric, amount, *change)));
+      }
+    };
+    add(k_limit_mark, "limit", limit->amount);
+    add(k_tolerated_mark, "tolerated", limit->tolerate);
+  }
+  parts.push_back(fmt::format("{} no change", k_no_change_mark));
+  return text::join(parts, "   ");
+}
+
+std::string picture_words(const MetricVerdict& metric) {
+  const std::vector<double> changes = changes_of(metric);
+  if (changes.empty()) return "no pair ended on both sides";
+  std::string words = fmt::format("{} from {} to {}", plural(changes.size(), "pair"),
+                                  percent(changes.front()), percent(changes.back()));
+  if (const auto& limit = change_limit(metric)) {
+    if (const auto at = as_change(metric, limit->amount)) {
+      const auto beyond = std::count_if(changes.begin(), changes.end(), [&](double change) {
+        return *at < 0 ? change < *at : change > *at;
+      });
+      words += fmt::format("; {} beyond the limit of {}", beyond,
+                           amount_words(metric, limit->amount, *at));
+    }
+  }
+  const std::size_t not_ended = metric.ratios.size() - changes.size();
+  if (not_ended > 0) words += fmt::format("; {} more did not end", not_ended);
+  return words;
+}
+
+std::vector<std::string> spread_words(const MetricVerdict& metric) {
+  if (!metric.spread_ratio || !metric.baseline_runs || !metric.current_runs) return {};
+  std::vector<std::string> lines;
+  // Where nothing else is known, the reason says this already.
+  if (metric.verdict != verdict::Outcome::inconclusive || metric.more_pairs) {
+    lines.push_back(fmt::format("the candidate's runs spread {:.1f} times as wide as the base's:",
+                                *metric.spread_ratio));
+  }
+  lines.push_back("base: " + runs_words(metric.metric, *metric.baseline_runs));
+  lines.push_back("now:  " + runs_words(metric.metric, *metric.current_runs));
+  return lines;
+}
+
+}  // namespace weir::report
