@@ -125,7 +125,13 @@ void judge_beside_base(const Question& question, const Measurement& current, Met
     made.verdict = Outcome::fresh;
     made.reason = "the base program does not report it";
   }
-  if (const auto plain = plain_number(made.limit, current, question.policy.stored_level)) {
+  const bool bounded = made.limit.max || made.limit.min;
+  if (bounded && current.samples.empty()) {
+    if (made.verdict == Outcome::info) {
+      made.verdict = Outcome::inconclusive;
+      made.reason = "no measured run of the candidate gave it";
+    }
+  } else if (const auto plain = plain_number(made.limit, current, question.policy.stored_level)) {
     if (made.verdict == Outcome::info || plain->verdict < made.verdict) {
       made.verdict = plain->verdict;
       made.reason = plain->reason;
@@ -191,6 +197,18 @@ std::vector<MetricVerdict> judge_times(const Question& question) {
     if (measured.metric.kind != unit::Kind::count && !measured.samples.empty()) {
       made.push_back(judge_time(question, measured));
     }
+  }
+  if (question.pairs == nullptr) return made;
+  // Known from warm-ups alone, where the budget never reached this cell: not decided, and said so.
+  for (const profile::PairedMetric& paired : question.pairs->metrics) {
+    const auto measured = question.candidate.metrics.find(paired.metric.name);
+    if (measured != question.candidate.metrics.end() && !measured->second.samples.empty()) continue;
+    Measurement none;
+    none.metric = paired.metric;
+    none.nature = profile::Nature::sampled;
+    none.source = paired.source;
+    MetricVerdict one = judge_time(question, none);
+    if (one.limit.any() && one.limit.mode != Mode::off) made.push_back(std::move(one));
   }
   return made;
 }

@@ -106,6 +106,32 @@ TEST(PairedTimes, ACellThatTheBudgetNeverReachedIsNotDecided) {
   EXPECT_FALSE(made.change);
 }
 
+TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
+  // Warm-ups are not measurements: the profile has no time at all.
+  const Scene scene{.pairs = 0};
+  const auto known = stored(reference());
+  Base base{baseline::choose(reference(), {&known, 1}), scene.runs()};
+  const CellVerdict cell = judge_cell(reference(), base, {&scene.limit, 1}, scene.policy);
+  const MetricVerdict made = metric(cell, k_rate);
+  EXPECT_EQ(made.verdict, Outcome::inconclusive);
+  EXPECT_THAT(made.reason, HasSubstr("no pair was run"));
+  EXPECT_EQ(cell.verdict, Outcome::inconclusive);
+  EXPECT_THAT(judge_gate({cell}, scene.policy).not_judged,
+              testing::Contains("throughput not decided in 1 of 1 cell"));
+
+  // The same of a plain number as its limit.
+  LimitEntry bound = entry({"peak_rss_bytes"});
+  bound.max_drop.reset();
+  bound.max = Amount{1e9, false};
+  base.pairs->metrics[0].metric = unit::find_metric("peak_rss_bytes").value();
+  const CellVerdict bounded = judge_cell(reference(), base, {&bound, 1}, scene.policy);
+  EXPECT_EQ(metric(bounded, "peak_rss_bytes").verdict, Outcome::inconclusive);
+
+  // Without a limit there is nothing to decide, and nothing to show.
+  const CellVerdict unlimited = judge_cell(reference(), base, {&scene.limit, 1}, scene.policy);
+  EXPECT_EQ(unlimited.verdict, Outcome::pass);
+}
+
 TEST(PairedTimes, ANoisierCandidateIsShownAndNotJudged) {
   const MetricVerdict made =
       Scene{.factor = 0.95, .noise = 0.3, .base_noise = 0.05, .pairs = 300}.verdict();
