@@ -184,6 +184,7 @@ std::string ratio_strip(const MetricVerdict& metric, std::size_t columns) {
   }
   strip += " " + end_label(all.bars.back().to);
   if (all.above > 0) strip += fmt::format(", {} above", all.above);
+  if (all.not_ended > 0) strip += fmt::format(", {} not ended", all.not_ended);
   return strip;
 }
 

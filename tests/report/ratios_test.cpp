@@ -19,12 +19,12 @@ namespace weir::report {
 namespace {
 
 using testing::AllOf;
-using verdict::MetricVerdict;
-using verdict::Outcome;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using verdict::MetricVerdict;
+using verdict::Outcome;
 
 constexpr const char* k_rate = "decode_tokens_per_second";
 
@@ -85,6 +85,10 @@ TEST(Ratios, FarOutAreCountedAndDoNotPressTheRestTogether) {
   EXPECT_LT(all.bars.back().to, 0.2);
   const std::string strip = ratio_strip(with_ratios(k_rate, ratios), 70);
   EXPECT_THAT(strip, AllOf(HasSubstr("1 below"), HasSubstr("1 above")));
+}
+
+TEST(Ratios, OfPairsThatDidNotEndAreToldBesideTheLine) {
+  EXPECT_THAT(ratio_strip(with_ratios(k_rate, {1, std::nullopt}), 70), HasSubstr(", 1 not ended"));
 }
 
 TEST(Ratios, FitTheirColumnsWhateverTheyAre) {
