@@ -1,0 +1,60 @@
+#include "gate/stats/theil_sen.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "gate/stats/quantile.hpp"
+
+namespace weir::stats {
+namespace {
+
+std::vector<double> slopes_of(std::span<const Point> points) {
+  std::vector<double> slopes;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (std::size_t k = i + 1; k < points.size(); ++k) {
+      const double run = points[k].x - points[i].x;
+      if (run != 0) slopes.push_back((points[k].y - points[i].y) / run);
+    }
+  }
+  return slopes;
+}
+
+// What n values, or a tie of n, weigh in the variance of Kendall's score.
+double weight(double n) { return n * (n - 1) * (2 * n + 5); }
+
+double ties(std::span<const Point> points, double Point::*part) {
+  std::map<double, int> seen;
+  for (const Point& point : points) ++seen[point.*part];
+  double sum = 0;
+  for (const auto& [value, times] : seen) sum += weight(times);
+  return sum;
+}
+
+}  // namespace
+
+std::optional<SlopeAndIntercept> theil_sen(std::span<const Point> points) {
+  const auto slope = median(slopes_of(points));
+  if (!slope) return std::nullopt;
+  std::vector<double> rests;
+  for (const Point& point : points) rests.push_back(point.y - *slope * point.x);
+  return SlopeAndIntercept{*slope, *median(rests)};
+}
+
+std::optional<SlopeInterval> slope_interval(std::span<const Point> points, double level) {
+  std::vector<double> slopes = slopes_of(points);
+  if (slopes.empty()) return std::nullopt;
+  std::sort(slopes.begin(), slopes.end());
+  const double variance = (weight(static_cast<double>(points.size())) - ties(points, &Point::x) -
+                           ties(points, &Point::y)) /
+                          18;
+  const double reach = normal_quantile(1 - level / 2) * std::sqrt(std::max(0.0, variance));
+  const double count = static_cast<double>(slopes.size()), last = count - 1;
+  const double low = std::clamp(std::nearbyint((count - reach) / 2) - 1, 0.0, last);
+  const double high = std::clamp(std::nearbyint((count + reach) / 2), 0.0, last);
+  return SlopeInterval{slopes[static_cast<std::size_t>(low)],
+                       slopes[static_cast<std::size_t>(high)]};
+}
+
+}  // namespace weir::stats
