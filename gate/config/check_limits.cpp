@@ -12,12 +12,14 @@ bool has_amount(const verdict::LimitEntry& entry) {
   return entry.max_drop || entry.max_increase || entry.max_decrease || entry.max || entry.min;
 }
 
-// Every metric that a cell of the engine can have and that the entry may name.
-std::vector<unit::Metric> metrics_of(const EngineSettings& engine,
+// Every metric that a cell of the engine can have and that the entry may name. Those fitted over
+// depths need a list of them.
+std::vector<unit::Metric> metrics_of(const EngineSettings& engine, bool has_depths,
                                      const verdict::LimitEntry& entry) {
   std::vector<unit::Metric> metrics;
   for (const std::string& name : unit::metric_names()) {
-    if (const auto metric = unit::find_metric(name)) metrics.push_back(*metric);
+    const auto metric = unit::find_metric(name);
+    if (metric && (has_depths || !unit::over_context(*metric))) metrics.push_back(*metric);
   }
   for (const ValueRule& rule : engine.generic.values) {
     if (rule.custom) metrics.push_back(*rule.custom);
@@ -44,12 +46,14 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
   bool covers = false;
   bool makes_sense = false;
   std::optional<std::string> why_not;
-  std::set<const EngineSettings*> seen;  // metrics depend on the engine alone
+  // What metrics depend on: the engine, and whether there are depths to fit over.
+  std::set<std::pair<const EngineSettings*, bool>> seen;
   for (const Cell& cell : cells) {
     if (!entry.match.fits(cell.key)) continue;
     fits_a_cell = true;
-    if (!seen.insert(cell.engine).second) continue;
-    for (const unit::Metric& metric : metrics_of(*cell.engine, entry)) {
+    const bool has_depths = cell.key.depth.has_value();
+    if (!seen.insert({cell.engine, has_depths}).second) continue;
+    for (const unit::Metric& metric : metrics_of(*cell.engine, has_depths, entry)) {
       if (!entry.covers(cell.key, metric.name)) continue;
       covers = true;
       const auto why = verdict::nonsense(entry, metric);

@@ -278,15 +278,28 @@ Result<Matrix> expand(const Settings& settings) { return Expansion(settings).run
 Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs,
                                  const Veil& veil) {
   std::vector<Cell> chosen;
-  std::vector<std::string> names, shown;
+  // What each cell answers to: its name, what is shown for it, and the name of the line that is
+  // fitted over its depths.
+  std::vector<std::vector<std::string>> names;
+  std::vector<std::string> shown;
   for (const Cell& cell : matrix.cells) {
-    names.push_back(cell.key.str());
     shown.push_back(veil.cell(cell.key).str());
+    names.push_back({cell.key.str(), shown.back()});
+    if (!cell.key.depth) continue;
+    profile::CellKey line = cell.key;
+    line.depth.reset();
+    names.back().push_back(line.str());
+    names.back().push_back(veil.cell(line).str());
   }
+  const auto answers_to = [](const std::vector<std::string>& mine, const std::string& glob) {
+    return std::any_of(mine.begin(), mine.end(),
+                       [&](const std::string& name) { return text::glob_match(glob, name); });
+  };
   for (const std::string& glob : globs) {
-    const auto matches = [&](const std::string& name) { return text::glob_match(glob, name); };
-    if (std::any_of(names.begin(), names.end(), matches)) continue;
-    if (std::any_of(shown.begin(), shown.end(), matches)) continue;
+    if (std::any_of(names.begin(), names.end(),
+                    [&](const auto& mine) { return answers_to(mine, glob); })) {
+      continue;
+    }
     constexpr std::size_t k_shown = 10;
     std::vector<std::string> here(
         shown.begin(),
@@ -298,7 +311,7 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool wanted =
         globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-          return text::glob_match(glob, names[i]) || text::glob_match(glob, shown[i]);
+          return answers_to(names[i], glob);
         });
     if (wanted) chosen.push_back(matrix.cells[i]);
   }

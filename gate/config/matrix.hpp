@@ -50,7 +50,8 @@ struct Matrix {
 [[nodiscard]] Result<Matrix> expand(const Settings& settings);
 
 // Cells whose names, or what `veil` shows for them, match any of `globs` ('*' crosses '/'); all
-// when empty. A glob that matches nothing is Code::usage with the nearest names.
+// when empty. A name without "@d256" selects every depth. A glob that matches nothing is
+// Code::usage with the nearest names.
 [[nodiscard]] Result<std::vector<Cell>> select(const Matrix& matrix,
                                                std::span<const std::string> globs,
                                                const Veil& veil = {});

@@ -1,5 +1,6 @@
 #include "gate/unit/metric.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -47,11 +48,31 @@ constexpr std::array k_counts{
     Count{"instructions", Unit::count},
 };
 
-constexpr std::array<std::pair<Scope, std::string_view>, 3> k_scopes{{
+constexpr std::array<std::pair<Scope, std::string_view>, 5> k_scopes{{
     {Scope::per_token, "_per_token"},
     {Scope::per_prefill, "_per_prefill"},
     {Scope::fixed, "_fixed"},
+    {Scope::at_zero_context, "_at_zero_context"},
+    {Scope::per_context_token, "_per_context_token"},
 }};
+
+// Times per token that are fitted over depths.
+struct TimeOverContext {
+  const char* base;
+  const char* label;
+};
+constexpr std::array k_times_over_context{
+    TimeOverContext{"time_per_output_token_seconds", "token time"},
+    TimeOverContext{"time_per_prompt_token_seconds", "prompt time"},
+};
+constexpr std::array k_over_context{Scope::at_zero_context, Scope::per_context_token};
+
+std::string_view suffix_of(Scope scope) {
+  for (const auto& [known, suffix] : k_scopes) {
+    if (known == scope) return suffix;
+  }
+  return "";
+}
 
 const Count* find_count(std::string_view base) {
   for (const Count& count : k_counts) {
@@ -70,7 +91,15 @@ const std::map<std::string, Metric, std::less<>>& table() {
     for (const Count& count : k_counts) {
       for (const auto& [scope, suffix] : k_scopes) {
         const Metric metric = count_metric(count.base, scope);
+        // Instructions only nearly repeat: no exact line, and none is fitted.
+        if (over_context(metric) && metric.base == "instructions") continue;
         made[metric.name] = metric;
+      }
+    }
+    for (const TimeOverContext& time : k_times_over_context) {
+      for (const Scope scope : k_over_context) {
+        const std::string name = fmt::format("{}{}", time.base, suffix_of(scope));
+        made[name] = {name, time.base, Kind::time, Unit::seconds, Better::lower, scope, {}};
       }
     }
     return made;
@@ -141,11 +170,14 @@ Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64
   if (scope == Scope::at_length) {
     metric.name += fmt::format("_at_{}", length.value_or(0));
   } else {
-    for (const auto& [known, suffix] : k_scopes) {
-      if (known == scope) metric.name += suffix;
-    }
+    metric.name += suffix_of(scope);
   }
   return metric;
+}
+
+bool over_context(const Metric& metric) {
+  return std::find(k_over_context.begin(), k_over_context.end(), metric.scope) !=
+         k_over_context.end();
 }
 
 Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better) {
@@ -192,6 +224,9 @@ std::string label(const Metric& metric) {
   for (char& c : words) {
     if (c == '_') c = ' ';
   }
+  for (const TimeOverContext& time : k_times_over_context) {
+    if (metric.base == time.base) words = time.label;
+  }
   switch (metric.scope) {
     case Scope::whole:
       return words;
@@ -203,6 +238,10 @@ std::string label(const Metric& metric) {
       return words + " fixed";
     case Scope::at_length:
       return fmt::format("{} at {}", words, metric.length.value_or(0));
+    case Scope::at_zero_context:
+      return words + " at zero context";
+    case Scope::per_context_token:
+      return words + "/context token";
   }
   return words;
 }
@@ -222,7 +261,9 @@ std::string show(const Metric& metric, double value) {
     case Unit::seconds:
       if (size >= 1) return with_digits(value) + " s";
       if (size >= 1e-3) return with_digits(value * 1e3) + " ms";
-      return with_digits(value * 1e6) + " us";
+      // What a token of context costs is a matter of nanoseconds.
+      if (size >= 1e-6 || size == 0) return with_digits(value * 1e6) + " us";
+      return with_digits(value * 1e9) + " ns";
     case Unit::bytes:
       if (size >= k_kibi * k_kibi * k_kibi)
         return with_digits(value / (k_kibi * k_kibi * k_kibi)) + " GiB";

@@ -2,7 +2,8 @@
 // outside this module.
 //
 // Names: times and memory stand alone ("decode_tokens_per_second"); counts are a base and a scope
-// ("dispatches" + per_token -> "dispatches_per_token"). Pure.
+// ("dispatches" + per_token -> "dispatches_per_token"). What is fitted over depths is a time's or a
+// count's name with "_at_zero_context" and "_per_context_token" behind it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,21 @@ enum class Kind {
   quality,  // of the answer (perplexity); judged as times are, the same in every session
   count,   // exact by default
 };
-enum class Scope { whole, per_token, per_prefill, fixed, at_length };
+enum class Scope {
+  whole,
+  per_token,
+  per_prefill,
+  fixed,
+  at_length,
+  // Of the line over a prompt's list of depths: of a time or of a count per token (per prefill in
+  // prompts that generate nothing), what it is without context, and what a token of context adds.
+  at_zero_context,
+  per_context_token,
+};
 
 struct Metric {
   std::string name;  // unique: "dispatches_per_token", "decode_tokens_per_second"
-  std::string base;  // "dispatches"; equals name for Scope::whole
+  std::string base;  // "dispatches"; equals name for Scope::whole; of a time over depths its name
   Kind kind = Kind::count;
   Unit unit = Unit::count;
   Better better = Better::lower;
@@ -44,12 +55,16 @@ struct Metric {
 [[nodiscard]] Metric count_metric(std::string_view base, Scope scope,
                                   std::optional<std::int64_t> length = std::nullopt);
 
+// Fitted over depths: of a line, not of one cell's processes.
+[[nodiscard]] bool over_context(const Metric& metric);
+
 // A metric declared in the config: name as given, kind and unit as declared.
 [[nodiscard]] Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better);
 
 // Every name find_metric knows, without the `_at_<n>` forms: for suggestions and globs.
 [[nodiscard]] const std::vector<std::string>& metric_names();
-// "dispatches", "barriers", …: the counts that exist as per_token, per_prefill, fixed, at_n.
+// "dispatches", "barriers", …: the counts that exist as per_token, per_prefill, fixed, at_n, and
+// over depths.
 [[nodiscard]] const std::vector<std::string>& count_bases();
 
 // What people read: "dispatches/token", "syncs/prefill", "dispatches fixed", "dispatches at 8",
@@ -57,7 +72,7 @@ struct Metric {
 [[nodiscard]] std::string label(const Metric& metric);
 
 // A value as people read it, with its unit where the label does not say it: "65", "133/2" is the
-// caller's; seconds get s/ms/us, bytes get KiB/MiB/GiB, rates three significant digits.
+// caller's; seconds get s/ms/us/ns, bytes get KiB/MiB/GiB, rates three significant digits.
 [[nodiscard]] std::string show(const Metric& metric, double value);
 
 [[nodiscard]] std::string_view to_string(Unit unit);      // "s", "B", "count", "tok/s", "ratio"

@@ -34,6 +34,8 @@ TEST(Errors, ReadLikeThis) {
        "neither {prompt} nor {prompt_file})"},
       {whole("limits:\n- {match: {engine: agave, prompt: decode}, mode: off}\n"),
        "weir.yaml:11:3: this limit matches no cell of the matrix"},
+      {whole("limits:\n- {metrics: dispatches_per_context_token, max_increase: 5%}\n"),
+       "weir.yaml:11:3: no engine that this limit matches has such a metric"},
       {"version: 1\nengines: {e: {command: [e], output: generic, metrics: {syncs_per_token: "
        "{regex: '\\d+ syncs'}}}}\nmodels: {m: m}\nbackends: {cpu: }\nprompts: {p: {text: a}}\n",
        "weir.yaml:2:81: the regular expression has no group: put the value in (…), as in '(\\d+) "

@@ -229,5 +229,16 @@ TEST(Select, TakesCellsByNameAndSaysWhatThereIs) {
   EXPECT_EQ(select(made->matrix, std::vector<std::string>{"x"}).error().code, Code::usage);
 }
 
+TEST(Select, TakesAllDepthsOfAListByTheNameOfTheirLine) {
+  const auto made = expanded(
+      with_head("prompts: {long: {tokens: 16, depth: [0, 256]}, one: {tokens: 16, depth: 256}}\n"
+                "matrix: {include: [{engine: llama.cpp, backend: cpu}]}\n"));
+  const auto chosen = select(made->matrix, std::vector<std::string>{"llama.cpp/tiny/cpu/long"});
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  ASSERT_EQ(chosen->size(), 2U);
+  EXPECT_EQ((*chosen)[0].key.depth, 0);
+  EXPECT_EQ((*chosen)[1].key.depth, 256);
+}
+
 }  // namespace
 }  // namespace weir::config

@@ -16,7 +16,9 @@ TEST(FindMetric, KnowsEveryNameItLists) {
     EXPECT_TRUE(seen.insert(label(*metric)).second)
         << "two metrics read \"" << label(*metric) << '"';
   }
-  EXPECT_EQ(seen.size(), 8 + 13 * 3U);  // six times and memory, thirteen counts in three scopes
+  // Eight times, memory and quality, thirteen counts in three scopes; over depths twelve counts and
+  // two times.
+  EXPECT_EQ(seen.size(), 8 + 13 * 3 + (12 + 2) * 2U);
 }
 
 TEST(FindMetric, ReadsCountsAtOneLengthAndRefusesLookAlikes) {
@@ -36,6 +38,36 @@ TEST(FindMetric, GivesThroughputAndTimesTheirDirections) {
   EXPECT_EQ(find_metric("decode_tokens_per_second")->better, Better::higher);
   EXPECT_EQ(find_metric("load_seconds")->better, Better::lower);
   EXPECT_EQ(find_metric("copied_bytes_per_token")->unit, Unit::bytes);
+}
+
+TEST(FindMetric, KnowsWhatIsFittedOverDepths) {
+  struct Case {
+    const char* name;
+    const char* base;
+    Scope scope;
+    const char* label;
+  };
+  const std::vector<Case> cases{
+      {"dispatches_at_zero_context", "dispatches", Scope::at_zero_context,
+       "dispatches at zero context"},
+      {"copied_bytes_per_context_token", "copied_bytes", Scope::per_context_token,
+       "copied bytes/context token"},
+      {"time_per_output_token_seconds_at_zero_context", "time_per_output_token_seconds",
+       Scope::at_zero_context, "token time at zero context"},
+      {"time_per_prompt_token_seconds_per_context_token", "time_per_prompt_token_seconds",
+       Scope::per_context_token, "prompt time/context token"},
+  };
+  for (const Case& c : cases) {
+    const auto metric = find_metric(c.name);
+    ASSERT_TRUE(metric) << c.name;
+    EXPECT_EQ(metric->base, c.base);
+    EXPECT_EQ(metric->scope, c.scope);
+    EXPECT_EQ(label(*metric), c.label);
+    EXPECT_EQ(metric->better, Better::lower);
+    EXPECT_TRUE(over_context(*metric));
+  }
+  EXPECT_FALSE(over_context(*find_metric("dispatches_per_token")));
+  EXPECT_FALSE(find_metric("instructions_per_context_token")) << "they only nearly repeat";
 }
 
 TEST(ParseScale, TurnsEnginesUnitsIntoBaseUnits) {
