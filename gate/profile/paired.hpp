@@ -25,6 +25,8 @@ struct PairedMetric {
   std::string source;
   NumberPair warm_up;  // not measured; what was known before the first pair
   std::vector<NumberPair> pairs;
+  // Of numbers that may be negative (a slope): about their size, > 0, known before the first pair.
+  std::optional<double> line_unit{};
 };
 
 struct PairedRuns {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "gate/verdict/paired_rule.hpp"
-
 namespace weir::run {
 
 using profile::Pass;
@@ -77,15 +75,17 @@ Result<Sequel::Next> Against::next(std::span<const RunRecord> fresh) {
   if (!pairing_) {
     WEIR_CHECK(begin_pairs());
   }
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    if (std::exchange(records_[i].fresh, false)) note_pairs(i);
+  for (std::size_t place = 0; place < rounds_.size(); ++place) {
+    bool any = false;
+    for (const std::size_t i : rounds_[place].cells) {
+      any = std::exchange(records_[i].fresh, false) || any;
+    }
+    if (any) note_pairs(place);
   }
-  const auto cell = pairing_->next();
-  if (!cell) return Next{};
-  const std::int64_t pair = records_[*cell].noted + 1;
+  const auto place = pairing_->next();
+  if (!place) return Next{};
   Next next;
-  next.steps = {timed(*cell, pair, Side::base), timed(*cell, pair, Side::candidate)};
-  if (coin_.flip()) std::swap(next.steps[0], next.steps[1]);
+  next.steps = next_round(rounds_[*place]);
   next.seconds_left = std::max(0.0, pairing_->left());
   return next;
 }
@@ -159,125 +159,6 @@ std::vector<Step> Against::counts_to_confirm() const {
     }
   }
   return steps;
-}
-
-// --- pairs
-
-// A cell whose counts could not be taken is an error already: its times would change nothing.
-bool Against::timed_cell(std::size_t cell) const {
-  const PreparedCell& prepared = plan_.cells[cell];
-  if (prepared.unavailable || prepared.cell.twin || plan_.base_cells[cell].unavailable)
-    return false;
-  const auto& counted = records_[cell].counted;
-  return std::none_of(counted.begin(), counted.end(), [](const RunRecord& record) {
-    return record.error && record.side == Side::candidate;
-  });
-}
-
-Step Against::timed(std::size_t cell, std::int64_t pair, Side side) const {
-  Step step;
-  step.cell = cell;
-  step.pass = Pass::timed;
-  step.asked = config::timed_asked(plan_.cells[cell].cell, options_.gate);
-  step.side = side;
-  step.pair = pair;
-  return step;
-}
-
-std::vector<Step> Against::warm_ups() const {
-  std::vector<Step> steps;
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    if (pairing_ || !timed_cell(i)) continue;
-    if (records_[i].paired.empty()) {
-      steps.push_back(timed(i, 0, Side::base));
-      steps.push_back(timed(i, 0, Side::candidate));
-      continue;
-    }
-    // One that failed may have had bad luck; twice is the cell's error.
-    const auto runs = profile::paired_runs(plan_.cells[i].facts, records_[i].paired);
-    if (runs.error) continue;
-    for (const Side side : runs.warm_up_failed) steps.push_back(timed(i, 0, side));
-  }
-  return steps;
-}
-
-Result<void> Against::begin_pairs() {
-  std::vector<profile::PairedRuns> runs;
-  std::vector<profile::CellFacts> facts;
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    facts.push_back(plan_.cells[i].facts);
-    runs.push_back(profile::paired_runs(facts.back(), records_[i].paired));
-  }
-  options_.policy.timed_metrics = verdict::timed_metrics(facts, runs, options_.limits);
-  std::vector<PairingCell> cells;
-  judged_.assign(records_.size(), {});
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    PairingCell cell;
-    cell.name = facts[i].cell.str();
-    for (const RunRecord& record : records_[i].paired) {
-      if (record.pair == 0) cell.pair_seconds += record.wall_seconds;
-    }
-    for (std::size_t k = 0; k < runs[i].metrics.size(); ++k) {
-      const profile::PairedMetric& metric = runs[i].metrics[k];
-      const auto limit = verdict::resolve_limit(facts[i].cell, metric.metric, options_.limits);
-      const auto rule =
-          verdict::paired_rule(limit, metric.metric, metric.warm_up.base, options_.policy);
-      if (!rule || limit.mode != verdict::Mode::gate) continue;
-      cell.rules.push_back(*rule);
-      judged_[i].push_back(k);
-    }
-    records_[i].noted_seconds = 0;
-    cells.push_back(std::move(cell));
-  }
-  pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds, options_.rotation);
-  const std::vector<Pairing::Share> shares = pairing_->plan();
-  PairsPlan shown;
-  shown.budget_seconds = options_.gate.budget_seconds;
-  shown.seconds_for_all = pairing_->seconds_for_all();
-  bool any = false, some = false;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (cells[i].rules.empty()) continue;
-    any = true;
-    some = some || shares[i].now;
-    shown.cells.push_back({cells[i].name, cells[i].pair_seconds, cells[i].rules.size(),
-                           Pairing::fewest(cells[i].rules), shares[i].now});
-  }
-  const bool nothing_else =
-      !options_.counts || std::none_of(plan_.steps.begin(), plan_.steps.end(),
-                                       [](const Step& step) { return step.pass == Pass::counted; });
-  if (any && !some && nothing_else) {
-    return fail(
-        Code::config,
-        "gate.budget: {} can decide none of {} cell{}: one needs {} at least, all of them {}",
-        unit::show_duration(options_.gate.budget_seconds), shown.cells.size(),
-        shown.cells.size() == 1 ? "" : "s", unit::show_duration(pairing_->seconds_for_one()),
-        unit::show_duration(pairing_->seconds_for_all()));
-  }
-  if (any && show_plan_) show_plan_(shown);
-  return {};
-}
-
-void Against::note_pairs(std::size_t cell) {
-  CellRecords& mine = records_[cell];
-  if (mine.paired.empty()) return;
-  const profile::PairedRuns runs = profile::paired_runs(plan_.cells[cell].facts, mine.paired);
-  if (runs.error) pairing_->give_up(cell);
-  const auto fresh = runs.pairs - mine.noted;
-  if (fresh <= 0) return;
-  double seconds = -mine.noted_seconds;
-  for (const RunRecord& record : mine.paired) {
-    if (record.pair.value_or(0) > 0) seconds += record.wall_seconds;
-  }
-  mine.noted_seconds += seconds;
-  for (std::int64_t k = mine.noted; k < runs.pairs; ++k) {
-    std::vector<stats::Pair> pairs;
-    for (const std::size_t i : judged_[cell]) {
-      const profile::PairedMetric& metric = runs.metrics[i];
-      pairs.push_back(verdict::log_pair(metric.metric, metric.pairs[static_cast<std::size_t>(k)]));
-    }
-    pairing_->note(cell, pairs, seconds / static_cast<double>(fresh));
-  }
-  mine.noted = runs.pairs;
 }
 
 }  // namespace weir::run

@@ -1,6 +1,10 @@
 // A run beside a base program: after the candidate's counts, the base's; where they differ, both
 // again until each side has three fresh processes; then pairs of timed processes, in the order that
 // a coin decides, until every limit is decided or the budget is spent.
+//
+// The depths of one list run their pairs in rounds: one pair of each, in the order of one coin, and
+// no round is left unfinished, so that a round is a pair of lines over them as well
+// (verdict/over_depth.hpp). They go on until all of them and the line are decided.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +22,7 @@
 #include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
 #include "gate/sys/coin.hpp"
+#include "gate/verdict/over_depth.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::run {
@@ -64,9 +69,20 @@ class Against final : public Sequel {
  private:
   struct CellRecords {
     std::vector<profile::RunRecord> counted, paired;
-    bool fresh = false;        // some are not noted yet
-    std::int64_t noted = 0;    // pairs that the scheduler knows of
-    double noted_seconds = 0;  // of all paired processes
+    bool fresh = false;  // some are not noted yet
+    bool out = false;    // runs no pairs, or no more of them
+  };
+  // What runs its pairs together: one cell, or the depths of a list.
+  struct Round {
+    std::vector<std::size_t> cells;           // by rising depth
+    std::optional<verdict::DepthGroup> line;  // over `cells`, as places in it
+    std::int64_t noted = 0;                   // rounds that the scheduler knows of
+    double noted_seconds = 0;                 // of all their processes
+    // What each rule judges: a place in `cells`, or behind it the line; and of its metrics which.
+    struct Judged {
+      std::size_t of = 0, metric = 0;
+    };
+    std::vector<Judged> judged;
   };
   [[nodiscard]] std::vector<Step> counts_again(std::size_t cell, profile::Side side,
                                                std::int64_t rounds) const;
@@ -76,8 +92,14 @@ class Against final : public Sequel {
   [[nodiscard]] std::vector<Step> counts_to_confirm() const;
   [[nodiscard]] std::vector<Step> warm_ups() const;
   [[nodiscard]] Step timed(std::size_t cell, std::int64_t pair, profile::Side side) const;
+  [[nodiscard]] std::vector<Round> make_rounds() const;
+  [[nodiscard]] std::vector<profile::PairedRuns> runs_of(const Round& round) const;
+  [[nodiscard]] PairingCell rules_of(Round& round) const;
   [[nodiscard]] Result<void> begin_pairs();
-  void note_pairs(std::size_t cell);
+  [[nodiscard]] Result<void> plan_pairs(const std::vector<PairingCell>& cells);
+  [[nodiscard]] std::vector<Step> next_round(const Round& round);
+  void leave_out(std::size_t place, const std::vector<profile::PairedRuns>& runs);
+  void note_pairs(std::size_t place);
   [[nodiscard]] bool timed_cell(std::size_t cell) const;
 
   const Plan& plan_;
@@ -87,9 +109,8 @@ class Against final : public Sequel {
   std::function<void(const PairsPlan&)> show_plan_;
   std::vector<CellRecords> records_;
   std::map<std::string, std::size_t> cell_by_name_;
-  std::unique_ptr<Pairing> pairing_;
-  // Of each cell's metrics those that are judged, as indices into PairedRuns::metrics.
-  std::vector<std::vector<std::size_t>> judged_;
+  std::vector<Round> rounds_;
+  std::unique_ptr<Pairing> pairing_;  // a cell there is a round here
 };
 
 // What a cell's counts are held to: the base program's own, else those known from before. None

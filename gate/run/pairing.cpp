@@ -20,17 +20,23 @@ double Pairing::One::each() const {
   return pairs == 0 ? cell.pair_seconds : seconds / static_cast<double>(pairs);
 }
 
+bool Pairing::One::open(std::size_t test) const {
+  return !dropped[test] && tests[test].decision() == Decision::undecided;
+}
+
 bool Pairing::One::open() const {
-  return !given_up && std::any_of(tests.begin(), tests.end(), [](const stats::PairedTest& test) {
-    return test.decision() == Decision::undecided;
-  });
+  for (std::size_t i = 0; i < tests.size(); ++i) {
+    if (!given_up && open(i)) return true;
+  }
+  return false;
 }
 
 double Pairing::One::more_pairs() const {
   double most = 0;
-  for (const stats::PairedTest& test : tests) {
+  for (std::size_t i = 0; i < tests.size(); ++i) {
+    if (!open(i)) continue;
     // Where nothing points either way yet, as many again as there were is a fair guess.
-    most = std::max(most, test.more_pairs().value_or(static_cast<double>(pairs)));
+    most = std::max(most, tests[i].more_pairs().value_or(static_cast<double>(pairs)));
   }
   return std::max(1.0, most);
 }
@@ -38,6 +44,7 @@ double Pairing::One::more_pairs() const {
 std::optional<double> Pairing::One::more_to_improve() const {
   std::optional<double> least;
   for (std::size_t i = 0; i < tests.size(); ++i) {
+    if (dropped[i]) continue;
     if (tests[i].decision() != Decision::pass) return std::nullopt;
     const auto more = stats::more_pairs_to_improved(tests[i].all(), cell.rules[i]);
     if (more && *more > 0 && (!least || *more < *least)) least = more;
@@ -51,6 +58,7 @@ Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uin
     One one;
     one.tests.reserve(cell.rules.size());
     for (const stats::PairedRule& rule : cell.rules) one.tests.emplace_back(rule);
+    one.dropped.assign(one.tests.size(), false);
     one.cell = std::move(cell);
     order_.push_back(cells_.size());
     cells_.push_back(std::move(one));
@@ -159,7 +167,13 @@ void Pairing::note(std::size_t cell, std::span<const stats::Pair> pairs, double 
   ++one.pairs;
   one.seconds += seconds;
   spent_ += seconds;
-  for (std::size_t i = 0; i < one.tests.size(); ++i) one.tests[i].add(pairs[i]);
+  for (std::size_t i = 0; i < one.tests.size(); ++i) {
+    if (!one.dropped[i]) one.tests[i].add(pairs[i]);
+  }
+}
+
+void Pairing::give_up(std::size_t cell, std::span<const std::size_t> rules) {
+  for (const std::size_t i : rules) cells_[cell].dropped[i] = true;
 }
 
 void Pairing::give_up(std::size_t cell) { cells_[cell].given_up = true; }

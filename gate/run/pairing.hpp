@@ -46,6 +46,9 @@ class Pairing {
   // A pair of `cell` has ended after `seconds`; `pairs` holds one for each of its rules.
   void note(std::size_t cell, std::span<const stats::Pair> pairs, double seconds);
   void give_up(std::size_t cell);
+  // Of a cell made of several, those rules that can not be decided any more; `pairs` of note()
+  // still has a place for each. The others go on.
+  void give_up(std::size_t cell, std::span<const std::size_t> rules);
 
   [[nodiscard]] double spent() const { return spent_; }
   [[nodiscard]] double left() const { return budget_ - spent_; }
@@ -55,11 +58,13 @@ class Pairing {
   struct One {
     PairingCell cell;
     std::vector<stats::PairedTest> tests;
-    double seconds = 0;  // of its pairs
+    std::vector<bool> dropped;  // of these
+    double seconds = 0;         // of its pairs
     std::size_t pairs = 0;
     bool given_up = false;
     [[nodiscard]] double each() const;  // seconds a pair
     [[nodiscard]] bool open() const;    // has something to decide
+    [[nodiscard]] bool open(std::size_t test) const;
     // Pairs until all its metrics are decided, as far as can be told.
     [[nodiscard]] double more_pairs() const;
     // Pairs until a cell that passed is seen to be better; nothing when it does not look like it.

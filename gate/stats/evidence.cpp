@@ -136,17 +136,18 @@ void Place::learn(double lo, double hi) {
   for (const Seen& seen : seen_) add(seen.lo, seen.hi);
 }
 
-Evidence::Evidence(Side side, double null, double gap, std::span<const double> shifts)
-    : side_(side), null_(null) {
+Evidence::Evidence(Side side, double null, double gap, std::span<const double> shifts, Scale scale)
+    : side_(side), null_(null), scale_(scale) {
   for (const double shift : shifts) {
-    for (const double scale : k_pair_scales) pair_.push_back({shift * gap, scale * gap});
+    for (const double width : k_pair_scales) pair_.push_back({shift * gap, width * gap});
     const double cells = shift * k_cells_per_gap;
     place_.push_back({Place(gap, static_cast<int>(std::lround(cells)))});
   }
 }
 
 void Evidence::add(const Pair& pair) {
-  const double moved = pair.candidate - null_;
+  const double moved =
+      scale_ == Scale::line ? pair.candidate * std::exp(-null_) : pair.candidate - null_;
   const double lo = side_ == Side::larger ? pair.base : moved;
   const double hi = side_ == Side::larger ? moved : pair.base;
   // A tie bets nothing, and infinity less infinity is no number.

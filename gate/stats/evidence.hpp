@@ -1,7 +1,9 @@
 // Evidence that one program is slower than another, from pairs of runs whose order a coin decided.
 //
-// x = ln(time), lower is better. Each evidence is a nonnegative number that starts at 1 and is
-// multiplied, pair by pair, by a factor F(lo, hi) fixed before the pair was run, with
+// x = ln(time), lower is better; where `Scale::line` is said, numbers that may be negative, in
+// units of their size, and a `null` then multiplies: candidate <= e^null * base. Each evidence is a
+// nonnegative number that starts at 1 and is multiplied, pair by pair, by a factor F(lo, hi) fixed
+// before the pair was run, with
 //   F(x, y) + F(y, x) = 2,   F not rising in lo, not falling in hi.
 // Where in each slot of a pair the candidate would be at most `null` slower than the base (side
 // larger; at least, side smaller), the coin makes its expectation at most 1 at every stop, so that
@@ -24,13 +26,14 @@
 
 namespace weir::stats {
 
-// Logarithms of one number of each side, of two processes run next to each other. +infinity: the
-// run timed out. Never NaN.
+// Logarithms of one number of each side (or, on a line, the numbers), of two processes run next to
+// each other. +infinity: the run timed out. Never NaN, never -infinity.
 struct Pair {
   double base = 0, candidate = 0;
 };
 
 enum class Side { larger, smaller };
+enum class Scale { logarithm, line };
 
 // The factors of one kind of `pair` bets.
 //   difference = hi - lo, may be infinite; shift, scale > 0. In (0, 2).
@@ -75,7 +78,8 @@ class Evidence {
  public:
   // Against: the candidate is at most (larger; at least: smaller) `null` slower. `gap` > 0;
   // `shifts` in gaps, each a whole number of fifths.
-  Evidence(Side side, double null, double gap, std::span<const double> shifts);
+  Evidence(Side side, double null, double gap, std::span<const double> shifts,
+           Scale scale = Scale::logarithm);
 
   void add(const Pair& pair);
 
@@ -98,6 +102,7 @@ class Evidence {
 
   Side side_;
   double null_;
+  Scale scale_;
   std::vector<PairBet> pair_;
   std::vector<PlaceBet> place_;
   double most_ = 0;

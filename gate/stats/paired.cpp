@@ -65,9 +65,9 @@ double effect_of_increase(double share) { return std::log1p(share); }
 
 PairedTest::PairedTest(const PairedRule& rule)
     : rule_(rule),
-      slower_(Side::larger, 0, gap_of(rule), k_slower),
-      beyond_(Side::larger, rule.tolerate, gap_of(rule), k_beyond),
-      within_(Side::smaller, rule.limit, gap_of(rule), k_within) {}
+      slower_(Side::larger, 0, gap_of(rule), k_slower, rule.scale),
+      beyond_(Side::larger, rule.tolerate, gap_of(rule), k_beyond, rule.scale),
+      within_(Side::smaller, rule.limit, gap_of(rule), k_within, rule.scale) {}
 
 void PairedTest::add(const Pair& pair) {
   all_.push_back(pair);
@@ -109,8 +109,8 @@ bool improved(std::span<const Pair> pairs, const PairedRule& rule) {
 }
 
 std::optional<double> more_pairs_to_improved(std::span<const Pair> pairs, const PairedRule& rule) {
-  Evidence faster(Side::smaller, 0, gap_of(rule), k_slower);
-  Evidence beyond(Side::smaller, -rule.tolerate, gap_of(rule), k_beyond);
+  Evidence faster(Side::smaller, 0, gap_of(rule), k_slower, rule.scale);
+  Evidence beyond(Side::smaller, -rule.tolerate, gap_of(rule), k_beyond, rule.scale);
   for (const Pair& pair : pairs) {
     faster.add(pair);
     beyond.add(pair);
@@ -126,7 +126,7 @@ struct Weighed {
 };
 
 Weighed weigh(std::span<const Pair> pairs, const PairedRule& rule, Side side, double null) {
-  Evidence evidence(side, null, gap_of(rule), k_beyond);
+  Evidence evidence(side, null, gap_of(rule), k_beyond, rule.scale);
   for (const Pair& pair : pairs) evidence.add(pair);
   return {evidence.log_value(), evidence.log_most()};
 }
@@ -158,6 +158,12 @@ std::optional<EffectInterval> effect_interval(std::span<const Pair> pairs, const
   // Beyond every difference seen, all pairs speak for one side.
   least -= 8 * gap;
   most += 8 * gap;
+  if (rule.scale == Scale::line) {
+    // Differences are no effects there. Beyond a factor of 20 nothing is told apart.
+    constexpr double k_farthest = 3;
+    least = -k_farthest;
+    most = k_farthest;
+  }
 
   EffectInterval interval;
   interval.estimate = edge(least, most, resolution, [&](double null) {

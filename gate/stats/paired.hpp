@@ -29,6 +29,9 @@ struct PairedRule {
   double blamed = 0.01;
   double missed = 0.01;
   bool strict = false;  // fail only by L, at false_alarm
+  // On a line: pairs are numbers in units of about their size, which may be negative. Effects are
+  // logarithms all the same, and the guarantees hold word for word.
+  Scale scale = Scale::logarithm;
 };
 
 // ln of what is left of a rate after a drop of `share`, and of what a time grows by, as effects.

@@ -6,30 +6,42 @@
 
 namespace weir::verdict {
 
-double log_of(const unit::Metric& metric, const std::optional<double>& value) {
-  if (!value || !(*value > 0) || !std::isfinite(*value)) {
-    return std::numeric_limits<double>::infinity();
-  }
-  return metric.better == unit::Better::higher ? -std::log(*value) : std::log(*value);
+namespace {
+
+constexpr double k_slowest = std::numeric_limits<double>::infinity();
+
+double in_pair(const profile::PairedMetric& metric, const std::optional<double>& value) {
+  if (!value || !std::isfinite(*value)) return k_slowest;
+  if (metric.line_unit) return *value / *metric.line_unit;
+  if (!(*value > 0)) return k_slowest;
+  return metric.metric.better == unit::Better::higher ? -std::log(*value) : std::log(*value);
 }
 
-stats::Pair log_pair(const unit::Metric& metric, const profile::NumberPair& pair) {
-  return {log_of(metric, pair.base), log_of(metric, pair.candidate)};
+}  // namespace
+
+stats::Pair rule_pair(const profile::PairedMetric& metric, const profile::NumberPair& pair) {
+  return {in_pair(metric, pair.base), in_pair(metric, pair.candidate)};
+}
+
+double number_of(const profile::PairedMetric& metric, double in_pair) {
+  if (metric.line_unit) return in_pair * *metric.line_unit;
+  return std::exp(metric.metric.better == unit::Better::higher ? -in_pair : in_pair);
 }
 
 double change_of(const unit::Metric& metric, double effect) {
   return std::expm1(metric.better == unit::Better::higher ? -effect : effect);
 }
 
-std::optional<stats::PairedRule> paired_rule(const Limit& limit, const unit::Metric& metric,
-                                             const std::optional<double>& base,
+std::optional<stats::PairedRule> paired_rule(const Limit& limit,
+                                             const profile::PairedMetric& metric,
                                              const Policy& policy) {
   constexpr double k_most = 0.9;
-  const bool higher = metric.better == unit::Better::higher;
+  const bool higher = metric.metric.better == unit::Better::higher;
   const auto& change = higher ? limit.max_drop : limit.max_increase;
   if (!change || limit.mode == Mode::off) return std::nullopt;
   const auto effect = [&](const Amount& amount) {
-    const double share = amount.relative ? amount.value : amount.value / base.value_or(0);
+    const double share =
+        amount.relative ? amount.value : amount.value / metric.warm_up.base.value_or(0);
     return !(share > 0) || share >= k_most ? std::numeric_limits<double>::quiet_NaN()
            : higher                        ? stats::effect_of_drop(share)
                                            : stats::effect_of_increase(share);
@@ -42,6 +54,7 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit, const unit::Met
       policy.false_alarm / static_cast<double>(std::max<std::int64_t>(1, policy.timed_metrics));
   rule.missed = policy.missed;
   rule.strict = policy.strict;
+  rule.scale = metric.line_unit ? stats::Scale::line : stats::Scale::logarithm;
   return rule;
 }
 

@@ -18,26 +18,26 @@ std::string pairs_words(std::size_t pairs) {
 }
 
 // In the metric's unit.
-std::optional<RunsLie> lie(const unit::Metric& metric, std::span<const stats::Pair> pairs,
+std::optional<RunsLie> lie(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
                            double stats::Pair::*side) {
-  std::vector<double> logs;
-  for (const stats::Pair& pair : pairs) logs.push_back(pair.*side);
-  const auto spread = stats::spread_of(logs);
+  std::vector<double> all;
+  for (const stats::Pair& pair : pairs) all.push_back(pair.*side);
+  const auto spread = stats::spread_of(all);
   if (!spread) return std::nullopt;
-  const double sign = metric.better == unit::Better::higher ? -1 : 1;
-  const auto value = [&](double log) { return std::exp(sign * log); };
-  return RunsLie{value(spread->p10), value(spread->median), value(spread->mean),
-                 value(spread->p90)};
+  return RunsLie{number_of(metric, spread->p10), number_of(metric, spread->median),
+                 number_of(metric, spread->mean), number_of(metric, spread->p90)};
 }
 
 void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
                 MetricVerdict& made) {
   for (const profile::NumberPair& pair : metric.pairs) {
-    const bool both = pair.base && pair.candidate && *pair.base > 0;
+    // A ratio with what is not above 0 says nothing.
+    const bool both =
+        pair.base && pair.candidate && *pair.base > 0 && (*pair.candidate > 0 || !metric.line_unit);
     made.ratios.push_back(both ? std::optional(*pair.candidate / *pair.base) : std::nullopt);
   }
-  made.baseline_runs = lie(metric.metric, pairs, &stats::Pair::base);
-  made.current_runs = lie(metric.metric, pairs, &stats::Pair::candidate);
+  made.baseline_runs = lie(metric, pairs, &stats::Pair::base);
+  made.current_runs = lie(metric, pairs, &stats::Pair::candidate);
   const auto spreads = stats::compare_spreads(pairs);
   if (spreads && spreads->p <= stats::k_suspect_spread && spreads->ratio > 0 &&
       std::isfinite(spreads->ratio)) {
@@ -47,9 +47,11 @@ void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair
   if (made.current_runs) made.current = made.current_runs->median;
 }
 
-std::string unlike_words(const unit::Metric& metric, const stats::PairedTest& test) {
+std::string unlike_words(const profile::PairedMetric& metric, const stats::PairedTest& test) {
   const auto spreads = stats::compare_spreads(test.all());
-  const auto change = [&](double effect) { return percent(change_of(metric, effect)); };
+  const auto change = [&](double effect) {
+    return percent(metric.line_unit ? effect : change_of(metric.metric, effect));
+  };
   return fmt::format(
       "the candidate's runs spread {:.1f} x as wide as the base's, and they do not agree: fastest "
       "tenth {}, middle {}, mean {}, slowest tenth {}",
@@ -78,8 +80,8 @@ std::string more_words(const stats::PairedTest& test, double pair_seconds, Metri
 }
 
 // The numbers stand beside the reason, so it does not repeat them.
-void decide(const stats::PairedTest& test, const stats::PairedRule& rule, double pair_seconds,
-            MetricVerdict& made) {
+void decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
+            const stats::PairedRule& rule, double pair_seconds, MetricVerdict& made) {
   const std::string after = pairs_words(test.decided_after());
   const bool higher = made.metric.better == unit::Better::higher;
   const std::string_view worse = higher ? "dropped" : "rose";
@@ -101,7 +103,7 @@ void decide(const stats::PairedTest& test, const stats::PairedRule& rule, double
       return;
     case Decision::unlike:
       made.verdict = Outcome::inconclusive;
-      made.reason = unlike_words(made.metric, test);
+      made.reason = unlike_words(metric, test);
       return;
     case Decision::undecided:
       break;
@@ -126,7 +128,7 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
                  MetricVerdict& made) {
   std::vector<stats::Pair> pairs;
   for (const profile::NumberPair& pair : metric.pairs) {
-    pairs.push_back(log_pair(metric.metric, pair));
+    pairs.push_back(rule_pair(metric, pair));
   }
   show_pairs(metric, pairs, made);
   made.pairs = static_cast<std::int64_t>(pairs.size());
@@ -137,7 +139,7 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
     const MaxChange shown{{0.10, true}, {0.05, true}};
     (metric.metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase) = shown;
   }
-  const auto rule = paired_rule(limit, metric.metric, metric.warm_up.base, question.policy);
+  const auto rule = paired_rule(limit, metric, question.policy);
   if (!rule) {
     made.verdict = Outcome::error;
     made.reason = fmt::format("the limit can not be held to the base program's {}: {}",
@@ -159,7 +161,8 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
   stats::PairedTest test(*rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
   const auto run = static_cast<double>(question.pairs->pairs);
-  decide(test, *rule, run > 0 ? question.pairs->seconds / (run + 1) : 0, made);  // 1: warm-ups
+  decide(metric, test, *rule, run > 0 ? question.pairs->seconds / (run + 1) : 0,  // 1: warm-ups
+         made);
   if (test.decision() != Decision::undecided) {
     made.pairs = static_cast<std::int64_t>(test.decided_after());
   }

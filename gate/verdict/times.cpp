@@ -34,6 +34,15 @@ JudgedTime within(double low, double high, double limit, std::string_view words,
                       interval.words)};
 }
 
+// A slope may be anywhere; of all else, no process takes no time.
+JudgedTime not_positive(const unit::Metric& metric) {
+  if (!unit::over_context(metric)) {
+    return {Outcome::error, "its samples are not positive numbers"};
+  }
+  return {Outcome::inconclusive,
+          "some samples are not above 0: what a token of context costs is within the noise"};
+}
+
 std::optional<JudgedTime> against_stored(const Limit& limit, const StoredInterval& interval) {
   std::optional<JudgedTime> judged;
   const auto add = [&](const JudgedTime& one) {
@@ -55,7 +64,7 @@ std::optional<JudgedTime> plain_number(const Limit& limit, const Measurement& cu
                                        double level) {
   if (!limit.max && !limit.min) return std::nullopt;
   const auto interval = stats::median_interval(current.samples, level);
-  if (!interval) return JudgedTime{Outcome::error, "its samples are not positive numbers"};
+  if (!interval) return not_positive(current.metric);
   const auto number = [&](double value) { return unit::show(current.metric, value); };
   const std::string seen = fmt::format("{} ({} to {})", number(interval->median),
                                        number(interval->low), number(interval->high));
@@ -177,7 +186,7 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
     if (interval) {
       compared = *against_stored(made.limit, *interval);
     } else if (stored.why_none.empty()) {
-      compared = {Outcome::error, "its samples are not positive numbers"};
+      compared = not_positive(current.metric);
     }
     if (!judged || compared.verdict < judged->verdict) judged = compared;
   }

@@ -81,7 +81,8 @@ struct Duel {
   sys::Finished engine(const sys::ProcessSpec& spec) {
     const bool base = spec.argv.front() == "/base/bench";
     sys::Finished finished;
-    const double factor = base ? 1 : slower;
+    const double depth = std::stod(argument(spec.argv, "-d"));
+    const double factor = (base ? 1 : slower) * (1 + (base ? 1 : steeper) * depth / 1024);
     finished.out = bench_output(spec.argv);
     const std::string one = "1000000";
     for (auto at = finished.out.find(one); at != std::string::npos;
@@ -92,6 +93,8 @@ struct Duel {
                            std::to_string(static_cast<long>(1e6 * factor) + jitter));
     }
     finished.wall_seconds = 2;
+    const bool counting = argument(spec.argv, "-n") != "16";
+    if (!base && !counting && depth > 0 && ++deep > crashes_after) finished.exit_code = 1;
     for (const auto& [name, value] : spec.env) {
       if (name != "WEIR_PROBE_DIR") continue;
       const std::lock_guard hold(probing.mutex);
@@ -135,7 +138,8 @@ struct Duel {
   FakeProgress progress;
   sys::Stop stop;
   std::vector<PairsPlan> plans;
-  double slower = 1;
+  double slower = 1, steeper = 1;      // the candidate's time, and what context adds to it
+  int deep = 0, crashes_after = 1000;  // of the candidate's timed processes with a context
   std::int64_t candidate_dispatches = 65;
   bool counts = true;
   int processes = 0, started = 0, stop_after = 0;
@@ -269,6 +273,62 @@ TEST(Against, GoesOnAfterAnInterruptionWithinAPairInTheOrderThatWasDrawn) {
       EXPECT_EQ((*records)[i].pair, (*expected)[i].pair) << i;
     }
   }
+}
+
+// --- over the depths of a list
+
+std::string with_depths() {
+  std::string yaml = k_yaml;
+  yaml.replace(yaml.find("-r, "), 4, "-d, \"{depth}\", -r, ");
+  yaml.replace(yaml.find("tokens: 16}"), 11, "tokens: 16, depth: [0, 1024]}");
+  return yaml;
+}
+
+profile::PairedRuns runs_of(const Duel& duel, std::size_t cell,
+                            const std::vector<RunRecord>& records) {
+  return profile::paired_runs(duel.plan.cells[cell].facts, records);
+}
+
+TEST(AgainstOverDepths, EveryRoundRunsOnePairOfEachDepthInTheOrderOfOneCoin) {
+  Duel duel(with_depths());
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  ASSERT_EQ(duel.plans.size(), 1U);
+  ASSERT_EQ(duel.plans[0].cells.size(), 1U);
+  EXPECT_EQ(duel.plans[0].cells[0].cell, "bench/tiny/vulkan/decode");
+  EXPECT_EQ(duel.plans[0].cells[0].pair_seconds, 8);
+  EXPECT_EQ(duel.plans[0].cells[0].metrics, 4U) << "a rate each, and two of the line";
+  const auto shallow = runs_of(duel, 0, *records), deep = runs_of(duel, 1, *records);
+  EXPECT_EQ(shallow.pairs, deep.pairs);
+  EXPECT_EQ(duel.coin.flips, shallow.pairs);
+  for (std::size_t k = 0; k < static_cast<std::size_t>(shallow.pairs); ++k) {
+    EXPECT_EQ(shallow.metrics[0].pairs[k].base_first, deep.metrics[0].pairs[k].base_first) << k;
+  }
+}
+
+TEST(AgainstOverDepths, GoOnUntilTheLineIsDecidedToo) {
+  Duel duel(with_depths());
+  duel.steeper = 1.06;  // 3 % at the deepest: passes there, and is a steeper line
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  const auto deep = runs_of(duel, 1, *records);
+  EXPECT_GT(deep.pairs, 8);
+  const std::vector<profile::PairedRuns> all{runs_of(duel, 0, *records), deep};
+  const std::vector<profile::CellKey> keys{duel.plan.cells[0].facts.cell,
+                                           duel.plan.cells[1].facts.cell};
+  const auto line = verdict::fit_pairs(verdict::depth_groups(keys).at(0), all);
+  EXPECT_EQ(line.pairs, deep.pairs);
+}
+
+TEST(AgainstOverDepths, ADepthWhoseProgramFailsLeavesTheOthersToTheirPairs) {
+  Duel duel(with_depths());
+  duel.crashes_after = 3;  // the warm-up and two pairs
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  EXPECT_EQ(runs_of(duel, 0, *records).pairs, 8);
+  const auto deep = runs_of(duel, 1, *records);
+  EXPECT_TRUE(deep.error);
+  EXPECT_EQ(deep.pairs, 4) << "after its second crash";
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ inline std::string bench_output(const std::vector<std::string>& argv) {
   std::string samples;
   for (long i = 0; i < value("-r"); ++i) samples += (i > 0 ? ", " : "") + std::string("1000000");
   return fmt::format(
-      "[{{\"n_prompt\": {}, \"n_gen\": {}, \"n_gpu_layers\": 99, \"gpu_info\": \"x\", "
-      "\"samples_ns\": [{}]}}]",
-      value("-p"), value("-n"), samples);
+      "[{{\"n_prompt\": {}, \"n_gen\": {}, \"n_depth\": {}, \"n_gpu_layers\": 99, "
+      "\"gpu_info\": \"x\", \"samples_ns\": [{}]}}]",
+      value("-p"), value("-n"), value("-d"), samples);
 }
 
 class FakeProcesses final : public sys::Processes {

@@ -1,0 +1,275 @@
+#include "gate/verdict/over_depth.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/stats/theil_sen.hpp"
+#include "gate/verdict/depth_times.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using profile::Measurement;
+using profile::Profile;
+using unit::Scope;
+using Counts = std::map<std::string, Measurement>;
+
+struct ExactLine {
+  Rational at_zero, per_token;
+};
+
+// REQUIRES: two or more different depths.
+std::optional<ExactLine> exact_line(const std::vector<std::int64_t>& depths,
+                                    const std::vector<Rational>& counts) {
+  const auto rise = counts.back().minus(counts.front());
+  const auto per = Rational::make(1, depths.back() - depths.front());
+  const auto slope = rise && per ? rise->times(*per) : std::nullopt;
+  const auto below = slope ? slope->times(depths.front()) : std::nullopt;
+  const auto at_zero = below ? counts.front().minus(*below) : std::nullopt;
+  if (!at_zero) return std::nullopt;
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    const auto risen = slope->times(depths[i]);
+    const auto expected = risen ? risen->plus(*at_zero) : std::nullopt;
+    if (!expected || *expected != counts[i]) return std::nullopt;
+  }
+  return ExactLine{*at_zero, *slope};
+}
+
+struct FittedCounts {
+  Counts counts;
+  std::vector<std::string> notes;
+};
+
+// One count over all depths.
+void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_depths,
+               const unit::Metric& metric, FittedCounts& fitted) {
+  std::vector<Rational> seen;
+  std::vector<std::string> words;
+  std::string source;
+  bool anywhere = false;
+  for (const Counts* counts : at_depths) {
+    const auto found = counts->find(metric.name);
+    anywhere = anywhere || found != counts->end();
+    if (found == counts->end() || !found->second.exact) continue;
+    seen.push_back(*found->second.exact);
+    words.push_back(seen.back().str());
+    source = found->second.source;
+  }
+  if (!anywhere) return;
+  const std::string depths = fmt::format("{}", fmt::join(group.depths, ", "));
+  if (seen.size() < at_depths.size()) {
+    fitted.notes.push_back(fmt::format("{}: not one number at each of the depths {}: no line",
+                                       unit::label(metric), depths));
+    return;
+  }
+  const auto line = exact_line(group.depths, seen);
+  if (!line) {
+    fitted.notes.push_back(
+        fmt::format("{}: {} at depths {} lie on no straight line: each depth is compared alone",
+                    unit::label(metric), text::join(words), depths));
+    return;
+  }
+  for (const auto& [scope, value] : {std::pair(Scope::at_zero_context, line->at_zero),
+                                     std::pair(Scope::per_context_token, line->per_token)}) {
+    Measurement made;
+    made.metric = unit::count_metric(metric.base, scope);
+    made.nature = profile::Nature::exact;
+    made.source = source;
+    made.exact = value;
+    fitted.counts[made.metric.name] = std::move(made);
+  }
+}
+
+FittedCounts fit_counts(const DepthGroup& group, const std::vector<const Counts*>& at_depths) {
+  FittedCounts fitted;
+  for (const std::string& base : unit::count_bases()) {
+    if (base == "instructions") continue;
+    for (const Scope scope : {Scope::per_token, Scope::per_prefill}) {
+      fit_count(group, at_depths, unit::count_metric(base, scope), fitted);
+    }
+  }
+  return fitted;
+}
+
+// What a token of context costs must be seen before a limit on it can mean something.
+std::optional<std::string> hidden_in_noise(const std::vector<stats::Point>& points,
+                                           const unit::Metric& metric) {
+  constexpr double k_level = 0.05;
+  constexpr std::size_t k_most = 400;  // more say no more, and pairs grow with their square
+  const auto lies =
+      stats::slope_interval(std::span(points).first(std::min(points.size(), k_most)), k_level);
+  if (!lies || lies->low > 0) return std::nullopt;
+  return fmt::format("what a token of context costs is not seen above the noise ({} to {})",
+                     unit::show(metric, lies->low), unit::show(metric, lies->high));
+}
+
+void fit_time(const DepthGroup& group, const std::vector<const Profile*>& members,
+              const TimePerToken& of, Profile& fit) {
+  const auto all_have = [&](const char* name) {
+    return std::all_of(members.begin(), members.end(),
+                       [&](const Profile* one) { return one->metrics.contains(name); });
+  };
+  const bool reported = all_have(of.time);
+  if (!reported && !all_have(of.rate)) return;
+  const char* name = reported ? of.time : of.rate;
+  std::size_t processes = SIZE_MAX;
+  for (const Profile* one : members) {
+    processes = std::min(processes, one->metrics.at(name).samples.size());
+  }
+  Measurement made[2];
+  std::vector<stats::Point> points;
+  for (std::size_t k = 0; k < processes; ++k) {
+    std::vector<std::optional<double>> times;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const double sample = members[i]->metrics.at(name).samples[k];
+      times.emplace_back(reported ? sample : 1 / sample);
+      points.push_back({static_cast<double>(group.depths[i]), *times.back()});
+    }
+    const auto line = line_over(group.depths, times);
+    if (!line) return;
+    for (std::size_t i = 0; i < 2; ++i) made[i].samples.push_back(part_of(*line, k_parts[i]));
+  }
+  if (processes == 0) return;
+  for (std::size_t i = 0; i < 2; ++i) {
+    made[i].metric = fitted_metric(of, k_parts[i]);
+    made[i].nature = profile::Nature::sampled;
+    made[i].source = members.front()->metrics.at(name).source;
+    if (k_parts[i] == Scope::per_context_token) {
+      if (auto hidden = hidden_in_noise(points, made[i].metric)) {
+        made[i].warnings.push_back(std::move(*hidden));
+      }
+    }
+    fit.metrics[made[i].metric.name] = made[i];
+  }
+  fit.timed_runs = static_cast<std::int64_t>(processes);
+}
+
+// Of all members: a change at any depth is one of the line.
+void set_provenance(const DepthGroup& group, const std::vector<const Profile*>& members,
+                    Profile& fit) {
+  fit.provenance = members.front()->provenance;
+  fit.provenance.lengths.clear();
+  std::map<std::string, std::string> parts;
+  std::string all;
+  for (const Profile* one : members) {
+    all += one->provenance.fingerprint + "\n";
+    for (const auto& [name, hash] : one->provenance.fingerprint_parts) parts[name] += hash + "\n";
+  }
+  for (auto& [name, hashes] : parts) hashes = short_hash(hashes);
+  const std::string depths = fmt::format("{}", fmt::join(group.depths, " "));
+  parts["depths"] = short_hash(depths);
+  fit.provenance.fingerprint_parts = std::move(parts);
+  fit.provenance.fingerprint = short_hash(depths + "\n" + all, 16);
+}
+
+template <class Has>
+bool all_shown(const std::vector<const Has*>& members) {
+  return std::all_of(members.begin(), members.end(), [](const Has* one) {
+    return one->placement.state == profile::Placement::State::shown;
+  });
+}
+
+}  // namespace
+
+std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
+  std::vector<DepthGroup> groups;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i].depth) continue;
+    profile::CellKey fit = cells[i];
+    fit.depth.reset();
+    auto found = std::find_if(groups.begin(), groups.end(),
+                              [&](const DepthGroup& group) { return group.fit == fit; });
+    if (found == groups.end()) {
+      groups.push_back({fit, {}, {}});
+      found = groups.end() - 1;
+    }
+    found->members.push_back(i);
+  }
+  std::erase_if(groups, [](const DepthGroup& group) { return group.members.size() < 2; });
+  for (DepthGroup& group : groups) {
+    std::sort(group.members.begin(), group.members.end(),
+              [&](std::size_t a, std::size_t b) { return cells[a].depth < cells[b].depth; });
+    for (const std::size_t i : group.members) group.depths.push_back(*cells[i].depth);
+  }
+  return groups;
+}
+
+Profile fit_profile(const DepthGroup& group, std::span<const Profile> profiles) {
+  const auto members = pick(group, profiles);
+  Profile fit;
+  fit.cell = group.fit;
+  fit.device = members.front()->device;
+  set_provenance(group, members, fit);
+  for (const Profile* one : members) {
+    if (one->errors.empty()) continue;
+    fit.errors.push_back(
+        fmt::format("{} could not be measured: {}", one->cell.prompt_part(), k_needs_every_depth));
+    return fit;
+  }
+  fit.work = members.front()->work;
+  if (all_shown(members)) fit.placement.state = profile::Placement::State::shown;
+  std::vector<const Counts*> counts;
+  fit.counted_runs = INT64_MAX;
+  for (const Profile* one : members) {
+    counts.push_back(&one->metrics);
+    fit.counted_runs = std::min(fit.counted_runs, one->counted_runs);
+    if (!fit.counts_skipped) fit.counts_skipped = one->counts_skipped;
+  }
+  FittedCounts fitted = fit_counts(group, counts);
+  fit.metrics = std::move(fitted.counts);
+  fit.warnings = std::move(fitted.notes);
+  for (const TimePerToken& of : k_times) fit_time(group, members, of, fit);
+  return fit;
+}
+
+baseline::Choice fit_choice(const DepthGroup& group, const Profile& candidate,
+                            std::span<const baseline::Choice> choices) {
+  using Choice = baseline::Choice;
+  Choice made;
+  made.match = Choice::Match::same;
+  std::vector<const Counts*> counts;
+  std::vector<const baseline::Baseline*> bases;
+  for (const Choice* one : pick(group, choices)) {
+    if (one->match < Choice::Match::nearest || !one->baseline) {
+      made.match = Choice::Match::none;
+      made.reason = fmt::format("{}; {}", one->reason, k_needs_every_depth);
+      return made;
+    }
+    made.match = std::min(made.match, one->match);
+    if (made.reason.empty()) made.reason = one->reason;
+    counts.push_back(&one->baseline->counts);
+    bases.push_back(&*one->baseline);
+  }
+  baseline::Baseline line;
+  line.cell = candidate.cell.str();
+  line.fingerprint = candidate.provenance.fingerprint;
+  line.fingerprint_parts = candidate.provenance.fingerprint_parts;
+  line.device_class = bases.front()->device_class;
+  line.device_name = bases.front()->device_name;
+  line.counts = fit_counts(group, counts).counts;
+  line.work = bases.front()->work;
+  if (all_shown(bases)) line.placement.state = profile::Placement::State::shown;
+  made.baseline = std::move(line);
+  return made;
+}
+
+std::vector<Profile> with_fits(std::vector<Profile> profiles) {
+  std::vector<profile::CellKey> keys;
+  for (const Profile& one : profiles) keys.push_back(one.cell);
+  std::map<std::size_t, Profile> behind;
+  for (const DepthGroup& group : depth_groups(keys)) {
+    const std::size_t last = *std::max_element(group.members.begin(), group.members.end());
+    behind[last] = fit_profile(group, profiles);
+  }
+  std::vector<Profile> all;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    all.push_back(std::move(profiles[i]));
+    if (const auto fit = behind.find(i); fit != behind.end()) all.push_back(std::move(fit->second));
+  }
+  return all;
+}
+
+}  // namespace weir::verdict
