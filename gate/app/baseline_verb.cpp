@@ -63,7 +63,12 @@ Result<ExitCode> prune(const CommonOptions& options, bool dry) {
   sys::RealFiles files;
   WEIR_TRY(const Loaded loaded, load_config(options, files));
   std::set<std::string> wanted;
-  for (const config::Cell& cell : loaded.cells) wanted.insert(cell.key.str());
+  for (const config::Cell& cell : loaded.cells) {
+    wanted.insert(cell.key.str());
+    profile::CellKey line = cell.key;  // over its depths
+    line.depth.reset();
+    wanted.insert(line.str());
+  }
   StoredBaselines stored(files, options.baselines);
   WEIR_TRY(const auto entries, stored.all());
   std::size_t removed = 0;

@@ -6,6 +6,7 @@
 #include "gate/base/text.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/verdict/over_depth.hpp"
 
 namespace weir::app {
 namespace {
@@ -178,6 +179,14 @@ Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
                                                 known.of(profiles[i].cell)));
     beside.pairs.push_back(profile::paired_runs(header.cells[i], records));
     beside.cells.push_back(header.cells[i]);
+  }
+  std::vector<profile::CellKey> keys;
+  for (const profile::CellFacts& facts_of : header.cells) keys.push_back(facts_of.cell);
+  for (const verdict::DepthGroup& group : verdict::depth_groups(keys)) {
+    const profile::Profile line = verdict::fit_profile(group, profiles);
+    beside.counts.push_back(verdict::fit_choice(group, line, beside.counts));
+    beside.pairs.push_back(verdict::fit_pairs(group, beside.pairs));
+    beside.cells.emplace_back().cell = group.fit;
   }
   return beside;
 }

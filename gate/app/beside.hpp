@@ -69,7 +69,8 @@ class CachedCounts final : public run::KnownCounts {
   std::string folder_;
 };
 
-// What a run measured beside its base, cell by cell.
+// What a run measured beside its base, cell by cell; behind them the lines over depths, of whose
+// facts there is the name alone.
 struct Beside {
   BaseFacts facts;
   std::vector<baseline::Choice> counts;  // what each cell's counts are held to; none with a reason

@@ -24,6 +24,7 @@
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
 #include "gate/sys/process.hpp"
+#include "gate/verdict/over_depth.hpp"
 
 namespace weir::app {
 namespace {
@@ -283,6 +284,7 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
         measured_beside(ready.base->facts, header, measured.profiles, *records, known);
     WEIR_CHECK(keep_base_counts(*ready.base, header, *records, folder, files));
   }
+  measured.profiles = verdict::with_fits(std::move(measured.profiles));
   measured.settings = std::move(ready.loaded.settings);
   measured.veil = std::move(ready.loaded.veil);
   measured.folder = folder;
@@ -321,7 +323,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   interrupted.leave_out_counts(file.records);
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);
   const auto matrix = config::expand(*measured.settings);
-  measured.some_cells = matrix && measured.profiles.size() < matrix->cells.size();
+  measured.some_cells = matrix && file.header.cells.size() < matrix->cells.size();
   if (file.header.extra.contains("against") && !file.header.base_cells.empty()) {
     if (const auto facts = base_facts_from_json(file.header.extra["against"])) {
       sys::RealFiles reading;
@@ -336,9 +338,13 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   if (!options.cells.empty()) {
     measured.some_cells = true;
     std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
+      profile::CellKey line = profile.cell;  // over its depths: it selects all of them
+      line.depth.reset();
       return std::none_of(options.cells.begin(), options.cells.end(), [&](const std::string& glob) {
         return text::glob_match(glob, profile.cell.str()) ||
-               text::glob_match(glob, measured.veil.cell(profile.cell).str());
+               text::glob_match(glob, measured.veil.cell(profile.cell).str()) ||
+               text::glob_match(glob, line.str()) ||
+               text::glob_match(glob, measured.veil.cell(line).str());
       });
     });
     if (measured.profiles.empty()) {
@@ -347,6 +353,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
     }
   }
   interrupted.tell(measured);
+  measured.profiles = verdict::with_fits(std::move(measured.profiles));
   return measured;
 }
 

@@ -39,8 +39,9 @@ struct Loaded {
 // One measured run, whether just now or read from its journal.
 struct Measured {
   std::unique_ptr<config::Settings> settings;
-  std::vector<profile::Profile> profiles;  // in plan order, with their true names
-  std::string folder;                      // of the run
+  // In plan order, with their true names; behind the depths of a list the line over them.
+  std::vector<profile::Profile> profiles;
+  std::string folder;  // of the run
   std::string config_file;
   std::vector<std::string> notes;
   config::Veil veil;   // over all that is shown of it
