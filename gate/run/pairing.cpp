@@ -70,12 +70,8 @@ Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uin
 }
 
 std::size_t Pairing::fewest(std::span<const stats::PairedRule> rules) {
-  // No test of n coins has a p-value below 2^-n; the rule's own bets need one pair more.
   std::size_t most = 0;
-  for (const stats::PairedRule& rule : rules) {
-    const double coins = std::ceil(-std::log2(rule.missed));
-    most = std::max(most, static_cast<std::size_t>(coins) + 1);
-  }
+  for (const stats::PairedRule& rule : rules) most = std::max(most, stats::fewest_pairs(rule));
   return most;
 }
 

@@ -63,6 +63,10 @@ std::optional<double> more_to_act(const PairedRule& rule, double pairs, const Ev
 double effect_of_drop(double share) { return -std::log1p(-share); }
 double effect_of_increase(double share) { return std::log1p(share); }
 
+std::size_t fewest_pairs(const PairedRule& rule) {
+  return static_cast<std::size_t>(std::ceil(-std::log2(rule.missed))) + 1;
+}
+
 PairedTest::PairedTest(const PairedRule& rule)
     : rule_(rule),
       slower_(Side::larger, 0, gap_of(rule), k_slower, rule.scale),

@@ -42,6 +42,10 @@ struct PairedRule {
 // that they differ is said, and looked into.
 inline constexpr double k_suspect_spread = 0.02;
 
+// Pairs without which nothing can pass: 8 at `missed` 0.01. No test of n coins has a p-value below
+// 2^-n, and the bets need one pair more.
+[[nodiscard]] std::size_t fewest_pairs(const PairedRule& rule);
+
 enum class Decision {
   undecided,
   pass,

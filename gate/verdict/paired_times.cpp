@@ -110,7 +110,9 @@ void decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
   }
   made.verdict = Outcome::inconclusive;
   if (test.pairs() == 0) {
-    made.reason = "no pair was run: the budget was spent before";
+    made.reason =
+        fmt::format("no pair was run: {} at least, of about {} each, do not fit the budget",
+                    stats::fewest_pairs(rule), unit::show_duration(pair_seconds));
     return;
   }
   made.reason = fmt::format("not decided after {}; {}", pairs_words(test.pairs()),
@@ -161,8 +163,7 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
   stats::PairedTest test(*rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
   const auto run = static_cast<double>(question.pairs->pairs);
-  decide(metric, test, *rule, run > 0 ? question.pairs->seconds / (run + 1) : 0,  // 1: warm-ups
-         made);
+  decide(metric, test, *rule, question.pairs->seconds / (run + 1), made);  // 1: the warm-ups
   if (test.decision() != Decision::undecided) {
     made.pairs = static_cast<std::int64_t>(test.decided_after());
   }
