@@ -64,7 +64,8 @@ Axis axis_of(const std::vector<double>& changes, const std::vector<double>& mark
   axis.high = std::max(axis.high, marks.back());
   // Room on both sides of the outermost mark, also where all ratios are the same.
   const double room = std::max((axis.high - axis.low) / 16, 1e-4);
-  return {axis.low - room, axis.high + room};
+  // Nothing drops by more than all of it.
+  return {std::max(axis.low - room, std::min(axis.low, -1.0)), axis.high + room};
 }
 
 // Bars of about `width` between two ends that are both kept.

@@ -165,9 +165,8 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
   const Stored stored = stored_samples(question, current.metric.name);
   const auto interval = stats::compare_with_stored(
       stored.sessions, current.samples,
-      {question.policy.stored_level, current.metric.kind == unit::Kind::quality
-                                         ? 0
-                                         : question.policy.assumed_session_sd});
+      {question.policy.stored_level,
+       current.metric.kind == unit::Kind::quality ? 0 : question.policy.assumed_session_sd});
   if (interval) {
     made.baseline = interval->stored;
     made.change = interval->change;
