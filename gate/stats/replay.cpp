@@ -1,0 +1,109 @@
+#include "gate/stats/replay.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "gate/stats/quantile.hpp"
+
+namespace weir::stats {
+namespace {
+
+// Of the pairs in which both runs ended; 0 where there are none.
+double middle_difference(std::span<const Pair> pairs) {
+  std::vector<double> differences;
+  for (const Pair& pair : pairs) {
+    const double difference = pair.candidate - pair.base;
+    if (std::isfinite(difference)) differences.push_back(difference);
+  }
+  return median(differences).value_or(0);
+}
+
+// In [0, 1), the same everywhere: the standard leaves open how its distributions draw.
+double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11U) * 0x1p-53; }
+
+// ln P(X = k) for X of a binomial distribution, 0 < p < 1.
+double log_binomial(std::size_t k, std::size_t n, double p) {
+  const auto x = static_cast<double>(k), all = static_cast<double>(n);
+  return std::lgamma(all + 1) - std::lgamma(x + 1) - std::lgamma(all - x + 1) + x * std::log(p) +
+         (all - x) * std::log1p(-p);
+}
+
+}  // namespace
+
+double replay_block(std::size_t pairs) {
+  return std::clamp(static_cast<double>(pairs) / 5, 1.0, 8.0);
+}
+
+CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rules, ReplayAs as,
+                       std::uint64_t seed, std::size_t most) {
+  assert(!series.empty() && series.size() == rules.size() && series.front().size() >= 2);
+  const std::size_t length = series.front().size();
+  const double jump = 1 / replay_block(length);
+  std::vector<PairedTest> tests(rules.begin(), rules.end());
+  std::vector<double> taken_out(series.size(), 0), added(series.size(), 0);
+  for (std::size_t m = 0; m < series.size(); ++m) {
+    if (as != ReplayAs::seen) taken_out[m] = middle_difference(series[m]);
+    if (as == ReplayAs::at_limit) added[m] = rules[m].limit;
+  }
+  std::mt19937_64 random(seed);
+  const auto open = [](const PairedTest& test) { return test.decision() == Decision::undecided; };
+  CellReplay replay;
+  std::size_t place = random() % length;
+  while (replay.pairs < most) {
+    // One coin for all metrics: they come from the same two runs.
+    const bool swap = as != ReplayAs::seen && (random() >> 63U) != 0;
+    for (std::size_t m = 0; m < series.size(); ++m) {
+      if (!open(tests[m])) continue;
+      Pair pair = series[m][place];
+      pair.candidate -= taken_out[m];
+      if (swap) std::swap(pair.base, pair.candidate);
+      pair.candidate += added[m];
+      tests[m].add(pair);
+    }
+    ++replay.pairs;
+    if (std::none_of(tests.begin(), tests.end(), open)) break;
+    place = uniform(random) < jump ? random() % length : (place + 1) % length;
+  }
+  for (const PairedTest& test : tests) {
+    replay.decided = replay.decided && !open(test);
+    replay.failed = replay.failed || test.decision() == Decision::fail;
+    replay.all_failed = replay.all_failed && test.decision() == Decision::fail;
+  }
+  return replay;
+}
+
+double pair_noise(std::span<const Pair> pairs) {
+  std::vector<double> differences;
+  for (const Pair& pair : pairs) {
+    const double difference = pair.candidate - pair.base;
+    // Both timed out: alike. quantile() interpolates, so a large number stands for infinity.
+    differences.push_back(std::isnan(difference)   ? 0
+                          : std::isinf(difference) ? std::copysign(1e300, difference)
+                                                   : difference);
+  }
+  const auto low = quantile(differences, 0.25), high = quantile(differences, 0.75);
+  if (!low || !high) return 0;
+  constexpr double k_normal = 1.3489795003921634;  // 2 normal_quantile(0.75)
+  const double noise = (*high - *low) / k_normal;
+  return noise > 1e100 ? std::numeric_limits<double>::infinity() : noise;
+}
+
+double share_at_most(std::size_t hits, std::size_t trials, double confidence) {
+  assert(hits <= trials);
+  if (hits == trials) return 1;
+  double low = static_cast<double>(hits) / static_cast<double>(trials), high = 1;
+  for (int step = 0; step < 60; ++step) {
+    const double share = (low + high) / 2;
+    double chance = 0;
+    if (share < 1) {
+      for (std::size_t k = 0; k <= hits; ++k) chance += std::exp(log_binomial(k, trials, share));
+    }
+    (chance > 1 - confidence ? low : high) = share;
+  }
+  return high;
+}
+
+}  // namespace weir::stats
