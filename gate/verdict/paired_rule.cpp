@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "gate/stats/spread.hpp"
+
 namespace weir::verdict {
 
 namespace {
@@ -30,6 +32,16 @@ double number_of(const profile::PairedMetric& metric, double in_pair) {
 
 double change_of(const unit::Metric& metric, double effect) {
   return std::expm1(metric.better == unit::Better::higher ? -effect : effect);
+}
+
+std::optional<RunsLie> runs_lie(const profile::PairedMetric& metric,
+                                std::span<const stats::Pair> pairs, double stats::Pair::*side) {
+  std::vector<double> all;
+  for (const stats::Pair& pair : pairs) all.push_back(pair.*side);
+  const auto spread = stats::spread_of(all);
+  if (!spread) return std::nullopt;
+  return RunsLie{number_of(metric, spread->p10), number_of(metric, spread->median),
+                 number_of(metric, spread->mean), number_of(metric, spread->p90)};
 }
 
 std::optional<stats::PairedRule> paired_rule(const Limit& limit,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "gate/profile/paired.hpp"
@@ -19,6 +20,11 @@ namespace weir::verdict {
 [[nodiscard]] double number_of(const profile::PairedMetric& metric, double in_pair);
 // The relative change of the metric's value that an effect is: -0.05 for a rate that drops 5 %.
 [[nodiscard]] double change_of(const unit::Metric& metric, double effect);
+
+// Where the runs of one side lie, in the metric's unit; absent without pairs.
+[[nodiscard]] std::optional<RunsLie> runs_lie(const profile::PairedMetric& metric,
+                                              std::span<const stats::Pair> pairs,
+                                              double stats::Pair::*side);
 
 // A limit on how much a time, memory or rate may change (max_drop, max_increase); nothing where
 // `limit` has none or is switched off. Amounts that are plain numbers are taken of the base

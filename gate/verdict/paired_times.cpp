@@ -17,17 +17,6 @@ std::string pairs_words(std::size_t pairs) {
   return fmt::format("{} pair{}", pairs, pairs == 1 ? "" : "s");
 }
 
-// In the metric's unit.
-std::optional<RunsLie> lie(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
-                           double stats::Pair::*side) {
-  std::vector<double> all;
-  for (const stats::Pair& pair : pairs) all.push_back(pair.*side);
-  const auto spread = stats::spread_of(all);
-  if (!spread) return std::nullopt;
-  return RunsLie{number_of(metric, spread->p10), number_of(metric, spread->median),
-                 number_of(metric, spread->mean), number_of(metric, spread->p90)};
-}
-
 void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
                 MetricVerdict& made) {
   for (const profile::NumberPair& pair : metric.pairs) {
@@ -36,8 +25,8 @@ void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair
         pair.base && pair.candidate && *pair.base > 0 && (*pair.candidate > 0 || !metric.line_unit);
     made.ratios.push_back(both ? std::optional(*pair.candidate / *pair.base) : std::nullopt);
   }
-  made.baseline_runs = lie(metric, pairs, &stats::Pair::base);
-  made.current_runs = lie(metric, pairs, &stats::Pair::candidate);
+  made.baseline_runs = runs_lie(metric, pairs, &stats::Pair::base);
+  made.current_runs = runs_lie(metric, pairs, &stats::Pair::candidate);
   const auto spreads = stats::compare_spreads(pairs);
   if (spreads && spreads->p <= stats::k_suspect_spread && spreads->ratio > 0 &&
       std::isfinite(spreads->ratio)) {

@@ -1,0 +1,209 @@
+#include "gate/verdict/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "gate/stats/quantile.hpp"
+#include "gate/stats/replay.hpp"
+#include "gate/verdict/calibration_words.hpp"
+#include "gate/verdict/paired_rule.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using stats::ReplayAs;
+
+constexpr double k_share = 0.95;  // of gates that have to end within the budget
+
+// One cell with what its replays need.
+struct Series {
+  CalibratedCell cell;
+  stats::CellPairs pairs;
+  std::vector<stats::PairedRule> rules;
+};
+
+const std::optional<MaxChange>& change_in(const Limit& limit, const unit::Metric& metric) {
+  return metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase;
+}
+
+CalibratedMetric calibrated(const unit::Metric& metric, const Limit& limit,
+                            const stats::PairedRule& rule, std::span<const stats::Pair> pairs) {
+  CalibratedMetric made;
+  made.metric = metric;
+  made.limit = limit.words();
+  made.amount = show(change_in(limit, metric)->amount);
+  made.tolerated = show(change_in(limit, metric)->tolerate);
+  made.tolerate = rule.tolerate;
+  made.worst = rule.limit;
+  made.noise = stats::pair_noise(pairs);
+  made.base = runs_lie(metric, pairs, &stats::Pair::base);
+  made.candidate = runs_lie(metric, pairs, &stats::Pair::candidate);
+  stats::PairedTest test(rule);
+  for (const stats::Pair& pair : pairs) test.add(pair);
+  made.decision = test.decision();
+  made.decided_after = static_cast<std::int64_t>(test.decided_after());
+  made.log_slower = test.log_slower();
+  made.log_beyond = test.log_beyond();
+  made.log_within = test.log_within();
+  return made;
+}
+
+std::optional<Series> series_of(const profile::CellFacts& facts, const profile::PairedRuns& runs,
+                                std::span<const LimitEntry> limits, const Policy& policy,
+                                const std::string& date) {
+  Series series;
+  CalibratedCell& cell = series.cell;
+  cell.cell = facts.cell;
+  cell.fingerprint = facts.provenance.fingerprint;
+  cell.machine_class = facts.provenance.machine_class;
+  cell.machine_name = facts.provenance.machine_name;
+  cell.date = date;
+  cell.pairs = runs.pairs;
+  const std::int64_t ran = runs.pairs + (runs.warm ? 1 : 0);  // the warm-up is a pair as well
+  cell.pair_seconds = runs.seconds / static_cast<double>(std::max<std::int64_t>(1, ran));
+  for (const profile::PairedMetric& metric : runs.metrics) {
+    const Limit limit = resolve_limit(facts.cell, metric.metric, limits);
+    if (limit.mode != Mode::gate || !change_in(limit, metric.metric)) continue;
+    const auto rule = paired_rule(limit, metric.metric, metric.warm_up.base, policy);
+    if (!rule) {
+      cell.error = fmt::format("{}: the limit can not be held to its warm-up: {}",
+                               unit::label(metric.metric), limit.words());
+      continue;
+    }
+    std::vector<stats::Pair> pairs;
+    for (const profile::NumberPair& pair : metric.pairs) {
+      pairs.push_back(log_pair(metric.metric, pair));
+    }
+    cell.metrics.push_back(calibrated(metric.metric, limit, *rule, pairs));
+    series.pairs.push_back(std::move(pairs));
+    series.rules.push_back(*rule);
+  }
+  if (runs.error) {
+    cell.error = runs.error;
+  } else if (!runs.warm) {
+    cell.error = "it was not run";
+  } else if (cell.metrics.empty() && !cell.error) {
+    return std::nullopt;  // no timed limit that gates
+  } else if (cell.pairs < k_fewest_replayed && !cell.error) {
+    cell.error =
+        fmt::format("{} of {} pairs that it takes ran within the budget of the calibration",
+                    cell.pairs, k_fewest_replayed);
+  }
+  return series;
+}
+
+double p95(std::vector<double> values) { return stats::quantile(values, k_share).value_or(0); }
+
+double mean(std::span<const double> values) {
+  return values.empty() ? 0
+                        : std::accumulate(values.begin(), values.end(), 0.0) /
+                              static_cast<double>(values.size());
+}
+
+// Every replay of all cells as one gate.
+struct Gates {
+  std::vector<double> seconds;  // of each
+  std::vector<bool> failed, decided;
+  explicit Gates(std::size_t number)
+      : seconds(number, 0), failed(number, false), decided(number, true) {}
+
+  [[nodiscard]] GateSeconds needed() const { return {mean(seconds), p95(seconds)}; }
+  [[nodiscard]] bool within(double budget) const {
+    std::size_t number = 0;
+    for (std::size_t k = 0; k < seconds.size(); ++k) {
+      number += decided[k] && seconds[k] <= budget ? 1 : 0;
+    }
+    return static_cast<double>(number) >= k_share * static_cast<double>(seconds.size());
+  }
+};
+
+// Replays `series` into every gate, and says what it took.
+PairsNeeded replay(const Series& series, ReplayAs as, std::uint64_t seed, Gates& gates,
+                   double budget, bool& holds) {
+  std::vector<double> pairs;
+  std::size_t decided = 0, within = 0;
+  for (std::size_t k = 0; k < gates.seconds.size(); ++k) {
+    const stats::CellReplay one =
+        stats::replay_cell(series.pairs, series.rules, as, seed + k, k_most_replayed);
+    const double seconds = static_cast<double>(one.pairs) * series.cell.pair_seconds;
+    pairs.push_back(static_cast<double>(one.pairs));
+    decided += one.decided ? 1 : 0;
+    within += one.decided && seconds <= budget ? 1 : 0;
+    gates.seconds[k] += seconds;
+    gates.failed[k] = gates.failed[k] || one.failed;
+    gates.decided[k] = gates.decided[k] && one.decided;
+  }
+  const auto all = static_cast<double>(pairs.size());
+  holds = holds && static_cast<double>(within) >= k_share * all;
+  return {mean(pairs), p95(pairs), static_cast<double>(decided) / all};
+}
+
+std::int64_t count(const std::vector<bool>& values) {
+  return std::count(values.begin(), values.end(), true);
+}
+
+}  // namespace
+
+double CalibratedCell::typical_pairs() const { return std::max(unchanged.mean, at_limit.mean); }
+
+Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::CellFacts> cells,
+                      std::span<const profile::PairedRuns> runs, std::span<const LimitEntry> limits,
+                      Policy policy) {
+  Calibration made;
+  made.weir_version = facts.weir_version;
+  made.date = facts.date;
+  made.config = facts.config;
+  made.base = facts.base;
+  made.two_builds = facts.two_builds;
+  made.budget_seconds = facts.budget_seconds;
+  made.replays = std::max<std::int64_t>(1, facts.replays);
+  made.false_alarm = policy.false_alarm;
+  made.timed_metrics = policy.timed_metrics = timed_metrics(cells, runs, limits);
+  const auto number = static_cast<std::size_t>(made.replays);
+  Gates unchanged(number), at_limit(number), seen(number);
+  // Seeds of different cells and kinds lie far apart.
+  std::uint64_t seed = facts.seed << 40U;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    auto series = series_of(cells[i], runs[i], limits, policy, facts.date);
+    if (!series) continue;
+    CalibratedCell& cell = series->cell;
+    if (!cell.error) {
+      const double budget = facts.budget_seconds;
+      constexpr std::uint64_t k_apart = std::uint64_t{1} << 24U;
+      cell.holds = true;
+      cell.unchanged =
+          replay(*series, ReplayAs::unchanged, seed += k_apart, unchanged, budget, cell.holds);
+      cell.at_limit =
+          replay(*series, ReplayAs::at_limit, seed += k_apart, at_limit, budget, cell.holds);
+      if (facts.two_builds) {
+        bool other = true;
+        (void)replay(*series, ReplayAs::seen, seed += k_apart, seen, budget, other);
+      }
+    }
+    made.cells.push_back(std::move(cell));
+  }
+  made.failed = count(unchanged.failed);
+  made.failed_at_most = stats::share_at_most(static_cast<std::size_t>(made.failed), number);
+  made.seen_failed = count(seen.failed);
+  made.unchanged = unchanged.needed();
+  made.at_limit = at_limit.needed();
+  const bool measured = std::none_of(made.cells.begin(), made.cells.end(),
+                                     [](const CalibratedCell& cell) { return cell.error; });
+  made.holds = measured && !made.cells.empty() && unchanged.within(facts.budget_seconds) &&
+               at_limit.within(facts.budget_seconds);
+  made.answer = answer_words(made);
+  return made;
+}
+
+bool still_holds(const CalibratedCell& cell, std::span<const LimitEntry> limits) {
+  return !cell.error && !cell.metrics.empty() &&
+         std::all_of(cell.metrics.begin(), cell.metrics.end(), [&](const CalibratedMetric& one) {
+           const Limit limit = resolve_limit(cell.cell, one.metric, limits);
+           const auto& change = change_in(limit, one.metric);
+           return limit.mode == Mode::gate && change && show(change->amount) == one.amount &&
+                  show(change->tolerate) == one.tolerated;
+         });
+}
+
+}  // namespace weir::verdict

@@ -1,0 +1,105 @@
+// What a machine is worth for timed limits (weir.calibration/1): an A/A of the configured cells,
+// and what replays of its pairs say of gates to come. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/profile/paired.hpp"
+#include "gate/stats/paired.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::verdict {
+
+// Over replays, each of as many pairs as it takes (k_most_replayed where it takes more).
+struct PairsNeeded {
+  double mean = 0, p95 = 0;
+  double decided = 1;  // share of replays that came to a verdict within k_most_replayed pairs
+};
+inline constexpr std::size_t k_most_replayed = 400;
+// Below this a series says too little to be replayed.
+inline constexpr std::int64_t k_fewest_replayed = 16;
+
+struct CalibratedMetric {
+  unit::Metric metric;
+  std::string limit;               // "may drop 5 %"
+  std::string amount, tolerated;   // "5 %", "2.5 %"
+  double tolerate = 0, worst = 0;  // the rule's, as effects; `worst` is its limit
+  // Of the log ratio of the two runs of a pair (stats::pair_noise). 0.05: about 5 %; may be
+  // infinite.
+  double noise = 0;
+  std::optional<RunsLie> base, candidate;  // in the metric's unit
+  // What the gate itself said of the two sides, and its evidence (log maxima, natural).
+  stats::Decision decision = stats::Decision::undecided;
+  std::int64_t decided_after = 0;
+  double log_slower = 0, log_beyond = 0, log_within = 0;
+};
+
+struct CalibratedCell {
+  profile::CellKey cell;
+  std::string fingerprint, machine_class, machine_name;
+  std::string date;  // "2026-11-20", UTC
+  std::int64_t pairs = 0;
+  double pair_seconds = 0;                // both processes
+  std::vector<CalibratedMetric> metrics;  // those with a timed limit that gates
+  PairsNeeded unchanged, at_limit;        // until all of them are decided
+  std::optional<std::string> error;       // then nothing but the names is there
+  // Whether this cell alone ends within the budget, in 95 of 100 replays of either kind.
+  bool holds = false;
+
+  // The larger of both means: what a verdict takes, typically.
+  [[nodiscard]] double typical_pairs() const;
+};
+
+struct GateSeconds {
+  double mean = 0, p95 = 0;
+};
+
+struct Calibration {
+  std::string weir_version, date, config;
+  std::string base;           // what the candidate was held to, in words
+  bool two_builds = false;    // else one program was held to itself
+  double budget_seconds = 0;  // gate.budget, which the answer is about
+  std::int64_t timed_metrics = 0;
+  double false_alarm = 0;
+  std::vector<CalibratedCell> cells;  // those with timed limits, in plan order
+  // Gates replayed, all cells together.
+  std::int64_t replays = 0;
+  std::int64_t failed = 0;          // with nothing changed
+  double failed_at_most = 0;        // share, at 95 % confidence
+  std::int64_t seen_failed = 0;     // of two builds: with the two as different as they were seen
+  GateSeconds unchanged, at_limit;  // of the whole gate; at_limit: every cell as slow as its limit
+  bool holds = false;               // within budget_seconds in 95 of 100 replays of either kind
+  std::string answer;               // the plain sentence
+  std::vector<std::string> notes;
+};
+
+struct CalibrationFacts {
+  std::string weir_version, date, config, base;
+  bool two_builds = false;
+  double budget_seconds = 0;
+  std::int64_t replays = 1000;  // at least 1
+  std::uint64_t seed = 1;
+};
+
+// cells[i] are the facts of runs[i]. Cells without a timed limit that gates are left out. Takes a
+// second or so for each loud cell.
+[[nodiscard]] Calibration calibrate(const CalibrationFacts& facts,
+                                    std::span<const profile::CellFacts> cells,
+                                    std::span<const profile::PairedRuns> runs,
+                                    std::span<const LimitEntry> limits, Policy policy);
+
+[[nodiscard]] Json to_json(const Calibration& calibration);
+// One cell, as it stands in "cells" and is stored for later gates (weir.calibrated_cell/1).
+[[nodiscard]] Json to_json(const CalibratedCell& cell);
+[[nodiscard]] Result<CalibratedCell> calibrated_cell_from_json(const Json& json);
+
+// Whether the limits it was made for are still those of its cell, and all gate.
+[[nodiscard]] bool still_holds(const CalibratedCell& cell, std::span<const LimitEntry> limits);
+// "calibrated 2026-11-20 on this machine: 5 % takes about 34 pairs, 2 m 6 s".
+[[nodiscard]] std::string words(const CalibratedCell& cell);
+
+}  // namespace weir::verdict

@@ -1,0 +1,178 @@
+// What an A/A says of a machine, from made-up pairs.
+#include "gate/verdict/calibration.hpp"
+
+#include <cmath>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using namespace test;
+using ::testing::HasSubstr;
+
+constexpr const char* k_rate = "decode_tokens_per_second";
+
+struct Machine {
+  double noise = 0.01;  // of the logarithm of each run
+  double factor = 1;    // candidate's rate over the base's
+  std::int64_t pairs = 40;
+  double pair_seconds = 2;
+};
+
+profile::CellFacts facts_of(const std::string& prompt) {
+  profile::CellFacts facts;
+  facts.cell = *profile::CellKey::parse("llama.cpp/tiny/cpu/" + prompt);
+  facts.device = "cpu";
+  facts.provenance.fingerprint = "print-of-" + prompt;
+  facts.provenance.machine_class = "cpu-epyc-2-24";
+  return facts;
+}
+
+profile::PairedRuns runs_of(const Machine& machine) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  profile::PairedRuns runs;
+  runs.warm = true;
+  runs.pairs = machine.pairs;
+  runs.seconds = machine.pair_seconds * static_cast<double>(machine.pairs + 1);
+  profile::PairedMetric metric{*unit::find_metric(k_rate), "llama-bench", {100, 100, true}, {}};
+  for (std::int64_t i = 0; i < machine.pairs; ++i) {
+    const double base = 100 * std::exp(machine.noise * normal(random));
+    const double candidate = 100 * machine.factor * std::exp(machine.noise * normal(random));
+    metric.pairs.push_back({base, candidate, (random() & 1U) != 0});
+  }
+  runs.metrics.push_back(std::move(metric));
+  return runs;
+}
+
+CalibrationFacts asked() {
+  CalibrationFacts facts;
+  facts.date = "2026-11-20";
+  facts.budget_seconds = 600;
+  facts.replays = 200;
+  return facts;
+}
+
+Calibration calibration_of(const std::vector<Machine>& machines,
+                           const CalibrationFacts& facts = asked(),
+                           std::vector<LimitEntry> limits = {}) {
+  std::vector<profile::CellFacts> cells;
+  std::vector<profile::PairedRuns> runs;
+  for (const Machine& machine : machines) {
+    cells.push_back(facts_of("p" + std::to_string(cells.size())));
+    runs.push_back(runs_of(machine));
+  }
+  return calibrate(facts, cells, runs, limits, {});
+}
+
+TEST(Calibrate, SaysThatAQuietMachineHoldsTheLimit) {
+  const Calibration made = calibration_of({{}});
+  ASSERT_EQ(made.cells.size(), 1U);
+  const CalibratedCell& cell = made.cells.front();
+  EXPECT_TRUE(made.holds);
+  EXPECT_TRUE(cell.holds);
+  EXPECT_EQ(made.failed, 0);
+  EXPECT_NEAR(made.failed_at_most, 0.0149, 0.0001);  // 1 - 0.05^(1/200)
+  EXPECT_NEAR(cell.metrics.at(0).noise, 0.01 * std::sqrt(2.0), 0.005);
+  EXPECT_EQ(cell.metrics.at(0).decision, stats::Decision::pass);
+  EXPECT_EQ(cell.metrics.at(0).amount, "5 %");
+  EXPECT_GE(cell.unchanged.mean, 8);
+  EXPECT_LT(cell.unchanged.p95, 40);
+  EXPECT_DOUBLE_EQ(cell.pair_seconds, 2);
+  EXPECT_DOUBLE_EQ(made.unchanged.mean, cell.unchanged.mean * 2);
+  EXPECT_THAT(made.answer, HasSubstr("can hold 5 % within gate.budget (10 m 0 s)"));
+}
+
+TEST(Calibrate, SaysWhichBudgetWouldDo) {
+  CalibrationFacts facts = asked();
+  facts.budget_seconds = 20;
+  const Calibration made = calibration_of({{.noise = 0.02}, {.noise = 0.02}}, facts);
+  EXPECT_FALSE(made.holds);
+  EXPECT_THAT(made.answer, HasSubstr("can not hold these limits within gate.budget (20 s)"));
+  EXPECT_THAT(made.answer, HasSubstr("would do"));
+  EXPECT_THAT(made.answer, HasSubstr("Too long even alone: llama.cpp/tiny/cpu/p0, "));
+}
+
+TEST(Calibrate, SaysWhereNoBudgetWouldDo) {
+  const Calibration made = calibration_of({{.noise = 0.6}, {}});
+  EXPECT_FALSE(made.holds);
+  EXPECT_FALSE(made.cells[0].holds);
+  EXPECT_TRUE(made.cells[1].holds);
+  EXPECT_LT(made.cells[0].unchanged.decided, 0.95);
+  EXPECT_THAT(made.answer, HasSubstr("too noisy for these limits"));
+  EXPECT_THAT(made.answer, HasSubstr("for llama.cpp/tiny/cpu/p0."));
+}
+
+TEST(Calibrate, OfTwoBuildsThatDifferSaysHowManyGatesWouldFail) {
+  CalibrationFacts facts = asked();
+  facts.two_builds = true;
+  const Calibration differ = calibration_of({{.factor = 0.8}}, facts);
+  EXPECT_EQ(differ.seen_failed, 200);
+  EXPECT_EQ(differ.failed, 0);  // what they differ by is taken out
+  EXPECT_EQ(differ.cells[0].metrics[0].decision, stats::Decision::fail);
+  EXPECT_EQ(calibration_of({{}}, facts).seen_failed, 0);
+}
+
+TEST(Calibrate, IsTheSameForTheSameSeed) {
+  EXPECT_EQ(to_json(calibration_of({{.noise = 0.03}})), to_json(calibration_of({{.noise = 0.03}})));
+}
+
+TEST(Calibrate, NeedsPairsEnough) {
+  const Calibration made = calibration_of({{.pairs = 9}});
+  EXPECT_FALSE(made.holds);
+  EXPECT_THAT(made.cells[0].error.value_or(""), HasSubstr("9 of 16 pairs"));
+  EXPECT_THAT(made.answer, HasSubstr("no cell could be measured"));
+}
+
+TEST(Calibrate, LeavesOutWhatNoTimedLimitGates) {
+  LimitEntry only_shown = entry({k_rate});
+  only_shown.mode = Mode::report;
+  const Calibration made = calibration_of({{}}, asked(), {only_shown});
+  EXPECT_TRUE(made.cells.empty());
+  EXPECT_FALSE(made.holds);
+  EXPECT_THAT(made.answer, HasSubstr("No timed limit"));
+}
+
+TEST(CalibratedCell, ComesBackFromWhatIsStored) {
+  const CalibratedCell cell = calibration_of({{.noise = 0.03}}).cells.at(0);
+  const auto read = calibrated_cell_from_json(to_json(cell));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(words(*read), words(cell));
+  EXPECT_EQ(read->fingerprint, "print-of-p0");
+  EXPECT_TRUE(still_holds(*read, {}));
+  for (const char* bad : {"{}", R"({"schema": "weir.calibrated_cell/1"})", "[1]",
+                          R"({"schema": "weir.calibrated_cell/2", "cell": "a/b/c/d"})"}) {
+    EXPECT_FALSE(calibrated_cell_from_json(*parse_json(bad))) << bad;
+  }
+}
+
+TEST(CalibratedCell, SaysInAFewWordsWhatALimitTakes) {
+  CalibratedCell cell;
+  cell.date = "2026-11-20";
+  cell.pair_seconds = 3.7;
+  cell.unchanged.mean = 30.2;
+  cell.at_limit.mean = 34;
+  cell.metrics.resize(1);
+  cell.metrics[0].amount = "5 %";
+  EXPECT_EQ(words(cell),
+            "calibrated 2026-11-20 on this machine: 5 % takes about 34 pairs, 2 m 6 s");
+}
+
+TEST(CalibratedCell, HoldsNoLongerWhenTheLimitChanges) {
+  const CalibratedCell cell = calibration_of({{}}).cells.at(0);
+  LimitEntry other = entry({k_rate});
+  other.max_drop = Amount{0.10, true};
+  EXPECT_FALSE(still_holds(cell, {&other, 1}));
+  other.max_drop = Amount{0.05, true};
+  EXPECT_TRUE(still_holds(cell, {&other, 1}));
+  other.tolerate = Amount{0.01, true};
+  EXPECT_FALSE(still_holds(cell, {&other, 1}));
+}
+
+}  // namespace
+}  // namespace weir::verdict
