@@ -1,0 +1,160 @@
+#include "gate/report/calibration_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/report/layout.hpp"
+#include "gate/report/paint.hpp"
+#include "gate/report/words.hpp"
+
+namespace weir::report {
+namespace {
+
+using verdict::CalibratedCell;
+using verdict::CalibratedMetric;
+using verdict::Calibration;
+using verdict::PairsNeeded;
+
+constexpr std::size_t k_tag_width = 6;
+
+std::string share_words(double part) {
+  return fmt::format("{:.{}f} %", 100 * part, part > 0 && part < 0.1 ? 2 : 0);
+}
+
+class CalibrationWriter {
+ public:
+  CalibrationWriter(const Calibration& calibration, const CalibrationStyle& style)
+      : calibration_(calibration),
+        page_(style.color, static_cast<std::size_t>(std::max(20, style.width))) {}
+
+  std::string run() {
+    const bool holds = calibration_.holds;
+    page_.paragraph("weir calibrate: ", one_line(calibration_.answer), 2, k_bold,
+                    holds ? "32" : "1;31");
+    page_.paragraph("", one_line(context()), 2, "", k_dim);
+    for (const CalibratedCell& cell : calibration_.cells) show(cell);
+    if (!calibration_.cells.empty()) gates();
+    for (const std::string& note : calibration_.notes) line("note", one_line(note));
+    return page_.finish();
+  }
+
+ private:
+  std::string context() const {
+    std::string words = calibration_.date;
+    for (const CalibratedCell& cell : calibration_.cells) {
+      if (cell.machine_name.empty()) continue;
+      words += ", " + cell.machine_name;
+      break;
+    }
+    return words + "; beside " + calibration_.base;
+  }
+
+  void line(std::string_view what, const std::string& words) {
+    const std::string head = "      " + pad_right(what, 10);
+    page_.paragraph(head, words, head.size(), k_dim);
+  }
+
+  static std::string needed(const PairsNeeded& pairs, double seconds) {
+    if (pairs.decided < 0.95) {
+      return fmt::format("not decided within {} pairs in {} of gates", verdict::k_most_replayed,
+                         share_words(1 - pairs.decided));
+    }
+    return fmt::format("{:.0f} pairs, {}; 95 of 100 gates within {:.0f}, {}", std::ceil(pairs.mean),
+                       unit::show_duration(pairs.mean * seconds), std::ceil(pairs.p95),
+                       unit::show_duration(pairs.p95 * seconds));
+  }
+
+  void runs(const CalibratedMetric& metric, const char* side,
+            const std::optional<verdict::RunsLie>& lie) {
+    if (!lie) return;
+    line(side, fmt::format("{}; 8 of 10 runs lie between {} and {}",
+                           unit::show(metric.metric, lie->median),
+                           unit::show(metric.metric, std::min(lie->fast, lie->slow)),
+                           unit::show(metric.metric, std::max(lie->fast, lie->slow))));
+  }
+
+  void show(const CalibratedMetric& metric) {
+    const std::string head = "      " + unit::label(metric.metric) + "  ";
+    const std::string noise =
+        std::isfinite(metric.noise)
+            ? fmt::format("runs of a pair differ by {:.1f} % (one sd)",
+                          100 * std::expm1(metric.noise))
+            : std::string("more than a quarter of the pairs has a run that did not end");
+    page_.paragraph(head, fmt::format("{}, {}", metric.limit, noise), 8, k_bold);
+    runs(metric, "base", metric.base);
+    runs(metric, "candidate", metric.candidate);
+    line("verdict", verdict_words(metric));
+  }
+
+  static std::string verdict_words(const CalibratedMetric& metric) {
+    const auto odds = [](double log) {
+      return log < std::log(1e6) ? fmt::format("{:.3g}", std::exp(log)) : "1e6 and more";
+    };
+    const char* said = nullptr;
+    switch (metric.decision) {
+      case stats::Decision::pass:
+        said = "pass";
+        break;
+      case stats::Decision::fail:
+        said = "FAIL";
+        break;
+      case stats::Decision::unlike:
+        said = "the sides spread unlike";
+        break;
+      case stats::Decision::undecided:
+        said = "not decided";
+        break;
+    }
+    return fmt::format("{} after {} (evidence: slower {}, beyond {} {}, within {} {})", said,
+                       plural(static_cast<std::size_t>(metric.decided_after), "pair", "pairs"),
+                       odds(metric.log_slower), metric.tolerated, odds(metric.log_beyond),
+                       metric.amount, odds(metric.log_within));
+  }
+
+  void show(const CalibratedCell& cell) {
+    page_.blank();
+    const std::string_view tag = cell.error ? "error" : cell.holds ? "holds" : "NO";
+    page_.paragraph(pad_right(tag, k_tag_width),
+                    clip_middle(cell_title(cell.cell), page_.width() - k_tag_width), k_tag_width,
+                    cell.error || !cell.holds ? "1;31" : "32", k_bold);
+    if (cell.error) {
+      page_.paragraph("      ", one_line(*cell.error), k_tag_width);
+      return;
+    }
+    line("pairs",
+         fmt::format("{} measured, {} each", cell.pairs, unit::show_duration(cell.pair_seconds)));
+    for (const CalibratedMetric& metric : cell.metrics) show(metric);
+    line("no change", needed(cell.unchanged, cell.pair_seconds));
+    line("at limit", needed(cell.at_limit, cell.pair_seconds));
+  }
+
+  void gates() {
+    const Calibration& all = calibration_;
+    page_.blank();
+    page_.paragraph(
+        "gate  ",
+        fmt::format("{} of {} replayed gates failed with nothing changed: at most {} (95 % sure); "
+                    "gate.false_alarm promises {} by the coin, whatever these pairs are like.",
+                    all.failed, all.replays, share_words(all.failed_at_most),
+                    share_words(all.false_alarm)),
+        k_tag_width, k_bold);
+    if (!all.two_builds) return;
+    page_.paragraph(
+        "      ",
+        fmt::format("{} of {} failed with the two builds as different as they were seen: what two "
+                    "builds of one source differ by is real to any gate.",
+                    all.seen_failed, all.replays),
+        k_tag_width);
+  }
+
+  const Calibration& calibration_;
+  Page page_;
+};
+
+}  // namespace
+
+std::string calibration_text(const Calibration& calibration, const CalibrationStyle& style) {
+  return CalibrationWriter(calibration, style).run();
+}
+
+}  // namespace weir::report
