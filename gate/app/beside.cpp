@@ -1,6 +1,7 @@
 #include "gate/app/beside.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "gate/base/text.hpp"
@@ -25,9 +26,9 @@ std::vector<source::Build> builds_of(const std::vector<run::PreparedCell>& cells
 }
 
 Result<void> point(run::PreparedCell& cell, const std::string& out, const std::string& root,
-                   const std::string& program, sys::Files& files) {
+                   const std::string& program, sys::Files& files, const std::string& name = "") {
   WEIR_TRY(cell.program_stamp, files.stamp(program));
-  WEIR_TRY(cell.program, source::through_equal_length_link(files, out, root, program));
+  WEIR_TRY(cell.program, source::through_equal_length_link(files, out, root, program, name));
   return {};
 }
 
@@ -115,6 +116,22 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const CommonOptions& 
   return side;
 }
 
+// A/A: the same program, by two paths of equal length.
+Result<BaseSide> from_own(const CommonOptions& options, std::vector<run::PreparedCell>& candidate,
+                          sys::Files& files) {
+  BaseSide side;
+  side.facts.words = "the same program by another path";
+  side.cells = candidate;
+  const std::string out = sys::absolute(options.out);
+  for (std::size_t i = 0; i < candidate.size(); ++i) {
+    const std::string own = candidate[i].program;
+    if (own.empty()) continue;
+    WEIR_CHECK(point(side.cells[i], out, sys::folder_of(own), own, files, "base"));
+    WEIR_CHECK(point(candidate[i], out, sys::folder_of(own), own, files));
+  }
+  return side;
+}
+
 }  // namespace
 
 Json to_json(const BaseFacts& facts) {
@@ -146,6 +163,7 @@ Result<BaseSide> make_base_side(const AgainstWanted& wanted, const CommonOptions
                                 std::vector<run::PreparedCell>& candidate,
                                 const PrepareCells& prepare, sys::Files& files,
                                 const sys::Stop& stop) {
+  if (wanted.own) return from_own(options, candidate, files);
   return wanted.command.empty()
              ? from_tree(wanted, options, candidate, files, stop)
              : from_command(wanted, options, settings, candidate, prepare, files);
@@ -214,25 +232,65 @@ Result<void> keep_base_counts(const BaseSide& base, const run::RunHeader& header
   return {};
 }
 
+namespace {
+
+// Seconds that a cell takes, as far as is known before it runs.
+double seconds_of(const run::PlannedPairs& cell) {
+  const auto fewest = static_cast<double>(cell.fewest);
+  return std::max(fewest, cell.calibrated.value_or(fewest)) * cell.pair_seconds;
+}
+
+// Which cells this budget is not likely to decide, when those that take least come first.
+std::vector<bool> too_much(const run::PairsPlan& plan) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+    if (plan.cells[i].now) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return seconds_of(plan.cells[a]) < seconds_of(plan.cells[b]);
+  });
+  std::vector<bool> beyond(plan.cells.size(), false);
+  double left = plan.budget_seconds;
+  for (const std::size_t i : order) {
+    left -= seconds_of(plan.cells[i]);
+    beyond[i] = left < 0 && plan.cells[i].calibrated;
+  }
+  return beyond;
+}
+
+std::string pairs_words(const run::PlannedPairs& cell, bool beyond) {
+  std::string words =
+      fmt::format("{:.1f} s a pair, {} pairs at least", cell.pair_seconds, cell.fewest);
+  if (cell.calibrated) {
+    words += fmt::format(", about {:.0f} here ({})", std::ceil(*cell.calibrated),
+                         run::show_time_left(*cell.calibrated * cell.pair_seconds));
+  }
+  if (!cell.now) return words + "; not within this budget, a later commit's turn";
+  return beyond ? words + "; this budget is not likely to decide it" : words;
+}
+
+}  // namespace
+
 std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Veil& veil) {
   std::vector<std::string> lines;
-  const auto not_now = static_cast<std::size_t>(std::count_if(
-      plan.cells.begin(), plan.cells.end(), [](const auto& cell) { return !cell.now; }));
+  const std::vector<bool> beyond = too_much(plan);
+  const auto trouble = [&](std::size_t i) { return !plan.cells[i].now || beyond[i]; };
+  std::size_t not_now = 0;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) not_now += trouble(i) ? 1 : 0;
   lines.push_back(fmt::format(
       "pairs: {} cell{} beside the base within {}; to decide all takes {} at least",
       plan.cells.size(), plan.cells.size() == 1 ? "" : "s",
       run::show_time_left(plan.budget_seconds), run::show_time_left(plan.seconds_for_all)));
   constexpr std::size_t k_most_lines = 16;
   std::size_t shown = 0;
-  for (const run::PlannedPairs& cell : plan.cells) {
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+    const run::PlannedPairs& cell = plan.cells[i];
     // Of many, those that this budget does not reach.
-    if (plan.cells.size() > k_most_lines && (cell.now || shown >= k_most_lines)) continue;
+    if (plan.cells.size() > k_most_lines && (!trouble(i) || shown >= k_most_lines)) continue;
     ++shown;
     const auto key = profile::CellKey::parse(cell.cell);
-    lines.push_back(fmt::format("  {}: {:.1f} s a pair, {} pairs at least{}",
-                                key ? veil.cell(*key).str() : cell.cell, cell.pair_seconds,
-                                cell.fewest,
-                                cell.now ? "" : "; not within this budget, a later commit's turn"));
+    lines.push_back(fmt::format("  {}: {}", key ? veil.cell(*key).str() : cell.cell,
+                                pairs_words(cell, beyond[i])));
   }
   if (not_now > shown) lines.push_back(fmt::format("  … and {} more", not_now - shown));
   return lines;

@@ -20,6 +20,7 @@ namespace weir::app {
 struct AgainstWanted {
   std::string spec;                  // REF or DIR; "" with a command
   std::vector<std::string> command;  // what stands behind "--"
+  bool own = false;                  // neither: the candidate's own program, by another path
 };
 
 // What the verdict says of the base.

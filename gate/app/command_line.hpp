@@ -34,8 +34,8 @@ struct CommonOptions {
 };
 
 // The options a verb takes of CommonOptions: those of a configuration, also of its cells, also of
-// measuring; or of cells in runs that were measured before.
-enum class Takes { config, matrix, measuring, runs };
+// baselines, also of measuring; or of cells in runs that were measured before.
+enum class Takes { config, cells, matrix, measuring, runs };
 void add_common(CLI::App& verb, CommonOptions& options, Takes takes);
 
 // An option that other verbs have and this one can not honour: using it is a usage error that says
@@ -87,6 +87,7 @@ void add_init(CLI::App& app);
 void add_run(CLI::App& app);
 void add_gate(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_calibrate(CLI::App& app);
 void add_baseline(CLI::App& app);
 void add_model(CLI::App& app);
 void add_device(CLI::App& app);

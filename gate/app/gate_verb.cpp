@@ -1,6 +1,7 @@
 // weir gate: run, compare, report; the exit code is the verdict.
 #include <memory>
 
+#include "gate/app/calibrations.hpp"
 #include "gate/app/command_line.hpp"
 #include "gate/app/judging.hpp"
 #include "gate/app/session.hpp"
@@ -75,9 +76,9 @@ Result<ExitCode> gate(const GateOptions& options) {
   WEIR_TRY(const Measured measured, obtain(options, files));
   const StoredBaselines stored(files, options.common.baselines);
   const verdict::Policy policy = policy_of(measured, options.require_baseline);
-  WEIR_TRY(const verdict::GateVerdict verdict, measured.beside
-                                                   ? judge_beside(measured, stored, policy)
-                                                   : judge_stored(measured, stored, policy));
+  WEIR_TRY(verdict::GateVerdict verdict, measured.beside ? judge_beside(measured, stored, policy)
+                                                         : judge_stored(measured, stored, policy));
+  tell_calibration(measured, Calibrations(files), verdict);
   return publish(options.common, options.files, verdict, measured.veil, files);
 }
 

@@ -27,6 +27,7 @@ int run(int argc, char** argv) {
   add_gate(app);
   add_compare(app);
   add_baseline(app);
+  add_calibrate(app);
   add_model(app);
   add_device(app);
   add_doctor(app);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gate/adapters/adapter.hpp"
+#include "gate/app/calibrations.hpp"
 #include "gate/app/devices.hpp"
 #include "gate/app/interrupted.hpp"
 #include "gate/app/probing.hpp"
@@ -150,7 +151,8 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
   return ready;
 }
 
-run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wanted) {
+run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wanted,
+                                    sys::Files& files) {
   const config::Settings& settings = *ready.loaded.settings;
   run::AgainstOptions options;
   options.limits = settings.limits;
@@ -158,6 +160,8 @@ run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wa
   options.policy = policy_of(settings.gate);
   options.counts = wanted.plan.counts;
   options.times = wanted.plan.times;
+  options.least_pairs = wanted.least_pairs;
+  options.calibrated_pairs = calibrated_pairs(Calibrations(files), ready.plan.cells, settings);
   const auto& commit = ready.base->facts.candidate_commit;
   options.rotation =
       std::stoull(short_hash(commit ? *commit : ready.base->facts.words), nullptr, 16);
@@ -260,7 +264,7 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   const CachedCounts known(files, ready.base ? ready.base->counts_folder : std::string());
   std::optional<run::Against> against;
   if (ready.base) {
-    against.emplace(ready.plan, against_options(ready, wanted), known, coin,
+    against.emplace(ready.plan, against_options(ready, wanted, files), known, coin,
                     [&](const run::PairsPlan& plan) {
                       for (const std::string& line : words_of(plan, ready.loaded.veil)) {
                         progress->say(line);

@@ -22,6 +22,7 @@ struct MeasureOptions {
   run::PlanOptions plan;
   std::optional<std::string> resume;  // "" is the newest run
   std::optional<AgainstWanted> against = std::nullopt;
+  std::size_t least_pairs = 0;  // of each cell beside it, decided or not
   // Places that will be written besides the run's folder: checked before the first engine starts.
   std::vector<std::string> output_places;
 };

@@ -78,6 +78,23 @@ profile::Profile veiled(profile::Profile profile, const config::Veil& veil) {
   return profile;
 }
 
+verdict::Calibration veiled(verdict::Calibration calibration, const config::Veil& veil) {
+  for (verdict::CalibratedCell& cell : calibration.cells) {
+    // The sentence names cells.
+    const std::string own = cell.cell.str();
+    cell.cell = veil.cell(cell.cell);
+    for (auto at = calibration.answer.find(own); at != std::string::npos;
+         at = calibration.answer.find(own, at + 1)) {
+      calibration.answer.replace(at, own.size(), cell.cell.str());
+    }
+    if (cell.error) cell.error = veil.text(*cell.error);
+  }
+  calibration.answer = veil.text(calibration.answer);
+  calibration.base = veil.text(calibration.base);
+  for (std::string& note : calibration.notes) note = veil.text(note);
+  return calibration;
+}
+
 Error veiled(Error error, const config::Veil& veil) {
   hide(error.message, veil);
   return error;

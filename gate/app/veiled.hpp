@@ -1,16 +1,19 @@
-// Private names out of everything that leaves weir: verdicts, profiles, progress, errors. What is
-// hidden is copied; judging, the journal and baselines go by the true names.
+// Private names out of everything that leaves weir: verdicts, calibrations, profiles, progress,
+// errors. What is hidden is copied; judging, the journal and baselines go by the true names.
 #pragma once
 
 #include "gate/base/result.hpp"
 #include "gate/config/veil.hpp"
 #include "gate/run/progress.hpp"
+#include "gate/verdict/calibration.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::app {
 
 [[nodiscard]] verdict::GateVerdict veiled(verdict::GateVerdict verdict, const config::Veil& veil);
 [[nodiscard]] profile::Profile veiled(profile::Profile profile, const config::Veil& veil);
+[[nodiscard]] verdict::Calibration veiled(verdict::Calibration calibration,
+                                          const config::Veil& veil);
 [[nodiscard]] Error veiled(Error error, const config::Veil& veil);
 
 // Shows to `inner` what is left; both are the caller's. As thread-safe as `inner`.

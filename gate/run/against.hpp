@@ -40,7 +40,10 @@ struct AgainstOptions {
   verdict::Policy policy;  // timed_metrics is found out here
   config::GateSettings gate;
   bool counts = true, times = true;
-  std::uint64_t rotation = 0;  // see Pairing
+  std::uint64_t rotation = 0;   // see Pairing
+  std::size_t least_pairs = 0;  // the same
+  // By cell name: pairs that its limits take on this machine, where that was measured.
+  std::map<std::string, double> calibrated_pairs = {};
 };
 
 // A line of the plan that is shown before the first pair.
@@ -48,8 +51,9 @@ struct PlannedPairs {
   std::string cell;
   double pair_seconds = 0;
   std::size_t metrics = 0;
-  std::size_t fewest = 0;  // pairs
-  bool now = false;        // else the budget leaves it to a later commit
+  std::size_t fewest = 0;                           // pairs
+  bool now = false;                                 // else the budget leaves it to a later commit
+  std::optional<double> calibrated = std::nullopt;  // pairs that its limits typically take here
 };
 struct PairsPlan {
   std::vector<PlannedPairs> cells;

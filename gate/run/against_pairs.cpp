@@ -128,7 +128,8 @@ Result<void> Against::begin_pairs() {
   options_.policy.timed_metrics = verdict::timed_metrics(facts, all, options_.limits);
   std::vector<PairingCell> cells;
   for (Round& round : rounds_) cells.push_back(rules_of(round));
-  pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds, options_.rotation);
+  pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds, options_.rotation,
+                                       options_.least_pairs);
   return plan_pairs(cells);
 }
 
@@ -143,7 +144,10 @@ Result<void> Against::plan_pairs(const std::vector<PairingCell>& cells) {
     any = true;
     some = some || shares[i].now;
     shown.cells.push_back({cells[i].name, cells[i].pair_seconds, cells[i].rules.size(),
-                           Pairing::fewest(cells[i].rules), shares[i].now});
+                           std::max(options_.least_pairs, Pairing::fewest(cells[i].rules)),
+                           shares[i].now});
+    const auto known = options_.calibrated_pairs.find(cells[i].name);
+    if (known != options_.calibrated_pairs.end()) shown.cells.back().calibrated = known->second;
   }
   const bool nothing_else =
       !options_.counts || std::none_of(plan_.steps.begin(), plan_.steps.end(),

@@ -52,8 +52,9 @@ std::optional<double> Pairing::One::more_to_improve() const {
   return least;
 }
 
-Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation)
-    : budget_(budget_seconds) {
+Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation,
+                 std::size_t least)
+    : budget_(budget_seconds), least_(least) {
   for (PairingCell& cell : cells) {
     One one;
     one.tests.reserve(cell.rules.size());
@@ -75,13 +76,17 @@ std::size_t Pairing::fewest(std::span<const stats::PairedRule> rules) {
   return most;
 }
 
+std::size_t Pairing::first(const One& one) const {
+  return std::max(least_, fewest(one.cell.rules));
+}
+
 std::vector<Pairing::Share> Pairing::plan() const {
   std::vector<Share> shares(cells_.size());
   double left = budget_ - spent_;
   for (const std::size_t i : order_) {
     const One& one = cells_[i];
     if (one.given_up || one.cell.rules.empty()) continue;
-    const std::size_t wanted = fewest(one.cell.rules);
+    const std::size_t wanted = first(one);
     const std::size_t open = wanted > one.pairs ? wanted - one.pairs : 0;
     shares[i].seconds = static_cast<double>(open) * one.each();
     shares[i].now = shares[i].seconds <= left;
@@ -94,7 +99,7 @@ double Pairing::seconds_for_one() const {
   double least = std::numeric_limits<double>::infinity();
   for (const One& one : cells_) {
     if (one.given_up || one.cell.rules.empty()) continue;
-    least = std::min(least, static_cast<double>(fewest(one.cell.rules)) * one.each());
+    least = std::min(least, static_cast<double>(first(one)) * one.each());
   }
   return least;
 }
@@ -103,7 +108,7 @@ double Pairing::seconds_for_all() const {
   double sum = 0;
   for (const One& one : cells_) {
     if (one.given_up || one.cell.rules.empty()) continue;
-    sum += static_cast<double>(fewest(one.cell.rules)) * one.each();
+    sum += static_cast<double>(first(one)) * one.each();
   }
   return sum;
 }
@@ -113,7 +118,8 @@ std::optional<std::size_t> Pairing::first_pairs() const {
   std::optional<std::size_t> found;
   for (const std::size_t i : order_) {
     const One& one = cells_[i];
-    if (!shares[i].now || !one.open() || one.pairs >= fewest(one.cell.rules)) continue;
+    // A decision ends a cell before its first pairs are run only where nothing more is asked for.
+    if (!shares[i].now || one.pairs >= first(one) || !(least_ > 0 || one.open())) continue;
     if (!found || one.pairs < cells_[*found].pairs) found = i;
   }
   return found;

@@ -25,8 +25,10 @@ struct PairingCell {
 
 class Pairing {
  public:
-  // `rotation`: any number that differs from commit to commit.
-  Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation);
+  // `rotation`: any number that differs from commit to commit. `least`: pairs that a cell gets
+  // first, decided or not; one that the budget can not give so many waits for a later commit.
+  Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation,
+          std::size_t least = 0);
 
   // Pairs without which nothing can pass: 8 at `missed` 0.01.
   [[nodiscard]] static std::size_t fewest(std::span<const stats::PairedRule> rules);
@@ -70,6 +72,7 @@ class Pairing {
     // Pairs until a cell that passed is seen to be better; nothing when it does not look like it.
     [[nodiscard]] std::optional<double> more_to_improve() const;
   };
+  [[nodiscard]] std::size_t first(const One& one) const;  // pairs before anything is preferred
   [[nodiscard]] std::optional<std::size_t> first_pairs() const;
   [[nodiscard]] std::optional<std::size_t> nearest_to_a_verdict() const;
   [[nodiscard]] std::optional<std::size_t> nearest_to_improved() const;
@@ -77,6 +80,7 @@ class Pairing {
   std::vector<One> cells_;
   std::vector<std::size_t> order_;  // rotated
   double budget_, spent_ = 0;
+  std::size_t least_;
 };
 
 }  // namespace weir::run

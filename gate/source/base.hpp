@@ -59,10 +59,11 @@ struct BaseTree {
 // digits> that leads to `root`, made where it is not there. The answer is absolute and, for one
 // out_folder, as long for every root: the length of argv[0] moves a program's stack, and with that
 // its times (Mytkowicz et al., "Producing wrong data without doing anything obviously wrong",
-// 2009).
+// 2009). Another `name` makes another link to the same root.
 [[nodiscard]] Result<std::string> through_equal_length_link(sys::Files& files,
                                                             const std::string& out_folder,
                                                             const std::string& root,
-                                                            const std::string& path);
+                                                            const std::string& path,
+                                                            const std::string& name = "");
 
 }  // namespace weir::source

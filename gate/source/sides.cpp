@@ -52,12 +52,14 @@ Result<std::string> program_in_base(const sys::Files& files, const BaseTree& bas
 }
 
 Result<std::string> through_equal_length_link(sys::Files& files, const std::string& out_folder,
-                                              const std::string& root, const std::string& path) {
+                                              const std::string& root, const std::string& path,
+                                              const std::string& name) {
   const auto place = place_below(path, root);
   if (!place) return fail(Code::internal, "{}: not below {}", path, root);
   const std::string folder = sys::join_path(sys::absolute(out_folder), "sides");
   WEIR_CHECK(files.make_dirs(folder));
-  const std::string link = sys::join_path(folder, short_hash(root, 16));
+  const std::string link =
+      sys::join_path(folder, short_hash(name.empty() ? root : root + "\n" + name, 16));
   WEIR_CHECK(files.link(root, link));
   return place->empty() ? link : sys::join_path(link, *place);
 }

@@ -83,6 +83,8 @@ std::optional<Series> series_of(const profile::CellFacts& facts, const profile::
     cell.error = runs.error;
   } else if (!runs.warm) {
     cell.error = "it was not run";
+  } else if (runs.metrics.empty()) {
+    cell.error = runs.warnings.empty() ? "its warm-ups reported no time" : runs.warnings.front();
   } else if (cell.metrics.empty() && !cell.error) {
     return std::nullopt;  // no timed limit that gates
   } else if (cell.pairs < k_fewest_replayed && !cell.error) {
@@ -165,6 +167,7 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   // Seeds of different cells and kinds lie far apart.
   std::uint64_t seed = facts.seed << 40U;
   for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].twin) continue;  // has no times
     auto series = series_of(cells[i], runs[i], limits, policy, facts.date);
     if (!series) continue;
     CalibratedCell& cell = series->cell;

@@ -2,10 +2,13 @@
 //
 // FAKE_ENGINE_MODE stands in for MODE where the first argument is an option, so that the same
 // command line can be made to misbehave from outside. FAKE_ENGINE_LOG names a file to which each
-// start appends a line "MODE PID P N R". FAKE_ENGINE_NS is how long a token takes (default 10 ms).
+// start appends a line "MODE PID P N R". FAKE_ENGINE_NS is how long a token takes (default 10 ms);
+// in the mode "jitter" each process varies that by FAKE_ENGINE_NOISE per cent (standard deviation).
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,9 +53,19 @@ long long nanoseconds_a_token() {
   return ns != nullptr ? std::atoll(ns) : 10'000'000LL;
 }
 
+// What one process multiplies its times by: normal on the log scale, of the system's randomness.
+double jitter() {
+  const char* noise = std::getenv("FAKE_ENGINE_NOISE");
+  std::random_device device;
+  std::normal_distribution<double> normal(0, noise != nullptr ? std::atof(noise) / 100 : 0);
+  return std::exp(normal(device));
+}
+
 // One result as llama-bench prints it.
 std::string result(const Options& options, long prompt, long tokens, const char* extra = nullptr) {
-  const long long ns = nanoseconds_a_token() * (prompt + tokens);
+  const double factor = options.mode == "jitter" ? jitter() : 1;
+  const auto ns = static_cast<long long>(
+      factor * static_cast<double>(nanoseconds_a_token() * (prompt + tokens)));
   std::string samples_ns, samples_ts;
   for (long i = 0; i < options.repeats; ++i) {
     if (i > 0) samples_ns += ", ", samples_ts += ", ";
@@ -132,7 +145,7 @@ int main(int argc, char** argv) {
   }
   std::fprintf(stderr, "fake engine: mode %s\n", mode.c_str());
 
-  if (mode == "ok") {
+  if (mode == "ok" || mode == "jitter") {
     print_results(options);
   } else if (mode == "exit3") {
     std::fputs("fake engine: can not open the model\n", stderr);

@@ -116,6 +116,7 @@ struct Duel {
     AgainstOptions options;
     options.limits = scene->settings->limits;
     options.gate = scene->settings->gate;
+    options.calibrated_pairs = calibrated;
     options.counts = counts;
     Against against(plan, options, known, coin,
                     [this](const PairsPlan& shown) { plans.push_back(shown); });
@@ -142,6 +143,7 @@ struct Duel {
   int deep = 0, crashes_after = 1000;  // of the candidate's timed processes with a context
   std::int64_t candidate_dispatches = 65;
   bool counts = true;
+  std::map<std::string, double> calibrated;
   int processes = 0, started = 0, stop_after = 0;
 };
 
@@ -237,6 +239,18 @@ TEST(Against, TheBudgetEndsIt) {
   const auto records = duel.run();
   ASSERT_TRUE(records);
   EXPECT_EQ(profile::paired_runs(duel.plan.cells[0].facts, *records).pairs, 9);
+}
+
+TEST(Against, ThePlanTellsWhatLimitsTakeOnAMachineThatWasCalibrated) {
+  Duel duel;
+  duel.calibrated["bench/tiny/vulkan/decode"] = 33.5;
+  duel.calibrated["bench/tiny/vulkan/another"] = 1;
+  ASSERT_TRUE(duel.run());
+  ASSERT_EQ(duel.plans.size(), 1U);
+  EXPECT_EQ(duel.plans[0].cells.at(0).calibrated, 33.5);
+  Duel unknown;
+  ASSERT_TRUE(unknown.run());
+  EXPECT_FALSE(unknown.plans.at(0).cells.at(0).calibrated);
 }
 
 TEST(Against, ABudgetThatCanDecideNothingIsAnErrorThatSaysWhatWouldDo) {

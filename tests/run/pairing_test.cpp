@@ -74,6 +74,27 @@ TEST(Pairing, GoesOnForAnImprovementThatIsNear) {
   EXPECT_LT(all.size(), 30U);
 }
 
+TEST(Pairing, GivesEveryCellTheLeastPairsThoughAllIsDecided) {
+  Pairing pairing({cell(1), cell(1)}, 1000, 0, 40);
+  std::mt19937_64 random(1);
+  std::vector<int> pairs(2);
+  while (const auto next = pairing.next()) {
+    const stats::Pair one = pair(random, 0, 0.001);
+    pairing.note(*next, {&one, 1}, 1);
+    ++pairs[*next];
+  }
+  EXPECT_EQ(pairs, (std::vector<int>{40, 40}));
+
+  Pairing poor({cell(1), cell(1)}, 60, 0, 40);  // one whole cell, not two halves
+  std::vector<int> some(2);
+  while (const auto next = poor.next()) {
+    const stats::Pair one = pair(random, 0, 0.001);
+    poor.note(*next, {&one, 1}, 1);
+    ++some[*next];
+  }
+  EXPECT_EQ(some, (std::vector<int>{40, 0}));
+}
+
 TEST(Pairing, PutsTheBudgetWhereAVerdictIsNearest) {
   Pairing pairing({cell(1), cell(1)}, 60, 0);
   std::mt19937_64 random(3);

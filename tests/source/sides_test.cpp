@@ -75,6 +75,10 @@ TEST(EqualLengthLinks, MakePathsOfOneLengthToEveryRoot) {
   // "/out/sides/" and 16 hex digits
   EXPECT_EQ(through_equal_length_link(files, "/out", "/a", "/a")->size(), 11U + 16U);
   EXPECT_EQ(through_equal_length_link(files, "/out", "/a", "/ab/x").error().code, Code::internal);
+  const auto own = through_equal_length_link(files, "/out", "/a", "/a/x");
+  const auto other = through_equal_length_link(files, "/out", "/a", "/a/x", "base");
+  EXPECT_NE(*own, *other);
+  EXPECT_EQ(own->size(), other->size());
 }
 
 TEST(EqualLengthLinks, LeadToRealPrograms) {

@@ -129,6 +129,22 @@ TEST(Calibrate, NeedsPairsEnough) {
   EXPECT_THAT(made.answer, HasSubstr("no cell could be measured"));
 }
 
+TEST(Calibrate, ACellOfWhichNothingIsKnownIsAnErrorAndNotLeftOut) {
+  const profile::CellFacts cell = facts_of("p0");
+  profile::PairedRuns runs;
+  const auto error = [&] {
+    const auto made = calibrate(asked(), {&cell, 1}, {&runs, 1}, {}, {});
+    return made.cells.empty() ? "left out" : made.cells.front().error.value_or("none");
+  };
+  EXPECT_EQ(error(), "it was not run");
+  runs.warm = true;
+  EXPECT_EQ(error(), "its warm-ups reported no time");
+  runs.warnings = {"a warm-up counts as infinitely slow: the candidate exited with code 1"};
+  EXPECT_EQ(error(), runs.warnings.front());
+  runs.error = "timed: both programs time out";
+  EXPECT_EQ(error(), *runs.error);
+}
+
 TEST(Calibrate, LeavesOutWhatNoTimedLimitGates) {
   LimitEntry only_shown = entry({k_rate});
   only_shown.mode = Mode::report;
