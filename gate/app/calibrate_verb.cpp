@@ -65,7 +65,8 @@ verdict::Calibration judge(const Measured& measured, const CalibrateOptions& opt
   verdict::Calibration made =
       verdict::calibrate(facts, measured.beside->cells, runs, measured.settings->limits,
                          policy_of(measured.settings->gate));
-  made.notes = measured.beside->facts.notes;
+  const std::vector<std::string>& notes = measured.beside->facts.notes;
+  made.notes.insert(made.notes.end(), notes.begin(), notes.end());
   return made;
 }
 

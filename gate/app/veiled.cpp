@@ -79,19 +79,22 @@ profile::Profile veiled(profile::Profile profile, const config::Veil& veil) {
 }
 
 verdict::Calibration veiled(verdict::Calibration calibration, const config::Veil& veil) {
+  // Sentences name cells.
+  std::vector<std::string*> sentences{&calibration.answer, &calibration.base};
+  for (std::string& note : calibration.notes) sentences.push_back(&note);
   for (verdict::CalibratedCell& cell : calibration.cells) {
-    // The sentence names cells.
     const std::string own = cell.cell.str();
     cell.cell = veil.cell(cell.cell);
-    for (auto at = calibration.answer.find(own); at != std::string::npos;
-         at = calibration.answer.find(own, at + 1)) {
-      calibration.answer.replace(at, own.size(), cell.cell.str());
-    }
+    const std::string shown = cell.cell.str();
     if (cell.error) cell.error = veil.text(*cell.error);
+    for (std::string* sentence : sentences) {
+      for (auto at = sentence->find(own); at != std::string::npos;
+           at = sentence->find(own, at + shown.size())) {
+        sentence->replace(at, own.size(), shown);
+      }
+    }
   }
-  calibration.answer = veil.text(calibration.answer);
-  calibration.base = veil.text(calibration.base);
-  for (std::string& note : calibration.notes) note = veil.text(note);
+  for (std::string* sentence : sentences) *sentence = veil.text(*sentence);
   return calibration;
 }
 

@@ -56,7 +56,7 @@ class CalibrationWriter {
 
   static std::string needed(const PairsNeeded& pairs, double seconds) {
     if (pairs.decided < 0.95) {
-      return fmt::format("not decided within {} pairs in {} of gates", verdict::k_most_replayed,
+      return fmt::format("no verdict within {} pairs in {} of gates", verdict::k_most_replayed,
                          share_words(1 - pairs.decided));
     }
     return fmt::format("{:.0f} pairs, {}; 95 of 100 gates within {:.0f}, {}", std::ceil(pairs.mean),
@@ -73,13 +73,16 @@ class CalibrationWriter {
                            unit::show(metric.metric, std::max(lie->fast, lie->slow))));
   }
 
+  static std::string noise_words(double noise) {
+    if (!std::isfinite(noise)) return "more than a quarter of the pairs has a run that did not end";
+    const double share = std::expm1(noise);
+    return share < 0.5 ? fmt::format("runs of a pair differ by {:.1f} % (one sd)", 100 * share)
+                       : fmt::format("runs of a pair differ {:.1f} x (one sd)", 1 + share);
+  }
+
   void show(const CalibratedMetric& metric) {
     const std::string head = "      " + unit::label(metric.metric) + "  ";
-    const std::string noise =
-        std::isfinite(metric.noise)
-            ? fmt::format("runs of a pair differ by {:.1f} % (one sd)",
-                          100 * std::expm1(metric.noise))
-            : std::string("more than a quarter of the pairs has a run that did not end");
+    const std::string noise = noise_words(metric.noise);
     page_.paragraph(head, fmt::format("{}, {}", metric.limit, noise), 8, k_bold);
     runs(metric, "base", metric.base);
     runs(metric, "candidate", metric.candidate);
@@ -99,7 +102,7 @@ class CalibrationWriter {
         said = "FAIL";
         break;
       case stats::Decision::unlike:
-        said = "the sides spread unlike";
+        said = "none (the sides spread unlike)";
         break;
       case stats::Decision::undecided:
         said = "not decided";

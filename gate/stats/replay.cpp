@@ -68,7 +68,7 @@ CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rule
     place = uniform(random) < jump ? random() % length : (place + 1) % length;
   }
   for (const PairedTest& test : tests) {
-    replay.decided = replay.decided && !open(test);
+    replay.decided = replay.decided && !open(test) && test.decision() != Decision::unlike;
     replay.failed = replay.failed || test.decision() == Decision::fail;
     replay.all_failed = replay.all_failed && test.decision() == Decision::fail;
   }

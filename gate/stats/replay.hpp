@@ -26,8 +26,8 @@ enum class ReplayAs {
 };
 
 struct CellReplay {
-  std::size_t pairs = 0;   // until every metric was decided; `most` where that never came
-  bool decided = true;     // every metric, one way or the other
+  std::size_t pairs = 0;   // until every metric's test had ended; `most` where that never came
+  bool decided = true;     // every metric passed or failed (not so: too few pairs, sides unlike)
   bool failed = false;     // some metric
   bool all_failed = true;  // each metric
 };

@@ -196,6 +196,7 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   made.holds = measured && !made.cells.empty() && unchanged.within(facts.budget_seconds) &&
                at_limit.within(facts.budget_seconds);
   made.answer = answer_words(made);
+  made.notes = surprises(made);
   return made;
 }
 

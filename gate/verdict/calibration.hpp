@@ -17,7 +17,7 @@ namespace weir::verdict {
 // Over replays, each of as many pairs as it takes (k_most_replayed where it takes more).
 struct PairsNeeded {
   double mean = 0, p95 = 0;
-  double decided = 1;  // share of replays that came to a verdict within k_most_replayed pairs
+  double decided = 1;  // share of replays that passed or failed, within k_most_replayed pairs
 };
 inline constexpr std::size_t k_most_replayed = 400;
 // Below this a series says too little to be replayed.

@@ -43,6 +43,24 @@ std::string words(const CalibratedCell& cell) {
                      unit::show_duration(cell.typical_pairs() * cell.pair_seconds));
 }
 
+std::vector<std::string> surprises(const Calibration& calibration) {
+  std::vector<std::string> notes;
+  for (const CalibratedCell& cell : calibration.cells) {
+    for (const CalibratedMetric& metric : cell.metrics) {
+      if (metric.decision != stats::Decision::fail) continue;
+      const std::string what = fmt::format("{} of {}", unit::label(metric.metric), cell.cell.str());
+      notes.push_back(
+          calibration.two_builds
+              ? fmt::format("two builds of one source differ: {} fails beside the other build",
+                            what)
+              : fmt::format("{} failed beside itself, which chance does in at most {:.2g} % of "
+                            "gates: calibrate again, and ask weir doctor",
+                            what, 100 * calibration.false_alarm));
+    }
+  }
+  return notes;
+}
+
 std::string answer_words(const Calibration& calibration) {
   const std::string budget = unit::show_duration(calibration.budget_seconds);
   if (calibration.cells.empty()) return "No timed limit gates here: there is nothing to hold.";
@@ -72,7 +90,8 @@ std::string answer_words(const Calibration& calibration) {
   }
   if (!loud.empty()) {
     said = fmt::format(
-        "This machine is too noisy for {}: {} pairs are not enough in more than 5 of 100 gates for "
+        "This machine is too noisy for {}: {} pairs bring no verdict in more than 5 of 100 gates "
+        "for "
         "{}. A looser limit, longer prompts, more repeats or a quieter machine (weir doctor) help.",
         these, k_most_replayed, some(loud));
   } else if (most > calibration.budget_seconds || !alone.empty()) {

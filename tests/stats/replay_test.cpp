@@ -116,6 +116,20 @@ TEST(ReplayCell, SaysWhenItWasNotDecided) {
   EXPECT_EQ(loud.pairs, 50U);
 }
 
+TEST(ReplayCell, ThatEndsWithSidesThatSpreadUnlikeIsNotDecided) {
+  const PairedRule rule = rule_of(0.05, 0.10);
+  // Of a candidate ten times as noisy as its base, sides kept.
+  auto pairs = measured(60, 0.02);
+  for (Pair& pair : pairs) pair.candidate *= 10;
+  std::size_t decided = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const auto one = replay_cell({pairs}, {&rule, 1}, ReplayAs::seen, seed, 400);
+    EXPECT_LT(one.pairs, 400U) << seed;
+    decided += one.decided ? 1 : 0;
+  }
+  EXPECT_LT(decided, 10U);
+}
+
 TEST(ReplayCell, TakesRunsThatNeverEnded) {
   const PairedRule rule = rule_of(0.05, 0.10);
   auto pairs = measured(20, 0.02);

@@ -115,7 +115,11 @@ TEST(Calibrate, OfTwoBuildsThatDifferSaysHowManyGatesWouldFail) {
   EXPECT_EQ(differ.seen_failed, 200);
   EXPECT_EQ(differ.failed, 0);  // what they differ by is taken out
   EXPECT_EQ(differ.cells[0].metrics[0].decision, stats::Decision::fail);
+  EXPECT_THAT(differ.notes.at(0), HasSubstr("two builds of one source differ: decode tok/s of "));
   EXPECT_EQ(calibration_of({{}}, facts).seen_failed, 0);
+  EXPECT_TRUE(calibration_of({{}}, facts).notes.empty());
+  EXPECT_THAT(calibration_of({{.factor = 0.8}}).notes.at(0),
+              HasSubstr("failed beside itself, which chance does in at most 0.1 % of gates"));
 }
 
 TEST(Calibrate, IsTheSameForTheSameSeed) {
