@@ -54,9 +54,10 @@ class CalibrationWriter {
     page_.paragraph(head, words, head.size(), k_dim);
   }
 
-  static std::string needed(const PairsNeeded& pairs, double seconds) {
+  static std::string needed(const CalibratedCell& cell, const PairsNeeded& pairs) {
+    const double seconds = cell.pair_seconds;
     if (pairs.decided < 0.95) {
-      return fmt::format("no verdict within {} pairs in {} of gates", verdict::k_most_replayed,
+      return fmt::format("no verdict within {} pairs in {} of gates", cell.most_pairs,
                          share_words(1 - pairs.decided));
     }
     return fmt::format("{:.0f} pairs, {}; 95 of 100 gates within {:.0f}, {}", std::ceil(pairs.mean),
@@ -127,8 +128,8 @@ class CalibrationWriter {
     line("pairs",
          fmt::format("{} measured, {} each", cell.pairs, unit::show_duration(cell.pair_seconds)));
     for (const CalibratedMetric& metric : cell.metrics) show(metric);
-    line("no change", needed(cell.unchanged, cell.pair_seconds));
-    line("at limit", needed(cell.at_limit, cell.pair_seconds));
+    line("no change", needed(cell, cell.unchanged));
+    line("at limit", needed(cell, cell.at_limit));
   }
 
   void gates() {

@@ -15,6 +15,7 @@ namespace {
 using stats::ReplayAs;
 
 constexpr double k_share = 0.95;  // of gates that have to end within the budget
+constexpr double k_fewest_tried = 200, k_most_tried = 2000;  // pairs of a replay
 
 // One cell with what its replays need.
 struct Series {
@@ -126,8 +127,8 @@ PairsNeeded replay(const Series& series, ReplayAs as, std::uint64_t seed, Gates&
   std::vector<double> pairs;
   std::size_t decided = 0, within = 0;
   for (std::size_t k = 0; k < gates.seconds.size(); ++k) {
-    const stats::CellReplay one =
-        stats::replay_cell(series.pairs, series.rules, as, seed + k, k_most_replayed);
+    const stats::CellReplay one = stats::replay_cell(
+        series.pairs, series.rules, as, seed + k, static_cast<std::size_t>(series.cell.most_pairs));
     const double seconds = static_cast<double>(one.pairs) * series.cell.pair_seconds;
     pairs.push_back(static_cast<double>(one.pairs));
     decided += one.decided ? 1 : 0;
@@ -175,6 +176,8 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
       const double budget = facts.budget_seconds;
       constexpr std::uint64_t k_apart = std::uint64_t{1} << 24U;
       cell.holds = true;
+      const double paid = budget / std::max(cell.pair_seconds, 1e-6);
+      cell.most_pairs = std::llround(std::clamp(2 * paid, k_fewest_tried, k_most_tried));
       cell.unchanged =
           replay(*series, ReplayAs::unchanged, seed += k_apart, unchanged, budget, cell.holds);
       cell.at_limit =

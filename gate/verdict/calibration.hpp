@@ -14,12 +14,11 @@
 
 namespace weir::verdict {
 
-// Over replays, each of as many pairs as it takes (k_most_replayed where it takes more).
+// Over replays, each of as many pairs as it takes, up to CalibratedCell::most_pairs.
 struct PairsNeeded {
   double mean = 0, p95 = 0;
-  double decided = 1;  // share of replays that passed or failed, within k_most_replayed pairs
+  double decided = 1;  // share of replays that passed or failed
 };
-inline constexpr std::size_t k_most_replayed = 400;
 // Below this a series says too little to be replayed.
 inline constexpr std::int64_t k_fewest_replayed = 16;
 
@@ -46,6 +45,7 @@ struct CalibratedCell {
   double pair_seconds = 0;                // both processes
   std::vector<CalibratedMetric> metrics;  // those with a timed limit that gates
   PairsNeeded unchanged, at_limit;        // until all of them are decided
+  std::int64_t most_pairs = 0;            // of a replay: twice what the budget pays, within reason
   std::optional<std::string> error;       // then nothing but the names is there
   // Whether this cell alone ends within the budget, in 95 of 100 replays of either kind.
   bool holds = false;

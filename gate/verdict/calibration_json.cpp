@@ -98,6 +98,7 @@ Json to_json(const CalibratedCell& cell) {
   json["pair_seconds"] = cell.pair_seconds;
   json["pairs_needed"] = {{"unchanged", needed_to_json(cell.unchanged)},
                           {"at_limit", needed_to_json(cell.at_limit)}};
+  json["most_pairs"] = cell.most_pairs;
   json["holds"] = cell.holds;
   json["metrics"] = Json::array();
   for (const CalibratedMetric& metric : cell.metrics) {

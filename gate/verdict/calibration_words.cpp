@@ -69,7 +69,7 @@ std::string answer_words(const Calibration& calibration) {
     if (cell.error) {
       unmeasured.push_back(cell.cell.str());
     } else if (too_loud(cell)) {
-      loud.push_back(cell.cell.str());
+      loud.push_back(fmt::format("{} after {} pairs", cell.cell.str(), cell.most_pairs));
     } else if (!cell.holds) {
       alone.push_back(cell.cell.str());
     }
@@ -90,10 +90,10 @@ std::string answer_words(const Calibration& calibration) {
   }
   if (!loud.empty()) {
     said = fmt::format(
-        "This machine is too noisy for {}: {} pairs bring no verdict in more than 5 of 100 gates "
-        "for "
-        "{}. A looser limit, longer prompts, more repeats or a quieter machine (weir doctor) help.",
-        these, k_most_replayed, some(loud));
+        "This machine is too noisy for {}: in more than 5 of 100 gates there is no verdict on {}. "
+        "A "
+        "looser limit, longer prompts, more repeats or a quieter machine (weir doctor) help.",
+        these, some(loud));
   } else if (most > calibration.budget_seconds || !alone.empty()) {
     said = fmt::format(
         "This machine can not hold {} within gate.budget ({}): 95 of 100 gates take up to {}; "
