@@ -15,7 +15,10 @@ namespace {
 using stats::ReplayAs;
 
 constexpr double k_share = 0.95;  // of gates that have to end within the budget
-constexpr double k_fewest_tried = 200, k_most_tried = 2000;  // pairs of a replay
+constexpr double k_fewest_tried = 200, k_most_tried = 1000;  // pairs of a replay
+// Where half of the first replays bring no verdict, the limit is not held, and more of them would
+// only take time: 1 in 10^8 where 95 of 100 do.
+constexpr std::size_t k_pilot = 20;
 
 // One cell with what its replays need.
 struct Series {
@@ -121,29 +124,40 @@ struct Gates {
   }
 };
 
-// Replays `series` into every gate, and says what it took.
-PairsNeeded replay(const Series& series, ReplayAs as, std::uint64_t seed, Gates& gates,
-                   double budget, bool& holds) {
+// Replays `series` into every gate, and says what it took. `replayed`: at most so many of the gates
+// are different ones.
+PairsNeeded replay(Series& series, ReplayAs as, std::uint64_t seed, Gates& gates,
+                   const CalibrationFacts& facts, std::size_t& replayed) {
+  const auto most = static_cast<std::size_t>(series.cell.most_pairs);
+  std::vector<stats::CellReplay> all;
   std::vector<double> pairs;
   std::size_t decided = 0, within = 0;
-  for (std::size_t k = 0; k < gates.seconds.size(); ++k) {
-    const stats::CellReplay one = stats::replay_cell(
-        series.pairs, series.rules, as, seed + k, static_cast<std::size_t>(series.cell.most_pairs));
-    const double seconds = static_cast<double>(one.pairs) * series.cell.pair_seconds;
+  while (all.size() < gates.seconds.size()) {
+    if (all.size() == k_pilot && 2 * decided <= k_pilot) break;
+    const auto one = stats::replay_cell(series.pairs, series.rules, as, seed + all.size(), most);
+    all.push_back(one);
     pairs.push_back(static_cast<double>(one.pairs));
     decided += one.decided ? 1 : 0;
-    within += one.decided && seconds <= budget ? 1 : 0;
-    gates.seconds[k] += seconds;
+    const double seconds = pairs.back() * series.cell.pair_seconds;
+    within += one.decided && seconds <= facts.budget_seconds ? 1 : 0;
+  }
+  for (std::size_t k = 0; k < gates.seconds.size(); ++k) {
+    const stats::CellReplay& one = all[k % all.size()];
+    gates.seconds[k] += static_cast<double>(one.pairs) * series.cell.pair_seconds;
     gates.failed[k] = gates.failed[k] || one.failed;
     gates.decided[k] = gates.decided[k] && one.decided;
   }
-  const auto all = static_cast<double>(pairs.size());
-  holds = holds && static_cast<double>(within) >= k_share * all;
-  return {mean(pairs), p95(pairs), static_cast<double>(decided) / all};
+  const auto ran = static_cast<double>(all.size());
+  if (as != ReplayAs::seen) {
+    series.cell.holds = series.cell.holds && static_cast<double>(within) >= k_share * ran;
+  }
+  replayed = std::min(replayed, all.size());
+  return {mean(pairs), p95(pairs), static_cast<double>(decided) / ran};
 }
 
-std::int64_t count(const std::vector<bool>& values) {
-  return std::count(values.begin(), values.end(), true);
+// Of the first `number`.
+std::int64_t count(const std::vector<bool>& values, std::size_t number) {
+  return std::count(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(number), true);
 }
 
 }  // namespace
@@ -160,10 +174,10 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   made.base = facts.base;
   made.two_builds = facts.two_builds;
   made.budget_seconds = facts.budget_seconds;
-  made.replays = std::max<std::int64_t>(1, facts.replays);
   made.false_alarm = policy.false_alarm;
   made.timed_metrics = policy.timed_metrics = timed_metrics(cells, runs, limits);
-  const auto number = static_cast<std::size_t>(made.replays);
+  const auto number = static_cast<std::size_t>(std::max<std::int64_t>(1, facts.replays));
+  std::size_t replayed = number;
   Gates unchanged(number), at_limit(number), seen(number);
   // Seeds of different cells and kinds lie far apart.
   std::uint64_t seed = facts.seed << 40U;
@@ -179,19 +193,19 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
       const double paid = budget / std::max(cell.pair_seconds, 1e-6);
       cell.most_pairs = std::llround(std::clamp(2 * paid, k_fewest_tried, k_most_tried));
       cell.unchanged =
-          replay(*series, ReplayAs::unchanged, seed += k_apart, unchanged, budget, cell.holds);
+          replay(*series, ReplayAs::unchanged, seed += k_apart, unchanged, facts, replayed);
       cell.at_limit =
-          replay(*series, ReplayAs::at_limit, seed += k_apart, at_limit, budget, cell.holds);
+          replay(*series, ReplayAs::at_limit, seed += k_apart, at_limit, facts, replayed);
       if (facts.two_builds) {
-        bool other = true;
-        (void)replay(*series, ReplayAs::seen, seed += k_apart, seen, budget, other);
+        (void)replay(*series, ReplayAs::seen, seed += k_apart, seen, facts, replayed);
       }
     }
     made.cells.push_back(std::move(cell));
   }
-  made.failed = count(unchanged.failed);
-  made.failed_at_most = stats::share_at_most(static_cast<std::size_t>(made.failed), number);
-  made.seen_failed = count(seen.failed);
+  made.replays = static_cast<std::int64_t>(replayed);
+  made.failed = count(unchanged.failed, replayed);
+  made.failed_at_most = stats::share_at_most(static_cast<std::size_t>(made.failed), replayed);
+  made.seen_failed = count(seen.failed, replayed);
   made.unchanged = unchanged.needed();
   made.at_limit = at_limit.needed();
   const bool measured = std::none_of(made.cells.begin(), made.cells.end(),

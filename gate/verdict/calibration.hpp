@@ -66,7 +66,7 @@ struct Calibration {
   std::int64_t timed_metrics = 0;
   double false_alarm = 0;
   std::vector<CalibratedCell> cells;  // those with timed limits, in plan order
-  // Gates replayed, all cells together.
+  // Gates replayed, all cells together; few where some cell is hopelessly loud.
   std::int64_t replays = 0;
   std::int64_t failed = 0;          // with nothing changed
   double failed_at_most = 0;        // share, at 95 % confidence

@@ -75,7 +75,7 @@ TEST_F(Calibrate, OfAQuietMachineSaysThatItHoldsTheLimitAndKeepsThat) {
 TEST_F(Calibrate, OfALoudOneSaysThatItCanNot) {
   write_config(k_fake, "", "");
   const Ended ended =
-      run({"calibrate", "--pairs", "16", "--replays", "20", "--budget", "1s"}, "80");
+      run({"calibrate", "--pairs", "16", "--replays", "20", "--budget", "10s"}, "25");
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("too noisy"));
   EXPECT_THAT(ended.out, HasSubstr("NO    fake / m / cpu / decode"));
