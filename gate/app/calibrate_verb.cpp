@@ -1,5 +1,6 @@
 // weir calibrate: the configured cells against themselves, through the whole gate but its counts;
 // then replays of what was measured. Can this machine hold these limits?
+#include <map>
 #include <memory>
 
 #include "gate/app/calibrations.hpp"
@@ -50,9 +51,13 @@ Error of_calibration(Error error, const CalibrateOptions& options) {
 verdict::Calibration judge(const Measured& measured, const CalibrateOptions& options,
                            double budget) {
   std::vector<profile::PairedRuns> runs = measured.beside->pairs;
+  std::map<std::string, std::string> errors;
+  for (const profile::Profile& profile : measured.profiles) {
+    if (!profile.errors.empty()) errors[profile.cell.str()] = profile.errors.front();
+  }
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::vector<std::string>& errors = measured.profiles[i].errors;
-    if (!runs[i].error && !errors.empty()) runs[i].error = errors.front();
+    const auto error = errors.find(measured.beside->cells[i].cell.str());
+    if (!runs[i].error && error != errors.end()) runs[i].error = error->second;
   }
   verdict::CalibrationFacts facts;
   facts.weir_version = k_version;

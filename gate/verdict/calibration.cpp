@@ -31,8 +31,9 @@ const std::optional<MaxChange>& change_in(const Limit& limit, const unit::Metric
   return metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase;
 }
 
-CalibratedMetric calibrated(const unit::Metric& metric, const Limit& limit,
+CalibratedMetric calibrated(const profile::PairedMetric& paired, const Limit& limit,
                             const stats::PairedRule& rule, std::span<const stats::Pair> pairs) {
+  const unit::Metric& metric = paired.metric;
   CalibratedMetric made;
   made.metric = metric;
   made.limit = limit.words();
@@ -41,8 +42,8 @@ CalibratedMetric calibrated(const unit::Metric& metric, const Limit& limit,
   made.tolerate = rule.tolerate;
   made.worst = rule.limit;
   made.noise = stats::pair_noise(pairs);
-  made.base = runs_lie(metric, pairs, &stats::Pair::base);
-  made.candidate = runs_lie(metric, pairs, &stats::Pair::candidate);
+  made.base = runs_lie(paired, pairs, &stats::Pair::base);
+  made.candidate = runs_lie(paired, pairs, &stats::Pair::candidate);
   stats::PairedTest test(rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
   made.decision = test.decision();
@@ -69,7 +70,7 @@ std::optional<Series> series_of(const profile::CellFacts& facts, const profile::
   for (const profile::PairedMetric& metric : runs.metrics) {
     const Limit limit = resolve_limit(facts.cell, metric.metric, limits);
     if (limit.mode != Mode::gate || !change_in(limit, metric.metric)) continue;
-    const auto rule = paired_rule(limit, metric.metric, metric.warm_up.base, policy);
+    const auto rule = paired_rule(limit, metric, policy);
     if (!rule) {
       cell.error = fmt::format("{}: the limit can not be held to its warm-up: {}",
                                unit::label(metric.metric), limit.words());
@@ -77,9 +78,9 @@ std::optional<Series> series_of(const profile::CellFacts& facts, const profile::
     }
     std::vector<stats::Pair> pairs;
     for (const profile::NumberPair& pair : metric.pairs) {
-      pairs.push_back(log_pair(metric.metric, pair));
+      pairs.push_back(rule_pair(metric, pair));
     }
-    cell.metrics.push_back(calibrated(metric.metric, limit, *rule, pairs));
+    cell.metrics.push_back(calibrated(metric, limit, *rule, pairs));
     series.pairs.push_back(std::move(pairs));
     series.rules.push_back(*rule);
   }
@@ -179,10 +180,18 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   const auto number = static_cast<std::size_t>(std::max<std::int64_t>(1, facts.replays));
   std::size_t replayed = number;
   Gates unchanged(number), at_limit(number), seen(number);
+  std::vector<std::string> lines;
   // Seeds of different cells and kinds lie far apart.
   std::uint64_t seed = facts.seed << 40U;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (cells[i].twin) continue;  // has no times
+    if (cells[i].provenance.fingerprint.empty()) {
+      lines.push_back(
+          fmt::format("{}: the line over its depths is not calibrated, and a round runs "
+                      "all depths until the last is decided",
+                      cells[i].cell.str()));
+      continue;
+    }
     auto series = series_of(cells[i], runs[i], limits, policy, facts.date);
     if (!series) continue;
     CalibratedCell& cell = series->cell;
@@ -214,6 +223,7 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
                at_limit.within(facts.budget_seconds);
   made.answer = answer_words(made);
   made.notes = surprises(made);
+  made.notes.insert(made.notes.end(), lines.begin(), lines.end());
   return made;
 }
 

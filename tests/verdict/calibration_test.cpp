@@ -150,6 +150,17 @@ TEST(Calibrate, ACellOfWhichNothingIsKnownIsAnErrorAndNotLeftOut) {
   EXPECT_EQ(error(), *runs.error);
 }
 
+TEST(Calibrate, NotesTheLineOverDepthsAndDoesNotReplayIt) {
+  profile::CellFacts line;
+  line.cell = *profile::CellKey::parse("llama.cpp/tiny/cpu/long");
+  const profile::CellFacts cells[] = {facts_of("long"), line};
+  const profile::PairedRuns runs[] = {runs_of({}), runs_of({})};
+  const auto made = calibrate(asked(), cells, runs, {}, {});
+  EXPECT_EQ(made.cells.size(), 1U);
+  EXPECT_EQ(made.timed_metrics, 2);
+  EXPECT_THAT(made.notes.at(0), HasSubstr("llama.cpp/tiny/cpu/long: the line over its depths"));
+}
+
 TEST(Calibrate, LeavesOutWhatNoTimedLimitGates) {
   LimitEntry only_shown = entry({k_rate});
   only_shown.mode = Mode::report;
