@@ -46,7 +46,12 @@ Result<std::vector<std::string>> chosen(const std::vector<std::string>& asked,
 }
 
 Result<std::vector<Scenario>> scenarios_of(const Options& options) {
-  WEIR_TRY(const std::vector<std::string> names, chosen(options.noises, noise_names(), "noise"));
+  std::vector<std::string> asked = options.noises;
+  for (std::string& name : asked) {
+    if (asked.size() == 1 && (name == "all" || name == "none")) break;
+    WEIR_TRY(name, noise_called(name));
+  }
+  WEIR_TRY(const std::vector<std::string> names, chosen(asked, noise_names(), "noise"));
   std::vector<Scenario> scenarios;
   for (const std::string& name : names) scenarios.push_back(*noise(name));
   std::vector<KnownRatio> known;
@@ -191,7 +196,8 @@ int main(int argc, char** argv) {
   CLI::App app("How often rules fail, pass and stay open, and after how many pairs of runs");
   app.add_option("--trace", options.traces, "Files of recorded runs; README.md has their form");
   app.add_option("--noise", options.noises,
-                 "Made-up noises: " + text::join(noise_names()) + "; all (default), none");
+                 "Made-up noises: " + text::join(noise_names()) +
+                     "; spelt freely, the beginning is enough; all (default), none");
   app.add_option("--rule", options.rules,
                  text::join(rule_names()) + "; all (default: weir strict)");
   app.add_option("--tolerate", tolerate, "T: 5% or 0.05 (default: half of --max-drop)");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gate/base/text.hpp"
+
 namespace weir::quality {
 namespace {
 
@@ -115,6 +117,7 @@ struct Known {
   const char* name;
   Start start;
   bool same_program = true;
+  const char* also = nullptr;  // what it is called elsewhere, where that is more than punctuation
 };
 
 constexpr Known k_known[] = {
@@ -122,7 +125,7 @@ constexpr Known k_known[] = {
     {"normal-5", independent<normal<50>>},
     {"normal-20", independent<normal<200>>},
     {"lognormal-0.3", independent<normal<300>>},
-    {"floor", independent<floor>},
+    {"floor", independent<floor>, true, "floor 15 %"},
     {"spikes", independent<spikes>},
     {"bimodal-slow", bimodal<5>},
     {"bimodal-fast", bimodal<40>},
@@ -130,9 +133,30 @@ constexpr Known k_known[] = {
     {"drift", stateful<Drift>},
     {"slot2", independent<slot2>},
     {"ticks", independent<ticks>},
-    {"noisier", independent<noisier>, false},
+    {"noisier", independent<noisier>, false, "noisier candidate"},
     {"noisier-floor", independent<noisier_floor>, false},
 };
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Letters and digits in lower case; ".3" is "0.3", so that "lognormal .3" and "lognormal-0.3" are
+// "lognormal03", and "normal .1" is not "normal-1".
+std::string bare(std::string_view text) {
+  std::string kept;
+  char before = ' ';
+  for (const char c : text::lower(text)) {
+    if (c == '.' && !is_digit(before)) kept += '0';
+    if (is_digit(c) || (c >= 'a' && c <= 'z')) kept += c;
+    before = c;
+  }
+  return kept;
+}
+
+// "normal 2 %" is no beginning of "normal-20".
+bool begins(std::string_view whole, std::string_view part) {
+  return !part.empty() && whole.starts_with(part) &&
+         (whole.size() == part.size() || !is_digit(part.back()) || !is_digit(whole[part.size()]));
+}
 
 }  // namespace
 
@@ -147,6 +171,20 @@ std::optional<Scenario> noise(std::string_view name) {
     if (name == known.name) return scenario_of_runs(known.name, known.same_program, known.start);
   }
   return std::nullopt;
+}
+
+Result<std::string> noise_called(std::string_view text) {
+  const std::string asked = bare(text);
+  std::vector<std::string> begun;
+  for (const Known& known : k_known) {
+    const std::string name = bare(known.name), also = bare(known.also ? known.also : "");
+    if (asked == name || (asked == also && !also.empty())) return std::string(known.name);
+    if (begins(name, asked) || begins(also, asked)) begun.emplace_back(known.name);
+  }
+  if (begun.size() == 1) return begun[0];
+  return fail(Code::usage, "{} noise is named \"{}\"; there are: {}",
+              begun.empty() ? "no" : "more than one", text::printable(text),
+              text::join(noise_names()));
 }
 
 }  // namespace weir::quality

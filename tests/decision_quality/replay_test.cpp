@@ -53,6 +53,50 @@ TEST(Noise, AllNamesAreKnownAndFinite) {
   EXPECT_FALSE(noise("loud"));
 }
 
+// Spellings of the study that chose the rule, of tables, of people in a hurry.
+TEST(Noise, IsFoundByAnySpellingThatMeansOne) {
+  const struct {
+    const char *asked, *name;
+  } cases[] = {
+      {"normal 1 %", "normal-1"},
+      {"normal1", "normal-1"},
+      {"Normal 5%", "normal-5"},
+      {"normal_20", "normal-20"},
+      {"lognormal .3", "lognormal-0.3"},
+      {"lognormal 0.3", "lognormal-0.3"},
+      {"lognormal03", "lognormal-0.3"},
+      {"lognormal", "lognormal-0.3"},
+      {"floor 15 %", "floor"},
+      {"spike", "spikes"},
+      {"bimodal slow", "bimodal-slow"},
+      {"bimodal_fast", "bimodal-fast"},
+      {"AR(1)", "ar1"},
+      {"slot 2", "slot2"},
+      {"noisier", "noisier"},
+      {"noisier candidate", "noisier"},
+      {"noisier-f", "noisier-floor"},
+  };
+  for (const auto& one : cases) {
+    const auto name = noise_called(one.asked);
+    ASSERT_TRUE(name) << one.asked << ": " << name.error().message;
+    EXPECT_EQ(*name, one.name) << one.asked;
+  }
+  for (const std::string& name : noise_names()) EXPECT_EQ(*noise_called(name), name);
+}
+
+TEST(Noise, ThatIsNoneOrSeveralIsRefusedWithAllNames) {
+  // "normal 2 %" must not become normal-20, nor "normal .1" normal-1.
+  for (const char* asked : {"", " %", "loud", "normal", "bimodal", "normal 2 %", "normal .1",
+                            "lognormal 0", "normal 100", "0"}) {
+    const auto name = noise_called(asked);
+    ASSERT_FALSE(name) << asked << " is " << *name;
+    EXPECT_EQ(name.error().code, Code::usage);
+    for (const std::string& known : noise_names()) {
+      EXPECT_NE(name.error().message.find(known), std::string::npos) << name.error().message;
+    }
+  }
+}
+
 // Median of candidate - base over many pairs is the effect, where noise is alike on both sides.
 TEST(Noise, GivesTheCandidateTheEffect) {
   for (const std::string& name : noise_names()) {
