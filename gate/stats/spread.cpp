@@ -96,8 +96,20 @@ std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
   SpreadDifference difference;
   difference.by = {minus(to->p10, from->p10), minus(to->median, from->median),
                    minus(to->mean, from->mean), minus(to->p90, from->p90)};
-  const std::vector<double> near = distances(base, from->median);
-  const std::vector<double> far = distances(candidate, to->median);
+  // Each side against its own median would be unfair where runs have two modes: the two medians may
+  // lie in different ones. So the candidate is moved onto the base first, and both have one middle.
+  std::vector<double> moved_by;
+  for (const Pair& pair : pairs) {
+    if (std::isfinite(pair.candidate - pair.base)) moved_by.push_back(pair.candidate - pair.base);
+  }
+  const double moved = median(moved_by).value_or(0);
+  std::vector<double> aligned(candidate), all(base);
+  for (double& value : aligned) value -= moved;
+  all.insert(all.end(), aligned.begin(), aligned.end());
+  std::sort(all.begin(), all.end());
+  const double middle = quantile_with_infinity(all, 0.5);
+  const std::vector<double> near = distances(base, middle);
+  const std::vector<double> far = distances(std::move(aligned), middle);
   difference.p = swapped_p(far, near);
   const double base_size = spread_of(near)->median, candidate_size = spread_of(far)->median;
   difference.ratio = base_size == candidate_size ? 1

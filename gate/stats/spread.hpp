@@ -21,10 +21,11 @@ struct Spread {
 // Differences candidate - base of each.
 struct SpreadDifference {
   Spread by;
-  // Two-sided probability of distances from the own side's median lying so unlike each other, if
-  // both sides spread alike: Klotz's scores (Annals of Mathematical Statistics 33, 1962) of
-  // |candidate - its median| less those of |base - its median|, pair by pair, by the normal
-  // approximation of their swaps. 1 below 8 pairs that differ. The coin makes the swaps fair under
+  // Two-sided probability of distances from the middle lying so unlike each other, if both sides
+  // spread alike: Klotz's scores (Annals of Mathematical Statistics 33, 1962) of the candidate's
+  // distances less those of the base's, pair by pair, by the normal approximation of their swaps.
+  // The candidate is first moved by the median difference of the pairs; the middle is the median
+  // of both sides then. 1 below 8 pairs that differ. The coin makes the swaps fair under
   // any drift that meets both runs of a pair.
   double p = 1;
   double ratio = 1;  // median distance of the candidate over that of the base; 0, or infinite

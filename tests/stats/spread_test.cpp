@@ -42,6 +42,20 @@ TEST(Spread, ASideThatIsMovedSpreadsAlike) {
   EXPECT_LE(suspected, 17);  // 8 are expected; Binomial(400, 0.02) is above 17 in 1 of 1000 tests
 }
 
+// A machine with two states, half of the time each: the sides' medians may lie in different ones.
+TEST(Spread, ASideWithTwoModesThatIsMovedSpreadsAlike) {
+  std::mt19937_64 random(2);
+  std::normal_distribution<double> noise(0, 0.02);
+  const auto run = [&] { return ((random() & 1U) != 0 ? 0.59 : 0.0) + noise(random); };
+  int suspected = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    std::vector<Pair> pairs;
+    for (int i = 0; i < 50; ++i) pairs.push_back({run(), 0.05 + run()});
+    suspected += compare_spreads(pairs)->p < 0.005 ? 1 : 0;
+  }
+  EXPECT_LE(suspected, 8);  // Binomial(400, 0.005) is above 8 in 1 of 4000 tests
+}
+
 TEST(Spread, TimedOutRunsAreSlowRuns) {
   std::vector<Pair> pairs(12, Pair{1, 1});
   pairs[3].candidate = pairs[4].candidate = k_infinity;
