@@ -139,7 +139,7 @@ Choice choice_of(const profile::Profile& candidate, const profile::Profile& base
   for (const auto& [part, hash] : base.provenance.fingerprint_parts) {
     const auto found = mine.find(part);
     if (found == mine.end() || found->second != hash) {
-      choice.reason += fmt::format("{}{} differs", choice.reason.empty() ? "" : ", ", part);
+      choice.reason += fmt::format("{}{}", choice.reason.empty() ? "differs in " : ", ", part);
     }
   }
   choice.baseline->fingerprint = candidate.provenance.fingerprint;
