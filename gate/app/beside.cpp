@@ -32,9 +32,22 @@ Result<void> point(run::PreparedCell& cell, const std::string& out, const std::s
   return {};
 }
 
+// Where the links of the two sides lie: beside the cache, for a run's folder is often kept as an
+// artifact, and what follows links would take the repository along.
+std::string place_of_links(const CommonOptions& options) {
+  return source::default_cache_folder().value_or(sys::absolute(options.out));
+}
+
+// A program may look for what belongs to it in the folder above its own ("bin/../lib"), so the link
+// stands for that.
+std::string root_of(const std::string& program) {
+  const std::string folder = sys::folder_of(program), above = sys::folder_of(folder);
+  return above.empty() || above == "/" || above == "." ? folder : above;
+}
+
 Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& options,
-                           std::vector<run::PreparedCell>& candidate, sys::Files& files,
-                           const sys::Stop& stop) {
+                           const config::Veil& veil, std::vector<run::PreparedCell>& candidate,
+                           sys::Files& files, const sys::Stop& stop) {
   source::BaseWanted base_wanted;
   base_wanted.spec = wanted.spec;
   base_wanted.config_folder = sys::absolute(sys::folder_of(options.config));
@@ -43,10 +56,11 @@ Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& opt
   sys::RealProcesses processes;
   const sys::RealClock clock;
   sys::HostLocks locks(sys::HostLocks::default_folder());
-  WEIR_TRY(source::BaseTree tree,
-           source::prepare_base(base_wanted,
-                                {processes, files, clock, locks,
-                                 [&](const std::string& line) { talk(options, line); }, stop}));
+  WEIR_TRY(
+      source::BaseTree tree,
+      source::prepare_base(
+          base_wanted, {processes, files, clock, locks,
+                        [&](const std::string& line) { talk(options, veil.text(line)); }, stop}));
   BaseSide side;
   side.facts = {{wanted.spec, {}},     tree.words,           tree.commit,
                 tree.candidate_commit, tree.candidate_dirty, tree.notes};
@@ -55,15 +69,17 @@ Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& opt
     side.counts_folder = sys::join_path(base_wanted.cache_folder, "counts/" + last_part(tree.root));
   }
   side.cells = candidate;
-  const std::string out = sys::absolute(options.out);
+  const std::string out = place_of_links(options);
   for (std::size_t i = 0; i < candidate.size(); ++i) {
     if (candidate[i].program.empty()) continue;
     WEIR_TRY(const std::string program, source::program_in_base(files, tree, candidate[i].program));
     const std::string own = candidate[i].program;
     WEIR_CHECK(point(side.cells[i], out, tree.root, program, files));
-    const bool below = own.starts_with(tree.candidate_root + "/");
-    WEIR_CHECK(
-        point(candidate[i], out, below ? tree.candidate_root : sys::folder_of(own), own, files));
+    std::string root = root_of(own);
+    for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
+      if (own.starts_with(top + "/")) root = top;
+    }
+    WEIR_CHECK(point(candidate[i], out, root, own, files));
   }
   return side;
 }
@@ -103,14 +119,16 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const CommonOptions& 
     cells.push_back(*found);
   }
   WEIR_TRY(side.cells, prepare(cells));
-  side.facts.against.command = wanted.command;
-  side.facts.words = "the command " + text::join(wanted.command, " ");
-  const std::string out = sys::absolute(options.out);
+  const bool is_private = candidate.front().cell.engine->is_private;
+  if (!is_private) side.facts.against.command = wanted.command;
+  side.facts.words = is_private ? std::string("another command of the engine")
+                                : "the command " + text::join(wanted.command, " ");
+  const std::string out = place_of_links(options);
   for (auto* cells_of_side : {&side.cells, &candidate}) {
     for (run::PreparedCell& cell : *cells_of_side) {
       if (cell.program.empty()) continue;
       const std::string own = cell.program;
-      WEIR_CHECK(point(cell, out, sys::folder_of(own), own, files));
+      WEIR_CHECK(point(cell, out, root_of(own), own, files));
     }
   }
   return side;
@@ -122,12 +140,12 @@ Result<BaseSide> from_own(const CommonOptions& options, std::vector<run::Prepare
   BaseSide side;
   side.facts.words = "the same program by another path";
   side.cells = candidate;
-  const std::string out = sys::absolute(options.out);
+  const std::string out = place_of_links(options);
   for (std::size_t i = 0; i < candidate.size(); ++i) {
     const std::string own = candidate[i].program;
     if (own.empty()) continue;
-    WEIR_CHECK(point(side.cells[i], out, sys::folder_of(own), own, files, "base"));
-    WEIR_CHECK(point(candidate[i], out, sys::folder_of(own), own, files));
+    WEIR_CHECK(point(side.cells[i], out, root_of(own), own, files, "base"));
+    WEIR_CHECK(point(candidate[i], out, root_of(own), own, files));
   }
   return side;
 }
@@ -159,13 +177,13 @@ std::optional<BaseFacts> base_facts_from_json(const Json& json) {
 }
 
 Result<BaseSide> make_base_side(const AgainstWanted& wanted, const CommonOptions& options,
-                                const config::Settings& settings,
+                                const config::Settings& settings, const config::Veil& veil,
                                 std::vector<run::PreparedCell>& candidate,
                                 const PrepareCells& prepare, sys::Files& files,
                                 const sys::Stop& stop) {
   if (wanted.own) return from_own(options, candidate, files);
   return wanted.command.empty()
-             ? from_tree(wanted, options, candidate, files, stop)
+             ? from_tree(wanted, options, veil, candidate, files, stop)
              : from_command(wanted, options, settings, candidate, prepare, files);
 }
 
@@ -209,9 +227,15 @@ Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
   return beside;
 }
 
-Result<void> keep_base_counts(const BaseSide& base, const run::RunHeader& header,
-                              const std::vector<profile::RunRecord>& records,
-                              const std::string& run_folder, sys::Files& files) {
+std::vector<std::string> keep_base_counts(const BaseSide& base, const run::RunHeader& header,
+                                          const std::vector<profile::RunRecord>& records,
+                                          const std::string& run_folder, sys::Files& files) {
+  std::vector<std::string> told;
+  const auto keep = [&](CachedCounts& where, const baseline::Baseline& counts) {
+    if (const auto kept = where.keep(counts); !kept && told.empty()) {
+      told.push_back("the base's counts are not kept for the next run: " + kept.error().message);
+    }
+  };
   CachedCounts cache(files, base.counts_folder), run(files, base_counts_folder(run_folder));
   for (const profile::CellFacts& facts : header.base_cells) {
     const bool counted =
@@ -224,12 +248,12 @@ Result<void> keep_base_counts(const BaseSide& base, const run::RunHeader& header
       if (!profile.errors.empty()) continue;
       baseline::Baseline counts = baseline::accept(profile, std::nullopt, {});
       counts.sessions.clear();
-      WEIR_CHECK(cache.keep(counts));
+      keep(cache, counts);
       continue;
     }
-    for (const baseline::Baseline& known : cache.of(facts.cell)) WEIR_CHECK(run.keep(known));
+    for (const baseline::Baseline& known : cache.of(facts.cell)) keep(run, known);
   }
-  return {};
+  return told;
 }
 
 namespace {

@@ -49,12 +49,10 @@ using PrepareCells =
 
 // Finds the base, builds it where that is configured, and points both sides' programs through
 // paths of equal length: `candidate` is changed too. Takes as long as a build.
-[[nodiscard]] Result<BaseSide> make_base_side(const AgainstWanted& wanted,
-                                              const CommonOptions& options,
-                                              const config::Settings& settings,
-                                              std::vector<run::PreparedCell>& candidate,
-                                              const PrepareCells& prepare, sys::Files& files,
-                                              const sys::Stop& stop);
+[[nodiscard]] Result<BaseSide> make_base_side(
+    const AgainstWanted& wanted, const CommonOptions& options, const config::Settings& settings,
+    const config::Veil& veil, std::vector<run::PreparedCell>& candidate,
+    const PrepareCells& prepare, sys::Files& files, const sys::Stop& stop);
 
 // Counts by commit from the cache, or those that were copied into a run's folder.
 class CachedCounts final : public run::KnownCounts {
@@ -84,9 +82,11 @@ struct Beside {
                                      const run::KnownCounts& known);
 
 // Keeps what was counted of the base for the next run, and what was known of it for this one.
-[[nodiscard]] Result<void> keep_base_counts(const BaseSide& base, const run::RunHeader& header,
-                                            const std::vector<profile::RunRecord>& records,
-                                            const std::string& run_folder, sys::Files& files);
+// What could not be kept is told; the run loses nothing by it.
+[[nodiscard]] std::vector<std::string> keep_base_counts(
+    const BaseSide& base, const run::RunHeader& header,
+    const std::vector<profile::RunRecord>& records, const std::string& run_folder,
+    sys::Files& files);
 // Where a run's folder holds the latter.
 [[nodiscard]] std::string base_counts_folder(const std::string& run_folder);
 

@@ -1,10 +1,12 @@
 #include "gate/app/calibrations.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "gate/base/hash.hpp"
 #include "gate/source/base.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/verdict/over_depth.hpp"
 
 namespace weir::app {
 namespace {
@@ -75,9 +77,16 @@ std::map<std::string, double> calibrated_pairs(const Calibrations& calibrations,
 
 void tell_calibration(const Measured& measured, const Calibrations& calibrations,
                       verdict::GateVerdict& verdict) {
+  std::vector<profile::CellKey> keys;
+  for (const profile::Profile& profile : measured.profiles) keys.push_back(profile.cell);
+  std::set<std::string> lines;
+  for (const verdict::DepthGroup& group : verdict::depth_groups(keys))
+    lines.insert(group.fit.str());
   std::size_t timed = 0, unknown = 0;
   for (std::size_t i = 0; i < verdict.cells.size() && i < measured.profiles.size(); ++i) {
+    // A line over depths is made of cells that are calibrated, and is not itself.
     if (!judged_a_time(verdict.cells[i])) continue;
+    if (lines.contains(verdict.cells[i].cell.str())) continue;
     ++timed;
     const profile::Profile& profile = measured.profiles[i];
     const auto known = calibrations.of(profile.cell, profile.provenance);

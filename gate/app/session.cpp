@@ -134,8 +134,8 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
     const auto prepare_more = [&](const std::vector<config::Cell>& more) {
       return prepare(more, surroundings, files, stop);
     };
-    WEIR_TRY(ready.base, make_base_side(*wanted.against, options, *ready.loaded.settings, cells,
-                                        prepare_more, files, stop));
+    WEIR_TRY(ready.base, make_base_side(*wanted.against, options, *ready.loaded.settings,
+                                        ready.loaded.veil, cells, prepare_more, files, stop));
     plan.pairs = true;
   }
   const bool nothing_to_do =
@@ -277,7 +277,8 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
     Error error = std::move(records).error();
     if (error.code == Code::interrupted) {
       error.message =
-          fmt::format("interrupted; what was measured is kept. Go on with: --resume {}", folder);
+          fmt::format("interrupted; what was measured is kept. Go on with: --resume {}{}", folder,
+                      ready.base ? " and the same --against" : "");
     }
     return tl::unexpected(std::move(error));
   }
@@ -286,7 +287,9 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   if (ready.base) {
     measured.beside =
         measured_beside(ready.base->facts, header, measured.profiles, *records, known);
-    WEIR_CHECK(keep_base_counts(*ready.base, header, *records, folder, files));
+    for (std::string& line : keep_base_counts(*ready.base, header, *records, folder, files)) {
+      measured.beside->facts.notes.push_back(std::move(line));
+    }
   }
   measured.profiles = verdict::with_fits(std::move(measured.profiles));
   measured.settings = std::move(ready.loaded.settings);
@@ -328,16 +331,21 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);
   const auto matrix = config::expand(*measured.settings);
   measured.some_cells = matrix && file.header.cells.size() < matrix->cells.size();
-  if (file.header.extra.contains("against") && !file.header.base_cells.empty()) {
-    if (const auto facts = base_facts_from_json(file.header.extra["against"])) {
-      sys::RealFiles reading;
-      measured.beside = measured_beside(*facts, file.header, measured.profiles, file.records,
-                                        CachedCounts(reading, base_counts_folder(measured.folder)));
+  if (!file.header.base_cells.empty()) {
+    const Json& said = file.header.extra.value("against", Json());
+    const auto facts = base_facts_from_json(said.is_object() ? said : Json::object());
+    if (!facts) {
+      return fail(Code::data, "{}: it ran beside a base that its journal does not describe",
+                  measured.folder);
     }
+    sys::RealFiles reading;
+    measured.beside = measured_beside(*facts, file.header, measured.profiles, file.records,
+                                      CachedCounts(reading, base_counts_folder(measured.folder)));
   }
   measured.config_file = file.header.config_file;
   measured.notes = file.header.notes;
-  measured.counts_only = file.header.extra.value("counts_only", false);
+  JsonReader extra(file.header.extra, "extra");
+  measured.counts_only = extra.optional_boolean("counts_only").value_or(false);
   if (file.torn) measured.notes.push_back("the journal's last line was cut short and left out");
   if (!options.cells.empty()) {
     measured.some_cells = true;

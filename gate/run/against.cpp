@@ -1,6 +1,7 @@
 #include "gate/run/against.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace weir::run {
@@ -109,8 +110,12 @@ std::int64_t Against::rounds(std::size_t cell, Side side) const {
     return step.cell == cell && step.pass == Pass::counted;
   });
   const auto& counted = records_[cell].counted;
-  const auto ran = std::count_if(counted.begin(), counted.end(),
-                                 [&](const RunRecord& record) { return record.side == side; });
+  // A process that did not start and was tried again is one.
+  std::set<std::int64_t> orders;
+  for (const RunRecord& record : counted) {
+    if (record.side == side) orders.insert(record.order);
+  }
+  const auto ran = static_cast<std::ptrdiff_t>(orders.size());
   return planned == 0 ? 0 : (ran + planned - 1) / planned;
 }
 

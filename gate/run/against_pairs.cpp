@@ -103,7 +103,8 @@ PairingCell Against::rules_of(Round& round) const {
       const PairedMetric& metric = runs[of].metrics[k];
       const auto limit = verdict::resolve_limit(cell, metric.metric, options_.limits);
       const auto rule = verdict::paired_rule(limit, metric, options_.policy);
-      if (!rule || limit.mode != verdict::Mode::gate) continue;
+      // What is only reported is measured as well: it is how one finds out what a limit would do.
+      if (!rule) continue;
       made.rules.push_back(*rule);
       round.judged.push_back({of, k});
     }

@@ -149,7 +149,11 @@ std::optional<std::size_t> Pairing::nearest_to_improved() const {
     const One& one = cells_[i];
     if (one.given_up || one.pairs == 0 || one.open()) continue;
     const auto more = one.more_to_improve();
-    if (!more || *more > k_most_for_improved || *more * one.each() > left()) continue;
+    std::size_t decided = 0;
+    for (const stats::PairedTest& test : one.tests)
+      decided = std::max(decided, test.decided_after());
+    const auto spent_on_it = static_cast<double>(one.pairs - decided);
+    if (!more || *more + spent_on_it > k_most_for_improved || *more * one.each() > left()) continue;
     if (*more * one.each() < least) {
       least = *more * one.each();
       found = i;

@@ -73,13 +73,13 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
                      step.asked.tokens, step.asked.repeats, step.asked.depth, step.instructions,
                      step.twin_fill});
   }
-  return {
-      {"cells", digest(cells)},
-      {"programs", digest(programs)},
-      {"models", digest(models)},
-      {"metrics", digest(metrics)},
-      {"limits", digest(limits)},
-      {"number and order of runs", digest({steps, options.counts, options.times, options.pairs})}};
+  return {{"cells", digest(cells)},
+          {"programs", digest(programs)},
+          {"models", digest(models)},
+          {"metrics", digest(metrics)},
+          {"limits", digest(limits)},
+          {"number and order of runs", digest({steps, options.counts, options.times, options.pairs,
+                                               options.pairs ? gate.repeats : 0})}};
 }
 
 }  // namespace

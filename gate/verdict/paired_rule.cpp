@@ -54,9 +54,9 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
   const auto effect = [&](const Amount& amount) {
     const double share =
         amount.relative ? amount.value : amount.value / metric.warm_up.base.value_or(0);
-    return !(share > 0) || share >= k_most ? std::numeric_limits<double>::quiet_NaN()
-           : higher                        ? stats::effect_of_drop(share)
-                                           : stats::effect_of_increase(share);
+    return !(share > 0) || (higher && share >= k_most) ? std::numeric_limits<double>::quiet_NaN()
+           : higher                                    ? stats::effect_of_drop(share)
+                                                       : stats::effect_of_increase(share);
   };
   stats::PairedRule rule;
   rule.tolerate = effect(change->tolerate);

@@ -144,6 +144,42 @@ TEST_F(AgainstBase, ABudgetThatCanDecideNothingIsAUsageErrorThatNamesOneThatCan)
   EXPECT_THAT(ended.err, HasSubstr("can decide none of 1 cell:"));
 }
 
+TEST_F(AgainstBase, MeasuresWhatIsOnlyReportedAndFailsNothing) {
+  write_config("10m", "limits: [{metrics: \"*\", mode: report}]\n");
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "reports only"});
+  write_engine("11500000");
+  const Json verdict = against("HEAD", 0);
+  EXPECT_EQ(rate_of(verdict)["verdict"], "info");
+  EXPECT_GE(rate_of(verdict)["pairs"].get<int>(), 8);
+  EXPECT_NEAR(rate_of(verdict)["change"].get<double>(), 10.0 / 11.5 - 1, 0.01);
+}
+
+TEST_F(AgainstBase, LeavesNoWayIntoTheRepositoryInTheRunsFolder) {
+  (void)against("HEAD", 0);
+  for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "weir-out")) {
+    EXPECT_FALSE(entry.is_symlink()) << entry.path();
+  }
+}
+
+TEST_F(AgainstBase, LosesNothingByACacheThatCanNotBeWritten) {
+  write_engine("11500000");
+  fs::create_directories(scratch_ / "cache");
+  spill(scratch_ / "cache/counts", "in the way");
+  EXPECT_EQ(rate_of(against("HEAD", 1))["verdict"], "fail");
+}
+
+TEST_F(AgainstBase, RefusesToJudgeARunWhoseBaseIsNotDescribed) {
+  (void)against("HEAD", 0);
+  const auto run = fs::directory_iterator(scratch_ / "weir-out")->path();
+  std::string journal = slurp(run / "run.jsonl");
+  journal.replace(journal.find("\"against\":{"), 11, "\"other\":{");
+  spill(run / "run.jsonl", journal);
+  const Ended ended = this->run({"--from"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("beside a base that its journal does not describe"));
+}
+
 TEST_F(AgainstBase, RefusesWhatNamesNoBase) {
   for (const auto& [arguments, says] :
        {std::pair{std::vector<std::string>{"--against"}, "--against needs"},

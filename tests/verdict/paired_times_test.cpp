@@ -179,6 +179,18 @@ TEST(PairedTimes, PlainAmountsAreOfTheBasesWarmUp) {
   EXPECT_EQ(scene.verdict().verdict, Outcome::error);
 }
 
+TEST(PairedTimes, ATimeMayBeAllowedToDouble) {
+  Scene scene{.factor = 0.7};  // of the rate; as a time 43 % more
+  auto runs = scene.runs();
+  runs.metrics[0].metric = *unit::find_metric("load_seconds");
+  profile::Profile profile = reference();
+  add_time(profile, "load_seconds", {70});
+  LimitEntry limit = entry({"load_seconds"});
+  limit.max_increase = Amount{1.0, true};
+  const auto cell = judge_cell(profile, {{}, runs}, {&limit, 1}, {});
+  EXPECT_EQ(metric(cell, "load_seconds").verdict, Outcome::pass);
+}
+
 TEST(PairedTimes, TheRuleIsSaidInWords) {
   const Scene scene;
   const GateVerdict gate = judge_gate({scene.cell(scene.runs())}, scene.policy);
