@@ -1,5 +1,6 @@
 // Replays recorded and made-up noise through weir's rule and others. See README.md.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -10,10 +11,12 @@
 #include "gate/base/text.hpp"
 #include "gate/sys/files.hpp"
 
+#include "benchmarks/decision_quality/classic.hpp"
 #include "benchmarks/decision_quality/fixed.hpp"
 #include "benchmarks/decision_quality/noise.hpp"
 #include "benchmarks/decision_quality/picture.hpp"
 #include "benchmarks/decision_quality/report.hpp"
+#include "benchmarks/decision_quality/tilted.hpp"
 #include "benchmarks/decision_quality/trace.hpp"
 
 namespace weir::quality {
@@ -27,7 +30,7 @@ struct Options {
   std::uint32_t pairs = 0;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   std::string coin = "fair", svg;
-  bool json = false, markdown = false;
+  bool json = false, markdown = false, tilted = false;
 };
 
 constexpr std::uint32_t k_safety = 100'000;
@@ -139,6 +142,38 @@ class Bench {
   std::vector<Row> rows_;
 };
 
+void tell_tilted(const std::string& name, const Tilted& one) {
+  fmt::print(
+      "{:<14} {:>8} trials, S crossed in {:>8}; false fails {:.3g} % of gates (± {:.2g}), at most "
+      "{:.3g} %\n",
+      name, one.trials, one.crossed, 100 * per_gate(one.share, k_gate_metrics),
+      100 * k_gate_metrics * one.error, 100 * per_gate(one.upper, k_gate_metrics));
+  std::fflush(stdout);
+}
+
+// Nothing changed, rule weir. The last line is the mean over the noises.
+void measure_tilted(const Options& options, const Limits& limits,
+                    const std::vector<Scenario>& scenarios) {
+  const stats::PairedRule rule = paired_rule(limits, false);
+  Tilted sum;
+  double count = 0, squares = 0;
+  for (const Scenario& scenario : scenarios) {
+    if (!scenario.same_program) continue;
+    const Tilted one = tilted_false_fails(scenario, rule, limits.cap, options.seed, options.trials);
+    tell_tilted(scenario.name, one);
+    sum.trials += one.trials;
+    sum.crossed += one.crossed;
+    sum.share += one.share;
+    squares += one.error * one.error;
+    ++count;
+  }
+  if (count == 0) return;
+  sum.share /= count;
+  sum.error = std::sqrt(squares) / count;
+  sum.upper = rule.false_alarm * upper_bound(sum.crossed, sum.trials, 0.95);
+  tell_tilted("pooled", sum);
+}
+
 Result<void> measure(const Options& options) {
   Limits limits{options.tolerate, options.max_drop, options.pairs == 0 ? k_safety : options.pairs};
   if (limits.tolerate == 0) limits.tolerate = limits.max_drop / 2;
@@ -147,6 +182,10 @@ Result<void> measure(const Options& options) {
     return fail(Code::usage, "needs 0 < tolerate < max-drop <= 60 %");
   }
   WEIR_TRY(const std::vector<Scenario> scenarios, scenarios_of(options));
+  if (options.tilted) {
+    measure_tilted(options, limits, scenarios);
+    return {};
+  }
   WEIR_TRY(
       const std::vector<std::string> rules,
       chosen(options.rules.empty() ? std::vector<std::string>{"weir", "strict"} : options.rules,
@@ -222,6 +261,8 @@ int main(int argc, char** argv) {
   app.add_option("--coin", options.coin, "off: always the base first, to see what the coin is for")
       ->check(CLI::IsMember({"fair", "off"}))
       ->capture_default_str();
+  app.add_flag("--tilted", options.tilted,
+               "False fails of weir by importance sampling: too rare to count");
   app.add_flag("--json", options.json, "One object a line");
   app.add_flag("--markdown", options.markdown, "A table");
   app.add_option("--svg", options.svg, "Writes a picture: pairs of weir and fixed-n");

@@ -21,13 +21,8 @@ constexpr std::uint32_t k_tested = 10;  // runs of each side for a test
 constexpr double k_level = 0.05;
 
 Rule evidence_rule(std::string name, const Limits& limits, bool strict) {
-  stats::PairedRule rule;
-  rule.tolerate = effect_of_drop(limits.tolerate);
-  rule.limit = effect_of_drop(limits.max_drop);
-  rule.false_alarm = k_gate_false_alarm / k_gate_metrics;
-  rule.missed = k_missed;
-  rule.strict = strict;
-  return {std::move(name), [rule, cap = limits.cap](Pairs& pairs, Random&) {
+  return {std::move(name),
+          [rule = paired_rule(limits, strict), cap = limits.cap](Pairs& pairs, Random&) {
             stats::PairedTest test(rule);
             while (test.decision() == stats::Decision::undecided && test.pairs() < cap) {
               test.add(pairs.next());
@@ -135,6 +130,16 @@ Rule bootstrap(const Limits& limits) {
 }
 
 }  // namespace
+
+stats::PairedRule paired_rule(const Limits& limits, bool strict) {
+  stats::PairedRule rule;
+  rule.tolerate = effect_of_drop(limits.tolerate);
+  rule.limit = effect_of_drop(limits.max_drop);
+  rule.false_alarm = k_gate_false_alarm / k_gate_metrics;
+  rule.missed = k_missed;
+  rule.strict = strict;
+  return rule;
+}
 
 std::vector<std::string> rule_names() {
   return {"weir",

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gate/stats/paired.hpp"
+
 #include "benchmarks/decision_quality/scenario.hpp"
 
 namespace weir::quality {
@@ -21,6 +23,9 @@ struct Limits {
   double tolerate = 0.05, max_drop = 0.1;
   std::uint32_t cap = 100'000;
 };
+
+// weir's own: at k_gate_false_alarm false fails a gate, k_missed missed.
+[[nodiscard]] stats::PairedRule paired_rule(const Limits& limits, bool strict);
 
 enum class Verdict : std::uint8_t {
   fail,
