@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "gate/stats/quantile.hpp"
 #include "gate/stats/replay.hpp"
 #include "gate/verdict/calibration_words.hpp"
+#include "gate/verdict/over_depth.hpp"
 #include "gate/verdict/paired_rule.hpp"
 
 namespace weir::verdict {
@@ -181,11 +183,15 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   std::size_t replayed = number;
   Gates unchanged(number), at_limit(number), seen(number);
   std::vector<std::string> lines;
+  std::vector<profile::CellKey> keys;
+  for (const profile::CellFacts& cell : cells) keys.push_back(cell.cell);
+  std::set<profile::CellKey> over_depths;
+  for (const DepthGroup& group : depth_groups(keys)) over_depths.insert(group.fit);
   // Seeds of different cells and kinds lie far apart.
   std::uint64_t seed = facts.seed << 40U;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (cells[i].twin) continue;  // has no times
-    if (cells[i].provenance.fingerprint.empty()) {
+    if (over_depths.contains(cells[i].cell)) {
       lines.push_back(
           fmt::format("{}: the line over its depths is not calibrated, and a round runs "
                       "all depths until the last is decided",

@@ -85,8 +85,8 @@ struct CalibrationFacts {
   std::uint64_t seed = 1;
 };
 
-// cells[i] are the facts of runs[i]. One without a fingerprint is the line over a prompt's depths:
-// it is not replayed, and noted. Cells without a timed limit that gates are left out. Takes a
+// cells[i] are the facts of runs[i]. The line over a prompt's depths (over_depth.hpp) is not
+// replayed, and noted. Cells without a timed limit that gates are left out. Takes a
 // second or so for each loud cell.
 [[nodiscard]] Calibration calibrate(const CalibrationFacts& facts,
                                     std::span<const profile::CellFacts> cells,

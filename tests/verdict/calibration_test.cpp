@@ -153,11 +153,11 @@ TEST(Calibrate, ACellOfWhichNothingIsKnownIsAnErrorAndNotLeftOut) {
 TEST(Calibrate, NotesTheLineOverDepthsAndDoesNotReplayIt) {
   profile::CellFacts line;
   line.cell = *profile::CellKey::parse("llama.cpp/tiny/cpu/long");
-  const profile::CellFacts cells[] = {facts_of("long"), line};
-  const profile::PairedRuns runs[] = {runs_of({}), runs_of({})};
+  const profile::CellFacts cells[] = {facts_of("long@d0"), facts_of("long@d256"), line};
+  const profile::PairedRuns runs[] = {runs_of({}), runs_of({}), runs_of({})};
   const auto made = calibrate(asked(), cells, runs, {}, {});
-  EXPECT_EQ(made.cells.size(), 1U);
-  EXPECT_EQ(made.timed_metrics, 2);
+  EXPECT_EQ(made.cells.size(), 2U);
+  EXPECT_EQ(made.timed_metrics, 3);
   EXPECT_THAT(made.notes.at(0), HasSubstr("llama.cpp/tiny/cpu/long: the line over its depths"));
 }
 
