@@ -66,7 +66,7 @@ TEST_F(Calibrate, OfAQuietMachineSaysThatItHoldsTheLimitAndKeepsThat) {
   EXPECT_EQ((*parse_json(slurp(kept()[0])))["schema"], "weir.calibrated_cell/1");
   // Both sides ran the same program, by two paths of one length.
   std::vector<std::string> links;
-  for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out/calibrations/sides")) {
+  for (const auto& entry : fs::directory_iterator(scratch_ / "cache/sides")) {
     links.push_back(entry.path().filename());
   }
   EXPECT_EQ(links.size(), 2U);
