@@ -122,10 +122,17 @@ void Place::learn(double lo, double hi) {
   const double gap = width_ * k_cells_per_gap;
   seen_.push_back({lo, hi});
   lowest_ = anchored_ ? std::min(lowest_, lower) : lower;
-  // Looked at again when a value comes close to the beginning, and now and then.
-  const bool look = !anchored_ || lower < start_ + k_too_close * gap ||
+  // Looked at again when a value comes close to the beginning, and now and then. Of runs that
+  // spread wider than the grid many do: those are looked at when there are an eighth more.
+  const bool close = lower < start_ + k_too_close * gap;
+  const bool more = seen_.size() > looked_after_ + looked_after_ / 8;
+  const bool look = !anchored_ || (close && (!too_short_ || more)) ||
                     (seen_.size() >= k_look_again && (seen_.size() & (seen_.size() - 1)) == 0);
   const double start = look ? best_start() : start_;
+  if (look) {
+    looked_after_ = seen_.size();
+    too_short_ = start > lowest_ - k_room_below * gap;
+  }
   if (anchored_ && std::abs(start - start_) < k_too_close * gap) {
     add(lo, hi);
     return;

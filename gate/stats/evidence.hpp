@@ -67,6 +67,8 @@ class Place {
   bool anchored_ = false;
   double start_ = 0;
   double lowest_ = 0;
+  std::size_t looked_after_ = 0;  // pairs at the last look for the best start
+  bool too_short_ = false;        // for all that was seen by then
   struct Seen {
     double lo, hi;
   };
