@@ -162,7 +162,8 @@ TEST(Profile, SaysWhatItCannotDo) {
       {{"profile", "--events", "4097", "--", "/bin/true"}, 2, "4097"},
       {{"profile", "--keep", "junk.json"}, 2, "--keep does not apply"},
       {{"profile", "."}, 3, "No probe saw a device"},
-      {{"gate", "--", "./fails"}, 2, "takes no program behind \"--\""},
+      {{"gate", "--", "./fails"}, 2, "are the base's command: --against -- COMMAND"},
+      {{"run", "--", "./fails"}, 2, "takes no program behind \"--\""},
   };
   for (const auto& c : cases) {
     const Ended ended = weir(scratch, c.words);
