@@ -67,13 +67,15 @@ Result<Sequel::Next> Against::next(std::span<const RunRecord> fresh) {
     mine.fresh = true;
     (record.pass == Pass::counted ? mine.counted : mine.paired).push_back(record);
   }
-  if (options_.counts) {
-    if (auto steps = base_counts(); !steps.empty()) return Next{std::move(steps)};
-    if (auto steps = counts_to_confirm(); !steps.empty()) return Next{std::move(steps)};
-  }
-  if (!options_.times) return Next{};
-  if (auto steps = warm_ups(); !steps.empty()) return Next{std::move(steps)};
+  // Once pairs have begun all counts are in: between timed processes nothing is read or judged
+  // anew.
   if (!pairing_) {
+    if (options_.counts) {
+      if (auto steps = base_counts(); !steps.empty()) return Next{std::move(steps)};
+      if (auto steps = counts_to_confirm(); !steps.empty()) return Next{std::move(steps)};
+    }
+    if (!options_.times) return Next{};
+    if (auto steps = warm_ups(); !steps.empty()) return Next{std::move(steps)};
     WEIR_CHECK(begin_pairs());
   }
   for (std::size_t place = 0; place < rounds_.size(); ++place) {

@@ -38,7 +38,7 @@ Step Against::timed(std::size_t cell, std::int64_t pair, Side side) const {
 std::vector<Step> Against::warm_ups() const {
   std::vector<Step> steps;
   for (std::size_t i = 0; i < records_.size(); ++i) {
-    if (pairing_ || !timed_cell(i)) continue;
+    if (!timed_cell(i)) continue;
     if (records_[i].paired.empty()) {
       steps.push_back(timed(i, 0, Side::base));
       steps.push_back(timed(i, 0, Side::candidate));

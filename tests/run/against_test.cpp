@@ -32,8 +32,12 @@ gate: {repeats: 1, budget: 10m}
 
 class NothingKnown final : public KnownCounts {
  public:
-  std::vector<baseline::Baseline> of(const profile::CellKey&) const override { return all; }
+  std::vector<baseline::Baseline> of(const profile::CellKey&) const override {
+    ++looks;
+    return all;
+  }
   std::vector<baseline::Baseline> all;
+  mutable int looks = 0;
 };
 
 class ScriptedCoin final : public sys::Coin {
@@ -216,6 +220,17 @@ TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
   ASSERT_TRUE(confirmed);
   EXPECT_EQ(count(*confirmed, Pass::counted, Side::base), 9);
   EXPECT_EQ(count(*confirmed, Pass::counted, Side::candidate), 9);
+}
+
+// What is done between two timed processes is done while the machine should be quiet.
+TEST(Against, LooksForNoCountsOncePairsHaveBegun) {
+  Duel quick, longer;
+  longer.slower = 1.3;
+  const auto few = quick.run(), many = longer.run();
+  ASSERT_TRUE(few);
+  ASSERT_TRUE(many);
+  ASSERT_GT(count(*many, Pass::timed, Side::base), count(*few, Pass::timed, Side::base));
+  EXPECT_EQ(longer.known.looks, quick.known.looks);
 }
 
 TEST(Against, ASlowCandidateIsRunUntilThatIsSure) {
