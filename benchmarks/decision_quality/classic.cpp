@@ -55,22 +55,6 @@ Moments moments(std::span<const double> values) {
   return of;
 }
 
-double log_chance(double hits, double trials, double share) {
-  return std::lgamma(trials + 1) - std::lgamma(hits + 1) - std::lgamma(trials - hits + 1) +
-         hits * std::log(share) + (trials - hits) * std::log1p(-share);
-}
-
-// P(at most `hits`), for a share above hits / trials: terms shrink downwards.
-double at_most(double hits, double trials, double share) {
-  double term = std::exp(log_chance(hits, trials, share));
-  double sum = 0;
-  for (double i = hits; i >= 0 && term > sum * 1e-17; --i) {
-    sum += term;
-    term *= i / (trials - i + 1) * (1 - share) / share;
-  }
-  return sum;
-}
-
 }  // namespace
 
 double OneSided::two_sided() const { return std::min(1.0, 2 * std::min(greater, less)); }
@@ -119,20 +103,6 @@ Welch welch(std::span<const double> a, std::span<const double> b, double shift) 
   const double parts = of_a.error * of_a.error / static_cast<double>(a.size() - 1) +
                        of_b.error * of_b.error / static_cast<double>(b.size() - 1);
   return {difference / std::sqrt(error), error * error / parts};
-}
-
-double upper_bound(std::uint64_t hits, std::uint64_t trials, double confidence) {
-  if (hits >= trials) return 1;
-  const auto k = static_cast<double>(hits);
-  const auto n = static_cast<double>(trials);
-  if (hits == 0) return -std::expm1(std::log1p(-confidence) / n);
-  double low = k / n, high = 1;
-  constexpr int k_halvings = 100;
-  for (int i = 0; i < k_halvings && high - low > 1e-13 * low; ++i) {
-    const double middle = (low + high) / 2;
-    (at_most(k, n, middle) > 1 - confidence ? low : high) = middle;
-  }
-  return high;
 }
 
 double per_gate(double share, int metrics) {

@@ -1,4 +1,4 @@
-// Tests with a number of runs fixed in advance, and a bound for a share. Pure.
+// Tests with a number of runs fixed in advance. Pure.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,6 @@ struct Welch {
   double t = 0, df = 1;
 };
 [[nodiscard]] Welch welch(std::span<const double> a, std::span<const double> b, double shift = 0);
-
-// The largest share that `hits` of `trials` (> 0) do not speak against: Clopper and Pearson's
-// one-sided upper bound, P(at most `hits` | bound) = 1 - confidence.
-[[nodiscard]] double upper_bound(std::uint64_t hits, std::uint64_t trials, double confidence);
 
 // The share of gates with at least one hit among `metrics` metrics that hit with `share` each.
 [[nodiscard]] double per_gate(double share, int metrics);

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "gate/base/text.hpp"
+#include "gate/stats/replay.hpp"
 #include "gate/sys/files.hpp"
 
 #include "benchmarks/decision_quality/classic.hpp"
@@ -170,7 +171,7 @@ void measure_tilted(const Options& options, const Limits& limits,
   if (count == 0) return;
   sum.share /= count;
   sum.error = std::sqrt(squares) / count;
-  sum.upper = rule.false_alarm * upper_bound(sum.crossed, sum.trials, 0.95);
+  sum.upper = rule.false_alarm * stats::share_at_most(sum.crossed, sum.trials, 0.95);
   tell_tilted("pooled", sum);
 }
 

@@ -7,6 +7,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/stats/replay.hpp"
 
 #include "benchmarks/decision_quality/classic.hpp"
 
@@ -60,7 +61,8 @@ GateFalseFail gate_false_fail(const Tally& unchanged) {
   if (unchanged.trials == 0) return {0, 1};
   constexpr double k_confidence = 0.95;
   return {per_gate(unchanged.share(unchanged.fail), k_gate_metrics),
-          per_gate(upper_bound(unchanged.fail, unchanged.trials, k_confidence), k_gate_metrics)};
+          per_gate(stats::share_at_most(unchanged.fail, unchanged.trials, k_confidence),
+                   k_gate_metrics)};
 }
 
 std::vector<Row> pooled(std::span<const Row> rows, std::span<const std::string> same_program) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "gate/stats/replay.hpp"
+
 #include "benchmarks/decision_quality/classic.hpp"
 #include "benchmarks/decision_quality/replay.hpp"
 
@@ -50,7 +52,7 @@ Tilted tilted_false_fails(const Scenario& scenario, const stats::PairedRule& rul
   const auto count = static_cast<double>(trials);
   tilted.share /= count;
   tilted.error = std::sqrt((squares / count - tilted.share * tilted.share) / count);
-  tilted.upper = rule.false_alarm * upper_bound(tilted.crossed, trials, k_confidence);
+  tilted.upper = rule.false_alarm * stats::share_at_most(tilted.crossed, trials, k_confidence);
   return tilted;
 }
 

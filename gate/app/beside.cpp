@@ -238,12 +238,7 @@ std::vector<std::string> keep_base_counts(const BaseSide& base, const run::RunHe
   };
   CachedCounts cache(files, base.counts_folder), run(files, base_counts_folder(run_folder));
   for (const profile::CellFacts& facts : header.base_cells) {
-    const bool counted =
-        std::any_of(records.begin(), records.end(), [&](const profile::RunRecord& record) {
-          return record.cell == facts.cell.str() && record.side == profile::Side::base &&
-                 record.pass == profile::Pass::counted;
-        });
-    if (counted) {
+    if (run::base_was_counted(facts.cell, records)) {
       profile::Profile profile = profile::assemble(facts, records, profile::Side::base);
       if (!profile.errors.empty()) continue;
       baseline::Baseline counts = baseline::accept(profile, std::nullopt, {});

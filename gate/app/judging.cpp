@@ -72,6 +72,13 @@ Result<void> tell_github(const CommonOptions& options, const verdict::GateVerdic
                                                              .run_url = run_url()}));
 }
 
+Result<std::vector<baseline::Baseline>> stored_of(const profile::CellKey& cell,
+                                                  const StoredBaselines& stored,
+                                                  const Measured& measured) {
+  return stored.of_cell(cell).map_error(
+      [&](Error error) { return veiled(std::move(error), measured.veil); });
+}
+
 }  // namespace
 
 verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
@@ -96,9 +103,7 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
     if (base.choice.match == baseline::Choice::Match::none && !profile.counts_skipped) {
       // Cached counts, then the base that was built, then what is stored.
       WEIR_TRY(const std::vector<baseline::Baseline> known,
-               stored.of_cell(profile.cell).map_error([&](Error error) {
-                 return veiled(std::move(error), measured.veil);
-               }));
+               stored_of(profile.cell, stored, measured));
       baseline::Choice fallback = baseline::choose(profile, known);
       const std::string why = base.choice.reason;
       if (fallback.match >= baseline::Choice::Match::nearest) base.choice = std::move(fallback);
@@ -128,9 +133,7 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
     WEIR_TRY(const std::vector<baseline::Baseline> known,
-             stored.of_cell(profile.cell).map_error([&](Error error) {
-               return veiled(std::move(error), measured.veil);
-             }));
+             stored_of(profile.cell, stored, measured));
     cells.push_back(verdict::judge_cell(profile, {baseline::choose(profile, known)},
                                         measured.settings->limits, policy));
   }

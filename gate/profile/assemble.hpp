@@ -65,6 +65,12 @@ struct Line {
   Rational slope;      // per token or per prefill
   Rational intercept;  // fixed
 };
+// The line through points at rising lengths, two or more, when it goes through all of them.
+struct ExactPoint {
+  std::int64_t length = 0;
+  Rational value;
+};
+[[nodiscard]] std::optional<Line> line_through(std::span<const ExactPoint> points);
 // The exact line, when there are at least two different lengths, every length repeated has one
 // count, and (with three or more lengths) all points are collinear in integers; nothing otherwise.
 [[nodiscard]] std::optional<Line> exact_line(std::span<const LengthCount> points);

@@ -134,29 +134,33 @@ std::vector<std::int64_t> first_counts(const ByLength& groups) {
 
 }  // namespace
 
+std::optional<Line> line_through(std::span<const ExactPoint> points) {
+  if (points.size() < 2) return std::nullopt;
+  const ExactPoint &first = points.front(), &last = points.back();
+  const auto rise = last.value.minus(first.value);
+  const auto run = Rational(last.length).minus(first.length);
+  const auto per = run ? Rational::make(1, run->numerator()) : std::nullopt;
+  const auto slope = rise && per ? rise->times(*per) : std::nullopt;
+  const auto below = slope ? slope->times(first.length) : std::nullopt;
+  const auto intercept = below ? first.value.minus(*below) : std::nullopt;
+  if (!intercept) return std::nullopt;
+  for (const ExactPoint& point : points) {
+    const auto risen = slope->times(point.length);
+    const auto expected = risen ? intercept->plus(*risen) : std::nullopt;
+    if (!expected || *expected != point.value) return std::nullopt;
+  }
+  return Line{*slope, *intercept};
+}
+
 std::optional<Line> exact_line(std::span<const LengthCount> points) {
   const ByLength groups = by_length(points);
   if (groups.size() < 2) return std::nullopt;
   for (const auto& [length, counts] : groups) {
     if (!all_equal(counts)) return std::nullopt;
   }
-  const auto& [first_length, first] = *groups.begin();
-  const auto& [last_length, last] = *groups.rbegin();
-  const auto rise = Rational(last.front()).minus(first.front());
-  const auto run = Rational(last_length).minus(first_length);
-  if (!rise || !run) return std::nullopt;
-  const auto slope = Rational::make(rise->numerator(), run->numerator());
-  if (!slope) return std::nullopt;
-  const auto below = slope->times(first_length);
-  if (!below) return std::nullopt;
-  const auto intercept = Rational(first.front()).minus(*below);
-  if (!intercept) return std::nullopt;
-  for (const auto& [length, counts] : groups) {
-    const auto risen = slope->times(length);
-    const auto expected = risen ? intercept->plus(*risen) : std::nullopt;
-    if (!expected || *expected != Rational(counts.front())) return std::nullopt;
-  }
-  return Line{*slope, *intercept};
+  std::vector<ExactPoint> exact;
+  for (const auto& [length, counts] : groups) exact.push_back({length, counts.front()});
+  return line_through(exact);
 }
 
 std::vector<std::int64_t> decode_lengths(std::int64_t tokens) {

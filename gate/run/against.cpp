@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::int64_t k_rounds_to_be_exact = 3;
 
-bool counted_of(const RunRecord& record, Side side) {
-  return record.pass == Pass::counted && record.side == side;
-}
-
 // A difference that a second look may explain: anything but "as it was".
 bool differs(Outcome outcome) {
   return outcome == Outcome::fail || outcome == Outcome::improved ||
@@ -27,14 +23,18 @@ bool differs(Outcome outcome) {
 
 }  // namespace
 
+bool base_was_counted(const profile::CellKey& cell, std::span<const RunRecord> records) {
+  const std::string name = cell.str();
+  return std::any_of(records.begin(), records.end(), [&](const RunRecord& record) {
+    return record.cell == name && record.side == Side::base && record.pass == Pass::counted;
+  });
+}
+
 baseline::Choice base_counts_of(const profile::Profile& candidate,
                                 const profile::CellFacts& base_facts,
                                 std::span<const RunRecord> records,
                                 std::span<const baseline::Baseline> known) {
-  const bool counted = std::any_of(records.begin(), records.end(), [&](const RunRecord& record) {
-    return record.cell == base_facts.cell.str() && counted_of(record, Side::base);
-  });
-  if (counted) {
+  if (base_was_counted(base_facts.cell, records)) {
     return baseline::choice_of(candidate, profile::assemble(base_facts, records, Side::base));
   }
   baseline::Choice choice = baseline::choose(candidate, known);

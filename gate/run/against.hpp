@@ -117,6 +117,10 @@ class Against final : public Sequel {
   std::unique_ptr<Pairing> pairing_;  // a cell there is a round here
 };
 
+// Was the base program counted in this cell, well or not?
+[[nodiscard]] bool base_was_counted(const profile::CellKey& cell,
+                                    std::span<const profile::RunRecord> records);
+
 // What a cell's counts are held to: the base program's own, else those known from before. None
 // with a reason where neither is there.
 [[nodiscard]] baseline::Choice base_counts_of(const profile::Profile& candidate,

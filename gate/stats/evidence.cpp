@@ -29,8 +29,8 @@ constexpr std::array<double, 2 * k_reach + 1> k_kernel = [] {
   return kernel;
 }();
 
-// The non-decreasing step function nearest to numerators / denominators (pool adjacent violators),
-// at two places. All denominators are positive.
+// One step of the non-decreasing function nearest to over / under (pool adjacent violators). All
+// denominators are positive.
 struct Step {
   double over, under;
   int end;  // first cell after it

@@ -7,19 +7,10 @@
 #include <random>
 
 #include "gate/stats/quantile.hpp"
+#include "gate/stats/spread.hpp"
 
 namespace weir::stats {
 namespace {
-
-// Of the pairs in which both runs ended; 0 where there are none.
-double middle_difference(std::span<const Pair> pairs) {
-  std::vector<double> differences;
-  for (const Pair& pair : pairs) {
-    const double difference = pair.candidate - pair.base;
-    if (std::isfinite(difference)) differences.push_back(difference);
-  }
-  return median(differences).value_or(0);
-}
 
 // In [0, 1), the same everywhere: the standard leaves open how its distributions draw.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11U) * 0x1p-53; }
@@ -29,6 +20,19 @@ double log_binomial(std::size_t k, std::size_t n, double p) {
   const auto x = static_cast<double>(k), all = static_cast<double>(n);
   return std::lgamma(all + 1) - std::lgamma(x + 1) - std::lgamma(all - x + 1) + x * std::log(p) +
          (all - x) * std::log1p(-p);
+}
+
+// P(at most `hits` of `trials`), for 0 < share < 1. Terms shrink downwards where share > hits /
+// trials.
+double at_most(std::size_t hits, std::size_t trials, double share) {
+  double term = std::exp(log_binomial(hits, trials, share));
+  double sum = 0;
+  for (std::size_t k = hits;; --k) {
+    sum += term;
+    const auto x = static_cast<double>(k), all = static_cast<double>(trials);
+    term *= x / (all - x + 1) * (1 - share) / share;
+    if (k == 0 || term <= sum * 1e-17) return sum;
+  }
 }
 
 }  // namespace
@@ -45,7 +49,7 @@ CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rule
   std::vector<PairedTest> tests(rules.begin(), rules.end());
   std::vector<double> taken_out(series.size(), 0), added(series.size(), 0);
   for (std::size_t m = 0; m < series.size(); ++m) {
-    if (as != ReplayAs::seen) taken_out[m] = middle_difference(series[m]);
+    if (as != ReplayAs::seen) taken_out[m] = median_difference(series[m]);
     if (as == ReplayAs::at_limit) added[m] = rules[m].limit;
   }
   std::mt19937_64 random(seed);
@@ -97,10 +101,7 @@ double share_at_most(std::size_t hits, std::size_t trials, double confidence) {
   double low = static_cast<double>(hits) / static_cast<double>(trials), high = 1;
   for (int step = 0; step < 60; ++step) {
     const double share = (low + high) / 2;
-    double chance = 0;
-    if (share < 1) {
-      for (std::size_t k = 0; k <= hits; ++k) chance += std::exp(log_binomial(k, trials, share));
-    }
+    const double chance = share < 1 ? at_most(hits, trials, share) : 0;
     (chance > 1 - confidence ? low : high) = share;
   }
   return high;

@@ -88,6 +88,15 @@ std::optional<Spread> spread_of(std::span<const double> values) {
   return spread;
 }
 
+double median_difference(std::span<const Pair> pairs) {
+  std::vector<double> differences;
+  for (const Pair& pair : pairs) {
+    const double difference = pair.candidate - pair.base;
+    if (std::isfinite(difference)) differences.push_back(difference);
+  }
+  return median(differences).value_or(0);
+}
+
 std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
   const std::vector<double> base = side(pairs, &Pair::base);
   const std::vector<double> candidate = side(pairs, &Pair::candidate);
@@ -98,11 +107,7 @@ std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
                    minus(to->mean, from->mean), minus(to->p90, from->p90)};
   // Each side against its own median would be unfair where runs have two modes: the two medians may
   // lie in different ones. So the candidate is moved onto the base first, and both have one middle.
-  std::vector<double> moved_by;
-  for (const Pair& pair : pairs) {
-    if (std::isfinite(pair.candidate - pair.base)) moved_by.push_back(pair.candidate - pair.base);
-  }
-  const double moved = median(moved_by).value_or(0);
+  const double moved = median_difference(pairs);
   std::vector<double> aligned(candidate), all(base);
   for (double& value : aligned) value -= moved;
   all.insert(all.end(), aligned.begin(), aligned.end());

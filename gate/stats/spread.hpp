@@ -18,6 +18,9 @@ struct Spread {
 };
 [[nodiscard]] std::optional<Spread> spread_of(std::span<const double> values);  // absent when empty
 
+// The median of candidate - base over the pairs in which both runs ended; 0 where there are none.
+[[nodiscard]] double median_difference(std::span<const Pair> pairs);
+
 // Differences candidate - base of each.
 struct SpreadDifference {
   Spread by;

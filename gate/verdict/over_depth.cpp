@@ -17,27 +17,6 @@ using profile::Profile;
 using unit::Scope;
 using Counts = std::map<std::string, Measurement>;
 
-struct ExactLine {
-  Rational at_zero, per_token;
-};
-
-// REQUIRES: two or more different depths.
-std::optional<ExactLine> exact_line(const std::vector<std::int64_t>& depths,
-                                    const std::vector<Rational>& counts) {
-  const auto rise = counts.back().minus(counts.front());
-  const auto per = Rational::make(1, depths.back() - depths.front());
-  const auto slope = rise && per ? rise->times(*per) : std::nullopt;
-  const auto below = slope ? slope->times(depths.front()) : std::nullopt;
-  const auto at_zero = below ? counts.front().minus(*below) : std::nullopt;
-  if (!at_zero) return std::nullopt;
-  for (std::size_t i = 0; i < depths.size(); ++i) {
-    const auto risen = slope->times(depths[i]);
-    const auto expected = risen ? risen->plus(*at_zero) : std::nullopt;
-    if (!expected || *expected != counts[i]) return std::nullopt;
-  }
-  return ExactLine{*at_zero, *slope};
-}
-
 struct FittedCounts {
   Counts counts;
   std::vector<std::string> notes;
@@ -46,16 +25,16 @@ struct FittedCounts {
 // One count over all depths.
 void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_depths,
                const unit::Metric& metric, FittedCounts& fitted) {
-  std::vector<Rational> seen;
+  std::vector<profile::ExactPoint> seen;
   std::vector<std::string> words;
   std::string source;
   bool anywhere = false;
-  for (const Counts* counts : at_depths) {
-    const auto found = counts->find(metric.name);
-    anywhere = anywhere || found != counts->end();
-    if (found == counts->end() || !found->second.exact) continue;
-    seen.push_back(*found->second.exact);
-    words.push_back(seen.back().str());
+  for (std::size_t i = 0; i < at_depths.size(); ++i) {
+    const auto found = at_depths[i]->find(metric.name);
+    anywhere = anywhere || found != at_depths[i]->end();
+    if (found == at_depths[i]->end() || !found->second.exact) continue;
+    seen.push_back({group.depths[i], *found->second.exact});
+    words.push_back(seen.back().value.str());
     source = found->second.source;
   }
   if (!anywhere) return;
@@ -65,15 +44,15 @@ void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_dep
                                        unit::label(metric), depths));
     return;
   }
-  const auto line = exact_line(group.depths, seen);
+  const auto line = profile::line_through(seen);
   if (!line) {
     fitted.notes.push_back(
         fmt::format("{}: {} at depths {} lie on no straight line: each depth is compared alone",
                     unit::label(metric), text::join(words), depths));
     return;
   }
-  for (const auto& [scope, value] : {std::pair(Scope::at_zero_context, line->at_zero),
-                                     std::pair(Scope::per_context_token, line->per_token)}) {
+  for (const auto& [scope, value] : {std::pair(Scope::at_zero_context, line->intercept),
+                                     std::pair(Scope::per_context_token, line->slope)}) {
     Measurement made;
     made.metric = unit::count_metric(metric.base, scope);
     made.nature = profile::Nature::exact;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gate/baseline/baseline.hpp"
+#include "gate/profile/assemble.hpp"
 #include "gate/profile/paired.hpp"
 #include "gate/profile/profile.hpp"
 
