@@ -61,6 +61,10 @@ Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& opt
       source::prepare_base(
           base_wanted, {processes, files, clock, locks,
                         [&](const std::string& line) { talk(options, veil.text(line)); }, stop}));
+  if (wanted.other_commit && tree.commit && tree.commit == tree.candidate_commit &&
+      !tree.candidate_dirty) {
+    return fail(Code::unavailable, "{} is what was measured: nothing lies between", tree.words);
+  }
   BaseSide side;
   side.facts = {{wanted.spec, {}},     tree.words,           tree.commit,
                 tree.candidate_commit, tree.candidate_dirty, tree.notes};

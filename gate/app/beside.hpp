@@ -21,6 +21,7 @@ struct AgainstWanted {
   std::string spec;                  // REF or DIR; "" with a command
   std::vector<std::string> command;  // what stands behind "--"
   bool own = false;                  // neither: the candidate's own program, by another path
+  bool other_commit = false;         // a base that is the candidate itself is Code::unavailable
 };
 
 // What the verdict says of the base.

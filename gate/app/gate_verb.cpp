@@ -3,6 +3,7 @@
 
 #include "gate/app/calibrations.hpp"
 #include "gate/app/command_line.hpp"
+#include "gate/app/confirming.hpp"
 #include "gate/app/judging.hpp"
 #include "gate/app/session.hpp"
 #include "gate/sys/paths.hpp"
@@ -16,6 +17,7 @@ struct GateOptions {
   bool require_baseline = false;
   std::optional<std::string> from, resume, against;
   std::optional<std::int64_t> runs;
+  ConfirmOptions confirm;
 };
 
 Result<std::optional<AgainstWanted>> against_wanted(const GateOptions& options) {
@@ -23,6 +25,11 @@ Result<std::optional<AgainstWanted>> against_wanted(const GateOptions& options) 
   if (!options.against) {
     if (words.empty()) return std::nullopt;
     return fail(Code::usage, "words behind \"--\" are the base's command: --against -- COMMAND…");
+  }
+  if (options.confirm.ref) {
+    return fail(Code::usage,
+                "--confirm is for times held to stored samples: with --against all times are in "
+                "pairs already");
   }
   if (options.runs) {
     return fail(Code::usage,
@@ -71,13 +78,28 @@ Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
   return measure(options.common, wanted, files);
 }
 
+// Against stored baselines; what is slower there is looked at in pairs before it fails.
+Result<verdict::GateVerdict> judge(const GateOptions& options, const Measured& measured,
+                                   const StoredBaselines& stored, const verdict::Policy& policy,
+                                   sys::Files& files) {
+  WEIR_TRY(verdict::GateVerdict verdict, judge_stored(measured, stored, policy));
+  ConfirmOptions confirm = options.confirm;
+  confirm.read_only = options.from.has_value();
+  WEIR_TRY(const Pairs pairs,
+           pairs_of_suspected(options.common, confirm, measured, verdict, files));
+  if (!pairs.why_not.empty()) verdict.notes.push_back("slower times: " + pairs.why_not);
+  if (!pairs.measured) return verdict;
+  return judge_stored(measured, stored, policy, &*pairs.measured);
+}
+
 Result<ExitCode> gate(const GateOptions& options) {
   sys::RealFiles files;
   WEIR_TRY(const Measured measured, obtain(options, files));
   const StoredBaselines stored(files, options.common.baselines);
   const verdict::Policy policy = policy_of(measured, options.require_baseline);
-  WEIR_TRY(verdict::GateVerdict verdict, measured.beside ? judge_beside(measured, stored, policy)
-                                                         : judge_stored(measured, stored, policy));
+  WEIR_TRY(verdict::GateVerdict verdict, measured.beside
+                                             ? judge_beside(measured, stored, policy)
+                                             : judge(options, measured, stored, policy, files));
   tell_calibration(measured, Calibrations(files), verdict);
   return publish(options.common, options.files, verdict, measured.veil, files);
 }
@@ -106,6 +128,14 @@ void add_gate(CLI::App& app) {
       ->expected(0, 1)
       ->default_str("")
       ->excludes("--from");
+  CLI::Option* confirm =
+      verb->add_option("--confirm", options->confirm.ref,
+                       "What is slower than stored samples is looked at in pairs beside\n"
+                       "REF's base before it fails (default: gate.confirm, or the branch\n"
+                       "that a pull request is to be merged into)")
+          ->type_name("REF");
+  verb->add_flag("--no-confirm", options->confirm.off, "Stored samples alone judge times")
+      ->excludes(confirm);
   verb->add_option("--runs", options->runs, "Timed processes a cell, in place of gate.runs")
       ->check(CLI::Range(1, 10'000));
   add_report_files(*verb, options->files);

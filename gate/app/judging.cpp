@@ -12,6 +12,7 @@
 #include "gate/report/terminal.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
+#include "gate/verdict/confirm.hpp"
 #include "gate/verdict/twin_check.hpp"
 
 namespace weir::app {
@@ -128,8 +129,27 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
   return verdict;
 }
 
+namespace {
+
+// What pairs beside a base say of suspected cells, into these; in words for the gate.
+Result<std::vector<std::string>> take_in(const Measured& pairs, const StoredBaselines& stored,
+                                         const verdict::Policy& policy,
+                                         std::vector<verdict::CellVerdict>& cells) {
+  WEIR_TRY(const verdict::GateVerdict beside, judge_beside(pairs, stored, policy));
+  const verdict::Confirmed told = verdict::confirm(cells, beside.cells, pairs.beside->facts.words);
+  std::vector<std::string> said{fmt::format(
+      "slower than stored samples, looked at again in pairs beside {}: {} confirmed, {} cleared, "
+      "{} still open ({})",
+      pairs.beside->facts.words, told.confirmed, told.cleared, told.open, pairs.folder)};
+  for (const std::string& line : told.not_asked) said.push_back("not confirmed by pairs: " + line);
+  said.insert(said.end(), beside.notes.begin(), beside.notes.end());
+  return said;
+}
+
+}  // namespace
+
 Result<verdict::GateVerdict> judge_stored(const Measured& measured, const StoredBaselines& stored,
-                                          const verdict::Policy& policy) {
+                                          const verdict::Policy& policy, const Measured* pairs) {
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
     WEIR_TRY(const std::vector<baseline::Baseline> known,
@@ -137,8 +157,14 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
     cells.push_back(verdict::judge_cell(profile, {baseline::choose(profile, known)},
                                         measured.settings->limits, policy));
   }
+  std::vector<std::string> said;
+  if (pairs != nullptr) {
+    WEIR_TRY(said, take_in(*pairs, stored, policy, cells));
+  }
   verdict::GateVerdict verdict = finish(std::move(cells), policy, measured);
   verdict.base_source = fmt::format("stored baselines in {}", stored.folder());
+  verdict.notes.insert(verdict.notes.end(), said.begin(), said.end());
+  if (pairs != nullptr) verdict.budget_seconds = measured.settings->gate.budget_seconds;
   return verdict;
 }
 

@@ -10,10 +10,12 @@
 
 namespace weir::app {
 
-// Against stored baselines.
+// Against stored baselines; what `pairs` (of some of its cells, beside a base program) say of times
+// that fail there goes before.
 [[nodiscard]] Result<verdict::GateVerdict> judge_stored(const Measured& measured,
                                                         const StoredBaselines& stored,
-                                                        const verdict::Policy& policy);
+                                                        const verdict::Policy& policy,
+                                                        const Measured* pairs = nullptr);
 // Beside the base program of --against (measured.beside is there); what could not be counted of it
 // is held to `stored`.
 [[nodiscard]] Result<verdict::GateVerdict> judge_beside(const Measured& measured,

@@ -281,7 +281,15 @@ void parse_gate(const Node& node, Parsing& parsing) {
     gate.fail_on_inconclusive =
         read_choice(*policy, "on_inconclusive", k_policies, problems) == "fail";
   }
-  fields.later({"confirm", "against", "cache", "shards"});
+  if (const Node* confirm = fields.take("confirm")) {
+    const auto text = read_text(*confirm, "confirm", problems);
+    gate.confirms = text != "false";
+    if (text && text != "false" && text != "true") gate.confirm = text;
+    if (text && (text->empty() || text->starts_with("-"))) {
+      problems.add(confirm->at, "confirm: a REF of git (origin/main), true or false");
+    }
+  }
+  fields.later({"against", "cache", "shards"});
   fields.finish();
 }
 

@@ -123,6 +123,10 @@ struct GateSettings {
   std::int64_t repeats = 3;
   double stored_level = 0.05;
   bool fail_on_inconclusive = false;
+  // A drop that stored samples suggest is confirmed by pairs beside this REF's base before it fails;
+  // absent: the branch a pull request is to be merged into, where a CI system names it.
+  std::optional<std::string> confirm{};
+  bool confirms = true;
 };
 
 struct Settings {

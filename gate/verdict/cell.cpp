@@ -73,7 +73,20 @@ void add_missing_times(const Question& question, CellVerdict& cell) {
   }
 }
 
-void fold(const Profile& candidate, CellVerdict& cell) {
+// What is said where nothing could be judged.
+void nothing_judged(const Profile& candidate, CellVerdict& cell) {
+  if (candidate.counts_skipped && candidate.timed_runs == 0) {
+    cell.verdict = Outcome::skipped;
+    cell.reason = *candidate.counts_skipped;
+    return;
+  }
+  cell.verdict = Outcome::pass;
+  cell.notes.emplace_back("no limit applies here: nothing was judged");
+}
+
+}  // namespace
+
+bool fold(CellVerdict& cell) {
   Outcome counts = worst(cell.kernels_verdict, cell.placement_verdict);
   Outcome times = Outcome::info;
   for (const MetricVerdict& metric : cell.metrics) {
@@ -96,20 +109,10 @@ void fold(const Profile& candidate, CellVerdict& cell) {
   }
   Outcome folded = worst(counts, times);
   if (!cell.reason.empty()) folded = worst(folded, Outcome::error);
-  if (folded != Outcome::info) {
-    cell.verdict = folded;
-    return;
-  }
-  if (candidate.counts_skipped && candidate.timed_runs == 0) {
-    cell.verdict = Outcome::skipped;
-    cell.reason = *candidate.counts_skipped;
-    return;
-  }
-  cell.verdict = Outcome::pass;
-  cell.notes.emplace_back("no limit applies here: nothing was judged");
+  if (folded == Outcome::info) return false;
+  cell.verdict = folded;
+  return true;
 }
-
-}  // namespace
 
 CellVerdict judge_cell(const Profile& candidate, const Base& base,
                        std::span<const LimitEntry> limits, const Policy& policy) {
@@ -140,7 +143,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
     if (auto other = other_work(question)) reasons.push_back(std::move(*other));
   }
   cell.reason = text::join(reasons, "\n");
-  fold(candidate, cell);
+  if (!fold(cell)) nothing_judged(candidate, cell);
   return cell;
 }
 

@@ -32,7 +32,7 @@ std::optional<Amount> amount_of(JsonReader& read, const Json& json, const char* 
   return std::nullopt;
 }
 
-std::optional<MaxChange> change_of(JsonReader& read, const char* key) {
+std::optional<MaxChange> read_change(JsonReader& read, const char* key) {
   if (!read.has(key)) return std::nullopt;
   JsonReader change(read.object(key), fmt::format("limit {}", key));
   MaxChange made;
@@ -47,9 +47,9 @@ Result<Limit> limit_of(const Json& json) {
   JsonReader read(json, "limit");
   limit.exact = read.optional_boolean("exact").value_or(false);
   limit.repeats_within = read.optional_number("repeats_within");
-  limit.max_drop = change_of(read, "max_drop");
-  limit.max_increase = change_of(read, "max_increase");
-  limit.max_decrease = change_of(read, "max_decrease");
+  limit.max_drop = read_change(read, "max_drop");
+  limit.max_increase = read_change(read, "max_increase");
+  limit.max_decrease = read_change(read, "max_decrease");
   limit.max = amount_of(read, json, "max");
   limit.min = amount_of(read, json, "min");
   limit.reason = read.optional_string("reason");

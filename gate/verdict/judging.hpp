@@ -4,6 +4,7 @@
 //   work.cpp     kernels, placement, and whether both sides did the same work
 //   times.cpp    what a time did, within what stored samples can tell
 //   paired_times.cpp  what a time did beside a base program, with an error guarantee
+//   confirm.cpp  what pairs say of a time that failed against stored samples
 //   cell.cpp     a cell's verdict; gate.cpp: a gate's
 #pragma once
 
@@ -54,6 +55,10 @@ void judge_kernels(const Question& question, CellVerdict& cell);
 // Fills functions (after cell.metrics holds the counts).
 void explain_instructions(const Question& question, CellVerdict& cell);
 void judge_placement(const Question& question, CellVerdict& cell);
+
+// The worst of what a cell's metrics, kernels, placement and errors say becomes its verdict; false,
+// and nothing changed, where nothing was judged.
+bool fold(CellVerdict& cell);
 
 // Why the two sides did not do the same work; nothing when they did, or when one does not say.
 [[nodiscard]] std::optional<std::string> other_work(const Question& question);

@@ -67,6 +67,7 @@ gate:
   repeats: 5
   stored_level: 0.1
   on_inconclusive: fail
+  confirm: origin/main
 )";
 
 TEST(Settings, HoldEverythingThatWasWritten) {
@@ -145,6 +146,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->gate.runs, 12);
   EXPECT_EQ(settings->gate.repeats, 5);
   EXPECT_TRUE(settings->gate.fail_on_inconclusive);
+  EXPECT_EQ(settings->gate.confirm, "origin/main");
 }
 
 TEST(Settings, HaveDefaultsForWhatIsLeftOut) {
@@ -159,6 +161,8 @@ TEST(Settings, HaveDefaultsForWhatIsLeftOut) {
   EXPECT_EQ(settings->gate.runs, 10);
   EXPECT_EQ(settings->gate.repeats, 3);
   EXPECT_FALSE(settings->gate.fail_on_inconclusive);
+  EXPECT_TRUE(settings->gate.confirms);
+  EXPECT_EQ(settings->gate.confirm, std::nullopt);
   EXPECT_TRUE(settings->limits.empty());
 }
 

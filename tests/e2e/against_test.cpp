@@ -2,7 +2,7 @@
 // processes, no stored baseline anywhere.
 #include <gmock/gmock.h>
 
-#include "tests/e2e/weir_process.hpp"
+#include "tests/e2e/engine_under_git.hpp"
 
 namespace weir::e2e {
 namespace {
@@ -10,60 +10,17 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
-constexpr const char* k_rate = "decode_tokens_per_second";
-
-class AgainstBase : public testing::Test {
+class AgainstBase : public EngineUnderGit {
  protected:
-  void SetUp() override {
-    spill(scratch_ / "model.bin", "no model at all");
-    spill(scratch_ / ".gitignore", "weir-*\nmodel.bin\nlocks\ncache\n");
-    write_config("10m");
-    git({"init", "-q", "-b", "main"});
-    commit_engine("base", "10000000");
-  }
-
-  void write_config(const std::string& budget, const std::string& more = "") {
-    spill(scratch_ / "weir.yaml",
-          "version: 1\nengines:\n  fake:\n    command: [./engine, -m, '{model}', -n, '{tokens}', "
-          "-p, '{prompt_tokens}', -r, '{repeats}']\n    output: llama-bench\n    timeout: 1s\n"
-          "models: {m: model.bin}\nbackends: {cpu: {}}\n"
-          "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\n"
-          "gate: {repeats: 1, budget: " +
-              budget + "}\n" + more);
-  }
-  void write_engine(const std::string& ns, const std::string& mode = "ok") {
-    spill_program(scratch_ / "engine",
-                  "#!/bin/sh\nFAKE_ENGINE_NS=" + ns + " exec " + k_fake + " " + mode + " \"$@\"\n");
-  }
-  void commit_engine(const std::string& subject, const std::string& ns) {
-    write_engine(ns);
-    git({"add", "-A"});
-    git({"commit", "-q", "--allow-empty", "-m", subject});
-  }
-  void git(std::vector<std::string> arguments) {
-    std::string line = "cd '" + scratch_.path().string() +
-                       "' && env -u GIT_DIR HOME=/nonexistent git -c user.name=A -c "
-                       "user.email=a@example.org -c commit.gpgsign=false";
-    for (const std::string& argument : arguments) line += " '" + argument + "'";
-    ASSERT_EQ(std::system(line.c_str()), 0) << line;
-  }
   Ended run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "gate");
-    last_ = weir(scratch_, arguments, {{"WEIR_CACHE", (scratch_ / "cache").string()}});
-    return last_;
+    return weir_here(std::move(arguments));
   }
   Json against(const std::string& spec, int exit_code) {
     const Ended ended = run({"--json", "-", "--against", spec});
     EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
     return json_of(ended);
   }
-  static Json rate_of(const Json& verdict) {
-    return metric_of(cell_of(verdict, "fake/m/cpu/decode"), k_rate);
-  }
-
-  Scratch scratch_;
-  Ended last_;
 };
 
 TEST_F(AgainstBase, PassesAnEngineThatDidNotChange) {

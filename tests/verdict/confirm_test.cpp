@@ -1,0 +1,103 @@
+#include "gate/verdict/confirm.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::verdict {
+namespace {
+
+using ::testing::HasSubstr;
+
+const profile::CellKey k_cell = *profile::CellKey::parse("e/m/b/p");
+
+MetricVerdict rate(Outcome outcome, bool paired, std::string reason = "why") {
+  MetricVerdict made;
+  made.metric = *unit::find_metric("decode_tokens_per_second");
+  made.verdict = outcome;
+  made.limit.max_drop = MaxChange{{0.05, true}, {0.025, true}};
+  made.reason = std::move(reason);
+  if (paired) {
+    made.pairs = 12;
+  } else {
+    made.baseline_sessions = 1;
+  }
+  return made;
+}
+
+CellVerdict cell(std::vector<MetricVerdict> metrics) {
+  CellVerdict made;
+  made.cell = k_cell;
+  made.metrics = std::move(metrics);
+  made.verdict = made.metrics.front().verdict;
+  return made;
+}
+
+TEST(Suspected, IsATimeThatFailsAgainstStoredSamplesAndGates) {
+  MetricVerdict reported = rate(Outcome::fail, false), absolute = rate(Outcome::fail, false);
+  reported.limit.mode = Mode::report;
+  absolute.limit.max_drop.reset();
+  absolute.limit.min = Amount{100, false};
+  const struct {
+    MetricVerdict metric;
+    bool suspected;
+  } cases[] = {{rate(Outcome::fail, false), true},
+               {rate(Outcome::pass, false), false},
+               {rate(Outcome::inconclusive, false), false},
+               {rate(Outcome::fail, true), false},  // pairs said so
+               {reported, false},
+               {absolute, false}};
+  for (const auto& c : cases) {
+    const CellVerdict of[] = {cell({c.metric})};
+    EXPECT_EQ(suspected(of).size(), c.suspected ? 1U : 0U);
+  }
+}
+
+TEST(Confirm, GivesASuspectedTimeTheVerdictOfItsPairs) {
+  const struct {
+    Outcome pairs, expected;
+    const char* reason;
+  } cases[] = {
+      {Outcome::fail, Outcome::fail, "against stored samples it was -9 %"},
+      {Outcome::pass, Outcome::pass, "not slower than main"},
+      {Outcome::improved, Outcome::pass, "not slower than main"},
+      {Outcome::inconclusive, Outcome::inconclusive, "suspected, not confirmed"},
+      {Outcome::error, Outcome::fail, "-9 %"},
+      {Outcome::fresh, Outcome::fail, "-9 %"},
+  };
+  for (const auto& c : cases) {
+    std::vector<CellVerdict> cells{cell({rate(Outcome::fail, false, "-9 %")})};
+    const CellVerdict beside[] = {cell({rate(c.pairs, true)})};
+    const Confirmed told = confirm(cells, beside, "main");
+    EXPECT_EQ(cells[0].verdict, c.expected) << to_string(c.pairs);
+    EXPECT_EQ(cells[0].metrics[0].verdict, c.expected) << to_string(c.pairs);
+    EXPECT_THAT(cells[0].metrics[0].reason, HasSubstr(c.reason));
+    EXPECT_EQ(told.confirmed + told.cleared + told.open +
+                  static_cast<std::int64_t>(told.not_asked.size()),
+              1);
+  }
+}
+
+TEST(Confirm, TakesOfATimeThatWasNotSuspectedAFailAlone) {
+  for (const Outcome stored : {Outcome::pass, Outcome::inconclusive, Outcome::fresh}) {
+    for (const Outcome pairs : {Outcome::fail, Outcome::pass, Outcome::inconclusive}) {
+      std::vector<CellVerdict> cells{cell({rate(stored, false)})};
+      const CellVerdict beside[] = {cell({rate(pairs, true)})};
+      EXPECT_TRUE(confirm(cells, beside, "main").not_asked.empty());
+      EXPECT_EQ(cells[0].metrics[0].verdict, pairs == Outcome::fail ? Outcome::fail : stored);
+    }
+  }
+}
+
+TEST(Confirm, SaysWhyPairsOfACellWereNone) {
+  std::vector<CellVerdict> cells{cell({rate(Outcome::fail, false)})};
+  CellVerdict broken;
+  broken.cell = k_cell;
+  broken.reason = "the base hangs\nand more";
+  const CellVerdict beside[] = {broken};
+  const Confirmed told = confirm(cells, beside, "main");
+  ASSERT_EQ(told.not_asked.size(), 1U);
+  EXPECT_EQ(told.not_asked[0], "e/m/b/p, decode tok/s: the base hangs");
+  EXPECT_EQ(cells[0].verdict, Outcome::fail);
+}
+
+}  // namespace
+}  // namespace weir::verdict
