@@ -9,6 +9,7 @@
 #include "gate/app/devices.hpp"
 #include "gate/app/interrupted.hpp"
 #include "gate/app/probing.hpp"
+#include "gate/app/reference.hpp"
 #include "gate/app/stored_baselines.hpp"
 #include "gate/app/twins.hpp"
 #include "gate/app/veiled.hpp"
@@ -109,6 +110,7 @@ struct Ready {
 Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const MeasureOptions& wanted,
                          sys::Files& files, const sys::Stop& stop) {
   Ready ready;
+  WEIR_CHECK(choose_reference(loaded, wanted.plan.times, wanted.against.has_value()));
   ready.loaded = std::move(loaded);
   ready.machine = sys::read_machine(files);
   run::Surroundings surroundings;
@@ -291,6 +293,7 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
       measured.beside->facts.notes.push_back(std::move(line));
     }
   }
+  take_reference(*ready.loaded.settings, measured.profiles);
   measured.profiles = verdict::with_fits(std::move(measured.profiles));
   measured.settings = std::move(ready.loaded.settings);
   measured.veil = std::move(ready.loaded.veil);
@@ -329,6 +332,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   const Interrupted interrupted(file);
   interrupted.leave_out_counts(file.records);
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);
+  take_reference(*measured.settings, measured.profiles);
   const auto matrix = config::expand(*measured.settings);
   measured.some_cells = matrix && file.header.cells.size() < matrix->cells.size();
   if (!file.header.base_cells.empty()) {

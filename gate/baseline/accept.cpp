@@ -80,6 +80,7 @@ void accept_session(const Profile& measured, const Chosen& chosen, Baseline& int
     if (chosen.holds(name)) session.samples[name] = measurement.samples;
   }
   if (session.samples.empty()) return;
+  session.reference = measured.reference;
   std::vector<Session>& sessions = into.sessions[measured.provenance.machine_class];
   if (!sessions.empty() && sessions.back().engine_build != session.engine_build) sessions.clear();
   // The same run accepted twice is one session: counted twice it would look like agreement.

@@ -78,6 +78,14 @@ Result<Session> session_of(const Json& json) {
     }
   }
   if (auto problem = samples.problem()) return tl::unexpected(*problem);
+  if (read.has("reference")) {
+    JsonReader beside(read.object("reference"), "sessions reference");
+    session.reference.emplace();
+    session.reference->cell = beside.string("cell");
+    session.reference->metric = beside.string("metric");
+    session.reference->rates = profile::numbers_from_json(beside, "rates");
+    if (auto problem = beside.problem()) return tl::unexpected(*problem);
+  }
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   return session;
 }

@@ -43,7 +43,13 @@ Json sessions_to_json(const Baseline& baseline) {
   for (const auto& [machine, sessions] : baseline.sessions) {
     Json list = Json::array();
     for (const Session& session : sessions) {
-      list.push_back({{"engine_build", session.engine_build}, {"samples", session.samples}});
+      Json one = {{"engine_build", session.engine_build}, {"samples", session.samples}};
+      if (session.reference) {
+        one["reference"] = {{"cell", session.reference->cell},
+                            {"metric", session.reference->metric},
+                            {"rates", session.reference->rates}};
+      }
+      list.push_back(std::move(one));
     }
     if (!list.empty()) machines[machine] = std::move(list);
   }

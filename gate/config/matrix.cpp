@@ -174,6 +174,7 @@ class Expansion {
       }
     }
     WEIR_CHECK(check_entries());
+    WEIR_CHECK(check_reference());
     if (matrix_.cells.empty()) {
       const std::string why = matrix_.notes.empty() ? std::string(": exclude leaves out everything")
                                                     : ":\n  " + text::join(matrix_.notes, "\n  ");
@@ -241,6 +242,20 @@ class Expansion {
       is_wanted = false;
     }
     return is_wanted;
+  }
+
+  // The reference workload is a cell like others.
+  Result<void> check_reference() const {
+    const std::optional<std::string>& wanted = settings_.gate.reference;
+    if (!wanted) return {};
+    std::vector<std::string> names;
+    for (const Cell& cell : matrix_.cells) {
+      if (cell.key.str() == *wanted && !cell.twin) return {};
+      if (!cell.twin) names.push_back(cell.key.str());
+    }
+    return fail(Code::config, "{}: reference: no timed cell is named \"{}\"{}",
+                settings_.gate.reference_source, text::printable(*wanted),
+                text::did_you_mean(*wanted, names));
   }
 
   Result<bool> check_entries() const {

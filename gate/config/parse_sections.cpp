@@ -289,6 +289,10 @@ void parse_gate(const Node& node, Parsing& parsing) {
       problems.add(confirm->at, "confirm: a REF of git (origin/main), true or false");
     }
   }
+  if (const Node* reference = fields.take("reference")) {
+    gate.reference = read_text(*reference, "reference", problems);
+    gate.reference_source = problems.source(reference->at);
+  }
   fields.later({"against", "cache", "shards"});
   fields.finish();
 }

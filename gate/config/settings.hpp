@@ -127,6 +127,9 @@ struct GateSettings {
   // absent: the branch a pull request is to be merged into, where a CI system names it.
   std::optional<std::string> confirm{};
   bool confirms = true;
+  // The cell of a pinned program that tells how fast the machine is, and where it was named.
+  std::optional<std::string> reference{};
+  std::string reference_source{};  // "weir.yaml:14:3"
 };
 
 struct Settings {

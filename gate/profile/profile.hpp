@@ -89,6 +89,16 @@ struct Provenance {
   std::string seen_class{}, seen_name{};
 };
 
+// How fast the machine was beside each timed process: what a pinned program did there in the same
+// round. A rate, so more is faster.
+struct Reference {
+  std::string cell;  // the reference workload's
+  std::string metric;
+  std::vector<double> rates;
+
+  friend bool operator==(const Reference&, const Reference&) = default;
+};
+
 struct Profile {
   CellKey cell;
   std::string device;  // what the backend asked for: "cpu", "vulkan", …
@@ -110,6 +120,8 @@ struct Profile {
   std::vector<std::string> warnings;
   std::int64_t counted_runs = 0;
   std::int64_t timed_runs = 0;
+  // Of the reference workload itself it names its own cell.
+  std::optional<Reference> reference{};
   std::optional<double> profiling_cost;  // 1 - counted rate / timed rate, where both were measured
 };
 

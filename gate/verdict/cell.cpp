@@ -3,6 +3,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
+#include "gate/verdict/reference.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -41,6 +42,7 @@ void describe(const Question& question, CellVerdict& cell) {
   // For the nearest class this says that equal counts pass here, for a run what differs in it.
   if (!question.choice.reason.empty()) cell.notes.push_back(question.choice.reason);
   if (auto note = other_output(question)) cell.notes.push_back(std::move(*note));
+  if (auto note = reference_note(question)) cell.notes.push_back(std::move(*note));
   const auto& work = candidate.work;
   if (!work.generated_tokens && !work.prompt_tokens && !work.output_digest &&
       candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0) {
@@ -55,7 +57,7 @@ void add_missing_times(const Question& question, CellVerdict& cell) {
   const baseline::Baseline* base = question.judge();
   const Profile& candidate = question.candidate;
   if (base == nullptr || question.pairs != nullptr || candidate.timed_runs == 0 ||
-      !candidate.errors.empty())
+      !candidate.errors.empty() || is_reference(candidate))
     return;
   const auto sessions = base->sessions.find(candidate.provenance.machine_class);
   if (sessions == base->sessions.end() || sessions->second.empty()) return;

@@ -5,6 +5,7 @@
 //   times.cpp    what a time did, within what stored samples can tell
 //   paired_times.cpp  what a time did beside a base program, with an error guarantee
 //   confirm.cpp  what pairs say of a time that failed against stored samples
+//   reference.cpp  stored times on the machine as it is now
 //   cell.cpp     a cell's verdict; gate.cpp: a gate's
 #pragma once
 

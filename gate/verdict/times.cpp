@@ -5,6 +5,7 @@
 #include "gate/base/text.hpp"
 #include "gate/stats/stored.hpp"
 #include "gate/verdict/judging.hpp"
+#include "gate/verdict/reference.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -89,7 +90,7 @@ std::optional<JudgedTime> plain_number(const Limit& limit, const Measurement& cu
 }
 
 struct Stored {
-  std::vector<std::vector<double>> sessions;
+  std::vector<const baseline::Session*> sessions;
   std::string why_none;
 };
 
@@ -106,7 +107,7 @@ Stored stored_samples(const Question& question, const std::string& metric) {
     for (const baseline::Session& session : found->second) {
       const auto samples = session.samples.find(metric);
       if (samples != session.samples.end() && !samples->second.empty()) {
-        stored.sessions.push_back(samples->second);
+        stored.sessions.push_back(&session);
       }
     }
   }
@@ -116,6 +117,14 @@ Stored stored_samples(const Question& question, const std::string& metric) {
                         ? "stored samples are of other machine classes"
                         : "no samples of this metric are stored for this machine class";
   return stored;
+}
+
+std::vector<std::vector<double>> samples_of(const Stored& stored, const std::string& metric) {
+  std::vector<std::vector<double>> samples;
+  for (const baseline::Session* session : stored.sessions) {
+    samples.push_back(session->samples.at(metric));
+  }
+  return samples;
 }
 
 // Limits on the change by pairs, plain numbers by this side's own runs.
@@ -155,7 +164,9 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
   made.nature = current.nature;
   made.source = current.source;
   made.warnings = current.warnings;
-  made.limit = resolve_limit(question.candidate.cell, current.metric, question.limits);
+  if (!is_reference(question.candidate)) {
+    made.limit = resolve_limit(question.candidate.cell, current.metric, question.limits);
+  }
   made.current = current.value();
   made.samples = static_cast<std::int64_t>(current.samples.size());
   if (question.pairs != nullptr) {
@@ -163,8 +174,10 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
     return made;
   }
   const Stored stored = stored_samples(question, current.metric.name);
+  const auto even = normalized(question.candidate, current, stored.sessions);
   const auto interval = stats::compare_with_stored(
-      stored.sessions, current.samples,
+      even ? even->sessions : samples_of(stored, current.metric.name),
+      even ? even->current : current.samples,
       {question.policy.stored_level,
        current.metric.kind == unit::Kind::quality ? 0 : question.policy.assumed_session_sd});
   if (interval) {

@@ -131,10 +131,12 @@ TEST(BaselineText, ComesBackAsItWas) {
   profile.metrics["syncs_per_token"] = profile.metrics["dispatches_per_token"];
   profile.metrics["syncs_per_token"].metric = *unit::find_metric("syncs_per_token");
   profile.metrics["syncs_per_token"].source = "llama-bench";
+  profile.reference = {"pinned/m/cpu/p", "decode_tokens_per_second", {99.5, 100}};
   const std::string text = to_text(accept(profile, {}, {}));
   const auto back = parse(text);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(to_text(*back), text);
+  EXPECT_EQ(back->sessions.at("machine-a").at(0).reference, profile.reference);
   EXPECT_EQ(back->counts.at("barriers_per_token").exact, Rational::make(133, 2));
   EXPECT_EQ(back->counts.at("layers_fused").metric.better, unit::Better::higher);
   EXPECT_EQ(back->counts.at("syncs_at_16").nature, Nature::nearly_exact);
@@ -173,6 +175,9 @@ TEST(BaselineParse, SaysWhatIsWrong) {
       {"/lengths", {8, 16, 4097}, "lengths"},
       {"/lengths", Json::array({-1}), "lengths"},
       {"/sessions", {{"m", {{{"samples", {{"x", {"fast"}}}}}}}}, "samples"},
+      {"/sessions",
+       {{"m", {{{"samples", {{"x", {1}}}}, {"reference", {{"cell", "c"}, {"rates", {1}}}}}}}},
+       "metric"},
       {"/kernels/scope", "per_aeon", "scope"},
       {"/placement/state", "elsewhere", "state"},
   };

@@ -1,0 +1,112 @@
+// Stored times on the machine as it is now: what the reference workload did says how fast that is.
+#include <gmock/gmock.h>
+
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using ::testing::HasSubstr;
+using Numbers = std::vector<double>;
+
+constexpr const char* k_rate = "decode_tokens_per_second";
+constexpr const char* k_first = "time_to_first_token_seconds";
+const profile::CellKey k_cell = *profile::CellKey::parse("e/m/cpu/p");
+
+// Ten processes around `middle`, one per cent apart at most.
+Numbers around(double middle) {
+  Numbers numbers;
+  for (int i = 0; i < 10; ++i) numbers.push_back(middle * (1 + 0.001 * ((i * 7) % 10 - 4.5)));
+  return numbers;
+}
+
+profile::Profile profile_of(const std::string& metric, const Numbers& samples,
+                            std::optional<Numbers> reference) {
+  profile::Profile made;
+  made.cell = k_cell;
+  made.device = "cpu";
+  made.provenance.fingerprint = "f";
+  made.provenance.device_class = "cpu-x";
+  made.provenance.machine_class = "machine";
+  made.timed_runs = static_cast<std::int64_t>(samples.size());
+  profile::Measurement& measured = made.metrics[metric];
+  measured.metric = *unit::find_metric(metric);
+  measured.samples = samples;
+  if (reference) made.reference = {"pinned/m/cpu/p", k_rate, *reference};
+  return made;
+}
+
+CellVerdict judge(const profile::Profile& now, const profile::Profile& then) {
+  LimitEntry limit;
+  limit.metrics = {k_rate};
+  limit.max_drop = Amount{0.2, true};
+  LimitEntry rise;
+  rise.metrics = {k_first};
+  rise.max_increase = Amount{0.2, true};
+  const LimitEntry limits[] = {limit, rise};
+  const baseline::Baseline stored = baseline::accept(then, std::nullopt, {});
+  return judge_cell(now, {baseline::choose(now, {&stored, 1})}, limits, {});
+}
+
+TEST(ReferenceWorkload, TellsASlowMachineFromASlowProgram) {
+  const struct {
+    const char* what;
+    const char* metric;
+    double now, reference_now;  // 100 of both were stored
+    Outcome expected;
+    double change;
+  } cases[] = {
+      {"nothing changed", k_rate, 100, 100, Outcome::pass, 0},
+      {"a slow machine", k_rate, 60, 60, Outcome::pass, 0},
+      {"a slow program", k_rate, 60, 100, Outcome::fail, -0.4},
+      {"a slow program on a fast machine", k_rate, 100, 160, Outcome::fail, 100 / 160.0 - 1},
+      {"a time on a slow machine", k_first, 200, 50, Outcome::pass, 0},
+      {"a longer time", k_first, 200, 100, Outcome::fail, 1},
+  };
+  for (const auto& c : cases) {
+    const CellVerdict cell =
+        judge(profile_of(c.metric, around(c.now), Numbers(10, c.reference_now)),
+              profile_of(c.metric, around(100), Numbers(10, 100)));
+    ASSERT_EQ(cell.metrics.size(), 1U);
+    EXPECT_EQ(cell.metrics[0].verdict, c.expected) << c.what << ": " << cell.metrics[0].reason;
+    EXPECT_NEAR(*cell.metrics[0].change, c.change, 0.01) << c.what;
+  }
+}
+
+// A drift within the run meets both: sample by sample their quotient stays.
+TEST(ReferenceWorkload, IsTakenRoundByRound) {
+  Numbers drifting;
+  for (int i = 0; i < 10; ++i) drifting.push_back(100 - 6 * i);
+  const CellVerdict cell =
+      judge(profile_of(k_rate, drifting, drifting), profile_of(k_rate, around(100), around(100)));
+  EXPECT_EQ(cell.metrics[0].verdict, Outcome::pass) << cell.metrics[0].reason;
+  EXPECT_LT(*cell.metrics[0].high - *cell.metrics[0].low, 0.25);
+}
+
+TEST(ReferenceWorkload, IsNotUsedWhereItDidNotRunBesideBoth) {
+  const profile::Profile slow = profile_of(k_rate, around(60), Numbers(10, 60));
+  profile::Profile other = profile_of(k_rate, around(100), Numbers(10, 100));
+  other.reference->cell = "another/m/cpu/p";
+  for (const profile::Profile& then : {profile_of(k_rate, around(100), std::nullopt), other}) {
+    const CellVerdict cell = judge(slow, then);
+    EXPECT_EQ(cell.metrics[0].verdict, Outcome::fail);
+    ASSERT_EQ(cell.notes.size(), 2U);
+    EXPECT_THAT(cell.notes[0], HasSubstr("did not run beside the stored samples"));
+  }
+  // A round in which one of the two did not report: no sample knows its partner.
+  const CellVerdict cell = judge(profile_of(k_rate, Numbers(9, 60), Numbers(10, 60)),
+                                 profile_of(k_rate, around(100), Numbers(10, 100)));
+  EXPECT_EQ(cell.metrics[0].verdict, Outcome::fail);
+}
+
+TEST(ReferenceWorkload, IsShownAndNeverJudged) {
+  profile::Profile now = profile_of(k_rate, around(60), Numbers(10, 60));
+  profile::Profile then = profile_of(k_rate, around(100), Numbers(10, 100));
+  now.reference->cell = then.reference->cell = k_cell.str();
+  const CellVerdict cell = judge(now, then);
+  EXPECT_EQ(cell.metrics[0].verdict, Outcome::info);
+  EXPECT_NE(cell.verdict, Outcome::fail);
+}
+
+}  // namespace
+}  // namespace weir::verdict
