@@ -1,0 +1,81 @@
+#include "gate/base/encode.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weir {
+namespace {
+
+constexpr std::string_view k_alphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+bool unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
+}
+
+}  // namespace
+
+std::string base64(std::string_view bytes) {
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k) {
+      const bool there = i + k < bytes.size();
+      group = (group << 8U) | (there ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    }
+    const std::size_t left = bytes.size() - i;
+    out += k_alphabet[group >> 18U];
+    out += k_alphabet[(group >> 12U) & 63U];
+    out += left > 1 ? k_alphabet[(group >> 6U) & 63U] : '=';
+    out += left > 2 ? k_alphabet[group & 63U] : '=';
+  }
+  return out;
+}
+
+std::optional<std::string> base64_decoded(std::string_view text) {
+  std::string out;
+  std::uint32_t bits = 0;
+  int held = 0;
+  std::size_t digits = 0;
+  std::size_t padding = 0;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') continue;
+    ++digits;
+    if (c == '=') {
+      ++padding;
+      continue;
+    }
+    const std::size_t value = k_alphabet.find(c);
+    if (value == std::string_view::npos || padding > 0) return std::nullopt;
+    bits = (bits << 6U) | static_cast<std::uint32_t>(value);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    out += static_cast<char>((bits >> static_cast<unsigned>(held)) & 0xFFU);
+    bits &= (1U << static_cast<unsigned>(held)) - 1U;
+  }
+  // Bits left over must be none, else two texts would mean the same bytes.
+  if (digits % 4 != 0 || padding > 2 || bits != 0) return std::nullopt;
+  return out;
+}
+
+std::string percent_encoded(std::string_view bytes) {
+  constexpr std::string_view k_hex = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(bytes.size());
+  for (const char c : bytes) {
+    if (unreserved(c)) {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += '%';
+      out += k_hex[byte >> 4U];
+      out += k_hex[byte & 15U];
+    }
+  }
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,17 @@
+// Bytes as text for other systems: base64 (RFC 4648, with padding) and percent-encoding (RFC 3986).
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir {
+
+[[nodiscard]] std::string base64(std::string_view bytes);
+// Line ends in it are skipped (GitHub sends them); nothing when it is not base64.
+[[nodiscard]] std::optional<std::string> base64_decoded(std::string_view text);
+// All but letters, digits and "-._~" as %XX: fit for one segment of a path or a query's value.
+[[nodiscard]] std::string percent_encoded(std::string_view bytes);
+
+}  // namespace weir
