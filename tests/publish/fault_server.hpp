@@ -20,16 +20,16 @@ namespace weir::tests {
 
 // A request as it came. Header names are in lower case.
 struct SeenRequest {
-  std::string method, target, body;  // target: path and query
-  std::map<std::string, std::string> headers;
+  std::string method{}, target{}, body{};  // target: path and query
+  std::map<std::string, std::string> headers{};
 };
 
 // What happens to a request instead of a plain answer of the store.
 struct Fault {
   bool carried_out = false;  // the store sees the request all the same; its answer may be lost
   int status = 0;            // 0: the store's own answer (then carried_out is true)
-  std::vector<std::pair<std::string, std::string>> headers;  // added
-  std::string body, content_type = "application/json; charset=utf-8";
+  std::vector<std::pair<std::string, std::string>> headers{};  // added
+  std::string body{}, content_type = "application/json; charset=utf-8";
   // How the answer comes. whole: as it should. never: not at all, the connection stays open. cut:
   // the connection ends instead. half: it ends amid the body. drip: byte by byte, `pause` seconds
   // between.
@@ -40,7 +40,7 @@ struct Fault {
 // Which requests a fault befalls: those of this method ("" any) whose target contains `path`, but
 // the first `after` of them, `times` times (0: for ever). The first rule that matches is taken.
 struct When {
-  std::string method, path;
+  std::string method{}, path{};
   int times = 1, after = 0;
 };
 

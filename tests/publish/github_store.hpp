@@ -13,9 +13,9 @@
 namespace weir::tests {
 
 struct StoreRequest {
-  std::string method, path;  // path: without query, "/repos/o/r/issues/1/comments"
-  std::map<std::string, std::string> query;
-  std::string body;
+  std::string method{}, path{};  // path: without query, "/repos/o/r/issues/1/comments"
+  std::map<std::string, std::string> query{};
+  std::string body{};
 };
 struct StoreAnswer {
   int status = 200;

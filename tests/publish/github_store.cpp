@@ -1,0 +1,205 @@
+#include "tests/publish/github_store.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gate/base/encode.hpp"
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+
+#include "tests/publish/github_answers.hpp"
+
+namespace weir::tests {
+GithubStore::GithubStore(std::string owner, std::string repo)
+    : owner_(std::move(owner)), repo_(std::move(repo)) {}
+
+void GithubStore::add_pull(std::int64_t pull, const std::string& head_sha, const Json& more) {
+  const Json repo = {{"full_name", owner_ + "/" + repo_}, {"fork", false}};
+  Json json = {{"number", pull},
+               {"state", "open"},
+               {"title", fmt::format("Pull request {}", pull)},
+               {"user", {{"login", "contributor"}}},
+               {"head", {{"sha", head_sha}, {"ref", "topic"}, {"repo", repo}}},
+               {"base", {{"sha", std::string(40, 'b')}, {"ref", "main"}, {"repo", repo}}}};
+  json.merge_patch(more);
+  pulls_[pull] = json;
+}
+
+std::int64_t GithubStore::add_comment(std::int64_t issue, const std::string& by,
+                                      const std::string& body) {
+  const bool bot = by.size() > 5 && by.substr(by.size() - 5) == "[bot]";
+  comments_.push_back({.id = next_id_++,
+                       .issue = issue,
+                       .login = by,
+                       .type = bot ? "Bot" : "User",
+                       .body = body,
+                       .made_at = comment_lists_});
+  return comments_.back().id;
+}
+
+void GithubStore::set_permission(const std::string& who, const std::string& permission) {
+  permissions_[who] = permission;
+}
+
+void GithubStore::set_file(const std::string& branch, const std::string& path,
+                           const std::string& content) {
+  files_[{branch, path}] = content;
+}
+
+Json GithubStore::shown(const Comment& comment) const {
+  const std::string url = fmt::format("https://github.com/{}/{}/pull/{}#issuecomment-{}", owner_,
+                                      repo_, comment.issue, comment.id);
+  return {{"id", comment.id},
+          {"body", comment.body},
+          {"user", {{"login", comment.login}, {"type", comment.type}}},
+          {"html_url", url},
+          {"created_at", "2026-11-20T09:30:15Z"},
+          {"updated_at", fmt::format("2026-11-20T09:{:02}:15Z", 30 + comment.edits % 30)},
+          {"author_association", comment.type == "Bot" ? "NONE" : "CONTRIBUTOR"}};
+}
+
+std::vector<Json> GithubStore::comments(std::int64_t issue) const {
+  std::vector<Json> found;
+  for (const Comment& comment : comments_) {
+    if (comment.issue == issue && comment.gone_at < 0) found.push_back(shown(comment));
+  }
+  return found;
+}
+
+std::vector<Json> GithubStore::check_runs() const { return checks_; }
+
+std::vector<Json> GithubStore::statuses(const std::string& sha) const {
+  const auto found = statuses_.find(sha);
+  return found == statuses_.end() ? std::vector<Json>{} : found->second;
+}
+
+Json GithubStore::file(const std::string& branch, const std::string& path) const {
+  const auto found = files_.find({branch, path});
+  return found == files_.end() ? Json() : Json(found->second);
+}
+
+StoreAnswer GithubStore::answer(const StoreRequest& request) {
+  const Parts parts = text::split(request.path, '/');  // "", repos, o, r, what, ...
+  if (parts.size() == 2 && parts[1] == "user") {
+    if (login.find("[bot]") != std::string::npos) {
+      return refuse(403, "Resource not accessible by integration");
+    }
+    return {.body = {{"login", login}, {"type", "User"}}};
+  }
+  if (parts.size() < 4 || parts[1] != "repos" || parts[2] != owner_ || parts[3] != repo_) {
+    return not_found();
+  }
+  if (parts.size() == 4) {
+    return {.body = {{"full_name", owner_ + "/" + repo_}, {"default_branch", "main"}}};
+  }
+  const std::string& what = parts[4];
+  if (what == "issues") return issues(request, parts);
+  if (what == "check-runs") return check_runs_calls(request, parts);
+  if (what == "commits" && parts.size() == 7) return commits(request, parts);
+  if (what == "statuses" && parts.size() == 6 && request.method == "POST") {
+    return write_status(request, parts[5]);
+  }
+  if (what == "pulls" && parts.size() == 6 && request.method == "GET") {
+    const auto found = pulls_.find(number(parts[5], 0));
+    return found == pulls_.end() ? not_found() : StoreAnswer{.body = found->second};
+  }
+  if (what == "collaborators" && parts.size() == 7 && parts[6] == "permission") {
+    const auto found = permissions_.find(parts[5]);
+    const std::string permission = found == permissions_.end() ? "none" : found->second;
+    return {.body = {{"permission", permission}, {"user", {{"login", parts[5]}}}}};
+  }
+  if (what == "contents" && parts.size() >= 6) {
+    const std::vector<std::string> below(parts.begin() + 5, parts.end());
+    return contents(request, text::join(below, "/"));
+  }
+  return not_found();
+}
+
+StoreAnswer GithubStore::issues(const StoreRequest& request, const Parts& parts) {
+  if (parts.size() != 7) return not_found();
+  if (parts[5] == "comments") return one_comment(request, number(parts[6], 0));
+  const std::int64_t issue = number(parts[5], 0);
+  if (parts[6] != "comments" || pulls_.count(issue) == 0) return not_found();
+  if (request.method == "GET") return list_comments(request, issue);
+  if (request.method != "POST") return not_found();
+  const auto body = parse_json(request.body);
+  if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
+  const std::string said = text_of(*body, "body");
+  if (said.empty()) return invalid("IssueComment", "body", "body can't be blank");
+  if (characters(said) > k_most_characters) {
+    return invalid("IssueComment", "body", "body is too long (maximum is 65536 characters)");
+  }
+  add_comment(issue, login, said);
+  return {.status = 201, .body = shown(comments_.back())};
+}
+
+StoreAnswer GithubStore::one_comment(const StoreRequest& request, std::int64_t id) {
+  const auto found = std::find_if(comments_.begin(), comments_.end(), [&](const Comment& comment) {
+    return comment.id == id && comment.gone_at < 0;
+  });
+  if (found == comments_.end()) return not_found();
+  if (request.method == "GET") return {.body = shown(*found)};
+  if (found->login != login) return refuse(403, "Resource not accessible by integration");
+  if (request.method == "DELETE") {
+    found->gone_at = comment_lists_;
+    return {.status = 204};
+  }
+  if (request.method != "PATCH") return not_found();
+  const auto body = parse_json(request.body);
+  if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
+  const std::string said = text_of(*body, "body");
+  if (said.empty()) return invalid("IssueComment", "body", "body can't be blank");
+  if (characters(said) > k_most_characters) {
+    return invalid("IssueComment", "body", "body is too long (maximum is 65536 characters)");
+  }
+  found->body = said;
+  ++found->edits;
+  return {.body = shown(*found)};
+}
+
+StoreAnswer GithubStore::list_comments(const StoreRequest& request, std::int64_t issue) {
+  if (number(query(request, "page"), 1) <= 1) ++comment_lists_;
+  std::vector<Json> all;
+  for (const Comment& comment : comments_) {
+    if (comment.issue != issue) continue;
+    // What this poster cannot know yet: made (or gone) too few list calls ago.
+    if (create_lag > 0 && comment.made_at + create_lag >= comment_lists_) continue;
+    if (comment.gone_at >= 0 && comment.gone_at + delete_lag < comment_lists_) continue;
+    all.push_back(shown(comment));
+  }
+  return page_of(request, all);
+}
+
+StoreAnswer GithubStore::contents(const StoreRequest& request, const std::string& path) {
+  const auto blob = [](const std::string& content) { return short_hash(content, 32); };
+  if (request.method == "GET") {
+    const std::string branch = query(request, "ref");
+    const auto found = files_.find({branch.empty() ? "main" : branch, path});
+    if (found == files_.end()) return not_found();
+    return {.body = {{"type", "file"},
+                     {"path", path},
+                     {"sha", blob(found->second)},
+                     {"encoding", "base64"},
+                     {"content", base64(found->second) + "\n"}}};
+  }
+  if (request.method != "PUT") return not_found();
+  const auto body = parse_json(request.body);
+  if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
+  const auto content = base64_decoded(text_of(*body, "content"));
+  if (!content) return refuse(422, "content is not valid Base64");
+  std::string branch = text_of(*body, "branch");
+  if (branch.empty()) branch = "main";
+  const auto found = files_.find({branch, path});
+  const bool fresh = found == files_.end();
+  const std::string given = text_of(*body, "sha");
+  if (!fresh && given.empty()) return refuse(422, "Invalid request.\n\n\"sha\" wasn't supplied.");
+  if (given != (fresh ? "" : blob(found->second))) {
+    return refuse(409, fmt::format("{} does not match {}", path, given));
+  }
+  files_[{branch, path}] = *content;
+  return {.status = fresh ? 201 : 200,
+          .body = {{"content", {{"path", path}, {"sha", blob(*content)}}}}};
+}
+
+}  // namespace weir::tests

@@ -1,0 +1,122 @@
+// Check runs and commit statuses of the tests' own GitHub.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/publish/github_answers.hpp"
+#include "tests/publish/github_store.hpp"
+
+namespace weir::tests {
+
+StoreAnswer GithubStore::check_runs_calls(const StoreRequest& request, const Parts& parts) {
+  if (!checks_allowed && request.method != "GET") {
+    return refuse(403, "Resource not accessible by personal access token");
+  }
+  if (parts.size() == 5 && request.method == "POST") return write_check(request, nullptr);
+  if (parts.size() < 6) return not_found();
+  const std::int64_t id = number(parts[5], 0);
+  const auto found = std::find_if(checks_.begin(), checks_.end(),
+                                  [&](const Json& check) { return check["id"] == id; });
+  if (found == checks_.end()) return not_found();
+  if (parts.size() == 7 && parts[6] == "annotations") {
+    return page_of(request, (*found)["annotations"].get<std::vector<Json>>());
+  }
+  if (request.method == "PATCH") return write_check(request, &*found);
+  Json brief = *found;
+  brief.erase("annotations");
+  return {.body = brief};
+}
+
+StoreAnswer GithubStore::write_check(const StoreRequest& request, Json* there) {
+  const auto body = parse_json(request.body);
+  if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
+  if (there == nullptr && (text_of(*body, "name").empty() || text_of(*body, "head_sha").empty())) {
+    return refuse(422, "Invalid request.\n\n\"name\", \"head_sha\" weren't supplied.");
+  }
+  if (body->contains("conclusion") &&
+      !one_of(text_of(*body, "conclusion"),
+              std::array{"action_required", "cancelled", "failure", "neutral", "success", "skipped",
+                         "timed_out"})) {
+    return invalid("CheckRun", "conclusion", "is not a conclusion");
+  }
+  const Json output = body->value("output", Json::object());
+  if (body->contains("output") && (!output.contains("title") || !output.contains("summary"))) {
+    return refuse(422, "Invalid request.\n\n\"title\", \"summary\" weren't supplied.");
+  }
+  if (text_of(output, "summary").size() > 65'535) {
+    return invalid("CheckRun", "summary", "Only 65535 characters are allowed");
+  }
+  const Json annotations = output.value("annotations", Json::array());
+  if (annotations.size() > 50) {
+    return refuse(422, "Invalid request.\n\nNo more than 50 items are allowed; annotations.");
+  }
+  for (const Json& one : annotations) {
+    if (text_of(one, "path").empty() || text_of(one, "message").empty() ||
+        !one.contains("start_line") || !one.contains("end_line") ||
+        !one_of(text_of(one, "annotation_level"), std::array{"notice", "warning", "failure"}) ||
+        text_of(one, "title").size() > 255 || text_of(one, "message").size() > 65'536) {
+      return invalid("CheckRun", "annotations", "is not an annotation");
+    }
+  }
+  if (there == nullptr) {
+    checks_.push_back({{"id", next_id_++},
+                       {"status", "queued"},
+                       {"conclusion", nullptr},
+                       {"annotations", Json::array()},
+                       {"app", {{"slug", "github-actions"}}}});
+    checks_made_at_.push_back(check_lists_);
+    there = &checks_.back();
+    (*there)["html_url"] = fmt::format("https://github.com/{}/{}/runs/{}", owner_, repo_,
+                                       (*there)["id"].get<std::int64_t>());
+  }
+  for (const auto& [key, value] : body->items()) {
+    if (key != "output") (*there)[key] = value;
+  }
+  if (body->contains("conclusion")) (*there)["status"] = "completed";
+  if (body->contains("output")) {
+    (*there)["output"] = output;
+    (*there)["output"].erase("annotations");
+    for (const Json& one : annotations) (*there)["annotations"].push_back(one);
+    (*there)["output"]["annotations_count"] = (*there)["annotations"].size();
+  }
+  Json brief = *there;
+  brief.erase("annotations");
+  return {.status = request.method == "POST" ? 201 : 200, .body = brief};
+}
+
+StoreAnswer GithubStore::commits(const StoreRequest& request, const Parts& parts) {
+  if (request.method != "GET") return not_found();
+  if (parts[6] == "statuses") return page_of(request, statuses(parts[5]));
+  if (parts[6] != "check-runs") return not_found();
+  if (number(query(request, "page"), 1) <= 1) ++check_lists_;
+  const std::string name = query(request, "check_name");
+  std::vector<Json> all;
+  for (std::size_t i = checks_.size(); i-- > 0;) {  // the newest first
+    if (checks_[i]["head_sha"] != parts[5] || (!name.empty() && checks_[i]["name"] != name))
+      continue;
+    if (create_lag > 0 && checks_made_at_[i] + create_lag >= check_lists_) continue;
+    Json brief = checks_[i];
+    brief.erase("annotations");
+    all.push_back(brief);
+  }
+  return page_of(request, all, "check_runs");
+}
+
+StoreAnswer GithubStore::write_status(const StoreRequest& request, const std::string& sha) {
+  const auto body = parse_json(request.body);
+  if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
+  if (!one_of(text_of(*body, "state"), std::array{"error", "failure", "pending", "success"})) {
+    return invalid("Status", "state", "state is not included in the list");
+  }
+  if (characters(text_of(*body, "description")) > 140) {
+    return invalid("Status", "description", "description is too long (maximum is 140 characters)");
+  }
+  Json status = *body;
+  status["id"] = next_id_++;
+  if (!status.contains("context")) status["context"] = "default";
+  auto& list = statuses_[sha];
+  list.insert(list.begin(), status);
+  return {.status = 201, .body = status};
+}
+
+}  // namespace weir::tests

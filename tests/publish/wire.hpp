@@ -1,0 +1,36 @@
+// HTTP/1.1 on sockets, as much of it as the tests' own server needs; for fault_server.cpp alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/publish/fault_server.hpp"
+
+namespace weir::tests {
+
+// A socket bound to a free port of 127.0.0.1, and that port.
+std::pair<int, int> bound_socket();
+// Receives until `buffer` holds that many bytes; false when the other side is gone before.
+bool fill(int fd, std::string& buffer, std::size_t until);
+bool send_all(int fd, std::string_view bytes);
+// One request from `fd`; `buffer` keeps what came behind it.
+std::optional<SeenRequest> read_request(int fd, std::string& buffer);
+
+StoreRequest store_request(const SeenRequest& seen);
+// The same list at another page, as GitHub's Link headers have it.
+std::string at_page(const std::string& url, const StoreRequest& request, std::int64_t page);
+void replace_all(std::string& text, const std::string& what, const std::string& with);
+
+struct Wire {
+  int status = 200;
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::string body{};
+};
+std::string to_text(const Wire& wire);
+
+}  // namespace weir::tests
