@@ -14,6 +14,9 @@ struct ApiRequest {
   std::string method;         // "GET", "POST", "PATCH", "PUT", "DELETE"
   std::string path;           // below the API's base URL: "/repos/o/r/issues/1/comments"; no host
   Json body = Json(nullptr);  // null: none
+  // Not to be carried out twice although its method could be: a PATCH that adds to a list. It is
+  // treated as a POST is.
+  bool once = false;
 };
 
 struct ApiResponse {
@@ -25,10 +28,11 @@ struct ApiResponse {
 class Api {
  public:
   virtual ~Api() = default;
-  // One request with its retries. A 2xx or, where the caller can do something about it, a 404, 409
-  // or 422 is an answer; all else is an Error once retries and time are used up. A request whose
-  // answer was lost may have been carried out: the caller looks before it asks again, so a POST is
-  // only sent again where it was surely not carried out.
+  // One request with its retries. A 2xx or, where the caller can do something about it, a 403 that
+  // is no limit (the token may not do this: much can be posted without), a 404, 409 or 422 is an
+  // answer; all else is an Error once retries and time are used up. A request whose answer was lost
+  // may have been carried out: the caller looks before it asks again, so a POST is only sent again
+  // where it was surely not carried out.
   [[nodiscard]] virtual Result<ApiResponse> call(const ApiRequest& request) = 0;
   // GET of a list, page by page, at most `most` items: an array. A list that goes on behind that,
   // or pages that repeat themselves, are an Error.
