@@ -74,7 +74,22 @@ void list(std::string_view what, const std::vector<ChangedWords>& all,
   if (!parts.empty()) lines.push_back(fmt::format("{}: {}", what, text::join(parts)));
 }
 
-std::string message_of(const CellVerdict& cell) {
+std::string_view kind_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::fail:
+    case Outcome::error:
+      return "error";
+    case Outcome::inconclusive:
+    case Outcome::fresh:
+      return "warning";
+    default:
+      return "notice";
+  }
+}
+
+}  // namespace
+
+std::string annotation_message(const CellVerdict& cell) {
   std::vector<std::string> lines;
   if (!cell.reason.empty()) lines.push_back(one_line(cell.reason, 600));
   if (cell.placement_verdict < Outcome::pass) {
@@ -99,21 +114,6 @@ std::string message_of(const CellVerdict& cell) {
   return text::join(lines, "\n");
 }
 
-std::string_view kind_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-    case Outcome::error:
-      return "error";
-    case Outcome::inconclusive:
-    case Outcome::fresh:
-      return "warning";
-    default:
-      return "notice";
-  }
-}
-
-}  // namespace
-
 std::string annotations(const GateVerdict& gate) {
   std::string out;
   const auto cells = cells_to_read(gate);
@@ -133,7 +133,7 @@ std::string annotations(const GateVerdict& gate) {
       const CellVerdict& cell = *of_kind[i];
       out += command(
           kind, fmt::format("weir {}: {}", verdict::to_string(cell.verdict), cell_title(cell.cell)),
-          message_of(cell));
+          annotation_message(cell));
     }
   }
   std::string line = headline(gate);

@@ -1,0 +1,190 @@
+// A verdict as GitHub's check run and commit status.
+#include "gate/report/check.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+
+#include "tests/report/fixtures.hpp"
+
+namespace weir::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using verdict::CellVerdict;
+using verdict::ExitCode;
+using verdict::GateVerdict;
+using verdict::MetricVerdict;
+using verdict::Outcome;
+
+GateVerdict all_new() {
+  GateVerdict gate = fixtures::green();
+  for (CellVerdict& cell : gate.cells) {
+    cell.verdict = Outcome::fresh;
+    cell.reason = "no baseline is stored for this cell";
+    for (MetricVerdict& metric : cell.metrics) metric.verdict = Outcome::fresh;
+  }
+  gate.verdict = Outcome::fresh;
+  gate.not_judged = {"8 cells new"};
+  return gate;
+}
+
+GateVerdict with(GateVerdict gate, ExitCode code) {
+  gate.exit_code = code;
+  return gate;
+}
+
+GateVerdict with(GateVerdict gate, Outcome outcome) {
+  gate.verdict = outcome;
+  gate.cells[0].verdict = outcome;
+  return gate;
+}
+
+TEST(Check, SaysInItsConclusionWhatTheExitCodeSays) {
+  GateVerdict empty = fixtures::green();
+  empty.cells.clear();
+  struct Row {
+    const char* what;
+    GateVerdict gate;
+    const char* conclusion;
+    const char* state;
+  };
+  const std::vector<Row> rows = {
+      {"a pass", fixtures::green(), "success", "success"},
+      {"a broken limit", fixtures::red(), "failure", "failure"},
+      {"a cell that could not be measured", fixtures::errors(), "failure", "error"},
+      {"not decided", fixtures::undecided(), "neutral", "success"},
+      {"not decided, where that fails", with(fixtures::undecided(), ExitCode::inconclusive),
+       "failure", "failure"},
+      {"some cells new", fixtures::mixed(), "success", "success"},
+      {"all cells new", all_new(), "neutral", "success"},
+      {"all cells skipped", with(fixtures::all_skipped(), ExitCode::usage), "neutral", "error"},
+      {"no cell at all", empty, "neutral", "error"},
+      {"improved", with(fixtures::green(), Outcome::improved), "success", "success"},
+      {"accepted", with(fixtures::green(), Outcome::accepted), "success", "success"},
+      {"interrupted", with(fixtures::green(), ExitCode::interrupted), "cancelled", "error"},
+      {"interrupted after a broken limit", with(fixtures::red(), ExitCode::interrupted), "failure",
+       "failure"},
+      // A verdict file is not trusted: its parts have to agree before it is green.
+      {"a pass that exits 1", with(fixtures::green(), ExitCode::fail), "failure", "failure"},
+      {"a pass that exits 3", with(fixtures::green(), ExitCode::unmeasured), "failure", "error"},
+      {"a pass that exits 2", with(fixtures::green(), ExitCode::usage), "failure", "error"},
+  };
+  for (const Row& row : rows) {
+    EXPECT_EQ(check_text(row.gate, {}).conclusion, row.conclusion) << row.what;
+    EXPECT_EQ(status_text(row.gate).state, row.state) << row.what;
+  }
+}
+
+TEST(Check, SaysInItsTitleWhatWasNotJudged) {
+  EXPECT_EQ(check_text(fixtures::red(), {}).title, "1 of 8 cells broke a limit");
+  EXPECT_EQ(check_text(fixtures::undecided(), {}).title,
+            "1 of 8 cells is not decided \u00b7 throughput not decided in 1 of 8 cells");
+}
+
+TEST(Check, AnnotatesWhatNeedsAReaderTheWorstFirst) {
+  const auto annotations = check_text(fixtures::mixed(), {}).annotations;
+  ASSERT_EQ(annotations.size(), 2U);  // two new cells with one reason, one that improved
+  EXPECT_EQ(annotations[0].level, "warning");
+  EXPECT_EQ(annotations[0].title, "new: 2 cells");
+  EXPECT_EQ(annotations[0].message,
+            "no baseline is stored for this cell\n- llama.cpp / tiny-llama / cpu / prefill\n"
+            "- llama.cpp / tiny-llama / cpu / decode");
+  EXPECT_EQ(annotations[1].level, "notice");
+  const auto red = check_text(fixtures::red(), {}).annotations;
+  ASSERT_EQ(red.size(), 1U);
+  EXPECT_EQ(red[0].level, "failure");
+  EXPECT_EQ(red[0].path, "weir.yaml");
+  EXPECT_EQ(red[0].line, 1);
+  EXPECT_EQ(red[0].title, "fail: llama.cpp / tiny-llama / vulkan / decode");
+  EXPECT_THAT(red[0].message, HasSubstr("dispatches/token: 65 \u2192 77 (+12, must not change)"));
+  EXPECT_THAT(check_text(fixtures::green(), {}).annotations, testing::IsEmpty());
+}
+
+// Cells that fail each in a way of its own.
+GateVerdict unlike(std::size_t cells) {
+  GateVerdict gate = fixtures::many(cells);
+  for (std::size_t i = 0; i < cells; ++i) {
+    gate.cells[i].metrics[0] = fixtures::count("dispatches_per_token", Outcome::fail, 65,
+                                               static_cast<std::int64_t>(100 + i));
+  }
+  return gate;
+}
+
+TEST(Check, SaysInTheLastOfManyAnnotationsHowManyMore) {
+  const auto some = check_text(unlike(30), {}, 20).annotations;
+  ASSERT_EQ(some.size(), 20U);
+  EXPECT_EQ(some.back().message, "and 11 more cells");  // 19 are told, 11 are left
+  EXPECT_EQ(some.back().level, "failure");
+  EXPECT_EQ(check_text(unlike(20), {}, 20).annotations.size(), 20U);
+  EXPECT_THAT(check_text(unlike(20), {}, 20).annotations.back().message, Not(HasSubstr("more")));
+  EXPECT_THAT(check_text(unlike(3), {}, 0).annotations, testing::IsEmpty());
+}
+
+TEST(Check, StandsAtThePathOfTheConfigurationWhereThatIsHarmless) {
+  struct Row {
+    const char* config;
+    const char* path;
+  };
+  for (const auto& [config, path] : {
+           Row{"weir.yaml", "weir.yaml"},
+           Row{"configs/llama.cpp/weir.yaml", "configs/llama.cpp/weir.yaml"},
+           Row{"./a//b/./weir.yaml", "a/b/weir.yaml"},
+           Row{"", "weir.yaml"},
+           Row{"/etc/passwd", "weir.yaml"},
+           Row{".//etc/passwd", "weir.yaml"},
+           Row{"../weir.yaml", "weir.yaml"},
+           Row{"a/../../weir.yaml", "weir.yaml"},
+           Row{"C:\\weir.yaml", "weir.yaml"},
+           Row{"a\\..\\weir.yaml", "weir.yaml"},
+           Row{"a\nb.yaml", "weir.yaml"},
+           Row{"a\x1b[2Jb.yaml", "weir.yaml"},
+           Row{"folder/", "weir.yaml"},
+           Row{".", "weir.yaml"},
+       }) {
+    GateVerdict gate = fixtures::red();
+    gate.config = config;
+    EXPECT_EQ(check_text(gate, {}).annotations.at(0).path, path) << config;
+  }
+}
+
+TEST(Check, KeepsToTheLimitsOfGitHub) {
+  GateVerdict many = unlike(10'000);
+  many.not_judged = {fixtures::evil(), std::string(500, 'n') + "\U0001f600"};
+  GateVerdict hostile = fixtures::hostile();
+  hostile.cells[3].reason = std::string(200'000, 'r');
+  MarkdownStyle style;
+  style.limit = k_summary_limit;  // of a job summary: too much for a check
+  for (const GateVerdict& gate : {many, hostile}) {
+    const CheckText check = check_text(gate, style);
+    EXPECT_LE(check.summary.size(), k_check_summary_limit);
+    EXPECT_GT(check.summary.size(), 1000U);
+    EXPECT_LE(check.annotations.size(), 200U);
+    for (const CheckAnnotation& one : check.annotations) {
+      EXPECT_LE(one.title.size(), 4 * 255U);
+      EXPECT_LE(text::columns(one.title), 255U);
+      EXPECT_LE(one.message.size(), 64U << 10U);
+      EXPECT_FALSE(one.message.empty());
+    }
+    EXPECT_LE(text::columns(status_text(gate).description), 140U);
+    EXPECT_LE(text::columns(check.title), 255U);
+  }
+}
+
+TEST(Check, CountsCharactersOfAStatusAsTheyAreStored) {
+  GateVerdict gate = fixtures::green();
+  for (int i = 0; i < 100; ++i) gate.not_judged.emplace_back("\U0001f600");  // two units each
+  const std::string description = status_text(gate).description;
+  std::size_t units = 0;
+  for (const char c : description) {
+    const auto byte = static_cast<unsigned char>(c);
+    units += (byte & 0xC0U) == 0x80U ? 0 : byte >= 0xF0 ? 2 : 1;
+  }
+  EXPECT_LE(units, 140U);
+  EXPECT_GE(units, 135U);
+}
+
+}  // namespace
+}  // namespace weir::report
