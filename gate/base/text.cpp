@@ -46,14 +46,31 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
   return point;
 }
 
-bool shown(char32_t point) {
-  if (point == '\n' || point == '\t') return true;
-  if (point < 0x20 || (point >= 0x7F && point < 0xA0)) return false;
-  // Marks that reorder or hide text (bidirectional overrides, zero-width characters).
-  if (point >= 0x200B && point <= 0x200F) return false;
-  if (point >= 0x202A && point <= 0x202E) return false;
-  if (point >= 0x2060 && point <= 0x206F) return false;
-  return point != 0xFEFF;
+// Marks that reorder, hide or part text without being seen: bidirectional controls, characters of
+// no width, fillers, tags, and separators of lines and paragraphs.
+bool hidden(char32_t point) {
+  static constexpr std::pair<char32_t, char32_t> k_ranges[] = {
+      {0x00AD, 0x00AD}, {0x034F, 0x034F},   {0x061C, 0x061C},   {0x115F, 0x1160},
+      {0x17B4, 0x17B5}, {0x180B, 0x180F},   {0x200B, 0x200F},   {0x2028, 0x202E},
+      {0x2060, 0x206F}, {0x3164, 0x3164},   {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},
+      {0xFFF9, 0xFFFB}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
+  };
+  return std::any_of(std::begin(k_ranges), std::end(k_ranges), [&](const auto& range) {
+    return range.first <= point && point <= range.second;
+  });
+}
+
+// As Unicode has it, and so the programs that read a runner's log.
+bool white_space(char32_t point) {
+  return point == ' ' || (point >= '\t' && point <= '\r') || point == 0x85 || point == 0xA0 ||
+         point == 0x1680 || (point >= 0x2000 && point <= 0x200B) || point == 0x2028 ||
+         point == 0x2029 || point == 0x202F || point == 0x205F || point == 0x3000 ||
+         point == 0xFEFF;
+}
+
+bool control(char32_t point) {
+  if (point == '\n' || point == '\t') return false;
+  return point < 0x20 || (point >= 0x7F && point < 0xA0);
 }
 
 }  // namespace
@@ -162,7 +179,9 @@ std::string printable(std::string_view text) {
       }
     } else if (point == 0xFFFD) {
       result += "\xEF\xBF\xBD";
-    } else if (shown(point)) {
+    } else if (point >= 0x80 && hidden(point)) {
+      result += fmt::format("<U+{:04X}>", static_cast<unsigned>(point));
+    } else if (!control(point)) {
       result.append(text.substr(from, at - from));
     }
   }
@@ -183,11 +202,15 @@ std::string disarm(std::string_view text) {
       safe += "##(";
       at += 3;
       begins = false;
+    } else if (rest.starts_with("##vso[")) {
+      safe += "##vso(";
+      at += 6;
+      begins = false;
     } else {
-      const char c = rest.front();
-      begins = c == '\n' || c == '\r' || (begins && (c == ' ' || c == '\t'));
-      safe += c;
-      ++at;
+      const std::size_t from = at;
+      const char32_t point = next_code_point(text, at);
+      begins = point == '\n' || point == '\r' || (begins && white_space(point));
+      safe.append(text.substr(from, at - from));
     }
   }
   return safe;

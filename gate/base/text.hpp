@@ -28,12 +28,13 @@ namespace weir::text {
 [[nodiscard]] std::string lower(std::string_view text);
 
 // Makes hostile text fit to show: invalid UTF-8 becomes U+FFFD, control characters (ANSI escapes,
-// carriage returns, bidirectional overrides) are removed; '\n' and '\t' stay.
+// carriage returns) are removed, what can not be seen but reorders or hides text (bidirectional
+// overrides, characters of no width, separators of lines) reads "<U+202E>"; '\n' and '\t' stay.
 [[nodiscard]] std::string printable(std::string_view text);
 
 // CI systems read commands out of logs: GitHub takes "::" at the start of a line (white space
-// before it does not count), Azure and GitHub take "##[". No line of what comes back holds one;
-// what stands in its place is no wider.
+// before it, of any kind, does not count), Azure and GitHub take "##[" and "##vso[". No line of
+// what comes back holds one; what stands in its place is no wider.
 [[nodiscard]] std::string disarm(std::string_view text);
 
 // The width of UTF-8 text in terminal columns, one a code point (enough for what weir prints).

@@ -48,9 +48,11 @@ TEST(Printable, RemovesWhatCouldTakeOverATerminalAndMarksWhatIsNotText) {
   EXPECT_EQ(printable("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // a surrogate
   EXPECT_EQ(printable("ab\xE2\x80\xAE"
                       "c"),
-            "abc");                                                  // right-to-left override
+            "ab<U+202E>c");                                          // right-to-left override
   EXPECT_EQ(printable("65 \xE2\x86\x92 77"), "65 \xE2\x86\x92 77");  // an arrow stays
   EXPECT_EQ(printable("\x1B["), "");                                 // a torn sequence
+  EXPECT_EQ(printable("a\u200Bb\uFEFF\u00AD\u2028\U000E0041"),
+            "a<U+200B>b<U+FEFF><U+00AD><U+2028><U+E0041>");
 }
 
 TEST(Numbers, AreReadWholeOrNotAtAll) {
@@ -73,6 +75,9 @@ TEST(Text, CanNotBecomeACommandOfACiSystem) {
       {"::error::x", "\u2237error::x"},
       {"a\n::set-output name=x::y\n", "a\n\u2237set-output name=x::y\n"},
       {"\n  ::stop-commands::t", "\n  \u2237stop-commands::t"},
+      {"\u3000::error::x", "\u3000\u2237error::x"},  // white space too, to .NET
+      {"\u00a0\f::error::x", "\u00a0\f\u2237error::x"},
+      {"a ##vso[task.x]y", "a ##vso(task.x]y"},
       {"\t::x", "\t\u2237x"},
       {"one\r::x", "one\r\u2237x"},
       {"::::", "\u2237::"},
