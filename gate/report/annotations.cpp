@@ -45,7 +45,8 @@ std::string escaped(std::string_view text, bool property) {
 }
 
 std::string command(std::string_view kind, std::string_view title, std::string_view message) {
-  return fmt::format("::{} title={}::{}\n", kind, escaped(title, true), escaped(message, false));
+  return fmt::format("::{} title={}::{}\n", kind, escaped(text::disarm(title), true),
+                     escaped(text::disarm(message), false));
 }
 
 std::string metric_line(const MetricVerdict& metric) {

@@ -1,13 +1,16 @@
 // A gate's verdict as GitHub Markdown: pull-request comment and job summary.
 //
-// Names and reasons from outside are inert: they make no link, mention, image, table cell, HTML or
-// heading. Fits into `limit` bytes; what was left out is counted in a note. Pure.
+// Names and reasons from outside are inert, on GitHub and on GitLab: they make no link, mention,
+// reference, image, emoji, formula, table cell, HTML, heading or list, no order to a robot
+// ("/merge"), and never hold "<!--", by which weir finds its own comment. Fits into `limit` bytes;
+// what was left out is counted in a note. Pure.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gate/report/hints.hpp"
 #include "gate/verdict/verdict.hpp"
@@ -30,5 +33,7 @@ struct MarkdownStyle {
 [[nodiscard]] std::string markdown_text(std::string_view text, std::size_t most = 400);
 // Hostile text as code within a line, also within a table.
 [[nodiscard]] std::string markdown_code(std::string_view text, std::size_t most = 300);
+// Lines of hostile text, printable already, as a block of code that they can not close.
+[[nodiscard]] std::string markdown_fence(const std::vector<std::string>& lines);
 
 }  // namespace weir::report

@@ -18,22 +18,6 @@ using verdict::Outcome;
 
 namespace {
 
-// A fence that the text can not close.
-std::string fenced(const std::vector<std::string>& lines) {
-  std::size_t longest = 2;
-  for (const std::string& line : lines) {
-    std::size_t run = 0;
-    for (const char c : line) {
-      run = c == '`' ? run + 1 : 0;
-      longest = std::max(longest, run);
-    }
-  }
-  const std::string fence(longest + 1, '`');
-  std::string out = fence + "text\n";
-  for (const std::string& line : lines) out += clip(line, 400) + "\n";
-  return out + fence + "\n";
-}
-
 std::string row(std::string_view cell, const MetricVerdict& metric) {
   const MetricWords all = words(metric);
   std::string change = all.change;
@@ -67,7 +51,8 @@ std::string picture(const MetricVerdict& metric, const std::string& name) {
   std::string out = fmt::format("**{}{}**, now / base: {}<br><sub>{}</sub>\n\n",
                                 markdown_text(words(metric).label), name, markdown_code(strip),
                                 markdown_text(strip_legend(metric)));
-  if (const auto spread = spread_words(metric); !spread.empty()) out += fenced(spread) + "\n";
+  if (const auto spread = spread_words(metric); !spread.empty())
+    out += markdown_fence(spread) + "\n";
   return out;
 }
 
@@ -132,7 +117,7 @@ std::string markdown_error(const CellVerdict& cell) {
   const auto tail = last_lines(cell.stderr_tail, 15, 4000);
   if (!tail.empty()) {
     out += fmt::format("<details><summary>its last words</summary>\n\n{}\n</details>\n\n",
-                       fenced(tail));
+                       markdown_fence(tail));
   }
   return out;
 }

@@ -1,3 +1,7 @@
+// GitHub and GitLab find mentions, references, bare links, emoji and formulas in the finished text,
+// where a backslash is gone already. A space of no width between their parts is what stops them.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
@@ -7,8 +11,6 @@
 namespace weir::report {
 namespace {
 
-// GitHub finds mentions, issues and bare links in the finished text, where a backslash is gone
-// already. A space of no width between their parts is the only thing that stops them.
 constexpr std::string_view k_zero_width = "\u200b";
 
 bool is_punctuation(char c) {
@@ -16,60 +18,150 @@ bool is_punctuation(char c) {
          (c >= '{' && c <= '~');
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool is_word(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
 bool starts_with_any_case(std::string_view text, std::string_view lower) {
   return text.size() >= lower.size() && text::lower(text.substr(0, lower.size())) == lower;
+}
+
+// ":tada:", which becomes a picture.
+bool starts_shortcode(std::string_view rest) {
+  std::size_t end = 1;
+  while (end < rest.size() && (is_word(rest[end]) || rest[end] == '+' || rest[end] == '-')) ++end;
+  return end > 1 && end < rest.size() && rest[end] == ':';
+}
+
+// How much of `rest` reads as an abbreviated commit.
+std::size_t commit_like(std::string_view rest) {
+  std::size_t end = 0;
+  while (end < rest.size() && is_hex(rest[end])) ++end;
+  const bool whole = end == rest.size() || !is_word(rest[end]);
+  return whole && end >= 7 ? end : 0;
+}
+
+// Whether what stands before and after `c` could make a reference of it: GitLab's !1, ~label,
+// %milestone, &1; {+ and [- of its inline diffs; the rest of GitHub's.
+bool starts_reference(char c, std::string_view after) {
+  if (c == '@' || c == '#') return true;
+  if (after.empty()) return false;
+  const char next = after.front();
+  if (c == '{' || c == '[') return next == '+' || next == '-';
+  return (c == '!' || c == '~' || c == '%' || c == '&') && (is_word(next) || next == '"');
+}
+
+std::string escaped(char c, bool first) {
+  switch (c) {
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '&':
+      return "&amp;";
+    case '$':
+      return "<span>$</span>";  // GitHub's own way out of its formulas
+    default:
+      break;
+  }
+  const bool special = std::string_view("\\`*_[]|~^!{}@#").find(c) != std::string_view::npos;
+  const bool begins = first && std::string_view("-+=/").find(c) != std::string_view::npos;
+  return special || begins ? fmt::format("\\{}", c) : std::string(1, c);
+}
+
+// "1." and "1)" begin a list.
+bool ends_list_number(std::string_view line, std::size_t at) {
+  if ((line[at] != '.' && line[at] != ')') || at == 0) return false;
+  if (at + 1 < line.size() && line[at + 1] != ' ') return false;
+  return std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(at), is_digit);
+}
+
+// In code: what programs look for in the text as it was sent, before anything is rendered: weir's
+// own marker, mentions of robots.
+std::string parted(std::string_view code) {
+  std::string out;
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const std::string_view rest = code.substr(i);
+    out += code[i];
+    const bool mention =
+        code[i] == '@' && (i == 0 || !is_word(code[i - 1])) && rest.size() > 1 && is_word(rest[1]);
+    if (mention || rest.starts_with("<!--")) out += k_zero_width;
+  }
+  return out;
 }
 
 }  // namespace
 
 std::string markdown_text(std::string_view text, std::size_t most) {
-  const std::string line = one_line(text, most);
+  const std::string line = text::disarm(one_line(text, most));
   std::string out;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     const std::string_view rest = std::string_view(line).substr(i);
-    // "://" and "www." start a link, "GH-1" names an issue.
-    if (c == ':' && rest.starts_with("://")) {
-      out += fmt::format(":{}", k_zero_width);
+    const bool begins = i == 0 || !is_word(line[i - 1]);
+    if (const std::size_t hex = begins ? commit_like(rest) : 0; hex > 0) {
+      // A commit is there to be copied: nothing may part it.
+      out += fmt::format("`{}`", rest.substr(0, hex));
+      i += hex - 1;
     } else if (starts_with_any_case(rest, "www.")) {
       out += fmt::format("{}{}", rest.substr(0, 3), k_zero_width);
       i += 2;
     } else if (starts_with_any_case(rest, "gh-")) {
       out += fmt::format("{}{}", rest.substr(0, 2), k_zero_width);
       i += 1;
-    } else if (c == '@' || c == '#') {
-      out += fmt::format("\\{}{}", c, k_zero_width);
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (std::string_view("\\`*_[]|~^$!{}").find(c) != std::string_view::npos) {
-      out += fmt::format("\\{}", c);
-    } else if (i == 0 && (c == '-' || c == '+' || c == '=')) {
+    } else if (c == ':' && (rest.starts_with("://") || starts_shortcode(rest))) {
+      out += fmt::format(":{}", k_zero_width);
+    } else if (ends_list_number(line, i)) {
       out += fmt::format("\\{}", c);
     } else {
-      out += c;
+      out += escaped(c, i == 0);
+      if (starts_reference(c, rest.substr(1))) out += k_zero_width;
     }
   }
   return out;
 }
 
 std::string markdown_code(std::string_view text, std::size_t most) {
-  const std::string line = one_line(text, most);
+  const std::string line = parted(text::disarm(one_line(text, most)));
   if (line.empty()) return "";
   // Within backticks everything but these is literal.
   if (line.find_first_of("`|\\") == std::string::npos) return fmt::format("`{}`", line);
   std::string out = "<code>";
-  for (const char c : line) {
-    if (is_punctuation(c)) {
-      out += fmt::format("&#{};", static_cast<int>(c));
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const std::string_view rest = std::string_view(line).substr(i);
+    if (!is_punctuation(line[i])) {
+      out += line[i];
     } else {
-      out += c;
+      out += fmt::format("&#{};", static_cast<int>(line[i]));
     }
+    // Bare links are looked for behind the entities.
+    const bool www = i >= 2 && starts_with_any_case(std::string_view(line).substr(i - 2), "www.");
+    if (line[i] == '@' || rest.starts_with("://") || www) out += k_zero_width;
   }
   return out + "</code>";
+}
+
+std::string markdown_fence(const std::vector<std::string>& lines) {
+  std::size_t longest = 2;
+  for (const std::string& line : lines) {
+    std::size_t run = 0;
+    for (const char c : line) {
+      run = c == '`' ? run + 1 : 0;
+      longest = std::max(longest, run);
+    }
+  }
+  const std::string fence(longest + 1, '`');
+  std::string out = fence + "text\n";
+  for (const std::string& line : lines) {
+    const std::string safe = parted(text::disarm(clip(line, 400)));
+    // Robots take "/merge" at the beginning of a line for an order, also in here.
+    const std::size_t begin = safe.find_first_not_of(' ');
+    if (begin != std::string::npos && safe[begin] == '/') out += k_zero_width;
+    out += safe + "\n";
+  }
+  return out + fence + "\n";
 }
 
 }  // namespace weir::report

@@ -1,0 +1,424 @@
+// Text from outside does nothing, wherever in a verdict it stands: attacks × every string of
+// weir.verdict/1, through every report that is put on a page or into a log.
+#include <cctype>
+#include <functional>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/annotations.hpp"
+#include "gate/report/check.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
+
+#include "tests/report/paired_fixtures.hpp"
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace {
+
+using verdict::CellVerdict;
+using verdict::GateVerdict;
+using verdict::Outcome;
+
+// Short, for some fields show a few characters only.
+const std::vector<std::string>& attacks() {
+  static const std::vector<std::string> k_attacks = {
+      "@octocat",
+      "x @org/team y",
+      "#123",
+      "owner/repo#1",
+      "GH-123",
+      "gh-7 Gh-8",
+      "deadbeef",
+      "0123456789abcdef0123456789abcdef01234567",
+      "user@deadbeef",
+      "https://evil.example/x",
+      "www.evil.example",
+      "a@evil.example",
+      "mailto:a@evil.example",
+      "xmpp:a@evil.example/b",
+      "ftp://evil.example",
+      "[l](https://evil.example)",
+      "![i](//evil.example/p.png)",
+      "[l]: //evil.example",
+      "[^1]",
+      "[^1]: note",
+      "<https://evil.example>",
+      "<b>bold</b>",
+      "<img src=x onerror=alert(1)>",
+      "</details></sub></td><h1>",
+      "</code></pre><script>x</script>",
+      "<!-- weir:gate -->",
+      "<!-- weir: -->",
+      "--><b>",
+      "&lt;b&gt;&#60;i&#62;&commat;octocat",
+      "a | b | c |",
+      "a \\| b \\",
+      "`code` ``more``",
+      "```\n@octocat\n/merge",
+      "~~~\n<b>",
+      "**b** _i_ ~~s~~ ~s~",
+      "> [!NOTE]\n> text",
+      "# heading\n===\n---",
+      "- list\n1. list\n2) list",
+      "- [x] task",
+      "    <b>indented",
+      ":tada: :+1: :e-mail:",
+      "$x^2$ and $$y$$ and $`z`$",
+      "/merge",
+      "x\n/close\n /approve\n\t/lgtm",
+      "!1 ~label %milestone &1 $1 ~\"a label\"",
+      "{+ in +} {- out -} [+ in +]",
+      "x\n::error::run",
+      "x\r::set-output name=a::b\r",
+      "x\u2028::error::run\u2029::error::run",
+      "\u3000::add-mask::run",
+      "::stop-commands::run",
+      "##[error]run ##vso[task.setvariable variable=a]b",
+      "%0A::error::run%0D%0A::error::run",
+      "title=x,file=y::run",
+      "\x1b[31mred\x1b[0m\x1b]8;;https://evil.example\x07",
+      "a\u202egnp.exe\u202c\u2066x\u2069",
+      "zero\u200bwidth\u200d\ufeff\u00adjoin",
+      "\xff\xfe\xc0\x80",
+      "{{ github.token }} ${{ secrets.X }}",
+  };
+  return k_attacks;
+}
+
+using Place = std::string;  // a JSON pointer
+
+void strings_of(const Json& json, const Place& at, std::vector<Place>& found) {
+  if (json.is_string()) found.push_back(at);
+  if (json.is_array()) {
+    for (std::size_t i = 0; i < json.size(); ++i) {
+      strings_of(json[i], at + "/" + std::to_string(i), found);
+    }
+  }
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) strings_of(value, at + "/" + key, found);
+  }
+}
+
+// One cell of each kind, with as many fields filled as there are.
+GateVerdict everything() {
+  GateVerdict gate = fixtures::red();
+  CellVerdict fail = fixtures::decode_on_vulkan(gate);
+  fail.metrics.resize(2);
+  fail.metrics[1].metric =
+      unit::custom_metric("mine", unit::Kind::count, unit::Unit::count, unit::Better::lower);
+  fail.metrics[1].current = 1;  // fewer: for a reason that numbers do not tell
+  fail.metrics[1].current_text = "1";
+  fail.metrics[1].warnings = {"w"};
+  fail.metrics[1].limit.reason = "r";
+  fail.reason = "r";
+  fail.placement_verdict = Outcome::fail;
+  fail.placement_reason = "p";
+  fail.kernels.resize(1);
+  fail.functions = fail.ops = fail.kernels;
+  fail.warnings = fail.notes = {"w"};
+  verdict::TwinCheck twin{"t", "d", fail.cell, {"a"}, 1, true, {}, {}};
+  twin.differences = {{"n", Rational(1), Rational(2)}};
+  twin.kernels = {{"k", std::nullopt, Rational(2)}};
+  fail.twin_check = twin;
+  fail.counts_skipped = fail.instructions_skipped = "c";
+  CellVerdict error = fail, fresh = fail, skipped = fail;
+  error.verdict = Outcome::error;
+  error.stderr_tail = "tail";
+  fresh.verdict = Outcome::fresh;
+  skipped.verdict = Outcome::skipped;
+  CellVerdict open = fixtures::beside_open().cells[1];
+  open.metrics.erase(open.metrics.begin(), open.metrics.begin() + 5);
+  open.warnings = {"w"};
+  CellVerdict pass = fixtures::beside_pass().cells[0];
+  pass.metrics.erase(pass.metrics.begin(), pass.metrics.begin() + 5);
+  gate.cells = {fail, error, fresh, skipped, open, pass};
+  gate.against = verdict::Against{"origin/main", {}};
+  gate.notes = gate.not_judged = {"n"};
+  gate.totals = {{"fail", 1}};
+  return gate;
+}
+
+const Verbs k_verbs{"baseline accept",
+                    "baseline accept --reason",
+                    "gate --counts-only",
+                    "doctor",
+                    "explain",
+                    "gate --resume",
+                    "/weir accept"};
+
+MarkdownStyle style() {
+  MarkdownStyle made;
+  made.verbs = k_verbs;
+  made.run_url = "https://example.org/runs/1";
+  return made;
+}
+
+std::string cmark(const std::string& extensions, const std::string& text) {
+  const auto answer =
+      support::feed("cmark-gfm --unsafe -e table -e autolink -e strikethrough " + extensions, text);
+  EXPECT_EQ(answer.exit, 0) << "cmark-gfm (Debian package cmark-gfm): " << answer.out;
+  return answer.out;
+}
+
+// All that weir ever writes, and nothing from outside in any of it.
+const std::set<std::string>& own_tags() {
+  static const std::set<std::string> k_own = {"<h3>",
+                                              "</h3>",
+                                              "<p>",
+                                              "</p>",
+                                              "<table>",
+                                              "</table>",
+                                              "<thead>",
+                                              "</thead>",
+                                              "<tbody>",
+                                              "</tbody>",
+                                              "<tr>",
+                                              "</tr>",
+                                              "<th>",
+                                              "</th>",
+                                              "<th align=\"right\">",
+                                              "<td>",
+                                              "</td>",
+                                              "<td align=\"right\">",
+                                              "<strong>",
+                                              "</strong>",
+                                              "<em>",
+                                              "</em>",
+                                              "<code>",
+                                              "</code>",
+                                              "<code class=\"language-text\">",
+                                              "<pre>",
+                                              "</pre>",
+                                              "<sub>",
+                                              "</sub>",
+                                              "<ul>",
+                                              "</ul>",
+                                              "<li>",
+                                              "</li>",
+                                              "<br>",
+                                              "<details>",
+                                              "</details>",
+                                              "<summary>",
+                                              "</summary>",
+                                              "<span>",
+                                              "</span>",
+                                              "<a href=\"https://example.org/runs/1\">",
+                                              "</a>"};
+  return k_own;
+}
+
+// The text outside of code as a reader sees it; "\n" where a tag was.
+std::string prose_of(const std::string& html, std::set<std::string>& tags) {
+  std::string prose;
+  bool code = false;
+  for (std::size_t at = 0; at < html.size();) {
+    if (html[at] == '<') {
+      const std::size_t end = std::min(html.find('>', at), html.size() - 1);
+      const std::string tag = html.substr(at, end + 1 - at);
+      tags.insert(tag);
+      if (tag.starts_with("<code")) code = true;
+      if (tag == "</code>") code = false;
+      // What stands alone in a <span> is no part of a formula.
+      const bool lone = tag == "<span>" && html.compare(end + 1, 8, "$</span>") == 0;
+      prose += '\n';
+      at = end + 1 + (lone ? 1 : 0);
+      continue;
+    }
+    if (!code) prose += html[at];
+    ++at;
+  }
+  for (const auto& [entity, text] : {std::pair{"&lt;", "<"}, std::pair{"&gt;", ">"},
+                                     std::pair{"&quot;", "\""}, std::pair{"&amp;", "&"}}) {
+    for (std::size_t at = prose.find(entity); at != std::string::npos;
+         at = prose.find(entity, at + 1)) {
+      prose.replace(at, std::string(entity).size(), text);
+    }
+  }
+  return prose;
+}
+
+bool word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// What GitHub or GitLab would make something of in finished text; "" for nothing.
+std::string bait_in(const std::string& prose) {
+  const auto at = [&](std::size_t i) { return i < prose.size() ? prose[i] : '\0'; };
+  for (std::size_t i = 0; i < prose.size(); ++i) {
+    const std::string_view rest = std::string_view(prose).substr(i);
+    const bool begins = i == 0 || !word(prose[i - 1]);
+    const auto found = [&] { return prose.substr(i > 20 ? i - 20 : 0, 60); };
+    if (std::string_view("@#!~&").find(rest[0]) != std::string_view::npos && word(at(i + 1))) {
+      return found();
+    }
+    if (rest[0] == '%' && (word(at(i + 1)) || at(i + 1) == '"')) return found();
+    if (rest[0] == '$') return found();
+    if ((rest[0] == '{' || rest[0] == '[') && (at(i + 1) == '+' || at(i + 1) == '-')) {
+      return found();
+    }
+    if (rest.starts_with("://") || text::lower(rest.substr(0, 4)) == "www.") return found();
+    if (begins && text::lower(rest.substr(0, 3)) == "gh-" && word(at(i + 3))) return found();
+    std::size_t end = i;
+    while (std::isxdigit(static_cast<unsigned char>(at(end))) != 0) ++end;
+    if (begins && end >= i + 7 && !word(at(end))) return found();
+    end = i + 1;
+    while (word(at(end)) || at(end) == '+' || at(end) == '-') ++end;
+    if (rest[0] == ':' && end > i + 1 && at(end) == ':') return found();
+  }
+  return "";
+}
+
+// Commands to runners, robots and terminals in text as it is sent.
+std::string order_in(const std::string& text) {
+  if (text.find("<!--") != std::string::npos) return "the marker of weir's own comment";
+  for (const char* bad : {"##[", "##vso[", "\r", "\x1b", "\x07", "\u2028", "\u2029", "\u202e",
+                          "\u2066", "\ufeff", "\u200d", "\u00ad"}) {
+    if (text.find(bad) != std::string::npos) return std::string("holds ") + bad;
+  }
+  for (const std::string& line : text::lines(text)) {
+    const std::string_view trimmed = text::trim(line);
+    if (trimmed.starts_with('/')) return line;
+    if (text::disarm(line) != line) return line;
+  }
+  return "";
+}
+
+TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
+  const Json whole = verdict::to_json(everything());
+  std::vector<Place> places;
+  strings_of(whole, "", places);
+  EXPECT_GT(places.size(), 200U);
+  std::set<Place> shown;
+  const std::string untouched = markdown(everything(), style());
+  for (const std::string& attack : attacks()) {
+    std::string all;
+    std::size_t documents = 0;
+    for (const Place& place : places) {
+      Json hostile = whole;
+      hostile[Json::json_pointer(place)] = attack;
+      const auto gate = verdict::verdict_from_json(hostile);
+      if (!gate) continue;  // names of cells, verdicts and natures are checked when they are read
+      const std::string document = markdown(*gate, style());
+      EXPECT_EQ(order_in(document), "") << place << ": " << attack;
+      if (document == untouched) continue;
+      shown.insert(place);
+      all += fmt::format("{}\n\nend of {}\n\n", document, documents++);
+    }
+    // With all of GitHub's filters, and without the one that takes tags away.
+    for (const char* extensions : {"", "-e footnotes -e tagfilter -e tasklist"}) {
+      const std::string html = cmark(extensions, all);
+      std::set<std::string> tags;
+      EXPECT_EQ(bait_in(prose_of(html, tags)), "") << attack;
+      for (const std::string& tag : tags) {
+        EXPECT_TRUE(own_tags().contains(tag)) << "a tag that weir never writes: " << tag << "\n"
+                                              << attack;
+      }
+      for (std::size_t i = 0; i < documents; ++i) {
+        EXPECT_EQ(support::occurrences(html, fmt::format("<p>end of {}</p>\n", i)), 1U)
+            << "a block was not closed: " << attack;
+      }
+      // Rows have as many cells as the heading has.
+      EXPECT_EQ(html.find("<p>|"), std::string::npos) << "a torn table: " << attack;
+    }
+  }
+  for (const char* place :
+       {"/base_source", "/commit", "/cells/0/kernels/changed/0/name", "/cells/1/stderr_tail",
+        "/cells/0/metrics/1/reason", "/not_judged/0", "/cells/0/device_name", "/cells/2/reason"}) {
+    EXPECT_TRUE(shown.contains(place)) << place << " is not shown: the test proves nothing of it";
+  }
+}
+
+TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
+  const Json whole = verdict::to_json(everything());
+  std::vector<Place> places;
+  strings_of(whole, "", places);
+  const std::size_t lines = text::lines(annotations(everything())).size();
+  TerminalStyle plain;
+  plain.verbs = k_verbs;
+  for (const std::string& attack : attacks()) {
+    // Nothing else means anything to a runner or a terminal.
+    if (attack.find_first_of(":#%\r\x1b\xff\xe2\xe3") == std::string::npos) continue;
+    for (const Place& place : places) {
+      Json hostile = whole;
+      hostile[Json::json_pointer(place)] = attack;
+      const auto gate = verdict::verdict_from_json(hostile);
+      if (!gate) continue;
+      // A runner's log: one command a line, each of the three kinds that weir gives.
+      const std::string commands = annotations(*gate);
+      const auto got = text::lines(commands);
+      EXPECT_EQ(got.size(), lines) << place << ": " << attack;
+      EXPECT_EQ(commands.find('\r'), std::string::npos);
+      for (const std::string& line : got) {
+        const std::size_t begin = line.find("title=weir ");
+        EXPECT_TRUE(begin != std::string::npos &&
+                    (line.substr(0, begin) == "::error " || line.substr(0, begin) == "::warning " ||
+                     line.substr(0, begin) == "::notice "))
+            << line;
+        // The runner ends the properties at the next "::" and parts them at commas.
+        const std::string properties = line.substr(begin, line.find("::", 2) - begin);
+        EXPECT_EQ(properties.find_first_of(",:\r\n"), std::string::npos) << line;
+        EXPECT_EQ(line.find("##["), std::string::npos) << line;
+      }
+      // A check and a status, as GitHub shows them and as --dry-run prints them.
+      const CheckText check = check_text(*gate, style());
+      std::vector<std::string> words{check.title, status_text(*gate).description};
+      for (const CheckAnnotation& one : check.annotations) {
+        words.push_back(one.title);
+        words.push_back(one.message);
+        EXPECT_EQ(one.path.find_first_of("\\:\r\n"), std::string::npos);
+        EXPECT_FALSE(one.path.starts_with('/') || one.path.find("..") != std::string::npos);
+      }
+      for (const std::string& text : words) {
+        EXPECT_EQ(text::disarm(text::printable(text)), text) << place << ": " << attack;
+      }
+      const std::string printed = terminal(*gate, plain);
+      EXPECT_EQ(text::disarm(text::printable(printed)), printed) << place << ": " << attack;
+    }
+  }
+}
+
+// Names of cells are checked where they are read; a caller may still hand over others.
+TEST(Inert, AreNamesOfCellsThatWereNotRead) {
+  for (const std::string& attack : attacks()) {
+    GateVerdict gate = everything();
+    for (CellVerdict& cell : gate.cells) {
+      cell.cell.engine = cell.cell.model = cell.cell.backend = cell.cell.prompt = attack;
+    }
+    const std::string document = markdown(gate, style());
+    EXPECT_EQ(order_in(document), "") << attack;
+    const std::string html = cmark("", document + "\n\nend\n");
+    std::set<std::string> tags;
+    EXPECT_EQ(bait_in(prose_of(html, tags)), "") << attack;
+    for (const std::string& tag : tags) EXPECT_TRUE(own_tags().contains(tag)) << tag;
+    EXPECT_EQ(support::occurrences(html, "<p>end</p>\n"), 1U) << attack;
+  }
+}
+
+TEST(Inert, StaysReadable) {
+  struct Row {
+    const char* text;
+    const char* markdown;
+  };
+  for (const auto& [text, want] : {
+           Row{"5 % of 28.6 tok/s", "5 % of 28.6 tok/s"},
+           Row{"12 of 60 runs: fine", "12 of 60 runs: fine"},
+           Row{"a/b/c", "a/b/c"},
+           Row{"/merge", "\\/merge"},
+           Row{"3. of May", "3\\. of May"},
+           Row{"3.5 ms", "3.5 ms"},
+           Row{"std::vector", "std::vector"},
+           Row{":tada:", ":\u200btada:"},
+           Row{"$5", "<span>$</span>5"},
+           Row{"commit a1b2c3d", "commit `a1b2c3d`"},
+       }) {
+    EXPECT_EQ(markdown_text(text), want);
+  }
+  EXPECT_EQ(markdown_code("<!-- weir:x"), "`<\u200b!-- weir:x`");
+  EXPECT_EQ(markdown_fence({"/merge", "a ``` b", "x@y"}),
+            "````text\n\u200b/merge\na ``` b\nx@y\n````\n");
+}
+
+}  // namespace
+}  // namespace weir::report
