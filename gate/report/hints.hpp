@@ -14,11 +14,12 @@ namespace weir::report {
 
 // "explain", "doctor", "baseline accept", "gate --counts-only": commands of this build that help
 // with this verdict; "baseline accept --reason" says that the option exists. A report names no
-// other. Leave "baseline accept" out where the base is not a stored baseline.
+// other. Leave "baseline accept" out where the base is not a stored baseline. "/weir accept": there
+// is a robot that reads comments, and this text becomes one.
 using Verbs = std::vector<std::string>;
 
 struct Hint {
-  std::string what;                // "why", "accept"
+  std::string what;                // "why", "look", "again", "comment", "accept"
   std::vector<std::string> words;  // {"weir", "baseline accept", "--cell 'a/b/*'"}; lines break
                                    // between these
 };

@@ -8,6 +8,7 @@
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/markdown_cell.hpp"
+#include "gate/report/markdown_parts.hpp"
 #include "gate/report/ratios.hpp"
 #include "gate/report/words.hpp"
 
@@ -23,152 +24,223 @@ namespace {
 constexpr std::string_view k_table_head =
     "| cell | what | base | now | change | limit |\n"
     "| --- | --- | ---: | ---: | --- | --- |\n";
-
-std::string_view sign_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-      return "\u274c";  // cross
-    case Outcome::error:
-      return "\u26a0\ufe0f";  // warning
-    case Outcome::inconclusive:
-      return "\u2753";  // question mark
-    case Outcome::fresh:
-      return "\U0001f195";  // new
-    default:
-      return "\u2705";  // tick
-  }
-}
+constexpr std::size_t k_open_cells = 30;  // more of them fold: nobody reads on
+constexpr std::string_view k_end_fold = "\n</details>\n\n";
 
 // Pieces of text that together stay within a number of bytes.
 class Pieces {
  public:
-  Pieces(std::size_t limit, std::size_t reserve) : limit_(limit), reserve_(reserve) {}
-  // False, and nothing added, when there is no room left beside what is reserved for the end.
+  explicit Pieces(std::size_t limit) : limit_(limit) {}
+  // Kept free for what is added by end().
+  void reserve(std::size_t bytes) { reserved_ += bytes; }
+  // False, and nothing added, when there is no room left beside what is reserved.
   bool add(std::string_view piece, std::size_t also_needed = 0) {
-    if (out_.size() + piece.size() + also_needed + reserve_ > limit_) return false;
+    if (out_.size() + piece.size() + also_needed + reserved_ > limit_) return false;
     out_ += piece;
     return true;
   }
-  void end(std::string_view piece) { out_ += piece; }
+  // Takes room that was reserved.
+  void end(std::string_view piece, std::size_t reserved = 0) {
+    out_ += piece;
+    reserved_ -= reserved;
+  }
+  [[nodiscard]] std::size_t size() const { return out_.size(); }
   [[nodiscard]] std::string finish() { return std::move(out_); }
 
  private:
-  std::size_t limit_, reserve_;
+  std::size_t limit_, reserved_ = 0;
   std::string out_;
 };
 
 class Markdown {
  public:
   Markdown(const GateVerdict& gate, const MarkdownStyle& style)
-      : gate_(gate), style_(style), pieces_(std::max<std::size_t>(style.limit, 2000), k_reserve) {}
+      : gate_(gate),
+        style_(style),
+        limit_(std::max<std::size_t>(style.limit, 2000)),
+        names_(cell_names(gate)),
+        pieces_(limit_) {}
 
   std::string write() {
-    heading();
-    problems();
+    const std::string foot = markdown_foot(gate_, style_, std::min<std::size_t>(limit_ / 3, 1500));
+    const std::string next = markdown_next(gate_, style_, limit_ / 4);
+    pieces_.reserve(foot.size() + left_out(gate_.cells.size()).size() + next.size());
+    pieces_.add(markdown_heading(gate_, style_, limit_ / 5));
+    changed();
+    errors();
     news();
-    hint();
+    pieces_.end(next, next.size());
+    more_changed();
     others();
     pairs();
-    if (left_out_ > 0) {
-      pieces_.end(
-          fmt::format("_{} left out here: the text would be longer than GitHub takes. The "
-                      "HTML report has all._\n\n",
-                      plural(left_out_, "more cell")));
-    }
-    pieces_.end(footer());
+    if (left_out_ > 0) pieces_.end(left_out(left_out_));
+    pieces_.end(foot);
     return pieces_.finish();
   }
 
  private:
-  // For the note on what was left out and the footer, both of limited length.
-  static constexpr std::size_t k_reserve = 1600;
-
-  void heading() {
-    std::string line = fmt::format("### {} weir: {}", sign_of(gate_.verdict), headline(gate_));
-    if (const std::string missing = not_judged_line(gate_); !missing.empty()) {
-      line += fmt::format(" \u00b7 {}", markdown_text(missing, 300));
-    }
-    pieces_.add(line + "\n\n");
+  [[nodiscard]] std::string left_out(std::size_t cells) const {
+    return fmt::format("_{} left out here, for a comment can not be longer. {} has all._\n\n",
+                       plural(cells, "more cell"),
+                       markdown_run_link(style_, "The report of the run"));
   }
 
-  void problems() {
-    std::vector<const CellVerdict*> table;
-    std::vector<const CellVerdict*> errors;
-    for (const CellVerdict* cell : cells_to_read(gate_)) {
-      if (cell->verdict == Outcome::fresh) continue;
-      if (!markdown_rows(*cell).empty()) table.push_back(cell);
-      if (cell->verdict == Outcome::error) errors.push_back(cell);
+  // "`a`, `b` and 3 more".
+  [[nodiscard]] std::string names(const std::vector<const CellVerdict*>& cells) const {
+    constexpr std::size_t k_most = 5;
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < std::min(k_most, cells.size()); ++i) {
+      parts.push_back(markdown_cell_name(*cells[i], names_));
     }
-    std::vector<const CellVerdict*> shown;
-    bool open = false;
-    for (const CellVerdict* cell : table) {
-      if (pieces_.add((open ? "" : std::string(k_table_head)) + markdown_rows(*cell), 200)) {
-        shown.push_back(cell);
-        open = true;
-      } else {
-        ++left_out_;
+    std::string out = text::join(parts);
+    if (cells.size() > k_most) out += fmt::format(" and {} more", cells.size() - k_most);
+    return out;
+  }
+
+  // The worst cells open, with what there is to say of them.
+  void changed() {
+    for (const CellVerdict* cell : cells_to_read(gate_)) {
+      if (cell->verdict != Outcome::fresh && !markdown_rows(*cell, names_).empty()) {
+        table_.push_back(cell);
       }
     }
-    if (open) pieces_.end("\n");
-    for (const CellVerdict* cell : shown) pieces_.add(markdown_below(*cell, shown.size() > 1));
-    for (const CellVerdict* cell : errors) {
-      if (!pieces_.add(markdown_error(*cell)) &&
-          std::find(table.begin(), table.end(), cell) == table.end()) {
-        ++left_out_;
+    std::vector<const CellVerdict*> open;
+    for (const CellVerdict* cell : table_) {
+      if (open.size() == k_open_cells || pieces_.size() > limit_ / 2) break;
+      const std::string head(open.empty() ? k_table_head : "");
+      if (!pieces_.add(head + markdown_rows(*cell, names_), 200)) break;
+      open.push_back(cell);
+    }
+    if (!open.empty()) pieces_.end("\n");
+    shown_ = open.size();
+    paragraphs(open);
+  }
+
+  void paragraphs(const std::vector<const CellVerdict*>& cells) {
+    struct Told {
+      Paragraph paragraph;
+      std::vector<const CellVerdict*> cells;
+    };
+    std::vector<Told> all;
+    for (const CellVerdict* cell : cells) {
+      for (Paragraph& one : markdown_paragraphs(*cell)) {
+        const auto same = std::find_if(all.begin(), all.end(), [&](const Told& told) {
+          return told.paragraph.what == one.what && told.paragraph.text == one.text &&
+                 told.paragraph.behind == one.behind;
+        });
+        if (same == all.end()) {
+          all.push_back({std::move(one), {cell}});
+        } else {
+          same->cells.push_back(cell);
+        }
+      }
+    }
+    std::size_t left = 0;
+    for (const auto& [paragraph, of] : all) {
+      std::string where;
+      if (of.size() < cells.size()) where = fmt::format(" in {}", names(of));
+      const std::string text =
+          fmt::format("**{}**{}: {}\n\n", paragraph.what, where, paragraph.text);
+      const std::string behind = paragraph.behind.empty() ? "" : paragraph.behind + "\n";
+      // Half of what is left is for the rest.
+      if (!pieces_.add(text + behind, (limit_ - std::min(limit_, pieces_.size())) / 4)) ++left;
+    }
+    if (left > 0) pieces_.add(fmt::format("_and {} more about these cells_\n\n", left));
+  }
+
+  void errors() {
+    struct Failed {
+      std::string reason;
+      std::vector<const CellVerdict*> cells;
+    };
+    std::vector<Failed> all;
+    for (const CellVerdict* cell : cells_to_read(gate_)) {
+      if (cell->verdict != Outcome::error) continue;
+      const std::string reason = markdown_text(reason_of(*cell), 1500);
+      const auto same = std::find_if(all.begin(), all.end(),
+                                     [&](const Failed& one) { return one.reason == reason; });
+      if (same == all.end()) {
+        all.push_back({reason, {cell}});
+      } else {
+        same->cells.push_back(cell);
+      }
+    }
+    for (const auto& [reason, cells] : all) {
+      const std::string text = fmt::format("**Not measured:** {}: {}\n\n", names(cells), reason);
+      if (!pieces_.add(text)) {
+        left_out_ += static_cast<std::size_t>(
+            std::count_if(cells.begin(), cells.end(), [&](const CellVerdict* cell) {
+              return std::find(table_.begin(), table_.end(), cell) == table_.end();
+            }));
+        continue;
+      }
+      for (const CellVerdict* cell : cells) {
+        const std::string last = markdown_last_words(
+            *cell, cells.size() == 1 ? "its last words" : "last words of one of them");
+        if (last.empty()) continue;
+        pieces_.add(last);
+        break;
       }
     }
   }
 
   void news() {
     for (const Shared& fresh : by_reason(gate_, Outcome::fresh)) {
-      std::string line = fmt::format("**{} new:** {}", plural(fresh.cells.size(), "cell"),
-                                     markdown_text(fresh.text));
-      constexpr std::size_t k_most = 10;
-      std::vector<std::string> names;
-      for (std::size_t i = 0; i < std::min(k_most, fresh.cells.size()); ++i) {
-        names.push_back(markdown_code(fresh.cells[i]));
+      std::vector<const CellVerdict*> cells;
+      for (const CellVerdict& cell : gate_.cells) {
+        if (cell.verdict == Outcome::fresh && fresh.cells.size() > cells.size() &&
+            cell.cell.str() == fresh.cells[cells.size()]) {
+          cells.push_back(&cell);
+        }
       }
-      line += fmt::format(" ({})", text::join(names));
-      if (fresh.cells.size() > k_most)
-        line += fmt::format(" and {} more", fresh.cells.size() - k_most);
-      if (!pieces_.add(line + "\n\n")) left_out_ += fresh.cells.size();
+      const std::string text =
+          fmt::format("**{} new:** {} ({})\n\n", plural(fresh.cells.size(), "cell"),
+                      markdown_text(fresh.text), names(cells));
+      if (!pieces_.add(text)) left_out_ += fresh.cells.size();
     }
   }
 
-  void hint() {
-    std::vector<std::string> parts;
-    for (const Hint& one : hints(gate_, style_.verbs, 200)) {
-      const std::string_view what = one.what == "accept"  ? "Meant?"
-                                    : one.what == "again" ? "Try it:"
-                                    : one.what == "why"   ? "Why:"
-                                                          : "See:";
-      parts.push_back(fmt::format("{} {}", what, markdown_code(text::join(one.words, " "), 2000)));
+  // Rows under a heading within a fold; how many there was no room for.
+  std::size_t fold(std::string_view summary, std::string_view head,
+                   const std::vector<std::string>& rows, const std::string& behind = "") {
+    const std::size_t end = behind.size() + k_end_fold.size() + 40;
+    if (!pieces_.add(fmt::format("<details><summary>{}</summary>\n\n", summary), end + 200)) {
+      return rows.size();
     }
-    if (!parts.empty()) pieces_.add(text::join(parts, " \u00b7 ") + "\n\n");
+    std::size_t shown = 0;
+    for (const std::string& row : rows) {
+      if (!pieces_.add((shown == 0 ? std::string(head) : "") + row, end)) break;
+      ++shown;
+    }
+    if (shown < rows.size()) pieces_.end(fmt::format("\nand {} more\n", rows.size() - shown));
+    if (!behind.empty()) pieces_.end((shown > 0 ? "\n" : "") + behind);
+    pieces_.end(k_end_fold);
+    return rows.size() - shown;
   }
 
-  // What is fine, folded away; a green has one line of it in the heading already.
+  void more_changed() {
+    std::vector<std::string> rows;
+    for (std::size_t i = shown_; i < table_.size(); ++i) {
+      rows.push_back(markdown_rows(*table_[i], names_));
+    }
+    if (rows.empty()) return;
+    left_out_ +=
+        fold(fmt::format("{} that changed", plural(rows.size(), "more cell")), k_table_head, rows);
+  }
+
+  // What is fine, folded away; a green has one line of it.
   void others() {
     std::vector<std::string> lines;
-    std::size_t fine = 0;
-    std::size_t skipped = 0;
+    std::size_t fine = 0, skipped = 0;
     for (const CellVerdict& cell : gate_.cells) {
-      if (cell.verdict == Outcome::pass) {
-        ++fine;
-        lines.push_back(fmt::format("| {} | {} | {} |\n", markdown_cell_name(cell),
-                                    tag(cell.verdict), plural(passed_metrics(cell), "metric")));
-      } else if (cell.verdict == Outcome::skipped) {
-        ++skipped;
-        lines.push_back(fmt::format("| {} | {} | {} |\n", markdown_cell_name(cell),
-                                    tag(cell.verdict), markdown_text(reason_of(cell), 200)));
-      }
+      if (cell.verdict != Outcome::pass && cell.verdict != Outcome::skipped) continue;
+      const bool passed = cell.verdict == Outcome::pass;
+      ++(passed ? fine : skipped);
+      lines.push_back(fmt::format(
+          "| {} | {} | {} |\n", markdown_cell_name(cell, names_), tag(cell.verdict),
+          passed ? plural(passed_metrics(cell), "metric") : markdown_text(reason_of(cell), 200)));
     }
-    std::string doubts;
-    for (const Shared& doubt : shared_warnings(gate_)) {
-      if (doubts.size() > 4000) break;
-      doubts +=
-          fmt::format("- {} ({})\n", markdown_text(doubt.text), plural(doubt.cells.size(), "cell"));
-    }
+    const std::string doubts = told(shared_warnings(gate_));
     if (lines.empty() && doubts.empty()) return;
     if (gate_.verdict == Outcome::pass && doubts.empty()) {
       pieces_.add(short_line());
@@ -178,21 +250,23 @@ class Markdown {
     if (fine > 0) summary.push_back(plural(fine, "cell") + " unchanged");
     if (skipped > 0) summary.push_back(fmt::format("{} skipped", skipped));
     if (!doubts.empty()) summary.emplace_back("doubts about data");
-    if (!pieces_.add(fmt::format("<details><summary>{}</summary>\n\n", text::join(summary)), 400)) {
-      left_out_ += lines.size();
-      return;
+    auto notes = shared_notes(gate_);
+    for (const std::string& note : gate_.notes) notes.push_back({note, {}});
+    fold(text::join(summary), "| cell | verdict | what |\n| --- | --- | --- |\n", lines,
+         doubts + told(notes));
+  }
+
+  // A list of what several cells say alike.
+  [[nodiscard]] std::string told(const std::vector<Shared>& all) const {
+    std::string out;
+    for (const Shared& one : all) {
+      const std::string cells =
+          one.cells.empty() ? "" : fmt::format(" ({})", plural(one.cells.size(), "cell"));
+      const std::string line = fmt::format("- {}{}\n", markdown_text(one.text), cells);
+      if (out.size() + line.size() > std::min<std::size_t>(limit_ / 8, 4000)) break;
+      out += line;
     }
-    bool open = false;
-    for (const std::string& line : lines) {
-      const std::string head = open ? "" : "| cell | verdict | what |\n| --- | --- | --- |\n";
-      if (pieces_.add(head + line, 40)) {
-        open = true;
-      } else {
-        ++left_out_;
-      }
-    }
-    pieces_.add("\n" + doubts, 40);
-    pieces_.end("\n</details>\n\n");
+    return out;
   }
 
   // Times that pairs have found fine, and what a verdict by pairs promises.
@@ -203,63 +277,33 @@ class Markdown {
       for (const MetricVerdict* metric : pictured(cell)) {
         if (metric->verdict != Outcome::pass) continue;
         const MetricWords all = words(*metric);
-        lines.push_back(fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell_name(cell),
-                                    markdown_text(all.label), all.change, all.evidence,
+        lines.push_back(fmt::format("| {} | {} | {} | {} | {} |\n",
+                                    markdown_cell_name(cell, names_), markdown_text(all.label),
+                                    all.change, all.evidence,
                                     markdown_code(ratio_strip(*metric, k_markdown_strip))));
       }
     }
-    const std::string rule = markdown_text(gate_.decision_rule, 2000) + "\n\n</details>\n\n";
-    if (!pieces_.add("<details><summary>Times beside the base program</summary>\n\n",
-                     rule.size())) {
-      return;
-    }
-    std::size_t shown = 0;
-    for (const std::string& line : lines) {
-      const std::string head = shown > 0 ? ""
-                                         : "| cell | what | change | evidence | now / base |\n| "
-                                           "--- | --- | --- | --- | --- |\n";
-      if (!pieces_.add(head + line, rule.size() + 40)) break;
-      ++shown;
-    }
-    if (shown < lines.size()) pieces_.end(fmt::format("\nand {} more\n", lines.size() - shown));
-    pieces_.end("\n" + rule);
+    fold("Times beside the base program",
+         "| cell | what | change | evidence | now / base |\n| --- | --- | --- | --- | --- |\n",
+         lines, markdown_text(gate_.decision_rule, 2000) + "\n");
   }
 
   [[nodiscard]] std::string short_line() const {
-    std::string line = "Checked: " + short_rule(gate_);
-    for (const CellVerdict& cell : gate_.cells) {
-      if (cell.verdict == Outcome::skipped) {
-        line += fmt::format("; {} skipped", cells_with(gate_, Outcome::skipped));
-        break;
-      }
-    }
+    const std::string rule = short_rule(gate_);
+    std::string line = "Checked: ";
+    line += rule.empty() ? plural(static_cast<std::size_t>(gate_.metrics_judged), "metric") : rule;
+    const std::size_t skipped = cells_with(gate_, Outcome::skipped);
+    if (skipped > 0) line += fmt::format("; {} skipped", skipped);
     return line + ".\n\n";
-  }
-
-  [[nodiscard]] std::string footer() const {
-    std::vector<std::string> parts;
-    if (gate_.commit) parts.push_back(markdown_text(*gate_.commit, 12));
-    if (const std::string base = base_words(gate_); !base.empty()) {
-      parts.push_back("against " + markdown_text(base, 200));
-    }
-    for (const CellVerdict& cell : gate_.cells) {
-      if (cell.device_name.empty()) continue;
-      parts.push_back(markdown_text(cell.device_name, 100));
-      break;
-    }
-    if (gate_.seconds) parts.push_back(unit::show_duration(*gate_.seconds));
-    if (style_.run_url && style_.run_url->starts_with("https://") &&
-        style_.run_url->find_first_of(" <>()\"'`\\\n\r") == std::string::npos &&
-        style_.run_url->size() < 400) {
-      parts.push_back(fmt::format("[run]({})", *style_.run_url));
-    }
-    parts.push_back("weir " + markdown_text(gate_.weir_version, 30));
-    return fmt::format("<sub>{}</sub>\n", text::join(parts, " \u00b7 "));
   }
 
   const GateVerdict& gate_;
   const MarkdownStyle& style_;
+  std::size_t limit_;
+  CellNames names_;
   Pieces pieces_;
+  std::vector<const CellVerdict*> table_;  // all that have rows, the worst first
+  std::size_t shown_ = 0;                  // of these, above
   std::size_t left_out_ = 0;
 };
 

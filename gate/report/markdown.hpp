@@ -25,6 +25,8 @@ struct MarkdownStyle {
   std::size_t limit = k_comment_limit;  // bytes, at least 2000
   Verbs verbs;                          // commands this build has; no other is named
   std::optional<std::string> run_url;   // https://…: linked in the last line
+  std::string gate{};  // its name, of several in one repository; shown in the first
+                       // line unless "" or "default"
 };
 
 [[nodiscard]] std::string markdown(const verdict::GateVerdict& gate, const MarkdownStyle& style);

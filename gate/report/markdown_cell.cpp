@@ -18,20 +18,41 @@ using verdict::Outcome;
 
 namespace {
 
-std::string row(std::string_view cell, const MetricVerdict& metric) {
-  const MetricWords all = words(metric);
-  std::string change = all.change;
-  if (!all.evidence.empty()) change += (change.empty() ? "" : ", ") + all.evidence;
-  std::string what = markdown_text(all.label);
-  if (metric.verdict != Outcome::fail) what += fmt::format(" ({})", tag(metric.verdict));
-  std::string now = all.current.empty() ? "not measured" : all.current;
-  if (metric.verdict == Outcome::fail) now = fmt::format("**{}**", now);
-  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", cell, what, all.baseline, now, change,
-                     markdown_text(all.limit));
+// Narrow columns break "5 %" and "12 pairs" apart otherwise.
+std::string unbroken(std::string_view words) {
+  std::string out;
+  for (const char c : words) out += c == ' ' ? std::string(k_no_break) : std::string(1, c);
+  return out;
 }
 
-std::string special_row(std::string_view cell, std::string_view what, std::string_view reason) {
-  return fmt::format("| {} | {} | | | {} | must not change |\n", cell, what, markdown_text(reason));
+std::string row(std::string_view cell, const MetricVerdict& metric) {
+  const MetricWords all = words(metric);
+  std::string change = unbroken(all.change);
+  if (!all.evidence.empty()) change += (change.empty() ? "" : ", ") + unbroken(all.evidence);
+  constexpr std::size_t k_narrow = 30;
+  std::string what = markdown_text(all.label);
+  if (text::columns(what) <= k_narrow) what = unbroken(what);
+  if (metric.verdict != Outcome::fail)
+    what += fmt::format("{}({})", k_no_break, tag(metric.verdict));
+  std::string now = all.current.empty() ? "not measured" : unbroken(all.current);
+  if (metric.verdict == Outcome::fail) now = fmt::format("**{}**", now);
+  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", cell, what, unbroken(all.baseline), now,
+                     change, unbroken(markdown_text(all.limit)));
+}
+
+std::string special_row(std::string_view cell, std::string_view what, std::string_view change) {
+  return fmt::format("| {} | {} | | | {} | {} |\n", cell, what, change,
+                     unbroken("must not change"));
+}
+
+// "+45 ops": how many more there are that ran elsewhere.
+std::string moved_ops(const CellVerdict& cell) {
+  std::optional<Rational> sum(Rational(0));
+  for (const verdict::Changed& one : cell.ops) {
+    const auto by = one.current.value_or(Rational(0)).minus(one.baseline.value_or(Rational(0)));
+    sum = sum && by ? sum->plus(*by) : std::nullopt;
+  }
+  return cell.ops.empty() || !sum ? "see below" : unbroken(signed_show(*sum) + " ops elsewhere");
 }
 
 std::string changed_list(const std::vector<ChangedWords>& all) {
@@ -44,30 +65,49 @@ std::string changed_list(const std::vector<ChangedWords>& all) {
   return text::join(parts);
 }
 
-// The ratios of a metric's pairs, with what their marks mean, and how the sides spread.
-std::string picture(const MetricVerdict& metric, const std::string& name) {
+// " per token": what kernels are counted over.
+std::string_view scope_of(const CellVerdict& cell) {
+  for (const MetricVerdict& metric : cell.metrics) {
+    if (!adds_up_kernels(cell, metric.metric)) continue;
+    if (metric.metric.scope == unit::Scope::per_token) return " per token";
+    if (metric.metric.scope == unit::Scope::per_prefill) return " per prefill";
+  }
+  return "";
+}
+
+// The ratios of a metric's pairs, with what their marks mean.
+std::string picture(const MetricVerdict& metric) {
   const std::string strip = ratio_strip(metric, k_markdown_strip);
   if (strip.empty()) return "";
-  std::string out = fmt::format("**{}{}**, now / base: {}<br><sub>{}</sub>\n\n",
-                                markdown_text(words(metric).label), name, markdown_code(strip),
-                                markdown_text(strip_legend(metric)));
-  if (const auto spread = spread_words(metric); !spread.empty())
-    out += markdown_fence(spread) + "\n";
-  return out;
+  return fmt::format("now / base: {}<br><sub>{}</sub>", markdown_code(strip),
+                     markdown_text(strip_legend(metric)));
 }
 
 }  // namespace
 
-std::string markdown_cell_name(const CellVerdict& cell) {
-  return markdown_code(fmt::format("{} \u00b7 {} \u00b7 {} \u00b7 {}", cell.cell.engine_part(),
-                                   cell.cell.model, cell.cell.backend, cell.cell.prompt_part()));
+CellNames cell_names(const verdict::GateVerdict& gate) {
+  CellNames names;
+  names.engine = std::any_of(gate.cells.begin(), gate.cells.end(), [&](const CellVerdict& cell) {
+    return cell.cell.engine_part() != gate.cells.front().cell.engine_part();
+  });
+  return names;
 }
 
-std::string markdown_rows(const CellVerdict& cell) {
+std::string markdown_cell_name(const CellVerdict& cell, CellNames names) {
+  std::vector<std::string> parts;
+  if (names.engine) parts.push_back(cell.cell.engine_part());
+  for (const std::string& part : {cell.cell.model, cell.cell.backend, cell.cell.prompt_part()}) {
+    parts.push_back(part);
+  }
+  for (std::string& part : parts) part = one_line(part, 96);
+  return markdown_code(text::join(parts, " \u00b7 "));
+}
+
+std::string markdown_rows(const CellVerdict& cell, CellNames names) {
   std::string out;
-  const auto name = [&] { return out.empty() ? markdown_cell_name(cell) : std::string(); };
+  const auto name = [&] { return out.empty() ? markdown_cell_name(cell, names) : std::string(); };
   if (cell.placement_verdict < Outcome::pass) {
-    out += special_row(name(), "placement", cell.placement_reason);
+    out += special_row(name(), "placement", moved_ops(cell));
   }
   bool counted = false;
   for (const MetricVerdict* metric : worst_first(cell)) {
@@ -76,50 +116,52 @@ std::string markdown_rows(const CellVerdict& cell) {
     out += row(name(), *metric);
   }
   if (cell.kernels_verdict < Outcome::pass && !counted) {
-    out += special_row(name(), "kernels", cell.kernels_reason);
+    out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200));
   }
   return out;
 }
 
-std::string markdown_below(const CellVerdict& cell, bool named) {
-  const std::string name = named ? fmt::format(" in {}", markdown_cell_name(cell)) : "";
-  std::string out;
+std::vector<Paragraph> markdown_paragraphs(const CellVerdict& cell) {
+  std::vector<Paragraph> out;
+  const auto tell = [&](std::string what, std::string text, std::string behind = "") {
+    const bool told =
+        std::any_of(out.begin(), out.end(), [&](const Paragraph& one) { return one.text == text; });
+    if (!text.empty() && !told) {
+      out.push_back({std::move(what), std::move(text), std::move(behind)});
+    }
+  };
+  if (cell.placement_verdict < Outcome::pass) {
+    tell("Placement", markdown_text(cell.placement_reason, 600));
+  }
   if (!cell.kernels.empty() && cell.verdict < Outcome::pass) {
-    out += fmt::format("**Kernels{}:** {}\n\n", name, changed_list(changed_words(cell.kernels)));
+    tell(fmt::format("Kernels{}", scope_of(cell)), changed_list(changed_words(cell.kernels)));
   }
   if (!cell.functions.empty() && cell.verdict < Outcome::pass) {
-    out +=
-        fmt::format("**Functions{}:** {}\n\n", name, changed_list(function_words(cell.functions)));
+    tell("Functions", changed_list(function_words(cell.functions)));
   }
-  if (!cell.ops.empty()) {
-    out += fmt::format("**Ops{}:** {}\n\n", name, changed_list(changed_words(cell.ops)));
+  // Where ops broke the rule, the reason names them.
+  if (cell.placement_verdict >= Outcome::pass) {
+    tell("Ops", changed_list(changed_words(cell.ops)));
   }
-  std::vector<std::string> told;
-  const auto tell = [&](const std::string& what, const std::string& reason) {
-    const std::string line = markdown_text(reason);
-    if (line.empty() || std::find(told.begin(), told.end(), line) != told.end()) return;
-    told.push_back(line);
-    out += fmt::format("**{}{}:** {}\n\n", what, name, line);
-  };
-  if (cell.verdict != Outcome::error) tell("Note", cell.reason);
+  if (cell.verdict != Outcome::error) tell("Note", markdown_text(cell.reason));
   for (const MetricVerdict& metric : cell.metrics) {
-    if (metric.verdict < Outcome::pass && !reason_is_plain(metric)) {
-      tell(markdown_text(words(metric).label), metric.reason);
+    if (metric.verdict >= Outcome::pass) continue;
+    std::string text = reason_is_plain(metric) ? "" : markdown_text(metric.reason);
+    if (const std::string strip = picture(metric); !strip.empty()) {
+      text += (text.empty() ? "" : "<br>") + strip;
     }
-    if (metric.verdict < Outcome::pass) out += picture(metric, name);
+    const auto spread = spread_words(metric);
+    tell(markdown_text(words(metric).label), std::move(text),
+         spread.empty() ? "" : markdown_fence(spread));
   }
   return out;
 }
 
-std::string markdown_error(const CellVerdict& cell) {
-  std::string out = fmt::format("**{}** could not be measured: {}\n\n", markdown_cell_name(cell),
-                                markdown_text(reason_of(cell), 1500));
+std::string markdown_last_words(const CellVerdict& cell, std::string_view title) {
   const auto tail = last_lines(cell.stderr_tail, 15, 4000);
-  if (!tail.empty()) {
-    out += fmt::format("<details><summary>its last words</summary>\n\n{}\n</details>\n\n",
-                       markdown_fence(tail));
-  }
-  return out;
+  if (tail.empty()) return "";
+  return fmt::format("<details><summary>{}</summary>\n\n{}\n</details>\n\n", title,
+                     markdown_fence(tail));
 }
 
 }  // namespace weir::report

@@ -43,6 +43,18 @@ std::size_t commit_like(std::string_view rest) {
   return whole && end >= 7 ? end : 0;
 }
 
+// A commit that stands alone is there to be copied: nothing may part it. One that is the end of
+// something longer would look odd as code.
+std::string inert_commit(std::string_view hex, bool alone) {
+  if (alone) return fmt::format("`{}`", hex);
+  constexpr std::size_t k_part = 6;  // shorter than any commit
+  std::string out;
+  for (std::size_t from = 0; from < hex.size(); from += k_part) {
+    out += (from > 0 ? std::string(k_zero_width) : "") + std::string(hex.substr(from, k_part));
+  }
+  return out;
+}
+
 // Whether what stands before and after `c` could make a reference of it: GitLab's !1, ~label,
 // %milestone, &1; {+ and [- of its inline diffs; the rest of GitHub's.
 bool starts_reference(char c, std::string_view after) {
@@ -102,8 +114,7 @@ std::string markdown_text(std::string_view text, std::size_t most) {
     const std::string_view rest = std::string_view(line).substr(i);
     const bool begins = i == 0 || !is_word(line[i - 1]);
     if (const std::size_t hex = begins ? commit_like(rest) : 0; hex > 0) {
-      // A commit is there to be copied: nothing may part it.
-      out += fmt::format("`{}`", rest.substr(0, hex));
+      out += inert_commit(rest.substr(0, hex), i == 0 || line[i - 1] == ' ' || line[i - 1] == '(');
       i += hex - 1;
     } else if (starts_with_any_case(rest, "www.")) {
       out += fmt::format("{}{}", rest.substr(0, 3), k_zero_width);

@@ -412,6 +412,7 @@ TEST(Inert, StaysReadable) {
            Row{":tada:", ":\u200btada:"},
            Row{"$5", "<span>$</span>5"},
            Row{"commit a1b2c3d", "commit `a1b2c3d`"},
+           Row{"vulkan-0a1b2c3d", "vulkan-0a1b2c\u200b3d"},
        }) {
     EXPECT_EQ(markdown_text(text), want);
   }

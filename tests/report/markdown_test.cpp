@@ -44,7 +44,8 @@ TEST(Markdown, RendersTheFailingMetricsAsOneTable) {
   EXPECT_THAT(html, HasSubstr("<th align=\"right\">base</th>"));
   EXPECT_THAT(html, HasSubstr("<td>dispatches/token</td>\n<td align=\"right\">65</td>\n"
                               "<td align=\"right\"><strong>77</strong></td>\n<td>+12</td>\n"
-                              "<td>must not change</td>"));
+                              "<td>must\u00a0not\u00a0"
+                              "change</td>"));
   // One table of what failed, one of the seven cells that are fine, folded away.
   EXPECT_EQ(occurrences(html, "<table>"), 2U);
   EXPECT_EQ(occurrences(html, "<td>pass</td>"), 7U);
@@ -53,6 +54,78 @@ TEST(Markdown, RendersTheFailingMetricsAsOneTable) {
 TEST(Markdown, IsTwoLinesWhenAllIsFine) {
   const std::string green = markdown(fixtures::green(), {});
   EXPECT_EQ(occurrences(green, "\n\n"), 2U) << green;  // verdict, what was checked, the foot
+}
+
+TEST(Markdown, NamesTheGateWhereThereAreSeveral) {
+  MarkdownStyle style;
+  style.gate = "default";
+  EXPECT_THAT(markdown(fixtures::red(), style), HasSubstr("### \u274c weir: 1 of 8"));
+  style.gate = "nightly-gpu";
+  EXPECT_THAT(markdown(fixtures::red(), style), HasSubstr("### \u274c weir `nightly-gpu`: 1 of 8"));
+}
+
+TEST(Markdown, OffersToAcceptByACommentWhereARobotReadsThem) {
+  EXPECT_THAT(markdown(fixtures::red(), {}), Not(HasSubstr("/weir")));
+  MarkdownStyle style;
+  style.verbs = {"/weir accept", "baseline accept"};
+  EXPECT_THAT(markdown(fixtures::red(), style),
+              HasSubstr("Meant? Comment `/weir accept REASON` or run `weir baseline accept --cell "
+                        "'llama.cpp/tiny-llama/vulkan/decode'`\n"));
+  EXPECT_THAT(markdown(fixtures::green(), style), Not(HasSubstr("/weir")));
+  EXPECT_THAT(markdown(fixtures::undecided(), style), Not(HasSubstr("/weir")));
+}
+
+TEST(Markdown, IsNotGreenWhereNothingWasMeasured) {
+  EXPECT_THAT(markdown(fixtures::all_skipped(), {}), testing::StartsWith("### \u26aa weir: "));
+  auto empty = fixtures::green();
+  empty.cells.clear();
+  EXPECT_THAT(markdown(empty, {}), testing::StartsWith("### \u26aa weir: "));
+}
+
+TEST(Markdown, SaysOnceWhatHoldsForSeveralCells) {
+  // Four cells that fail by the same kernels, two that could not be measured for one reason.
+  auto gate = fixtures::many(4);
+  for (const char* model : {"x", "y"}) {
+    gate.cells.push_back(gate.cells[0]);
+    fixtures::absent_device(gate.cells.back());
+    gate.cells.back().cell.model = model;
+  }
+  const std::string comment = markdown(gate, {});
+  EXPECT_EQ(occurrences(comment, "**Kernels per token**: +12 `mul_f32`"), 1U) << comment;
+  EXPECT_THAT(comment, HasSubstr("**Not measured:** `x \u00b7 vulkan \u00b7 decode`, "
+                                 "`y \u00b7 vulkan \u00b7 decode`: asked for Vulkan"));
+}
+
+TEST(Markdown, KeepsItsFirstLineAndWhatToDoNextHoweverMuchThereIs) {
+  auto gate = fixtures::many(10'000);
+  gate.not_judged = {"throughput not decided in 3 of 10000 cells"};
+  MarkdownStyle style;
+  style.verbs = {"/weir accept"};
+  style.run_url = "https://example.org/runs/1";
+  for (const std::size_t limit : {std::size_t{2000}, k_comment_limit}) {
+    style.limit = limit;
+    const std::string comment = markdown(gate, style);
+    EXPECT_LE(comment.size(), limit);
+    EXPECT_THAT(comment,
+                testing::StartsWith("### \u274c weir: 10000 of 10000 cells broke a limit "
+                                    "\u00b7 throughput not decided in 3 of 10000 cells\n"));
+    EXPECT_THAT(comment, HasSubstr("Meant? Comment `/weir accept REASON`"));
+    EXPECT_THAT(comment, HasSubstr("[The report of the run](https://example.org/runs/1) has all"));
+    EXPECT_THAT(comment, HasSubstr("weir 0.1.0</sub>"));
+  }
+  // Thirty cells are open, more fold.
+  const std::string comment = markdown(gate, style);
+  const std::string open = comment.substr(0, comment.find("<details>"));
+  EXPECT_EQ(occurrences(open, "| dispatches/token | 65 |"), 30U);
+  EXPECT_THAT(comment, HasSubstr("<details><summary>9970 more cells that changed</summary>"));
+}
+
+TEST(Markdown, NamesDevicesAndTheMachineInItsLastLine) {
+  const std::string comment = markdown(fixtures::red(), {});
+  EXPECT_THAT(comment,
+              HasSubstr("<sub>`a1b2c3d` against stored baselines in baselines, commit "
+                        "`e4f5a6b` \u00b7 llvmpipe (LLVM 15.0.6, 256 bits) "
+                        "`vulkan-10005-0-d-1-0a1b2c3d` \u00b7 Example CPU, 2 cores, 8 GiB"));
 }
 
 TEST(Markdown, KeepsTextFromOutsideInert) {
