@@ -9,6 +9,7 @@
 #include "gate/report/html.hpp"
 #include "gate/report/junit.hpp"
 #include "gate/report/markdown.hpp"
+#include "gate/report/open_metrics.hpp"
 #include "gate/report/terminal.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
@@ -196,6 +197,8 @@ void add_report_files(CLI::App& verb, ReportFiles& files) {
   verb.add_option("--markdown", files.markdown, "Write the report as Markdown")->type_name("FILE");
   verb.add_option("--junit", files.junit, "Write the report as JUnit XML")->type_name("FILE");
   verb.add_option("--html", files.html, "Write the report as one HTML page")->type_name("FILE");
+  verb.add_option("--openmetrics", files.open_metrics, "Write the numbers as OpenMetrics text")
+      ->type_name("FILE");
 }
 
 Result<ExitCode> publish(const CommonOptions& options, const ReportFiles& wanted,
@@ -219,6 +222,9 @@ Result<ExitCode> publish(const CommonOptions& options, const ReportFiles& wanted
   }
   if (wanted.junit) WEIR_CHECK(files.write_atomic(*wanted.junit, report::junit(verdict)));
   if (wanted.html) WEIR_CHECK(files.write_atomic(*wanted.html, report::html(verdict)));
+  if (wanted.open_metrics) {
+    WEIR_CHECK(files.write_atomic(*wanted.open_metrics, report::open_metrics(verdict)));
+  }
   WEIR_CHECK(tell_github(options, verdict));
   return verdict.exit_code;
 }

@@ -27,7 +27,7 @@ namespace weir::app {
 [[nodiscard]] verdict::Policy policy_of(const Measured& measured, bool require_baseline);
 
 struct ReportFiles {
-  std::optional<std::string> markdown, junit, html;
+  std::optional<std::string> markdown, junit, html, open_metrics;
 };
 void add_report_files(CLI::App& verb, ReportFiles& files);
 

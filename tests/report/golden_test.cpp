@@ -5,6 +5,7 @@
 #include "gate/report/html.hpp"
 #include "gate/report/junit.hpp"
 #include "gate/report/markdown.hpp"
+#include "gate/report/open_metrics.hpp"
 #include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
@@ -61,6 +62,8 @@ TEST(Golden, OtherFormatsLookAsStored) {
     expect_golden(name + ".xml", junit(gate));
     expect_golden(name + ".annotations", annotations(gate));
   }
+  expect_golden("red.openmetrics", open_metrics(fixtures::red()));
+  expect_golden("hostile.openmetrics", open_metrics(fixtures::hostile()));
   for (const char* name : {"red", "mixed", "hostile"}) {
     for (const auto& one : fixtures::all()) {
       if (one.name == name) expect_golden(one.name + ".html", html(one.gate));

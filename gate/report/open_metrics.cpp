@@ -1,0 +1,141 @@
+#include "gate/report/open_metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/words.hpp"
+
+namespace weir::report {
+
+using verdict::CellVerdict;
+using verdict::GateVerdict;
+using verdict::MetricVerdict;
+using verdict::Outcome;
+
+namespace {
+
+// 0 where nobody has to do anything, so that an alert needs no table.
+int code_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::fail:
+      return 1;
+    case Outcome::error:
+      return 2;
+    case Outcome::inconclusive:
+      return 3;
+    case Outcome::fresh:
+      return 4;
+    case Outcome::skipped:
+      return 5;
+    default:
+      return 0;
+  }
+}
+constexpr std::string_view k_codes =
+    "0 pass, improved or accepted; 1 broke a limit; 2 could not be measured; 3 not decided; 4 new; "
+    "5 skipped";
+
+std::string quoted(std::string_view text, std::size_t most) {
+  std::string out;
+  for (const char c : one_line(text, most)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string label(std::string_view name, std::string_view value) {
+  std::string safe(value);
+  std::replace(safe.begin(), safe.end(), '#', '_');
+  return fmt::format("{}=\"{}\"", name, quoted(safe, 400));
+}
+
+struct Family {
+  std::string name, help;
+  std::set<std::string> labels;
+  std::string samples;
+
+  void add(const std::string& of, double value) {
+    if (labels.insert(of).second) samples += fmt::format("{}{{{}}} {}\n", name, of, value);
+  }
+};
+
+// "weir_dispatches_per_token"; names of the configuration's own may be anything.
+std::string family_name(const unit::Metric& metric, bool& exactly) {
+  exactly = true;
+  if (unit::find_metric(metric.name)) return "weir_" + metric.name;
+  std::string name;
+  for (const char c : metric.name.substr(0, 64)) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    name += plain ? c : '_';
+  }
+  exactly = name == metric.name;
+  // These ends mean something else than a plain number.
+  for (const std::string_view end :
+       {"_total", "_created", "_count", "_sum", "_bucket", "_gcount", "_gsum", "_info"}) {
+    if (name.ends_with(end)) name += "_value";
+  }
+  return "weir_custom_" + name;
+}
+
+class Families {
+ public:
+  Family& of(const std::string& name, const std::string& help) {
+    for (Family& one : all_) {
+      if (one.name == name) return one;
+    }
+    return all_.emplace_back(Family{name, help, {}, {}});
+  }
+
+  [[nodiscard]] std::string str() const {
+    std::string out;
+    for (const Family& one : all_) {
+      out += fmt::format("# HELP {} {}\n# TYPE {} gauge\n{}", one.name, quoted(one.help, 1000),
+                         one.name, one.samples);
+    }
+    return out + "# EOF\n";
+  }
+
+ private:
+  std::vector<Family> all_;  // in order of first sight: counts before times
+};
+
+}  // namespace
+
+std::string open_metrics(const GateVerdict& gate) {
+  std::string first = headline(gate);
+  if (const std::string missing = not_judged_line(gate); !missing.empty()) first += "; " + missing;
+  std::string out =
+      fmt::format("# HELP weir_exit_code {}\n# TYPE weir_exit_code gauge\nweir_exit_code {}\n",
+                  quoted(first, 2000), static_cast<int>(gate.exit_code));
+  Families families;
+  for (const CellVerdict& cell : gate.cells) {
+    families.of("weir_cell_verdict", std::string(k_codes))
+        .add(label("cell", cell.cell.str()), code_of(cell.verdict));
+  }
+  for (const CellVerdict& cell : gate.cells) {
+    for (const MetricVerdict& metric : cell.metrics) {
+      if (!metric.current || !std::isfinite(*metric.current)) continue;
+      bool exactly = true;
+      const std::string name = family_name(metric.metric, exactly);
+      std::string labels = label("cell", cell.cell.str());
+      if (!exactly) labels += "," + label("metric", metric.metric.name);
+      families
+          .of(name, fmt::format("{} ({}), {} is better", words(metric).label,
+                                unit::to_string(metric.metric.unit),
+                                unit::to_string(metric.metric.better)))
+          .add(labels, *metric.current);
+    }
+  }
+  return out + families.str();
+}
+
+}  // namespace weir::report
