@@ -109,13 +109,21 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& cells, st
     for (const std::string& cell : cells) out.push_back(as_pattern(cell, most));
     return out;
   }
-  std::string shared = cells.front();
+  // Part by part, what all have alike: "llama.cpp/*/vulkan/*".
+  std::vector<std::string> shared = text::split(cells.front(), '/');
   for (const std::string& cell : cells) {
-    const auto differs = std::mismatch(shared.begin(), shared.end(), cell.begin(), cell.end());
-    shared.erase(differs.first, shared.end());
+    const std::vector<std::string> parts = text::split(cell, '/');
+    if (parts.size() != shared.size()) shared.assign(1, "*");
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      if (i >= parts.size() || parts[i] != shared[i]) shared[i] = "*";
+    }
   }
-  shared.erase(shared.rfind('/') == std::string::npos ? 0 : shared.rfind('/') + 1);
-  out.push_back(as_pattern(shared + "*", most));
+  // A star crosses '/': of several in a row one is enough.
+  const auto both = [](const std::string& one, const std::string& next) {
+    return one == "*" && next == "*";
+  };
+  shared.erase(std::unique(shared.begin(), shared.end(), both), shared.end());
+  out.push_back(as_pattern(text::join(shared, "/"), most));
   return out;
 }
 

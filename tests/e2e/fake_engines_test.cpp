@@ -343,8 +343,9 @@ gate: {runs: 1}
     EXPECT_EQ(names_something(ended.err), "") << arguments[0] << "\n" << ended.err;
     return ended;
   };
-  const std::vector<std::string> gate{"gate",    "--json", "v.json", "--markdown", "v.md",
-                                      "--junit", "v.xml",  "--html", "v.html"};
+  const std::vector<std::string> gate{"gate",   "--json",        "v.json", "--markdown",
+                                      "v.md",   "--junit",       "v.xml",  "--html",
+                                      "v.html", "--openmetrics", "v.txt"};
   quiet_about_it({"run", "--json", "-"}, 0);
   quiet_about_it({"run", "--dry-run"}, 0);
   quiet_about_it({"baseline", "accept"}, 0);
@@ -355,7 +356,7 @@ gate: {runs: 1}
   spill(scratch_ / "broken", "");
   const Ended broken = quiet_about_it(gate, 3);
   EXPECT_NE(broken.out.find("no such layer"), std::string::npos) << "its last words are shown";
-  for (const char* file : {"v.json", "v.md", "v.xml", "v.html", "summary.md"}) {
+  for (const char* file : {"v.json", "v.md", "v.xml", "v.html", "v.txt", "summary.md"}) {
     EXPECT_EQ(names_something(slurp(scratch_ / file)), "") << file;
   }
   quiet_about_it({"baseline", "accept"}, 3);

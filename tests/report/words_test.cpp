@@ -123,6 +123,9 @@ TEST(Hints, NameCellsByAPatternThatAShellLeavesAlone) {
   EXPECT_THAT(cell_patterns({"a/b/c/d'; rm -rf $HOME"}, 60), ElementsAre("a/b/c/d*rm*-rf*HOME"));
   EXPECT_THAT(cell_patterns({"e/m/v/1", "e/m/v/2", "e/m/w/1", "e/mm/v/1"}, 60), ElementsAre("e/*"));
   EXPECT_THAT(cell_patterns({"a/1", "b/2", "c/3", "d/4"}, 60), ElementsAre("*"));
+  EXPECT_THAT(cell_patterns({"e/m/gpu/1", "e/m/gpu/2", "e/n/gpu/1", "e/n/gpu/2"}, 60),
+              ElementsAre("e/*/gpu/*"));
+  EXPECT_THAT(cell_patterns({"a/b/c", "a/b", "a/b/d", "a/b/c/d"}, 60), ElementsAre("*"));
   const std::string name = std::string(64, 'a') + "/" + std::string(64, 'b');
   const auto cut = cell_patterns({name}, 30).at(0);
   EXPECT_EQ(cut.size(), 30U);
