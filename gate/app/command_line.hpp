@@ -87,6 +87,8 @@ void add_init(CLI::App& app);
 void add_run(CLI::App& app);
 void add_gate(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_plan(CLI::App& app);
+void add_merge(CLI::App& app);
 void add_calibrate(CLI::App& app);
 void add_baseline(CLI::App& app);
 void add_model(CLI::App& app);

@@ -18,6 +18,7 @@ struct GateOptions {
   std::optional<std::string> from, resume, against;
   std::optional<std::int64_t> runs;
   ConfirmOptions confirm;
+  MeasureOptions wanted;  // of shards
 };
 
 Result<std::optional<AgainstWanted>> against_wanted(const GateOptions& options) {
@@ -66,7 +67,7 @@ Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
     }
     return measured;
   }
-  MeasureOptions wanted;
+  MeasureOptions wanted = options.wanted;
   WEIR_TRY(wanted.against, against_wanted(options));
   wanted.plan.times = !options.common.counts_only;
   wanted.plan.runs = options.runs;
@@ -138,6 +139,7 @@ void add_gate(CLI::App& app) {
       ->excludes(confirm);
   verb->add_option("--runs", options->runs, "Timed processes a cell, in place of gate.runs")
       ->check(CLI::Range(1, 10'000));
+  add_shard_options(*verb, options->wanted);
   add_report_files(*verb, options->files);
   verb->footer(
       "Examples:\n"

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "gate/app/shards.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/app/version.hpp"
 #include "gate/report/annotations.hpp"
@@ -81,6 +82,50 @@ Result<std::vector<baseline::Baseline>> stored_of(const profile::CellKey& cell,
       [&](Error error) { return veiled(std::move(error), measured.veil); });
 }
 
+// By the cells of `measured.beside`: false_alarm is divided among the metrics that were paired, and
+// before that among shards, which knew nothing of each other's.
+std::vector<verdict::Policy> policies_beside(const Measured& measured,
+                                             const verdict::Policy& policy) {
+  const Beside& beside = *measured.beside;
+  const std::vector<verdict::LimitEntry>& limits = measured.settings->limits;
+  std::map<std::string, std::size_t> shard_of;
+  if (measured.shard) {
+    for (std::size_t shard = 1; shard <= measured.shard->shards.size(); ++shard) {
+      for (const std::string& cell : measured.shard->cells_of(shard)) shard_of[cell] = shard;
+    }
+  }
+  std::map<std::size_t, std::vector<std::size_t>> groups;  // shard (0: none) -> places
+  for (std::size_t i = 0; i < beside.cells.size(); ++i) {
+    const profile::CellKey& cell = beside.cells[i].cell;
+    auto found = shard_of.find(cell.str());
+    // A line belongs to the shard of its depths.
+    for (auto at = shard_of.begin(); found == shard_of.end() && at != shard_of.end(); ++at) {
+      auto line = profile::CellKey::parse(at->first);
+      if (line) line->depth.reset();
+      if (line && line->str() == cell.str()) found = at;
+    }
+    groups[found == shard_of.end() ? 0 : found->second].push_back(i);
+  }
+  std::vector<verdict::Policy> policies(beside.cells.size(), policy);
+  for (const auto& [shard, members] : groups) {
+    std::vector<profile::CellFacts> cells;
+    std::vector<profile::PairedRuns> pairs;
+    for (const std::size_t i : members) {
+      cells.push_back(beside.cells[i]);
+      pairs.push_back(beside.pairs[i]);
+    }
+    verdict::Policy one = policy;
+    one.timed_metrics = verdict::timed_metrics(cells, pairs, limits);
+    if (shard > 0) {
+      run::ShardFacts facts = *measured.shard;
+      facts.index = shard;
+      one.false_alarm = false_alarm_of(facts, policy.false_alarm);
+    }
+    for (const std::size_t i : members) policies[i] = one;
+  }
+  return policies;
+}
+
 }  // namespace
 
 verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
@@ -91,10 +136,9 @@ verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
 }
 
 Result<verdict::GateVerdict> judge_beside(const Measured& measured, const StoredBaselines& stored,
-                                          verdict::Policy policy) {
+                                          const verdict::Policy& policy) {
   const Beside& beside = *measured.beside;
-  policy.timed_metrics =
-      verdict::timed_metrics(beside.cells, beside.pairs, measured.settings->limits);
+  const std::vector<verdict::Policy> policies = policies_beside(measured, policy);
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < beside.cells.size(); ++i) places[beside.cells[i].cell.str()] = i;
   std::vector<verdict::CellVerdict> cells;
@@ -114,7 +158,7 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
                                       : "; the stored baseline judges: " + base.choice.reason);
       if (base.choice.match == baseline::Choice::Match::none) base.choice.reason = why;
     }
-    cells.push_back(verdict::judge_cell(profile, base, measured.settings->limits, policy));
+    cells.push_back(verdict::judge_cell(profile, base, measured.settings->limits, policies[i]));
   }
   verdict::GateVerdict verdict = finish(std::move(cells), policy, measured);
   verdict.base_source = beside.facts.words;

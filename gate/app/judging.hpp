@@ -20,7 +20,7 @@ namespace weir::app {
 // is held to `stored`.
 [[nodiscard]] Result<verdict::GateVerdict> judge_beside(const Measured& measured,
                                                         const StoredBaselines& stored,
-                                                        verdict::Policy policy);
+                                                        const verdict::Policy& policy);
 // Against another run: each cell with the cell of the same name.
 [[nodiscard]] verdict::GateVerdict judge_against(const Measured& measured, const Measured& base,
                                                  const verdict::Policy& policy);

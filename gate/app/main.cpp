@@ -26,6 +26,8 @@ int run(int argc, char** argv) {
   add_run(app);
   add_gate(app);
   add_compare(app);
+  add_plan(app);
+  add_merge(app);
   add_baseline(app);
   add_calibrate(app);
   add_model(app);

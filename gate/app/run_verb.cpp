@@ -3,6 +3,7 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/app/session.hpp"
+#include "gate/base/text.hpp"
 #include "gate/report/profile_text.hpp"
 
 namespace weir::app {
@@ -13,19 +14,9 @@ struct RunOptions {
   std::optional<std::string> resume;
   std::optional<std::int64_t> runs;
   bool dry_run = false;
+  std::optional<std::string> against;
+  MeasureOptions wanted;  // of shards
 };
-
-// Quoted so that a line can be pasted into a shell; weir itself uses none.
-std::string quoted(const std::string& word) {
-  const bool plain =
-      !word.empty() && word.find_first_not_of(
-                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                           "-_./=:,@%+") == std::string::npos;
-  if (plain) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
 
 Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted,
                          sys::Files& files) {
@@ -42,9 +33,9 @@ Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted
     for (const auto& [name, value] : command.env) planned.back()["env"][name] = value;
     std::string line;
     for (const auto& [name, value] : command.env)
-      line += fmt::format("{}={} ", name, quoted(veil.text(value)));
+      line += fmt::format("{}={} ", name, text::shell_word(veil.text(value)));
     for (std::size_t i = 0; i < command.argv.size(); ++i) {
-      line += (i == 0 ? "" : " ") + quoted(veil.text(command.argv[i]));
+      line += (i == 0 ? "" : " ") + text::shell_word(veil.text(command.argv[i]));
     }
     answer(options.common, fmt::format("{}\n", line));
   }
@@ -55,8 +46,9 @@ Result<ExitCode> dry_run(const RunOptions& options, const MeasureOptions& wanted
 
 Result<ExitCode> run_matrix(const RunOptions& options) {
   sys::RealFiles files;
-  MeasureOptions wanted;
+  MeasureOptions wanted = options.wanted;
   wanted.plan.times = !options.common.counts_only;
+  if (options.against) wanted.against = AgainstWanted{.spec = *options.against, .command = {}};
   wanted.plan.runs = options.runs;
   wanted.resume = options.resume;
   if (options.common.json && *options.common.json != "-") {
@@ -83,10 +75,14 @@ void add_run(CLI::App& app) {
       ->default_str("");
   verb->add_option("--runs", options->runs, "Timed processes a cell, in place of gate.runs")
       ->check(CLI::Range(1, 10'000));
+  verb->add_option("--against", options->against,
+                   "Beside the base of REF, or the folder DIR: judged later, by weir gate --from")
+      ->type_name("REF|DIR");
+  add_shard_options(*verb, options->wanted);
   verb->add_flag("--dry-run", options->dry_run, "Print the engine's command lines, start none");
   verb->footer(
       "Examples:\n  weir run --counts-only\n  weir run --cell '*/decode' --json -\n  weir run "
-      "--dry-run");
+      "--dry-run\n  weir run --shard 3/16 --plan weir-plan.json   a part; weir merge joins them");
   set_action(*verb, [options] { return run_matrix(*options); });
 }
 

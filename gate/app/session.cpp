@@ -10,6 +10,7 @@
 #include "gate/app/interrupted.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/reference.hpp"
+#include "gate/app/shards.hpp"
 #include "gate/app/stored_baselines.hpp"
 #include "gate/app/twins.hpp"
 #include "gate/app/veiled.hpp"
@@ -160,6 +161,9 @@ run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wa
   options.limits = settings.limits;
   options.gate = settings.gate;
   options.policy = policy_of(settings.gate);
+  if (wanted.shard_facts) {
+    options.policy.false_alarm = false_alarm_of(*wanted.shard_facts, options.policy.false_alarm);
+  }
   options.counts = wanted.plan.counts;
   options.times = wanted.plan.times;
   options.least_pairs = wanted.least_pairs;
@@ -239,6 +243,7 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   header.machine = ready.machine;
   header.notes = ready.loaded.notes;
   header.extra["counts_only"] = !wanted.plan.times;
+  if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
   if (ready.base) header.extra["against"] = to_json(ready.base->facts);
 
   std::string folder;
@@ -303,15 +308,21 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   measured.seconds = clock.steady() - started;
   measured.counts_only = !wanted.plan.times;
   measured.some_cells = !options.cells.empty();
+  measured.shard = wanted.shard_facts;
   return measured;
 }
 
 Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wanted,
                          sys::Files& files) {
   WEIR_TRY(Loaded loaded, load_config(options, files));
+  MeasureOptions whole = wanted;
+  if (wanted.shard) {
+    WEIR_TRY(whole.shard_facts,
+             choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, files));
+  }
   const config::Veil veil = loaded.veil;
   return veil_errors(veil,
-                     [&] { return measure_loaded(std::move(loaded), options, wanted, files); });
+                     [&] { return measure_loaded(std::move(loaded), options, whole, files); });
 }
 
 Result<Measured> read_measured(const CommonOptions& options, const std::string& run,
@@ -329,6 +340,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
            config::parse_settings(file.header.config_text, file.header.config_file, known));
   measured.settings = std::make_unique<config::Settings>(std::move(settings));
   measured.veil = veil_of(*measured.settings, file.header.config_file);
+  WEIR_TRY(measured.shard, run::shard_facts(file.header.extra));
   const Interrupted interrupted(file);
   interrupted.leave_out_counts(file.records);
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);

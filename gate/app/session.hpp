@@ -12,6 +12,7 @@
 #include "gate/config/veil.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/run/journal.hpp"
+#include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/process.hpp"
@@ -22,10 +23,16 @@ struct MeasureOptions {
   run::PlanOptions plan;
   std::optional<std::string> resume;  // "" is the newest run
   std::optional<AgainstWanted> against = std::nullopt;
-  std::size_t least_pairs = 0;  // of each cell beside it, decided or not
+  std::size_t least_pairs = 0;                      // of each cell beside it, decided or not
+  std::optional<std::string> shard = std::nullopt;  // "3/16"
+  std::string plan_file = {};                       // of weir plan
+  std::optional<run::ShardFacts> shard_facts = {};  // of the cells that were loaded
   // Places that will be written besides the run's folder: checked before the first engine starts.
   std::vector<std::string> output_places;
 };
+
+// --shard and --plan.
+void add_shard_options(CLI::App& verb, MeasureOptions& wanted);
 
 // weir.yaml, read and expanded. Cells point into `settings`.
 struct Loaded {
@@ -53,7 +60,8 @@ struct Measured {
   // it may be stored ("": it is whole, as far as the selected cells go).
   std::vector<std::string> not_judged;
   std::string interrupted;
-  std::optional<Beside> beside{};  // of --against
+  std::optional<Beside> beside{};          // of --against
+  std::optional<run::ShardFacts> shard{};  // it is one, or was joined from them
 };
 
 // What a gate's settings say of how it judges.

@@ -238,4 +238,15 @@ std::optional<long long> to_int(std::string_view text) {
   return value;
 }
 
+std::string shell_word(std::string_view word) {
+  const bool plain =
+      !word.empty() && word.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                           "-_./=:,@%+") == std::string_view::npos;
+  if (plain) return std::string(word);
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
 }  // namespace weir::text

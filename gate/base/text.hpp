@@ -31,6 +31,9 @@ namespace weir::text {
 // carriage returns) are removed, what can not be seen but reorders or hides text (bidirectional
 // overrides, characters of no width, separators of lines) reads "<U+202E>"; '\n' and '\t' stay.
 [[nodiscard]] std::string printable(std::string_view text);
+// A word so that a shell hands it on unchanged, quoted only where it must be. weir itself uses
+// none: this is for commands that are shown or written for people.
+[[nodiscard]] std::string shell_word(std::string_view word);
 
 // CI systems read commands out of logs: GitHub takes "::" at the start of a line (white space
 // before it, of any kind, does not count), Azure and GitHub take "##[" and "##vso[". No line of

@@ -84,6 +84,7 @@ Cell make_cell(const Combination& of, std::optional<std::int64_t> depth) {
               std::nullopt};
   cell.device = of.backend->device;
   cell.twin = of.backend->twin;
+  cell.runner = of.backend->runner;
   cell.adapter = of.engine->output;
   cell.engine = of.engine;
   cell.profile_args = of.engine->profile_args;

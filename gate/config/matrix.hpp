@@ -35,6 +35,7 @@ struct Cell {
   std::int64_t seed = 1;
   profile::Sweep sweep = profile::Sweep::tokens;
   bool is_private = false;
+  std::vector<std::string> runner{};  // of the backend
   // What the fingerprint is made of, as written in the config, without the program's path: name ->
   // text ("arguments", "environment", "prompt"). The model's header is added by the caller.
   std::map<std::string, std::string> identity;

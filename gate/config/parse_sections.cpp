@@ -202,6 +202,9 @@ void parse_backends(const Node& node, Parsing& parsing) {
       backend.twin = read_text(*twin, "twin", problems);
       check_twin(*twin, backend, entry, parsing);
     }
+    if (const Node* runner = fields.take("runner")) {
+      backend.runner = read_texts(*runner, "runner", problems);
+    }
     parse_per_engine(fields, backend.extra, parsing);
     fields.finish();
     parsing.settings.backends.push_back(std::move(backend));

@@ -86,6 +86,7 @@ struct BackendSettings {
   std::string name;
   std::string device;  // cpu vulkan opencl cuda hip metal
   std::optional<std::string> twin;
+  std::vector<std::string> runner{};  // labels of the machine that its cells need (weir plan)
   PerEngine extra;
   std::string source;
 };

@@ -11,7 +11,7 @@ namespace weir::config {
 namespace {
 
 // Double quotes take any text: paths may hold blanks, quotes and what YAML means something by.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text::printable(text)) {
     if (c == '"' || c == '\\') result += '\\';
@@ -54,7 +54,7 @@ std::string llama_bench(const std::string& name, const StarterEngine& engine, bo
       "              -n, \"{{tokens}}\", -d, \"{{depth}}\", -r, \"{{repeats}}\",\n"
       "              -t, \"{{threads}}\", -o, json]\n"
       "    output: llama-bench\n",
-      name, quoted(engine.program));
+      name, in_quotes(engine.program));
   if (!with_probes) return text;
   text += fmt::format(
       "    # Counts {} from outside, in a pass of its own: times are taken\n"
@@ -82,7 +82,7 @@ std::string generic(const std::string& name, std::string_view program) {
       "    # syncs_per_token: {{regex: '(\\d+) syncs'}}\n"
       "    metrics:\n"
       "      decode_tokens_per_second: {{regex: '([\\d.]+) tok/s'}}\n",
-      name, quoted(program));
+      name, in_quotes(program));
 }
 
 std::string engines(const StarterInput& found) {
@@ -105,7 +105,7 @@ std::string models(const StarterInput& found) {
   std::string text = "\nmodels:\n";
   std::set<std::string> taken;
   for (const StarterModel& model : found.models) {
-    text += fmt::format("  {}: {}\n", fresh_name(model.name, "model", taken), quoted(model.path));
+    text += fmt::format("  {}: {}\n", fresh_name(model.name, "model", taken), in_quotes(model.path));
   }
   if (found.models.empty()) {
     text +=

@@ -44,14 +44,7 @@ std::string as_pattern(std::string_view name, std::size_t most) {
 // One word as a shell hands it on; nothing where that can not be shown in a line.
 std::optional<std::string> shell_word(const std::string& word) {
   if (word.empty() || one_line(word, 1000) != word) return std::nullopt;
-  const bool plain =
-      word.find_first_not_of(
-          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/@=:+") ==
-      std::string::npos;
-  if (plain) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+  return text::shell_word(word);
 }
 
 // "--against origin/main", last, for a command takes the rest of the line. False where the words

@@ -1,0 +1,70 @@
+// weir merge: the runs of all shards joined into one.
+#include <memory>
+
+#include "gate/app/beside.hpp"
+#include "gate/app/command_line.hpp"
+#include "gate/app/stored_baselines.hpp"
+#include "gate/run/merge.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::app {
+namespace {
+
+struct MergeOptions {
+  std::vector<std::string> runs;
+  std::string out = "weir-out";
+  bool partial = false;
+};
+
+// The folder of a run that was named by its folder or its journal.
+std::string folder_of_run(const std::string& run, const sys::Files& files) {
+  return files.kind(run) == sys::Kind::folder ? run : sys::folder_of(run);
+}
+
+Result<ExitCode> merge(const MergeOptions& options) {
+  sys::RealFiles files;
+  std::vector<run::ShardRun> shards;
+  double started = 0;
+  for (const std::string& name : options.runs) {
+    run::ShardRun shard{name, {}};
+    WEIR_TRY(shard.run, run::read_run(files, name));
+    const double begun = shard.run.header.started_at;
+    started = shards.empty() ? begun : std::min(started, begun);
+    shards.push_back(std::move(shard));
+  }
+  WEIR_TRY(const std::string text, run::merge(std::move(shards), options.partial));
+  WEIR_TRY(const std::string folder, run::make_run_folder(files, options.out, started));
+  // What was known of the base's counts: each cell is of one shard.
+  StoredBaselines into(files, base_counts_folder(folder));
+  for (const std::string& name : options.runs) {
+    const std::string from = base_counts_folder(folder_of_run(name, files));
+    if (files.kind(from) != sys::Kind::folder) continue;
+    WEIR_TRY(const auto entries, StoredBaselines(files, from).all());
+    for (const StoredBaselines::Entry& entry : entries) {
+      WEIR_TRY(const std::string path, into.put(entry.baseline));
+      (void)path;
+    }
+  }
+  WEIR_CHECK(files.write_atomic(sys::join_path(folder, std::string(run::k_journal_name)), text));
+  say(fmt::format("{} shard{} joined: {}\n  judge it with: weir gate --from {}\n",
+                  options.runs.size(), options.runs.size() == 1 ? "" : "s", folder, folder));
+  return ExitCode::pass;
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("merge", "Join the runs of all shards into one");
+  auto options = std::make_shared<MergeOptions>();
+  verb->add_option("RUN", options->runs, "Folders of runs, or their run.jsonl")->required();
+  verb->add_option("--out", options->out, "Where runs go")->capture_default_str();
+  verb->add_flag("--partial", options->partial,
+                 "Shards may be missing: their cells could not be measured (exit 3 when judged)");
+  verb->footer(
+      "Examples:\n"
+      "  weir merge shard-*/weir-out/*        duplicates and holes are errors that name the cells\n"
+      "  weir gate --from                     judges the joined run");
+  set_action(*verb, [options] { return merge(*options); });
+}
+
+}  // namespace weir::app

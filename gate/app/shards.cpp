@@ -1,0 +1,184 @@
+#include "gate/app/shards.hpp"
+
+#include <algorithm>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::app {
+namespace {
+
+constexpr std::string_view k_schema = "weir.plan/1";
+constexpr std::uint64_t k_largest_plan = std::uint64_t{64} << 20;
+constexpr double k_counted_processes = 3;
+
+// A pass that no run knew is guessed, at the pace of what is known.
+std::vector<double> seconds_of(const Loaded& loaded, bool times,
+                               const std::map<std::string, KnownTimes>& known,
+                               std::size_t& known_cells) {
+  const config::GateSettings& gate = loaded.settings->gate;
+  const double timed_processes = times ? static_cast<double>(gate.runs) : 0;
+  const auto guess = [&](const config::Cell& cell, double processes) {
+    return config::guessed_seconds(cell, gate, processes);
+  };
+  double seen = 0, guessed = 0;
+  for (const config::Cell& cell : loaded.cells) {
+    const auto found = known.find(cell.key.str());
+    if (found == known.end()) continue;
+    seen += found->second.counted + found->second.timed;
+    guessed += (found->second.counted > 0 ? guess(cell, 1) : 0) +
+               (found->second.timed > 0 ? guess(cell, 1) : 0);
+  }
+  const double pace = seen > 0 && guessed > 0 ? seen / guessed : 1;
+  std::vector<double> seconds;
+  for (const config::Cell& cell : loaded.cells) {
+    const auto found = known.find(cell.key.str());
+    const KnownTimes one = found == known.end() ? KnownTimes{} : found->second;
+    if (found != known.end()) ++known_cells;
+    const auto of = [&](double mean, double processes) {
+      return mean > 0 ? mean * processes : pace * guess(cell, processes);
+    };
+    const double timed = cell.twin ? 0 : timed_processes;
+    seconds.push_back(of(one.counted, k_counted_processes) + of(one.timed, timed));
+  }
+  return seconds;
+}
+
+std::string plan_hash(const std::string& config_text, const run::ShardFacts& facts) {
+  return short_hash(config_text + dump_json({{"cells", facts.cells}, {"shards", facts.shards}}),
+                    16);
+}
+
+std::optional<std::size_t> number(std::string_view text) {
+  const auto value = text::to_int(text);
+  if (!value || *value < 1 || *value > 4096) return std::nullopt;
+  return static_cast<std::size_t>(*value);
+}
+
+Result<run::ShardFacts> read_plan(const std::string& path, const std::string& config_text,
+                                  const sys::Files& files) {
+  WEIR_TRY(const std::string text, files.read(path, k_largest_plan));
+  const auto named = [&](Error error) { return with_context(path, std::move(error)); };
+  auto json = parse_json(text, {.bytes = k_largest_plan, .depth = 16}).map_error(named);
+  if (!json) return tl::unexpected(std::move(json).error());
+  if (!json->is_object() || json->value("schema", Json()) != k_schema) {
+    return fail(Code::usage, "{} is no plan of weir plan ({})", path, k_schema);
+  }
+  auto facts = run::shard_facts({{"shard", json->value("facts", Json::object())}}).map_error(named);
+  if (!facts) return tl::unexpected(std::move(facts).error());
+  if ((*facts)->plan != plan_hash(config_text, **facts)) {
+    return fail(Code::usage,
+                "{} was made from another configuration: every shard needs the one it was planned "
+                "with; run weir plan again",
+                path);
+  }
+  return **facts;
+}
+
+}  // namespace
+
+void add_shard_options(CLI::App& verb, MeasureOptions& wanted) {
+  CLI::Option* shard =
+      verb.add_option("--shard", wanted.shard, "Measure one part of the matrix: 3/16")
+          ->type_name("I/N");
+  verb.add_option("--plan", wanted.plan_file,
+                  "The plan that weir plan wrote (default: made again from the configuration)")
+      ->type_name("FILE")
+      ->needs(shard);
+}
+
+std::map<std::string, KnownTimes> known_times(const run::RunFile& run) {
+  struct Sum {
+    double seconds = 0;
+    double processes = 0;
+    [[nodiscard]] double mean() const { return processes > 0 ? seconds / processes : 0; }
+  };
+  std::map<std::string, std::pair<Sum, Sum>> sums;
+  for (const profile::RunRecord& record : run.records) {
+    if (record.error) continue;
+    auto& [counted, timed] = sums[record.cell];
+    Sum& sum = record.pass == profile::Pass::counted ? counted : timed;
+    sum.seconds += record.wall_seconds;
+    ++sum.processes;
+  }
+  std::map<std::string, KnownTimes> known;
+  for (const auto& [cell, sum] : sums) known[cell] = {sum.first.mean(), sum.second.mean()};
+  return known;
+}
+
+Result<ShardPlan> plan_shards(const Loaded& loaded, std::size_t count, bool times,
+                              const std::map<std::string, KnownTimes>& known) {
+  if (times && loaded.settings->gate.reference) {
+    return fail(Code::usage,
+                "{}: a reference workload runs beside every timed cell, and shards can not share "
+                "one: leave it out, or plan with --counts-only",
+                loaded.settings->gate.reference_source);
+  }
+  ShardPlan plan;
+  const std::vector<double> seconds = seconds_of(loaded, times, known, plan.known);
+  WEIR_TRY(plan.shards, config::make_shards(loaded.cells, seconds, count));
+  for (const config::Cell& cell : loaded.cells) plan.facts.cells.push_back(cell.key.str());
+  for (const config::Shard& shard : plan.shards) plan.facts.shards.push_back(shard.cells);
+  plan.facts.plan = plan_hash(loaded.text, plan.facts);
+  return plan;
+}
+
+Json to_json(const ShardPlan& plan) {
+  Json json = {{"schema", k_schema},
+               {"facts", run::to_json(plan.facts)},
+               {"known_cells", plan.known},
+               {"shards", Json::array()}};
+  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    const config::Shard& shard = plan.shards[i];
+    json["shards"].push_back({{"shard", fmt::format("{}/{}", i + 1, plan.shards.size())},
+                              {"runner", shard.runner},
+                              {"cells", plan.facts.cells_of(i + 1)},
+                              {"seconds", shard.seconds}});
+  }
+  return json;
+}
+
+Result<run::ShardFacts> choose_shard(Loaded& loaded, const std::string& shard,
+                                     const std::string& plan_file, bool times,
+                                     const sys::Files& files) {
+  const std::size_t slash = shard.find('/');
+  const auto index = number(std::string_view(shard).substr(0, slash));
+  const auto count =
+      slash == std::string::npos ? std::nullopt : number(std::string_view(shard).substr(slash + 1));
+  if (!index || !count || *index > *count) {
+    return fail(Code::usage, "--shard {}: a number and how many there are: --shard 3/16",
+                text::printable(shard));
+  }
+  run::ShardFacts facts;
+  if (plan_file.empty()) {
+    WEIR_TRY(ShardPlan plan, plan_shards(loaded, *count, times, {}));
+    facts = std::move(plan.facts);
+  } else {
+    WEIR_TRY(facts, read_plan(plan_file, loaded.text, files));
+  }
+  if (facts.shards.size() != *count) {
+    return fail(Code::usage, "--shard {}: the plan has {} shards", shard, facts.shards.size());
+  }
+  facts.index = *index;
+  std::vector<config::Cell> chosen;
+  for (const std::string& name : facts.cells_of(*index)) {
+    const auto found =
+        std::find_if(loaded.cells.begin(), loaded.cells.end(),
+                     [&](const config::Cell& cell) { return cell.key.str() == name; });
+    if (found == loaded.cells.end()) {
+      return fail(Code::usage, "--shard {}: the plan's {} is not among the selected cells", shard,
+                  loaded.veil.cell_name(name));
+    }
+    chosen.push_back(*found);
+  }
+  loaded.cells = std::move(chosen);
+  return facts;
+}
+
+double false_alarm_of(const run::ShardFacts& facts, double false_alarm) {
+  if (facts.index == 0) return false_alarm;
+  return false_alarm * static_cast<double>(facts.shards[facts.index - 1].size()) /
+         static_cast<double>(facts.cells.size());
+}
+
+}  // namespace weir::app

@@ -1,0 +1,113 @@
+#include "gate/config/shards.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "gate/base/text.hpp"
+
+namespace weir::config {
+namespace {
+
+// What must stay on one machine.
+struct Piece {
+  std::vector<std::size_t> cells;
+  double seconds = 0;
+};
+
+// The machines that offer one kind of runner.
+struct Kind {
+  std::vector<std::string> runner;
+  std::vector<Piece> pieces;
+  double seconds = 0;
+  std::size_t shards = 1;
+};
+
+std::vector<Kind> kinds_of(std::span<const Cell> cells, std::span<const double> seconds) {
+  std::vector<Kind> kinds;
+  std::map<std::string, std::pair<std::size_t, std::size_t>> places;  // line -> kind and piece
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
+      return kind.runner == cells[i].runner;
+    });
+    const auto kind = static_cast<std::size_t>(found - kinds.begin());
+    if (found == kinds.end()) kinds.push_back({cells[i].runner, {}, 0, 1});
+    profile::CellKey line = cells[i].key;
+    line.depth.reset();
+    const auto [place, fresh] =
+        places.try_emplace(line.str(), std::pair(kind, kinds[kind].pieces.size()));
+    if (fresh) kinds[kind].pieces.emplace_back();
+    Piece& piece = kinds[place->second.first].pieces[place->second.second];
+    piece.cells.push_back(i);
+    piece.seconds += seconds[i];
+    kinds[kind].seconds += seconds[i];
+  }
+  return kinds;
+}
+
+// Each shard that is left goes where a shard has most to do.
+void share_out(std::vector<Kind>& kinds, std::size_t count) {
+  for (std::size_t left = count - kinds.size(); left > 0; --left) {
+    Kind* busiest = nullptr;
+    const auto load = [](const Kind& kind) {
+      return kind.seconds / static_cast<double>(kind.shards);
+    };
+    for (Kind& kind : kinds) {
+      if (kind.shards >= kind.pieces.size()) continue;
+      if (busiest == nullptr || load(kind) > load(*busiest)) busiest = &kind;
+    }
+    if (busiest == nullptr) return;
+    ++busiest->shards;
+  }
+}
+
+std::vector<Shard> split(const Kind& kind) {
+  std::vector<Shard> shards(kind.shards);
+  std::vector<std::size_t> order(kind.pieces.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return kind.pieces[a].seconds > kind.pieces[b].seconds;
+  });
+  for (const std::size_t place : order) {
+    const Piece& piece = kind.pieces[place];
+    Shard& least =
+        *std::min_element(shards.begin(), shards.end(),
+                          [](const Shard& a, const Shard& b) { return a.seconds < b.seconds; });
+    least.cells.insert(least.cells.end(), piece.cells.begin(), piece.cells.end());
+    least.seconds += piece.seconds;
+  }
+  for (Shard& shard : shards) {
+    shard.runner = kind.runner;
+    std::sort(shard.cells.begin(), shard.cells.end());
+  }
+  return shards;
+}
+
+}  // namespace
+
+Result<std::vector<Shard>> make_shards(std::span<const Cell> cells, std::span<const double> seconds,
+                                       std::size_t count) {
+  std::vector<Kind> kinds = kinds_of(cells, seconds);
+  if (kinds.size() > count) {
+    std::vector<std::string> names;
+    for (const Kind& kind : kinds) {
+      names.push_back(kind.runner.empty() ? std::string("any") : text::join(kind.runner, "+"));
+    }
+    return fail(Code::usage, "{} shards are too few: cells need {} kinds of runners ({})", count,
+                kinds.size(), text::join(names));
+  }
+  share_out(kinds, count);
+  std::vector<Shard> shards;
+  for (const Kind& kind : kinds) {
+    for (Shard& shard : split(kind)) shards.push_back(std::move(shard));
+  }
+  return shards;
+}
+
+double guessed_seconds(const Cell& cell, const GateSettings& gate, double processes) {
+  const double tokens = static_cast<double>(cell.tokens) / 50;
+  const double read = static_cast<double>(cell.prompt_tokens + cell.depth) / 1000;
+  return processes * (0.5 + static_cast<double>(gate.repeats) * (tokens + read));
+}
+
+}  // namespace weir::config

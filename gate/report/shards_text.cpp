@@ -1,0 +1,103 @@
+#include "gate/report/shards_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::report {
+namespace {
+
+std::string options_of(const ShardsText& plan) {
+  std::string words;
+  if (plan.config != "weir.yaml") words += " -c " + text::shell_word(plan.config);
+  for (const std::string& cell : plan.cells) words += " --cell " + text::shell_word(cell);
+  if (plan.counts_only) words += " --counts-only";
+  return words + " --plan " + text::shell_word(plan.plan_file);
+}
+
+}  // namespace
+
+std::string shards_text(const ShardsText& plan, std::size_t width) {
+  TextTable table{
+      {"shard", "runner", "cells", "about", "first cell"}, {true, false, true, true, false}, {}};
+  double longest = 0, all = 0;
+  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    const ShardsText::Shard& shard = plan.shards[i];
+    longest = std::max(longest, shard.seconds);
+    all += shard.seconds;
+    table.rows.push_back(
+        {fmt::format("{}", i + 1),
+         shard.runner.empty() ? "any" : one_line(text::join(shard.runner, "+"), 40),
+         fmt::format("{}", shard.cells.size()), unit::show_duration(shard.seconds),
+         shard.cells.empty() ? "" : one_line(shard.cells.front(), 60)});
+  }
+  std::string out = table.str(0, width);
+  out += "\n";
+  say(out,
+      fmt::format(
+          "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
+          "from runs, the rest is a guess.",
+          plural(plan.cells_in_all, "cell"), plural(plan.shards.size(), "shard"),
+          unit::show_duration(longest), unit::show_duration(all), plan.known),
+      width);
+  say(out,
+      fmt::format("Each machine: weir run --shard I/{}{}", plan.shards.size(), options_of(plan)),
+      width);
+  say(out, "Then: weir merge RUN…, and weir gate --from", width);
+  return out;
+}
+
+std::string shards_for_github(const ShardsText& plan) {
+  Json include = Json::array();
+  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    const ShardsText::Shard& shard = plan.shards[i];
+    include.push_back({{"shard", fmt::format("{}/{}", i + 1, plan.shards.size())},
+                       {"runner", shard.runner.empty() ? std::vector<std::string>{"ubuntu-latest"}
+                                                       : shard.runner},
+                       {"cells", shard.cells.size()},
+                       {"minutes", std::ceil(shard.seconds / 60)}});
+  }
+  return dump_json({{"include", include}});
+}
+
+std::string shards_for_slurm(const ShardsText& plan) {
+  const std::vector<std::string>& runner = plan.shards.front().runner;
+  const bool alike = std::all_of(plan.shards.begin(), plan.shards.end(),
+                                 [&](const auto& shard) { return shard.runner == runner; });
+  std::string script =
+      "#!/bin/bash\n"
+      "# Made by weir plan: one task a shard. A task that is requeued goes on with what it had.\n"
+      "#SBATCH --job-name=weir\n";
+  script += fmt::format("#SBATCH --array=1-{}\n", plan.shards.size());
+  script +=
+      "#SBATCH --ntasks=1\n"
+      "#SBATCH --requeue\n"
+      "#SBATCH --open-mode=append\n";
+  if (alike && !runner.empty()) {
+    script += fmt::format("#SBATCH --constraint={}\n", text::shell_word(text::join(runner, "&")));
+  } else if (!alike) {
+    script +=
+        "# Shards need different runners, and one array has one constraint for all: plan each "
+        "kind\n"
+        "# with a --cell of its own, or choose nodes here.\n";
+  }
+  const std::string out = text::shell_word(plan.out + "/shards");
+  script += fmt::format(
+      "set -u\n"
+      "cd \"${{SLURM_SUBMIT_DIR:-.}}\"\n"
+      "out={}/\"$SLURM_ARRAY_TASK_ID\"\n"
+      "resume=()\n"
+      "if [ -n \"$(find \"$out\" -maxdepth 2 -name run.jsonl -print -quit 2>/dev/null)\" ]; then\n"
+      "  resume=(--resume)\n"
+      "fi\n"
+      "exec weir run --shard \"$SLURM_ARRAY_TASK_ID/{}\"{} --out \"$out\" \"${{resume[@]}}\"\n"
+      "# When all are done: weir merge {}/*/*/ && weir gate --from\n",
+      out, plan.shards.size(), options_of(plan), out);
+  return script;
+}
+
+}  // namespace weir::report

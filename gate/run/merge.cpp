@@ -1,0 +1,275 @@
+#include "gate/run/merge.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::run {
+namespace {
+
+constexpr std::size_t k_most_cells = 100'000;
+constexpr std::size_t k_most_shards = 4096;
+
+tl::unexpected<Error> differs(const ShardRun& one, const ShardRun& other, std::string_view what) {
+  return fail(Code::usage, "{} and {} were measured with another {}: they are no shards of one run",
+              one.name, other.name, what);
+}
+
+// What all shards of one run have alike.
+Result<void> check_alike(const ShardRun& one, const ShardRun& other, const ShardFacts& a,
+                         const ShardFacts& b) {
+  const RunHeader &left = one.run.header, &right = other.run.header;
+  if (a.plan != b.plan || a.cells != b.cells || a.shards != b.shards) {
+    return differs(one, other, "plan");
+  }
+  if (left.weir_version != right.weir_version) return differs(one, other, "version of weir");
+  if (left.config_text != right.config_text) return differs(one, other, "configuration");
+  for (const char* what : {"limits", "counts_only", "against"}) {
+    const bool in_identity = what == std::string_view("limits");
+    const auto of = [&](const RunHeader& header) {
+      if (!in_identity) return header.extra.value(what, Json());
+      const auto found = header.identity.find(what);
+      return found == header.identity.end() ? Json() : Json(found->second);
+    };
+    Json x = of(left), y = of(right);
+    // Each machine tells in its own notes how it came by the base.
+    for (Json* json : {&x, &y}) {
+      if (json->is_object()) json->erase("notes");
+    }
+    if (x != y) {
+      return differs(one, other, what == std::string_view("against") ? "base" : "set of limits");
+    }
+  }
+  return {};
+}
+
+// The engine builds that a shard saw, by engine.
+Result<void> check_builds(const std::vector<ShardRun>& shards) {
+  std::map<std::string, std::pair<std::string, const ShardRun*>> seen;
+  for (const ShardRun& shard : shards) {
+    for (const profile::RunRecord& record : shard.run.records) {
+      if (!record.report || !record.report->engine_build) continue;
+      const std::string engine = std::string(profile::to_string(record.side)) + " " +
+                                 record.cell.substr(0, record.cell.find('/'));
+      const auto [place, fresh] = seen.try_emplace(engine, *record.report->engine_build, &shard);
+      if (!fresh && place->second.first != *record.report->engine_build) {
+        return fail(Code::usage, "{} ran {} of {}, {} ran {}: they are no shards of one run",
+                    place->second.second->name, text::printable(place->second.first),
+                    text::printable(engine), shard.name,
+                    text::printable(*record.report->engine_build));
+      }
+    }
+  }
+  return {};
+}
+
+std::string shown(const std::vector<std::string>& cells) {
+  constexpr std::size_t k_most = 5;
+  std::vector<std::string> some(
+      cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(std::min(cells.size(), k_most)));
+  if (cells.size() > k_most) some.push_back(fmt::format("and {} more", cells.size() - k_most));
+  return text::join(some);
+}
+
+class Merging {
+ public:
+  Merging(std::vector<ShardRun> shards, std::vector<ShardFacts> facts, bool partial)
+      : shards_(std::move(shards)), facts_(std::move(facts)), partial_(partial) {}
+
+  Result<std::string> text() {
+    WEIR_CHECK(check());
+    RunHeader& merged = merged_;
+    const RunHeader& first = shards_.front().run.header;
+    merged.weir_version = first.weir_version;
+    merged.config_file = first.config_file;
+    merged.config_text = first.config_text;
+    merged.machine = first.machine;
+    merged.started_at = first.started_at;
+    merged.extra = first.extra;
+    merged.extra.erase("shard");
+    ShardFacts whole = facts_.front();
+    whole.index = 0;
+    merged.extra["shard"] = to_json(whole);
+    merged.extra["machines"] = Json::array();
+    add_cells(whole);
+    std::string identity;
+    std::string records;
+    for (const ShardRun& shard : shards_) {
+      merged.started_at = std::min(merged.started_at, shard.run.header.started_at);
+      merged.extra["machines"].push_back(to_json(shard.run.header.machine));
+      for (const std::string& note : shard.run.header.notes) {
+        if (std::find(merged.notes.begin(), merged.notes.end(), note) == merged.notes.end()) {
+          merged.notes.push_back(note);
+        }
+      }
+      for (const auto& [what, hash] : shard.run.header.identity) identity += what + hash + "\n";
+      add_steps(shard, records);
+    }
+    merged.identity = {{"shards", short_hash(identity, 16)}};
+    return dump_json(to_json(merged)) + "\n" + records;
+  }
+
+ private:
+  Result<void> check() {
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      const ShardFacts& facts = facts_[i];
+      WEIR_CHECK(check_alike(shards_.front(), shards_[i], facts_.front(), facts));
+      if (i > 0 && facts_[i - 1].index == facts.index) {
+        return fail(Code::usage, "{} and {} are both shard {}: {} would count twice",
+                    shards_[i - 1].name, shards_[i].name, facts.name(),
+                    shown(facts.cells_of(facts.index)));
+      }
+      std::vector<std::string> measured;
+      for (const profile::CellFacts& cell : shards_[i].run.header.cells) {
+        measured.push_back(cell.cell.str());
+      }
+      if (measured != facts.cells_of(facts.index)) {
+        return fail(Code::usage, "{} did not measure the cells of shard {}", shards_[i].name,
+                    facts.name());
+      }
+      present_.insert(facts.index);
+    }
+    for (std::size_t shard = 1; !partial_ && shard <= facts_.front().shards.size(); ++shard) {
+      if (present_.contains(shard)) continue;
+      return fail(Code::usage,
+                  "shard {}/{} is missing: {}\n  measure it, or join the others with --partial",
+                  shard, facts_.front().shards.size(), shown(facts_.front().cells_of(shard)));
+    }
+    return check_builds(shards_);
+  }
+
+  void add_cells(const ShardFacts& whole) {
+    const bool beside = !shards_.front().run.header.base_cells.empty();
+    std::map<std::string, std::pair<const RunHeader*, std::size_t>> known;
+    for (const ShardRun& shard : shards_) {
+      const RunHeader& header = shard.run.header;
+      for (std::size_t i = 0; i < header.cells.size(); ++i) {
+        known[header.cells[i].cell.str()] = {&header, i};
+      }
+      merged_.unavailable.insert(header.unavailable.begin(), header.unavailable.end());
+    }
+    for (const std::string& name : whole.cells) {
+      places_[name] = merged_.cells.size();
+      const auto found = known.find(name);
+      if (found != known.end()) {
+        merged_.cells.push_back(found->second.first->cells[found->second.second]);
+        if (beside)
+          merged_.base_cells.push_back(found->second.first->base_cells[found->second.second]);
+        continue;
+      }
+      profile::CellFacts absent;
+      absent.cell = *profile::CellKey::parse(name);
+      merged_.cells.push_back(absent);
+      if (beside) merged_.base_cells.push_back(absent);
+      merged_.unavailable[name] = "its shard was not measured, or its run is lost";
+    }
+  }
+
+  void add_steps(const ShardRun& shard, std::string& records) {
+    const auto before = static_cast<std::int64_t>(merged_.steps.size());
+    for (Step step : shard.run.header.steps) {
+      step.cell = places_.at(shard.run.header.cells[step.cell].cell.str());
+      step.order += before;
+      merged_.steps.push_back(step);
+    }
+    for (profile::RunRecord record : shard.run.records) {
+      record.order += before;
+      records += dump_json(profile::to_json(record)) + "\n";
+    }
+  }
+
+  std::vector<ShardRun> shards_;  // by their numbers
+  std::vector<ShardFacts> facts_;
+  bool partial_;
+  std::set<std::size_t> present_;
+  std::map<std::string, std::size_t> places_;
+  RunHeader merged_;
+};
+
+}  // namespace
+
+std::string ShardFacts::name() const { return fmt::format("{}/{}", index, shards.size()); }
+
+std::vector<std::string> ShardFacts::cells_of(std::size_t shard) const {
+  std::vector<std::string> names;
+  for (const std::size_t place : shards.at(shard - 1)) names.push_back(cells.at(place));
+  return names;
+}
+
+Json to_json(const ShardFacts& facts) {
+  return {{"index", facts.index},
+          {"plan", facts.plan},
+          {"cells", facts.cells},
+          {"shards", facts.shards}};
+}
+
+Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
+  if (!extra.is_object() || !extra.contains("shard")) return std::nullopt;
+  JsonReader read(extra["shard"], "shard");
+  ShardFacts facts;
+  const std::int64_t index = read.integer("index");
+  facts.plan = read.string("plan");
+  facts.cells = read.strings("cells");
+  const Json& shards = read.array("shards");
+  if (facts.cells.size() > k_most_cells) read.complain("has too many cells");
+  if (shards.size() > k_most_shards || shards.empty())
+    read.complain("has too many shards, or none");
+  if (index < 0 || static_cast<std::size_t>(index) > shards.size()) read.complain("is no shard");
+  if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
+  facts.index = static_cast<std::size_t>(index);
+  std::set<std::string> names;
+  for (const std::string& name : facts.cells) {
+    if (!profile::CellKey::parse(name) || !names.insert(name).second) {
+      return fail(Code::data, "shard: \"{}\" is no cell, or comes twice", text::printable(name));
+    }
+  }
+  std::set<std::size_t> held;
+  for (const Json& shard : shards) {
+    facts.shards.emplace_back();
+    for (const Json& place : shard.is_array() ? shard : Json::array()) {
+      const bool fits = place.is_number_unsigned() && place.get<std::size_t>() < facts.cells.size();
+      if (!fits || !held.insert(place.get<std::size_t>()).second) {
+        return fail(Code::data, "shard: a cell is in two shards, or is none of the plan");
+      }
+      facts.shards.back().push_back(place.get<std::size_t>());
+    }
+    if (!std::is_sorted(facts.shards.back().begin(), facts.shards.back().end())) {
+      return fail(Code::data, "shard: its cells are not in the plan's order");
+    }
+  }
+  if (held.size() != facts.cells.size()) {
+    return fail(Code::data, "shard: some cells of the plan are in no shard");
+  }
+  return facts;
+}
+
+Result<std::string> merge(std::vector<ShardRun> shards, bool partial) {
+  std::vector<std::pair<ShardFacts, ShardRun>> known;
+  for (ShardRun& shard : shards) {
+    const auto named = [&](Error error) { return with_context(shard.name, std::move(error)); };
+    auto facts = shard_facts(shard.run.header.extra).map_error(named);
+    if (!facts) return tl::unexpected(std::move(facts).error());
+    if (!*facts || (*facts)->index == 0) {
+      return fail(Code::usage, "{} is no shard: shards are made by weir run --shard I/N",
+                  shard.name);
+    }
+    known.emplace_back(std::move(**facts), std::move(shard));
+  }
+  if (known.empty()) return fail(Code::usage, "no runs to join");
+  std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.index, a.second.name) < std::pair(b.first.index, b.second.name);
+  });
+  std::vector<ShardRun> runs;
+  std::vector<ShardFacts> facts;
+  for (auto& [fact, run] : known) {
+    facts.push_back(std::move(fact));
+    runs.push_back(std::move(run));
+  }
+  return Merging(std::move(runs), std::move(facts), partial).text();
+}
+
+}  // namespace weir::run
