@@ -1,0 +1,267 @@
+// The sticky comment. What is seen in a list may be old, what is got by its id is not: so a list
+// only says which comments to ask for.
+#include <algorithm>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/publish/answers.hpp"
+#include "gate/publish/parts.hpp"
+
+namespace weir::publish {
+namespace {
+
+constexpr std::size_t k_most_comments = 10'000;
+constexpr int k_most_creations = 2;
+
+struct Seen {
+  std::int64_t id = 0;
+  std::string body, url, login;
+  bool bot = false;
+  Marker marker;
+};
+
+// Nothing where it does not bear the gate's marker.
+std::optional<Seen> seen_of(const Json& json, const std::string& gate) {
+  Seen seen;
+  seen.id = number_in(json, "id");
+  seen.body = text_in(json, "body");
+  seen.url = link_in(json, "html_url");
+  seen.login = text_in(below(json, "user"), "login");
+  seen.bot = text_in(below(json, "user"), "type") == "Bot";
+  const auto marker = marker_of(seen.body);
+  if (seen.id <= 0 || !marker || marker->gate != gate) return std::nullopt;
+  seen.marker = *marker;
+  return seen;
+}
+
+// GitHub's web editor makes "\r\n" of line ends.
+std::string plain(std::string_view body) {
+  std::string out;
+  for (const char c : body) {
+    if (c != '\r') out += c;
+  }
+  return std::string(text::trim(out));
+}
+
+class CommentPoster final : public Poster {
+ public:
+  explicit CommentPoster(const Job& job)
+      : job_(job), body_(job.marker().hidden() + "\n" + job.texts.comment) {
+    part_.name = "comment";
+  }
+
+  void start() override {
+    if (!job_.target.pull_request) {
+      part_.reason = "no pull request is known";
+      return;
+    }
+    note(begin());
+  }
+
+  [[nodiscard]] bool unsettled() const override { return unsettled_; }
+
+  void look() override {
+    // One more look after an edit is enough: it is the newest of those that race that has to stay.
+    if (!created_) unsettled_ = false;
+    ++looks_;
+    const auto looked = look_again();
+    // What was posted before the look stands all the same.
+    if (!looked && posted()) {
+      part_.warnings.push_back("whether another poster left a second comment is not known: " +
+                               looked.error().message);
+      unsettled_ = false;
+      return;
+    }
+    if (!looked && looks_ < 3) return;
+    note(looked);
+  }
+
+  [[nodiscard]] Part part() const override {
+    Part part = part_;
+    if (lost_ && !posted()) {
+      part.outcome = Part::Outcome::failed;
+      part.reason = lost_->message;
+    }
+    return part;
+  }
+
+ private:
+  [[nodiscard]] bool posted() const {
+    return part_.outcome != Part::Outcome::left_out && part_.outcome != Part::Outcome::failed;
+  }
+
+  void note(const Result<void>& result) {
+    if (result) return;
+    part_.outcome = Part::Outcome::failed;
+    part_.reason = result.error().message;
+    unsettled_ = false;
+  }
+
+  Result<void> begin() {
+    WEIR_TRY(const std::vector<Seen> seen, marked());
+    WEIR_TRY(const bool there, settle_on(seen));
+    if (there) {
+      unsettled_ = part_.outcome == Part::Outcome::edited;
+      return {};
+    }
+    if (job_.texts.only_edit_comment) {
+      part_.reason = "nothing was measured, and there is no comment that says otherwise";
+      return {};
+    }
+    return create();
+  }
+
+  Result<void> look_again() {
+    WEIR_TRY(std::vector<Seen> seen, marked());
+    if (made_ && std::none_of(seen.begin(), seen.end(),
+                              [&](const Seen& one) { return one.id == made_->id; })) {
+      seen.push_back(*made_);  // lists lag
+    }
+    WEIR_TRY(const bool there, settle_on(seen));
+    if (there) {
+      lost_.reset();
+      return {};
+    }
+    // Whoever removed it left no other one; or the answer was lost and the comment never made.
+    if ((lost_ && looks_ < 2) || creations_ >= k_most_creations) return {};
+    return create();
+  }
+
+  // Those of this gate that are ours.
+  Result<std::vector<Seen>> marked() {
+    WEIR_TRY(const Json list,
+             job_.api.list(fmt::format("/repos/{}/issues/{}/comments", job_.target.repository,
+                                       *job_.target.pull_request),
+                           k_most_comments));
+    std::vector<Seen> found;
+    for (const Json& json : list) {
+      auto seen = seen_of(json, job_.options.gate);
+      if (!seen || not_ours_.contains(seen->id)) continue;
+      WEIR_TRY(const bool ours, is_ours(*seen));
+      if (ours) found.push_back(std::move(*seen));
+    }
+    return found;
+  }
+
+  // Anybody may write our marker. Whose token this is, is asked only where there is one. A token of
+  // an installation (the runner's own) may not ask: then a bot's comment is taken for ours, which
+  // people can not write.
+  Result<bool> is_ours(const Seen& seen) {
+    if (login_.empty() && !may_not_ask_) {
+      WEIR_TRY(const ApiResponse answer, job_.api.call({.method = "GET", .path = "/user"}));
+      login_ = fine(answer) ? text_in(answer.body, "login") : "";
+      may_not_ask_ = login_.empty();
+    }
+    if (login_.empty()) return seen.bot;
+    return text::lower(seen.login) == text::lower(login_);
+  }
+
+  Result<void> create() {
+    ++creations_;
+    const auto answer =
+        job_.api.call({.method = "POST",
+                       .path = fmt::format("/repos/{}/issues/{}/comments", job_.target.repository,
+                                           *job_.target.pull_request),
+                       .body = {{"body", body_}}});
+    created_ = unsettled_ = true;
+    if (!answer) {  // it may have been made: look() finds out
+      lost_ = answer.error();
+      return {};
+    }
+    if (!fine(*answer)) {
+      created_ = false;
+      return fail(Code::unavailable, "{}{}", refusal(*answer),
+                  answer->status == 403 ? " (the token needs pull-requests: write)" : "");
+    }
+    lost_.reset();
+    made_ = seen_of(answer->body, job_.options.gate);
+    if (!made_) {
+      // GitHub answers with what it made. Whatever this was, look() finds the comment, or not.
+      lost_ = Error{Code::data, "the answer to creating it is not a comment"};
+      return {};
+    }
+    if (login_.empty()) login_ = made_->login;
+    take(*made_, Part::Outcome::created);
+    return {};
+  }
+
+  void take(const Seen& seen, Part::Outcome outcome) {
+    part_.id = seen.id;
+    part_.url = seen.url;
+    part_.outcome = outcome;
+  }
+
+  // Makes the lowest of them say what is to be said, unless it is newer, and removes the others:
+  // ours, and those that an older poster left. False where none of them is there any more.
+  Result<bool> settle_on(std::vector<Seen> seen) {
+    std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) { return a.id < b.id; });
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      WEIR_TRY(const bool kept, keep(seen[i].id));
+      if (!kept) continue;
+      for (std::size_t k = i + 1; k < seen.size(); ++k) {
+        if (!newer(seen[k].marker.run, job_.target.run)) remove(seen[k].id);
+      }
+      if (made_ && seen[i].id < made_->id) created_ = false;
+      return true;
+    }
+    return false;
+  }
+
+  // False where it is gone, or is not ours after all.
+  Result<bool> keep(std::int64_t id) {
+    const std::string path =
+        fmt::format("/repos/{}/issues/comments/{}", job_.target.repository, id);
+    WEIR_TRY(const ApiResponse got, job_.api.call({.method = "GET", .path = path}));
+    const auto now = fine(got) ? seen_of(got.body, job_.options.gate) : std::nullopt;
+    if (!now) return false;
+    Part::Outcome before = lost_ ? Part::Outcome::created : Part::Outcome::unchanged;
+    if (part_.id == id && posted()) before = part_.outcome;
+    if (newer(now->marker.run, job_.target.run)) {
+      take(*now, Part::Outcome::superseded);
+      part_.reason = fmt::format("it shows a newer run, {}", now->marker.run.id);
+      return true;
+    }
+    if (plain(now->body) == plain(body_)) {
+      take(*now, before);
+      return true;
+    }
+    WEIR_TRY(const ApiResponse edited,
+             job_.api.call({.method = "PATCH", .path = path, .body = {{"body", body_}}}));
+    if (edited.status == 403 || edited.status == 404) {
+      not_ours_.insert(id);
+      return false;
+    }
+    if (!fine(edited)) return fail(Code::unavailable, "{}", refusal(edited));
+    take(*now, made_ && made_->id == id ? Part::Outcome::created : Part::Outcome::edited);
+    return true;
+  }
+
+  void remove(std::int64_t id) {
+    const auto answer = job_.api.call(
+        {.method = "DELETE",
+         .path = fmt::format("/repos/{}/issues/comments/{}", job_.target.repository, id)});
+    if (answer && (fine(*answer) || answer->status == 404)) return;
+    part_.warnings.push_back(fmt::format("a second comment ({}) could not be removed: {}", id,
+                                         answer ? refusal(*answer) : answer.error().message));
+  }
+
+  const Job job_;
+  const std::string body_;
+  Part part_;
+  std::string login_;  // of the token; "": not known
+  bool may_not_ask_ = false;
+  std::optional<Seen> made_;
+  std::optional<Error> lost_;  // of a creation whose answer never came
+  bool created_ = false;       // or tried to, and no lower one has been seen
+  bool unsettled_ = false;
+  int looks_ = 0, creations_ = 0;
+  std::set<std::int64_t> not_ours_;
+};
+
+}  // namespace
+
+std::unique_ptr<Poster> comment_poster(const Job& job) {
+  return std::make_unique<CommentPoster>(job);
+}
+
+}  // namespace weir::publish

@@ -1,0 +1,56 @@
+#include "gate/publish/post.hpp"
+
+#include <algorithm>
+
+#include "gate/publish/parts.hpp"
+
+namespace weir::publish {
+
+std::string_view to_string(Part::Outcome outcome) {
+  switch (outcome) {
+    case Part::Outcome::created:
+      return "created";
+    case Part::Outcome::edited:
+      return "edited";
+    case Part::Outcome::unchanged:
+      return "unchanged";
+    case Part::Outcome::superseded:
+      return "superseded";
+    case Part::Outcome::left_out:
+      return "left out";
+    case Part::Outcome::failed:
+      break;
+  }
+  return "failed";
+}
+
+std::string check_name(const std::string& gate) {
+  return gate == k_default_gate ? "weir" : "weir: " + gate;
+}
+
+std::string status_context(const std::string& gate) { return "weir/" + gate; }
+
+std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
+                       const PostOptions& options, const Pause& pause) {
+  const Job job{api, target, texts, options};
+  std::vector<std::unique_ptr<Poster>> posters;
+  if (options.comment) posters.push_back(comment_poster(job));
+  if (options.check) posters.push_back(check_poster(job));
+  if (options.status) posters.push_back(status_poster(job));
+  for (const auto& poster : posters) poster->start();
+  // Twice as long each time: a lag is mostly short.
+  for (const double share : {1.0, 2.0, 4.0}) {
+    const bool all_settled = std::none_of(posters.begin(), posters.end(),
+                                          [](const auto& poster) { return poster->unsettled(); });
+    if (all_settled) break;
+    pause(options.settle_seconds * share / 7);
+    for (const auto& poster : posters) {
+      if (poster->unsettled()) poster->look();
+    }
+  }
+  std::vector<Part> parts;
+  for (const auto& poster : posters) parts.push_back(poster->part());
+  return parts;
+}
+
+}  // namespace weir::publish

@@ -1,0 +1,66 @@
+// One verdict to the places of a commit and a pull request: a sticky comment, a check run, a
+// commit status. Each edits what an earlier post of the same gate left there; posters that race
+// converge on one comment; a post of an older run leaves a newer one's alone.
+//
+// Who posts never learns that it was alone, so after creating something it looks again a few times,
+// `settle` seconds in all (GitHub's lists lag behind). docs/posting.md has the rules.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gate/publish/api.hpp"
+#include "gate/publish/target.hpp"
+#include "gate/report/check.hpp"
+
+namespace weir::publish {
+
+// Ready to send: nothing in them is secret or private.
+struct Texts {
+  std::string comment;  // Markdown, at most report::k_comment_limit bytes
+  report::CheckText check;
+  report::StatusText status;
+  // An earlier comment is edited, a new one is not made: nothing was measured, and nobody waits.
+  bool only_edit_comment = false;
+};
+
+struct PostOptions {
+  std::string gate = std::string(k_default_gate);  // from gate_name()
+  bool comment = true, check = true, status = true;
+  double settle_seconds = 7;
+};
+
+struct Part {
+  enum class Outcome { created, edited, unchanged, superseded, left_out, failed };
+  std::string name;  // "comment", "check run", "commit status"
+  Outcome outcome = Outcome::left_out;
+  std::int64_t id = 0;                // as GitHub counts it; 0: none
+  std::string url;                    // to look at; "": none
+  std::string reason;                 // of superseded, left_out and failed
+  std::vector<std::string> warnings;  // of what was posted and is not quite as it should be
+};
+// "created", "edited", "unchanged", "superseded", "left out", "failed".
+[[nodiscard]] std::string_view to_string(Part::Outcome outcome);
+
+// "weir", "weir: NAME"; "weir/NAME".
+[[nodiscard]] std::string check_name(const std::string& gate);
+[[nodiscard]] std::string status_context(const std::string& gate);
+
+// What one part does in turn. Each has a bounded number of requests.
+class Poster {
+ public:
+  virtual ~Poster() = default;
+  virtual void start() = 0;
+  // Whether another poster may be at the same: look() some time later.
+  [[nodiscard]] virtual bool unsettled() const = 0;
+  virtual void look() = 0;
+  [[nodiscard]] virtual Part part() const = 0;
+};
+using Pause = std::function<void(double seconds)>;
+
+// All three, in this order. A part that fails keeps none from being posted.
+[[nodiscard]] std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
+                                     const PostOptions& options, const Pause& pause);
+
+}  // namespace weir::publish

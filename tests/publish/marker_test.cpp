@@ -1,0 +1,57 @@
+#include "gate/publish/marker.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::publish {
+namespace {
+
+TEST(GateName, ThatIsFineStaysAndAnyOtherBecomesOneOfItsOwn) {
+  EXPECT_EQ(gate_name(""), "gate");
+  EXPECT_EQ(gate_name("linux-gpu.2"), "linux-gpu.2");
+  EXPECT_EQ(gate_name("linux / gpu").rfind("linux-gpu-", 0), 0U);
+  EXPECT_NE(gate_name("linux / gpu"), gate_name("linux : gpu"));
+  for (const std::string& hostile :
+       {std::string("a-->b"), std::string("--"), std::string(500, 'x'), std::string("<!--\n-->"),
+        std::string("ü"), std::string("..."), std::string("-a")}) {
+    const std::string name = gate_name(hostile);
+    EXPECT_EQ(gate_name(name), name) << hostile;  // fit as it is now
+    EXPECT_LE(name.size(), 64U);
+    EXPECT_EQ(name.find("--"), std::string::npos) << name;
+  }
+}
+
+TEST(Marker, IsReadBackFromTheFirstLineOnly) {
+  const Marker marker{"nightly", {12, 3}};
+  EXPECT_EQ(marker.hidden(), "<!-- weir:gate=nightly run=12 attempt=3 -->");
+  for (const char* behind : {"", "\ntext", "\r\ntext"}) {
+    const auto read = marker_of(marker.hidden() + behind);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->gate, "nightly");
+    EXPECT_EQ(read->run, marker.run);
+  }
+}
+
+TEST(Marker, ThatIsQuotedOrBentIsNone) {
+  const std::string hidden = Marker{"nightly", {12, 3}}.hidden();
+  for (const std::string& body :
+       {"> " + hidden, "text\n" + hidden, hidden + " text", " " + hidden,
+        std::string("<!-- weir:gate=nightly -->"),
+        std::string("<!-- weir:gate= run=1 attempt=1 -->"),
+        std::string("<!-- weir:gate=a run=x attempt=1 -->"), std::string("<!-- -->"), std::string(),
+        std::string("<!-- weir:gate=a run=99999999999999999999 attempt=1 -->"),
+        std::string("<!-- weir:gate=a--b run=1 attempt=1 -->")}) {
+    EXPECT_FALSE(marker_of(body)) << body;
+  }
+}
+
+TEST(RunNumber, OfALaterRunOrAttemptMustNotBeOverwritten) {
+  EXPECT_TRUE(newer({2, 1}, {1, 5}));
+  EXPECT_TRUE(newer({1, 2}, {1, 1}));
+  EXPECT_FALSE(newer({1, 1}, {1, 1}));
+  EXPECT_FALSE(newer({1, 1}, {1, 2}));
+  EXPECT_FALSE(newer({9, 9}, {})) << "somebody asked for this post just now";
+  EXPECT_FALSE(newer({}, {1, 1}));
+}
+
+}  // namespace
+}  // namespace weir::publish

@@ -1,0 +1,91 @@
+// The tests' own GitHub as an Api without a network, with faults where a test wants them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/base/text.hpp"
+#include "gate/publish/api.hpp"
+#include "tests/publish/github_store.hpp"
+
+namespace weir::tests {
+
+class StoreApi final : public publish::Api {
+ public:
+  // What goes wrong with a request, before the store sees it (carried_out: after). Nothing: nothing.
+  struct Wrong {
+    Error error;
+    bool carried_out = false;
+  };
+
+  explicit StoreApi(GithubStore& store) : store_(store) {}
+  // Called before each request; a test may let others act here.
+  std::function<void(const publish::ApiRequest&)> before;
+  std::function<std::optional<Wrong>(const publish::ApiRequest&)> wrong;
+  std::vector<publish::ApiRequest> seen;
+
+  Result<publish::ApiResponse> call(const publish::ApiRequest& request) override {
+    if (before) before(request);
+    seen.push_back(request);
+    const auto fault = wrong ? wrong(request) : std::nullopt;
+    if (fault && !fault->carried_out) return tl::unexpected(fault->error);
+    const StoreAnswer answer = store_.answer(as_store_sees(request));
+    if (fault) return tl::unexpected(fault->error);
+    const bool tells = answer.status < 300 || answer.status == 403 || answer.status == 404 ||
+                       answer.status == 409 || answer.status == 422;
+    if (!tells) return fail(Code::unavailable, "HTTP {}", answer.status);
+    return publish::ApiResponse{answer.status, answer.body};
+  }
+
+  Result<Json> list(const std::string& path, std::size_t most) override {
+    Json all = Json::array();
+    for (std::int64_t page = 1; page > 0;) {
+      const char joint = path.find('?') == std::string::npos ? '?' : '&';
+      const publish::ApiRequest request{
+          .method = "GET", .path = fmt::format("{}{}per_page=100&page={}", path, joint, page)};
+      if (before) before(request);
+      seen.push_back(request);
+      const auto fault = wrong ? wrong(request) : std::nullopt;
+      if (fault) return tl::unexpected(fault->error);
+      const StoreAnswer answer = store_.answer(as_store_sees(request));
+      if (answer.status != 200) return fail(Code::unavailable, "HTTP {}", answer.status);
+      for (const Json& one : answer.body) all.push_back(one);
+      if (all.size() > most) return fail(Code::data, "more than {}", most);
+      page = answer.next_page;
+    }
+    return all;
+  }
+
+  // How many requests changed something.
+  [[nodiscard]] int writes() const {
+    int number = 0;
+    for (const auto& request : seen) number += request.method == "GET" ? 0 : 1;
+    return number;
+  }
+
+ private:
+  static StoreRequest as_store_sees(const publish::ApiRequest& request) {
+    StoreRequest seen{.method = request.method, .path = request.path, .query = {}, .body = ""};
+    if (!request.body.is_null()) seen.body = dump_json(request.body);
+    const std::size_t mark = request.path.find('?');
+    if (mark == std::string::npos) return seen;
+    seen.path = request.path.substr(0, mark);
+    for (const std::string& pair : text::split(request.path.substr(mark + 1), '&')) {
+      const std::size_t equals = pair.find('=');
+      std::string value = pair.substr(equals + 1);
+      for (const auto& [code, character] : {std::pair{"%3A", ":"}, std::pair{"%20", " "}}) {
+        for (std::size_t at; (at = value.find(code)) != std::string::npos;) {
+          value.replace(at, 3, character);
+        }
+      }
+      seen.query[pair.substr(0, equals)] = value;
+    }
+    return seen;
+  }
+
+  GithubStore& store_;
+};
+
+}  // namespace weir::tests

@@ -1,0 +1,150 @@
+#include "gate/publish/target.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::publish {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+const std::string k_sha(40, 'a');
+
+// Answers by the start of the path; what is not there is a failure.
+class ScriptedApi final : public Api {
+ public:
+  std::map<std::string, Json> answers;
+  std::vector<std::string> asked;
+
+  Result<ApiResponse> call(const ApiRequest& request) override {
+    WEIR_TRY(Json body, answer(request.path));
+    return ApiResponse{200, std::move(body)};
+  }
+  Result<Json> list(const std::string& path, std::size_t /*most*/) override { return answer(path); }
+
+ private:
+  Result<Json> answer(const std::string& path) {
+    asked.push_back(path);
+    for (const auto& [start, body] : answers) {
+      if (path.rfind(start, 0) == 0) return body;
+    }
+    return fail(Code::unavailable, "no answer to {}", path);
+  }
+};
+
+Json pull(int number, const Json& more = Json::object()) {
+  Json json = {
+      {"number", number},
+      {"state", "open"},
+      {"head", {{"sha", k_sha}, {"ref", "fix"}, {"repo", {{"full_name", "someone/fork"}}}}},
+      {"base", {{"repo", {{"full_name", "o/r"}}}}}};
+  json.merge_patch(more);
+  return json;
+}
+
+Event of_a_fork() {
+  Event event;
+  event.repository = "o/r";
+  event.sha = k_sha;
+  event.head = HeadBranch{"someone/fork", "fix"};
+  return event;
+}
+
+TEST(LookUp, FindsAForksPullRequestByItsBranchWhereTheCommitDoesNotTell) {
+  ScriptedApi api;
+  api.answers = {{"/repos/o/r/commits/", Json::array()}, {"/repos/o/r/pulls?", {pull(7)}}};
+  api.answers["/repos/o/r/pulls?"] = Json::array({pull(7)});
+  Event event = of_a_fork();
+  std::vector<std::string> notes;
+  ASSERT_TRUE(look_up(api, event, notes));
+  EXPECT_EQ(event.pull_request, 7);
+  ASSERT_THAT(api.asked, SizeIs(2));
+  EXPECT_EQ(api.asked[1], "/repos/o/r/pulls?state=open&head=someone%3Afix");
+}
+
+TEST(LookUp, SendsABranchThatIsNoPlainWordEncoded) {
+  ScriptedApi api;
+  api.answers = {{"/repos/o/r/commits/", Json::array()}, {"/repos/o/r/pulls?", Json::array()}};
+  Event event = of_a_fork();
+  event.head->branch = "x&state=closed#/../ü";
+  std::vector<std::string> notes;
+  ASSERT_TRUE(look_up(api, event, notes));
+  EXPECT_EQ(api.asked[1],
+            "/repos/o/r/pulls?state=open&head=someone%3Ax%26state%3Dclosed%23%2F..%2F%C3%BC");
+  EXPECT_FALSE(event.pull_request);
+}
+
+TEST(LookUp, TakesNoPullRequestThatIsNotExactlyWhatWasMeasured) {
+  const std::pair<const char*, Json> k_others[] = {
+      {"a later commit", {{"head", {{"sha", std::string(40, 'b')}}}}},
+      {"another branch", {{"head", {{"ref", "other"}}}}},
+      {"somebody else's", {{"head", {{"repo", {{"full_name", "mallory/fork"}}}}}}},
+      {"a fork that is gone", {{"head", {{"repo", nullptr}}}}},
+      {"into another repository", {{"base", {{"repo", {{"full_name", "x/y"}}}}}}},
+      {"closed", {{"state", "closed"}}},
+      {"a number that is none", {{"number", "7"}}},
+  };
+  for (const auto& [about, more] : k_others) {
+    ScriptedApi api;
+    api.answers["/repos/o/r/"] = Json::array({pull(7, more), nullptr, 3});
+    Event event = of_a_fork();
+    std::vector<std::string> notes;
+    ASSERT_TRUE(look_up(api, event, notes)) << about;
+    EXPECT_FALSE(event.pull_request) << about;
+    ASSERT_THAT(notes, SizeIs(1)) << about;
+    EXPECT_THAT(notes[0], HasSubstr("no open pull request")) << about;
+  }
+}
+
+TEST(LookUp, OfOneBranchForTwoPullRequestsTakesNone) {
+  ScriptedApi api;
+  api.answers["/repos/o/r/"] = Json::array({pull(7), pull(8)});
+  Event event = of_a_fork();
+  std::vector<std::string> notes;
+  ASSERT_TRUE(look_up(api, event, notes));
+  EXPECT_FALSE(event.pull_request);
+  EXPECT_THAT(notes.at(0), HasSubstr("--pr"));
+}
+
+TEST(LookUp, GoesOnWhereOneOfItsTwoWaysFails) {
+  ScriptedApi api;
+  api.answers["/repos/o/r/pulls?"] = Json::array({pull(7)});
+  Event event = of_a_fork();
+  std::vector<std::string> notes;
+  ASSERT_TRUE(look_up(api, event, notes));
+  EXPECT_EQ(event.pull_request, 7);
+  api.answers.clear();
+  event = of_a_fork();
+  EXPECT_FALSE(look_up(api, event, notes));
+}
+
+TEST(LookUp, AsksForTheHeadOfAPullRequestThatWasCommentedOn) {
+  ScriptedApi api;
+  api.answers["/repos/o/r/pulls/7"] = {{"head", {{"sha", k_sha}}}};
+  Event event;
+  event.repository = "o/r";
+  event.pull_request = 7;
+  std::vector<std::string> notes;
+  ASSERT_TRUE(look_up(api, event, notes));
+  EXPECT_EQ(event.sha, k_sha);
+  api.answers["/repos/o/r/pulls/7"] = {{"head", {{"sha", "main"}}}};
+  event.sha.clear();
+  const auto looked = look_up(api, event, notes);
+  ASSERT_FALSE(looked);
+  EXPECT_THAT(looked.error().message, HasSubstr("head.sha is no commit"));
+}
+
+TEST(RunUrl, NamesTheRunAndIsReadBack) {
+  const std::string url = run_url_of("https://github.example", "o/r", {12, 3});
+  EXPECT_EQ(url, "https://github.example/o/r/actions/runs/12/attempts/3");
+  EXPECT_EQ(run_of_url(url, "o/r"), (RunNumber{12, 3}));
+  EXPECT_EQ(run_of_url("https://github.com/O/R/actions/runs/12", "o/r"), (RunNumber{12, 1}));
+  for (const char* other : {"", "https://ci.example/12", "https://github.com/o/r/actions/runs/x",
+                            "https://github.com/x/y/actions/runs/12"}) {
+    EXPECT_FALSE(run_of_url(other, "o/r").known()) << other;
+  }
+  EXPECT_EQ(run_url_of("https://github.com", "o/r", {}), "");
+}
+
+}  // namespace
+}  // namespace weir::publish

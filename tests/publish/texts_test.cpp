@@ -1,0 +1,128 @@
+// Silence is not green: what is posted where nothing, or not all, was measured.
+#include "gate/publish/texts.hpp"
+
+#include <gmock/gmock.h>
+
+#include "gate/publish/rehearsal.hpp"
+
+namespace weir::publish {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+using verdict::ExitCode;
+using verdict::Outcome;
+
+verdict::GateVerdict gate_of(Outcome outcome, ExitCode exit_code, std::size_t cells = 1) {
+  verdict::GateVerdict gate;
+  gate.verdict = outcome;
+  gate.exit_code = exit_code;
+  gate.config = "weir.yaml";
+  for (std::size_t i = 0; i < cells; ++i) {
+    verdict::CellVerdict cell;
+    cell.cell.engine = "e";
+    cell.cell.model = "m";
+    cell.cell.backend = "b";
+    cell.cell.prompt = fmt::format("p{}", i);
+    cell.verdict = outcome;
+    gate.cells.push_back(cell);
+    ++gate.totals[std::string(verdict::to_string(outcome))];
+  }
+  return gate;
+}
+
+TEST(Texts, OfAPassAreGreenAndOfAFailRed) {
+  const Texts pass = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, "success");
+  EXPECT_EQ(pass.check.conclusion, "success");
+  EXPECT_EQ(pass.status.state, "success");
+  const Texts unknown = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, std::nullopt);
+  EXPECT_EQ(unknown.check.conclusion, "success");
+  const Texts fails = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, "failure");
+  EXPECT_EQ(fails.check.conclusion, "failure");
+  EXPECT_EQ(fails.status.state, "failure");
+  EXPECT_THAT(fails.comment, Not(HasSubstr("Not counted"))) << "a red gate makes its run fail";
+}
+
+TEST(Texts, OfARunThatDidNotEndWellAreNoPass) {
+  for (const char* conclusion : {"failure", "cancelled", "timed_out", "skipped", "", "new`word"}) {
+    const Texts texts = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, conclusion);
+    EXPECT_EQ(texts.check.conclusion, "neutral") << conclusion;
+    EXPECT_EQ(texts.status.state, "error") << conclusion;
+    EXPECT_THAT(texts.comment, HasSubstr("Not counted as a pass")) << conclusion;
+    EXPECT_THAT(texts.status.description, HasSubstr("Not counted as a pass")) << conclusion;
+    EXPECT_LE(texts.status.description.size(), 160U);
+  }
+}
+
+TEST(Texts, OfARunWithoutCellsOrInterruptedAreNoPass) {
+  const Texts empty = texts_of(gate_of(Outcome::pass, ExitCode::pass, 0), {}, "success");
+  EXPECT_NE(empty.check.conclusion, "success");
+  EXPECT_EQ(empty.status.state, "error");
+  EXPECT_THAT(empty.comment, HasSubstr("Not measured"));
+  const Texts stopped = texts_of(gate_of(Outcome::pass, ExitCode::interrupted), {}, std::nullopt);
+  EXPECT_EQ(stopped.check.conclusion, "cancelled");
+  EXPECT_EQ(stopped.status.state, "error");
+}
+
+TEST(Texts, WithoutAVerdictSayWhyNothingWasMeasured) {
+  const std::pair<std::optional<std::string>, const char*> k_cases[] = {
+      {"success", "failure"},    {"failure", "failure"},
+      {"timed_out", "failure"},  {"cancelled", "cancelled"},
+      {"skipped", "neutral"},    {"action_required", "neutral"},
+      {"", "neutral"},           {"what", "neutral"},
+      {std::nullopt, "failure"},
+  };
+  for (const auto& [conclusion, check] : k_cases) {
+    const Texts texts = not_measured({.why = "", .conclusion = conclusion, .sha = ""}, {});
+    EXPECT_EQ(texts.check.conclusion, check) << conclusion.value_or("none");
+    EXPECT_EQ(texts.status.state, "error");
+    EXPECT_THAT(texts.comment, HasSubstr("not measured"));
+    EXPECT_THAT(texts.check.title, HasSubstr("Not measured: "));
+    EXPECT_EQ(texts.only_edit_comment, std::string(check) != "failure");
+  }
+}
+
+TEST(Texts, WithoutAVerdictKeepWhatIsSaidInert) {
+  const Texts texts = not_measured(
+      {.why = "<img src=x> @all #1\n::error::x", .conclusion = "failure", .sha = ""}, {});
+  EXPECT_THAT(texts.comment, Not(HasSubstr("<img")));
+  EXPECT_THAT(texts.comment, Not(HasSubstr("@all")));
+  EXPECT_THAT(texts.comment, Not(HasSubstr("\n::error")));
+  EXPECT_THAT(texts.status.description, Not(HasSubstr("\n")));
+}
+
+TEST(Texts, OfTenThousandCellsStayWithinGitHubsLimits) {
+  for (const Outcome outcome : {Outcome::fail, Outcome::pass}) {
+    const Texts texts = texts_of(
+        gate_of(outcome, outcome == Outcome::fail ? ExitCode::fail : ExitCode::pass, 10'000), {},
+        "failure");
+    EXPECT_LT(texts.comment.size(), 65'300U);
+    EXPECT_LE(texts.check.summary.size(), report::k_check_summary_limit);
+    EXPECT_LE(texts.check.annotations.size(), 200U);
+  }
+}
+
+TEST(Rehearsal, RemembersWhatWouldBeSentAndSupposesThatNothingIsThere) {
+  Rehearsal rehearsal;
+  Texts texts = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, std::nullopt);
+  texts.check.annotations.resize(60, {"weir.yaml", 1, "failure", "t", "m"});
+  const Target target{.repository = "o/r",
+                      .pull_request = 7,
+                      .sha = std::string(40, 'a'),
+                      .run = {},
+                      .run_url = ""};
+  for (const Part& part : post(rehearsal, target, texts, {}, [](double) {})) {
+    EXPECT_EQ(part.outcome, Part::Outcome::created) << part.name << part.reason;
+  }
+  const Json sent = to_json(rehearsal.sent(), "https://api.github.com");
+  ASSERT_THAT(sent, SizeIs(4)) << sent.dump(1);
+  EXPECT_EQ(sent[0]["method"], "POST");
+  EXPECT_EQ(sent[0]["url"], "https://api.github.com/repos/o/r/issues/7/comments");
+  EXPECT_EQ(sent[1]["url"], "https://api.github.com/repos/o/r/check-runs");
+  EXPECT_EQ(sent[2]["method"], "PATCH");  // the other ten annotations
+  EXPECT_EQ(sent[3]["body"]["context"], "weir/gate");
+}
+
+}  // namespace
+}  // namespace weir::publish
