@@ -20,13 +20,6 @@
 namespace weir::app {
 namespace {
 
-// Commands of this build that a report may tell its reader to type.
-const report::Verbs& report_hints() {
-  static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume",
-                                     "doctor"};
-  return k_hints;
-}
-
 // Where this run is shown, when it is one of GitHub's.
 std::optional<std::string> run_url() {
   const auto server = sys::environment_value("GITHUB_SERVER_URL");
@@ -127,6 +120,12 @@ std::vector<verdict::Policy> policies_beside(const Measured& measured,
 }
 
 }  // namespace
+
+const report::Verbs& report_hints() {
+  static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume",
+                                     "doctor"};
+  return k_hints;
+}
 
 verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
   verdict::Policy policy = policy_of(measured.settings->gate);

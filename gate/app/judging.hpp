@@ -6,6 +6,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/session.hpp"
 #include "gate/app/stored_baselines.hpp"
+#include "gate/report/hints.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::app {
@@ -25,6 +26,9 @@ namespace weir::app {
 [[nodiscard]] verdict::GateVerdict judge_against(const Measured& measured, const Measured& base,
                                                  const verdict::Policy& policy);
 [[nodiscard]] verdict::Policy policy_of(const Measured& measured, bool require_baseline);
+
+// Commands of this build that a report may tell its reader to type.
+[[nodiscard]] const report::Verbs& report_hints();
 
 struct ReportFiles {
   std::optional<std::string> markdown, junit, html, open_metrics;

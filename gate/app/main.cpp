@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   add_plan(app);
   add_merge(app);
   add_baseline(app);
+  add_post(app);
   add_calibrate(app);
   add_model(app);
   add_device(app);

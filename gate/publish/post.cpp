@@ -31,7 +31,7 @@ std::string check_name(const std::string& gate) {
 std::string status_context(const std::string& gate) { return "weir/" + gate; }
 
 std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
-                       const PostOptions& options, const Pause& pause) {
+                       const PostOptions& options, const Wait& wait) {
   const Job job{api, target, texts, options};
   std::vector<std::unique_ptr<Poster>> posters;
   if (options.comment) posters.push_back(comment_poster(job));
@@ -43,7 +43,7 @@ std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
     const bool all_settled = std::none_of(posters.begin(), posters.end(),
                                           [](const auto& poster) { return poster->unsettled(); });
     if (all_settled) break;
-    pause(options.settle_seconds * share / 7);
+    wait(options.settle_seconds * share / 7);
     for (const auto& poster : posters) {
       if (poster->unsettled()) poster->look();
     }

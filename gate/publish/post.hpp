@@ -57,10 +57,10 @@ class Poster {
   virtual void look() = 0;
   [[nodiscard]] virtual Part part() const = 0;
 };
-using Pause = std::function<void(double seconds)>;
+using Wait = std::function<void(double seconds)>;
 
 // All three, in this order. A part that fails keeps none from being posted.
 [[nodiscard]] std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
-                                     const PostOptions& options, const Pause& pause);
+                                     const PostOptions& options, const Wait& wait);
 
 }  // namespace weir::publish

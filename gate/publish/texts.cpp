@@ -86,7 +86,9 @@ Texts not_measured(const NotMeasured& what, const report::MarkdownStyle& style) 
   if (red) body += " The run's log says what went wrong.";
   std::vector<std::string> small;
   if (!what.sha.empty()) small.push_back(what.sha.substr(0, 7));
-  if (style.run_url) small.push_back(fmt::format("[run]({})", *style.run_url));
+  const bool plain_url =
+      style.run_url && style.run_url->find_first_of("()<>[]\"'") == std::string::npos;
+  if (plain_url) small.push_back(fmt::format("[run]({})", *style.run_url));
   if (!small.empty()) body += fmt::format("\n\n<sub>{}</sub>", text::join(small, " · "));
   body += "\n";
   Texts texts;
