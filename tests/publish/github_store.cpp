@@ -100,10 +100,7 @@ StoreAnswer GithubStore::answer(const StoreRequest& request) {
   if (what == "statuses" && parts.size() == 6 && request.method == "POST") {
     return write_status(request, parts[5]);
   }
-  if (what == "pulls" && parts.size() == 6 && request.method == "GET") {
-    const auto found = pulls_.find(number(parts[5], 0));
-    return found == pulls_.end() ? not_found() : StoreAnswer{.body = found->second};
-  }
+  if (what == "pulls" && request.method == "GET") return pulls(request, parts);
   if (what == "collaborators" && parts.size() == 7 && parts[6] == "permission") {
     const auto found = permissions_.find(parts[5]);
     const std::string permission = found == permissions_.end() ? "none" : found->second;
@@ -114,6 +111,29 @@ StoreAnswer GithubStore::answer(const StoreRequest& request) {
     return contents(request, text::join(below, "/"));
   }
   return not_found();
+}
+
+// One, those of a branch ("head=OWNER:BRANCH"), or those that hold a commit. The last knows the
+// repository's own branches alone.
+StoreAnswer GithubStore::pulls(const StoreRequest& request, const Parts& parts) const {
+  const bool of_commit = parts[4] == "commits";
+  if (!of_commit && parts.size() == 6) {
+    const auto found = pulls_.find(number(parts[5], 0));
+    return found == pulls_.end() ? not_found() : StoreAnswer{.body = found->second};
+  }
+  if (!of_commit && parts.size() != 5) return not_found();
+  std::vector<Json> all;
+  for (const auto& [id, pull] : pulls_) {
+    const Json& head = pull["head"];
+    const std::string repository = text_of(head["repo"], "full_name");
+    const std::string branch =
+        repository.substr(0, repository.find('/')) + ":" + text_of(head, "ref");
+    const bool wanted = of_commit
+                            ? head["sha"] == parts[5] && repository == owner_ + "/" + repo_
+                            : query(request, "head").empty() || query(request, "head") == branch;
+    if (wanted) all.push_back(pull);
+  }
+  return page_of(request, all);
 }
 
 StoreAnswer GithubStore::issues(const StoreRequest& request, const Parts& parts) {

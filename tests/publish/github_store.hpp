@@ -66,6 +66,7 @@ class GithubStore {
   using Parts = std::vector<std::string>;
 
   [[nodiscard]] Json shown(const Comment& comment) const;
+  [[nodiscard]] StoreAnswer pulls(const StoreRequest& request, const Parts& parts) const;
   StoreAnswer issues(const StoreRequest& request, const Parts& parts);
   StoreAnswer one_comment(const StoreRequest& request, std::int64_t id);
   StoreAnswer list_comments(const StoreRequest& request, std::int64_t issue);

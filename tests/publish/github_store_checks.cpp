@@ -86,6 +86,7 @@ StoreAnswer GithubStore::write_check(const StoreRequest& request, Json* there) {
 
 StoreAnswer GithubStore::commits(const StoreRequest& request, const Parts& parts) {
   if (request.method != "GET") return not_found();
+  if (parts[6] == "pulls") return pulls(request, parts);
   if (parts[6] == "statuses") return page_of(request, statuses(parts[5]));
   if (parts[6] != "check-runs") return not_found();
   if (number(query(request, "page"), 1) <= 1) ++check_lists_;
