@@ -44,6 +44,8 @@ struct Told {
   }
 };
 
+std::string one_line(const std::string& words) { return text::join(text::lines(words), "; "); }
+
 std::string words_of(const Told& told) {
   const publish::Target& target = told.target;
   std::string text = fmt::format("weir post  {}", target.repository);
@@ -53,7 +55,7 @@ std::string words_of(const Told& told) {
   text += "\n\n";
   for (const publish::Part& part : told.parts) {
     std::string line = fmt::format("{:<13}  {:<10}", part.name, publish::to_string(part.outcome));
-    if (!part.reason.empty()) line += "  " + part.reason;
+    if (!part.reason.empty()) line += "  " + one_line(part.reason);
     if (!part.url.empty()) line += "  " + part.url;
     text += std::string(line.substr(0, line.find_last_not_of(' ') + 1)) + "\n";
   }
@@ -184,7 +186,7 @@ Told post_all(publish::Api& api, const PostWords& words, publish::Event& event,
   told.parts.insert(told.parts.end(), posted.begin(), posted.end());
   for (const publish::Part& part : told.parts) {
     for (const std::string& warning : part.warnings) {
-      told.notes.push_back(fmt::format("{}: {}", part.name, warning));
+      told.notes.push_back(fmt::format("{}: {}", part.name, one_line(warning)));
     }
   }
   if (told.failed() && event.reads_only) {
@@ -216,6 +218,8 @@ Result<ExitCode> post(const PostWords& words) {
   };
   WEIR_TRY(const double time_limit, unit::parse_duration_seconds(words.time_limit));
   settings.total_seconds = time_limit;
+  // So that after an answer that never comes there is time to look what became of the request.
+  settings.each.total_seconds = std::min(settings.each.total_seconds, time_limit / 4);
   WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
   const sys::Interrupts interrupts;
   sys::RealHttp http;
@@ -236,6 +240,15 @@ Result<ExitCode> post(const PostWords& words) {
   WEIR_CHECK(write_json(words.common, masker.mask(dump_json(json_of(told), 1)) + "\n"));
   if (interrupts.stop().requested()) return ExitCode::interrupted;
   return words.fail && told.failed() ? ExitCode::unmeasured : ExitCode::pass;
+}
+
+// "--check" and "--no-check", of which the first is what goes without saying.
+void add_part(CLI::App& verb, const std::string& name, bool& wanted) {
+  CLI::Option* with = verb.add_flag_callback(
+      "--" + name, [&wanted] { wanted = true; }, fmt::format("Post the {} (default)", name));
+  verb.add_flag_callback(
+          "--no-" + name, [&wanted] { wanted = false; }, fmt::format("Leave the {} out", name))
+      ->excludes(with);
 }
 
 void add_where(CLI::App& verb, PostWords& words) {
@@ -267,11 +280,12 @@ void add_post(CLI::App& app) {
       app.add_subcommand("post", "Summary to GitHub: comment, check run, commit status");
   auto words = std::make_shared<PostWords>();
   verb->add_option("RUN", words->run,
-                   "A run's folder, or a verdict.json (default: the newest run below --out)");
+                   "A run's folder, or a verdict.json (default: the newest run below --out)")
+      ->type_name("");
   add_where(*verb, *words);
-  verb->add_flag("--comment,!--no-comment", words->comment, "The comment (default: yes)");
-  verb->add_flag("--check,!--no-check", words->check, "The check run (default: yes)");
-  verb->add_flag("--status,!--no-status", words->status, "The commit status (default: yes)");
+  add_part(*verb, "comment", words->comment);
+  add_part(*verb, "check", words->check);
+  add_part(*verb, "status", words->status);
   verb->add_option("--missing-verdict", words->missing_verdict,
                    "Where there is no verdict, post that nothing was measured, and why")
       ->type_name("WHY");
