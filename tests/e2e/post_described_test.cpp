@@ -1,0 +1,74 @@
+// Every request that weir post makes, held to GitHub's own description of its API. Needs what
+// ci/github-api gets.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/post_support.hpp"
+
+namespace weir::e2e {
+namespace {
+
+class PostDescribed : public PostScene {
+ protected:
+  // "" where GitHub's description has nothing against them, else what it has.
+  std::string against(const std::vector<tests::SeenRequest>& requests) {
+    const fs::path tools = WEIR_BINARY_DIR "/github-api";
+    if (!fs::exists(tools / "node_modules")) return "run ci/github-api first";
+    std::string lines;
+    for (const tests::SeenRequest& request : requests) {
+      const Json line = {
+          {"method", request.method}, {"target", request.target}, {"body", request.body}};
+      lines += line.dump() + "\n";
+    }
+    spill(scratch_ / "requests.jsonl", lines);
+    const std::string command = fmt::format(
+        "node {}/tests/publish/github/validate.mjs {} {} >{} 2>&1", WEIR_SOURCE_DIR, tools.string(),
+        (scratch_ / "requests.jsonl").string(), (scratch_ / "validated").string());
+    return std::system(command.c_str()) == 0 ? "" : slurp(scratch_ / "validated");
+  }
+};
+
+// Else the test below would show nothing.
+TEST_F(PostDescribed, ARequestThatDoesNotFitIsFound) {
+  const std::string check =
+      R"({"name": "weir", "head_sha": "a", "status": "completed", "conclusion": "great"})";
+  EXPECT_THAT(against({{"POST", "/repos/o/r/check-runs", check, {}}}),
+              testing::HasSubstr("conclusion"));
+  EXPECT_NE(against({{"POST", "/repos/o/r/issues/7/comments", R"({"text": "x"})", {}}}), "");
+  EXPECT_NE(against({{"PATCH", "/repos/o/r/issues/7/comments", R"({"body": "x"})", {}}}), "");
+}
+
+TEST_F(PostDescribed, EveryRequestFitsGitHubsDescription) {
+  // Created, edited, with other annotations, without a verdict, of a fork, many cells, a person's
+  // token, a comment to remove.
+  verdict("green.json", gate_with(8, 0));
+  verdict("huge.json", gate_with(10'000, 9'000));
+  EXPECT_EQ(post({"red.json", "--fail"}, runner(900, 1)).exit_code, 0);
+  EXPECT_EQ(post({"huge.json", "--fail"}, runner(900, 2)).exit_code, 0);
+  EXPECT_EQ(post({"green.json", "--fail", "--name", "gpu / linux"}, runner(900, 3)).exit_code, 0);
+  server_.store([](tests::GithubStore& store) {
+    for (int i = 0; i < 2; ++i) {
+      store.add_comment(7, "github-actions[bot]",
+                        "<!-- weir:gate=gate run=1 attempt=1 -->\nleft behind");
+    }
+  });
+  EXPECT_EQ(post({"red.json", "--fail"}, runner(901)).exit_code, 0);
+  event(workflow_run_event("cancelled"));
+  EXPECT_EQ(post({"none.json"}, runner(950, 1, "workflow_run")).exit_code, 0);
+  event({{"issue", {{"number", 7}, {"pull_request", {{"url", "x"}}}}},
+         {"comment", {{"id", 1}}},
+         {"repository", {{"full_name", "o/r"}}}});
+  server_.store([](tests::GithubStore& store) { store.login = "maintainer"; });
+  EXPECT_EQ(post({"red.json"}, runner(960, 1, "issue_comment")).exit_code, 0);
+  EXPECT_EQ(post({"red.json"}, runner(961, 1, "issue_comment")).exit_code, 0);
+
+  std::string kinds;
+  for (const auto& request : server_.seen()) kinds += request.method + " " + request.target + "\n";
+  for (const char* kind :
+       {"POST ", "PATCH ", "DELETE ", "/user", "/annotations", "/pulls?", "/pulls/7"}) {
+    EXPECT_THAT(kinds, testing::HasSubstr(kind));
+  }
+  EXPECT_EQ(against(server_.seen()), "");
+}
+
+}  // namespace
+}  // namespace weir::e2e
