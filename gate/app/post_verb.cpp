@@ -154,6 +154,7 @@ Result<ExitCode> rehearse(const PostWords& words, const publish::Event& event,
 // Where it can not be found out where to post, each part says so.
 std::vector<publish::Part> none_posted(const std::vector<std::string>& names, const Error& why) {
   std::vector<publish::Part> parts;
+  parts.reserve(names.size());
   for (const std::string& name : names) {
     parts.push_back({.name = name,
                      .outcome = publish::Part::Outcome::failed,

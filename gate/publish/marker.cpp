@@ -39,7 +39,7 @@ std::optional<std::int64_t> take_number(std::string_view& text, std::string_view
 
 }  // namespace
 
-bool newer(const RunNumber& there, const RunNumber& ours) { return ours.known() && there > ours; }
+bool newer(const RunNumber& there, const RunNumber& ours) { return ours.known() && ours < there; }
 
 std::string gate_name(std::string_view wanted) {
   if (wanted.empty()) return std::string(k_default_gate);

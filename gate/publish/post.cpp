@@ -49,6 +49,7 @@ std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
     }
   }
   std::vector<Part> parts;
+  parts.reserve(posters.size());
   for (const auto& poster : posters) parts.push_back(poster->part());
   return parts;
 }

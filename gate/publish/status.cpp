@@ -59,7 +59,7 @@ class StatusPoster final : public Poster {
       };
       if (found.shown == nullptr || later(*found.shown)) found.shown = &json;
       const bool first = found.newest == nullptr;
-      if (first || run_of(json) > run_of(*found.newest) ||
+      if (first || run_of(*found.newest) < run_of(json) ||
           (run_of(json) == run_of(*found.newest) && later(*found.newest))) {
         found.newest = &json;
       }

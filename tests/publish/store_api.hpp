@@ -8,13 +8,15 @@
 
 #include "gate/base/text.hpp"
 #include "gate/publish/api.hpp"
+
 #include "tests/publish/github_store.hpp"
 
 namespace weir::tests {
 
 class StoreApi final : public publish::Api {
  public:
-  // What goes wrong with a request, before the store sees it (carried_out: after). Nothing: nothing.
+  // What goes wrong with a request, before the store sees it (carried_out: after). Nothing:
+  // nothing.
   struct Wrong {
     Error error;
     bool carried_out = false;
