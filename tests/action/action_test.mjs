@@ -1,0 +1,232 @@
+// The Action's steps, run as a runner runs them, with the built weir and an engine of a few lines.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import {after, before, test} from 'node:test';
+import {commands_in} from './runner.mjs';
+import {World, weir} from './world.mjs';
+
+let world;
+before(() => { world = new World(); });
+after(() => world.remove());
+
+const push = (sha) => ({event_name: 'push', ref: 'refs/heads/main', sha, event: {before: '0'.repeat(40), after: sha}});
+
+test('a pull request that changes a count fails beside its base, with a checkout of depth 1', () => {
+  const pull = world.pull_request('more-syncs', 4);
+  const done = world.run(pull.folder, pull.github, {'counts-only': 'true'});
+  assert.equal(done.success, false, done.log);
+  assert.equal(done.outputs.verdict, 'fail', done.log);
+  assert.equal(done.steps.Decide.exit, 1);
+  assert.match(done.summary, /syncs/);
+  const verdict = JSON.parse(fs.readFileSync(done.outputs['verdict-file']));
+  assert.equal(verdict.schema, 'weir.verdict/1');
+  assert.match(verdict.base_source, /first parent/);
+  assert.match(fs.readFileSync(done.outputs['summary-file'], 'utf8'), /syncs/);
+  assert.ok(fs.existsSync(path.join(pull.folder, done.outputs.run, 'run.jsonl')), done.outputs.run);
+  // What is kept has verdict.json at its top, where the second stage looks for it, and the run.
+  assert.deepEqual(Object.keys(done.artifacts), ['weir']);
+  assert.ok(done.artifacts.weir['verdict.json'] && done.artifacts.weir['run/run.jsonl']);
+});
+
+test('a pull request that changes nothing passes', () => {
+  const pull = world.pull_request('same', 3);
+  const done = world.run(pull.folder, pull.github, {'counts-only': 'true'});
+  assert.equal(done.success, true, done.log);
+  assert.equal(done.outputs.verdict, 'pass');
+});
+
+test('a checkout of the head in place of the merge commit is held to the merge-base', () => {
+  const pull = world.pull_request('head-only', 4);
+  const folder = world.checkout(pull.github.event.pull_request.head.sha);
+  const done = world.run(folder, pull.github, {'counts-only': 'true'});
+  assert.equal(done.outputs.verdict, 'fail', done.log);
+  assert.match(JSON.parse(fs.readFileSync(done.outputs['verdict-file'])).base_source, /merge-base/);
+});
+
+test('what fails the job is what fail-on names', () => {
+  const pull = world.pull_request('let-through', 4);
+  for (const [fail_on, success] of [['none', true], ['error inconclusive', true], ['fail', false], ['error,fail', false]]) {
+    const done = world.run(pull.folder, pull.github, {'counts-only': 'true', 'fail-on': fail_on});
+    assert.equal(done.success, success, `${fail_on}: ${done.log}`);
+    assert.equal(done.outputs.verdict, 'fail');
+  }
+});
+
+test('a push is held to its first parent, a first commit to baselines alone', () => {
+  world.git(world.work, 'checkout', '-q', '--detach', 'main');
+  const sha = world.commit('slower', 5);
+  world.git(world.work, 'push', '-q', 'origin', 'HEAD:refs/heads/pushed');
+  world.git(world.work, 'checkout', '-q', 'main');
+  const done = world.run(world.checkout(sha), push(sha), {'counts-only': 'true'});
+  assert.equal(done.outputs.verdict, 'fail', done.log);
+  const first = world.git(world.work, 'rev-list', '--max-parents=0', 'main');
+  const start = world.run(world.checkout(first), push(first), {'counts-only': 'true'});
+  assert.equal(start.outputs.verdict, 'new', start.log);
+  assert.ok(start.log.includes('::notice title=weir::this commit has no parent'));
+});
+
+test('a merge group is held to the commit that it was made onto', () => {
+  const base = world.git(world.work, 'rev-parse', 'main');
+  world.branch('queued', 4);
+  const sha = world.merge('queued', 6);
+  const done = world.run(world.checkout(sha), {
+    event_name: 'merge_group', sha, ref: 'refs/heads/gh-readonly-queue/main/pr-6-' + base,
+    event: {merge_group: {base_sha: base, head_sha: sha, base_ref: 'refs/heads/main'}}}, {'counts-only': 'true'});
+  assert.equal(done.outputs.verdict, 'fail', done.log);
+});
+
+test('schedules and comments have no base, and say so', () => {
+  for (const event_name of ['schedule', 'issue_comment', 'workflow_dispatch']) {
+    const sha = world.git(world.work, 'rev-parse', 'main');
+    const done = world.run(world.checkout(sha), {event_name, sha, ref: 'refs/heads/main',
+                           event: {comment: {body: '/weir accept $(touch x)'}}}, {'counts-only': 'true'});
+    assert.equal(done.outputs.verdict, 'new', done.log);
+    assert.match(done.log, /there is no base/);
+  }
+});
+
+test('pull_request_target is refused before anything is run', () => {
+  const pull = world.pull_request('target', 3);
+  const done = world.run(pull.folder, {...pull.github, event_name: 'pull_request_target'});
+  assert.equal(done.success, false);
+  assert.deepEqual(done.ran, ['Look at the inputs']);
+});
+
+test('wrong inputs are refused before anything is run', () => {
+  const pull = world.pull_request('inputs', 3);
+  for (const inputs of [{'fail-on': 'fial'}, {comment: 'yes'}, {'counts-only': '1'}, {name: 'a b'}, {name: '../x'},
+                        {version: 'latest'}, {version: '0.1.0@sha256:0'}, {'working-directory': 'nowhere'}]) {
+    const done = world.run(pull.folder, pull.github, inputs);
+    assert.equal(done.success, false, JSON.stringify(inputs));
+    assert.deepEqual(done.ran, ['Look at the inputs']);
+  }
+});
+
+test('a configuration error leaves no verdict, and no green', () => {
+  const pull = world.pull_request('no-config', 3);
+  const done = world.run(pull.folder, pull.github, {config: 'nowhere.yaml'});
+  assert.equal(done.success, false);
+  assert.equal(done.outputs.verdict, 'none');
+  assert.equal(done.outputs['verdict-file'], '');
+  assert.equal(done.steps.Decide.exit, 2);
+  assert.match(done.summary, /no verdict/);
+  // Not even where no verdict shall fail the job.
+  assert.equal(world.run(pull.folder, pull.github, {config: 'nowhere.yaml', 'fail-on': 'none'}).success, false);
+});
+
+test('an engine that crashes is an error, and a weir that dies is no verdict', () => {
+  const pull = world.pull_request('crash', 3, {more: 'kill -SEGV $$'});
+  const done = world.run(pull.folder, pull.github, {'counts-only': 'true', against: 'none'});
+  assert.equal(done.outputs.verdict, 'error', done.log);
+  assert.equal(done.steps.Decide.exit, 3);
+  const killed = world.run(pull.folder, pull.github, {}, {
+    cache: (key, prefix) => {
+      fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
+      fs.writeFileSync(path.join(prefix, 'bin/weir'),
+                       '#!/bin/sh\ncase "$*" in --version) echo weir 0 ;; *--help) ;; *) kill -KILL $$ ;; esac\n', {mode: 0o755});
+    }});
+  assert.equal(killed.success, false);
+  assert.equal(killed.outputs.verdict, 'none');
+  assert.equal(killed.steps.Decide.exit, 137, killed.log);
+});
+
+test('a run that is attempted again takes nothing over from the first', () => {
+  const pull = world.pull_request('again', 4);
+  const temp = world.fresh('kept-temp');
+  assert.equal(world.run(pull.folder, pull.github, {'counts-only': 'true'}, {temp}).outputs.verdict, 'fail');
+  const again = world.run(pull.folder, {...pull.github, run_attempt: 2}, {config: 'nowhere.yaml'}, {temp});
+  assert.equal(again.outputs.verdict, 'none');
+  assert.equal(again.success, false);
+});
+
+test('a base that can not be fetched fails the job and is not left out', () => {
+  const pull = world.pull_request('no-origin', 3);
+  world.git(pull.folder, 'remote', 'set-url', 'origin', 'file:///nowhere');
+  const done = world.run(pull.folder, pull.github, {'counts-only': 'true'});
+  assert.equal(done.success, false);
+  assert.ok(!done.ran.includes('Gate'));
+  assert.match(done.log, /fetch-depth: 0/);
+  assert.equal(world.run(pull.folder, pull.github, {'counts-only': 'true', against: 'none'}).outputs.verdict, 'new');
+  const pushed = world.run(pull.folder, push(pull.github.sha), {'counts-only': 'true'});
+  assert.equal(pushed.success, false);
+  assert.ok(!pushed.ran.includes('Gate'));
+});
+
+test('hostile names are text: they run nothing, and command the runner to nothing', () => {
+  const name = 'x/$(touch${IFS}pwned)`touch${IFS}pwned`;touch${IFS}pwned;%0A##{error}pwned';
+  const pull = world.pull_request(name, 3);
+  pull.github.event.pull_request.title = '"; touch pwned #\n::error::pwned';
+  const hostile = {
+    against: 'origin/$(touch pwned)', cells: '*\n$(touch pwned)*\n--json=pwned', config: '$(touch pwned)\n::error::pwned',
+    baselines: '--html=pwned', 'baselines-ref': '`touch pwned`', 'working-directory': '.', 'fail-on': '* $(touch pwned)'};
+  for (const inputs of [{}, ...Object.entries(hostile).map(([key, value]) => ({[key]: value})), hostile]) {
+    const done = world.run(pull.folder, pull.github, {'counts-only': 'true', ...inputs}, {env: {GITHUB_ACTOR: '$(touch pwned)'}});
+    for (const place of [pull.folder, path.dirname(pull.folder)]) assert.ok(!fs.existsSync(path.join(place, 'pwned')), JSON.stringify(inputs));
+    for (const line of commands_in(done.log)) {
+      assert.match(line, /^::(error|warning|notice) (title=weir|file=)/, JSON.stringify(inputs));
+      assert.ok(!/^::error::/.test(line));
+    }
+  }
+  const base = {...pull.github, base_ref: 'main\n::error::pwned$(touch pwned)'};
+  assert.equal(world.run(pull.folder, base, {'counts-only': 'true'}).success, false);
+  assert.ok(!fs.existsSync(path.join(pull.folder, 'pwned')));
+});
+
+test('outputs hold what they were given, line breaks and marks of their own included', () => {
+  const folder = world.fresh('strange $(touch pwned)\nverdict=pass');
+  fs.cpSync(world.work, folder, {recursive: true});
+  const sha = world.git(world.work, 'rev-parse', 'main');
+  const done = world.run(path.dirname(folder), {event_name: 'schedule', sha, ref: 'refs/heads/main'},
+                         {'counts-only': 'true', 'working-directory': path.basename(folder)});
+  assert.equal(done.outputs.verdict, 'new', done.log);
+  assert.ok(done.outputs.run.startsWith(path.basename(folder) + '/weir-out/'));
+});
+
+// A weir that says what it was called with, in place of the real one's "post".
+const recorder = (log) => (key, prefix) => {
+  fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
+  fs.writeFileSync(path.join(prefix, 'bin/weir'), `#!/bin/sh
+case "$1" in
+  post) if [ "$2" = --help ]; then exit 0; fi
+        { printf '%s\\n' "$@"; printf 'token=%s\\n' "$GITHUB_TOKEN"; } >>'${log}'; exit $WEIR_POST_EXIT ;;
+  gate) env | grep -q ghs_ && { echo "a token is here"; exit 1; } ;;
+esac
+exec '${weir}' "$@"
+`, {mode: 0o755});
+};
+
+test('the token goes to posting alone, by the environment', () => {
+  const pull = world.pull_request('posted', 3);
+  const log = path.join(world.top, 'posted.log');
+  const done = world.run(pull.folder, pull.github, {'counts-only': 'true', token: 'ghs_secret', name: 'gpu'},
+                         {cache: recorder(log), env: {WEIR_POST_EXIT: '0'}});
+  assert.equal(done.success, true, done.log);
+  const words = fs.readFileSync(log, 'utf8').split('\n');
+  assert.deepEqual(words.slice(2, 4), ['--repo', 'o/r']);
+  assert.ok(words.includes('--name') && words.includes('gpu') && words.includes('token=ghs_secret'));
+  assert.ok(!done.log.includes('ghs_secret'));
+  assert.deepEqual(Object.keys(done.artifacts), ['gpu']);
+});
+
+test('posting that fails is told and changes no verdict', () => {
+  const log = path.join(world.top, 'failed.log');
+  for (const [name, syncs, success] of [['post-red', 4, false], ['post-green', 3, true]]) {
+    const pull = world.pull_request(name, syncs);
+    const done = world.run(pull.folder, pull.github, {'counts-only': 'true'}, {cache: recorder(log), env: {WEIR_POST_EXIT: '3'}});
+    assert.equal(done.success, success, done.log);
+    assert.match(done.log, /::warning title=weir::the verdict was not posted/);
+  }
+});
+
+test('a fork\'s pull request, no token and comment: false post nothing', () => {
+  const log = path.join(world.top, 'nothing.log');
+  const more = {cache: recorder(log), env: {WEIR_POST_EXIT: '0'}};
+  const fork = world.pull_request('forked', 4, {head: 'stranger/r'});
+  const done = world.run(fork.folder, fork.github, {'counts-only': 'true'}, more);
+  assert.equal(done.outputs.verdict, 'fail');
+  assert.match(done.log, /a fork's pull request/);
+  world.run(fork.folder, fork.github, {'counts-only': 'true', token: ''}, more);
+  world.run(fork.folder, fork.github, {'counts-only': 'true', comment: 'false'}, more);
+  assert.ok(!fs.existsSync(log));
+});

@@ -1,0 +1,76 @@
+// Where weir comes from: a release whose sum fits, or its sources; "curl" and "cmake" are stand-ins.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import {after, before, test} from 'node:test';
+import {root, run_action} from './runner.mjs';
+
+let top, count = 0, archive, sum;
+const own = /project\(weir VERSION ([\d.]+)/.exec(fs.readFileSync(path.join(root, 'CMakeLists.txt'), 'utf8'))[1];
+before(() => {
+  top = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-install-'));
+  const bin = path.join(top, 'made/weir-x/bin');
+  fs.mkdirSync(bin, {recursive: true});
+  fs.writeFileSync(path.join(bin, 'weir'), '#!/bin/sh\ncase $1 in --version) echo weir of the release ;; esac\n', {mode: 0o755});
+  archive = path.join(top, 'weir.tar.gz');
+  execFileSync('tar', ['-czf', archive, '-C', path.join(top, 'made'), 'weir-x']);
+  sum = crypto.createHash('sha256').update(fs.readFileSync(archive)).digest('hex');
+});
+after(() => fs.rmSync(top, {recursive: true, force: true}));
+
+// → run_action's answer and `fetched`, the addresses asked for.
+function run({ref = '', version = '', said = `${sum}  weir.tar.gz\n`, archive_file = archive, tools}) {
+  const folder = path.join(top, String(++count));
+  const [bin, temp] = ['bin', 'temp'].map((name) => path.join(folder, name));
+  for (const place of [bin, temp]) fs.mkdirSync(place, {recursive: true});
+  fs.writeFileSync(path.join(folder, 'sum'), said);
+  fs.writeFileSync(path.join(bin, 'curl'), `#!/bin/sh
+while [ $# -gt 1 ]; do [ "$1" != --output ] || to=$2; shift; done
+echo "$1" >>'${folder}/fetched'
+case $1 in *.sha256) cp '${folder}/sum' "$to" ;; *.tar.gz) cp '${archive_file}' "$to" ;; *) exit 22 ;; esac\n`, {mode: 0o755});
+  fs.writeFileSync(path.join(bin, 'uname'), '#!/bin/sh\ncase $1 in -s) echo Linux ;; -m) echo x86_64 ;; esac\n', {mode: 0o755});
+  fs.writeFileSync(path.join(bin, 'cmake'), `#!/bin/sh
+echo "$*" >>'${folder}/cmake'
+case $1 in --install) mkdir -p "$4/bin"; cp '${top}/made/weir-x/bin/weir' "$4/bin/" ;; esac\n`, {mode: 0o755});
+  const done = run_action({
+    action: root, workspace: folder, temp, inputs: {version, against: 'none', comment: 'false'}, path: [bin],
+    env: tools ? {RUNNER_TOOL_CACHE: tools} : {},
+    github: {event_name: 'schedule', repository: 'me/engine', action_repository: 'o/weir', action_ref: ref, token: '', sha: 'a'.repeat(40), ref: 'refs/heads/main'}});
+  const read = (name) => fs.readFileSync(path.join(folder, name), {encoding: 'utf8', flag: 'a+'}).split('\n').filter(Boolean);
+  return Object.assign(done, {fetched: read('fetched'), built: read('cmake'), installed: done.steps.install?.outcome === 'success'});
+}
+
+test('the Action of a release\'s tag takes that release', () => {
+  const done = run({ref: 'v1'});
+  assert.ok(done.installed, done.log);
+  const place = `https://github.example/o/weir/releases/download/v${own}/weir-${own}-linux-x86-64.tar.gz`;
+  assert.deepEqual(done.fetched, [place, `${place}.sha256`]);
+  assert.match(done.log, /weir of the release/);
+});
+
+test('a version is taken as asked for, and a pinned sum stands over the release\'s own', () => {
+  assert.match(run({version: '0.9.1'}).fetched[0], /v0\.9\.1\/weir-0\.9\.1-linux/);
+  const pinned = run({version: `0.9.1@sha256:${sum}`, said: 'nonsense'});
+  assert.ok(pinned.installed, pinned.log);
+  assert.equal(pinned.fetched.length, 1);
+  assert.ok(!run({version: `0.9.1@sha256:${'0'.repeat(64)}`}).installed);
+});
+
+test('an archive whose sum is another, or that is not there, is not installed', () => {
+  for (const given of [{said: '0'.repeat(64)}, {said: ''}, {archive_file: '/nowhere'}, {archive_file: '/etc/passwd', said: sum}]) {
+    const done = run({ref: 'v1', ...given});
+    assert.ok(!done.installed, JSON.stringify(given));
+    assert.ok(!done.ran.includes('Gate'));
+  }
+});
+
+test('the Action of a branch builds its sources, once for each state of them', () => {
+  const tools = path.join(top, 'tools');
+  const done = run({ref: 'main', tools});
+  assert.ok(done.installed, done.log);
+  assert.ok(done.built.some((line) => line.includes('WEIR_STATIC=ON')), done.built.join('\n'));
+  assert.deepEqual(run({ref: '', version: 'source', tools}).built, []);
+});
