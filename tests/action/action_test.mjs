@@ -1,5 +1,6 @@
 // The Action's steps, run as a runner runs them, with the built weir and an engine of a few lines.
 import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
@@ -42,6 +43,13 @@ test('a checkout of the head in place of the merge commit is held to the merge-b
   const done = world.run(folder, pull.github, {'counts-only': 'true'});
   assert.equal(done.outputs.verdict, 'fail', done.log);
   assert.match(JSON.parse(fs.readFileSync(done.outputs['verdict-file'])).base_source, /merge-base/);
+});
+
+test('in a container job the checkout belongs to somebody else', {skip: process.getuid() !== 0 && 'takes root'}, () => {
+  const pull = world.pull_request('container', 4);
+  execFileSync('chown', ['-R', '1001:1001', pull.folder]);
+  const done = world.run(pull.folder, pull.github, {'counts-only': 'true'});
+  assert.equal(done.outputs.verdict, 'fail', done.log);
 });
 
 test('what fails the job is what fail-on names', () => {
