@@ -18,7 +18,7 @@ pkg_check_modules(YAML_CPP REQUIRED IMPORTED_TARGET yaml-cpp)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 set(CMAKE_FIND_LIBRARY_SUFFIXES ${shared_suffixes})
-pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.87)
 set(WEIR_CURL PkgConfig::CURL)
 if(WEIR_STATIC)
   # Its static form needs libraries that have none: opened when it is used (gate/sys/opened/curl.cpp).

@@ -82,6 +82,9 @@ void talk(const CommonOptions& options, std::string_view line);
 [[nodiscard]] Result<ExitCode> write_profiles(const CommonOptions& options,
                                               std::span<const profile::Profile> profiles);
 
+// weir doctor, of all engines of weir.yaml.
+[[nodiscard]] Result<ExitCode> doctor_of(const CommonOptions& common);
+
 // One function a verb, each in its own file.
 void add_init(CLI::App& app);
 void add_run(CLI::App& app);

@@ -191,6 +191,8 @@ Result<ExitCode> doctor(const DoctorOptions& options) {
 
 }  // namespace
 
+Result<ExitCode> doctor_of(const CommonOptions& common) { return doctor({common, {}}); }
+
 void add_doctor(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
       "doctor", "What probes can see, and what makes this machine's times worse");

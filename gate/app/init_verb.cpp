@@ -5,6 +5,7 @@
 #include "gate/adapters/adapter.hpp"
 #include "gate/app/command_line.hpp"
 #include "gate/app/devices.hpp"
+#include "gate/app/init_ci.hpp"
 #include "gate/config/starter.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/machine.hpp"
@@ -22,6 +23,7 @@ constexpr std::size_t k_most_models = 4;
 struct InitOptions {
   std::string file = "weir.yaml";
   bool force = false;
+  std::string ci;  // "github", "gitlab"; "": none
 };
 
 std::vector<config::StarterEngine> find_engines(const sys::Files& files) {
@@ -61,8 +63,8 @@ std::vector<config::StarterModel> find_models(const sys::Files& files) {
   return found;
 }
 
-Result<ExitCode> init(const InitOptions& options) {
-  sys::RealFiles files;
+// What was found, written down. True where something was not, so that it has to be filled in.
+Result<bool> write_starter(const InitOptions& options, sys::Files& files) {
   if (files.exists(options.file) && !options.force) {
     return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another",
                 options.file);
@@ -95,11 +97,24 @@ Result<ExitCode> init(const InitOptions& options) {
     said += "  no model found: weir model make models/tiny-llama.gguf writes a small one\n";
   }
   said += fmt::format("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device");
-  said += fmt::format(
-      "next: weir gate -c {} --counts-only, then weir baseline accept -c {} --counts-only\n",
-      options.file, options.file);
+  if (options.ci.empty()) {
+    said += fmt::format(
+        "next: weir gate -c {} --counts-only, then weir baseline accept -c {} --counts-only\n",
+        options.file, options.file);
+  }
   say(said);
-  return ExitCode::pass;
+  return found.engines.empty() || found.models.empty();
+}
+
+Result<ExitCode> init(const InitOptions& options) {
+  sys::RealFiles files;
+  bool incomplete = false;
+  if (options.ci.empty() || options.force || !files.exists(options.file)) {
+    WEIR_TRY(incomplete, write_starter(options, files));
+  }
+  if (options.ci.empty()) return ExitCode::pass;
+  return init_ci(options.ci == "github" ? CiSystem::github : CiSystem::gitlab, options.file,
+                 incomplete, files);
 }
 
 }  // namespace
@@ -112,7 +127,13 @@ void add_init(CLI::App& app) {
       ->type_name("FILE")
       ->capture_default_str();
   verb->add_flag("--force", options->force, "Write over a file that is there");
-  verb->footer("Example:\n  weir init && weir gate --counts-only");
+  verb->add_option(
+          "--ci", options->ci,
+          "Also a workflow for github or gitlab, a first count, and how long a gate takes;\n"
+          "what is there already stays")
+      ->type_name("SYSTEM")
+      ->check(CLI::IsMember({"github", "gitlab"}));
+  verb->footer("Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");
   set_action(*verb, [options] { return init(*options); });
 }
 

@@ -10,17 +10,6 @@
 namespace weir::config {
 namespace {
 
-// Double quotes take any text: paths may hold blanks, quotes and what YAML means something by.
-std::string in_quotes(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text::printable(text)) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n' || c == '\t') continue;
-    result += c;
-  }
-  return result + '"';
-}
-
 // Letters, digits, ".", "_" and "-", at most 64, a letter or digit first; not yet in `taken`.
 std::string fresh_name(std::string_view wanted, std::string_view fallback,
                        std::set<std::string>& taken) {
@@ -54,7 +43,7 @@ std::string llama_bench(const std::string& name, const StarterEngine& engine, bo
       "              -n, \"{{tokens}}\", -d, \"{{depth}}\", -r, \"{{repeats}}\",\n"
       "              -t, \"{{threads}}\", -o, json]\n"
       "    output: llama-bench\n",
-      name, in_quotes(engine.program));
+      name, yaml_quoted(engine.program));
   if (!with_probes) return text;
   text += fmt::format(
       "    # Counts {} from outside, in a pass of its own: times are taken\n"
@@ -82,7 +71,7 @@ std::string generic(const std::string& name, std::string_view program) {
       "    # syncs_per_token: {{regex: '(\\d+) syncs'}}\n"
       "    metrics:\n"
       "      decode_tokens_per_second: {{regex: '([\\d.]+) tok/s'}}\n",
-      name, in_quotes(program));
+      name, yaml_quoted(program));
 }
 
 std::string engines(const StarterInput& found) {
@@ -105,7 +94,8 @@ std::string models(const StarterInput& found) {
   std::string text = "\nmodels:\n";
   std::set<std::string> taken;
   for (const StarterModel& model : found.models) {
-    text += fmt::format("  {}: {}\n", fresh_name(model.name, "model", taken), in_quotes(model.path));
+    text +=
+        fmt::format("  {}: {}\n", fresh_name(model.name, "model", taken), yaml_quoted(model.path));
   }
   if (found.models.empty()) {
     text +=
@@ -148,6 +138,16 @@ std::string prompts(const StarterInput& found) {
 }
 
 }  // namespace
+
+std::string yaml_quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text::printable(text)) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\n' || c == '\t') continue;
+    result += c;
+  }
+  return result + '"';
+}
 
 std::string starter_config(const StarterInput& found) {
   std::string text =

