@@ -51,6 +51,10 @@ Result<std::string> write_new(CiSystem system, const std::string& root, const st
   return fmt::format("wrote {}\n  next    {}\n", name, then);
 }
 
+std::string processes_text(std::size_t number) {
+  return fmt::format("{} process{}", number, number == 1 ? "" : "es");
+}
+
 // How many processes of `pass` a gate starts.
 std::size_t processes(const std::vector<PlannedCommand>& commands, profile::Pass pass) {
   return static_cast<std::size_t>(
@@ -61,14 +65,14 @@ std::size_t processes(const std::vector<PlannedCommand>& commands, profile::Pass
 std::string minutes_text(const std::vector<PlannedCommand>& commands, const Measured& measured) {
   const std::size_t counted = processes(commands, profile::Pass::counted);
   const std::size_t timed = processes(commands, profile::Pass::timed);
-  std::string text =
-      fmt::format("\nHow long a gate takes on this machine\n  counts  {}: {} processes\n",
-                  unit::show_duration(measured.seconds), counted);
+  std::string text = fmt::format("\nHow long a gate takes on this machine\n  counts  {}: {}\n",
+                                 unit::show_duration(measured.seconds), processes_text(counted));
   if (timed > 0 && counted > 0) {
     // Counted processes run side by side and are short: a timed one takes no less.
     const double each = measured.seconds / static_cast<double>(counted);
-    text += fmt::format("  times   at least {} more: {} processes, one after the other\n",
-                        unit::show_duration(each * static_cast<double>(timed)), timed);
+    text +=
+        fmt::format("  times   at least {} more: {}, one after the other\n",
+                    unit::show_duration(each * static_cast<double>(timed)), processes_text(timed));
   }
   return text +
          fmt::format(
