@@ -26,8 +26,8 @@ test('a pull request that changes a count fails beside its base, with a checkout
   assert.match(fs.readFileSync(done.outputs['summary-file'], 'utf8'), /syncs/);
   assert.ok(fs.existsSync(path.join(pull.folder, done.outputs.run, 'run.jsonl')), done.outputs.run);
   // What is kept has verdict.json at its top, where the second stage looks for it, and the run.
-  assert.deepEqual(Object.keys(done.artifacts), ['weir']);
-  assert.ok(done.artifacts.weir['verdict.json'] && done.artifacts.weir['run/run.jsonl']);
+  assert.deepEqual(Object.keys(done.artifacts), ['weir-gate']);
+  assert.ok(done.artifacts['weir-gate']['verdict.json'] && done.artifacts['weir-gate']['run/run.jsonl']);
 });
 
 test('a pull request that changes nothing passes', () => {
@@ -214,7 +214,15 @@ test('the token goes to posting alone, by the environment', () => {
   assert.deepEqual(words.slice(2, 4), ['--repo', 'o/r']);
   assert.ok(words.includes('--name') && words.includes('gpu') && words.includes('token=ghs_secret'));
   assert.ok(!done.log.includes('ghs_secret'));
-  assert.deepEqual(Object.keys(done.artifacts), ['gpu']);
+  assert.deepEqual(Object.keys(done.artifacts), ['weir-gpu']);
+});
+
+test('that there is no verdict is posted as well', () => {
+  const pull = world.pull_request('nothing-to-post', 3);
+  const log = path.join(world.top, 'missing.log');
+  const done = world.run(pull.folder, pull.github, {config: 'nowhere.yaml'}, {cache: recorder(log), env: {WEIR_POST_EXIT: '0'}});
+  assert.equal(done.success, false);
+  assert.match(fs.readFileSync(log, 'utf8'), /--missing-verdict=weir gate ended with 2 and left no verdict/);
 });
 
 test('posting that fails is told and changes no verdict', () => {
@@ -223,7 +231,7 @@ test('posting that fails is told and changes no verdict', () => {
     const pull = world.pull_request(name, syncs);
     const done = world.run(pull.folder, pull.github, {'counts-only': 'true'}, {cache: recorder(log), env: {WEIR_POST_EXIT: '3'}});
     assert.equal(done.success, success, done.log);
-    assert.match(done.log, /::warning title=weir::the verdict was not posted/);
+    assert.match(done.log, /::warning title=weir::not all was posted/);
   }
 });
 
