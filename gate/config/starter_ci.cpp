@@ -119,7 +119,8 @@ std::string starter_gitlab(const StarterCi& found) {
   if (found.folder != ".") {
     text += fmt::format("    - {}\n", yaml_quoted("cd " + for_shell(found.folder)));
   }
-  std::string gate = "weir gate --counts-only --json verdict.json --junit weir.xml";
+  std::string gate =
+      "weir gate --counts-only --json verdict.json --junit weir.xml --openmetrics metrics.txt";
   if (found.file != "weir.yaml") gate += " --config " + for_shell(found.file);
   text += fmt::format("    - {}\n", yaml_quoted(gate));
   const std::string before = found.folder == "." ? "" : found.folder + "/";
@@ -127,9 +128,9 @@ std::string starter_gitlab(const StarterCi& found) {
       "  artifacts:\n"
       "    when: always\n"
       "    paths: [{}, {}]\n"
-      "    reports: {{junit: {}}}\n",
+      "    reports: {{junit: {}, metrics: {}}}\n",
       yaml_quoted(before + "verdict.json"), yaml_quoted(before + "weir-out/"),
-      yaml_quoted(before + "weir.xml"));
+      yaml_quoted(before + "weir.xml"), yaml_quoted(before + "metrics.txt"));
   return text;
 }
 
