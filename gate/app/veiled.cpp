@@ -53,6 +53,10 @@ verdict::GateVerdict veiled(verdict::GateVerdict verdict, const config::Veil& ve
   for (verdict::CellVerdict& cell : verdict.cells) hide(cell, veil);
   hide(verdict.base_source, veil);
   if (verdict.against) hide(*verdict.against, veil);
+  for (verdict::Proposal& one : verdict.proposals) {
+    for (std::string* words : {&one.what, &one.from, &one.to}) hide(*words, veil);
+    for (std::string& cell : one.cells) cell = veil.cell_name(cell);
+  }
   hide(verdict.not_judged, veil);
   hide(verdict.notes, veil);
   return verdict;

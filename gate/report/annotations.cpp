@@ -6,6 +6,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/proposals.hpp"
 #include "gate/report/words.hpp"
 
 namespace weir::report {
@@ -140,6 +141,10 @@ std::string annotations(const GateVerdict& gate) {
   std::string line = headline(gate);
   if (const std::string missing = not_judged_line(gate); !missing.empty()) line += "; " + missing;
   // First, so that it is the first line of this report as of every other.
+  const ProposalWords rules = proposal_words(gate, 10);
+  if (!rules.head.empty()) {
+    out = command("warning", "weir: " + rules.head, text::join(rules.lines, "\n")) + out;
+  }
   return command("notice", "weir " + std::string(verdict::to_string(gate.verdict)), line) + out;
 }
 

@@ -30,6 +30,8 @@ struct CheckText {
   std::string title;                         // the verdict's first line, plain
   std::string summary;                       // Markdown
   std::vector<CheckAnnotation> annotations;  // worst first; at most `most_annotations`
+  // Below the summary: what `/weir accept` reads back (verdict/allowance.hpp). "": nothing.
+  std::string text{};
 };
 [[nodiscard]] CheckText check_text(const verdict::GateVerdict& gate, const MarkdownStyle& style,
                                    std::size_t most_annotations = 200);

@@ -10,6 +10,7 @@
 #include "gate/report/html_style.hpp"
 #include "gate/report/junit.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/proposals.hpp"
 #include "gate/report/ratios.hpp"
 #include "gate/report/words.hpp"
 
@@ -137,6 +138,14 @@ std::string body(const CellVerdict& cell) {
   return out;
 }
 
+std::string proposed(const GateVerdict& gate) {
+  const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
+  if (all.head.empty()) return "";
+  std::string out = fmt::format("<h2>{}</h2>\n<ul>\n", html_text(all.head));
+  for (const std::string& line : all.lines) out += fmt::format("<li>{}</li>\n", html_text(line));
+  return out + "</ul>\n";
+}
+
 std::string wrong(const GateVerdict& gate) {
   std::string out;
   for (const CellVerdict* cell : cells_to_read(gate)) {
@@ -234,7 +243,7 @@ std::string html(const GateVerdict& gate) {
   if (beside_base(gate)) {
     out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(one_line(gate.decision_rule, 4000)));
   }
-  out += wrong(gate) + matrix(gate) + facts(gate);
+  out += proposed(gate) + wrong(gate) + matrix(gate) + facts(gate);
   return out + "</main>\n</body>\n</html>\n";
 }
 

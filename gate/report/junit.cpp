@@ -6,6 +6,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/proposals.hpp"
 #include "gate/report/words.hpp"
 
 namespace weir::report {
@@ -28,6 +29,7 @@ class Junit {
   explicit Junit(const GateVerdict& gate) : gate_(gate) {}
 
   std::string write() {
+    proposals();
     for (const CellVerdict& cell : gate_.cells) add(cell);
     Suite all;
     std::string body;
@@ -62,6 +64,22 @@ class Junit {
       if (suite.name == name) return suite;
     }
     return suites_.emplace_back(Suite{.name = name, .cases = {}});
+  }
+
+  // Skipped: what is proposed was not judged, and a reader of skipped tests sees it.
+  void proposals() {
+    const ProposalWords all = proposal_words(gate_, verdict::k_most_proposals);
+    if (all.head.empty()) return;
+    Suite& suite = suites_.emplace_back(Suite{.name = "rules: " + all.head, .cases = {}});
+    for (const std::string& line : all.lines) {
+      ++suite.tests;
+      ++suite.skipped;
+      suite.cases += fmt::format(
+          "    <testcase classname=\"rules\" name=\"{0}\">\n      <skipped message=\"proposed: "
+          "{0}\"/>\n"
+          "    </testcase>\n",
+          xml_text(line));
+    }
   }
 
   void add(const CellVerdict& cell) {

@@ -9,6 +9,7 @@
 #include "gate/report/layout.hpp"
 #include "gate/report/markdown_cell.hpp"
 #include "gate/report/markdown_parts.hpp"
+#include "gate/report/proposals.hpp"
 #include "gate/report/ratios.hpp"
 #include "gate/report/words.hpp"
 
@@ -66,6 +67,7 @@ class Markdown {
     const std::string next = markdown_next(gate_, style_, limit_ / 4);
     pieces_.reserve(foot.size() + left_out(gate_.cells.size()).size() + next.size());
     pieces_.add(markdown_heading(gate_, style_, limit_ / 5));
+    proposals();
     changed();
     errors();
     news();
@@ -79,6 +81,18 @@ class Markdown {
   }
 
  private:
+  // As many of them as a quarter of the room holds.
+  void proposals() {
+    constexpr std::size_t k_most = 10;
+    for (std::size_t most = k_most; most > 0; --most) {
+      const ProposalWords all = proposal_words(gate_, most);
+      if (all.head.empty()) return;
+      std::string piece = fmt::format("**{}**\n\n", markdown_text(all.head));
+      for (const std::string& line : all.lines) piece += fmt::format("- {}\n", markdown_text(line));
+      if (piece.size() <= limit_ / 4 && pieces_.add(piece + "\n")) return;
+    }
+  }
+
   [[nodiscard]] std::string left_out(std::size_t cells) const {
     return fmt::format("_{} left out here, for a comment can not be longer. {} has all._\n\n",
                        plural(cells, "more cell"),

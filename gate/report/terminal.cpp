@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/paint.hpp"
+#include "gate/report/proposals.hpp"
 #include "gate/report/ratios.hpp"
 #include "gate/report/words.hpp"
 
@@ -46,6 +47,7 @@ class Terminal {
 
   std::string write() {
     heading();
+    proposals();
     for (const CellVerdict* cell : cells_to_read(gate_)) {
       if (cell->verdict != Outcome::fresh || style_.verbose) problem(*cell);
     }
@@ -77,6 +79,17 @@ class Terminal {
     page_.paragraph("", name + cells + "  " + missing, k_title_indent);
     const std::string rest = column(config) + short_rule(gate_);
     if (!rest.empty()) page_.paragraph(std::string(k_title_indent, ' '), rest, k_title_indent);
+  }
+
+  void proposals() {
+    const ProposalWords all =
+        proposal_words(gate_, style_.verbose ? verdict::k_most_proposals : 12);
+    if (all.head.empty()) return;
+    page_.blank();
+    page_.paragraph("rules ", all.head, k_title_indent, k_dim, k_bold);
+    for (const std::string& line : all.lines) {
+      page_.paragraph(std::string(k_row_indent, ' '), line, k_detail_indent);
+    }
   }
 
   void title(Outcome outcome, std::string_view words) {

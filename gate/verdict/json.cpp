@@ -162,7 +162,8 @@ Json cell_to_json(const CellVerdict& cell) {
 }  // namespace
 
 Json to_json(const GateVerdict& gate) {
-  Json cells = Json::array();
+  Json cells = Json::array(), proposals = Json::array();
+  for (const Proposal& proposal : gate.proposals) proposals.push_back(to_json(proposal));
   for (const CellVerdict& cell : gate.cells) cells.push_back(cell_to_json(cell));
   return {{"schema", "weir.verdict/1"},
           {"verdict", to_string(gate.verdict)},
@@ -174,6 +175,9 @@ Json to_json(const GateVerdict& gate) {
           {"base_commit", optional_to_json(gate.base_commit)},
           {"base_source", gate.base_source},
           {"against", against_to_json(gate.against)},
+          {"rules",
+           gate.rules ? Json{{"ref", gate.rules->ref}, {"commit", gate.rules->commit}} : Json()},
+          {"proposals", std::move(proposals)},
           {"cells", std::move(cells)},
           {"totals", gate.totals},
           {"metrics_judged", gate.metrics_judged},

@@ -239,6 +239,17 @@ Result<GateVerdict> verdict_from_json(const Json& json) {
     if (against.has("command")) gate.against->command = against.strings("command");
     if (auto problem = against.problem()) return tl::unexpected(*problem);
   }
+  if (read.has("rules")) {
+    JsonReader rules(read.object("rules"), "rules");
+    gate.rules = RulesFrom{rules.string("ref"), rules.string("commit")};
+    if (auto problem = rules.problem()) return tl::unexpected(*problem);
+  }
+  if (read.has("proposals")) {
+    for (const Json& item : read.array("proposals")) {
+      WEIR_TRY(Proposal proposal, proposal_from_json(item));
+      if (gate.proposals.size() < k_most_proposals) gate.proposals.push_back(std::move(proposal));
+    }
+  }
   for (const Json& item : read.array("cells")) {
     WEIR_TRY(auto cell, cell_of(item));
     gate.cells.push_back(std::move(cell));

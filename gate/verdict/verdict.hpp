@@ -16,6 +16,7 @@
 #include "gate/profile/paired.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/verdict/limits.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::verdict {
 
@@ -133,7 +134,11 @@ struct GateVerdict {
   std::optional<std::string> commit, base_commit;
   std::string base_source;           // "stored baselines in baselines", "run weir-out/…"
   std::optional<Against> against{};  // there is a base program beside the candidate
-  std::vector<CellVerdict> cells;    // in plan order
+  // Where limits, allow-lists and settings were read in place of the working tree, and what the
+  // working tree's own would change: told first, in this order.
+  std::optional<RulesFrom> rules{};
+  std::vector<Proposal> proposals{};
+  std::vector<CellVerdict> cells;              // in plan order
   std::map<std::string, std::int64_t> totals;  // outcome name -> cells
   std::int64_t metrics_judged = 0;
   // What the first line of every report has to admit, ready to show: "throughput not decided in

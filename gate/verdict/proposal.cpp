@@ -1,0 +1,247 @@
+#include "gate/verdict/proposal.hpp"
+
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/stats/quantile.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using baseline::Baseline;
+using Effect = Proposal::Effect;
+
+std::string shown_count(const profile::Measurement& measured) {
+  if (measured.exact) return measured.exact->str();
+  const auto value = measured.value();
+  return value ? fmt::format("{:.10g}", *value) : "nothing";
+}
+
+// A stored number that is worse than before lets a worse program pass.
+Effect of_numbers(const unit::Metric& metric, double from, double to) {
+  if (from == to) return Effect::changed;
+  const bool rose = to > from;
+  return rose == (metric.better == unit::Better::higher) ? Effect::tighter : Effect::looser;
+}
+
+class Compare {
+ public:
+  Compare(const Baseline& base, const Baseline& head) : base_(base), head_(head) {}
+
+  std::vector<Proposal> all() {
+    if (base_.fingerprint != head_.fingerprint) {
+      add("what the cell is", base_.fingerprint, head_.fingerprint, Effect::changed);
+    }
+    counts();
+    if (base_.kernels != head_.kernels) add("kernels", "", "", Effect::changed);
+    if (base_.placement != head_.placement) placement();
+    if (base_.work != head_.work) add("the work done", "", "", Effect::changed);
+    times();
+    if (made_.empty()) add("other parts", "", "", Effect::changed);
+    return std::move(made_);
+  }
+
+ private:
+  void add(const std::string& part, std::string from, std::string to, Effect effect) {
+    made_.push_back({fmt::format("baseline {} of {} ({})", part, base_.cell, base_.device_class),
+                     std::move(from),
+                     std::move(to),
+                     effect,
+                     false,
+                     {base_.cell},
+                     1});
+  }
+
+  void counts() {
+    for (const auto& [name, before] : base_.counts) {
+      const auto after = head_.counts.find(name);
+      if (after == head_.counts.end()) {
+        add(name, shown_count(before), "", Effect::looser);
+        continue;
+      }
+      const std::string from = shown_count(before), to = shown_count(after->second);
+      if (from != to) {
+        add(name, from, to,
+            of_numbers(before.metric, before.value().value_or(0),
+                       after->second.value().value_or(0)));
+      } else if (before.nature != after->second.nature) {
+        add(name + " as", std::string(profile::to_string(before.nature)),
+            std::string(profile::to_string(after->second.nature)),
+            before.nature == profile::Nature::exact ? Effect::looser : Effect::tighter);
+      } else if (before.repeatability != after->second.repeatability) {
+        const double was = before.repeatability.value_or(0),
+                     is = after->second.repeatability.value_or(0);
+        add(name + " repeats within", fmt::format("{:.2g} %", was * 100),
+            fmt::format("{:.2g} %", is * 100), is > was ? Effect::looser : Effect::tighter);
+      }
+    }
+    for (const auto& [name, after] : head_.counts) {
+      if (!base_.counts.contains(name)) add(name, "", shown_count(after), Effect::tighter);
+    }
+  }
+
+  void placement() {
+    const auto ops = [](const Baseline& one) {
+      std::vector<std::string> names;
+      for (const auto& [op, times] : one.placement.cpu_ops) {
+        names.push_back(fmt::format("{} {}", times, op));
+      }
+      return names.empty() ? std::string(profile::to_string(one.placement.state))
+                           : "on the CPU " + text::join(names);
+    };
+    const auto more = [](const Baseline& one, const Baseline& other) {
+      return std::any_of(
+          one.placement.cpu_ops.begin(), one.placement.cpu_ops.end(), [&](const auto& op) {
+            const auto found = other.placement.cpu_ops.find(op.first);
+            return found == other.placement.cpu_ops.end() || found->second < op.second;
+          });
+    };
+    const Effect effect = more(head_, base_)   ? Effect::looser
+                          : more(base_, head_) ? Effect::tighter
+                                               : Effect::changed;
+    add("placement", ops(base_), ops(head_), effect);
+  }
+
+  using Samples = std::map<std::string, std::vector<double>>;
+  static Samples samples_of(const std::vector<baseline::Session>& sessions) {
+    Samples all;
+    for (const baseline::Session& session : sessions) {
+      for (const auto& [name, samples] : session.samples) {
+        all[name].insert(all[name].end(), samples.begin(), samples.end());
+      }
+    }
+    return all;
+  }
+
+  void times() {
+    for (const auto& [machine, sessions] : base_.sessions) {
+      const auto found = head_.sessions.find(machine);
+      const Samples before = samples_of(sessions);
+      const Samples after = found == head_.sessions.end() ? Samples() : samples_of(found->second);
+      for (const auto& [name, samples] : before) {
+        const auto now = after.find(name);
+        const std::string what = fmt::format("samples of {} on {}", name, machine);
+        if (now == after.end()) {
+          add(what, fmt::format("{} stored", samples.size()), "", Effect::looser);
+        } else if (samples != now->second) {
+          changed_samples(what, name, samples, now->second);
+        }
+      }
+    }
+    for (const auto& [machine, sessions] : head_.sessions) {
+      if (base_.sessions.contains(machine)) continue;
+      add("samples on " + machine, "", fmt::format("{} stored", sessions.size()), Effect::tighter);
+    }
+  }
+
+  void changed_samples(const std::string& what, const std::string& name,
+                       const std::vector<double>& before, const std::vector<double>& after) {
+    const auto metric = unit::find_metric(name);
+    const auto from = stats::median(before), to = stats::median(after);
+    if (!from || !to) return add(what, "", "", Effect::changed);
+    const auto shown = [&](double value, std::size_t number) {
+      return fmt::format("{} (median of {})",
+                         metric ? unit::show(*metric, value) : fmt::format("{:.4g}", value),
+                         number);
+    };
+    add(what, shown(*from, before.size()), shown(*to, after.size()),
+        metric ? of_numbers(*metric, *from, *to) : Effect::changed);
+  }
+
+  const Baseline& base_;
+  const Baseline& head_;
+  std::vector<Proposal> made_;
+};
+
+}  // namespace
+
+std::string_view to_string(Proposal::Effect effect) {
+  switch (effect) {
+    case Effect::looser:
+      return "looser";
+    case Effect::tighter:
+      return "tighter";
+    case Effect::changed:
+      break;
+  }
+  return "changed";
+}
+
+std::string Proposal::words() const {
+  std::string line = what;
+  if (!from.empty() && !to.empty()) {
+    line += fmt::format(": {} → {}", from, to);
+  } else if (!from.empty()) {
+    line += fmt::format(": {} → removed", from);
+  } else if (!to.empty()) {
+    line += fmt::format(": added, {}", to);
+  }
+  line += fmt::format(": {}", to_string(effect));
+  if (holds) line += ", and holds already";
+  if (cells_in_all > 1) line += fmt::format(", in {} cells", cells_in_all);
+  return line;
+}
+
+void Proposal::about(std::vector<std::string> all_cells) {
+  cells_in_all = static_cast<std::int64_t>(all_cells.size());
+  if (all_cells.size() > k_most_cells_named) all_cells.resize(k_most_cells_named);
+  cells = std::move(all_cells);
+}
+
+std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
+  std::stable_sort(proposals.begin(), proposals.end(), [](const Proposal& a, const Proposal& b) {
+    return a.effect != b.effect ? a.effect < b.effect : a.holds && !b.holds;
+  });
+  if (proposals.size() > k_most_proposals) {
+    const std::size_t more = proposals.size() - k_most_proposals + 1;
+    const Effect worst = proposals[k_most_proposals - 1].effect;
+    proposals.resize(k_most_proposals - 1);
+    proposals.push_back({fmt::format("{} more edits", more), "", "", worst});
+  }
+  return proposals;
+}
+
+std::vector<Proposal> compare_baselines(const Baseline* base, const Baseline* head) {
+  if (base == nullptr && head == nullptr) return {};
+  if (base != nullptr && head != nullptr) return Compare(*base, *head).all();
+  const Baseline& one = base != nullptr ? *base : *head;
+  const std::string what = fmt::format("baseline of {} ({})", one.cell, one.device_class);
+  const std::string counts =
+      fmt::format("{} count{}", one.counts.size(), one.counts.size() == 1 ? "" : "s");
+  if (head == nullptr) return {{what, counts, "", Effect::looser, false, {one.cell}, 1}};
+  return {{what, "", counts, Effect::tighter, false, {one.cell}, 1}};
+}
+
+Json to_json(const Proposal& proposal) {
+  return {{"what", proposal.what},
+          {"from", proposal.from.empty() ? Json() : Json(proposal.from)},
+          {"to", proposal.to.empty() ? Json() : Json(proposal.to)},
+          {"effect", to_string(proposal.effect)},
+          {"holds", proposal.holds},
+          {"cells", proposal.cells},
+          {"cells_in_all", proposal.cells_in_all},
+          {"words", proposal.words()}};
+}
+
+Result<Proposal> proposal_from_json(const Json& json) {
+  Proposal made;
+  JsonReader read(json, "proposals");
+  made.what = read.string("what");
+  made.from = read.optional_string("from").value_or("");
+  made.to = read.optional_string("to").value_or("");
+  const std::string effect = read.string("effect");
+  bool known = false;
+  for (const Effect one : {Effect::looser, Effect::changed, Effect::tighter}) {
+    if (effect != to_string(one)) continue;
+    made.effect = one;
+    known = true;
+  }
+  if (!known) read.complain("has an effect that is not known");
+  made.holds = read.optional_boolean("holds").value_or(false);
+  made.cells = read.strings("cells");
+  made.cells_in_all = read.optional_integer("cells_in_all").value_or(0);
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return made;
+}
+
+}  // namespace weir::verdict

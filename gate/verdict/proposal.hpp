@@ -1,0 +1,58 @@
+// An edit that a pull request makes to the rules that it is judged by: told first in every report.
+//
+// Limits, allow-lists, gate settings and baselines are read where the pull request is to be merged
+// (weir gate --rules-from REF), so its own edits to them are proposals until then. How its cells
+// are measured (commands, probes, the matrix) is the pull request's own: such an edit holds at
+// once, and is told all the same where it takes something out of the gate. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/json.hpp"
+#include "gate/base/result.hpp"
+#include "gate/baseline/baseline.hpp"
+
+namespace weir::verdict {
+
+struct Proposal {
+  // In the order they are told.
+  enum class Effect { looser, changed, tighter };
+  std::string what;      // "max_drop of decode_tokens_per_second"
+  std::string from, to;  // as shown; "" on a side where there is nothing
+  Effect effect = Effect::changed;
+  bool holds = false;  // already for this verdict
+  // That it is about, k_most_cells_named at most, and how many there are; none: none in particular.
+  std::vector<std::string> cells{};
+  std::int64_t cells_in_all = 0;
+
+  // "max_drop of decode_tokens_per_second: 5 % → 20 %: looser, in 12 cells"
+  [[nodiscard]] std::string words() const;
+  void about(std::vector<std::string> all_cells);
+  friend bool operator==(const Proposal&, const Proposal&) = default;
+};
+inline constexpr std::size_t k_most_cells_named = 100;
+[[nodiscard]] std::string_view to_string(Proposal::Effect effect);
+
+// Looser first, and of these what holds already; else as they stand. At most k_most_proposals: a
+// last one says how many more there are.
+inline constexpr std::size_t k_most_proposals = 500;
+[[nodiscard]] std::vector<Proposal> in_order(std::vector<Proposal> proposals);
+
+// What the pull request's edit of one stored file would change. `base` or `head` is null where the
+// file is not there.
+[[nodiscard]] std::vector<Proposal> compare_baselines(const baseline::Baseline* base,
+                                                      const baseline::Baseline* head);
+
+[[nodiscard]] Json to_json(const Proposal& proposal);
+[[nodiscard]] Result<Proposal> proposal_from_json(const Json& json);
+
+// Where the rules of a gate came from.
+struct RulesFrom {
+  std::string ref;     // as typed
+  std::string commit;  // its commit
+};
+
+}  // namespace weir::verdict

@@ -1,0 +1,199 @@
+// What an edit to weir.yaml would change of the rules, in words: base text and head text in, the
+// proposals out.
+#include "gate/config/rules.hpp"
+
+#include <gmock/gmock.h>
+
+#include "parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Edits edits_between(const std::string& base, const std::string& head) {
+  const auto before = parse_text(base), after = parse_text(head);
+  EXPECT_TRUE(before) << (before ? "" : before.error().message);
+  EXPECT_TRUE(after) << (after ? "" : after.error().message);
+  if (!before || !after) return {};
+  const auto base_cells = expand(*before), head_cells = expand(*after);
+  EXPECT_TRUE(base_cells && head_cells);
+  return compare_rules(*before, *base_cells, *after, *head_cells);
+}
+
+std::vector<std::string> words_between(const std::string& base, const std::string& head) {
+  std::vector<std::string> words;
+  for (const verdict::Proposal& one : edits_between(base, head).proposals) {
+    words.push_back(one.words());
+  }
+  return words;
+}
+
+TEST(Rules, NothingIsProposedWhereNothingChanged) {
+  EXPECT_THAT(words_between(whole(""), whole("")), IsEmpty());
+}
+
+// k_head has 2 engines × 1 model × 2 backends; llama.cpp takes the prompt "decode" alone, agave
+// both.
+TEST(Rules, AnEditToALimitIsToldByWhatItChangesAndWhichWay) {
+  const struct {
+    const char* base;
+    const char* head;
+    std::vector<std::string> words;
+  } cases[] = {
+      // The default of throughput is 5 %.
+      {"",
+       "limits: [{metrics: decode_tokens_per_second, max_drop: 20%}]",
+       {"max_drop of decode_tokens_per_second: 5 % → 20 %: looser, in 4 cells"}},
+      {"limits: [{metrics: decode_tokens_per_second, max_drop: 20%}]",
+       "limits: [{metrics: decode_tokens_per_second, max_drop: 2%}]",
+       {"max_drop of decode_tokens_per_second: 20 % → 2 %: tighter, in 4 cells"}},
+      {"limits: [{metrics: syncs_per_token, max: 3}]",
+       "",
+       {"max of syncs_per_token: 3 → removed: looser, in 4 cells"}},
+      {"limits: [{metrics: syncs_per_token, min: 1}]",
+       "limits: [{metrics: syncs_per_token, min: 2}]",
+       {"min of syncs_per_token: 1 → 2: tighter, in 4 cells"}},
+      {"",
+       "limits: [{metrics: barriers_per_token, exact: false}]",
+       {"limit of barriers_per_token: exact → not exact: looser, in 4 cells"}},
+      {"",
+       "limits: [{match: {backend: vulkan}, metrics: kernels, mode: report}]",
+       {"mode of kernels: gate → report: looser, in 2 cells"}},
+      {"limits: [{metrics: barriers_per_token, max_increase: 4}]",
+       "limits: [{metrics: barriers_per_token, max_increase: 5%}]",
+       {"max_increase of barriers_per_token: 4 → 5 %: changed, in 4 cells"}},
+      {"limits: [{metrics: load_seconds, max_increase: 10%, tolerate: 1%}]",
+       "limits: [{metrics: load_seconds, max_increase: 10%, tolerate: 4%}]",
+       {"tolerate of load_seconds: 1 % → 4 %: looser, in 4 cells"}},
+      {"limits: [{metrics: syncs_per_token, mode: report, until: 2027-01-01}]",
+       "limits: [{metrics: syncs_per_token, mode: report, until: 2028-01-01}]",
+       {"until of the limit of syncs_per_token: 2027-01-01 → 2028-01-01: looser"}},
+      // Written otherwise, the same in effect; and an entry that a later one overrides.
+      {"",
+       "limits: [{metrics: decode_tokens_per_second, max_drop: 20%},\n"
+       "         {metrics: decode_tokens_per_second, max_drop: 5%}]",
+       {}},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(words_between(whole(c.base), whole(c.head)), c.words) << c.base << " → " << c.head;
+  }
+}
+
+TEST(Rules, MetricsThatChangeAlikeAreToldInOneLine) {
+  EXPECT_THAT(words_between(whole(""), whole("limits: [{metrics: 's*_per_token', exact: false}]")),
+              ElementsAre("limit of splits_per_token, submits_per_token, syncs_per_token: exact → "
+                          "not exact: looser, in 4 cells"));
+}
+
+TEST(Rules, EachSettingOfTheGateKnowsWhichWayIsLooser) {
+  const struct {
+    const char* head;
+    const char* words;
+  } cases[] = {
+      {"{false_alarm: 0.0001}", "gate.false_alarm: 0.001 → 0.0001: looser"},
+      {"{missed: 0.1}", "gate.missed: 0.01 → 0.1: looser"},
+      {"{missed: 0.001}", "gate.missed: 0.01 → 0.001: tighter"},
+      {"{stored_level: 0.01}", "gate.stored_level: 0.05 → 0.01: looser"},
+      {"{budget: 1m}", "gate.budget: 10 m 0 s → 1 m 0 s: looser"},
+      {"{runs: 3}", "gate.runs: 10 → 3: looser"},
+      {"{on_inconclusive: fail}", "gate.on_inconclusive: warn → fail: tighter"},
+      {"{repeats: 1}", "gate.repeats: 3 → 1: changed"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(words_between(whole(""), whole(std::string("gate: ") + c.head)),
+                ElementsAre(c.words));
+  }
+}
+
+// An engine of its own for these, from its first line to its last.
+std::string with_engine(const std::string& engine, const std::string& rest = "") {
+  return "version: 1\nengines:\n  e: {" + engine +
+         "}\nmodels: {tiny: tiny.gguf}\nbackends: {vulkan: {}, cpu: {}}\n"
+         "prompts: {decode: {tokens: 32}}\n" +
+         rest;
+}
+const std::string k_command =
+    "command: [llama-bench, -m, '{model}', -n, '{tokens}'], output: llama-bench";
+
+TEST(Rules, WhatAnEngineMayRunOnTheCpuIsARuleAndItsProbesAreToldAsHoldingAlready) {
+  EXPECT_THAT(words_between(with_engine(k_command + ", cpu_ops_allowed: {GET_ROWS: cheap}"),
+                            with_engine(k_command + ", cpu_ops_allowed: {MUL_MAT: why not}")),
+              ElementsAre("cpu_ops_allowed of engine e: MUL_MAT: added, \"why not\": looser",
+                          "cpu_ops_allowed of engine e: GET_ROWS: \"cheap\" → removed: tighter"));
+  EXPECT_THAT(words_between(with_engine(k_command + ", probes: [vulkan, ggml]"),
+                            with_engine(k_command + ", probes: [ggml]")),
+              ElementsAre("probes of engine e: vulkan, ggml → ggml: looser, and holds already"));
+}
+
+TEST(Rules, CellsThatAreGoneOrAreOtherCellsAreToldFirst) {
+  const std::string base = with_engine(k_command);
+  const Edits gone =
+      edits_between(base, with_engine(k_command,
+                                      "matrix: {exclude: [{backend: cpu}]}\n"
+                                      "limits: [{metrics: dispatches_fixed, max: 9}]\n"));
+  EXPECT_THAT(gone.removed, ElementsAre("e/tiny/cpu/decode"));
+  ASSERT_EQ(gone.proposals.size(), 2U);
+  EXPECT_EQ(gone.proposals[0].words(),
+            "cells that are not measured any more: 1 of 2 → removed: looser, and holds already");
+  EXPECT_EQ(gone.proposals[1].words(), "max of dispatches_fixed: added, 9: tighter");
+
+  // Another argument: stored counts are of another cell, and would judge nothing.
+  EXPECT_THAT(
+      words_between(base, with_engine("command: [llama-bench, -m, '{model}', -n, '{tokens}', "
+                                      "-x], output: llama-bench")),
+      ElementsAre("arguments of cells, for which stored baselines say nothing then: looser, "
+                  "and holds already, in 2 cells",
+                  "command of engine e: changed, and holds already"));
+}
+
+TEST(Rules, AreTakenFromTheBaseForWhatBothHaveAndANewEngineKeepsItsOwnList) {
+  auto base = parse_text(with_engine(k_command + ", cpu_ops_allowed: {GET_ROWS: cheap}",
+                                     "limits: [{metrics: syncs_per_token, max: 3}]\n"
+                                     "gate: {runs: 7}\n"));
+  auto head =
+      parse_text("version: 1\nengines:\n  e: {" + k_command +
+                 ", cpu_ops_allowed: {MUL_MAT: x}, timeout: 7s}\n" + "  fresh: {" + k_command +
+                 ", cpu_ops_allowed: {ROPE: y}}\nmodels: {tiny: tiny.gguf}\nbackends: {cpu: {}}\n"
+                 "prompts: {decode: {tokens: 32}}\ngate: {runs: 1}\n");
+  ASSERT_TRUE(base && head);
+  take_rules(*base, *head);
+  EXPECT_EQ(head->gate.runs, 7);
+  ASSERT_EQ(head->limits.size(), 1U);
+  EXPECT_TRUE(head->engines[0].cpu_ops_allowed.contains("GET_ROWS"));
+  EXPECT_FALSE(head->engines[0].cpu_ops_allowed.contains("MUL_MAT"));
+  EXPECT_EQ(head->engines[0].timeout_seconds, 7);  // how it is measured
+  EXPECT_TRUE(head->engines[1].cpu_ops_allowed.contains("ROPE"));
+}
+
+TEST(Rules, ALimitOfTheBaseMayNameWhatTheHeadNoLongerHas) {
+  // Of the whole matrix it would be an error that an entry matches nothing.
+  const auto base =
+      parse_text(with_engine(k_command, "limits: [{match: {backend: cpu}, mode: report}]\n"));
+  auto head = parse_text(
+      "version: 1\nengines:\n  e: {" + k_command +
+      "}\nmodels: {tiny: tiny.gguf}\nbackends: {vulkan: {}}\nprompts: {decode: {tokens: 32}}\n");
+  ASSERT_TRUE(base && head);
+  const auto cells = expand(*head);
+  ASSERT_TRUE(cells);
+  take_rules(*base, *head);
+  EXPECT_EQ(head->limits.size(), 1U);
+}
+
+TEST(Rules, AnEntryOfTheBaseWhoseTimeIsOverHoldsNoMoreButKeepsNobodyOut) {
+  Known past = known_here_and_now();
+  past.today = "";
+  auto base = parse_settings(
+      with_engine(k_command,
+                  "limits: [{metrics: syncs_per_token, mode: report, until: 2026-01-01},\n"
+                  "         {metrics: syncs_per_token, max: 4, until: 2026-01-01}]\n"),
+      "weir.yaml", past);
+  ASSERT_TRUE(base) << base.error().message;
+  EXPECT_EQ(drop_expired(*base, "2026-11-20").size(), 1U);
+  ASSERT_EQ(base->limits.size(), 1U);  // the one that holds something stays
+  EXPECT_TRUE(base->limits[0].max);
+}
+
+}  // namespace
+}  // namespace weir::config

@@ -1,0 +1,100 @@
+// Edits to stored baselines, in words.
+#include "gate/verdict/proposal.hpp"
+
+#include <gmock/gmock.h>
+
+#include "build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr const char* k_cell = "llama.cpp/tiny/vulkan/decode";
+
+baseline::Baseline stored(Rational dispatches) {
+  profile::Profile profile;
+  profile.cell = *profile::CellKey::parse(k_cell);
+  test::add_count(profile, "dispatches_per_token", dispatches);
+  baseline::Baseline made;
+  made.cell = k_cell;
+  made.device_class = "vulkan-1";
+  made.counts = profile.metrics;
+  return made;
+}
+
+std::vector<std::string> words_of(const baseline::Baseline* base, const baseline::Baseline* head) {
+  std::vector<std::string> words;
+  for (const Proposal& one : compare_baselines(base, head)) words.push_back(one.words());
+  return words;
+}
+
+TEST(ProposedBaselines, SayWhichCountWouldLetMoreOrLessPass) {
+  const auto base = stored(65), more = stored(77), less = stored(*Rational::make(129, 2));
+  EXPECT_THAT(
+      words_of(&base, &more),
+      ElementsAre("baseline dispatches_per_token of llama.cpp/tiny/vulkan/decode (vulkan-1): "
+                  "65 → 77: looser"));
+  EXPECT_THAT(
+      words_of(&base, &less),
+      ElementsAre("baseline dispatches_per_token of llama.cpp/tiny/vulkan/decode (vulkan-1): "
+                  "65 → 129/2: tighter"));
+}
+
+TEST(ProposedBaselines, SayWhatIsAddedAndWhatGoes) {
+  const auto base = stored(65);
+  EXPECT_THAT(words_of(nullptr, &base),
+              ElementsAre("baseline of llama.cpp/tiny/vulkan/decode (vulkan-1): added, 1 count: "
+                          "tighter"));
+  EXPECT_THAT(words_of(&base, nullptr),
+              ElementsAre("baseline of llama.cpp/tiny/vulkan/decode (vulkan-1): 1 count → removed: "
+                          "looser"));
+  auto without = base;
+  without.counts.clear();
+  EXPECT_THAT(
+      words_of(&base, &without),
+      ElementsAre("baseline dispatches_per_token of llama.cpp/tiny/vulkan/decode (vulkan-1): "
+                  "65 → removed: looser"));
+}
+
+TEST(ProposedBaselines, TellOpsOnTheCpuAndSlowerSamples) {
+  auto base = stored(65), head = base;
+  head.placement.cpu_ops["MUL_MAT"] = 2;
+  base.sessions["m"] = {{"b", {{"decode_tokens_per_second", {100, 102, 104}}}}};
+  head.sessions["m"] = {{"b", {{"decode_tokens_per_second", {80, 82, 84}}}}};
+  const std::string of = "llama.cpp/tiny/vulkan/decode (vulkan-1)";
+  EXPECT_THAT(
+      words_of(&base, &head),
+      ElementsAre("baseline placement of " + of + ": unknown → on the CPU 2 MUL_MAT: looser",
+                  "baseline samples of decode_tokens_per_second on m of " + of +
+                      ": 102 (median of 3) → 82.0 (median of 3): looser"));
+}
+
+TEST(Proposals, ComeLooserFirstAndSoManyAtMost) {
+  using Effect = Proposal::Effect;
+  std::vector<Proposal> all{{"a", "", "", Effect::tighter},
+                            {"b", "", "", Effect::looser},
+                            {"c", "", "", Effect::looser, true}};
+  const auto sorted = in_order(all);
+  EXPECT_EQ(sorted[0].what, "c");  // holds already
+  EXPECT_EQ(sorted[1].what, "b");
+  EXPECT_EQ(sorted[2].what, "a");
+  const auto many = in_order(std::vector<Proposal>(k_most_proposals + 10, all[1]));
+  ASSERT_EQ(many.size(), k_most_proposals);
+  EXPECT_EQ(many.back().what, "11 more edits");
+}
+
+TEST(Proposals, AreTheSameWhenReadBack) {
+  Proposal one{"max_drop of x", "5 %", "", Proposal::Effect::looser, true};
+  one.about(std::vector<std::string>(k_most_cells_named + 20, k_cell));
+  const auto back = proposal_from_json(to_json(one));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, one);
+  EXPECT_EQ(back->words(), "max_drop of x: 5 % → removed: looser, and holds already, in 120 cells");
+  Json broken = to_json(one);
+  broken["effect"] = "nicer";
+  EXPECT_FALSE(proposal_from_json(broken));
+}
+
+}  // namespace
+}  // namespace weir::verdict
