@@ -97,6 +97,10 @@ Result<Git> Git::open(const Effects& effects, const std::string& folder) {
 
 Result<Git::Answer> Git::call(std::vector<std::string> arguments, double timeout_seconds,
                               const std::string& folder) const {
+  return call(std::move(arguments), How{timeout_seconds, folder});
+}
+
+Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how) const {
   sys::ProcessSpec spec;
   spec.argv = {program_,
                "--no-pager",
@@ -117,13 +121,18 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, double timeout
                "gc.auto=0",
                "-c",
                "maintenance.auto=false"};
-  const std::string verb = arguments.empty() ? "" : arguments.front();
+  // "--literal-pathspecs" before it is git's own option.
+  const auto is_verb = [](const std::string& one) { return !one.starts_with("-"); };
+  const auto first = std::find_if(arguments.begin(), arguments.end(), is_verb);
+  const std::string verb = first == arguments.end() ? "" : *first;
   spec.argv.insert(spec.argv.end(), std::make_move_iterator(arguments.begin()),
                    std::make_move_iterator(arguments.end()));
   spec.unset = git_variables();
   spec.env = {{"LC_ALL", "C"}, {"GIT_TERMINAL_PROMPT", "0"}};
-  spec.folder = folder.empty() ? top_ : folder;
-  spec.timeout_seconds = timeout_seconds;
+  spec.env.insert(spec.env.end(), how.env.begin(), how.env.end());
+  spec.folder = how.folder.empty() ? top_ : how.folder;
+  spec.timeout_seconds = how.timeout_seconds;
+  spec.output_limit = how.output_limit;
   WEIR_TRY(sys::Finished finished, effects_->processes.run(spec, effects_->stop));
   switch (finished.ended) {
     case sys::HowEnded::exited:
@@ -133,7 +142,7 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, double timeout
       return fail(Code::interrupted, "stopped while git {} was running", verb);
     case sys::HowEnded::timed_out:
       return fail(Code::io, "git {} in {}: no answer within {} s", verb, spec.folder,
-                  timeout_seconds);
+                  how.timeout_seconds);
     case sys::HowEnded::not_started:
       return fail(Code::io, "git {}: can not be started: {}", verb, finished.start_error);
     case sys::HowEnded::signaled:

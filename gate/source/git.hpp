@@ -10,6 +10,8 @@
 // threads.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +53,44 @@ class Git {
   [[nodiscard]] Result<void> add_worktree(const std::string& path, const std::string& commit) const;
   // The repository forgets a work tree whose folder has been removed; fine when it knew none.
   [[nodiscard]] Result<void> forget_worktree(const std::string& path) const;
+  // What a commit holds at `paths` (from the top; a path that is not there is left out), each as
+  // itself, or below them all files, links and submodules. Code::data where there are more than
+  // `most`.
+  struct TreeEntry {
+    enum class Kind { file, folder, link, submodule };
+    Kind kind = Kind::file;
+    std::string path, object;
+  };
+  [[nodiscard]] Result<std::vector<TreeEntry>> entries(const std::string& commit,
+                                                       const std::vector<std::string>& paths) const;
+  [[nodiscard]] Result<std::vector<TreeEntry>> entries_below(const std::string& commit,
+                                                             const std::string& folder,
+                                                             std::size_t most) const;
+  // The content of a file by its object's name. More than `most` bytes is Code::data.
+  [[nodiscard]] Result<std::string> content(const std::string& object, std::uint64_t most) const;
+  // Paths (from the top) of files below `folder` that in the work tree differ from `commit`, are
+  // gone, or are not known to git.
+  [[nodiscard]] Result<std::vector<std::string>> changed_files(const std::string& commit,
+                                                               const std::string& folder) const;
+
+  // The local branch `name`: its tip; nothing where there is none. Code::usage where that is no
+  // branch's name.
+  [[nodiscard]] Result<std::optional<std::string>> branch_tip(const std::string& name) const;
+  // The work tree that has the branch checked out; "" where none has.
+  [[nodiscard]] Result<std::string> checked_out_in(const std::string& branch) const;
+  // A commit on top of `parent` (none: the first) with these files changed or removed, paths from
+  // the top, and the branch moved there from `old` (none: it was not there). Nothing in any work
+  // tree or index is touched. Answers the commit; nothing where the branch was not at `old` any
+  // more: somebody was faster, and the caller looks again.
+  using Changes = std::map<std::string, std::optional<std::string>>;
+  struct Commit {
+    std::optional<std::string> parent, old;
+    Changes changes;
+    std::string message;
+  };
+  [[nodiscard]] Result<std::optional<std::string>> commit_to(const std::string& branch,
+                                                             const Commit& wanted) const;
+
   // Fetches and checks out what `.gitmodules` names, at any depth.
   [[nodiscard]] Result<void> update_submodules(const std::string& worktree) const;
 
@@ -60,10 +100,17 @@ class Git {
     std::string out, err;
     bool cut = false;  // it had more to say
   };
+  struct How {
+    double timeout_seconds = 120;
+    std::string folder{};  // top() when empty
+    std::uint64_t output_limit = std::uint64_t{16} << 20;
+    sys::EnvironmentList env{};
+  };
   Git(const Effects& effects, std::string program, std::string folder)
       : effects_(&effects), program_(std::move(program)), top_(std::move(folder)) {}
   [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments, double timeout_seconds,
                                     const std::string& folder = "") const;
+  [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments, const How& how) const;
   // The first line of the answer of a question that has to work.
   [[nodiscard]] Result<std::string> ask(std::vector<std::string> arguments) const;
 

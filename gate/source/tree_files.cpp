@@ -1,0 +1,192 @@
+#include "gate/source/tree_files.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::source {
+namespace {
+
+using Entry = Git::TreeEntry;
+
+constexpr std::size_t k_most_files = 100'000;
+
+tl::unexpected<Error> refused(const Entry& entry, const std::string& commit) {
+  return fail(Code::config, "{} of {} is a {}: rules and baselines are read from plain files alone",
+              text::printable(entry.path), short_commit(commit),
+              entry.kind == Entry::Kind::link ? "symbolic link" : "submodule");
+}
+
+// The entry of `path`, whose every folder on the way is one; nothing where it is not there.
+Result<std::optional<Entry>> find_entry(const Git& git, const std::string& commit,
+                                        const std::string& path) {
+  std::vector<std::string> steps;
+  for (std::size_t at = path.find('/'); at != std::string::npos; at = path.find('/', at + 1)) {
+    steps.push_back(path.substr(0, at));
+  }
+  steps.push_back(path);
+  WEIR_TRY(const std::vector<Entry> entries, git.entries(commit, steps));
+  std::optional<Entry> found;
+  for (const Entry& entry : entries) {
+    if (entry.kind == Entry::Kind::link || entry.kind == Entry::Kind::submodule) {
+      return refused(entry, commit);
+    }
+    if (entry.path == path) found = entry;
+  }
+  return found;
+}
+
+tl::unexpected<Error> no_such(const std::string& path) {
+  return fail(Code::io, "{}: no such file in that commit", path);
+}
+
+tl::unexpected<Error> not_here(const std::string& path) {
+  return fail(Code::internal, "{}: a commit's files can not be used so", path);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::string& commit,
+                                                   const std::string& folder,
+                                                   const std::string& shown) {
+  std::unique_ptr<TreeFiles> files(new TreeFiles(git, folder, shown));
+  if (!folder.empty()) {
+    WEIR_TRY(const std::optional<Entry> entry, find_entry(git, commit, folder));
+    if (!entry) return files;
+    if (entry->kind != Entry::Kind::folder) {
+      return fail(Code::config, "{} of {} is no folder", folder, short_commit(commit));
+    }
+  }
+  WEIR_TRY(const std::vector<Entry> entries, git.entries_below(commit, folder, k_most_files));
+  for (const Entry& entry : entries) {
+    if (entry.kind != Entry::Kind::file) return refused(entry, commit);
+    const std::string inner = folder.empty() ? entry.path : entry.path.substr(folder.size() + 1);
+    files->objects_.emplace(sys::join_path(shown, inner), entry.object);
+  }
+  return files;
+}
+
+std::unique_ptr<TreeFiles> TreeFiles::nothing(const Git& git, const std::string& folder,
+                                              const std::string& shown) {
+  return std::unique_ptr<TreeFiles>(new TreeFiles(git, folder, shown));
+}
+
+TreeFiles::Changes TreeFiles::changes() const {
+  Changes in_repository;
+  for (const auto& [name, text] : changes_) {
+    const std::string inner = shown_.empty() ? name : name.substr(shown_.size() + 1);
+    in_repository[folder_.empty() ? inner : folder_ + "/" + inner] = text;
+  }
+  return in_repository;
+}
+
+bool TreeFiles::there(const std::string& path) const {
+  const auto changed = changes_.find(path);
+  return changed != changes_.end() ? changed->second.has_value() : objects_.contains(path);
+}
+
+Result<std::string> TreeFiles::read(const std::string& path, std::uint64_t max_bytes) const {
+  if (const auto changed = changes_.find(path); changed != changes_.end()) {
+    if (!changed->second) return no_such(path);
+    return *changed->second;
+  }
+  const auto found = objects_.find(path);
+  if (found == objects_.end()) return no_such(path);
+  return git_.content(found->second, max_bytes).map_error([&](Error error) {
+    return with_context(path, std::move(error));
+  });
+}
+
+Result<std::string> TreeFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
+  WEIR_TRY(std::string text, read(path, std::uint64_t{64} << 20));
+  if (text.size() > bytes) text.resize(bytes);
+  return text;
+}
+
+Result<void> TreeFiles::write_atomic(const std::string& path, std::string_view text) {
+  if (!shown_.empty() && !path.starts_with(shown_ + "/")) return not_here(path);
+  changes_[path] = std::string(text);
+  return {};
+}
+
+Result<std::unique_ptr<sys::AppendLog>> TreeFiles::append_log(const std::string& path,
+                                                              std::uint64_t /*keep_bytes*/) {
+  return not_here(path);
+}
+
+sys::Kind TreeFiles::kind(const std::string& path) const {
+  if (there(path)) return sys::Kind::file;
+  if (path.empty() || path == ".") return sys::Kind::folder;
+  const std::string below = path + "/";
+  const auto starts = [&](const auto& list, const auto& counts) {
+    for (auto at = list.lower_bound(below); at != list.end() && at->first.starts_with(below);
+         ++at) {
+      if (counts(at->first)) return true;
+    }
+    return false;
+  };
+  const auto is_there = [&](const std::string& name) { return there(name); };
+  return starts(objects_, is_there) || starts(changes_, is_there) ? sys::Kind::folder
+                                                                  : sys::Kind::absent;
+}
+
+bool TreeFiles::readable(const std::string& path) const { return exists(path); }
+bool TreeFiles::executable(const std::string& /*path*/) const { return false; }
+bool TreeFiles::writable(const std::string& /*path*/) const { return true; }
+
+Result<std::uint64_t> TreeFiles::size(const std::string& path) const {
+  WEIR_TRY(const std::string text, read(path, std::uint64_t{64} << 20));
+  return text.size();
+}
+
+Result<std::string> TreeFiles::stamp(const std::string& path) const {
+  const auto found = objects_.find(path);
+  if (found == objects_.end()) return no_such(path);
+  return found->second;
+}
+
+Result<std::vector<std::string>> TreeFiles::list(const std::string& path) const {
+  const std::string below = path.empty() || path == "." ? "" : path + "/";
+  std::set<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (name.starts_with(below) && there(name)) {
+      names.insert(name.substr(below.size(), name.find('/', below.size()) - below.size()));
+    }
+  };
+  for (auto at = objects_.lower_bound(below); at != objects_.end() && at->first.starts_with(below);
+       ++at) {
+    add(at->first);
+  }
+  for (const auto& [name, text] : changes_) add(name);
+  if (names.empty() && !below.empty()) return no_such(path);
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+Result<void> TreeFiles::make_dirs(const std::string& /*path*/) { return {}; }
+Result<void> TreeFiles::link(const std::string& /*target*/, const std::string& path) {
+  return not_here(path);
+}
+
+Result<void> TreeFiles::remove(const std::string& path) {
+  if (there(path)) changes_[path] = std::nullopt;
+  return {};
+}
+
+Result<void> TreeFiles::remove_tree(const std::string& path) { return not_here(path); }
+
+Result<std::optional<std::string>> file_of(const Git& git, const std::string& commit,
+                                           const std::string& path, std::uint64_t most) {
+  WEIR_TRY(const std::optional<Entry> entry, find_entry(git, commit, path));
+  if (!entry) return std::optional<std::string>();
+  if (entry->kind != Entry::Kind::file) {
+    return fail(Code::config, "{} of {} is no file", text::printable(path), short_commit(commit));
+  }
+  return git.content(entry->object, most)
+      .map([](std::string text) { return std::optional<std::string>(std::move(text)); })
+      .map_error(
+          [&](Error error) { return with_context(text::printable(path), std::move(error)); });
+}
+
+}  // namespace weir::source
