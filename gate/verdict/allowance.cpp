@@ -1,0 +1,249 @@
+#include "gate/verdict/allowance.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/verdict/judging.hpp"
+
+namespace weir::verdict {
+namespace {
+
+constexpr double k_rounding = 1e-9;
+
+// A change in per cent, to a tenth, rounded so that it allows what it was made from.
+std::string bound_words(double change) {
+  const double percent = change * 100;
+  const double rounded = (change < 0 ? std::floor(percent * 10) : std::ceil(percent * 10)) / 10;
+  return fmt::format("{:+.1f} %", rounded);
+}
+
+std::optional<double> parse_bound(const std::string& text) {
+  if (!text.ends_with(" %")) return std::nullopt;
+  const auto number = text::to_double(text.substr(0, text.size() - 2));
+  if (!number || !std::isfinite(*number)) return std::nullopt;
+  return *number / 100;
+}
+
+// The worst end of what is known of a time's change.
+std::optional<double> worst_change(const MetricVerdict& metric) {
+  const bool lower_is_worse = metric.metric.better == unit::Better::higher;
+  std::optional<double> worst = metric.change;
+  for (const auto& end : {metric.low, metric.high}) {
+    if (end && std::isfinite(*end) &&
+        (!worst || (lower_is_worse ? *end < *worst : *end > *worst))) {
+      worst = end;
+    }
+  }
+  return worst;
+}
+
+// What of a metric that failed would have to be allowed; nothing where it is no value.
+std::optional<Allowable> of_metric(const std::string& cell, const std::string& device_class,
+                                   const MetricVerdict& metric) {
+  if (metric.metric.kind == unit::Kind::count && metric.baseline_text && metric.current_text) {
+    return Allowable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text,
+                     device_class};
+  }
+  if (metric.metric.kind == unit::Kind::count && !metric.change) return std::nullopt;
+  const auto worst = worst_change(metric);
+  if (!worst) return std::nullopt;
+  return Allowable{cell, metric.metric.name, "0 %", bound_words(*worst), device_class};
+}
+
+std::string kernels_on(const std::vector<Changed>& kernels,
+                       std::optional<Rational> Changed::*side) {
+  std::optional<Rational> sum = Rational(0);
+  for (const Changed& one : kernels) {
+    if (sum && one.*side) sum = sum->plus(*(one.*side));
+  }
+  return fmt::format("{} of {} kernels", sum ? sum->str() : "many", kernels.size());
+}
+
+Allowable of_kernels(const std::string& cell, const std::string& device_class,
+                     std::vector<Changed> kernels) {
+  std::sort(kernels.begin(), kernels.end(),
+            [](const Changed& a, const Changed& b) { return a.name < b.name; });
+  Allowable made{cell, "kernels", kernels_on(kernels, &Changed::baseline),
+                 kernels_on(kernels, &Changed::current), device_class};
+  made.kernels = std::move(kernels);
+  return made;
+}
+
+// Whether a fail of `metric` is what was allowed.
+bool allows(const Allowable& what, const MetricVerdict& metric) {
+  if (metric.metric.name != what.metric) return false;
+  if (metric.baseline_text && metric.current_text && metric.metric.kind == unit::Kind::count) {
+    return *metric.baseline_text == what.from && *metric.current_text == what.to;
+  }
+  const auto bound = parse_bound(what.to);
+  if (!bound || !metric.change) return false;
+  return metric.metric.better == unit::Better::higher ? *metric.change >= *bound - k_rounding
+                                                      : *metric.change <= *bound + k_rounding;
+}
+
+std::string accepted_words(const Allowance& allowance, const std::string& why) {
+  return fmt::format("accepted by {} until {}: {}{}", allowance.who, allowance.until,
+                     allowance.reason, why.empty() ? "" : " (" + why + ")");
+}
+
+std::string title_of(const Allowance& allowance) {
+  return fmt::format("what {} allowed ({} of {}: {} → {})", allowance.who, allowance.what.metric,
+                     allowance.what.cell, allowance.what.from, allowance.what.to);
+}
+
+// Why it can not hold for this gate, whatever was measured.
+std::string void_here(const Allowance& allowance, const AllowedFor& gate) {
+  if (allowance.pull_request != gate.pull_request) {
+    return fmt::format("is for pull request {}", allowance.pull_request);
+  }
+  if (allowance.until < gate.today) return fmt::format("was until {}", allowance.until);
+  if (allowance.head && *allowance.head != gate.head) {
+    return fmt::format("is for commit {}, and another was pushed since",
+                       allowance.head->substr(0, 7));
+  }
+  return "";
+}
+
+// What `allowance` does to a cell: true where it was for a fail there.
+bool apply_to(const Allowance& allowance, CellVerdict& cell, std::string& now) {
+  const Allowable& what = allowance.what;
+  if (!what.device_class.empty() && what.device_class != cell.device_class) return false;
+  if (what.metric == "kernels") {
+    if (cell.kernels_verdict != Outcome::fail) return false;
+    const Allowable here = of_kernels(what.cell, what.device_class, cell.kernels);
+    now = fmt::format("{} → {}", here.from, here.to);
+    if (here.kernels.empty() || !(here == what)) return false;
+    cell.kernels_verdict = Outcome::accepted;
+    cell.kernels_reason = accepted_words(allowance, cell.kernels_reason);
+    return true;
+  }
+  for (MetricVerdict& metric : cell.metrics) {
+    if (metric.metric.name != what.metric || metric.verdict != Outcome::fail) continue;
+    const auto here = of_metric(what.cell, what.device_class, metric);
+    if (here) now = fmt::format("{} → {}", here->from, here->to);
+    if (!allows(what, metric)) continue;
+    metric.verdict = Outcome::accepted;
+    metric.reason = accepted_words(allowance, metric.reason);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool operator==(const Allowable& a, const Allowable& b) {
+  const auto same = [](const Changed& one, const Changed& other) {
+    return one.name == other.name && one.baseline == other.baseline && one.current == other.current;
+  };
+  return a.cell == b.cell && a.metric == b.metric && a.device_class == b.device_class &&
+         a.from == b.from && a.to == b.to &&
+         std::equal(a.kernels.begin(), a.kernels.end(), b.kernels.begin(), b.kernels.end(), same);
+}
+
+WouldTake would_take(const GateVerdict& gate) {
+  WouldTake made;
+  for (const CellVerdict& cell : gate.cells) {
+    const std::string name = cell.cell.str();
+    if (cell.verdict == Outcome::error) {
+      made.beyond.push_back(name + " could not be measured");
+    }
+    for (const MetricVerdict& metric : cell.metrics) {
+      if (metric.verdict != Outcome::fail) continue;
+      if (auto what = of_metric(name, cell.device_class, metric)) {
+        made.changes.push_back(std::move(*what));
+      } else {
+        made.beyond.push_back(
+            fmt::format("{} of {} is no value that could be allowed", metric.metric.name, name));
+      }
+    }
+    if (cell.kernels_verdict == Outcome::fail) {
+      if (cell.kernels.empty()) {
+        made.beyond.push_back("the kernels of " + name + " can not be compared");
+      } else {
+        made.changes.push_back(of_kernels(name, cell.device_class, cell.kernels));
+      }
+    }
+    if (cell.placement_verdict == Outcome::fail) {
+      made.beyond.push_back("work of " + name + " ran elsewhere (cpu_ops_allowed is a rule)");
+    }
+  }
+  if (gate.exit_code == ExitCode::inconclusive) {
+    made.beyond.emplace_back("what is not decided fails here (on_inconclusive: fail)");
+  }
+  return made;
+}
+
+std::optional<baseline::Baseline> accepted_into(const Allowable& what,
+                                                const baseline::Baseline& stored) {
+  if (stored.cell != what.cell) return std::nullopt;
+  if (!what.device_class.empty() && what.device_class != stored.device_class) return std::nullopt;
+  baseline::Baseline now = stored;
+  if (what.metric == "kernels") {
+    if (!now.kernels) return std::nullopt;
+    for (const Changed& one : what.kernels) {
+      const auto found = now.kernels->counts.find(one.name);
+      const auto before =
+          found == now.kernels->counts.end() ? std::nullopt : std::optional(found->second);
+      if (before != one.baseline) return std::nullopt;
+      if (one.current) {
+        now.kernels->counts[one.name] = *one.current;
+      } else {
+        now.kernels->counts.erase(one.name);
+      }
+    }
+    return now;
+  }
+  const auto found = now.counts.find(what.metric);
+  const auto value = Rational::parse(what.to);
+  if (found == now.counts.end() || !found->second.exact || !value) return std::nullopt;
+  if (found->second.exact->str() != what.from) return std::nullopt;
+  found->second.exact = value;
+  return now;
+}
+
+std::vector<Allowance> with_allowances(std::vector<Allowance> there, std::vector<Allowance> added) {
+  for (Allowance& one : added) {
+    std::erase_if(there, [&](const Allowance& old) {
+      return old.what.cell == one.what.cell && old.what.metric == one.what.metric &&
+             old.what.device_class == one.what.device_class && old.head == one.head;
+    });
+    there.push_back(std::move(one));
+  }
+  return there;
+}
+
+std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowances,
+                                          const AllowedFor& gate, std::vector<CellVerdict>& cells) {
+  std::map<std::string, std::size_t> by_name;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    by_name.emplace(cells[i].cell.str(), i);
+    if (gate.shown) by_name.emplace(gate.shown(cells[i].cell), i);
+  }
+  std::vector<std::string> told;
+  std::set<std::size_t> changed;
+  for (const Allowance& allowance : allowances) {
+    const auto found = by_name.find(allowance.what.cell);
+    if (const std::string why = void_here(allowance, gate); !why.empty()) {
+      // Only where it would matter.
+      if (found != by_name.end() && cells[found->second].verdict == Outcome::fail) {
+        told.push_back(fmt::format("{} is void: it {}", title_of(allowance), why));
+      }
+      continue;
+    }
+    if (found == by_name.end()) continue;
+    CellVerdict& cell = cells[found->second];
+    std::string now;
+    if (apply_to(allowance, cell, now)) {
+      changed.insert(found->second);
+    } else if (!now.empty()) {
+      told.push_back(fmt::format("{} is void: it is {} now", title_of(allowance), now));
+    }
+  }
+  for (const std::size_t i : changed) fold(cells[i]);
+  return told;
+}
+
+}  // namespace weir::verdict

@@ -1,0 +1,258 @@
+// Allowances: exactly what was allowed, for whom and as long as it was, and nothing else.
+#include "gate/verdict/allowance.hpp"
+
+#include <gmock/gmock.h>
+
+#include "build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* k_cell = "llama.cpp/tiny/vulkan/decode";
+const std::string k_head(40, 'a');
+
+MetricVerdict count(const std::string& name, const std::string& from, const std::string& to) {
+  MetricVerdict metric;
+  metric.metric = *unit::find_metric(name);
+  metric.verdict = Outcome::fail;
+  metric.baseline_text = from;
+  metric.current_text = to;
+  metric.baseline = Rational::parse(from)->value();
+  metric.current = Rational::parse(to)->value();
+  metric.limit.exact = true;
+  metric.reason = "grew";
+  return metric;
+}
+
+MetricVerdict rate(double change, double low, double high) {
+  MetricVerdict metric;
+  metric.metric = *unit::find_metric("decode_tokens_per_second");
+  metric.verdict = Outcome::fail;
+  metric.change = change;
+  metric.low = low;
+  metric.high = high;
+  return metric;
+}
+
+CellVerdict failing(std::vector<MetricVerdict> metrics) {
+  CellVerdict cell;
+  cell.cell = *profile::CellKey::parse(k_cell);
+  cell.device_class = "vulkan-1";
+  cell.metrics = std::move(metrics);
+  cell.verdict = Outcome::fail;
+  return cell;
+}
+
+Allowance allowed(const std::string& metric, const std::string& from, const std::string& to) {
+  return {{k_cell, metric, from, to}, 12, k_head, "a new fusion", "ada", "2026-12-31"};
+}
+
+const AllowedFor k_gate{12, k_head, "2026-11-20"};
+
+TEST(Allowances, AcceptExactlyTheValueThatWasAllowed) {
+  std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
+  EXPECT_THAT(apply_allowances({allowed("dispatches_per_token", "65", "77")}, k_gate, cells),
+              IsEmpty());
+  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
+  EXPECT_EQ(cells[0].metrics[0].reason, "accepted by ada until 2026-12-31: a new fusion (grew)");
+  EXPECT_EQ(judge_gate(cells, {}).exit_code, ExitCode::pass);
+}
+
+TEST(Allowances, AreVoidForAnythingElse) {
+  const auto with = [](auto change) {
+    Allowance one = allowed("dispatches_per_token", "65", "77");
+    change(one);
+    return one;
+  };
+  const struct {
+    const char* name;
+    Allowance allowance;
+    const char* told;  // "": nobody needs to be told
+  } cases[] = {
+      {"another value", allowed("dispatches_per_token", "65", "78"), "is 65 → 77 now"},
+      {"from another value", allowed("dispatches_per_token", "64", "77"), "is 65 → 77 now"},
+      {"another metric", allowed("barriers_per_token", "65", "77"), ""},
+      {"another cell", with([](Allowance& one) { one.what.cell = "a/b/c/d"; }), ""},
+      {"another device class", with([](Allowance& one) { one.what.device_class = "vulkan-2"; }),
+       ""},
+      {"another pull request", with([](Allowance& one) { one.pull_request = 13; }),
+       "is for pull request 13"},
+      {"a later push", with([](Allowance& one) { one.head = std::string(40, 'b'); }),
+       "is for commit bbbbbbb, and another was pushed since"},
+      {"too late", with([](Allowance& one) { one.until = "2026-11-19"; }), "was until 2026-11-19"},
+  };
+  for (const auto& c : cases) {
+    std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
+    const auto told = apply_allowances({c.allowance}, k_gate, cells);
+    EXPECT_EQ(cells[0].verdict, Outcome::fail) << c.name;
+    EXPECT_EQ(judge_gate(cells, {}).exit_code, ExitCode::fail) << c.name;
+    if (*c.told == '\0') {
+      EXPECT_THAT(told, IsEmpty()) << c.name;
+    } else {
+      ASSERT_THAT(told, SizeIs(1)) << c.name;
+      EXPECT_THAT(told[0], HasSubstr(c.told)) << c.name;
+    }
+  }
+}
+
+TEST(Allowances, HoldOnTheirLastDayAndWithoutACommitForAnyOfThePullRequest) {
+  Allowance one = allowed("dispatches_per_token", "65", "77");
+  one.until = k_gate.today;
+  one.head.reset();
+  std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
+  (void)apply_allowances({one}, k_gate, cells);
+  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
+}
+
+TEST(Allowances, OfSomeFailsLeaveTheOthers) {
+  std::vector<CellVerdict> cells{
+      failing({count("dispatches_per_token", "65", "77"), count("syncs_per_token", "1", "2")})};
+  (void)apply_allowances({allowed("dispatches_per_token", "65", "77")}, k_gate, cells);
+  EXPECT_EQ(cells[0].metrics[0].verdict, Outcome::accepted);
+  EXPECT_EQ(cells[0].verdict, Outcome::fail);
+}
+
+TEST(Allowances, OfATimeHoldDownToTheirBound) {
+  const struct {
+    double change;
+    Outcome verdict;
+  } cases[] = {{-0.09, Outcome::accepted}, {-0.12, Outcome::accepted}, {-0.121, Outcome::fail}};
+  for (const auto& c : cases) {
+    std::vector<CellVerdict> cells{failing({rate(c.change, c.change - 0.02, c.change + 0.02)})};
+    (void)apply_allowances({allowed("decode_tokens_per_second", "0 %", "-12.0 %")}, k_gate, cells);
+    EXPECT_EQ(cells[0].verdict, c.verdict) << c.change;
+  }
+}
+
+TEST(Allowances, OfKernelsNameEachOfThem) {
+  CellVerdict cell = failing({});
+  cell.kernels_verdict = Outcome::fail;
+  cell.kernels = {{"mul", {}, Rational(9)}, {"fused", Rational(9), {}}};
+  GateVerdict gate;
+  gate.cells = {cell};
+  const WouldTake take = would_take(gate);
+  ASSERT_THAT(take.changes, SizeIs(1));
+  EXPECT_EQ(take.changes[0].from, "9 of 2 kernels");
+  Allowance one{take.changes[0], 12, k_head, "r", "ada", "2026-12-31"};
+  std::vector<CellVerdict> cells{cell};
+  (void)apply_allowances({one}, k_gate, cells);
+  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
+  one.what.kernels[0].name = "other";
+  cells = {cell};
+  EXPECT_THAT(apply_allowances({one}, k_gate, cells), SizeIs(1));
+  EXPECT_EQ(cells[0].verdict, Outcome::fail);
+}
+
+TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
+  CellVerdict cell = failing({count("dispatches_per_token", "65", "77")});
+  cell.placement_verdict = Outcome::fail;
+  CellVerdict broken = failing({});
+  broken.verdict = Outcome::error;
+  broken.reason = "crashed";
+  GateVerdict gate;
+  gate.cells = {cell, broken};
+  const WouldTake take = would_take(gate);
+  EXPECT_THAT(take.changes, SizeIs(1));
+  EXPECT_THAT(take.beyond, SizeIs(2));
+  EXPECT_TRUE(problem_of({{k_cell, "placement", "a", "b"}, 12, {}, "r", "ada", "2026-12-31"}));
+}
+
+TEST(Allowances, AreTheSameWhenReadBackAndKeptInOneOrder) {
+  Allowance kernels = allowed("kernels", "9 of 1 kernels", "8 of 1 kernels");
+  kernels.what.kernels = {{"mul", Rational(9), Rational(8)}};
+  const std::vector<Allowance> all{kernels, allowed("dispatches_per_token", "65", "133/2")};
+  const std::string text = to_text(12, all);
+  const auto back = parse_allowances(text, 12);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_text(12, *back), text);
+  EXPECT_EQ((*back)[0].what, all[1].what);
+  EXPECT_EQ((*back)[1].what, kernels.what);
+  EXPECT_FALSE(parse_allowances(text, 13));
+  EXPECT_EQ(with_allowances(all, {allowed("dispatches_per_token", "65", "80")}).size(), 2U);
+}
+
+TEST(Allowances, ThatAreNotWhatTheyShouldBeAreNone) {
+  const Json good = *parse_json(to_text(12, {allowed("dispatches_per_token", "65", "77")}));
+  const struct {
+    const char* pointer;
+    Json value;
+  } cases[] = {
+      {"/schema", "weir.verdict/1"},
+      {"/pull_request", "12"},
+      {"/allowances", Json::object()},
+      {"/allowances/0/cell", "../../etc/passwd"},
+      {"/allowances/0/from", ""},
+      {"/allowances/0/to", std::string(101, '7')},
+      {"/allowances/0/to", "7\n7"},
+      {"/allowances/0/metric", "placement"},
+      {"/allowances/0/until", "soon"},
+      {"/allowances/0/until", "2026-13-01"},
+      {"/allowances/0/who", "ada <a@b>"},
+      {"/allowances/0/who", nullptr},
+      {"/allowances/0/reason", " "},
+      {"/allowances/0/reason", std::string(2000, 'x')},
+      {"/allowances/0/head", "HEAD"},
+      {"/allowances/0/kernels", Json::array({{{"name", "k"}, {"from", "1/0"}}})},
+  };
+  ASSERT_TRUE(parse_allowances(dump_json(good), 12));
+  for (const auto& c : cases) {
+    Json bad = good;
+    bad[Json::json_pointer(c.pointer)] = c.value;
+    EXPECT_FALSE(parse_allowances(dump_json(bad), 12)) << c.pointer << " = " << c.value;
+  }
+  EXPECT_FALSE(parse_allowances(std::string(9 << 20, ' '), 12));
+  EXPECT_FALSE(parse_allowances("[[[[[[[[[[[[", 12));
+}
+
+TEST(WhatCouldBeAllowed, SurvivesTheCheckRunWhateverNamesAreInIt) {
+  WouldTake take;
+  take.changes.push_back({k_cell,
+                          "kernels",
+                          "1 of 1 kernels",
+                          "2 of 1 kernels",
+                          "vulkan-1",
+                          {{"evil\n```\n`x` -->", Rational(1), Rational(2)}}});
+  take.beyond = {"more"};
+  const std::string text = allowable_text(take, 60'000);
+  EXPECT_EQ(text.find("```", text.find("```json") + 3), text.rfind("```"));
+  const auto back = parse_allowable_text(text);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->changes, take.changes);
+  EXPECT_EQ(back->beyond, take.beyond);
+  const std::string cut = allowable_text(take, 300);
+  EXPECT_LE(cut.size(), 400U);
+  EXPECT_THAT(parse_allowable_text(cut)->changes, IsEmpty());
+  EXPECT_EQ(allowable_text({}, 1000), "");
+}
+
+TEST(WhatWasAllowed, BecomesTheBaselineWhereThatHoldsTheValueBefore) {
+  profile::Profile profile;
+  test::add_count(profile, "dispatches_per_token", Rational(65));
+  baseline::Baseline stored;
+  stored.cell = k_cell;
+  stored.device_class = "vulkan-1";
+  stored.counts = profile.metrics;
+  stored.kernels = profile::KernelSet{};
+  stored.kernels->counts = {{"fused", Rational(9)}, {"add", Rational(1)}};
+  const auto now = accepted_into({k_cell, "dispatches_per_token", "65", "77"}, stored);
+  ASSERT_TRUE(now);
+  EXPECT_EQ(now->counts.at("dispatches_per_token").exact->str(), "77");
+  EXPECT_FALSE(accepted_into({k_cell, "dispatches_per_token", "64", "77"}, stored));
+  EXPECT_FALSE(accepted_into({k_cell, "dispatches_per_token", "65", "77", "vulkan-2"}, stored));
+  EXPECT_FALSE(accepted_into({k_cell, "decode_tokens_per_second", "0 %", "-9.0 %"}, stored));
+  const auto kernels = accepted_into(
+      {k_cell, "kernels", "9", "9", "", {{"fused", Rational(9), {}}, {"mul", {}, Rational(9)}}},
+      stored);
+  ASSERT_TRUE(kernels);
+  EXPECT_EQ(kernels->kernels->counts,
+            (std::map<std::string, Rational>{{"add", Rational(1)}, {"mul", Rational(9)}}));
+  EXPECT_FALSE(
+      accepted_into({k_cell, "kernels", "9", "9", "", {{"fused", Rational(8), {}}}}, stored));
+}
+
+}  // namespace
+}  // namespace weir::verdict
