@@ -1,34 +1,13 @@
 // weir post: a verdict to a pull request and its commit.
 #include <algorithm>
 
+#include "gate/app/github_access.hpp"
 #include "gate/app/post_where.hpp"
-#include "gate/app/version.hpp"
-#include "gate/base/secret.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/github.hpp"
 #include "gate/publish/rehearsal.hpp"
-#include "gate/sys/interrupts.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::app {
 namespace {
-
-// The one named for weir first. Never from the command line: other users see that.
-Result<Secret> token_of(const PostWords& words, const sys::Files& files) {
-  if (!words.token_file.empty()) {
-    WEIR_TRY(const std::string text, files.read(words.token_file, 64 << 10));
-    const std::string token(text::trim(text));
-    if (token.empty()) return fail(Code::usage, "{}: no token in it", words.token_file);
-    return Secret(token);
-  }
-  for (const char* name : {"WEIR_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"}) {
-    const auto value = sys::environment_value(name);
-    if (value && !text::trim(*value).empty()) return Secret(std::string(text::trim(*value)));
-  }
-  return fail(Code::usage,
-              "posting needs a token: in WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN, or in a file that "
-              "--token-file names (--dry-run needs none)");
-}
 
 // What was posted, in words and as weir.post/1.
 struct Told {
@@ -90,6 +69,7 @@ publish::Texts masked(publish::Texts texts, const Masker& masker) {
   mask(texts.comment);
   mask(texts.check.title);
   mask(texts.check.summary);
+  mask(texts.check.text);
   for (report::CheckAnnotation& annotation : texts.check.annotations) {
     mask(annotation.path);
     mask(annotation.title);
@@ -173,6 +153,7 @@ Told post_all(publish::Api& api, const PostWords& words, publish::Event& event,
   told.gate = publish::gate_name(words.name);
   publish::PostOptions options = options_of(words);
   options.settle_seconds = settle_seconds;
+  options.now = sys::time_of(sys::RealClock().now());
   const auto found = publish::look_up(api, event, told.notes);
   told.target = target_of(event, run_url);
   if (!found && event.sha.empty()) {
@@ -207,31 +188,18 @@ Result<ExitCode> post(const PostWords& words) {
   WEIR_TRY(publish::Texts texts, texts_of(words, event, run_url, files, notes));
   if (words.dry_run) return rehearse(words, event, texts, run_url, api_url, notes);
 
-  WEIR_TRY(const Secret token, token_of(words, files));
-  Masker masker;
-  masker.add(token);
-  publish::GithubSettings settings;
-  settings.base_url = api_url;
-  settings.token = token;
-  settings.version = k_version;
-  settings.say = [&](const std::string& line) {
-    talk(words.common, "weir: " + masker.mask(text::printable(line)));
-  };
+  WEIR_TRY(const Secret token,
+           token_of(words.token_file, files, "--dry-run posts nothing and needs none"));
   WEIR_TRY(const double time_limit, unit::parse_duration_seconds(words.time_limit));
-  settings.total_seconds = time_limit;
-  // So that after an answer that never comes there is time to look what became of the request.
-  settings.each.total_seconds = std::min(settings.each.total_seconds, time_limit / 4);
   WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
-  const sys::Interrupts interrupts;
-  sys::RealHttp http;
-  const sys::RealClock clock;
+  WEIR_TRY(const auto github,
+           GithubAccess::make(api_url, token, time_limit, [&](const std::string& line) {
+             talk(words.common, "weir: " + line);
+           }));
+  const Masker& masker = github->masker();
   sys::RealPause pause;
-  sys::RealCoin coin;
-  WEIR_TRY(
-      publish::GithubApi api,
-      publish::GithubApi::make(std::move(settings), {http, clock, pause, coin, interrupts.stop()}));
-  const publish::Wait wait = [&](double seconds) { (void)pause.wait(seconds, interrupts.stop()); };
-  Told told = post_all(api, words, event, masked(std::move(texts), masker), run_url,
+  const publish::Wait wait = [&](double seconds) { (void)pause.wait(seconds, github->stop()); };
+  Told told = post_all(github->api(), words, event, masked(std::move(texts), masker), run_url,
                        std::min(settle, time_limit / 4), wait);
   told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : told.notes) {
@@ -239,7 +207,7 @@ Result<ExitCode> post(const PostWords& words) {
   }
   answer(words.common, masker.mask(text::printable(words_of(told))));
   WEIR_CHECK(write_json(words.common, masker.mask(dump_json(json_of(told), 1)) + "\n"));
-  if (interrupts.stop().requested()) return ExitCode::interrupted;
+  if (github->stop().requested()) return ExitCode::interrupted;
   return words.fail && told.failed() ? ExitCode::unmeasured : ExitCode::pass;
 }
 

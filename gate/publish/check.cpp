@@ -15,7 +15,7 @@ constexpr std::size_t k_most_annotations = 10'000;
 struct SeenCheck {
   std::int64_t id = 0, annotations = 0;
   Marker marker;
-  std::string conclusion, title, summary, details_url, url;
+  std::string conclusion, title, summary, text, details_url, url;
 };
 
 Json to_json(const report::CheckAnnotation& annotation) {
@@ -120,6 +120,7 @@ class CheckPoster final : public Poster {
                         text_in(json, "conclusion"),
                         text_in(output, "title"),
                         text_in(output, "summary"),
+                        text_in(output, "text"),
                         text_in(json, "details_url"),
                         link_in(json, "html_url")};
     }
@@ -150,6 +151,8 @@ class CheckPoster final : public Poster {
     const std::size_t end = std::min(annotations.size(), from + report::k_annotations_in_request);
     for (std::size_t i = from; i < end; ++i) batch.push_back(to_json(annotations[i]));
     Json output = {{"title", check.title}, {"summary", check.summary}};
+    // An empty one takes away what an earlier verdict could be allowed.
+    output["text"] = check.text;
     if (!batch.empty()) output["annotations"] = std::move(batch);
     Json body = {{"name", check_name(job_.options.gate)},
                  {"external_id", job_.marker().text()},
@@ -157,6 +160,7 @@ class CheckPoster final : public Poster {
                  {"conclusion", check.conclusion},
                  {"output", std::move(output)}};
     if (!job_.target.run_url.empty()) body["details_url"] = job_.target.run_url;
+    if (!job_.options.now.empty()) body["completed_at"] = job_.options.now;
     return body;
   }
 
@@ -190,7 +194,7 @@ class CheckPoster final : public Poster {
     const report::CheckText& check = job_.texts.check;
     const bool as_it_is = missing.empty() && there.marker.run == job_.target.run &&
                           there.conclusion == check.conclusion && there.title == check.title &&
-                          there.summary == check.summary &&
+                          there.summary == check.summary && there.text == check.text &&
                           (job_.target.run_url.empty() || there.details_url == job_.target.run_url);
     if (as_it_is) {
       if (part_.id != there.id) take(there.id, there.url, Part::Outcome::unchanged);

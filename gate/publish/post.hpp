@@ -29,6 +29,9 @@ struct PostOptions {
   std::string gate = std::string(k_default_gate);  // from gate_name()
   bool comment = true, check = true, status = true;
   double settle_seconds = 7;
+  // "2026-11-20T19:00:00Z": when a check run was last said to be so, which is how `/weir accept`
+  // knows what its author had before them. "": GitHub's own time.
+  std::string now{};
 };
 
 struct Part {

@@ -5,6 +5,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/verdict/allowance.hpp"
 
 namespace weir::publish {
 namespace {
@@ -55,6 +56,10 @@ Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& st
   for_check.limit = report::k_check_summary_limit - 1000;
   texts.check = report::check_text(gate, for_check);
   texts.status = report::status_text(gate);
+  if (!unsound(conclusion)) {
+    texts.check.text =
+        verdict::allowable_text(verdict::would_take(gate), report::k_check_summary_limit - 1000);
+  }
   const bool empty = gate.cells.empty();
   const bool green = texts.check.conclusion == "success" || texts.status.state == "success";
   if (!empty && !(green && unsound(conclusion))) return texts;

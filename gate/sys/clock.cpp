@@ -32,4 +32,8 @@ std::string file_time_of(double seconds_since_epoch) {
   return format(seconds_since_epoch, "%Y%m%d-%H%M%S");
 }
 
+std::string time_of(double seconds_since_epoch) {
+  return format(seconds_since_epoch, "%Y-%m-%dT%H:%M:%SZ");
+}
+
 }  // namespace weir::sys

@@ -21,5 +21,7 @@ class RealClock final : public Clock {
 // "2026-11-20" and "20261120-093015", in UTC.
 [[nodiscard]] std::string date_of(double seconds_since_epoch);
 [[nodiscard]] std::string file_time_of(double seconds_since_epoch);
+// "2026-11-20T09:30:15Z", as web services write it.
+[[nodiscard]] std::string time_of(double seconds_since_epoch);
 
 }  // namespace weir::sys

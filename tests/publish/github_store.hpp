@@ -42,6 +42,8 @@ class GithubStore {
                 const Json& more = Json::object());
   void remove_pull(std::int64_t number) { pulls_.erase(number); }
   std::int64_t add_comment(std::int64_t issue, const std::string& login, const std::string& body);
+  // When the checks of a commit began: "2026-11-20T09:00:00Z".
+  void set_pushed(const std::string& sha, const std::string& time) { pushed_[sha] = time; }
   void set_permission(const std::string& login, const std::string& permission);
   void set_file(const std::string& branch, const std::string& path, const std::string& content);
 
@@ -84,7 +86,7 @@ class GithubStore {
   std::vector<Json> checks_;
   std::vector<std::int64_t> checks_made_at_;
   std::map<std::string, std::vector<Json>> statuses_;
-  std::map<std::string, std::string> permissions_;
+  std::map<std::string, std::string> permissions_, pushed_;
   std::map<std::pair<std::string, std::string>, std::string> files_;
 };
 

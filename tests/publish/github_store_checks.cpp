@@ -88,6 +88,12 @@ StoreAnswer GithubStore::commits(const StoreRequest& request, const Parts& parts
   if (request.method != "GET") return not_found();
   if (parts[6] == "pulls") return pulls(request, parts);
   if (parts[6] == "statuses") return page_of(request, statuses(parts[5]));
+  if (parts[6] == "check-suites") {
+    const auto found = pushed_.find(parts[5]);
+    std::vector<Json> suites;
+    if (found != pushed_.end()) suites.push_back({{"id", 1}, {"created_at", found->second}});
+    return page_of(request, suites, "check_suites");
+  }
   if (parts[6] != "check-runs") return not_found();
   if (number(query(request, "page"), 1) <= 1) ++check_lists_;
   const std::string name = query(request, "check_name");
