@@ -1,168 +1,21 @@
 #include "gate/app/accept.hpp"
 
-#include <algorithm>
-#include <map>
 #include <memory>
 
+#include "gate/app/accept_allowed.hpp"
+#include "gate/app/accept_take.hpp"
+#include "gate/app/branch.hpp"
 #include "gate/app/session.hpp"
 #include "gate/app/stored_baselines.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::app {
 namespace {
-
-// "exact" is a promise: so many fresh processes of this engine agreed.
-constexpr std::int64_t k_processes_that_agree = 3;
-// What only nearly repeats says how nearly.
-constexpr std::int64_t k_processes_that_vary = 10;
-
-struct AcceptOptions {
-  CommonOptions common;
-  std::string run;
-  std::vector<std::string> metrics;
-};
-
-using AllowedOps = std::map<std::string, std::string>;  // op -> why
-
-struct Taken {
-  std::vector<profile::Profile> profiles;
-  std::map<std::string, AllowedOps> allowed;  // by engine, as the config has it
-  std::vector<std::string> notes;
-  config::Veil veil;  // over all that is said
-};
-
-bool is_count(const profile::Measurement& measurement) {
-  return measurement.metric.kind == unit::Kind::count;
-}
-
-// Times of an earlier run beside counts taken just now; both must be of the same engine.
-Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
-                       const std::string& run, std::vector<std::string>& notes) {
-  const std::string cell = fresh.cell.str();
-  if (fresh.provenance.fingerprint != earlier.provenance.fingerprint) {
-    notes.push_back(
-        fmt::format("{}: {} measured another configuration; its times are left out", cell, run));
-    return {};
-  }
-  const auto differ = [](const std::string& a, const std::string& b) {
-    return !a.empty() && !b.empty() && a != b;
-  };
-  // Times belong to one build on one machine class; the session is filed under the fresh run's.
-  const bool elsewhere = differ(fresh.provenance.machine_class, earlier.provenance.machine_class) ||
-                         differ(fresh.provenance.engine_build.value_or(""),
-                                earlier.provenance.engine_build.value_or(""));
-  if (elsewhere) {
-    notes.push_back(
-        fmt::format("{}: {} was measured on another machine class or build; its times are left out",
-                    cell, run));
-  }
-  for (const auto& [name, measurement] : earlier.metrics) {
-    if (!is_count(measurement) && elsewhere) continue;
-    if (is_count(measurement)) {
-      const auto now = fresh.metrics.find(name);
-      const bool same = now == fresh.metrics.end() || !measurement.exact || !now->second.exact ||
-                        *measurement.exact == *now->second.exact;
-      if (!same) {
-        return fail(Code::data,
-                    "{}: {} was {} in {} and is {} now: the engine changed since\n"
-                    "  measure again (weir gate), then accept",
-                    cell, unit::label(measurement.metric), measurement.exact->str(), run,
-                    now->second.exact->str());
-      }
-    } else {
-      fresh.metrics.insert({name, measurement});
-      fresh.timed_runs = earlier.timed_runs;
-    }
-  }
-  if (fresh.provenance.machine_class.empty()) {
-    fresh.provenance.machine_class = earlier.provenance.machine_class;
-  }
-  if (!fresh.provenance.engine_build)
-    fresh.provenance.engine_build = earlier.provenance.engine_build;
-  if (fresh.provenance.device_class.empty()) {
-    fresh.provenance.device_class = earlier.provenance.device_class;
-  }
-  return {};
-}
-
-std::map<std::string, AllowedOps> allowed_ops(const config::Settings& settings) {
-  std::map<std::string, AllowedOps> allowed;
-  for (const config::EngineSettings& engine : settings.engines) {
-    allowed[engine.name] = engine.cpu_ops_allowed;
-  }
-  return allowed;
-}
-
-// They take long: not where they are not to be stored.
-bool wants_instructions(const AcceptOptions& options) {
-  const auto matches = [](const std::string& glob) {
-    for (const char* name :
-         {"instructions_per_token", "instructions_per_prefill", "instructions_fixed"}) {
-      if (text::glob_match(glob, name)) return true;
-    }
-    return glob.starts_with("instructions");
-  };
-  return options.metrics.empty() ||
-         std::any_of(options.metrics.begin(), options.metrics.end(), matches);
-}
-
-Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
-  Taken taken;
-  MeasureOptions wanted;
-  wanted.plan.counted_processes = k_processes_that_agree;
-  wanted.plan.instruction_processes = wants_instructions(options) ? k_processes_that_vary : 0;
-  wanted.output_places = {options.common.baselines};
-  if (options.common.json && *options.common.json != "-") {
-    wanted.output_places.push_back(*options.common.json);
-  }
-  const bool have_run =
-      !options.run.empty() || run::newest_run(files, options.common.out).has_value();
-  // Counting to accept is no run to judge or to take times from: it is kept apart.
-  CommonOptions counting = options.common;
-  counting.out = sys::join_path(options.common.out, "accept");
-  if (options.common.counts_only || !have_run) {
-    wanted.plan.times = !options.common.counts_only;
-    WEIR_TRY(Measured measured,
-             measure(options.common.counts_only ? counting : options.common, wanted, files));
-    taken.allowed = allowed_ops(*measured.settings);
-    taken.veil = std::move(measured.veil);
-    taken.profiles = std::move(measured.profiles);
-    return taken;
-  }
-  WEIR_TRY(Measured earlier, read_measured(options.common, options.run, files));
-  if (!earlier.interrupted.empty()) return fail(Code::usage, "{}", earlier.interrupted);
-  const bool countable =
-      std::any_of(earlier.profiles.begin(), earlier.profiles.end(),
-                  [](const profile::Profile& profile) { return !profile.counts_skipped; });
-  taken.allowed = allowed_ops(*earlier.settings);
-  taken.veil = earlier.veil;
-  if (!countable) {
-    taken.profiles = std::move(earlier.profiles);
-    return taken;
-  }
-  wanted.plan.times = false;
-  WEIR_TRY(Measured fresh, measure(counting, wanted, files));
-  taken.allowed = allowed_ops(*fresh.settings);
-  taken.veil = std::move(fresh.veil);
-  for (profile::Profile& profile : fresh.profiles) {
-    const auto same_cell =
-        std::find_if(earlier.profiles.begin(), earlier.profiles.end(),
-                     [&](const profile::Profile& one) { return one.cell == profile.cell; });
-    if (same_cell != earlier.profiles.end()) {
-      if (!same_cell->errors.empty()) profile.errors = same_cell->errors;
-      WEIR_CHECK(
-          add_times(profile, *same_cell, earlier.folder, taken.notes).map_error([&](Error error) {
-            return veiled(std::move(error), taken.veil);
-          }));
-    }
-    taken.profiles.push_back(std::move(profile));
-  }
-  return taken;
-}
 
 std::string why_not(const profile::Profile& profile) {
   if (!profile.errors.empty()) return profile.errors.front();
@@ -218,27 +71,23 @@ std::string changes(const std::optional<baseline::Baseline>& old, const baseline
   return text::join(parts);
 }
 
-Result<ExitCode> accept(const AcceptOptions& options) {
-  sys::RealFiles files;
-  for (const std::string& glob : options.metrics) {
-    const auto& names = unit::metric_names();
-    if (glob != "kernels" && glob.find('*') == std::string::npos && !unit::find_metric(glob) &&
-        text::nearest(glob, names)) {
-      return fail(Code::usage, "unknown metric \"{}\"{}", glob, text::did_you_mean(glob, names));
-    }
-  }
-  WEIR_TRY(const Taken taken, take(options, files));
-  const auto veil_error = [&](Error error) { return veiled(std::move(error), taken.veil); };
-  const auto say = [&](const std::string& text) { answer(options.common, taken.veil.text(text)); };
-  StoredBaselines stored(files, options.common.baselines);
-  std::size_t accepted = 0;
-  std::size_t left_out = 0;
+// What storing came to: told, and written as JSON, once it is kept.
+struct Kept {
+  std::vector<std::string> said;
   Json cells = Json::array();
+  std::size_t accepted = 0, left_out = 0;
+  std::vector<std::string> names;  // of cells whose files changed
+};
+
+Result<Kept> store(const AcceptOptions& options, const Taken& taken, StoredBaselines& stored) {
+  Kept kept;
+  const auto veil_error = [&](Error error) { return veiled(std::move(error), taken.veil); };
+  const auto say = [&](const std::string& text) { kept.said.push_back(taken.veil.text(text)); };
   const auto keep = [&](const profile::Profile& profile, std::string_view outcome, const char* what,
                         const std::string& words) {
-    cells.push_back({{"cell", taken.veil.cell(profile.cell).str()},
-                     {"outcome", outcome},
-                     {what, taken.veil.text(words)}});
+    kept.cells.push_back({{"cell", taken.veil.cell(profile.cell).str()},
+                          {"outcome", outcome},
+                          {what, taken.veil.text(words)}});
   };
   for (const profile::Profile& profile : taken.profiles) {
     const std::string cell = profile.cell.str();
@@ -247,7 +96,7 @@ Result<ExitCode> accept(const AcceptOptions& options) {
       say(fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
       keep(profile, skipped ? "skipped" : "left out", "reason", why);
       if (profile.errors.empty()) say(proposal(profile, taken));
-      left_out += skipped ? 0 : 1;
+      kept.left_out += skipped ? 0 : 1;
       continue;
     }
     WEIR_TRY(const std::vector<baseline::Baseline> known,
@@ -264,16 +113,83 @@ Result<ExitCode> accept(const AcceptOptions& options) {
       WEIR_TRY(const std::string path, stored.put(now).map_error(veil_error));
       say(fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
       keep(profile, "accepted", "changes", changes(old, now));
-      cells.back()["path"] = taken.veil.text(path);
+      kept.cells.back()["path"] = taken.veil.text(path);
+      kept.names.push_back(cell);
     }
-    ++accepted;
+    ++kept.accepted;
   }
-  for (const std::string& note : taken.notes) say(note + "\n");
-  answer(options.common, fmt::format("{} cells accepted, {} left out\n", accepted, left_out));
+  return kept;
+}
+
+// Onto a branch, whose files are read again where somebody else was faster.
+Result<Kept> store_on_branch(const AcceptOptions& options, const Taken& taken) {
+  WEIR_TRY(const BaselinesPlace place, baselines_place(*options.baselines_ref));
+  WEIR_TRY(const auto repository,
+           Repository::around(sys::absolute(sys::folder_of(options.common.config))));
+  Kept kept;
+  const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
+    std::unique_ptr<source::TreeFiles> files;
+    if (parent) {
+      WEIR_TRY(const std::string folder, baselines_folder(repository->git(), *parent, place));
+      WEIR_TRY(files, source::TreeFiles::open(repository->git(), *parent, folder,
+                                              options.common.baselines));
+    } else {
+      files = source::TreeFiles::nothing(repository->git(), place.path.value_or("baselines"),
+                                         options.common.baselines);
+    }
+    StoredBaselines stored(*files, options.common.baselines);
+    WEIR_TRY(kept, store(options, taken, stored));
+    return BranchEdit{files->changes(),
+                      kept.names.size() == 1
+                          ? "Accept " + kept.names.front() + " as the baseline"
+                          : fmt::format("Accept {} cells as baselines", kept.names.size())};
+  };
+  WEIR_TRY(const std::string commit, edit_branch(*repository, place.ref, edit));
+  kept.said.push_back(written_words(place.ref, commit));
+  return kept;
+}
+
+Result<ExitCode> accept(AcceptOptions options) {
+  sys::RealFiles files;
+  for (const std::string& glob : options.metrics) {
+    const auto& names = unit::metric_names();
+    if (glob != "kernels" && glob.find('*') == std::string::npos && !unit::find_metric(glob) &&
+        text::nearest(glob, names)) {
+      return fail(Code::usage, "unknown metric \"{}\"{}", glob, text::did_you_mean(glob, names));
+    }
+  }
+  if (options.allowances) {
+    if (options.artifact || !options.run.empty() || options.common.counts_only) {
+      return fail(Code::usage, "--allowances measures nothing: leave {} out",
+                  options.artifact             ? "--from-artifact"
+                  : options.common.counts_only ? "--counts-only"
+                                               : "RUN");
+    }
+    return accept_allowed({*options.allowances, options.allowances_ref, options.baselines_ref},
+                          options.common, files);
+  }
+  if (options.artifact && !options.run.empty()) {
+    return fail(Code::usage, "--from-artifact names the run itself: leave RUN out");
+  }
+  if (options.baselines_ref) {
+    WEIR_TRY(options.common.rules, rules_of_branch(*options.baselines_ref, options.common, files));
+  }
+  WEIR_TRY(const Taken taken, take(options, files));
+  Kept kept;
+  if (options.baselines_ref) {
+    WEIR_TRY(kept, store_on_branch(options, taken));
+  } else {
+    StoredBaselines stored(files, options.common.baselines);
+    WEIR_TRY(kept, store(options, taken, stored));
+  }
+  for (const std::string& text : kept.said) answer(options.common, text);
+  for (const std::string& note : taken.notes) answer(options.common, taken.veil.text(note + "\n"));
+  answer(options.common,
+         fmt::format("{} cells accepted, {} left out\n", kept.accepted, kept.left_out));
   WEIR_CHECK(write_json(
       options.common,
-      dump_json({{"schema", "weir.accepted/1"}, {"cells", std::move(cells)}}, 1) + "\n"));
-  return left_out == 0 ? ExitCode::pass : ExitCode::unmeasured;
+      dump_json({{"schema", "weir.accepted/1"}, {"cells", std::move(kept.cells)}}, 1) + "\n"));
+  return kept.left_out == 0 ? ExitCode::pass : ExitCode::unmeasured;
 }
 
 }  // namespace
@@ -283,6 +199,21 @@ void add_accept(CLI::App& baseline) {
   auto options = std::make_shared<AcceptOptions>();
   verb->add_option("RUN", options->run, "The run whose times are taken (default: the newest)");
   add_common(*verb, options->common, Takes::measuring);
+  verb->add_option("--baselines-ref", options->baselines_ref,
+                   "Onto this local branch (in PATH there) as a commit, in place of --baselines;\n"
+                   "no work tree is touched, and git push is yours")
+      ->type_name("BRANCH[:PATH]");
+  verb->add_option("--from-artifact", options->artifact,
+                   "Store the counts of this downloaded run as its journal has them; nothing is\n"
+                   "counted here")
+      ->type_name("RUN");
+  verb->add_option("--allowances", options->allowances,
+                   "Store what pull request N was allowed, once it is merged: the exact values")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--allowances-ref", options->allowances_ref, "The branch that holds allowances")
+      ->type_name("REF")
+      ->capture_default_str();
   verb->add_option("--metric", options->metrics, "Only these metrics (globs); may be repeated")
       ->type_name("GLOB")
       ->allow_extra_args(false);
@@ -291,7 +222,10 @@ void add_accept(CLI::App& baseline) {
       "Instructions are taken ten times: how far they lie apart is what later counts may vary by.\n"
       "Times come from RUN; with --counts-only, or where no run is kept, nothing older is used.\n\n"
       "Examples:\n  weir baseline accept --counts-only\n"
-      "  weir baseline accept --cell 'llama.cpp/*/vulkan/*' --metric 'dispatches*'");
+      "  weir baseline accept --cell 'llama.cpp/*/vulkan/*' --metric 'dispatches*'\n"
+      "  weir baseline accept --counts-only --baselines-ref perf-baselines\n"
+      "  weir baseline accept --from-artifact downloaded/run\n"
+      "  weir baseline accept --allowances 12 --baselines-ref perf-baselines");
   set_action(*verb, [options] { return accept(*options); });
 }
 

@@ -154,6 +154,14 @@ void talk(const CommonOptions& options, std::string_view line) {
   if (!options.quiet) write_all(STDERR_FILENO, text::disarm(line) + "\n");
 }
 
+Result<void> append_text(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) return fail(Code::io, "{}: can not be written", path);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) != 0 || !written) return fail(Code::io, "{}: can not be written", path);
+  return {};
+}
+
 Result<void> write_json(const CommonOptions& options, std::string_view text) {
   if (!options.json) return {};
   if (*options.json == "-") {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,8 @@
 namespace weir::app {
 
 using verdict::ExitCode;
+struct Rules;    // rules.hpp
+struct Allowed;  // allowed.hpp
 
 struct CommonOptions {
   std::string config = "weir.yaml";
@@ -31,6 +34,10 @@ struct CommonOptions {
   bool quiet = false;
   std::string color = "auto";
   std::optional<std::string> json;  // "-" is standard output
+  // Read from a commit in place of the working tree; a verb that takes the options for that sets
+  // it.
+  std::shared_ptr<const Rules> rules{};
+  std::shared_ptr<const Allowed> allowed{};
 };
 
 // The options a verb takes of CommonOptions: those of a configuration, also of its cells, also of
@@ -77,6 +84,8 @@ void say(std::string_view text);
 void talk(const CommonOptions& options, std::string_view line);
 // --json: writes `text` where it was asked for; nothing when it was not.
 [[nodiscard]] Result<void> write_json(const CommonOptions& options, std::string_view text);
+// Appends to a file that several steps of one job share.
+[[nodiscard]] Result<void> append_text(const std::string& path, const std::string& text);
 // weir.profiles/1 to where --json asks for it. The verb's exit code: not all could be measured
 // where one has an error.
 [[nodiscard]] Result<ExitCode> write_profiles(const CommonOptions& options,
@@ -100,6 +109,7 @@ void add_doctor(CLI::App& app);
 void add_device_matrix(CLI::App& device);  // below "device"
 void add_profile(CLI::App& app);
 void add_post(CLI::App& app);
+void add_allow(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace weir::app

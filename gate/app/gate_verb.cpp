@@ -16,6 +16,8 @@ struct GateOptions {
   ReportFiles files;
   bool require_baseline = false;
   std::optional<std::string> from, resume, against;
+  RulesWanted rules;
+  AllowedWanted allowed;
   std::optional<std::int64_t> runs;
   ConfirmOptions confirm;
   MeasureOptions wanted;  // of shards
@@ -55,6 +57,10 @@ Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
                 : options.runs  ? "--runs"
                                 : "--counts-only");
   }
+  if (options.from && (options.rules.rules_from || options.rules.baselines_ref)) {
+    return fail(Code::usage, "--from judges by the rules that RUN was measured under: leave {} out",
+                options.rules.rules_from ? "--rules-from" : "--baselines-ref");
+  }
   if (options.from) {
     WEIR_TRY(Measured measured, read_measured(options.common, *options.from, files));
     const std::string& config = options.common.config;
@@ -93,10 +99,24 @@ Result<verdict::GateVerdict> judge(const GateOptions& options, const Measured& m
   return judge_stored(measured, stored, policy, &*pairs.measured);
 }
 
-Result<ExitCode> gate(const GateOptions& options) {
+// Where the baselines are that judge: a run that was measured under a commit's keeps them.
+StoredBaselines baselines_for(const GateOptions& options, const Measured& measured,
+                              sys::Files& files) {
+  if (options.from && measured.rules && !measured.rules->baselines_words.empty()) {
+    return {files, baselines_in_run(measured.folder), measured.rules->baselines_words};
+  }
+  return baselines_of(options.common, files);
+}
+
+Result<ExitCode> gate(GateOptions options) {
   sys::RealFiles files;
-  WEIR_TRY(const Measured measured, obtain(options, files));
-  const StoredBaselines stored(files, options.common.baselines);
+  if (!options.from) {
+    WEIR_TRY(options.common.rules, read_rules(options.rules, options.common, files));
+  }
+  WEIR_TRY(options.common.allowed, read_allowed(options.allowed, options.common, files));
+  WEIR_TRY(Measured measured, obtain(options, files));
+  if (options.common.allowed) measured.allowed = *options.common.allowed;
+  const StoredBaselines stored = baselines_for(options, measured, files);
   const verdict::Policy policy = policy_of(measured, options.require_baseline);
   WEIR_TRY(verdict::GateVerdict verdict, measured.beside
                                              ? judge_beside(measured, stored, policy)
@@ -113,6 +133,21 @@ void add_gate(CLI::App& app) {
   add_common(*verb, options->common, Takes::measuring);
   verb->add_flag("--require-baseline", options->require_baseline,
                  "A missing exact baseline is an error (exit 3)");
+  verb->add_option("--rules-from", options->rules.rules_from,
+                   "Limits, gate settings, cpu_ops_allowed and baselines are those of REF's\n"
+                   "commit; the working tree's edits to them are told first, as proposals")
+      ->type_name("REF");
+  verb->add_option("--baselines-ref", options->rules.baselines_ref,
+                   "Baselines are those of this branch or commit (in PATH there; default:\n"
+                   "its folder baselines, or its top)")
+      ->type_name("REF[:PATH]");
+  verb->add_option("--allowances-ref", options->allowed.ref,
+                   "What was allowed this pull request (weir allow) is read from this branch")
+      ->type_name("REF");
+  verb->add_option("--pr", options->allowed.pull_request,
+                   "Its number (default: of the event that a workflow runs for)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--against", options->against,
                    "Hold the candidate to a base program beside it: its counts, and its\n"
                    "times in pairs: a REF or DIR, or -- COMMAND… at the end of the line")
@@ -149,6 +184,9 @@ void add_gate(CLI::App& app) {
       "  weir gate --against origin/main        beside the merge-base: built, counted, timed in "
       "pairs\n"
       "  weir gate --against -- ../old/llama-bench -m '{model}' …   beside another program\n"
+      "  weir gate --rules-from origin/main     by the rules of the branch it is merged into\n"
+      "  weir gate --baselines-ref origin/perf-baselines   baselines on a branch of their own\n"
+      "  weir gate --allowances-ref origin/perf-baselines --pr 12   with what 12 was allowed\n"
       "  weir gate --from --html report.html    judge the newest run again, without measuring\n\n"
       "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration, 3 something could not\n"
       "be measured, 4 inconclusive (under on_inconclusive: fail), 130 interrupted.");

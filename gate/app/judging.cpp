@@ -33,6 +33,16 @@ std::optional<std::string> run_url() {
 verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdict::Policy& policy,
                             const Measured& measured) {
   std::vector<std::string> of_twins = verdict::check_twins(measured.profiles, cells);
+  std::vector<std::string> of_allowances;
+  if (measured.allowed) {
+    const Allowed& allowed = *measured.allowed;
+    of_allowances = verdict::apply_allowances(
+        allowed.list,
+        {allowed.pull_request, allowed.head, allowed.today,
+         [&](const profile::CellKey& cell) { return measured.veil.cell(cell).str(); }},
+        cells);
+    of_allowances.insert(of_allowances.end(), allowed.notes.begin(), allowed.notes.end());
+  }
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
   verdict.weir_version = k_version;
   verdict.config = measured.config_file;
@@ -41,20 +51,20 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   verdict.not_judged.insert(verdict.not_judged.end(), measured.not_judged.begin(),
                             measured.not_judged.end());
   verdict.notes.insert(verdict.notes.end(), measured.notes.begin(), measured.notes.end());
-  verdict.notes.insert(verdict.notes.end(), of_twins.begin(), of_twins.end());
-  if (measured.seconds > 0) verdict.seconds = measured.seconds;
-  return verdict;
-}
-
-// Appends: several weir steps of one job share the file.
-Result<void> append_summary(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "ae");
-  if (file == nullptr) return fail(Code::io, "{}: the job summary can not be written", path);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) {
-    return fail(Code::io, "{}: the job summary can not be written", path);
+  for (const auto* told : {&of_twins, &of_allowances}) {
+    verdict.notes.insert(verdict.notes.end(), told->begin(), told->end());
   }
-  return {};
+  if (measured.seconds > 0) verdict.seconds = measured.seconds;
+  if (measured.rules) {
+    const RulesUsed& rules = *measured.rules;
+    verdict.rules = rules.from;
+    verdict.proposals = rules.proposals;
+    // First: what is not there at all is missed least.
+    verdict.not_judged.insert(verdict.not_judged.begin(), rules.not_judged.begin(),
+                              rules.not_judged.end());
+    verdict.notes.insert(verdict.notes.end(), rules.notes.begin(), rules.notes.end());
+  }
+  return verdict;
 }
 
 Result<void> tell_github(const CommonOptions& options, const verdict::GateVerdict& verdict) {
@@ -63,9 +73,9 @@ Result<void> tell_github(const CommonOptions& options, const verdict::GateVerdic
   command(options, report::annotations(verdict));
   const auto summary = sys::environment_value("GITHUB_STEP_SUMMARY");
   if (!summary || summary->empty()) return {};
-  return append_summary(*summary, report::markdown(verdict, {.limit = report::k_summary_limit,
-                                                             .verbs = report_hints(),
-                                                             .run_url = run_url()}));
+  return append_text(*summary, report::markdown(verdict, {.limit = report::k_summary_limit,
+                                                          .verbs = report_hints(),
+                                                          .run_url = run_url()}));
 }
 
 Result<std::vector<baseline::Baseline>> stored_of(const profile::CellKey& cell,
@@ -206,7 +216,7 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
     WEIR_TRY(said, take_in(*pairs, stored, policy, cells));
   }
   verdict::GateVerdict verdict = finish(std::move(cells), policy, measured);
-  verdict.base_source = fmt::format("stored baselines in {}", stored.folder());
+  verdict.base_source = stored.words();
   verdict.notes.insert(verdict.notes.end(), said.begin(), said.end());
   if (pairs != nullptr) verdict.budget_seconds = measured.settings->gate.budget_seconds;
   return verdict;

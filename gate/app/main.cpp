@@ -30,6 +30,7 @@ int run(int argc, char** argv) {
   add_merge(app);
   add_baseline(app);
   add_post(app);
+  add_allow(app);
   add_calibrate(app);
   add_model(app);
   add_device(app);

@@ -8,6 +8,7 @@
 #include "gate/app/calibrations.hpp"
 #include "gate/app/devices.hpp"
 #include "gate/app/interrupted.hpp"
+#include "gate/app/known.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/reference.hpp"
 #include "gate/app/shards.hpp"
@@ -31,29 +32,6 @@
 
 namespace weir::app {
 namespace {
-
-constexpr std::uint64_t k_largest_config = std::uint64_t{1} << 20;
-
-std::vector<std::string> probe_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, devices] : probes::probe_devices()) names.push_back(name);
-  return names;
-}
-
-config::Known known_now(const sys::Files& files, const std::string& config_file) {
-  config::Known known;
-  known.twins = known_twins(files, sys::absolute(sys::folder_of(config_file)));
-  known.today = sys::date_of(sys::RealClock().now());
-  known.adapters = adapters::names();
-  known.probes = probe_names();
-  for (const char* later : {"opencl", "cuda", "hip", "metal"}) {
-    const auto& here = known.probes;
-    if (std::find(here.begin(), here.end(), later) == here.end()) {
-      known.later_probes.emplace_back(later);
-    }
-  }
-  return known;
-}
 
 // Cells whose environments differ may see different devices (another driver, say): each distinct
 // pair of device and environment is asked about once, and its cells are checked together.
@@ -127,7 +105,7 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
   WEIR_TRY(std::vector<run::PreparedCell> cells,
            prepare(ready.loaded.cells, surroundings, files, stop));
   run::PlanOptions plan = wanted.plan;
-  const StoredBaselines stored(files, options.baselines);
+  const StoredBaselines stored = baselines_of(options, files);
   for (const run::PreparedCell& cell : cells) {
     WEIR_TRY(const auto baselines, stored.of_cell(cell.cell.key));
     auto lengths = baseline::kept_lengths(cell.cell.key, cell.facts.provenance, baselines);
@@ -151,6 +129,10 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
   }
   ready.plan = run::make_plan(std::move(cells), *ready.loaded.settings, plan,
                               ready.base ? ready.base->cells : std::vector<run::PreparedCell>());
+  if (const auto& used = ready.loaded.rules) {
+    ready.plan.identity["rules"] =
+        short_hash((used->from ? used->from->commit : "") + " " + used->baselines_commit);
+  }
   return ready;
 }
 
@@ -205,6 +187,11 @@ Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files
   loaded.settings = std::make_unique<config::Settings>(std::move(settings));
   WEIR_TRY(config::Matrix matrix, config::expand(*loaded.settings));
   loaded.veil = veil_of(*loaded.settings, options.config);
+  if (options.rules) {
+    loaded.rules =
+        apply_rules(*options.rules, matrix, sys::absolute(sys::folder_of(options.config)),
+                    options.cells, *loaded.settings);
+  }
   WEIR_TRY(loaded.cells, veil_errors(loaded.veil, [&] {
              return config::select(matrix, options.cells, loaded.veil);
            }));
@@ -245,6 +232,8 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   header.extra["counts_only"] = !wanted.plan.times;
   if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
   if (ready.base) header.extra["against"] = to_json(ready.base->facts);
+  if (ready.loaded.rules) header.extra["rules"] = to_json(*ready.loaded.rules);
+  if (options.allowed) header.extra["allowances"] = to_json(*options.allowed);
 
   std::string folder;
   std::optional<run::Journal> journal;
@@ -257,6 +246,11 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   } else {
     WEIR_TRY(folder, run::make_run_folder(files, options.out, header.started_at));
     WEIR_TRY(journal, run::Journal::create(files, folder, header));
+  }
+  if (options.rules) {
+    std::vector<profile::CellKey> keys;
+    for (const profile::CellFacts& facts : header.cells) keys.push_back(facts.cell);
+    WEIR_CHECK(keep_baselines(*options.rules, options, keys, folder, files));
   }
 
   sys::RealProcesses processes;
@@ -301,6 +295,8 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   take_reference(*ready.loaded.settings, measured.profiles);
   measured.profiles = verdict::with_fits(std::move(measured.profiles));
   measured.settings = std::move(ready.loaded.settings);
+  measured.rules = std::move(ready.loaded.rules);
+  if (options.allowed) measured.allowed = *options.allowed;
   measured.veil = std::move(ready.loaded.veil);
   measured.folder = folder;
   measured.config_file = options.config;
@@ -325,6 +321,29 @@ Result<Measured> measure(const CommonOptions& options, const MeasureOptions& wan
                      [&] { return measure_loaded(std::move(loaded), options, whole, files); });
 }
 
+namespace {
+
+// The rules that a run was judged by, where these were not the configuration's own, and what it was
+// allowed.
+Result<void> take_rules_of_run(const run::RunHeader& header, config::Known known,
+                               Measured& measured) {
+  if (header.extra.is_object() && header.extra.contains("allowances")) {
+    WEIR_TRY(measured.allowed, allowed_from_json(header.extra["allowances"]));
+  }
+  if (!header.extra.is_object() || !header.extra.contains("rules")) return {};
+  WEIR_TRY(measured.rules, rules_used_from_json(header.extra["rules"]));
+  const std::string& text = measured.rules->config_text;
+  if (text.empty()) return {};
+  const std::string today = known.today;
+  known.today.clear();
+  WEIR_TRY(config::Settings base, config::parse_settings(text, header.config_file, known));
+  (void)config::drop_expired(base, today);
+  config::take_rules(base, *measured.settings);
+  return {};
+}
+
+}  // namespace
+
 Result<Measured> read_measured(const CommonOptions& options, const std::string& run,
                                const sys::Files& files) {
   Measured measured;
@@ -341,6 +360,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   measured.settings = std::make_unique<config::Settings>(std::move(settings));
   measured.veil = veil_of(*measured.settings, file.header.config_file);
   WEIR_TRY(measured.shard, run::shard_facts(file.header.extra));
+  WEIR_CHECK(take_rules_of_run(file.header, known, measured));
   const Interrupted interrupted(file);
   interrupted.leave_out_counts(file.records);
   measured.profiles = assemble_all(file.header.cells, file.header.unavailable, file.records);

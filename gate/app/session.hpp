@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "gate/app/allowed.hpp"
 #include "gate/app/beside.hpp"
 #include "gate/app/command_line.hpp"
+#include "gate/app/rules.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/config/veil.hpp"
 #include "gate/profile/profile.hpp"
@@ -41,6 +43,7 @@ struct Loaded {
   std::vector<config::Cell> cells;  // those selected with --cell
   std::vector<std::string> notes;   // of the matrix
   config::Veil veil;
+  std::optional<RulesUsed> rules{};  // in place of the configuration's own
 };
 [[nodiscard]] Result<Loaded> load_config(const CommonOptions& options, const sys::Files& files);
 
@@ -62,6 +65,8 @@ struct Measured {
   std::string interrupted;
   std::optional<Beside> beside{};          // of --against
   std::optional<run::ShardFacts> shard{};  // it is one, or was joined from them
+  std::optional<RulesUsed> rules{};
+  std::optional<Allowed> allowed{};  // of --allowances-ref
 };
 
 // What a gate's settings say of how it judges.

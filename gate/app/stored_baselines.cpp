@@ -15,8 +15,10 @@ bool is_baseline_name(const std::string& name) {
 
 }  // namespace
 
-StoredBaselines::StoredBaselines(sys::Files& files, std::string folder)
-    : files_(files), folder_(std::move(folder)) {}
+StoredBaselines::StoredBaselines(sys::Files& files, std::string folder, std::string words)
+    : files_(files),
+      folder_(std::move(folder)),
+      words_(words.empty() ? "stored baselines in " + folder_ : std::move(words)) {}
 
 Result<baseline::Baseline> StoredBaselines::read(const std::string& path) const {
   return files_.read(path, k_largest_file)

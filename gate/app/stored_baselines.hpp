@@ -13,7 +13,8 @@ namespace weir::app {
 
 class StoredBaselines {
  public:
-  StoredBaselines(sys::Files& files, std::string folder);
+  // `words`: what they are called; "" is "stored baselines in FOLDER".
+  StoredBaselines(sys::Files& files, std::string folder, std::string words = "");
 
   struct Entry {
     std::string path;
@@ -27,11 +28,12 @@ class StoredBaselines {
   [[nodiscard]] Result<std::string> put(const baseline::Baseline& baseline);  // answers the path
   [[nodiscard]] Result<void> remove(const Entry& entry);
   [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] const std::string& words() const { return words_; }
 
  private:
   [[nodiscard]] Result<baseline::Baseline> read(const std::string& path) const;
   sys::Files& files_;
-  std::string folder_;
+  std::string folder_, words_;
 };
 
 }  // namespace weir::app

@@ -1,0 +1,37 @@
+#include "gate/app/known.hpp"
+
+#include <algorithm>
+
+#include "gate/adapters/adapter.hpp"
+#include "gate/app/twins.hpp"
+#include "gate/probes/locate.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::app {
+namespace {
+
+std::vector<std::string> probe_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, devices] : probes::probe_devices()) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+config::Known known_now(const sys::Files& files, const std::string& config_file) {
+  config::Known known;
+  known.twins = known_twins(files, sys::absolute(sys::folder_of(config_file)));
+  known.today = sys::date_of(sys::RealClock().now());
+  known.adapters = adapters::names();
+  known.probes = probe_names();
+  for (const char* later : {"opencl", "cuda", "hip", "metal"}) {
+    const auto& here = known.probes;
+    if (std::find(here.begin(), here.end(), later) == here.end()) {
+      known.later_probes.emplace_back(later);
+    }
+  }
+  return known;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,289 @@
+#include "gate/app/rules.hpp"
+
+#include <algorithm>
+
+#include "gate/app/branch.hpp"
+#include "gate/app/known.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/veil.hpp"
+#include "gate/source/tree_files.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::app {
+namespace {
+
+// Edits of the stored files in the working tree, held against the commit's.
+Result<void> compare_stored(Rules& rules, const std::string& commit, const CommonOptions& options,
+                            sys::Files& files) {
+  const source::Git& git = rules.repository->git();
+  const std::string& inner = rules.repository->inner();
+  WEIR_TRY(const std::vector<std::string> changed, git.changed_files(commit, inner));
+  const StoredBaselines base(*rules.baselines, options.baselines), head(files, options.baselines);
+  for (const std::string& path : changed) {
+    const std::string name = inner.empty() ? path : path.substr(inner.size() + 1);
+    const std::string cell_name = sys::folder_of(name);
+    const auto cell = profile::CellKey::parse(cell_name);
+    if (!cell || !name.ends_with(".json")) continue;
+    const std::string device_class =
+        sys::file_name_of(name).substr(0, sys::file_name_of(name).size() - 5);
+    const auto find =
+        [&](const StoredBaselines& stored) -> Result<std::optional<baseline::Baseline>> {
+      WEIR_TRY(std::vector<baseline::Baseline> all, stored.of_cell(*cell));
+      for (baseline::Baseline& one : all) {
+        if (one.device_class == device_class) return std::optional(std::move(one));
+      }
+      return std::optional<baseline::Baseline>();
+    };
+    WEIR_TRY(const std::optional<baseline::Baseline> before, find(base));
+    const auto after = find(head);
+    if (!after) {  // what the pull request left there is no baseline: it judges nothing here
+      verdict::Proposal broken{"baseline file " + text::printable(name) + ", which can not be read",
+                               "", "", verdict::Proposal::Effect::changed};
+      broken.about({cell->str()});
+      rules.proposals.push_back(std::move(broken));
+      continue;
+    }
+    for (verdict::Proposal& one :
+         verdict::compare_baselines(before ? &*before : nullptr, *after ? &**after : nullptr)) {
+      rules.proposals.push_back(std::move(one));
+    }
+  }
+  return {};
+}
+
+Result<void> read_config(const std::string& ref, const CommonOptions& options, sys::Files& files,
+                         Rules& rules) {
+  const std::string path = sys::absolute(options.config);
+  WEIR_TRY(const auto repository, Repository::around(path));
+  WEIR_TRY(const std::string commit, repository->commit("--rules-from", ref));
+  // The folder is asked for its place: the file itself may be gone.
+  WEIR_TRY(const auto folder, Repository::around(sys::folder_of(path)));
+  const std::string name = sys::file_name_of(path);
+  const std::string inner = folder->inner().empty() ? name : folder->inner() + "/" + name;
+  rules.from = verdict::RulesFrom{ref, commit};
+  WEIR_TRY(const std::optional<std::string> text,
+           source::file_of(repository->git(), commit, inner, k_largest_config));
+  if (!text) {
+    rules.proposals.push_back({fmt::format("all of {}: {} has no such file, so that its rules are "
+                                           "those of the pull request itself",
+                                           options.config, source::short_commit(commit)),
+                               "", "", verdict::Proposal::Effect::looser, true});
+    return {};
+  }
+  rules.config_text = *text;
+  const std::string shown = fmt::format("{} of {}", options.config, source::short_commit(commit));
+  config::Known known = known_now(files, options.config);
+  const std::string today = known.today;
+  known.today.clear();  // what is over there must not keep the one out that takes it away
+  auto settings = config::parse_settings(rules.config_text, shown, known);
+  if (!settings) return tl::unexpected(with_context("--rules-from " + ref, settings.error()));
+  rules.settings = std::make_unique<config::Settings>(std::move(*settings));
+  rules.notes = config::drop_expired(*rules.settings, today);
+  return {};
+}
+
+Result<std::string> words_of(const source::Git& git, const std::string& ref,
+                             const std::string& commit) {
+  WEIR_TRY(const std::string words, git.words(commit));
+  return fmt::format("stored baselines of {}, {}", text::printable(ref), words);
+}
+
+// The folder of --baselines, as the commit of --rules-from has it.
+Result<void> take_baselines(const std::string& ref, const CommonOptions& options, sys::Files& files,
+                            Rules& rules) {
+  const std::string& commit = rules.from->commit;
+  auto repository = Repository::around(sys::absolute(options.baselines));
+  const bool here = repository && (*repository)->git().commit(commit).value_or(std::nullopt);
+  if (!here) {
+    rules.notes.push_back(
+        fmt::format("{} lies outside of this repository: its baselines are used as they are there",
+                    options.baselines));
+    return {};
+  }
+  rules.repository = *repository;
+  const source::Git& git = rules.repository->git();
+  WEIR_TRY(rules.baselines,
+           source::TreeFiles::open(git, commit, rules.repository->inner(), options.baselines));
+  rules.baselines_commit = commit;
+  WEIR_TRY(rules.baselines_words, words_of(git, ref, commit));
+  return compare_stored(rules, commit, options, files);
+}
+
+// REF or REF:PATH.
+Result<void> take_branch(const std::string& wanted, const CommonOptions& options, Rules& rules) {
+  WEIR_TRY(rules.repository, Repository::around(sys::absolute(sys::folder_of(options.config))));
+  const source::Git& git = rules.repository->git();
+  WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
+  WEIR_TRY(const std::string commit, rules.repository->commit("--baselines-ref", place.ref));
+  WEIR_TRY(const std::string folder, baselines_folder(git, commit, place));
+  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, folder, options.baselines));
+  rules.baselines_commit = commit;
+  WEIR_TRY(rules.baselines_words, words_of(git, wanted, commit));
+  return {};
+}
+
+}  // namespace
+
+Result<BaselinesPlace> baselines_place(const std::string& wanted) {
+  // A ref's name has no ':' in it.
+  const std::size_t colon = wanted.find(':');
+  BaselinesPlace place{wanted.substr(0, colon), {}};
+  if (colon != std::string::npos) {
+    std::string path = wanted.substr(colon + 1);
+    while (path.ends_with('/')) path.pop_back();
+    const auto parts = text::split(path, '/');
+    const bool plain = std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+      return part == "." || part == ".." || part == ".git";
+    });
+    const bool whole = path.empty() || std::none_of(parts.begin(), parts.end(),
+                                                    [](const auto& part) { return part.empty(); });
+    if (!plain || !whole) {
+      return fail(Code::usage, "--baselines-ref {}: the path is counted from the top of the branch",
+                  text::printable(wanted));
+    }
+    place.path = path;
+  }
+  if (place.ref.empty()) {
+    return fail(Code::usage, "--baselines-ref {}: takes REF or REF:PATH", text::printable(wanted));
+  }
+  return place;
+}
+
+Result<std::string> baselines_folder(const source::Git& git, const std::string& commit,
+                                     const BaselinesPlace& place) {
+  if (place.path) return *place.path;
+  WEIR_TRY(const auto entries, git.entries(commit, {"baselines"}));
+  return std::string(entries.empty() ? "" : "baselines");
+}
+
+Result<std::shared_ptr<const Rules>> read_rules(const RulesWanted& wanted,
+                                                const CommonOptions& options, sys::Files& files) {
+  if (!wanted.rules_from && !wanted.baselines_ref) return std::shared_ptr<const Rules>();
+  auto rules = std::make_shared<Rules>();
+  if (wanted.rules_from) WEIR_CHECK(read_config(*wanted.rules_from, options, files, *rules));
+  if (wanted.baselines_ref) {
+    WEIR_CHECK(take_branch(*wanted.baselines_ref, options, *rules));
+  } else {
+    WEIR_CHECK(take_baselines(*wanted.rules_from, options, files, *rules));
+  }
+  return rules;
+}
+
+Result<std::shared_ptr<const Rules>> rules_of_branch(const std::string& wanted,
+                                                     const CommonOptions& options,
+                                                     sys::Files& files) {
+  WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
+  WEIR_TRY(const auto repository,
+           Repository::around(sys::absolute(sys::folder_of(options.config))));
+  WEIR_TRY(const BranchStart start, start_of(*repository, place.ref));
+  if (!start.parent) return std::shared_ptr<const Rules>();
+  const std::string there = *start.parent + (place.path ? ":" + *place.path : std::string());
+  return read_rules({std::nullopt, there}, options, files);
+}
+
+StoredBaselines baselines_of(const CommonOptions& options, sys::Files& files) {
+  if (options.rules && options.rules->baselines) {
+    return {*options.rules->baselines, options.baselines, options.rules->baselines_words};
+  }
+  return {files, options.baselines};
+}
+
+Json to_json(const RulesUsed& used) {
+  Json proposals = Json::array();
+  for (const verdict::Proposal& one : used.proposals) proposals.push_back(verdict::to_json(one));
+  Json json = {{"baselines", used.baselines_words}, {"baselines_commit", used.baselines_commit},
+               {"config_text", used.config_text},   {"proposals", std::move(proposals)},
+               {"not_judged", used.not_judged},     {"notes", used.notes}};
+  if (used.from) json["from"] = {{"ref", used.from->ref}, {"commit", used.from->commit}};
+  return json;
+}
+
+Result<RulesUsed> rules_used_from_json(const Json& json) {
+  RulesUsed used;
+  JsonReader read(json, "rules");
+  used.baselines_words = read.string("baselines");
+  used.baselines_commit = read.string("baselines_commit");
+  used.config_text = read.string("config_text");
+  used.not_judged = read.strings("not_judged");
+  used.notes = read.strings("notes");
+  for (const Json& one : read.array("proposals")) {
+    WEIR_TRY(verdict::Proposal proposal, verdict::proposal_from_json(one));
+    used.proposals.push_back(std::move(proposal));
+    if (used.proposals.size() > verdict::k_most_proposals) break;
+  }
+  if (read.has("from")) {
+    JsonReader from(read.object("from"), "rules.from");
+    used.from = verdict::RulesFrom{from.string("ref"), from.string("commit")};
+    if (auto problem = from.problem()) return tl::unexpected(*problem);
+  }
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return used;
+}
+
+RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
+                      const std::string& config_folder, const std::vector<std::string>& globs,
+                      config::Settings& head) {
+  RulesUsed used;
+  used.from = rules.from;
+  used.config_text = rules.config_text;
+  used.baselines_words = rules.baselines_words;
+  used.baselines_commit = rules.baselines_commit;
+  used.notes = rules.notes;
+  used.proposals = rules.proposals;
+  if (rules.settings) {
+    const auto base_cells = config::expand(*rules.settings);
+    const config::Matrix none;
+    config::Edits edits =
+        config::compare_rules(*rules.settings, base_cells ? *base_cells : none, head, matrix);
+    // What is private there may stand in the head's own text no more.
+    const config::Veil veil(*rules.settings, config_folder);
+    std::erase_if(edits.removed, [&](const std::string& cell) {
+      return !globs.empty() && std::none_of(globs.begin(), globs.end(), [&](const auto& glob) {
+        return text::glob_match(glob, cell);
+      });
+    });
+    if (!edits.removed.empty()) {
+      const std::size_t number = edits.removed.size();
+      used.not_judged.push_back(fmt::format("{} cell{} of the base's matrix not measured", number,
+                                            number == 1 ? "" : "s"));
+    }
+    for (verdict::Proposal& one : edits.proposals) used.proposals.push_back(std::move(one));
+    for (verdict::Proposal& one : used.proposals) {
+      one.what = veil.text(one.what);
+      for (std::string& cell : one.cells) cell = veil.cell_name(cell);
+    }
+    config::take_rules(*rules.settings, head);
+  }
+  used.proposals = verdict::in_order(std::move(used.proposals));
+  return used;
+}
+
+std::string baselines_in_run(const std::string& run_folder) {
+  return sys::join_path(run_folder, "rules/baselines");
+}
+
+Result<void> keep_baselines(const Rules& rules, const CommonOptions& options,
+                            const std::vector<profile::CellKey>& cells,
+                            const std::string& run_folder, sys::Files& files) {
+  if (!rules.baselines) return {};
+  const StoredBaselines from = baselines_of(options, files);
+  StoredBaselines to(files, baselines_in_run(run_folder));
+  const auto keep = [&](const profile::CellKey& cell) -> Result<void> {
+    WEIR_TRY(const std::vector<baseline::Baseline> stored, from.of_cell(cell));
+    for (const baseline::Baseline& one : stored) {
+      WEIR_TRY(const std::string path, to.put(one));
+      (void)path;
+    }
+    return {};
+  };
+  for (const profile::CellKey& cell : cells) {
+    WEIR_CHECK(keep(cell));
+    if (!cell.depth) continue;
+    profile::CellKey line = cell;
+    line.depth.reset();
+    WEIR_CHECK(keep(line));
+  }
+  return {};
+}
+
+}  // namespace weir::app

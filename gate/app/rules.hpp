@@ -1,0 +1,85 @@
+// Who may change the rules: limits, allow-lists, gate settings and baselines read from a commit
+// (--rules-from, --baselines-ref) in place of the working tree. docs/rules.md.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/app/command_line.hpp"
+#include "gate/app/repository.hpp"
+#include "gate/app/stored_baselines.hpp"
+#include "gate/config/matrix.hpp"
+#include "gate/config/rules.hpp"
+#include "gate/verdict/proposal.hpp"
+
+namespace weir::app {
+
+// What a commit holds of the rules.
+struct Rules {
+  std::optional<verdict::RulesFrom> from;  // of --rules-from
+  std::string config_text;                 // weir.yaml there; "" where it has none
+  std::unique_ptr<config::Settings> settings;
+  std::string baselines_commit;              // where baselines are read; "": in the working tree
+  std::shared_ptr<sys::Files> baselines;     // null: in the working tree
+  std::string baselines_words;               // "stored baselines of origin/main, 1a2b3c4 "…""
+  std::vector<verdict::Proposal> proposals;  // of edits to baselines
+  std::vector<std::string> notes;
+  std::shared_ptr<Repository> repository;  // that `baselines` reads from
+};
+
+// What --baselines-ref names.
+struct BaselinesPlace {
+  std::string ref;
+  std::optional<std::string> path;  // from the top of it; absent: `baselines` if it has that
+};
+[[nodiscard]] Result<BaselinesPlace> baselines_place(const std::string& wanted);
+[[nodiscard]] Result<std::string> baselines_folder(const source::Git& git,
+                                                   const std::string& commit,
+                                                   const BaselinesPlace& place);
+
+struct RulesWanted {
+  std::optional<std::string> rules_from, baselines_ref;
+};
+// Nothing where nothing is wanted. Fails with Code::config where REF is no commit here, or what it
+// holds can not be used.
+[[nodiscard]] Result<std::shared_ptr<const Rules>> read_rules(const RulesWanted& wanted,
+                                                              const CommonOptions& options,
+                                                              sys::Files& files);
+
+// Of the local branch that --baselines-ref names, as it is before it is written to; nothing where
+// it is not there yet.
+[[nodiscard]] Result<std::shared_ptr<const Rules>> rules_of_branch(const std::string& wanted,
+                                                                   const CommonOptions& options,
+                                                                   sys::Files& files);
+
+// Where `options` say that baselines are.
+[[nodiscard]] StoredBaselines baselines_of(const CommonOptions& options, sys::Files& files);
+
+// What a run was judged by, as its journal keeps it: enough to judge it again.
+struct RulesUsed {
+  std::optional<verdict::RulesFrom> from;
+  std::string config_text;
+  std::string baselines_words;  // ""
+  std::string baselines_commit;
+  std::vector<verdict::Proposal> proposals;
+  std::vector<std::string> not_judged, notes;
+};
+[[nodiscard]] Json to_json(const RulesUsed& used);
+[[nodiscard]] Result<RulesUsed> rules_used_from_json(const Json& json);
+
+// Puts the rules in place of `head`'s own, and says what that changed. Cells point into `head`.
+// `globs`: --cell.
+[[nodiscard]] RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
+                                    const std::string& config_folder,
+                                    const std::vector<std::string>& globs, config::Settings& head);
+
+// The folder of a run in which the baselines lie that it was judged by.
+[[nodiscard]] std::string baselines_in_run(const std::string& run_folder);
+// Copies what is stored of `cells`, and of the lines over their depths, into the run's folder.
+[[nodiscard]] Result<void> keep_baselines(const Rules& rules, const CommonOptions& options,
+                                          const std::vector<profile::CellKey>& cells,
+                                          const std::string& run_folder, sys::Files& files);
+
+}  // namespace weir::app

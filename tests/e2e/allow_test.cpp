@@ -1,0 +1,161 @@
+// weir allow by hand, what gates make of it, and how it becomes the baseline.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/rules_scene.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Allow : public Rules {
+ protected:
+  Ended allow(std::vector<std::string> more) {
+    std::vector<std::string> all{"allow", "--pr", "12", "--who", "ada", "--reason", "a new fusion"};
+    all.insert(all.end(), more.begin(), more.end());
+    return here(all);
+  }
+  Ended one(const std::string& from, const std::string& to, std::vector<std::string> more = {}) {
+    std::vector<std::string> all{"--cell", k_cell, "--metric", "dispatches_per_token",
+                                 "--from", from,   "--to",     to};
+    all.insert(all.end(), more.begin(), more.end());
+    return allow(all);
+  }
+  Json with_allowances(int exit_code, const std::string& number = "12") {
+    return gate({"--cell", k_cell, "--allowances-ref", "perf-baselines", "--pr", number},
+                exit_code);
+  }
+  // What every verdict says of the same run, wherever it was judged.
+  static Json metric(const Json& verdict) {
+    return metric_of(verdict["cells"][0], "dispatches_per_token");
+  }
+};
+
+TEST_F(Allow, TheExactValueForThatPullRequestAlone) {
+  write_engine(77);
+  EXPECT_THAT(with_allowances(1)["notes"].dump(),
+              HasSubstr("nothing is allowed here: perf-baselines is not known"));
+  ASSERT_EQ(one("65", "77").exit_code, 0) << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("git push origin perf-baselines"));
+  const Json verdict = with_allowances(0);
+  EXPECT_EQ(verdict["verdict"], "accepted");
+  EXPECT_THAT(metric(verdict)["reason"].get<std::string>(), HasSubstr("accepted by ada until "));
+  // Its journal has it.
+  EXPECT_EQ(metric(gate({"--from"}, 0)), metric(verdict));
+  EXPECT_EQ(with_allowances(1, "13")["verdict"], "fail");
+  write_engine(78);
+  EXPECT_THAT(with_allowances(1)["notes"].dump(), HasSubstr("is void: it is 65 → 78 now"));
+}
+
+TEST_F(Allow, ForOneCommitIsVoidAfterAnother) {
+  write_engine(77);
+  git({"commit", "-qam", "more dispatches"});
+  ASSERT_EQ(one("65", "77", {"--sha", git_says("rev-parse HEAD").substr(0, 40)}).exit_code, 0)
+      << last_.err;
+  EXPECT_EQ(with_allowances(0)["verdict"], "accepted");
+  git({"commit", "-q", "--allow-empty", "-m", "another push"});
+  EXPECT_THAT(with_allowances(1)["notes"].dump(), HasSubstr("another was pushed since"));
+}
+
+TEST_F(Allow, TakesThePullRequestFromTheEvent) {
+  write_engine(77);
+  const std::string head = git_says("rev-parse HEAD").substr(0, 40);
+  ASSERT_EQ(one("65", "77", {"--sha", head}).exit_code, 0) << last_.err;
+  spill(scratch_ / "weir-event.json",
+        R"({"repository": {"full_name": "o/r"}, "pull_request": {"number": 12, "head": {"sha": ")" +
+            head + R"(", "repo": {"full_name": "o/r"}}}})");
+  const std::map<std::string, std::string> env{
+      {"GITHUB_EVENT_PATH", (scratch_ / "weir-event.json").string()},
+      {"GITHUB_EVENT_NAME", "pull_request"},
+      {"GITHUB_REPOSITORY", "o/r"}};
+  EXPECT_EQ(
+      here({"gate", "--counts-only", "--allowances-ref", "perf-baselines", "--cell", k_cell}, env)
+          .exit_code,
+      0)
+      << last_.out << last_.err;
+}
+
+TEST_F(Allow, AllFailsOfAVerdictAndThenTheyBecomeTheBaseline) {
+  write_engine(77, 2);
+  (void)gate({"--cell", k_cell}, 1);
+  std::string run;
+  for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
+    if (fs::exists(entry.path() / "verdict.json")) run = entry.path().string();
+  }
+  ASSERT_EQ(allow({run}).exit_code, 0) << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("syncs_per_token of mine/m/metal/decode: 1 → 2"));
+  EXPECT_EQ(with_allowances(0)["verdict"], "accepted");
+  // At merge.
+  ASSERT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 0) << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("2 of 2 allowances are the baseline now"));
+  EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
+  // What is not stored as it was any more is not written twice.
+  EXPECT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 3);
+  EXPECT_EQ(here({"baseline", "accept", "--allowances", "13"}).exit_code, 2);
+}
+
+TEST_F(Allow, OnTheBranchOfBaselinesTheFileGoesWithIt) {
+  ASSERT_EQ(
+      here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
+      0);
+  ASSERT_EQ(one("65", "77").exit_code, 0) << last_.err;
+  EXPECT_THAT(git_says("ls-tree -r --name-only perf-baselines"), HasSubstr("allowances/12.json"));
+  write_engine(77);
+  EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--allowances-ref", "perf-baselines", "--pr",
+                  "12", "--cell", k_cell},
+                 0)["verdict"],
+            "accepted");
+  ASSERT_EQ(here({"baseline", "accept", "--allowances", "12", "--baselines-ref", "perf-baselines"})
+                .exit_code,
+            0)
+      << last_.err;
+  EXPECT_EQ(git_says("ls-tree -r --name-only perf-baselines").find("allowances"),
+            std::string::npos);
+  EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--cell", k_cell}, 0)["verdict"], "pass");
+}
+
+TEST_F(Allow, RefusesWhatCanNotBeAllowed) {
+  EXPECT_EQ(one("65", "65").exit_code, 2);
+  EXPECT_EQ(one("65", "77", {"--until", "soon"}).exit_code, 2);
+  EXPECT_EQ(allow({}).exit_code, 2);
+  EXPECT_EQ(
+      allow({"--cell", k_cell, "--metric", "placement", "--from", "a", "--to", "b"}).exit_code, 2);
+  EXPECT_EQ(here({"gate", "--counts-only", "--pr", "12"}).exit_code, 2);
+}
+
+TEST_F(Allow, ACommentThatAsksForNothingNeedsNoToken) {
+  spill(scratch_ / "weir-event.json",
+        R"({"action": "created", "repository": {"full_name": "o/r"}, "issue": {"number": 12},)"
+        R"( "comment": {"id": 1, "body": "nice", "created_at": "2026-11-20T09:30:15Z",)"
+        R"( "user": {"login": "eve", "type": "User"}}})");
+  EXPECT_EQ(
+      here({"allow", "--event", "weir-event.json"},
+           {{"GITHUB_OUTPUT", (scratch_ / "weir-output").string()}, {"GITHUB_REPOSITORY", "o/r"}})
+          .exit_code,
+      0)
+      << last_.err;
+  EXPECT_EQ(slurp(scratch_ / "weir-output"),
+            "command=nothing\nsha=\nfork=false\npull-request=12\ngreen=false\n");
+}
+
+TEST_F(Allow, TheCountsOfADownloadedRunAreStoredAsItsJournalHasThem) {
+  write_engine(77);
+  (void)gate({"--cell", k_cell}, 1);
+  std::string run;
+  for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
+    if (fs::exists(entry.path() / "verdict.json")) run = entry.path().string();
+  }
+  fs::rename(run, scratch_ / "weir-artifact");
+  fs::remove(scratch_ / "engine");  // nothing is counted here
+  ASSERT_EQ(here({"baseline", "accept", "--from-artifact", "weir-artifact"}).exit_code, 0)
+      << last_.out << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("65 → 77"));
+  EXPECT_THAT(last_.out, HasSubstr("counted on "));
+  write_engine(77);
+  EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
+  spill(scratch_ / "weir-artifact/run.jsonl", "{\"schema\": \"no\"}\n");
+  EXPECT_NE(here({"baseline", "accept", "--from-artifact", "weir-artifact"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace weir::e2e

@@ -1,0 +1,94 @@
+// Baselines on a branch: read there, and written there without touching the work tree.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/rules_scene.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class BaselinesOnABranch : public Rules {
+ protected:
+  void SetUp() override {
+    Rules::SetUp();
+    git({"rm", "-q", "-r", "baselines"});
+    git({"commit", "-q", "-m", "no baselines in the tree"});
+  }
+};
+
+TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
+  const std::string before = git_says("status --porcelain --ignored=no");
+  const std::string head = git_says("rev-parse HEAD");
+  ASSERT_EQ(
+      here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
+      0)
+      << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("git push origin perf-baselines"));
+  EXPECT_EQ(git_says("status --porcelain --ignored=no"), before);
+  EXPECT_EQ(git_says("rev-parse HEAD"), head);
+  EXPECT_FALSE(fs::exists(scratch_ / "baselines"));
+  EXPECT_THAT(git_says("ls-tree -r --name-only perf-baselines"),
+              HasSubstr("baselines/mine/m/metal/decode/metal-unseen.json"));
+  // A history of its own: the first commit of that branch.
+  EXPECT_EQ(git_says("rev-list --count perf-baselines"), "1\n");
+
+  EXPECT_EQ(gate({"--baselines-ref", "perf-baselines"}, 0)["verdict"], "pass");
+  EXPECT_EQ(gate({"--baselines-ref", "perf-baselines:baselines"}, 0)["verdict"], "pass");
+  EXPECT_EQ(gate({"--baselines-ref", "perf-baselines:elsewhere"}, 0)["verdict"], "new");
+  EXPECT_EQ(here({"gate", "--baselines-ref", "perf-baselines:../x"}).exit_code, 2);
+  write_engine(77);
+  const Json verdict = gate({"--baselines-ref", "perf-baselines"}, 1);
+  EXPECT_THAT(verdict["base_source"].get<std::string>(),
+              StartsWith("stored baselines of perf-baselines, "));
+  EXPECT_EQ(gate({"--from"}, 1)["verdict"], "fail");
+
+  // On top of what is there; what has not changed makes no commit.
+  ASSERT_EQ(
+      here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
+      0);
+  EXPECT_EQ(git_says("rev-list --count perf-baselines"), "2\n");
+  ASSERT_EQ(
+      here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
+      0);
+  EXPECT_EQ(git_says("rev-list --count perf-baselines"), "2\n");
+  EXPECT_THAT(last_.out, HasSubstr("nothing changed on perf-baselines"));
+}
+
+TEST_F(BaselinesOnABranch, AreNotWrittenOntoWhatIsCheckedOutOrIsNoBranch) {
+  EXPECT_EQ(here({"baseline", "accept", "--counts-only", "--baselines-ref", "feature"}).exit_code,
+            2);
+  EXPECT_THAT(last_.err, HasSubstr("is checked out"));
+  for (const char* name : {"-x", "a..b", "@{-1}", "a b"}) {
+    EXPECT_EQ(here({"baseline", "accept", "--counts-only", std::string("--baselines-ref=") + name})
+                  .exit_code,
+              2)
+        << name << last_.err;
+  }
+}
+
+TEST_F(BaselinesOnABranch, AllArriveWhereTwoAreWrittenAtOnce) {
+  for (int i = 0; i < 4; ++i) {
+    const std::string a = std::to_string(2 * i), b = std::to_string(2 * i + 1);
+    write_config("", "{p" + a + ": {tokens: 8}, p" + b + ": {tokens: 9}}");
+    std::map<std::string, std::string> env{{"WEIR_CACHE", (scratch_ / "cache").string()}};
+    for (const char* who : {"AUTHOR", "COMMITTER"}) {
+      env.emplace("GIT_" + std::string(who) + "_NAME", "A");
+      env.emplace("GIT_" + std::string(who) + "_EMAIL", "a@example.org");
+    }
+    const auto accept = [&](const std::string& prompt) {
+      return std::vector<std::string>{"baseline",        "accept",         "--counts-only",
+                                      "--baselines-ref", "perf-baselines", "--cell",
+                                      "*/" + prompt,     "--out",          "weir-out-" + prompt};
+    };
+    Weir one(scratch_, accept("p" + a), env), other(scratch_, accept("p" + b), env);
+    EXPECT_EQ(one.wait().exit_code, 0);
+    EXPECT_EQ(other.wait().exit_code, 0);
+  }
+  EXPECT_EQ(git_says("ls-tree -r --name-only perf-baselines | wc -l"), "8\n");
+  EXPECT_EQ(git_says("rev-list --count perf-baselines"), "8\n");
+}
+
+}  // namespace
+}  // namespace weir::e2e

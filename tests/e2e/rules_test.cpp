@@ -1,0 +1,84 @@
+// weir gate --rules-from: the base's rules judge, and the pull request's edits to them are told.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/rules_scene.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST_F(Rules, OfTheBaseJudgeThoughThePullRequestLoosensItsOwn) {
+  write_engine(77);
+  write_config("limits: [{metrics: dispatches_per_token, exact: false}]\n");
+  EXPECT_EQ(here({"gate", "--counts-only"}).exit_code, 0) << last_.out;  // its own rules
+  const Json verdict = gate({"--rules-from", "main"}, 1);
+  EXPECT_EQ(metric_of(cell_of(verdict, k_cell), "dispatches_per_token")["verdict"], "fail");
+  EXPECT_EQ(verdict["rules"]["ref"], "main");
+  EXPECT_EQ(words_of(verdict),
+            std::vector<std::string>{
+                "limit of dispatches_per_token: exact → not exact: looser, in 2 cells"});
+  // First in every report.
+  EXPECT_THAT(last_.err, HasSubstr("rules 1 edit to the rules, 1 of them looser; judged by those "
+                                   "of main"));
+  EXPECT_LT(last_.err.find("rules 1 edit"), last_.err.find("FAIL"));
+}
+
+TEST_F(Rules, OfTheBaseHoldItsBaselinesToo) {
+  write_engine(77);
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only"}).exit_code, 0) << last_.err;
+  EXPECT_EQ(here({"gate", "--counts-only"}).exit_code, 0);
+  const Json verdict = gate({"--rules-from", "main"}, 1);
+  ASSERT_EQ(words_of(verdict).size(), 2U);  // one a cell
+  EXPECT_THAT(words_of(verdict)[0], StartsWith("baseline dispatches_per_token of " + k_cell));
+  EXPECT_THAT(words_of(verdict)[0], HasSubstr("65 → 77: looser"));
+  EXPECT_THAT(verdict["base_source"].get<std::string>(), StartsWith("stored baselines of main, "));
+  // Judged again from the run alone, whatever the repository holds by then.
+  fs::remove_all(scratch_ / ".git");
+  fs::remove_all(scratch_ / "baselines");
+  fs::remove(scratch_ / "weir.yaml");
+  Json again = gate({"--from"}, 1);
+  Json before = verdict;
+  for (Json* one : {&again, &before}) (*one)["seconds"] = nullptr;
+  EXPECT_EQ(again, before);
+  EXPECT_EQ(here({"gate", "--from", "--rules-from", "main"}).exit_code, 2);
+}
+
+TEST_F(Rules, TellCellsThatArePutAwayBeforeAnythingElse) {
+  write_config("", "{decode: {tokens: 8}}");
+  const Json verdict = gate({"--rules-from", "main"}, 0);
+  EXPECT_EQ(verdict["not_judged"][0], "1 cell of the base's matrix not measured");
+  EXPECT_EQ(words_of(verdict)[0],
+            "cells that are not measured any more: 1 of 2 → removed: looser, and holds already");
+  EXPECT_EQ(verdict["proposals"][0]["cells"][0], "mine/m/metal/other");
+}
+
+TEST_F(Rules, LetANewCellIn) {
+  write_config("", "{decode: {tokens: 8}, other: {tokens: 9}, third: {tokens: 10}}");
+  const Json verdict = gate({"--rules-from", "main"}, 0);
+  EXPECT_EQ(cell_of(verdict, "mine/m/metal/third")["verdict"], "new");
+  EXPECT_TRUE(verdict["proposals"].empty()) << verdict["proposals"].dump(1);
+}
+
+TEST_F(Rules, AreRefusedWhereTheyCanNotBeReadSafely) {
+  EXPECT_EQ(here({"gate", "--counts-only", "--rules-from", "nowhere"}).exit_code, 2);
+  EXPECT_THAT(last_.err, HasSubstr("no commit that is known here"));
+  EXPECT_EQ(here({"gate", "--counts-only", "--rules-from=--all"}).exit_code, 2);
+  fs::rename(scratch_ / "weir.yaml", scratch_ / "real.yaml");
+  fs::create_symlink("real.yaml", scratch_ / "weir.yaml");
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "a link"});
+  EXPECT_EQ(here({"gate", "--counts-only", "--rules-from", "HEAD"}).exit_code, 2);
+  EXPECT_THAT(last_.err, HasSubstr("symbolic link"));
+}
+
+TEST_F(Rules, AreThePullRequestsOwnWhereTheBaseHasNone) {
+  git({"rm", "-q", "--cached", "weir.yaml"});
+  git({"commit", "-q", "-m", "without"});
+  const Json verdict = gate({"--rules-from", "HEAD"}, 0);
+  EXPECT_THAT(words_of(verdict)[0], HasSubstr("has no such file"));
+}
+
+}  // namespace
+}  // namespace weir::e2e
