@@ -233,6 +233,10 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
   if (rules.settings) {
     const auto base_cells = config::expand(*rules.settings);
     const config::Matrix none;
+    if (!base_cells) {
+      used.not_judged.emplace_back("which cells of the base are gone");
+      used.notes.push_back("the base's matrix: " + base_cells.error().message);
+    }
     config::Edits edits =
         config::compare_rules(*rules.settings, base_cells ? *base_cells : none, head, matrix);
     // What is private there may stand in the head's own text no more.

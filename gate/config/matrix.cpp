@@ -175,13 +175,15 @@ class Expansion {
       }
     }
     WEIR_CHECK(check_entries());
-    WEIR_CHECK(check_reference());
+    if (!settings_.rules_from_elsewhere) WEIR_CHECK(check_reference());
     if (matrix_.cells.empty()) {
       const std::string why = matrix_.notes.empty() ? std::string(": exclude leaves out everything")
                                                     : ":\n  " + text::join(matrix_.notes, "\n  ");
       return fail(Code::config, "{}: the matrix has no cell{}", settings_.file, why);
     }
-    WEIR_CHECK(check_limits(settings_, matrix_.cells));
+    if (!settings_.rules_from_elsewhere) {
+      WEIR_CHECK(check_limits(settings_, matrix_.cells));
+    }
     return std::move(matrix_);
   }
 

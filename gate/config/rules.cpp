@@ -232,6 +232,7 @@ class Rules {
 void take_rules(const Settings& base, Settings& head) {
   head.limits = base.limits;
   head.gate = base.gate;
+  head.rules_from_elsewhere = true;
   for (EngineSettings& engine : head.engines) {
     if (const EngineSettings* before = named(base.engines, engine.name)) {
       engine.cpu_ops_allowed = before->cpu_ops_allowed;

@@ -144,6 +144,8 @@ struct Settings {
   std::vector<MatrixEntry> exclude;
   std::vector<verdict::LimitEntry> limits;
   GateSettings gate;
+  // Limits and gate were taken from another text (rules.hpp): they may name what is not here.
+  bool rules_from_elsewhere = false;
 };
 
 // What the text is checked against besides itself.

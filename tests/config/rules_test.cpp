@@ -169,8 +169,9 @@ TEST(Rules, AreTakenFromTheBaseForWhatBothHaveAndANewEngineKeepsItsOwnList) {
 
 TEST(Rules, ALimitOfTheBaseMayNameWhatTheHeadNoLongerHas) {
   // Of the whole matrix it would be an error that an entry matches nothing.
-  const auto base =
-      parse_text(with_engine(k_command, "limits: [{match: {backend: cpu}, mode: report}]\n"));
+  const auto base = parse_text(with_engine(k_command,
+                                           "limits: [{match: {backend: cpu}, mode: report}]\n"
+                                           "gate: {reference: e/tiny/cpu/decode}\n"));
   auto head = parse_text(
       "version: 1\nengines:\n  e: {" + k_command +
       "}\nmodels: {tiny: tiny.gguf}\nbackends: {vulkan: {}}\nprompts: {decode: {tokens: 32}}\n");
@@ -179,6 +180,7 @@ TEST(Rules, ALimitOfTheBaseMayNameWhatTheHeadNoLongerHas) {
   ASSERT_TRUE(cells);
   take_rules(*base, *head);
   EXPECT_EQ(head->limits.size(), 1U);
+  EXPECT_TRUE(expand(*head)) << "a configuration is expanded more than once";
 }
 
 TEST(Rules, AnEntryOfTheBaseWhoseTimeIsOverHoldsNoMoreButKeepsNobodyOut) {

@@ -161,6 +161,19 @@ TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
   EXPECT_TRUE(problem_of({{k_cell, "placement", "a", "b"}, 12, {}, "r", "ada", "2026-12-31"}));
 }
 
+TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
+  MetricVerdict other = count("dispatches_per_token", "65", "66");
+  other.current_text = "500";  // reports show 66
+  CellVerdict quiet = failing({count("syncs_per_token", "1", "2")});
+  quiet.verdict = Outcome::pass;
+  for (const CellVerdict& cell : {failing({other}), quiet}) {
+    GateVerdict gate;
+    gate.cells = {cell};
+    EXPECT_THAT(would_take(gate).changes, IsEmpty());
+    EXPECT_THAT(would_take(gate).beyond, SizeIs(1));
+  }
+}
+
 TEST(Allowances, AreTheSameWhenReadBackAndKeptInOneOrder) {
   Allowance kernels = allowed("kernels", "9 of 1 kernels", "8 of 1 kernels");
   kernels.what.kernels = {{"mul", Rational(9), Rational(8)}};
