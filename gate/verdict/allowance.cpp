@@ -105,10 +105,10 @@ std::string title_of(const Allowance& allowance) {
                      allowance.what.cell, allowance.what.from, allowance.what.to);
 }
 
-bool any_fail(const CellVerdict& cell) {
-  return cell.kernels_verdict == Outcome::fail || cell.placement_verdict == Outcome::fail ||
+bool any(const CellVerdict& cell, Outcome outcome) {
+  return cell.kernels_verdict == outcome || cell.placement_verdict == outcome ||
          std::any_of(cell.metrics.begin(), cell.metrics.end(),
-                     [](const MetricVerdict& metric) { return metric.verdict == Outcome::fail; });
+                     [&](const MetricVerdict& metric) { return metric.verdict == outcome; });
 }
 
 // Why it can not hold for this gate, whatever was measured.
@@ -162,13 +162,20 @@ bool operator==(const Allowable& a, const Allowable& b) {
 
 WouldTake would_take(const GateVerdict& gate) {
   WouldTake made;
+  bool undecided = false;
   for (const CellVerdict& cell : gate.cells) {
     const std::string name = cell.cell.str();
-    if (cell.verdict == Outcome::error) {
-      made.beyond.push_back(name + " could not be measured");
-    } else if (cell.verdict != Outcome::fail) {
+    // A fail hides what else is wrong in its cell.
+    if (cell.verdict == Outcome::error || !cell.reason.empty() || any(cell, Outcome::error)) {
+      if (cell.verdict != Outcome::skipped) {
+        made.beyond.push_back(name + " could not be measured");
+      }
+    }
+    undecided =
+        undecided || cell.verdict == Outcome::inconclusive || any(cell, Outcome::inconclusive);
+    if (cell.verdict != Outcome::fail) {
       // Reports show it as fine: whoever reads them did not see what in it fails.
-      if (any_fail(cell)) made.beyond.push_back("the parts of " + name + " do not agree");
+      if (any(cell, Outcome::fail)) made.beyond.push_back("the parts of " + name + " do not agree");
       continue;
     }
     for (const MetricVerdict& metric : cell.metrics) {
@@ -191,7 +198,7 @@ WouldTake would_take(const GateVerdict& gate) {
       made.beyond.push_back("work of " + name + " ran elsewhere (cpu_ops_allowed is a rule)");
     }
   }
-  if (gate.exit_code == ExitCode::inconclusive) {
+  if (undecided && gate.fail_on_inconclusive) {
     made.beyond.emplace_back("what is not decided fails here (on_inconclusive: fail)");
   }
   return made;

@@ -200,6 +200,7 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
     gate.metrics_judged += std::count_if(cell.metrics.begin(), cell.metrics.end(), judged);
   }
   gate.exit_code = exit_code_of(cells, policy);
+  gate.fail_on_inconclusive = policy.fail_on_inconclusive;
   gate.not_judged = not_judged(cells, policy);
   gate.decision_rule = decision_rule(cells, policy);
   gate.profiling_cost = typical_cost(cells);

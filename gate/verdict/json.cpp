@@ -181,6 +181,7 @@ Json to_json(const GateVerdict& gate) {
           {"cells", std::move(cells)},
           {"totals", gate.totals},
           {"metrics_judged", gate.metrics_judged},
+          {"fail_on_inconclusive", gate.fail_on_inconclusive},
           {"not_judged", gate.not_judged},
           {"notes", gate.notes},
           {"decision_rule", gate.decision_rule},

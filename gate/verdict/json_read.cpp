@@ -256,6 +256,7 @@ Result<GateVerdict> verdict_from_json(const Json& json) {
   }
   gate.totals = profile::counts_from_json(read, "totals");
   gate.metrics_judged = read.optional_integer("metrics_judged").value_or(0);
+  gate.fail_on_inconclusive = read.optional_boolean("fail_on_inconclusive").value_or(false);
   gate.not_judged = read.strings("not_judged");
   gate.notes = read.strings("notes");
   gate.decision_rule = read.optional_string("decision_rule").value_or("");

@@ -141,6 +141,7 @@ struct GateVerdict {
   std::vector<CellVerdict> cells;              // in plan order
   std::map<std::string, std::int64_t> totals;  // outcome name -> cells
   std::int64_t metrics_judged = 0;
+  bool fail_on_inconclusive = false;  // what is not decided fails here
   // What the first line of every report has to admit, ready to show: "throughput not decided in
   // 31 of 40 cells", "12 cells new", "3 skipped: no probe".
   std::vector<std::string> not_judged;

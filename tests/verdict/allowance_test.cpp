@@ -174,6 +174,20 @@ TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
   }
 }
 
+TEST(WhatCouldBeAllowed, SaysWhatAFailHidesInItsCell) {
+  CellVerdict crashed = failing({count("syncs_per_token", "1", "2")});
+  crashed.reason = "the timed pass ended by SIGSEGV";
+  CellVerdict open = failing({count("syncs_per_token", "1", "2"), rate(-0.04, -0.09, 0.01)});
+  open.metrics[1].verdict = Outcome::inconclusive;
+  GateVerdict gate;
+  gate.cells = {crashed};
+  EXPECT_THAT(would_take(gate).beyond, SizeIs(1));
+  gate.cells = {open};
+  EXPECT_THAT(would_take(gate).beyond, IsEmpty());
+  gate.fail_on_inconclusive = true;
+  EXPECT_THAT(would_take(gate).beyond, SizeIs(1));
+}
+
 TEST(Allowances, AreTheSameWhenReadBackAndKeptInOneOrder) {
   Allowance kernels = allowed("kernels", "9 of 1 kernels", "8 of 1 kernels");
   kernels.what.kernels = {{"mul", Rational(9), Rational(8)}};
