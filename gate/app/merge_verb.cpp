@@ -3,6 +3,7 @@
 
 #include "gate/app/beside.hpp"
 #include "gate/app/command_line.hpp"
+#include "gate/app/rules.hpp"
 #include "gate/app/stored_baselines.hpp"
 #include "gate/run/merge.hpp"
 #include "gate/sys/paths.hpp"
@@ -21,6 +22,19 @@ std::string folder_of_run(const std::string& run, const sys::Files& files) {
   return files.kind(run) == sys::Kind::folder ? run : sys::folder_of(run);
 }
 
+// What a run keeps beside its journal: the base's counts, and the baselines that judge it. Each
+// cell is of one shard.
+Result<void> copy_baselines(const std::string& from, const std::string& to, sys::Files& files) {
+  if (files.kind(from) != sys::Kind::folder) return {};
+  WEIR_TRY(const auto entries, StoredBaselines(files, from).all());
+  StoredBaselines into(files, to);
+  for (const StoredBaselines::Entry& entry : entries) {
+    WEIR_TRY(const std::string path, into.put(entry.baseline));
+    (void)path;
+  }
+  return {};
+}
+
 Result<ExitCode> merge(const MergeOptions& options) {
   sys::RealFiles files;
   std::vector<run::ShardRun> shards;
@@ -34,16 +48,10 @@ Result<ExitCode> merge(const MergeOptions& options) {
   }
   WEIR_TRY(const std::string text, run::merge(std::move(shards), options.partial));
   WEIR_TRY(const std::string folder, run::make_run_folder(files, options.out, started));
-  // What was known of the base's counts: each cell is of one shard.
-  StoredBaselines into(files, base_counts_folder(folder));
   for (const std::string& name : options.runs) {
-    const std::string from = base_counts_folder(folder_of_run(name, files));
-    if (files.kind(from) != sys::Kind::folder) continue;
-    WEIR_TRY(const auto entries, StoredBaselines(files, from).all());
-    for (const StoredBaselines::Entry& entry : entries) {
-      WEIR_TRY(const std::string path, into.put(entry.baseline));
-      (void)path;
-    }
+    const std::string from = folder_of_run(name, files);
+    WEIR_CHECK(copy_baselines(base_counts_folder(from), base_counts_folder(folder), files));
+    WEIR_CHECK(copy_baselines(baselines_in_run(from), baselines_in_run(folder), files));
   }
   WEIR_CHECK(files.write_atomic(sys::join_path(folder, std::string(run::k_journal_name)), text));
   say(fmt::format("{} shard{} joined: {}\n  judge it with: weir gate --from {}\n",

@@ -28,7 +28,7 @@ Result<void> check_alike(const ShardRun& one, const ShardRun& other, const Shard
   }
   if (left.weir_version != right.weir_version) return differs(one, other, "version of weir");
   if (left.config_text != right.config_text) return differs(one, other, "configuration");
-  for (const char* what : {"limits", "counts_only", "against"}) {
+  for (const char* what : {"limits", "counts_only", "rules", "allowances", "against"}) {
     const bool in_identity = what == std::string_view("limits");
     const auto of = [&](const RunHeader& header) {
       if (!in_identity) return header.extra.value(what, Json());

