@@ -96,7 +96,7 @@ std::string reason_in(const Json& body) {
 }
 
 std::string said(const sys::HttpResponse& response, const Masker& masker) {
-  const std::string status = fmt::format("{}{}", response.status, name_of(response.status));
+  std::string status = fmt::format("{}{}", response.status, name_of(response.status));
   if (text::trim(response.body).empty()) return status;
   const auto json = parse_json(response.body, k_limits);
   const std::string reason = json ? reason_in(*json) : "";

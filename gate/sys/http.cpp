@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <curl/curl.h>
+#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -197,7 +198,9 @@ bool set_up(Handle& handle, const HttpRequest& request, const HttpLimits& limits
   // libcurl by itself sends a request again when a connection that it kept turns out to be dead,
   // also one that may have been carried out. Only what does no harm twice may meet such a one.
   if (request.method != "GET" && request.method != "HEAD") set(CURLOPT_FRESH_CONNECT, 1L);
-  for (const auto& [name, value] : request.headers) good = handle.add(name + ": " + value) && good;
+  for (const auto& [name, value] : request.headers) {
+    good = handle.add(fmt::format("{}: {}", name, value)) && good;
+  }
   if (!request.authorization.empty()) {
     good = handle.add("Authorization: " + request.authorization.reveal()) && good;
   }
