@@ -12,8 +12,6 @@
 namespace weir::app {
 namespace {
 
-std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
 std::vector<source::Build> builds_of(const std::vector<run::PreparedCell>& cells) {
   std::vector<source::Build> builds;
   std::set<std::string> known;
@@ -45,6 +43,26 @@ std::string root_of(const std::string& program) {
   return above.empty() || above == "/" || above == "." ? folder : above;
 }
 
+// The base's cells with the programs of `tree`, and both sides' by paths of equal length.
+Result<void> put_beside(const source::BaseTree& tree, const CommonOptions& options,
+                        std::vector<run::PreparedCell>& candidate, BaseSide& side,
+                        sys::Files& files) {
+  side.cells = candidate;
+  const std::string out = place_of_links(options);
+  for (std::size_t i = 0; i < candidate.size(); ++i) {
+    if (candidate[i].program.empty()) continue;
+    WEIR_TRY(const std::string program, source::program_in_base(files, tree, candidate[i].program));
+    const std::string own = candidate[i].program;
+    WEIR_CHECK(point(side.cells[i], out, tree.root, program, files));
+    std::string root = root_of(own);
+    for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
+      if (own.starts_with(top + "/")) root = top;
+    }
+    WEIR_CHECK(point(candidate[i], out, root, own, files));
+  }
+  return {};
+}
+
 Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& options,
                            const config::Veil& veil, std::vector<run::PreparedCell>& candidate,
                            sys::Files& files, const sys::Stop& stop) {
@@ -70,21 +88,21 @@ Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& opt
                 tree.candidate_commit, tree.candidate_dirty, tree.notes};
   side.held = tree.held;
   if (tree.kind == source::BaseTree::Kind::worktree) {
-    side.counts_folder = sys::join_path(base_wanted.cache_folder, "counts/" + last_part(tree.root));
+    side.counts_folder = counts_of_tree(base_wanted.cache_folder, tree.root);
   }
-  side.cells = candidate;
-  const std::string out = place_of_links(options);
-  for (std::size_t i = 0; i < candidate.size(); ++i) {
-    if (candidate[i].program.empty()) continue;
-    WEIR_TRY(const std::string program, source::program_in_base(files, tree, candidate[i].program));
-    const std::string own = candidate[i].program;
-    WEIR_CHECK(point(side.cells[i], out, tree.root, program, files));
-    std::string root = root_of(own);
-    for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
-      if (own.starts_with(top + "/")) root = top;
-    }
-    WEIR_CHECK(point(candidate[i], out, root, own, files));
-  }
+  WEIR_CHECK(put_beside(tree, options, candidate, side, files));
+  return side;
+}
+
+// Two commits, of which neither is the user's checkout.
+Result<BaseSide> from_commits(const TwoCommits& commits, const CommonOptions& options,
+                              std::vector<run::PreparedCell>& candidate, sys::Files& files) {
+  const source::BaseTree& tree = commits.base;
+  BaseSide side;
+  side.facts = {{}, tree.words, tree.commit, tree.candidate_commit, false, tree.notes};
+  side.held = tree.held;
+  side.counts_folder = commits.counts_folder;
+  WEIR_CHECK(put_beside(tree, options, candidate, side, files));
   return side;
 }
 
@@ -185,6 +203,7 @@ Result<BaseSide> make_base_side(const AgainstWanted& wanted, const CommonOptions
                                 std::vector<run::PreparedCell>& candidate,
                                 const PrepareCells& prepare, sys::Files& files,
                                 const sys::Stop& stop) {
+  if (wanted.commits) return from_commits(*wanted.commits, options, candidate, files);
   if (wanted.own) return from_own(options, candidate, files);
   return wanted.command.empty()
              ? from_tree(wanted, options, veil, candidate, files, stop)
@@ -202,6 +221,10 @@ Result<void> CachedCounts::keep(const baseline::Baseline& counts) {
   WEIR_TRY(const std::string path, stored_.put(counts));
   (void)path;
   return {};
+}
+
+std::string counts_of_tree(const std::string& cache_folder, const std::string& tree) {
+  return sys::join_path(cache_folder, "counts/" + tree.substr(tree.find_last_of('/') + 1));
 }
 
 std::string base_counts_folder(const std::string& run_folder) {

@@ -17,11 +17,23 @@
 
 namespace weir::app {
 
+// Two commits of the candidate's repository, checked out and built: neither side is what lies in
+// the user's checkout.
+struct TwoCommits {
+  // The one that the other is held to; what candidate_root and candidate_commit say is of the
+  // other.
+  source::BaseTree base;
+  std::shared_ptr<sys::Held> candidate_held;
+  std::vector<std::string> own_roots;  // all names of the top of the user's checkout
+  std::string counts_folder;           // of counts known by the base's commit
+};
+
 struct AgainstWanted {
   std::string spec;                  // REF or DIR; "" with a command
   std::vector<std::string> command;  // what stands behind "--"
   bool own = false;                  // neither: the candidate's own program, by another path
   bool other_commit = false;         // a base that is the candidate itself is Code::unavailable
+  std::shared_ptr<const TwoCommits> commits{};  // in place of all of these
 };
 
 // What the verdict says of the base.
@@ -90,6 +102,8 @@ struct Beside {
     sys::Files& files);
 // Where a run's folder holds the latter.
 [[nodiscard]] std::string base_counts_folder(const std::string& run_folder);
+// Where the cache holds what was counted of a commit's checkout.
+[[nodiscard]] std::string counts_of_tree(const std::string& cache_folder, const std::string& tree);
 
 // The plan of pairs, for people: a line each.
 [[nodiscard]] std::vector<std::string> words_of(const run::PairsPlan& plan,

@@ -110,6 +110,7 @@ void add_device_matrix(CLI::App& device);  // below "device"
 void add_profile(CLI::App& app);
 void add_post(CLI::App& app);
 void add_allow(CLI::App& app);
+void add_bisect(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace weir::app

@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   add_device(app);
   add_doctor(app);
   add_profile(app);
+  add_bisect(app);
   add_completion(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);

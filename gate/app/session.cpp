@@ -98,6 +98,10 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
   surroundings.machine = ready.machine;
   surroundings.probe_devices = probes::probe_devices();
   surroundings.no_perf = sys::why_not_counted(sys::instructions_event());
+  if (wanted.against && wanted.against->commits) {
+    const TwoCommits& commits = *wanted.against->commits;
+    surroundings.programs = {commits.own_roots, commits.base.candidate_root};
+  }
   WEIR_TRY(surroundings.twins,
            make_twins(ready.loaded.cells, surroundings.config_folder, options.out, files));
   surroundings.output_places = wanted.output_places;

@@ -73,10 +73,28 @@ class Preflight {
                                                                  : cell.engine->source + ": ";
   }
 
+  // What names the program: as written, or its counterpart in the other checkout.
+  [[nodiscard]] std::optional<std::string> program_of(const std::string& name) const {
+    if (!around_.programs) return name;
+    if (name.find('/') == std::string::npos) return std::nullopt;
+    const std::string path = resolve(name);
+    for (const std::string& root : around_.programs->own_roots) {
+      if (path.starts_with(root + "/")) return around_.programs->root + path.substr(root.size());
+    }
+    return std::nullopt;
+  }
+
   void look_for_program(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (cell.command.empty()) return problems_.add(where(cell) + "the command is empty");
-    const std::string& name = cell.command.front();
+    const std::string engine = fmt::format("{}engine \"{}\": ", where(cell), cell.key.engine);
+    const auto place = program_of(cell.command.front());
+    if (!place) {
+      return problems_.add(fmt::format(
+          "{}{}: outside the repository, so no other commit has a program of its own in its place",
+          engine, cell.command.front()));
+    }
+    const std::string& name = *place;
     const auto found =
         sys::find_program(files_, name, around_.config_folder, around_.path_variable);
     if (found) {
@@ -84,7 +102,6 @@ class Preflight {
       prepared.program_stamp = files_.stamp(*found).value_or("");
       return;
     }
-    const std::string engine = fmt::format("{}engine \"{}\": ", where(cell), cell.key.engine);
     if (name.find('/') == std::string::npos) {
       problems_.add(fmt::format("{}no program \"{}\" in PATH; install it, or name it with its path",
                                 engine, name));

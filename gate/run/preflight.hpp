@@ -25,6 +25,12 @@ struct DeviceFacts {
   std::optional<std::string> absent;
 };
 
+// Another checkout of the repository, whose programs run in place of the candidate's own.
+struct OtherCheckout {
+  std::vector<std::string> own_roots;  // absolute: all names of the candidate's top
+  std::string root;                    // absolute: what stands for it
+};
+
 struct Surroundings {
   std::string config_folder;  // relative paths count from it
   std::string path_variable;  // PATH
@@ -37,6 +43,7 @@ struct Surroundings {
   // can.
   std::optional<std::string> no_perf{};
   std::vector<std::string> output_places;  // folders and files that will be written
+  std::optional<OtherCheckout> programs{};
 };
 
 // All problems at once, one a line, as one Error (Code::config). An absent device is none: its

@@ -9,10 +9,8 @@
 #include "gate/sys/paths.hpp"
 
 namespace weir::source {
-namespace {
+namespace {}  // namespace
 
-// The top of the repository, named the way `folder` is: "/link/project" for "/link/project/perf"
-// also where /link leads elsewhere.
 std::string top_as_named(const Git& git, const std::string& folder) {
   if (git.place().empty()) return folder;
   const std::string end = "/" + git.place();
@@ -21,6 +19,8 @@ std::string top_as_named(const Git& git, const std::string& folder) {
   }
   return git.top();
 }
+
+namespace {
 
 Result<void> describe_candidate(const Git& git, const std::string& folder, BaseTree& base) {
   base.candidate_root = top_as_named(git, folder);

@@ -11,6 +11,7 @@
 
 #include "gate/source/build.hpp"
 #include "gate/source/effects.hpp"
+#include "gate/source/git.hpp"
 
 namespace weir::source {
 
@@ -44,6 +45,10 @@ struct BaseTree {
 // $WEIR_CACHE, $XDG_CACHE_HOME/weir, ~/.cache/weir: the first that is set. Absolute. Code::config
 // where none is.
 [[nodiscard]] Result<std::string> default_cache_folder();
+
+// The top of the repository, named the way `folder` (what `git` was opened with) is:
+// "/link/project" for "/link/project/perf" also where /link leads elsewhere.
+[[nodiscard]] std::string top_as_named(const Git& git, const std::string& folder);
 
 // May take as long as a build; says what it does. Code::usage for a spec that is empty or looks
 // like an option, Code::config where it names nothing or history is missing, Code::unavailable

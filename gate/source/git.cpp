@@ -203,11 +203,39 @@ Result<bool> Git::dirty() const {
   return answer.cut || !answer.out.empty();
 }
 
-Result<std::string> Git::words(const std::string& commit) const {
+Result<std::vector<Commit>> Git::history(const std::string& good, const std::string& bad) const {
+  WEIR_TRY(
+      const Answer answer,
+      call({"rev-list", "--topo-order", "--parents", bad, "^" + good, "--"}, k_question_seconds));
+  if (answer.cut) {
+    return fail(Code::config, "{} lies more commits before {} than weir reads", short_commit(good),
+                short_commit(bad));
+  }
+  if (answer.exit_code != 0) {
+    return fail(Code::io, "git rev-list in {}: {}", top_, text::trim(text::printable(answer.err)));
+  }
+  std::vector<Commit> history;
+  for (const std::string& line : text::split(without_newline(answer.out), '\n')) {
+    std::vector<std::string> names = commits_of(line, ' ');
+    if (names.empty()) continue;
+    Commit commit{std::move(names.front()), {}};
+    commit.parents.assign(std::make_move_iterator(names.begin() + 1),
+                          std::make_move_iterator(names.end()));
+    history.push_back(std::move(commit));
+  }
+  return history;
+}
+
+Result<std::string> Git::subject(const std::string& commit) const {
   WEIR_TRY(std::string subject,
            ask({"show", "--no-patch", "--no-color", "--format=%s", commit, "--"}));
   std::replace(subject.begin(), subject.end(), '\n', ' ');
-  return fmt::format("{} \"{}\"", short_commit(commit), shortened(text::printable(subject)));
+  return text::printable(subject);
+}
+
+Result<std::string> Git::words(const std::string& commit) const {
+  WEIR_TRY(std::string subject, this->subject(commit));
+  return fmt::format("{} \"{}\"", short_commit(commit), shortened(std::move(subject)));
 }
 
 Result<void> Git::add_worktree(const std::string& path, const std::string& commit) const {

@@ -24,6 +24,11 @@ namespace weir::source {
 // Names of git's variables that say where a repository is and how to read it.
 [[nodiscard]] std::vector<std::string> git_variables();
 
+struct Commit {
+  std::string name;
+  std::vector<std::string> parents;  // names
+};
+
 class Git {
  public:
   // The repository whose work tree `folder` (absolute) lies in; a bare one is none.
@@ -46,6 +51,12 @@ class Git {
   [[nodiscard]] Result<bool> shallow() const;
   // A file that git knows differs from HEAD. New files do not count.
   [[nodiscard]] Result<bool> dirty() const;
+  // All commits that `bad` contains and `good` does not, children before parents, `bad` the first;
+  // their parents may lie outside. Code::config where they are more than weir reads (16 MiB).
+  [[nodiscard]] Result<std::vector<Commit>> history(const std::string& good,
+                                                    const std::string& bad) const;
+  // The first line of its message, fit to show.
+  [[nodiscard]] Result<std::string> subject(const std::string& commit) const;
   // `1a2b3c4 "Subject line"`, fit to show.
   [[nodiscard]] Result<std::string> words(const std::string& commit) const;
 

@@ -1,0 +1,56 @@
+// Which commit to try next, and which may be the first bad one: the arithmetic of a bisection.
+//
+// All that is reachable from a good commit is taken for good, and the first bad commit for one that
+// the newest known bad one contains, as git bisect does; merges are followed on all sides. Pure.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/source/git.hpp"
+
+namespace weir::source {
+
+enum class Tried { good, bad, skipped };
+[[nodiscard]] std::string_view to_string(Tried tried);  // "good", "bad", "skipped"
+[[nodiscard]] std::optional<Tried> parse_tried(std::string_view text);
+
+class Bisection {
+ public:
+  // `history` as Git::history() gives it, not empty: its first commit is known to be bad, and all
+  // parents that are not in it are good.
+  explicit Bisection(const std::vector<Commit>& history);
+
+  // What trying `commit` has shown. Nothing changes where it is no suspect (any more).
+  void tell(const std::string& commit, Tried tried);
+
+  // The untried suspect that halves the rest best. Where some were skipped, those near a skipped
+  // one, and those between two, are worth less: they are likely to be skipped too.
+  // Nothing when all suspects but the bad one are tried.
+  [[nodiscard]] std::optional<std::string> next() const;
+
+  // Those that may be the first bad one, children before parents: the first is known to be bad; the
+  // first bad one is found where it stands alone.
+  [[nodiscard]] std::vector<std::string> suspects() const;
+  // About how many more have to be tried.
+  [[nodiscard]] std::size_t steps_left() const;
+
+ private:
+  struct Node {
+    std::string name;
+    std::vector<std::size_t> parents;  // of those in the history; they stand behind it
+    bool suspect = true;
+    bool skipped = false;
+  };
+  [[nodiscard]] std::vector<bool> contained_in(std::size_t commit) const;  // itself too
+  [[nodiscard]] std::size_t suspects_in(std::size_t commit) const;         // itself too
+
+  std::vector<Node> nodes_;
+  std::map<std::string, std::size_t> places_;
+};
+
+}  // namespace weir::source
