@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gate/base/text.hpp"
 #include "gate/report/words.hpp"
 
 namespace weir::app {
@@ -10,7 +11,10 @@ namespace {
 using verdict::CellVerdict;
 using verdict::Outcome;
 
-std::string headline(const std::string& text) { return text.substr(0, text.find('\n')); }
+// What engines say is in it.
+std::string headline(const std::string& text) {
+  return text::printable(text.substr(0, text.find('\n')));
+}
 
 std::string why_failed(const CellVerdict& cell) {
   std::string why;

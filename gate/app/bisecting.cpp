@@ -4,6 +4,7 @@
 #include <set>
 
 #include "gate/app/bisect_judging.hpp"
+#include "gate/app/checkouts.hpp"
 #include "gate/app/judging.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/base/hash.hpp"
@@ -14,31 +15,6 @@
 
 namespace weir::app {
 namespace {
-
-// What git and builds need. Measuring listens to signals by itself, and only one may at a time: it
-// lives no longer than one question or build.
-struct Outside {
-  explicit Outside(sys::Files& files)
-      : effects{processes, files, clock, locks, {}, stopped.stop()} {}
-  sys::RealProcesses processes;
-  sys::RealClock clock;
-  sys::HostLocks locks{sys::HostLocks::default_folder()};
-  sys::Interrupts stopped;
-  source::Effects effects;
-};
-
-// Builds of the selected cells' engines, each command once.
-std::vector<source::Build> builds_of(const std::vector<config::Cell>& cells) {
-  std::vector<source::Build> builds;
-  for (const config::Cell& cell : cells) {
-    if (cell.engine == nullptr || cell.engine->build.empty()) continue;
-    const bool known = std::any_of(builds.begin(), builds.end(), [&](const source::Build& build) {
-      return build.command == cell.engine->build;
-    });
-    if (!known) builds.push_back({cell.engine->name, cell.engine->build});
-  }
-  return builds;
-}
 
 class Bisector {
  public:
@@ -92,13 +68,19 @@ class Bisector {
       made_.steps = std::move(state.steps);
     }
     WEIR_TRY(const Loaded loaded, load());
-    builds_ = builds_of(loaded.cells);
+    builds_ = builds_of_cells(loaded.cells);
     WEIR_TRY(cache_, source::default_cache_folder());
     Outside outside(files_);
     place_ = sys::absolute(sys::folder_of(options_.config));
     WEIR_TRY(const source::Git git, source::Git::open(outside.effects, place_));
     own_roots_ = {source::top_as_named(git, place_), git.top()};
-    if (!wanted_.resume) {
+    if (wanted_.resume) {
+      // Its names go to git: a journal from elsewhere could hold anything.
+      for (const std::string& name : {made_.asked.good, made_.asked.bad}) {
+        WEIR_TRY(const std::string commit, commit_of(git, name));
+        if (commit != name) return fail(Code::data, "{}: {} is no commit", made_.folder, name);
+      }
+    } else {
       WEIR_CHECK(ask(git));
       WEIR_TRY(made_.folder, run::make_run_folder(files_, all, clock_.now()));
       WEIR_TRY(journal_, BisectJournal::create(files_, made_.folder, made_.asked));
@@ -168,7 +150,7 @@ class Bisector {
   Result<void> search() {
     source::Bisection bisection(history_);
     WEIR_TRY(good_, tree_of(made_.asked.good).map_error([&](Error error) {
-      return with_context(made_.asked.good_words, std::move(error));
+      return with_context(made_.asked.good_words, of_commit(std::move(error)));
     }));
     WEIR_CHECK(try_ends());
     for (const BisectStep& step : made_.steps) bisection.tell(step.commit, step.tried);
@@ -219,7 +201,7 @@ class Bisector {
     auto tree = tree_of(commit);
     // An end that does not build is an answer of its own: there is nothing to go on with.
     if (!tree && (end || tree.error().code != Code::unavailable)) {
-      return tl::unexpected(with_context(source::short_commit(commit), tree.error()));
+      return tl::unexpected(with_context(source::short_commit(commit), of_commit(tree.error())));
     }
     if (tree) {
       const bool is_good = commit == made_.asked.good;  // its tree was made before
@@ -236,12 +218,18 @@ class Bisector {
     return step;
   }
 
+  // A failed build in the words of a bisection, and without private names.
+  [[nodiscard]] Error of_commit(Error error) const {
+    constexpr std::string_view k_base = "the base could not be built: ";
+    if (error.message.starts_with(k_base)) {
+      error.message.replace(0, k_base.size(), "does not build: ");
+    }
+    return veiled(std::move(error), made_.veil);
+  }
   // Its first line; git and compilers may have said much more.
   [[nodiscard]] std::string why_not_built(const Error& error) const {
-    std::string line = error.message.substr(0, error.message.find('\n'));
-    constexpr std::string_view k_base = "the base could not be built: ";
-    if (line.starts_with(k_base)) line = "does not build: " + line.substr(k_base.size());
-    return made_.veil.text(line);
+    const std::string said = of_commit(error).message;
+    return said.substr(0, said.find('\n'));
   }
 
   Result<source::Tree> tree_of(const std::string& commit) {

@@ -111,6 +111,7 @@ void add_profile(CLI::App& app);
 void add_post(CLI::App& app);
 void add_allow(CLI::App& app);
 void add_bisect(CLI::App& app);
+void add_hook(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace weir::app

@@ -37,6 +37,7 @@ int run(int argc, char** argv) {
   add_doctor(app);
   add_profile(app);
   add_bisect(app);
+  add_hook(app);
   add_completion(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);

@@ -226,6 +226,29 @@ Result<std::vector<Commit>> Git::history(const std::string& good, const std::str
   return history;
 }
 
+Result<std::string> Git::hooks_folder() const {
+  // The last one is what call() says itself, so that no hook runs.
+  WEIR_TRY(
+      const Answer answer,
+      call({"config", "--null", "--type=path", "--get-all", "core.hooksPath"}, k_question_seconds));
+  std::vector<std::string> said = text::split(answer.out, '\0');
+  if (!said.empty() && said.back().empty()) said.pop_back();
+  if (answer.exit_code == 0 && said.size() > 1) {
+    return sys::absolute(sys::join_path(top_, said[said.size() - 2]));
+  }
+  return sys::join_path(store_, "hooks");
+}
+
+Result<std::vector<std::string>> Git::tracked_files() const {
+  WEIR_TRY(const Answer answer, call({"ls-files", "-z"}, k_question_seconds));
+  if (answer.exit_code != 0 || answer.cut) {
+    return fail(Code::io, "git ls-files in {}: {}", top_, text::trim(text::printable(answer.err)));
+  }
+  std::vector<std::string> files = text::split(answer.out, '\0');
+  if (!files.empty() && files.back().empty()) files.pop_back();
+  return files;
+}
+
 Result<std::string> Git::subject(const std::string& commit) const {
   WEIR_TRY(std::string subject,
            ask({"show", "--no-patch", "--no-color", "--format=%s", commit, "--"}));

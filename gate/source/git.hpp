@@ -55,6 +55,11 @@ class Git {
   // their parents may lie outside. Code::config where they are more than weir reads (16 MiB).
   [[nodiscard]] Result<std::vector<Commit>> history(const std::string& good,
                                                     const std::string& bad) const;
+  // Where its hooks lie (absolute): core.hooksPath of the caller's configuration, or `hooks` in the
+  // folder that all work trees share. Need not be there.
+  [[nodiscard]] Result<std::string> hooks_folder() const;
+  // All files of the checkout that git knows, counted from top().
+  [[nodiscard]] Result<std::vector<std::string>> tracked_files() const;
   // The first line of its message, fit to show.
   [[nodiscard]] Result<std::string> subject(const std::string& commit) const;
   // `1a2b3c4 "Subject line"`, fit to show.

@@ -32,6 +32,15 @@ class Trees {
         repository_(short_hash(git.store(), 12)),
         name_(repository_ + "-" + wanted.commit + "-" + build_hash()) {}
 
+  Result<std::optional<Tree>> known() {
+    if (!whole()) return std::nullopt;  // without waiting for somebody who makes it
+    WEIR_TRY(std::shared_ptr<sys::Held> reading, lock(name_, sys::Share::shared));
+    const auto record = whole();
+    if (!record) return std::nullopt;
+    WEIR_TRY(Tree tree, taken(*record, std::move(reading)));
+    return tree;
+  }
+
   Result<Tree> prepare() {
     WEIR_CHECK(effects_.files.make_dirs(folder_));
     // More than once only where somebody removes what was just made.
@@ -210,6 +219,11 @@ class Trees {
 };
 
 }  // namespace
+
+Result<std::optional<Tree>> known_tree(const Git& git, const TreeWanted& wanted,
+                                       const Effects& effects) {
+  return Trees(git, wanted, effects).known();
+}
 
 Result<Tree> prepare_tree(const Git& git, const TreeWanted& wanted, const Effects& effects) {
   return Trees(git, wanted, effects).prepare();

@@ -39,4 +39,8 @@ struct Tree {
 [[nodiscard]] Result<Tree> prepare_tree(const Git& git, const TreeWanted& wanted,
                                         const Effects& effects);
 
+// The same where it is there already; nothing where it would have to be made.
+[[nodiscard]] Result<std::optional<Tree>> known_tree(const Git& git, const TreeWanted& wanted,
+                                                     const Effects& effects);
+
 }  // namespace weir::source

@@ -96,7 +96,7 @@ TEST_F(Bisect, RefusesWhatItCanNotDo) {
         {{"--resume", "--times"}, 2, "that it was begun with"},
         {{"--resume"}, 2, "no bisection to go on with"},
         {{sha(0), "HEAD", "--cell", "no/*"}, 2, "no/*"},
-        {{sha(0), sha(3)}, 3, "could not be built"}}) {
+        {{sha(0), sha(3)}, 3, "does not build: `./build.sh`"}}) {
     const Ended ended = bisect(arguments);
     EXPECT_EQ(ended.exit_code, code) << ended.err;
     EXPECT_THAT(ended.err, HasSubstr(says));

@@ -1,0 +1,109 @@
+#include "gate/app/hook_files.hpp"
+
+#include <filesystem>
+
+#include "gate/sys/files.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view k_mark = "# weir's pre-push hook";
+constexpr std::uint64_t k_hook_bytes = 1 << 20;
+
+std::string shell_word(const std::string& word) {
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+struct Places {
+  explicit Places(const std::string& folder)
+      : hook(sys::join_path(folder, "pre-push")),
+        first(sys::join_path(folder, "pre-push.before-weir")) {}
+  std::string hook, first;
+};
+
+// A link that leads nowhere is there as well.
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+bool is_ours(const std::string& path) {
+  const auto text = sys::RealFiles().read_prefix(path, k_hook_bytes);
+  return text && text->find(k_mark) != std::string::npos;
+}
+
+Result<void> rename(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) return fail(Code::io, "{}: can not be renamed to {}: {}", from, to, error.message());
+  return {};
+}
+
+}  // namespace
+
+std::string hook_text(const std::string& program, const std::vector<std::string>& words) {
+  std::string call;
+  for (const std::string& word : words) call += " " + shell_word(word);
+  return fmt::format(R"(#!/bin/sh
+{}: made by `weir hook install`, removed by `weir hook uninstall`.
+# Counts of what is pushed are held to the merge-base's. WEIR_SKIP=1 or `git push --no-verify`: not now.
+refs=$(cat)
+hand_on() {{
+  if [ -n "$refs" ]; then printf '%s\n' "$refs"; fi
+}}
+# The hook that was there first has the first word.
+first=$(dirname "$0")/pre-push.before-weir
+if [ -x "$first" ]; then
+  hand_on | "$first" "$@" || exit $?
+fi
+weir={}
+[ -x "$weir" ] || weir=$(command -v weir) || {{
+  echo "weir: not installed here, so nothing was judged" >&2
+  exit 0
+}}
+hand_on | "$weir" hook run{} -- "$@"
+)",
+                     k_mark, shell_word(program), call);
+}
+
+Result<bool> install_hook(const std::string& folder, const std::string& text) {
+  const Places places(folder);
+  sys::RealFiles files;
+  WEIR_CHECK(files.make_dirs(folder));
+  const bool other = is_there(places.hook) && !is_ours(places.hook);
+  if (other && is_there(places.first)) {
+    return fail(Code::config,
+                "{} is not weir's, and {} is there already: one of them has to go first",
+                places.hook, places.first);
+  }
+  // Made ready under another name: a push meanwhile meets the old one or the new one.
+  const std::string ready = places.hook + ".weir-new";
+  WEIR_CHECK(files.write_atomic(ready, text));
+  std::error_code error;
+  fs::permissions(ready,
+                  fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
+                      fs::perms::others_read | fs::perms::others_exec,
+                  error);
+  if (error) return fail(Code::io, "{}: can not be made a program: {}", ready, error.message());
+  if (other) WEIR_CHECK(rename(places.hook, places.first));
+  WEIR_CHECK(rename(ready, places.hook));
+  return is_there(places.first);
+}
+
+Result<bool> uninstall_hook(const std::string& folder) {
+  const Places places(folder);
+  if (!is_there(places.hook) || !is_ours(places.hook)) return false;
+  if (is_there(places.first)) {
+    WEIR_CHECK(rename(places.first, places.hook));
+    return true;
+  }
+  WEIR_CHECK(sys::RealFiles().remove(places.hook));
+  return true;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,308 @@
+#include "gate/app/hooking.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "gate/app/bisect_judging.hpp"
+#include "gate/app/checkouts.hpp"
+#include "gate/app/judging.hpp"
+#include "gate/app/shards.hpp"
+#include "gate/app/veiled.hpp"
+#include "gate/base/text.hpp"
+#include "gate/report/terminal.hpp"
+#include "gate/run/progress.hpp"
+#include "gate/source/trees.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::app {
+namespace {
+
+// Depths of one list: their line needs all of them.
+struct CellGroup {
+  std::string name;
+  std::set<std::string> cells;
+  std::optional<double> seconds;  // of the counted pass, where some run knew
+};
+
+class PushJudge {
+ public:
+  PushJudge(const CommonOptions& options, const HookWanted& wanted, sys::Files& files)
+      : options_(options), wanted_(wanted), files_(files) {}
+
+  Result<ExitCode> run(const std::vector<source::Pushed>& pushed) {
+    WEIR_TRY(const Loaded loaded, load_config(options_, files_));
+    veil_ = loaded.veil;
+    builds_ = builds_of_cells(loaded.cells);
+    groups_ = groups_of(loaded.cells);
+    place_ = sys::absolute(sys::folder_of(options_.config));
+    WEIR_TRY(cache_, source::default_cache_folder());
+    std::set<std::string> told;
+    for (const source::Pushed& one : pushed) {
+      if (one.deletes()) continue;
+      WEIR_TRY(const auto sides, sides_of(one, loaded, told));
+      if (sides) WEIR_CHECK(judge(*sides));
+    }
+    return failed_ ? ExitCode::fail : ExitCode::pass;
+  }
+
+ private:
+  struct Sides {
+    std::shared_ptr<TwoCommits> commits;
+    std::string words;  // of what is pushed
+  };
+
+  void say(const std::string& line) const { answer(options_, "weir: " + veil_.text(line) + "\n"); }
+
+  // The trees of a pushed commit and its base; nothing, and said why, where one is not there.
+  Result<std::optional<Sides>> sides_of(const source::Pushed& one, const Loaded& loaded,
+                                        std::set<std::string>& told) {
+    Outside outside(files_);
+    WEIR_TRY(const source::Git git, source::Git::open(outside.effects, place_));
+    WEIR_TRY(const auto commit, git.commit(one.commit));
+    if (!commit || !told.insert(*commit).second) return std::nullopt;
+    WEIR_TRY(const std::string words, git.words(*commit));
+    WEIR_TRY(const auto base, base_of(git, one, *commit));
+    if (!base) {
+      say(fmt::format("{}: no base is known ({}), not judged", words,
+                      wanted_.against.empty() ? "fetch the remote's branches, or install the hook "
+                                                "with --against REF"
+                                              : wanted_.against));
+      return std::nullopt;
+    }
+    if (*base == *commit) return std::nullopt;  // nothing that is not there already
+    auto commits = std::make_shared<TwoCommits>();
+    source::BaseTree& side = commits->base;
+    WEIR_TRY(const auto base_tree, tree(git, *base, outside.effects));
+    WEIR_TRY(const std::string base_words, git.words(*base));
+    if (!base_tree) {
+      say(
+          fmt::format("{}: its merge-base {} is not built, not judged (weir gate --counts-only "
+                      "--against {} builds it once)",
+                      words, base_words, source::short_commit(*base)));
+      return std::nullopt;
+    }
+    WEIR_TRY(const bool own, is_own(git, *commit, loaded));
+    if (own) {
+      side.candidate_root = git.top();
+    } else {
+      WEIR_TRY(const auto pushed_tree, tree(git, *commit, outside.effects));
+      if (!pushed_tree) {
+        say(fmt::format("{}: not built, not judged", words));
+        return std::nullopt;
+      }
+      side.candidate_root = pushed_tree->root;
+      commits->candidate_held = pushed_tree->held;
+    }
+    side.candidate_real_root = side.candidate_root;
+    side.root = base_tree->root;
+    side.held = base_tree->held;
+    side.commit = *base;
+    side.candidate_commit = *commit;
+    side.built = !builds_.empty();
+    side.words = "merge-base " + base_words;
+    commits->own_roots = {source::top_as_named(git, place_), git.top()};
+    commits->counts_folder = counts_of_tree(cache_, base_tree->root);
+    return Sides{commits, words};
+  }
+
+  Result<std::optional<source::Tree>> tree(const source::Git& git, const std::string& commit,
+                                           const source::Effects& effects) {
+    const source::TreeWanted asked{commit, builds_, cache_};
+    if (!wanted_.build) return source::known_tree(git, asked, effects);
+    say(fmt::format("{}: building it where it is not built", source::short_commit(commit)));
+    auto made = source::prepare_tree(git, asked, effects);
+    if (made) return std::optional<source::Tree>(*std::move(made));
+    if (made.error().code != Code::unavailable) return tl::unexpected(made.error());
+    say(made.error().message);
+    return std::nullopt;
+  }
+
+  // What the pushed commit is held to: the merge-base with a branch of the remote, of which the
+  // main one is the first to ask; else with what is being replaced.
+  Result<std::optional<std::string>> base_of(const source::Git& git, const source::Pushed& one,
+                                             const std::string& commit) {
+    std::vector<std::string> names;
+    if (!wanted_.against.empty()) {
+      names = {wanted_.against};
+    } else {
+      for (const char* branch : {"HEAD", "main", "master"}) {
+        names.push_back(fmt::format("refs/remotes/{}/{}", wanted_.remote, branch));
+      }
+      if (!one.is_new()) names.push_back(one.remote_commit);
+    }
+    for (const std::string& name : names) {
+      WEIR_TRY(const auto meant, git.commit(name));
+      if (!meant) continue;
+      WEIR_TRY(const auto bases, git.merge_bases(commit, *meant));
+      if (!bases.empty()) return bases.front();
+    }
+    return std::nullopt;
+  }
+
+  // The checkout holds the commit, nothing in it differs, and its programs were built from that: no
+  // file that git knows is newer.
+  Result<bool> is_own(const source::Git& git, const std::string& commit, const Loaded& loaded) {
+    WEIR_TRY(const auto head, git.commit("HEAD"));
+    if (head != commit) return false;
+    WEIR_TRY(const bool dirty, git.dirty());
+    if (dirty) return false;
+    std::set<std::string> programs;
+    for (const config::Cell& cell : loaded.cells) {
+      if (cell.command.empty() || cell.engine == nullptr || cell.engine->build.empty()) continue;
+      programs.insert(sys::join_path(place_, cell.command.front()));
+    }
+    if (programs.empty()) return true;
+    namespace fs = std::filesystem;
+    std::optional<fs::file_time_type> oldest;
+    std::error_code error;
+    for (const std::string& program : programs) {
+      const auto time = fs::last_write_time(program, error);
+      if (error) return false;
+      if (!oldest || time < *oldest) oldest = time;
+    }
+    WEIR_TRY(const auto tracked, git.tracked_files());
+    return std::none_of(tracked.begin(), tracked.end(), [&](const std::string& name) {
+      const auto time = fs::last_write_time(sys::join_path(git.top(), name), error);
+      return !error && time > *oldest;
+    });
+  }
+
+  // --- measuring, the cheapest first
+
+  std::vector<CellGroup> groups_of(const std::vector<config::Cell>& cells) const {
+    const std::map<std::string, double> known = known_seconds();
+    std::vector<CellGroup> groups;
+    for (const config::Cell& cell : cells) {
+      profile::CellKey line = cell.key;
+      line.depth.reset();
+      const std::string name = line.str();
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const CellGroup& other) { return other.name == name; });
+      if (group == groups.end()) group = groups.insert(groups.end(), CellGroup{name, {}, {}});
+      group->cells.insert(cell.key.str());
+      const auto seconds = known.find(cell.key.str());
+      if (seconds != known.end()) group->seconds = group->seconds.value_or(0) + seconds->second;
+    }
+    std::stable_sort(groups.begin(), groups.end(), [](const CellGroup& a, const CellGroup& b) {
+      if (a.seconds.has_value() != b.seconds.has_value()) return a.seconds.has_value();
+      return a.seconds < b.seconds;
+    });
+    return groups;
+  }
+
+  // What one counted process of a cell took in the newest runs here, three of which make a slope.
+  [[nodiscard]] std::map<std::string, double> known_seconds() const {
+    constexpr std::size_t k_most_runs = 64;
+    std::map<std::string, double> known;
+    for (const std::string& out : {options_.out, folder_of_runs()}) {
+      std::vector<std::string> runs = run::list_runs(files_, out);
+      if (runs.size() > k_most_runs) runs.erase(runs.begin(), runs.end() - k_most_runs);
+      for (const std::string& name : runs) {
+        const auto run = run::read_run(files_, name);
+        if (!run) continue;  // of another version, or none at all
+        for (const auto& [cell, times] : known_times(*run)) {
+          if (times.counted > 0) known[cell] = 3 * times.counted;
+        }
+      }
+    }
+    return known;
+  }
+  // Apart from the runs that `gate --from` and `baseline accept` look for.
+  [[nodiscard]] std::string folder_of_runs() const { return sys::join_path(options_.out, "hook"); }
+
+  [[nodiscard]] double left() const {
+    return wanted_.limit_seconds - spent_ - (clock_.steady() - since_);
+  }
+
+  Result<void> judge(const Sides& sides) {
+    since_ = clock_.steady();  // builds are not counted: who asks for them waits for them
+    std::size_t passed = 0, broken = 0;
+    std::vector<std::string> not_judged;
+    for (const CellGroup& group : groups_) {
+      if (left() <= 0 || group.seconds.value_or(0) > left()) {
+        not_judged.push_back(group.seconds
+                                 ? fmt::format("{}: takes about {}, {} are left of {}", group.name,
+                                               run::show_time_left(*group.seconds),
+                                               run::show_time_left(std::max(0.0, left())),
+                                               unit::show_duration(wanted_.limit_seconds))
+                                 : fmt::format("{}: the {} are over", group.name,
+                                               unit::show_duration(wanted_.limit_seconds)));
+        continue;
+      }
+      WEIR_TRY(const auto verdict, measure_group(group, sides, not_judged));
+      if (!verdict) continue;
+      const Judged judged = judged_step(*verdict);
+      if (judged.tried == source::Tried::skipped) {
+        not_judged.push_back(judged.nothing ? group.name + ": no count of it can be judged here"
+                                            : judged.reason);
+        continue;
+      }
+      judged.tried == source::Tried::bad ? ++broken : ++passed;
+      if (judged.tried == source::Tried::bad) {
+        const int stream = answer_stream(options_);
+        answer(options_,
+               report::terminal(veiled(*verdict, veil_), {.color = colored(options_, stream),
+                                                          .width = width_of(stream),
+                                                          .verbose = false,
+                                                          .verbs = {}}));
+      }
+    }
+    spent_ += clock_.steady() - since_;
+    failed_ = failed_ || broken > 0;
+    say(fmt::format("{} beside {}: {} of {} cells judged by counts, {}", sides.words,
+                    sides.commits->base.words, passed + broken, groups_.size(),
+                    broken == 0 ? "none broke a limit" : fmt::format("{} FAILED", broken)));
+    for (const std::string& line : not_judged) say("  not judged: " + line);
+    if (broken > 0) say("  to push it all the same: WEIR_SKIP=1 git push, or git push --no-verify");
+    return {};
+  }
+
+  Result<std::optional<verdict::GateVerdict>> measure_group(const CellGroup& group,
+                                                            const Sides& sides,
+                                                            std::vector<std::string>& not_judged) {
+    WEIR_TRY(Loaded loaded, load_config(options_, files_));
+    std::erase_if(loaded.cells,
+                  [&](const config::Cell& cell) { return !group.cells.contains(cell.key.str()); });
+    // An engine that hangs must not hold up the push for longer than was asked for.
+    for (config::EngineSettings& engine : loaded.settings->engines) {
+      engine.timeout_seconds = std::min(engine.timeout_seconds, std::max(1.0, left()));
+    }
+    CommonOptions inner = options_;
+    inner.out = folder_of_runs();
+    MeasureOptions wanted;
+    wanted.plan.times = false;
+    wanted.against = AgainstWanted{.spec = "", .command = {}, .commits = sides.commits};
+    auto measured = measure_loaded(std::move(loaded), inner, wanted, files_);
+    if (!measured) {
+      if (measured.error().code == Code::interrupted) return tl::unexpected(measured.error());
+      const std::string why = measured.error().message;
+      not_judged.push_back(fmt::format("{}: {}", group.name, why.substr(0, why.find('\n'))));
+      return std::nullopt;
+    }
+    const StoredBaselines none(files_, sys::join_path(measured->folder, "no-baselines"));
+    WEIR_TRY(verdict::GateVerdict verdict,
+             judge_beside(*measured, none, policy_of(*measured, false)));
+    return verdict;
+  }
+
+  const CommonOptions& options_;
+  const HookWanted& wanted_;
+  sys::Files& files_;
+  const sys::RealClock clock_;
+  double spent_ = 0, since_ = 0;  // seconds of measuring before; when it began again
+  config::Veil veil_;
+  std::vector<source::Build> builds_;
+  std::vector<CellGroup> groups_;
+  std::string place_, cache_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+Result<ExitCode> judge_pushed(const CommonOptions& options, const HookWanted& wanted,
+                              const std::vector<source::Pushed>& pushed, sys::Files& files) {
+  return PushJudge(options, wanted, files).run(pushed);
+}
+
+}  // namespace weir::app

@@ -1,0 +1,184 @@
+// weir hook with real pushes: of several commits, new branches, deletions, tags, force pushes, from
+// work trees, and beside a hook that was there before.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/engine_project.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Hook : public EngineProject {
+ protected:
+  // Commits 1 to 6, of which 4 brings one dispatch more; the remote has 1.
+  void SetUp() override {
+    make(line(6, 4, 99, {}));
+    git("reset -q --hard");
+    spill(repo() / ".git/info/exclude", "weir-out\nengine\nmodel.bin\nweir.yaml\nnew\n");
+    git("init -q --bare -b main ../remote");
+    git("remote add origin ../remote");
+    git("push -q origin " + sha(1) + ":refs/heads/main");
+    git("fetch -q origin");
+  }
+  Ended hook(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "hook");
+    arguments.insert(arguments.begin() + 2, {"-c", "repo/weir.yaml"});
+    const Ended ended = weir(scratch_, arguments, env());
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    return ended;
+  }
+  // `git push ARGUMENTS` in `folder`, which may fail.
+  Ended push(const std::string& arguments, const std::string& variables = "",
+             const std::string& folder = "repo") {
+    const std::string out = (scratch_ / "push.out").string();
+    const std::string command = "cd '" + (scratch_ / folder).string() +
+                                "' && env -u GIT_DIR HOME=/nonexistent WEIR_CACHE='" +
+                                (scratch_ / "cache").string() + "' WEIR_LOCK_DIR='" +
+                                (scratch_ / "locks").string() + "' " + variables + " git push " +
+                                arguments + " > '" + out + "' 2>&1";
+    Ended ended;
+    ended.exit_code = WEXITSTATUS(std::system(command.c_str()));
+    ended.out = slurp(out);
+    return ended;
+  }
+  [[nodiscard]] std::string remote(const std::string& ref) const {
+    const std::string command = "git -C '" + (scratch_ / "remote").string() +
+                                "' rev-parse --verify -q " + ref + " > '" +
+                                (scratch_ / "ref").string() + "'";
+    (void)std::system(command.c_str());
+    const std::string text = slurp(scratch_ / "ref");
+    return text.substr(0, text.find('\n'));
+  }
+};
+
+TEST_F(Hook, SaysWhatIsNotBuiltAndLetsItPass) {
+  hook({"install"});
+  const Ended pushed = push("origin " + sha(6) + ":main");
+  EXPECT_EQ(pushed.exit_code, 0) << pushed.out;
+  EXPECT_THAT(pushed.out, HasSubstr("is not built, not judged"));
+  EXPECT_TRUE(built().empty());
+  EXPECT_EQ(remote("main"), sha(6));
+}
+
+TEST_F(Hook, KeepsBackWhatBreaksALimitAndNothingElse) {
+  hook({"install", "--build"});
+  const Ended good = push("origin " + sha(3) + ":main");
+  EXPECT_EQ(good.exit_code, 0) << good.out;
+  EXPECT_THAT(good.out, HasSubstr("1 of 1 cells judged by counts, none broke a limit"));
+  const Ended bad = push("origin " + sha(6) + ":main");
+  EXPECT_NE(bad.exit_code, 0);
+  EXPECT_THAT(bad.out, HasSubstr("65 → 66"));
+  EXPECT_THAT(bad.out, HasSubstr("1 FAILED"));
+  EXPECT_EQ(remote("main"), sha(3));
+  // A new branch is held to the merge-base with main.
+  EXPECT_NE(push("origin " + sha(5) + ":refs/heads/topic").exit_code, 0);
+  EXPECT_EQ(remote("topic"), "");
+  const std::size_t builds = built().size();
+  EXPECT_EQ(push("origin " + sha(6) + ":main", "WEIR_SKIP=1").exit_code, 0);
+  EXPECT_EQ(remote("main"), sha(6));
+  EXPECT_EQ(push("--no-verify origin " + sha(5) + ":refs/heads/topic").exit_code, 0);
+  EXPECT_EQ(built().size(), builds);
+}
+
+TEST_F(Hook, TakesTheCheckoutsOwnBuildWhereItIsOfThatCommit) {
+  hook({"install", "--build"});
+  EXPECT_EQ(push("origin " + sha(2) + ":main").exit_code, 0);  // base and 2 are built and known
+  hook({"install"});
+  git("checkout -q " + sha(5));
+  EXPECT_THAT(push("origin HEAD:main").out, HasSubstr("not built, not judged"));
+  EXPECT_EQ(push("-f --no-verify origin " + sha(2) + ":main").exit_code, 0);
+  ASSERT_EQ(std::system(("'" + (repo() / "build.sh").string() + "'").c_str()), 0);
+  const Ended bad = push("origin HEAD:main");
+  EXPECT_NE(bad.exit_code, 0) << bad.out;
+  EXPECT_THAT(bad.out, HasSubstr("1 FAILED"));
+  // A file that changed after the build: that program is of something else.
+  ASSERT_EQ(std::system(("touch -d '1 hour' '" + (repo() / "version.h").string() + "'").c_str()),
+            0);
+  EXPECT_THAT(push("origin HEAD:main").out, HasSubstr("not built, not judged"));
+}
+
+TEST_F(Hook, JudgesNothingOfDeletionsAndOfTagsOnWhatIsThere) {
+  git("push -q origin " + sha(1) + ":refs/heads/topic");
+  git("tag -a -m tagged v1 " + sha(1));
+  hook({"install", "--build"});
+  for (const char* arguments : {"origin :topic", "origin v1"}) {
+    const Ended pushed = push(arguments);
+    EXPECT_EQ(pushed.exit_code, 0) << pushed.out;
+    EXPECT_THAT(pushed.out, Not(HasSubstr("judged")));
+  }
+  EXPECT_TRUE(built().empty());
+  EXPECT_EQ(remote("topic"), "");
+  // A tag on new commits is judged as they are.
+  git("tag -a -m tagged v2 " + sha(6));
+  EXPECT_NE(push("origin v2").exit_code, 0);
+  EXPECT_EQ(remote("v2"), "");
+}
+
+TEST_F(Hook, HoldsAForcePushToTheMergeBase) {
+  git("push -q origin " + sha(6) + ":main");
+  git("fetch -q origin");
+  git("checkout -q -b other " + sha(2));
+  spill(repo() / "notes", "nothing that runs\n");
+  git("add notes");
+  git("commit -q -m notes");
+  hook({"install", "--build"});
+  const Ended pushed = push("--force origin other:main");
+  EXPECT_EQ(pushed.exit_code, 0) << pushed.out;
+  EXPECT_THAT(pushed.out, HasSubstr("beside merge-base " + sha(2).substr(0, 7)));
+}
+
+TEST_F(Hook, WorksInAWorkTreeAndWithAHooksFolderOfItsOwn) {
+  git("config core.hooksPath ../shared-hooks");
+  hook({"install", "--build"});
+  EXPECT_TRUE(fs::exists(scratch_ / "shared-hooks/pre-push"));
+  EXPECT_FALSE(fs::exists(repo() / ".git/hooks/pre-push"));
+  git("worktree add -q -b topic ../beside " + sha(6));
+  fs::copy(repo() / "weir.yaml", scratch_ / "beside/weir.yaml");
+  fs::copy(repo() / "model.bin", scratch_ / "beside/model.bin");
+  const Ended pushed = push("origin topic", "", "beside");
+  EXPECT_NE(pushed.exit_code, 0) << pushed.out;
+  EXPECT_THAT(pushed.out, HasSubstr("1 FAILED"));
+}
+
+TEST_F(Hook, RunsTheHookThatWasThereFirstAndGivesItBack) {
+  const fs::path place = repo() / ".git/hooks/pre-push";
+  const std::string before = "#!/bin/sh\ncat > '" + (scratch_ / "stdin").string() +
+                             "'\necho \"$@\" > '" + (scratch_ / "arguments").string() +
+                             "'\nexit ${FIRST:-0}\n";
+  spill_program(place, before);
+  EXPECT_THAT(hook({"install"}).out, HasSubstr("runs first"));
+  hook({"install"});  // again: nothing is lost
+  const Ended kept = push("origin " + sha(2) + ":main", "FIRST=7");
+  EXPECT_NE(kept.exit_code, 0);
+  EXPECT_THAT(kept.out, Not(HasSubstr("judged"))) << "it has the first word";
+  EXPECT_EQ(push("origin " + sha(2) + ":main").exit_code, 0);
+  EXPECT_EQ(slurp(scratch_ / "stdin"), sha(2) + " " + sha(2) + " refs/heads/main " + sha(1) + "\n");
+  EXPECT_THAT(slurp(scratch_ / "arguments"), HasSubstr("origin ../remote"));
+  hook({"uninstall"});
+  EXPECT_EQ(slurp(place), before);
+  EXPECT_FALSE(fs::exists(repo() / ".git/hooks/pre-push.before-weir"));
+  hook({"uninstall"});
+  EXPECT_EQ(slurp(place), before) << "it is not weir's";
+  fs::remove(place);
+  hook({"install"});
+  hook({"uninstall"});
+  EXPECT_FALSE(fs::exists(place));
+}
+
+TEST_F(Hook, LetsAPushPassWhereWeirIsBrokenOrTimeIsShort) {
+  hook({"install", "--build"});
+  EXPECT_EQ(push("origin " + sha(2) + ":main").exit_code, 0);  // now it knows how long that takes
+  hook({"install", "--build", "--limit", "1ms"});
+  const Ended brief = push("origin " + sha(6) + ":main");
+  EXPECT_EQ(brief.exit_code, 0) << brief.out;
+  EXPECT_THAT(brief.out, HasSubstr("not judged: mine/m/metal/decode: takes about"));
+  spill(repo() / "weir.yaml", "no: [yaml");
+  const Ended broken = push("-f origin " + sha(5) + ":main");
+  EXPECT_EQ(broken.exit_code, 0) << broken.out;
+  EXPECT_THAT(broken.out, HasSubstr("nothing was judged"));
+}
+
+}  // namespace
+}  // namespace weir::e2e
