@@ -103,6 +103,16 @@ TEST_F(Bisect, RefusesWhatItCanNotDo) {
   }
 }
 
+TEST_F(Bisect, TakesNoProgramFromOutsideTheRepository) {
+  make(line(3, 2, 9, {}));
+  std::string config = slurp(repo() / "weir.yaml");
+  config.replace(config.find("./engine"), 8, "/bin/echo");
+  spill(repo() / "weir.yaml", config);
+  const Ended ended = bisect({sha(0), "HEAD"});
+  EXPECT_EQ(ended.exit_code, 2) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("/bin/echo: outside the repository"));
+}
+
 TEST_F(Bisect, GoesOnWithTheSameSettingsOrNotAtAll) {
   make(line(4, 3, 9, {}));
   ASSERT_EQ(bisect({sha(0), "HEAD"}).exit_code, 0);
