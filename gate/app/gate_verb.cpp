@@ -5,6 +5,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/confirming.hpp"
 #include "gate/app/judging.hpp"
+#include "gate/app/reaching.hpp"
 #include "gate/app/session.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -121,6 +122,7 @@ Result<ExitCode> gate(GateOptions options) {
   WEIR_TRY(verdict::GateVerdict verdict, measured.beside
                                              ? judge_beside(measured, stored, policy)
                                              : judge(options, measured, stored, policy, files));
+  tell_reach(measured, options.common, verdict, files);
   tell_calibration(measured, Calibrations(files), verdict);
   return publish(options.common, options.files, verdict, measured.veil, files);
 }

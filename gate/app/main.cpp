@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   add_baseline(app);
   add_post(app);
   add_allow(app);
+  add_reach(app);
   add_calibrate(app);
   add_model(app);
   add_device(app);

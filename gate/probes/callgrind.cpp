@@ -76,6 +76,10 @@ class CallgrindReader {
     for (const auto& [name, cost] : self_) {
       if (cost > 0) made.self.emplace(name, cost);
     }
+    for (const auto& [object, described] : described_) {
+      if (!described) executed_.blind.insert(text::printable(object));
+    }
+    made.executed = std::move(executed_);
     return made;
   }
 
@@ -147,7 +151,19 @@ class CallgrindReader {
     if (here_ == nullptr) return wrong("a cost of no function");
     if (__builtin_add_overflow(sum_, *cost, &sum_)) return wrong("too many instructions");
     *here_ += *cost;  // at most the sum
+    if (!noted_ && *cost > 0) note_executed();
     return {};
+  }
+
+  // Once for each stretch of lines of one file in one function.
+  void note_executed() {
+    noted_ = true;
+    const bool described = !file_.empty() && file_ != "???";
+    if (!object_.empty() && object_ != "???" && described_.size() < k_most_functions) {
+      described_[object_] |= described;
+    }
+    if (!described) return;
+    profile::add_executed(executed_, text::printable(file_), here_name_);
   }
 
   using Names = std::unordered_map<std::uint64_t, std::string_view>;
@@ -179,6 +195,15 @@ class CallgrindReader {
       auto name = name_of(value, objects_);
       if (!name) return tl::unexpected(std::move(name).error());
       object_ = *name;
+      noted_ = false;
+    } else if (key == "fl" || key == "fi" || key == "fe") {
+      auto name = name_of(value, files_);
+      if (!name) return tl::unexpected(std::move(name).error());
+      file_ = *name;
+      noted_ = false;
+    } else if (key == "cfi" || key == "cfl") {
+      auto name = name_of(value, files_);  // may give the name that a number means later
+      if (!name) return tl::unexpected(std::move(name).error());
     } else if (key == "cfn") {
       auto name = name_of(value, functions_);
       if (!name) return tl::unexpected(std::move(name).error());
@@ -188,7 +213,7 @@ class CallgrindReader {
     } else if (key == "calls") {
       after_calls_ = true;
     }
-    return {};  // files and jumps do not matter here
+    return {};  // jumps do not matter here
   }
 
   Result<void> enter(std::string_view function) {
@@ -206,6 +231,8 @@ class CallgrindReader {
       return wrong("more than 1000000 functions");
     }
     here_ = &self_[name];
+    here_name_ = has_no_symbol(function) ? std::string() : std::move(name);
+    noted_ = false;
     return {};
   }
 
@@ -213,8 +240,12 @@ class CallgrindReader {
   std::size_t line_ = 0;
   std::size_t positions_ = 1;
   std::optional<std::size_t> instructions_;  // column
-  Names functions_, objects_;
-  std::string_view object_;
+  Names functions_, objects_, files_;
+  std::string_view object_, file_;
+  bool noted_ = false;  // what runs here is in executed_
+  std::string here_name_;
+  std::unordered_map<std::string_view, bool> described_;  // objects: has a line of a known file
+  profile::Executed executed_;
   std::unordered_map<std::string, std::uint64_t> self_;
   std::uint64_t* here_ = nullptr;  // into self_, whose elements stay where they are
   bool after_calls_ = false;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "gate/base/result.hpp"
+#include "gate/profile/reach.hpp"
 
 namespace weir::probes {
 
@@ -19,6 +20,9 @@ struct Callgrind {
   // no symbol are one for each library: "(no symbol) in libggml-cpu.so". Printable, at most 200
   // bytes each.
   std::map<std::string, std::uint64_t> self;
+  // The source files of which an instruction ran, inlined ones too, where debug information names
+  // them (`fl=`, `fi=`, `fe=`), and programs and libraries (`ob=`) that have none.
+  profile::Executed executed{};
 };
 
 // Fails with Code::data naming the line on anything that is not a whole, consistent file: no

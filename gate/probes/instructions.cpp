@@ -34,6 +34,21 @@ Result<std::vector<std::string>> written(const sys::Files& files, const std::str
   return paths;
 }
 
+Result<std::vector<std::string>> outputs(const sys::Files& files, const std::string& folder) {
+  WEIR_TRY(std::vector<std::string> paths, written(files, folder, k_callgrind_prefix));
+  if (paths.empty()) return fail(Code::data, "valgrind wrote nothing");
+  if (paths.size() > k_most_processes) {
+    return fail(Code::data, "the engine started more than {} processes", k_most_processes);
+  }
+  return paths;
+}
+
+Result<Callgrind> read_one(const sys::Files& files, const std::string& path) {
+  WEIR_TRY(const std::string text, files.read(path, k_largest_callgrind));
+  return read_callgrind(text).map_error(
+      [&](Error error) { return with_context(sys::file_name_of(path), std::move(error)); });
+}
+
 void keep_the_largest(const std::map<std::string, std::uint64_t>& self, std::uint64_t total,
                       std::map<std::string, std::int64_t>& kept) {
   std::vector<std::pair<std::uint64_t, std::string_view>> sizes;
@@ -71,22 +86,16 @@ std::vector<std::string> under_valgrind(const std::string& valgrind, const std::
 }
 
 Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std::string& folder) {
-  WEIR_TRY(const std::vector<std::string> paths, written(files, folder, k_callgrind_prefix));
-  if (paths.empty()) return fail(Code::data, "valgrind wrote nothing");
-  if (paths.size() > k_most_processes) {
-    return fail(Code::data, "the engine started more than {} processes", k_most_processes);
-  }
+  WEIR_TRY(const std::vector<std::string> paths, outputs(files, folder));
   std::uint64_t total = 0;
   std::map<std::string, std::uint64_t> self;
   std::size_t forked = 0;
   for (const std::string& path : paths) {
-    WEIR_TRY(const std::string text, files.read(path, k_largest_callgrind));
-    auto one = read_callgrind(text);
-    if (!one) return tl::unexpected(with_context(sys::file_name_of(path), std::move(one).error()));
-    if (__builtin_add_overflow(total, one->total, &total) || total > INT64_MAX) {
+    WEIR_TRY(const Callgrind one, read_one(files, path));
+    if (__builtin_add_overflow(total, one.total, &total) || total > INT64_MAX) {
       return fail(Code::data, "more instructions than can be counted");
     }
-    for (const auto& [name, cost] : one->self) self[name] += cost;
+    for (const auto& [name, cost] : one.self) self[name] += cost;
     const std::string pid = sys::file_name_of(path).substr(k_callgrind_prefix.size());
     if (!files.exists(sys::join_path(folder, std::string(k_log_prefix) + pid))) ++forked;
   }
@@ -102,6 +111,16 @@ Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std
         forked));
   }
   return counts;
+}
+
+Result<profile::Executed> collect_executed(const sys::Files& files, const std::string& folder) {
+  WEIR_TRY(const std::vector<std::string> paths, outputs(files, folder));
+  profile::Executed all;
+  for (const std::string& path : paths) {
+    WEIR_TRY(const Callgrind one, read_one(files, path));
+    profile::merge_executed(all, one.executed);
+  }
+  return all;
 }
 
 std::string valgrind_log(const sys::Files& files, const std::string& folder) {

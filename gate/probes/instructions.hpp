@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gate/profile/counts.hpp"
+#include "gate/profile/reach.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/perf_events.hpp"
 
@@ -31,6 +32,10 @@ inline constexpr double k_valgrind_is_slower = 50;
 // Code::io when one of the files can not be read: the count would be too low.
 [[nodiscard]] Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files,
                                                             const std::string& folder);
+// The source files that ran, all processes together, where the engine has debug information. Errors
+// as above.
+[[nodiscard]] Result<profile::Executed> collect_executed(const sys::Files& files,
+                                                         const std::string& folder);
 // What valgrind itself had to say, for an engine that failed under it.
 [[nodiscard]] std::string valgrind_log(const sys::Files& files, const std::string& folder);
 

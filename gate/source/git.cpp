@@ -249,6 +249,34 @@ Result<std::vector<std::string>> Git::tracked_files() const {
   return files;
 }
 
+Result<std::vector<profile::ChangedFile>> Git::changed(const std::string& from,
+                                                       const std::string& to) const {
+  // Nothing of the user's configuration (a prefix, an order, a program that shows differences) may
+  // change what is printed.
+  WEIR_TRY(const Answer answer,
+           call({"diff", "--raw", "-z", "--find-renames", "--no-relative", "--no-ext-diff",
+                 "--no-textconv", "--ignore-submodules=none", "--submodule=short", "--no-color",
+                 "--end-of-options", from, to, "--"},
+                k_question_seconds));
+  if (answer.exit_code != 0 || answer.cut) {
+    return fail(Code::io, "git diff in {}: {}", top_, text::trim(text::printable(answer.err)));
+  }
+  return profile::parse_raw_diff(answer.out);
+}
+
+Result<std::vector<std::string>> Git::files_of(const std::string& commit) const {
+  WEIR_TRY(const Answer answer,
+           call({"ls-tree", "-r", "-z", "--name-only", "--full-tree", commit}, k_question_seconds));
+  if (answer.exit_code != 0 || answer.cut) {
+    return fail(Code::io, "git ls-tree in {}: {}", top_, text::trim(text::printable(answer.err)));
+  }
+  std::vector<std::string> files;
+  for (const std::string& path : text::split(answer.out, '\0')) {
+    if (!path.empty()) files.push_back(text::printable(path));
+  }
+  return files;
+}
+
 Result<std::string> Git::subject(const std::string& commit) const {
   WEIR_TRY(std::string subject,
            ask({"show", "--no-patch", "--no-color", "--format=%s", commit, "--"}));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
+#include "gate/profile/reach_diff.hpp"
 #include "gate/source/effects.hpp"
 
 namespace weir::source {
@@ -62,6 +63,11 @@ class Git {
   [[nodiscard]] Result<std::vector<std::string>> tracked_files() const;
   // The first line of its message, fit to show.
   [[nodiscard]] Result<std::string> subject(const std::string& commit) const;
+  // Files that differ between two commits; renames with both names.
+  [[nodiscard]] Result<std::vector<profile::ChangedFile>> changed(const std::string& from,
+                                                                  const std::string& to) const;
+  // Every file of a commit, from the top; submodules are one entry each.
+  [[nodiscard]] Result<std::vector<std::string>> files_of(const std::string& commit) const;
   // `1a2b3c4 "Subject line"`, fit to show.
   [[nodiscard]] Result<std::string> words(const std::string& commit) const;
 

@@ -1,5 +1,6 @@
 #include "gate/sys/paths.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -36,6 +37,14 @@ std::string absolute(std::string_view path) {
   std::string clean = std::filesystem::path(whole).lexically_normal().string();
   if (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
   return clean;
+}
+
+std::optional<std::string> real_path(const std::string& path) {
+  char* real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return std::nullopt;
+  std::string text = real;
+  std::free(real);
+  return text;
 }
 
 std::optional<std::string> find_program(const Files& files, std::string_view name,

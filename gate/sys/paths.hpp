@@ -1,4 +1,5 @@
-// Paths as text. Pure but for absolute(), which asks for the current folder, and find_program().
+// Paths as text. Pure but for absolute(), which asks for the current folder,
+// real_path() and find_program().
 #pragma once
 
 #include <optional>
@@ -16,6 +17,8 @@ namespace weir::sys {
 [[nodiscard]] std::string file_name_of(std::string_view path);
 // From the root, with "." and ".." taken out of the text (links are not looked at).
 [[nodiscard]] std::string absolute(std::string_view path);
+// The same with links followed; nothing where no such file is.
+[[nodiscard]] std::optional<std::string> real_path(const std::string& path);
 // A program as a command line names it: with a '/' counted from `folder`, else looked up in the
 // folders of `path_variable` (PATH's value). Nothing when no executable file is found.
 [[nodiscard]] std::optional<std::string> find_program(const Files& files, std::string_view name,

@@ -90,6 +90,32 @@ TEST(Callgrind, AddsUpThePartsOfAFile) {
   EXPECT_EQ(read->self.at("other"), 1U);
 }
 
+TEST(Callgrind, NamesTheSourceFilesThatRanAndWhatHasNoDebugInformation) {
+  const auto read = read_callgrind(k_file);
+  ASSERT_TRUE(read) << read.error().message;
+  // inlined.h is named by a line whose cost in instructions is none.
+  EXPECT_THAT(read->executed.files,
+              ElementsAre(Pair("engine.c", ElementsAre("main")),
+                          Pair("ops.c", ElementsAre("ggml_vec_dot(int, float*)"))));
+  EXPECT_THAT(read->executed.blind, testing::IsEmpty());
+
+  const auto inlined = read_callgrind(with("7 1\nfe=(2)", "7 1 0\nfe=(2)"));
+  ASSERT_TRUE(inlined);
+  EXPECT_EQ(inlined->executed.files.size(), 2U) << "nothing ran there";
+  std::string ran = with("7 1\nfe=(2)", "7 1 5\nfe=(2)");
+  ran.replace(ran.find("totals: 9 1120"), 14, "totals: 9 1125");
+  const auto with_inlined = read_callgrind(ran);
+  ASSERT_TRUE(with_inlined) << with_inlined.error().message;
+  EXPECT_THAT(with_inlined->executed.files.at("inlined.h"),
+              ElementsAre("ggml_vec_dot(int, float*)"));
+
+  std::string bare = with("fl=(2)\n", "fl=(7) ???\n");
+  bare.replace(bare.find("fe=(2)"), 6, "fe=(7)");
+  const auto without = read_callgrind(bare);
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_THAT(without->executed.blind, ElementsAre("/opt/lib/libggml-cpu.so"));
+}
+
 TEST(Callgrind, SaysWhatIsWrongWithAFile) {
   struct Case {
     std::string text;

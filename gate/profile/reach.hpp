@@ -1,0 +1,63 @@
+// What a cell executed: source files with functions, kernels and ops; and how it is stored. Pure.
+//
+// It comes from callgrind's output (probes/callgrind.hpp), from the JSON of an engine's own
+// coverage build (read_coverage), and for kernels and ops from the counted pass. All text is
+// hostile.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "gate/base/json.hpp"
+#include "gate/base/result.hpp"
+
+namespace weir::profile {
+
+inline constexpr std::size_t k_most_reach_files = 100'000;
+inline constexpr std::size_t k_most_reach_functions = 64;  // kept of one file
+
+struct Executed {
+  // Path as debug information or coverage names it -> some of the functions that ran, at most 64.
+  std::map<std::string, std::set<std::string>> files;
+  // Programs and libraries of which something ran and no source file is known: they have no debug
+  // information.
+  std::set<std::string> blind;
+
+  friend bool operator==(const Executed&, const Executed&) = default;
+};
+// One more function of `file`; what is beyond the limits is left out, of files too.
+void add_executed(Executed& executed, const std::string& file, std::string_view function);
+void merge_executed(Executed& into, const Executed& more);
+
+// "a/./b/../c" -> "a/c"; "//" is "/". What leads above the start stays ("../x").
+[[nodiscard]] std::string normal_path(std::string_view path);
+// Below `top` (absolute, normal): counted from there; else as it is. Normal.
+[[nodiscard]] std::string path_below(std::string_view path, std::string_view top);
+
+struct Reach {
+  std::string cell;
+  std::string commit;  // of the engine's repository when it was recorded; "" when unknown
+  bool dirty = false;  // files that git knows differed from it
+  std::string source;  // "callgrind" or "coverage"
+  Executed executed;   // paths of the repository counted from its top, others as they were
+  // Of the newest run's counted pass; nothing where there was none.
+  std::optional<std::set<std::string>> kernels;
+  bool kernels_named = false;  // by the program, each of them
+  std::set<std::string> ops;
+
+  friend bool operator==(const Reach&, const Reach&) = default;
+};
+// weir.reach/1
+[[nodiscard]] Json to_json(const Reach& reach);
+// Fails with Code::data naming the field.
+[[nodiscard]] Result<Reach> reach_from_json(const Json& json);
+
+// What `llvm-cov export -format=text` prints, or `gcov --json-format --stdout` (one document a
+// line). Files of which no line ran are left out. Fails with Code::data on anything else, also
+// where nothing ran at all.
+[[nodiscard]] Result<Executed> read_coverage(std::string_view text);
+
+}  // namespace weir::profile

@@ -1,0 +1,243 @@
+#include "gate/profile/reach_diff.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "gate/base/text.hpp"
+#include "gate/profile/reach_files.hpp"
+
+namespace weir::profile {
+namespace {
+
+constexpr std::size_t k_most_named = 10;
+
+using Paths = std::unordered_map<std::string_view, std::vector<std::string_view>>;  // by file name
+
+// Programs and libraries of the system run in every cell, without debug information and without
+// being what a change is about.
+bool of_the_system(std::string_view object) {
+  return object.starts_with("/usr/") || object.starts_with("/lib") || object.starts_with("/bin/");
+}
+
+class DiffMapper {
+ public:
+  DiffMapper(std::span<const CellReach> cells, std::span<const ChangedFile> changed,
+             std::span<const std::string> known)
+      : cells_(cells), changed_(changed) {
+    for (const ChangedFile& file : changed) {
+      for (const std::string* name : {&file.path, &file.was}) {
+        if (name->empty()) continue;
+        if (known_.insert(*name).second) known_by_name_[file_name_in(*name)].push_back(*name);
+      }
+    }
+    for (const std::string& path : known) {
+      if (known_.insert(path).second) known_by_name_[file_name_in(path)].push_back(path);
+    }
+    for (const CellReach& cell : cells) prepare(cell);
+  }
+
+  DiffReach map() {
+    for (const ChangedFile& file : changed_) take(file);
+    return std::move(out_);
+  }
+
+ private:
+  void prepare(const CellReach& cell) {
+    Paths& executed = executed_.emplace_back();
+    ReachedCell made{cell.cell, {}, ""};
+    if (!cell.reach) {
+      made.unknown = "what it runs was never recorded";
+    } else {
+      bool own = false;
+      for (const auto& [path, functions] : cell.reach->executed.files) {
+        executed[file_name_in(path)].push_back(path);
+        own = own || is_own(path);
+      }
+      if (!own) {
+        made.unknown = "no source file is known of what it ran: no debug information";
+      } else {
+        for (const std::string& object : cell.reach->executed.blind) {
+          if (of_the_system(object)) continue;
+          made.unknown = shown_path(file_name_in(object)) + " ran without debug information";
+          break;
+        }
+      }
+      if (cell.reach->kernels && cell.reach->kernels_named) {
+        kernels_.insert(cell.reach->kernels->begin(), cell.reach->kernels->end());
+      }
+    }
+    out_.cells.push_back(std::move(made));
+  }
+
+  // A file of the repository, also of a build elsewhere; the C library's may have information too.
+  bool is_own(std::string_view ran) const {
+    if (known_.contains(ran)) return true;
+    const auto same = known_by_name_.find(file_name_in(ran));
+    if (same == known_by_name_.end()) return false;
+    return std::any_of(same->second.begin(), same->second.end(),
+                       [&](std::string_view name) { return fits(ran, name); });
+  }
+
+  // The file's name and a folder at least, or all of a file at the top.
+  static bool fits(std::string_view ran, std::string_view name) {
+    const std::size_t common = common_end(ran, name);
+    return common >= 2 || (common == 1 && name.find('/') == std::string_view::npos);
+  }
+
+  void take(const ChangedFile& file) {
+    const FileKind kind = file.submodule ? FileKind::anything : file_kind(file.path);
+    bool reached = false;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      auto why = reaches(file, kind, i);
+      if (!why) continue;
+      reached = true;
+      out_.cells[i].by.push_back({file.path, std::move(*why)});
+    }
+    if (reached) return;
+    const bool missed = kind != FileKind::documents && kind != FileKind::tests;
+    (missed ? out_.none : out_.quiet).push_back(file.path);
+  }
+
+  std::optional<std::string> reaches(const ChangedFile& file, FileKind kind, std::size_t i) const {
+    const std::string& unknown = out_.cells[i].unknown;
+    for (const std::string* name : {&file.path, &file.was}) {
+      if (!name->empty() && executes(*name, i)) {
+        return name == &file.path ? "it runs it" : "it runs it, as " + shown_path(file.was);
+      }
+    }
+    switch (kind) {
+      case FileKind::documents:
+        return std::nullopt;
+      case FileKind::anything:
+        return file.submodule ? "a submodule: what it reaches is unknown"
+                              : "a header or build file: what it reaches is unknown";
+      case FileKind::shader:
+        return reaches_kernel(file, cells_[i]);
+      case FileKind::source:
+      case FileKind::tests:
+        break;
+    }
+    if (!unknown.empty()) return unknown;
+    return std::nullopt;
+  }
+
+  bool executes(std::string_view name, std::size_t i) const {
+    const auto same = executed_[i].find(file_name_in(name));
+    if (same == executed_[i].end()) return false;
+    return std::any_of(same->second.begin(), same->second.end(),
+                       [&](std::string_view ran) { return means(ran, name); });
+  }
+
+  // Whether debug information that says `ran` means the repository's file `name`.
+  bool means(std::string_view ran, std::string_view name) const {
+    if (ran == name) return true;
+    if (known_.contains(ran) || !fits(ran, name)) return false;
+    const std::size_t common = common_end(ran, name);
+    const auto& others = known_by_name_.at(file_name_in(name));
+    return std::none_of(others.begin(), others.end(),
+                        [&](std::string_view other) { return common_end(ran, other) > common; });
+  }
+
+  std::optional<std::string> reaches_kernel(const ChangedFile& file, const CellReach& cell) const {
+    if (!shader_runs_on(file.path, cell.device)) return std::nullopt;
+    if (!cell.reach) return "what it runs was never recorded";
+    if (!cell.reach->kernels) return "its kernels were never recorded";
+    if (!cell.reach->kernels_named) return "its kernels have no names of their own";
+    bool some = false;
+    for (const std::string* name : {&file.path, &file.was}) {
+      const std::string_view stem = shader_stem(*name);
+      if (stem.empty()) continue;
+      if (const auto found = first_with(*cell.reach->kernels, stem)) {
+        return fmt::format("it runs the kernel {}", shown_path(*found));
+      }
+      some = some || first_with(kernels_, stem).has_value();
+    }
+    if (!some) return "a shader after which no kernel is named";
+    return std::nullopt;
+  }
+
+  static std::optional<std::string> first_with(const std::set<std::string>& kernels,
+                                               std::string_view stem) {
+    const auto found = kernels.lower_bound(std::string(stem));
+    if (found == kernels.end() || !found->starts_with(stem)) return std::nullopt;
+    return *found;
+  }
+
+  std::span<const CellReach> cells_;
+  std::span<const ChangedFile> changed_;
+  std::unordered_set<std::string_view> known_;
+  Paths known_by_name_;
+  std::vector<Paths> executed_;  // of each cell
+  std::set<std::string> kernels_;
+  DiffReach out_;
+};
+
+}  // namespace
+
+Result<std::vector<ChangedFile>> parse_raw_diff(std::string_view text) {
+  constexpr std::size_t k_most_changed = 1'000'000;
+  const auto next = [&]() -> std::optional<std::string_view> {
+    const std::size_t end = text.find('\0');
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    return word;
+  };
+  const auto wrong = [](std::string_view what) {
+    return fail(Code::data, "not what git diff --raw -z prints: {}", what);
+  };
+  std::vector<ChangedFile> changed;
+  while (!text.empty()) {
+    const auto head = next();
+    // ":100644 100644 1a2b3c4 5d6e7f8 R086"
+    const std::vector<std::string> words = text::split(head.value_or(""), ' ');
+    if (!head || words.size() != 5 || !words[0].starts_with(':') || words[4].empty()) {
+      return wrong("no line of modes");
+    }
+    ChangedFile file;
+    file.submodule = words[0] == ":160000" || words[1] == "160000";
+    const char status = words[4].front();
+    const auto first = next();
+    if (!first || first->empty()) return wrong("a change without a path");
+    file.path = text::printable(*first);
+    if (status == 'R' || status == 'C') {
+      const auto second = next();
+      if (!second || second->empty()) return wrong("a new name is missing");
+      // What a copy was made from has not changed.
+      if (status == 'R') file.was = std::move(file.path);
+      file.path = text::printable(*second);
+    }
+    if (changed.size() >= k_most_changed) return wrong("more than 1000000 files");
+    changed.push_back(std::move(file));
+  }
+  return changed;
+}
+
+DiffReach reach_of_diff(std::span<const CellReach> cells, std::span<const ChangedFile> changed,
+                        std::span<const std::string> known) {
+  return DiffMapper(cells, changed, known).map();
+}
+
+std::string shown_path(std::string_view path) {
+  std::string shown = text::printable(path);
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c == '\n' || c == '\t'; }, '?');
+  return shown;
+}
+
+std::string words_of_none(const DiffReach& reach) {
+  if (reach.none.empty()) return "";
+  std::vector<std::string> names;
+  for (const std::string& path : reach.none) {
+    if (names.size() == k_most_named) break;
+    names.push_back(shown_path(path));
+  }
+  std::string words = "changed files that no cell runs: " + text::join(names);
+  if (reach.none.size() > names.size()) {
+    words += fmt::format(" (+{} more)", reach.none.size() - names.size());
+  }
+  return words;
+}
+
+}  // namespace weir::profile

@@ -1,0 +1,216 @@
+// weir reach with a small real engine of C++: real git, a real compiler, real valgrind. Its two
+// prompts run different files of it.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::string k_dense = "mine/m/cpu/dense", k_sparse = "mine/m/cpu/sparse";
+
+class ReachOfAnEngine : public testing::Test {
+ protected:
+  void SetUp() override {
+    spill(scratch_ / "model.bin", "no model at all");
+    spill(scratch_ / ".gitignore", "weir-*\nmodel.bin\nlocks\ncache\nengine\n*.json\n");
+    spill(scratch_ / "src/work.h", "int dense(int);\nint sparse(int);\nint unused(int);\n");
+    for (const char* name : {"dense", "sparse", "unused"}) write_work(name, 1);
+    spill(scratch_ / "main.cpp",
+          "#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include \"src/work.h\"\n"
+          "int main(int argc, char** argv) {\n"
+          "  const int n = std::atoi(argv[2]);\n"
+          "  int sum = 0;\n"
+          "  for (int i = 0; i < n; ++i)\n"
+          "    sum += std::strcmp(argv[argc - 1], \"dense\") == 0 ? dense(i) : sparse(i);\n"
+          "  if (argc > 9) sum = unused(sum);\n"
+          "  std::printf(\"%d dispatches, %d tokens, 10 tok/s\\n\", sum < 0 ? 8 : 7, n);\n"
+          "}\n");
+    spill(scratch_ / "README.md", "an engine\n");
+    spill(scratch_ / "tests/a_test.cpp", "int main() {}\n");
+    spill_program(scratch_ / "build.sh",
+                  "#!/bin/sh\nexec " WEIR_CXX " -g -O0 -o engine main.cpp src/*.cpp\n");
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines:\n  mine:\n    command: [./engine, '{model}', '{tokens}']\n"
+          "    output: generic\n    timeout: 60s\n    build: [./build.sh]\n    metrics:\n"
+          "      dispatches_per_token: {regex: '(\\d+) dispatches'}\n"
+          "      decode_tokens_per_second: {regex: '(\\d+) tok/s'}\n"
+          "    facts: {generated_tokens: {regex: '(\\d+) tokens'}}\n"
+          "models: {m: model.bin}\nbackends: {cpu: {}}\n"
+          "prompts:\n  dense: {tokens: 4, args: [dense]}\n  sparse: {tokens: 4, args: [sparse]}\n");
+    git("init -q -b main");
+    commit("base");
+    build();
+  }
+
+  void write_work(const std::string& name, int version) {
+    spill(scratch_ / ("src/" + name + ".cpp"), "#include \"work.h\"\nint " + name +
+                                                   "(int x) { return x + " +
+                                                   std::to_string(version) + "; }\n");
+  }
+  void run_shell(const std::string& line) {
+    const std::string all = "cd '" + scratch_.path().string() + "' && " + line;
+    ASSERT_EQ(std::system(all.c_str()), 0) << all;
+  }
+  void git(const std::string& words) {
+    run_shell(
+        "env -u GIT_DIR HOME=/nonexistent git -c user.name=A -c user.email=a@example.org "
+        "-c commit.gpgsign=false " +
+        words);
+  }
+  void commit(const std::string& subject) {
+    git("add -A");
+    git("commit -q -m '" + subject + "'");
+  }
+  void build() { run_shell("./build.sh"); }
+  Ended weir_here(std::vector<std::string> arguments) {
+    return weir(scratch_, std::move(arguments), {{"WEIR_CACHE", (scratch_ / "cache").string()}});
+  }
+  void record() {
+    const Ended ended = weir_here({"reach", "--record"});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("recorded 2 of 2 cells"));
+  }
+  Json diff(const std::string& base = "HEAD~1") {
+    const Ended ended = weir_here({"reach", "--diff", base, "--json", "-"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    return json_of(ended);
+  }
+  static std::vector<std::string> reached(const Json& diff) {
+    std::vector<std::string> names;
+    for (const Json& cell : diff["cells"]) {
+      if (cell["reached"] == true) names.push_back(cell["cell"]);
+    }
+    return names;
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(ReachOfAnEngine, NamesExactlyTheCellsWhoseExecutedFilesChanged) {
+  record();
+  const Json stored = *parse_json(slurp(scratch_ / "weir-out/reach/mine/m/cpu/dense.json"));
+  EXPECT_EQ(stored["schema"], "weir.reach/1");
+  EXPECT_EQ(stored["commit"].get<std::string>().size(), 40U);
+  EXPECT_THAT(stored["files"]["src/dense.cpp"].dump(), HasSubstr("dense(int)"));
+  EXPECT_THAT(stored["files"]["main.cpp"].dump(), HasSubstr("main"));
+  EXPECT_FALSE(stored["files"].contains("src/sparse.cpp"));
+
+  struct Case {
+    const char* file;
+    std::vector<std::string> cells;
+    bool none;
+  };
+  const Case cases[] = {
+      {"src/dense.cpp", {k_dense}, false},
+      {"src/sparse.cpp", {k_sparse}, false},
+      {"main.cpp", {k_dense, k_sparse}, false},
+      {"src/work.h", {k_dense, k_sparse}, false},
+      {"src/unused.cpp", {}, true},
+      {"README.md", {}, false},
+      {"tests/a_test.cpp", {}, false},
+      {"build.sh", {k_dense, k_sparse}, false},
+      {"src/new.cpp", {}, true},
+  };
+  for (const Case& one : cases) {
+    spill(scratch_ / one.file, slurp(scratch_ / one.file) + "\n");
+    commit(std::string("change ") + one.file);
+    const Json answer = diff();
+    EXPECT_EQ(reached(answer), one.cells) << one.file;
+    EXPECT_EQ(answer["none"].size(), one.none ? 1U : 0U) << one.file;
+  }
+  const Ended text = weir_here({"reach", "--diff", "HEAD~9"});
+  EXPECT_THAT(text.out, HasSubstr("changed files that no cell runs: src/new.cpp, src/unused.cpp"));
+  EXPECT_THAT(text.out, HasSubstr("9 files changed, 2 of 2 cells run something of it"));
+  const Ended names = weir_here({"reach", "--diff", "HEAD~9", "--format", "cells"});
+  EXPECT_EQ(names.out, k_dense + "\n" + k_sparse + "\n");
+}
+
+TEST_F(ReachOfAnEngine, FollowsARenamedFileAndNamesWithSpacesAndNewlines) {
+  record();
+  git("mv src/dense.cpp 'src/a b\nc.cpp'");
+  commit("renamed");
+  EXPECT_THAT(reached(diff()), ElementsAre(k_dense));
+}
+
+TEST_F(ReachOfAnEngine, SaysWhatWasNeverRecordedAndReachesItByEverything) {
+  write_work("unused", 2);
+  commit("a change that nobody runs");
+  const Json never = diff();
+  EXPECT_THAT(reached(never), ElementsAre(k_dense, k_sparse));
+  EXPECT_THAT(never["cells"][0]["unknown"].get<std::string>(), HasSubstr("never recorded"));
+  const Ended one = weir_here({"reach", "--record", "--cell", k_dense});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_THAT(reached(diff()), ElementsAre(k_sparse));
+}
+
+TEST_F(ReachOfAnEngine, WithoutDebugInformationIsUnknown) {
+  run_shell("sed -i 's/ -g / /' build.sh && ./build.sh && git checkout -q build.sh");
+  record();
+  write_work("unused", 2);
+  commit("a change that nobody runs");
+  const Json answer = diff();
+  EXPECT_THAT(reached(answer), ElementsAre(k_dense, k_sparse));
+  EXPECT_THAT(answer["cells"][0]["unknown"].get<std::string>(), HasSubstr("debug information"));
+}
+
+TEST_F(ReachOfAnEngine, TakesACoverageBuildsWordForIt) {
+  spill(scratch_ / "coverage.json",
+        R"({"gcc_version": "12.2.0", "current_working_directory": ")" + scratch_.path().string() +
+            R"(/build", "files": [{"file": "../src/unused.cpp", "functions": [], "lines":
+               [{"line_number": 2, "count": 1}]}]})");
+  const Ended many = weir_here({"reach", "--record", "--coverage", "coverage.json"});
+  EXPECT_EQ(many.exit_code, 2);
+  const Ended one =
+      weir_here({"reach", "--record", "--cell", k_dense, "--coverage", "coverage.json"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  write_work("unused", 2);
+  commit("now it is run");
+  EXPECT_EQ(diff()["cells"][0]["by"][0]["why"], "it runs it");
+}
+
+TEST_F(ReachOfAnEngine, IsANoteOfTheGateBesideABase) {
+  record();
+  write_work("unused", 2);
+  commit("a change that nobody runs");
+  build();
+  const auto notes = [&] {
+    const Ended ended = weir_here({"gate", "--against", "HEAD~1", "--counts-only", "--json", "-"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    return json_of(ended)["notes"].dump();
+  };
+  EXPECT_THAT(notes(), HasSubstr("changed files that no cell runs: src/unused.cpp"));
+  write_work("dense", 2);
+  commit("a change that a cell runs");
+  build();
+  EXPECT_THAT(notes(), Not(HasSubstr("no cell runs")));
+}
+
+TEST_F(ReachOfAnEngine, RefusesWhatItCanNotDo) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"reach"},
+                                             {"reach", "--record", "--diff", "HEAD"},
+                                             {"reach", "--diff", "no-such-branch"},
+                                             {"reach", "--diff", "--output=/tmp/x"},
+                                             {"reach", "--diff", "HEAD", "--coverage", "x"},
+                                             {"reach", "--diff", "HEAD", "--format", "xml"}}) {
+    EXPECT_EQ(weir_here(words).exit_code, 2) << words.back();
+  }
+  // An engine that fails under valgrind is told; what was known stays.
+  record();
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho broken >&2\nexit 3\n");
+  const Ended broken = weir_here({"reach", "--record"});
+  EXPECT_EQ(broken.exit_code, 3);
+  EXPECT_THAT(broken.err, HasSubstr("it exited with code 3"));
+  EXPECT_THAT(broken.err, HasSubstr("broken"));
+  EXPECT_TRUE(fs::exists(scratch_ / "weir-out/reach/mine/m/cpu/dense.json"));
+  EXPECT_THAT(reached(diff("HEAD")), IsEmpty());
+}
+
+}  // namespace
+}  // namespace weir::e2e

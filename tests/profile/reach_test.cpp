@@ -1,0 +1,134 @@
+#include "gate/profile/reach.hpp"
+
+#include <random>
+
+#include <gmock/gmock.h>
+
+namespace weir::profile {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+TEST(NormalPath, TakesDotsOut) {
+  const std::pair<const char*, const char*> cases[] = {{"a/./b/../c", "a/c"},
+                                                       {"/a//b/", "/a/b"},
+                                                       {"../x", "../x"},
+                                                       {"/../x", "/x"},
+                                                       {"./csu/../sysdeps/x.h", "sysdeps/x.h"},
+                                                       {"", ""},
+                                                       {"/", "/"}};
+  for (const auto& [path, normal] : cases) EXPECT_EQ(normal_path(path), normal) << path;
+}
+
+TEST(PathBelow, CountsFromTheTopOnlyBelowIt) {
+  EXPECT_EQ(path_below("/r/src/./a.cpp", "/r"), "src/a.cpp");
+  EXPECT_EQ(path_below("/r2/src/a.cpp", "/r"), "/r2/src/a.cpp");
+  EXPECT_EQ(path_below("/r/../x/a.cpp", "/r"), "/x/a.cpp");
+}
+
+TEST(Reach, ComesBackFromJsonAsItWas) {
+  Reach reach;
+  reach.cell = "e/m/cpu/p";
+  reach.commit = "1a2b";
+  reach.dirty = true;
+  reach.source = "callgrind";
+  add_executed(reach.executed, "src/a.cpp", "main");
+  add_executed(reach.executed, "src/b.cpp", "");
+  reach.executed.blind = {"/x/lib.so"};
+  reach.ops = {"MUL_MAT"};
+  for (const bool counted : {false, true}) {
+    if (counted) reach.kernels = std::set<std::string>{"add_f32"};
+    const auto text = dump_json(to_json(reach), 1);
+    const auto back = reach_from_json(*parse_json(text));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(*back, reach);
+  }
+}
+
+TEST(Reach, RefusesOtherJson) {
+  for (const char* text : {"{}", "[]", "1", R"({"schema": "weir.reach/2"})",
+                           R"({"schema": "weir.reach/1", "cell": "c", "commit": "", "dirty": false,
+                              "source": "x", "files": {"a": 1}, "kernels_named": false})"}) {
+    EXPECT_FALSE(reach_from_json(*parse_json(text))) << text;
+  }
+}
+
+// As llvm-cov 14 export -format=text prints it, shortened.
+constexpr std::string_view k_llvm = R"({"data": [{"files": [
+  {"filename": "/r/src/a.cpp", "segments": [[1, 12, 4, true, true, false], [3, 2, 0, false, false, false]],
+   "summary": {"lines": {"count": 3, "covered": 3}}},
+  {"filename": "/r/src/b.cpp", "segments": [[1, 12, 0, true, true, false]],
+   "summary": {"lines": {"count": 3, "covered": 0}}}],
+  "functions": [{"name": "main", "count": 1, "filenames": ["/r/src/a.cpp"]},
+                {"name": "unused", "count": 0, "filenames": ["/r/src/b.cpp"]}]}],
+  "type": "llvm.coverage.json.export", "version": "2.0.1"})";
+
+// As gcov 12 --json-format --stdout prints it, shortened: a document a line.
+constexpr std::string_view
+    k_gcov =
+        R"x({"gcc_version": "12.2.0", "format_version": "1", "current_working_directory": "/r/build", "data_file": "a.gcda", "files": [{"file": "../src/a.cpp", "functions": [{"name": "_Z1fv", "demangled_name": "f()",
+    "execution_count" : 2
+}], "lines": [{"line_number": 1, "count": 2}]
+}, {"file": "/usr/include/x.h", "functions": [], "lines": [{"line_number": 1, "count": 0}]}]
+}
+{"gcc_version": "12.2.0", "format_version": "1", "current_working_directory": "/r/build", "data_file": "b.gcda", "files": [{"file": "../src/b.cpp", "functions": [], "lines": [{"line_number": 1, "count": 1}]}]}
+)x";
+
+TEST(ReadCoverage, TakesWhatClangPrints) {
+  const auto read = read_coverage(k_llvm);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(read->files, ElementsAre(Pair("/r/src/a.cpp", ElementsAre("main"))));
+}
+
+TEST(ReadCoverage, TakesWhatGccPrintsOneDocumentALine) {
+  const auto read = read_coverage(k_gcov);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(read->files, ElementsAre(Pair("/r/src/a.cpp", ElementsAre("f()")),
+                                       Pair("/r/src/b.cpp", IsEmpty())));
+}
+
+TEST(ReadCoverage, RefusesWhatIsNone) {
+  for (const char* text : {"", "x", "{}", "[]", R"({"type": "llvm.coverage.json.export"})"}) {
+    EXPECT_FALSE(read_coverage(text)) << text;
+  }
+  EXPECT_THAT(read_coverage(R"({"gcc_version": "12", "files": []})").error().message,
+              HasSubstr("no line of any file ran"));
+}
+
+TEST(ReadCoverage, TakesAnyTextWithoutHarm) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 10'000; ++i) {
+    std::string text(random() % 2 == 0 ? k_llvm : k_gcov);
+    for (unsigned k = 1 + random() % 4; k > 0; --k) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = static_cast<char>(random() % 256);
+          break;
+        case 1:
+          text.erase(at, random() % 20);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 30));
+      }
+      if (text.empty()) text = "{";
+    }
+    const auto read = read_coverage(text);
+    EXPECT_TRUE(!read || !read->files.empty());
+  }
+}
+
+TEST(AddExecuted, KeepsSomeFunctionsOfAFileAndNoMore) {
+  Executed executed;
+  for (int i = 0; i < 1000; ++i) add_executed(executed, "a.cpp", fmt::format("f{}", i));
+  EXPECT_EQ(executed.files.at("a.cpp").size(), k_most_reach_functions);
+  add_executed(executed, "", "f");
+  add_executed(executed, std::string(10'000, 'x'), "f");
+  EXPECT_EQ(executed.files.size(), 1U);
+}
+
+}  // namespace
+}  // namespace weir::profile
