@@ -49,9 +49,11 @@ class ReachOfAnEngine : public testing::Test {
   }
 
   void write_work(const std::string& name, int version) {
+    // Of several lines: valgrind takes neighbours in a program for one where the line number is the
+    // same, whatever their files.
     spill(scratch_ / ("src/" + name + ".cpp"), "#include \"work.h\"\nint " + name +
-                                                   "(int x) { return x + " +
-                                                   std::to_string(version) + "; }\n");
+                                                   "(int x) {\n  return x + " +
+                                                   std::to_string(version) + ";\n}\n");
   }
   void run_shell(const std::string& line) {
     const std::string all = "cd '" + scratch_.path().string() + "' && " + line;

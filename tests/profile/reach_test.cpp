@@ -67,15 +67,15 @@ constexpr std::string_view k_llvm = R"({"data": [{"files": [
   "type": "llvm.coverage.json.export", "version": "2.0.1"})";
 
 // As gcov 12 --json-format --stdout prints it, shortened: a document a line.
-constexpr std::string_view
-    k_gcov =
-        R"x({"gcc_version": "12.2.0", "format_version": "1", "current_working_directory": "/r/build", "data_file": "a.gcda", "files": [{"file": "../src/a.cpp", "functions": [{"name": "_Z1fv", "demangled_name": "f()",
-    "execution_count" : 2
-}], "lines": [{"line_number": 1, "count": 2}]
-}, {"file": "/usr/include/x.h", "functions": [], "lines": [{"line_number": 1, "count": 0}]}]
-}
-{"gcc_version": "12.2.0", "format_version": "1", "current_working_directory": "/r/build", "data_file": "b.gcda", "files": [{"file": "../src/b.cpp", "functions": [], "lines": [{"line_number": 1, "count": 1}]}]}
-)x";
+constexpr std::string_view k_gcov =
+    R"x({"gcc_version": "12.2.0", "current_working_directory": "/r/build", "files": [)x"
+    R"x({"file": "../src/a.cpp", "functions": [{"name": "_Z1fv", "demangled_name": "f()", )x"
+    R"x("execution_count": 2}], "lines": [{"line_number": 1, "count": 2}]}, )x"
+    R"x({"file": "/usr/include/x.h", "lines": [{"line_number": 1, "count": 0}]}]})x"
+    "\n"
+    R"x({"gcc_version": "12.2.0", "current_working_directory": "/r/build", "files": [)x"
+    R"x({"file": "../src/b.cpp", "functions": [], "lines": [{"line_number": 1, "count": 1}]}]})x"
+    "\n";
 
 TEST(ReadCoverage, TakesWhatClangPrints) {
   const auto read = read_coverage(k_llvm);
