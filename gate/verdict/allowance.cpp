@@ -43,7 +43,8 @@ std::optional<double> worst_change(const MetricVerdict& metric) {
 bool says(const std::string& text, const std::optional<double>& number) {
   const auto value = Rational::parse(text);
   return value && number &&
-         std::fabs(value->value() - *number) <= k_rounding_of_bound * std::max(1.0, std::fabs(*number));
+         std::fabs(value->value() - *number) <=
+             k_rounding_of_bound * std::max(1.0, std::fabs(*number));
 }
 
 // What of a metric that failed would have to be allowed; nothing where it is no value.
@@ -91,8 +92,9 @@ bool allows(const Allowable& what, const MetricVerdict& metric) {
   }
   const auto bound = parse_bound(what.to);
   if (!bound || !metric.change) return false;
-  return metric.metric.better == unit::Better::higher ? *metric.change >= *bound - k_rounding_of_bound
-                                                      : *metric.change <= *bound + k_rounding_of_bound;
+  return metric.metric.better == unit::Better::higher
+             ? *metric.change >= *bound - k_rounding_of_bound
+             : *metric.change <= *bound + k_rounding_of_bound;
 }
 
 std::string accepted_words(const Allowance& allowance, const std::string& why) {
