@@ -338,7 +338,7 @@ class Bisector {
   Bisected made_;
   std::optional<BisectJournal> journal_;
   std::vector<source::Build> builds_;
-  std::vector<source::Commit> history_;
+  std::vector<source::HistoryCommit> history_;
   std::vector<std::string> own_roots_;
   std::string cache_, place_;  // the latter: of the config; builds run in its counterpart
   source::Tree good_;

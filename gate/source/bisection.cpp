@@ -44,8 +44,8 @@ std::optional<Tried> parse_tried(std::string_view text) {
   return std::nullopt;
 }
 
-Bisection::Bisection(const std::vector<Commit>& history) {
-  for (const Commit& commit : history) {
+Bisection::Bisection(const std::vector<HistoryCommit>& history) {
+  for (const HistoryCommit& commit : history) {
     places_.emplace(commit.name, nodes_.size());
     nodes_.emplace_back().name = commit.name;
   }

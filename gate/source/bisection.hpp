@@ -23,7 +23,7 @@ class Bisection {
  public:
   // `history` as Git::history() gives it, not empty: its first commit is known to be bad, and all
   // parents that are not in it are good.
-  explicit Bisection(const std::vector<Commit>& history);
+  explicit Bisection(const std::vector<HistoryCommit>& history);
 
   // What trying `commit` has shown. Nothing changes where it is no suspect (any more).
   void tell(const std::string& commit, Tried tried);

@@ -203,7 +203,8 @@ Result<bool> Git::dirty() const {
   return answer.cut || !answer.out.empty();
 }
 
-Result<std::vector<Commit>> Git::history(const std::string& good, const std::string& bad) const {
+Result<std::vector<HistoryCommit>> Git::history(const std::string& good,
+                                                const std::string& bad) const {
   WEIR_TRY(
       const Answer answer,
       call({"rev-list", "--topo-order", "--parents", bad, "^" + good, "--"}, k_question_seconds));
@@ -214,11 +215,11 @@ Result<std::vector<Commit>> Git::history(const std::string& good, const std::str
   if (answer.exit_code != 0) {
     return fail(Code::io, "git rev-list in {}: {}", top_, text::trim(text::printable(answer.err)));
   }
-  std::vector<Commit> history;
+  std::vector<HistoryCommit> history;
   for (const std::string& line : text::split(without_newline(answer.out), '\n')) {
     std::vector<std::string> names = commits_of(line, ' ');
     if (names.empty()) continue;
-    Commit commit{std::move(names.front()), {}};
+    HistoryCommit commit{std::move(names.front()), {}};
     commit.parents.assign(std::make_move_iterator(names.begin() + 1),
                           std::make_move_iterator(names.end()));
     history.push_back(std::move(commit));

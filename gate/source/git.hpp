@@ -25,7 +25,7 @@ namespace weir::source {
 // Names of git's variables that say where a repository is and how to read it.
 [[nodiscard]] std::vector<std::string> git_variables();
 
-struct Commit {
+struct HistoryCommit {
   std::string name;
   std::vector<std::string> parents;  // names
 };
@@ -54,8 +54,8 @@ class Git {
   [[nodiscard]] Result<bool> dirty() const;
   // All commits that `bad` contains and `good` does not, children before parents, `bad` the first;
   // their parents may lie outside. Code::config where they are more than weir reads (16 MiB).
-  [[nodiscard]] Result<std::vector<Commit>> history(const std::string& good,
-                                                    const std::string& bad) const;
+  [[nodiscard]] Result<std::vector<HistoryCommit>> history(const std::string& good,
+                                                           const std::string& bad) const;
   // Where its hooks lie (absolute): core.hooksPath of the caller's configuration, or `hooks` in the
   // folder that all work trees share. Need not be there.
   [[nodiscard]] Result<std::string> hooks_folder() const;

@@ -16,8 +16,8 @@ using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 // "c199" (bad) … "c1", whose parent "c0" is good.
-std::vector<Commit> line(int commits) {
-  std::vector<Commit> history;
+std::vector<HistoryCommit> line(int commits) {
+  std::vector<HistoryCommit> history;
   for (int i = commits; i > 0; --i) {
     history.push_back({"c" + std::to_string(i), {"c" + std::to_string(i - 1)}});
   }
@@ -29,7 +29,7 @@ struct Walked {
   int tried = 0, skipped = 0;
 };
 // Bisects with commits that answer as told.
-Walked walk(const std::vector<Commit>& history, const std::set<std::string>& bad,
+Walked walk(const std::vector<HistoryCommit>& history, const std::set<std::string>& bad,
             const std::set<std::string>& broken) {
   Bisection bisection(history);
   Walked walked;
@@ -100,9 +100,9 @@ TEST(Bisecting, LeavesARangeWhereTheCulpritCouldNotBeBuilt) {
 TEST(Bisecting, FollowsASideBranchThatCameInByAMerge) {
   // good - a - b - M - c (bad)
   //   \- x - y - z -/
-  const std::vector<Commit> history = {{"c", {"M"}},   {"M", {"b", "z"}}, {"z", {"y"}},
-                                       {"y", {"x"}},   {"x", {"good"}},   {"b", {"a"}},
-                                       {"a", {"good"}}};
+  const std::vector<HistoryCommit> history = {{"c", {"M"}},   {"M", {"b", "z"}}, {"z", {"y"}},
+                                              {"y", {"x"}},   {"x", {"good"}},   {"b", {"a"}},
+                                              {"a", {"good"}}};
   const std::vector<std::pair<std::string, std::set<std::string>>> cases = {
       {"x", {"x", "y", "z", "M", "c"}},
       {"y", {"y", "z", "M", "c"}},
