@@ -16,7 +16,7 @@ namespace weir::profile {
 
 struct ChangedFile {
   std::string path;        // from the repository's top
-  std::string was;         // its name before a rename or copy, else ""
+  std::string was{};       // its name before a rename or copy, else ""
   bool submodule = false;  // a whole repository below this path
 
   friend bool operator==(const ChangedFile&, const ChangedFile&) = default;

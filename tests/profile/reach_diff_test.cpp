@@ -241,7 +241,7 @@ TEST(ParseRawDiff, TakesAnyBytesWithoutHarm) {
                                ":"};
   for (int i = 0; i < 10'000; ++i) {
     std::string text;
-    for (unsigned k = random() % 12; k > 0; --k)
+    for (auto k = random() % 12; k > 0; --k)
       text += parts[random() % 7] + std::string(random() % 2, '\0');
     const auto read = parse_raw_diff(text);
     if (!read) continue;

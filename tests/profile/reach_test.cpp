@@ -102,7 +102,7 @@ TEST(ReadCoverage, TakesAnyTextWithoutHarm) {
   std::mt19937 random(11);
   for (int i = 0; i < 10'000; ++i) {
     std::string text(random() % 2 == 0 ? k_llvm : k_gcov);
-    for (unsigned k = 1 + random() % 4; k > 0; --k) {
+    for (auto k = 1 + random() % 4; k > 0; --k) {
       const std::size_t at = random() % text.size();
       switch (random() % 3) {
         case 0:
