@@ -19,11 +19,10 @@ publish::Event event_here(const sys::Files& files) {
   if (path.empty()) return {};
   const auto text = files.read(path, publish::k_largest_event);
   if (!text) return {};
-  return publish::read_event(
-             *text,
-             {.event_name = value("GITHUB_EVENT_NAME"), .repository = value("GITHUB_REPOSITORY")},
-             path)
-      .value_or(publish::Event{});
+  publish::Surroundings here;
+  here.event_name = value("GITHUB_EVENT_NAME");
+  here.repository = value("GITHUB_REPOSITORY");
+  return publish::read_event(*text, here, path).value_or(publish::Event{});
 }
 
 // Of a work tree: HEAD, or of a merge commit made for the run what was merged.
