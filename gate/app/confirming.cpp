@@ -39,6 +39,13 @@ std::vector<config::Cell> chosen(std::vector<config::Cell> cells,
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// What was allowed, and by which rules, is the whole gate's to say, once.
+Measured alone(Measured pairs) {
+  pairs.allowed.reset();
+  pairs.rules.reset();
+  return pairs;
+}
+
 }  // namespace
 
 Result<Pairs> pairs_of_suspected(const CommonOptions& options, const ConfirmOptions& confirm,
@@ -52,16 +59,31 @@ Result<Pairs> pairs_of_suspected(const CommonOptions& options, const ConfirmOpti
   inner.out = folder_of_pairs(first);
   inner.cells.clear();
   const std::vector<std::string> earlier = run::list_runs(files, inner.out);
+  constexpr std::string_view k_alone =
+      "held to stored samples alone; weir gate --confirm REF looks at such drops in pairs beside a "
+      "base program before they fail";
   if (confirm.read_only) {
-    if (earlier.empty()) return pairs;
-    WEIR_TRY(pairs.measured, read_measured(inner, earlier.back(), files));
+    if (earlier.empty()) {
+      pairs.why_not = k_alone;
+      return pairs;
+    }
+    auto read = read_measured(inner, earlier.back(), files);
+    if (!read) {
+      pairs.why_not = "their pairs can not be read: " + first_line(read.error().message);
+    } else if (!read->interrupted.empty()) {
+      pairs.why_not = "their pairs were interrupted: weir gate --resume goes on with them";
+    } else {
+      pairs.measured = alone(std::move(*read));
+    }
+    return pairs;
+  }
+  if (first.shard && first.shard->index > 0) {
+    pairs.why_not = "a shard is not confirmed by pairs of its own: gate the joined run";
     return pairs;
   }
   const std::optional<std::string> ref = base_ref(confirm, first, files);
   if (!ref) {
-    pairs.why_not =
-        "held to stored samples alone; weir gate --confirm REF looks at such drops in pairs beside "
-        "a base program before they fail";
+    pairs.why_not = k_alone;
     return pairs;
   }
   WEIR_TRY(Loaded loaded, load_config(options, files));
@@ -82,7 +104,7 @@ Result<Pairs> pairs_of_suspected(const CommonOptions& options, const ConfirmOpti
     measured = measure_loaded(std::move(loaded), inner, wanted, files);
   }
   if (measured) {
-    pairs.measured = std::move(*measured);
+    pairs.measured = alone(std::move(*measured));
     return pairs;
   }
   const Error error = veiled(std::move(measured).error(), veil);

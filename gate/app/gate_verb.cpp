@@ -58,6 +58,9 @@ Result<Measured> obtain(const GateOptions& options, sys::Files& files) {
                 : options.runs  ? "--runs"
                                 : "--counts-only");
   }
+  if (options.from && options.confirm.ref) {
+    return fail(Code::usage, "--from judges what RUN measured: leave --confirm out");
+  }
   if (options.from && (options.rules.rules_from || options.rules.baselines_ref)) {
     return fail(Code::usage, "--from judges by the rules that RUN was measured under: leave {} out",
                 options.rules.rules_from ? "--rules-from" : "--baselines-ref");

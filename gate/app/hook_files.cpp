@@ -81,6 +81,17 @@ Result<bool> install_hook(const std::string& folder, const std::string& text) {
                 "{} is not weir's, and {} is there already: one of them has to go first",
                 places.hook, places.first);
   }
+  // A hook that goes by its own name would do nothing under another, and say nothing.
+  if (other) {
+    WEIR_TRY(const std::string there, files.read(places.hook, std::uint64_t{1} << 20));
+    for (const char* sign : {"husky", "overcommit", "basename", "lefthook"}) {
+      if (there.find(sign) == std::string::npos) continue;
+      return fail(Code::config,
+                  "{} goes by its own name (\"{}\" stands in it), so it can not be run from beside "
+                  "weir's: call weir from it instead, with the line\n  weir hook run -- \"$@\"",
+                  places.hook, sign);
+    }
+  }
   // Made ready under another name: a push meanwhile meets the old one or the new one.
   const std::string ready = places.hook + ".weir-new";
   WEIR_CHECK(files.write_atomic(ready, text));
@@ -91,7 +102,10 @@ Result<bool> install_hook(const std::string& folder, const std::string& text) {
                   error);
   if (error) return fail(Code::io, "{}: can not be made a program: {}", ready, error.message());
   if (other) WEIR_CHECK(rename(places.hook, places.first));
-  WEIR_CHECK(rename(ready, places.hook));
+  if (auto made = rename(ready, places.hook); !made) {
+    if (other) (void)rename(places.first, places.hook);
+    return tl::unexpected(std::move(made).error());
+  }
   return is_there(places.first);
 }
 

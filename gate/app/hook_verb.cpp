@@ -113,8 +113,14 @@ Result<ExitCode> run_hook(const HookOptions& options) {
                 "weir hook run is started by git, when it pushes; it reads the lines "
                 "of a pre-push hook");
   } else {
-    WEIR_TRY(pushed, source::parse_pushed(standard_input()));
+    auto lines = source::parse_pushed(standard_input());
+    if (!lines) {
+      print_error(with_context("nothing was judged", lines.error()));
+      return ExitCode::pass;
+    }
+    pushed = std::move(*lines);
   }
+  if (pushed.empty()) talk(options.common, "weir: nothing was pushed that can be judged");
   sys::RealFiles files;
   auto judged = judge_pushed(options.common, wanted, pushed, files);
   if (judged || judged.error().code == Code::interrupted) return judged;

@@ -3,8 +3,11 @@
 
 #include "gate/app/beside.hpp"
 #include "gate/app/command_line.hpp"
+#include "gate/app/known.hpp"
 #include "gate/app/rules.hpp"
 #include "gate/app/stored_baselines.hpp"
+#include "gate/app/veiled.hpp"
+#include "gate/config/parse.hpp"
 #include "gate/run/merge.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -46,7 +49,22 @@ Result<ExitCode> merge(const MergeOptions& options) {
     started = shards.empty() ? begun : std::min(started, begun);
     shards.push_back(std::move(shard));
   }
-  WEIR_TRY(const std::string text, run::merge(std::move(shards), options.partial));
+  // Errors name cells: what is private in the first shard's configuration stays at home.
+  const run::RunHeader& first = shards.front().run.header;
+  const auto settings = config::parse_settings(first.config_text, first.config_file,
+                                               known_now(files, first.config_file));
+  const config::Veil veil =
+      settings ? config::Veil(*settings, sys::absolute(sys::folder_of(first.config_file)))
+               : config::Veil();
+  WEIR_TRY(const std::string text,
+           run::merge(std::move(shards), options.partial).map_error([&](Error error) {
+             if (!settings && first.config_text.find("private") != std::string::npos) {
+               return Error{error.code,
+                            "these runs are no whole plan; their configuration can not "
+                            "be read here, so what is private in it is not known"};
+             }
+             return veiled(std::move(error), veil);
+           }));
   WEIR_TRY(const std::string folder, run::make_run_folder(files, options.out, started));
   for (const std::string& name : options.runs) {
     const std::string from = folder_of_run(name, files);

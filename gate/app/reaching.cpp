@@ -105,7 +105,8 @@ void tell_reach(const Measured& measured, const CommonOptions& options,
   std::string words = profile::words_of_none(between->diff);
   if (words.empty()) return;
   if (measured.some_cells) words += " (of the cells of this gate)";
-  verdict.notes.push_back(std::move(words));
+  // In the first line: a green that says nothing about a change must not look like one that does.
+  verdict.not_judged.push_back(std::move(words));
 }
 
 }  // namespace weir::app

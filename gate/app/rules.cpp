@@ -13,10 +13,9 @@ namespace weir::app {
 namespace {
 
 // Edits of the stored files in the working tree, held against the commit's.
-Result<void> compare_stored(Rules& rules, const std::string& commit, const CommonOptions& options,
-                            sys::Files& files) {
+Result<void> compare_stored(Rules& rules, const std::string& commit, const std::string& inner,
+                            const CommonOptions& options, sys::Files& files) {
   const source::Git& git = rules.repository->git();
-  const std::string& inner = rules.repository->inner();
   WEIR_TRY(const std::vector<std::string> changed, git.changed_files(commit, inner));
   const StoredBaselines base(*rules.baselines, options.baselines), head(files, options.baselines);
   for (const std::string& path : changed) {
@@ -51,15 +50,49 @@ Result<void> compare_stored(Rules& rules, const std::string& commit, const Commo
   return {};
 }
 
+// `path` (absolute, as it was named) from the top of the repository that the configuration lies in;
+// nothing where it does not lie below. A link or another repository on the way is Code::config:
+// with one the pull request would choose what is read in the base, or that nothing is.
+Result<std::optional<std::string>> place_below(const Repository& repository,
+                                               const std::string& config_folder,
+                                               const std::string& path, const sys::Files& files) {
+  std::string top = config_folder;
+  while (sys::real_path(top) != repository.git().top()) {
+    if (top == "/" || top.empty()) {
+      return fail(Code::config, "--rules-from: {} does not lead to its repository's top",
+                  config_folder);
+    }
+    top = sys::folder_of(top);
+  }
+  for (const std::string& end : {config_folder, path}) {
+    if (!(end + "/").starts_with(top == "/" ? top : top + "/")) continue;
+    for (std::string at = end; at.size() > top.size(); at = sys::folder_of(at)) {
+      if (files.kind(at) == sys::Kind::absent) continue;
+      const auto above = sys::real_path(sys::folder_of(at));
+      const bool plain =
+          above && sys::real_path(at) == sys::join_path(*above, sys::file_name_of(at));
+      if (!plain || files.kind(sys::join_path(at, ".git")) != sys::Kind::absent) {
+        return fail(
+            Code::config,
+            "--rules-from: {} is a link or a repository of its own: what is read in the base "
+            "would be the pull request's choice",
+            text::printable(at));
+      }
+    }
+  }
+  if (path == top) return std::optional<std::string>("");
+  if (!path.starts_with(top + "/")) return std::optional<std::string>();
+  return std::optional<std::string>(path.substr(top.size() + 1));
+}
+
 Result<void> read_config(const std::string& ref, const CommonOptions& options, sys::Files& files,
                          Rules& rules) {
   const std::string path = sys::absolute(options.config);
-  WEIR_TRY(const auto repository, Repository::around(path));
+  WEIR_TRY(const auto repository, Repository::around(sys::folder_of(path)));
   WEIR_TRY(const std::string commit, repository->commit("--rules-from", ref));
-  // The folder is asked for its place: the file itself may be gone.
-  WEIR_TRY(const auto folder, Repository::around(sys::folder_of(path)));
-  const std::string name = sys::file_name_of(path);
-  const std::string inner = folder->inner().empty() ? name : folder->inner() + "/" + name;
+  WEIR_TRY(const std::optional<std::string> below,
+           place_below(*repository, sys::folder_of(path), path, files));
+  const std::string inner = below.value_or("");
   rules.from = verdict::RulesFrom{ref, commit};
   WEIR_TRY(const std::optional<std::string> text,
            source::file_of(repository->git(), commit, inner, k_largest_config));
@@ -92,21 +125,21 @@ Result<std::string> words_of(const source::Git& git, const std::string& ref,
 Result<void> take_baselines(const std::string& ref, const CommonOptions& options, sys::Files& files,
                             Rules& rules) {
   const std::string& commit = rules.from->commit;
-  auto repository = Repository::around(sys::absolute(options.baselines));
-  const bool here = repository && (*repository)->git().commit(commit).value_or(std::nullopt);
-  if (!here) {
+  const std::string config_folder = sys::absolute(sys::folder_of(options.config));
+  WEIR_TRY(rules.repository, Repository::around(config_folder));
+  WEIR_TRY(const std::optional<std::string> inner,
+           place_below(*rules.repository, config_folder, sys::absolute(options.baselines), files));
+  if (!inner) {
     rules.notes.push_back(
         fmt::format("{} lies outside of this repository: its baselines are used as they are there",
                     options.baselines));
     return {};
   }
-  rules.repository = *repository;
   const source::Git& git = rules.repository->git();
-  WEIR_TRY(rules.baselines,
-           source::TreeFiles::open(git, commit, rules.repository->inner(), options.baselines));
+  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, *inner, options.baselines));
   rules.baselines_commit = commit;
   WEIR_TRY(rules.baselines_words, words_of(git, ref, commit));
-  return compare_stored(rules, commit, options, files);
+  return compare_stored(rules, commit, *inner, options, files);
 }
 
 // REF or REF:PATH.

@@ -309,6 +309,11 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   measured.counts_only = !wanted.plan.times;
   measured.some_cells = !options.cells.empty();
   measured.shard = wanted.shard_facts;
+  if (measured.shard) {
+    measured.some_cells = true;
+    measured.not_judged.push_back(
+        fmt::format("shard {}: a part of the matrix", measured.shard->name()));
+  }
   return measured;
 }
 
@@ -405,6 +410,20 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
     }
   }
   interrupted.tell(measured);
+  if (!file.header.base_cells.empty() && !file.ended) {
+    measured.not_judged.emplace_back("pairs may be missing: the run was interrupted");
+    if (measured.interrupted.empty()) {
+      measured.interrupted = fmt::format(
+          "{} was interrupted beside its base\n  --resume {} and the "
+          "same --against go on with it",
+          measured.folder, measured.folder);
+    }
+  }
+  if (measured.shard && measured.shard->index > 0) {
+    measured.some_cells = true;
+    measured.not_judged.push_back(
+        fmt::format("shard {}: a part of the matrix", measured.shard->name()));
+  }
   measured.profiles = verdict::with_fits(std::move(measured.profiles));
   return measured;
 }

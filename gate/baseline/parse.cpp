@@ -82,6 +82,8 @@ Result<Session> session_of(const Json& json) {
     JsonReader beside(read.object("reference"), "sessions reference");
     session.reference.emplace();
     session.reference->cell = beside.string("cell");
+    session.reference->fingerprint = beside.string("fingerprint");
+    session.reference->engine_build = beside.string("engine_build");
     session.reference->metric = beside.string("metric");
     session.reference->rates = profile::numbers_from_json(beside, "rates");
     if (auto problem = beside.problem()) return tl::unexpected(*problem);

@@ -46,6 +46,8 @@ Json sessions_to_json(const Baseline& baseline) {
       Json one = {{"engine_build", session.engine_build}, {"samples", session.samples}};
       if (session.reference) {
         one["reference"] = {{"cell", session.reference->cell},
+                            {"fingerprint", session.reference->fingerprint},
+                            {"engine_build", session.reference->engine_build},
                             {"metric", session.reference->metric},
                             {"rates", session.reference->rates}};
       }

@@ -92,7 +92,8 @@ struct Provenance {
 // How fast the machine was beside each timed process: what a pinned program did there in the same
 // round. A rate, so more is faster.
 struct Reference {
-  std::string cell;  // the reference workload's
+  std::string cell;                       // the reference workload's
+  std::string fingerprint, engine_build;  // of that cell: another one tells of another speed
   std::string metric;
   std::vector<double> rates;
 

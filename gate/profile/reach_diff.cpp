@@ -111,7 +111,7 @@ class DiffMapper {
         return std::nullopt;
       case FileKind::anything:
         return file.submodule ? "a submodule: what it reaches is unknown"
-                              : "a header or build file: what it reaches is unknown";
+                              : "not compiled by itself: what it reaches is unknown";
       case FileKind::shader:
         return reaches_kernel(file, cells_[i]);
       case FileKind::source:
@@ -119,6 +119,8 @@ class DiffMapper {
         break;
     }
     if (!unknown.empty()) return unknown;
+    // Of a test nobody thinks that a cell runs it.
+    if (file.added && kind == FileKind::source) return "new since what it runs was recorded";
     return std::nullopt;
   }
 
@@ -198,6 +200,7 @@ Result<std::vector<ChangedFile>> parse_raw_diff(std::string_view text) {
     ChangedFile file;
     file.submodule = words[0] == ":160000" || words[1] == "160000";
     const char status = words[4].front();
+    file.added = status == 'A' || status == 'C';
     const auto first = next();
     if (!first || first->empty()) return wrong("a change without a path");
     file.path = text::printable(*first);

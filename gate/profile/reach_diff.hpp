@@ -18,6 +18,7 @@ struct ChangedFile {
   std::string path;        // from the repository's top
   std::string was{};       // its name before a rename or copy, else ""
   bool submodule = false;  // a whole repository below this path
+  bool added = false;      // no record from before can hold it
 
   friend bool operator==(const ChangedFile&, const ChangedFile&) = default;
 };

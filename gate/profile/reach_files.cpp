@@ -43,6 +43,8 @@ constexpr string_view k_build_names[] = {
     "conanfile.py",   "vcpkg.json",        ".gitmodules",
     "weir.yaml",      "weir.yml",          "build.sh"};
 
+constexpr string_view k_compiled[] = {".c", ".cc", ".cpp", ".cxx", ".c++", ".m",  ".mm",
+                                      ".s", ".rs", ".zig", ".f90", ".f",   ".go", ".swift"};
 constexpr string_view k_document_endings[] = {".md", ".rst", ".adoc", ".markdown"};
 constexpr string_view k_document_beginnings[] = {
     "readme", "license", "licence", "copying", "authors", "notice", "contributors", "codeowners"};
@@ -110,12 +112,23 @@ std::size_t common_end(string_view one, string_view other) {
   return same;
 }
 
+// "readme.txt", "license-mit": not "notice_queue.cpp".
+bool is_document_name(string_view name) {
+  return std::any_of(std::begin(k_document_beginnings), std::end(k_document_beginnings),
+                     [&](string_view beginning) {
+                       if (!name.starts_with(beginning)) return false;
+                       const string_view rest = name.substr(beginning.size());
+                       return rest.empty() || rest.front() == '.' || rest.front() == '-';
+                     });
+}
+
 FileKind file_kind(string_view path) {
   const std::string lower = text::lower(path);
   const string_view name = file_name_in(lower);
   // Documents first: a header that shows an example in docs/ is compiled by nobody.
+  const bool compiled = ends_with_one(lower, k_compiled) || ends_with_one(lower, k_headers);
   if (starts_with_one(lower, k_document_folders) || ends_with_one(lower, k_document_endings) ||
-      starts_with_one(name, k_document_beginnings) || is_one(name, k_document_names)) {
+      (!compiled && is_document_name(name)) || is_one(name, k_document_names)) {
     return FileKind::documents;
   }
   if (ends_with_one(lower, k_headers) || ends_with_one(lower, k_build_endings) ||
@@ -124,7 +137,9 @@ FileKind file_kind(string_view path) {
   }
   if (language_of(lower) != nullptr) return FileKind::shader;
   if (starts_with_one(lower, k_test_folders)) return FileKind::tests;
-  return FileKind::source;
+  // Debug information names what was compiled. A script, a model, a linker's map, what code is made
+  // from: no record can say that nothing reads it.
+  return compiled ? FileKind::source : FileKind::anything;
 }
 
 }  // namespace weir::profile

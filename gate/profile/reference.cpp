@@ -30,7 +30,9 @@ void take_reference(std::span<Profile> profiles, std::string_view reference) {
   if (found == profiles.end()) return;
   const Measurement* rate = rate_of(*found);
   if (rate == nullptr) return;
-  const Reference taken{std::string(reference), rate->metric.name, rate->samples};
+  const Reference taken{std::string(reference), found->provenance.fingerprint,
+                        found->provenance.engine_build.value_or(""), rate->metric.name,
+                        rate->samples};
   for (Profile& profile : profiles) {
     if (profile.timed_runs > 0) profile.reference = taken;
   }

@@ -108,6 +108,7 @@ Result<RunFile> parse_run(std::string_view text) {
       if (!json) return tl::unexpected(std::move(json).error());
       if (json->is_object() && json->contains("steps")) {
         WEIR_CHECK(read_added(*json, run.header).map_error(place));
+        run.ended = (*json)["steps"].empty();
         places.resize(run.header.steps.size(), -1);
       } else {
         auto record = read_record(*json, run.header).map_error(place);

@@ -1,7 +1,7 @@
 // The journal of a run, run.jsonl: a header line, then one record a line, each on the disk before
 // the next engine's result is waited for. Between records, {"steps": […]} declares what was added
 // to the plan while it was carried out, before it is: of a pair, in the order that its coin
-// decided.
+// decided. The last of them is empty: nothing more was to be run.
 //
 // weir may be killed at any moment: all that can be missing is the end of the last line, which a
 // reader leaves out and a resumed run cuts off.
@@ -47,6 +47,9 @@ struct RunFile {
   std::vector<profile::RunRecord> records;  // as written; the last of each `order` and attempt
   std::uint64_t whole_bytes = 0;            // up to the end of the last whole line
   bool torn = false;                        // the last line was not whole
+  // Beside a base program: nothing more was to be run ({"steps": []}). Without it the run was cut
+  // off, whatever its records look like: pairs are declared one after the other.
+  bool ended = false;
 };
 
 // Limits on hostile text: 1 GiB, 16 MiB and depth 64 a line, 1 000 000 records. Fails with

@@ -28,6 +28,7 @@ Result<void> check_alike(const ShardRun& one, const ShardRun& other, const Shard
   }
   if (left.weir_version != right.weir_version) return differs(one, other, "version of weir");
   if (left.config_text != right.config_text) return differs(one, other, "configuration");
+  if (left.base_cells.empty() != right.base_cells.empty()) return differs(one, other, "base");
   for (const char* what : {"limits", "counts_only", "rules", "allowances", "against"}) {
     const bool in_identity = what == std::string_view("limits");
     const auto of = [&](const RunHeader& header) {
@@ -38,7 +39,9 @@ Result<void> check_alike(const ShardRun& one, const ShardRun& other, const Shard
     Json x = of(left), y = of(right);
     // Each machine tells in its own notes how it came by the base.
     for (Json* json : {&x, &y}) {
-      if (json->is_object()) json->erase("notes");
+      if (!json->is_object()) continue;
+      json->erase("notes");
+      json->erase("today");
     }
     if (x != y) {
       return differs(one, other, what == std::string_view("against") ? "base" : "set of limits");
@@ -98,7 +101,10 @@ class Merging {
     add_cells(whole);
     std::string identity;
     std::string records;
+    bool ended = true;
     for (const ShardRun& shard : shards_) {
+      ended = ended && shard.run.ended;
+      for (const char* of : {"against", "rules", "allowances"}) add_notes(shard, of);
       merged.started_at = std::min(merged.started_at, shard.run.header.started_at);
       merged.extra["machines"].push_back(to_json(shard.run.header.machine));
       for (const std::string& note : shard.run.header.notes) {
@@ -110,7 +116,8 @@ class Merging {
       add_steps(shard, records);
     }
     merged.identity = {{"shards", short_hash(identity, 16)}};
-    return dump_json(to_json(merged)) + "\n" + records;
+    const std::string end = ended ? dump_json({{"steps", Json::array()}}) + "\n" : std::string();
+    return dump_json(to_json(merged)) + "\n" + records + end;
   }
 
  private:
@@ -130,6 +137,12 @@ class Merging {
       if (measured != facts.cells_of(facts.index)) {
         return fail(Code::usage, "{} did not measure the cells of shard {}", shards_[i].name,
                     facts.name());
+      }
+      if (!shards_[i].run.header.base_cells.empty() && !shards_[i].run.ended && !partial_) {
+        return fail(Code::usage,
+                    "{} was interrupted in shard {}: go on with it (--resume), or join the others "
+                    "with --partial",
+                    shards_[i].name, facts.name());
       }
       present_.insert(facts.index);
     }
@@ -166,6 +179,18 @@ class Merging {
       merged_.cells.push_back(absent);
       if (beside) merged_.base_cells.push_back(absent);
       merged_.unavailable[name] = "its shard was not measured, or its run is lost";
+    }
+  }
+
+  // What each machine tells of the base, the rules and what was allowed.
+  void add_notes(const ShardRun& shard, const char* of) {
+    const Json& extra = shard.run.header.extra;
+    if (!extra.contains(of) || !extra[of].is_object() || !merged_.extra.contains(of)) return;
+    const Json notes = extra[of].value("notes", Json::array());
+    Json& all = merged_.extra[of]["notes"];
+    if (!all.is_array()) all = Json::array();
+    for (const Json& note : notes) {
+      if (std::find(all.begin(), all.end(), note) == all.end()) all.push_back(note);
     }
   }
 

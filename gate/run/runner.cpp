@@ -91,7 +91,10 @@ class Work {
       problem_ = std::move(next).error();
       return false;
     }
-    if (next->steps.empty()) return false;
+    if (next->steps.empty()) {
+      if (auto ended = journal_.declare({}); !ended) problem_ = std::move(ended).error();
+      return false;
+    }
     seconds_left_ = next->seconds_left;
     auto order = static_cast<std::int64_t>(steps_.size());
     for (Step& step : next->steps) step.order = order++;

@@ -241,7 +241,8 @@ Result<std::string> Git::hooks_folder() const {
 }
 
 Result<std::vector<std::string>> Git::tracked_files() const {
-  WEIR_TRY(const Answer answer, call({"ls-files", "-z"}, k_question_seconds));
+  WEIR_TRY(const Answer answer,
+           call({"ls-files", "-z", "--recurse-submodules"}, k_question_seconds));
   if (answer.exit_code != 0 || answer.cut) {
     return fail(Code::io, "git ls-files in {}: {}", top_, text::trim(text::printable(answer.err)));
   }

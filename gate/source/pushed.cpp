@@ -16,7 +16,12 @@ Result<std::vector<Pushed>> parse_pushed(std::string_view text) {
   std::vector<Pushed> all;
   for (const std::string& line : text::lines(text)) {
     if (text::trim(line).empty()) continue;
-    const std::vector<std::string> words = text::split(line, ' ');
+    // What stands first is what was typed, "HEAD@{2 days ago}", say: it may hold blanks.
+    std::vector<std::string> words = text::split(line, ' ');
+    while (words.size() > 4) {
+      words[0] += " " + words[1];
+      words.erase(words.begin() + 1);
+    }
     if (words.size() != 4 || !is_id(words[1]) || !is_id(words[3])) {
       return fail(Code::data, "no line of a pre-push hook: \"{}\"",
                   text::printable(line.substr(0, 200)));

@@ -8,15 +8,15 @@ namespace weir::verdict {
 namespace {
 
 bool is_suspected(const MetricVerdict& metric) {
-  return metric.metric.kind != unit::Kind::count && metric.verdict == Outcome::fail &&
-         metric.baseline_sessions && !metric.pairs && metric.limit.mode == Mode::gate &&
-         (metric.limit.max_drop || metric.limit.max_increase);
+  return metric.suspected && metric.verdict == Outcome::fail && !metric.pairs;
 }
 
-bool asked(const MetricVerdict& metric) {
-  return metric.pairs &&
-         (metric.verdict == Outcome::fail || metric.verdict == Outcome::pass ||
-          metric.verdict == Outcome::improved || metric.verdict == Outcome::inconclusive);
+// A side that breaks, or a cell that the budget did not reach, answers nothing.
+bool asked(const MetricVerdict& metric, const CellVerdict& beside) {
+  if (metric.verdict == Outcome::fail && metric.pairs) return true;
+  return beside.reason.empty() && metric.pairs.value_or(0) > 0 &&
+         (metric.verdict == Outcome::pass || metric.verdict == Outcome::improved ||
+          metric.verdict == Outcome::inconclusive);
 }
 
 // The numbers are those of the pairs; what stored samples said stays as words.
@@ -51,7 +51,7 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::strin
     const auto found = std::find_if(
         beside.metrics.begin(), beside.metrics.end(),
         [&](const MetricVerdict& other) { return other.metric.name == metric.metric.name; });
-    if (found == beside.metrics.end() || !asked(*found)) {
+    if (found == beside.metrics.end() || !asked(*found, beside)) {
       if (!suspect) continue;
       const std::string why = !beside.reason.empty()          ? beside.reason
                               : found == beside.metrics.end() ? "the base does not report it"

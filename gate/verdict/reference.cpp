@@ -11,7 +11,8 @@ namespace {
 using profile::Reference;
 
 bool same_workload(const Reference& a, const std::optional<Reference>& b) {
-  return b && a.cell == b->cell && a.metric == b->metric;
+  return b && a.cell == b->cell && a.fingerprint == b->fingerprint &&
+         a.engine_build == b->engine_build && a.metric == b->metric;
 }
 
 bool positive(const std::vector<double>& rates) {
@@ -82,13 +83,30 @@ std::optional<std::string> reference_note(const Question& question) {
   for (const baseline::Session& session : *sessions) {
     if (!same_workload(*now, session.reference) || !positive(session.reference->rates)) {
       return fmt::format(
-          "the reference workload {} did not run beside the stored samples: times are held to them "
-          "as they are, until this cell is accepted again",
+          "the reference workload {} as it is did not run beside the stored samples: times are "
+          "held "
+          "to them as they are, until this cell is accepted again",
           now->cell);
     }
     then.push_back(*stats::median(session.reference->rates));
   }
   const auto speed = stats::median(now->rates);
+  const auto whole = [&](const auto& samples) {
+    return std::all_of(sessions->begin(), sessions->end(), [&](const baseline::Session& session) {
+      const auto stored = session.samples.find(samples.metric.name);
+      return stored == session.samples.end() ||
+             stored->second.size() == session.reference->rates.size();
+    });
+  };
+  for (const auto& [name, measured] : question.candidate.metrics) {
+    if (measured.metric.kind != unit::Kind::time || measured.samples.empty()) continue;
+    if (measured.samples.size() == now->rates.size() && whole(measured)) continue;
+    return fmt::format(
+        "a round lacks a process of this cell or of the reference workload {}: {} is held to "
+        "stored "
+        "samples as they are",
+        now->cell, unit::label(measured.metric));
+  }
   if (!speed || !positive(now->rates)) return std::nullopt;
   return fmt::format(
       "times are held to stored ones by the reference workload {}, which runs at {:.2f} of its "

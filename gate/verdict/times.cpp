@@ -200,6 +200,8 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
     } else if (stored.why_none.empty()) {
       compared = not_positive(current.metric);
     }
+    made.suspected = compared.verdict == Outcome::fail && made.limit.mode == Mode::gate &&
+                     (!judged || judged->verdict != Outcome::fail);
     if (!judged || compared.verdict < judged->verdict) judged = compared;
   }
   if (judged) {

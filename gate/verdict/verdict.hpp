@@ -87,6 +87,9 @@ struct MetricVerdict {
   std::optional<RunsLie> baseline_runs{}, current_runs{};
   std::optional<double> spread_ratio{};
   Limit limit;
+  // Against stored samples its limit on the change fails, and nothing else does: pairs may tell
+  // (confirm.hpp). Not a part of weir.verdict/1.
+  bool suspected = false;
   std::string reason;  // one line: why this verdict
   std::vector<std::string> warnings;
 };

@@ -84,14 +84,33 @@ test('a merge group is held to the commit that it was made onto', () => {
   assert.equal(done.outputs.verdict, 'fail', done.log);
 });
 
-test('schedules and comments have no base, and say so', () => {
-  for (const event_name of ['schedule', 'issue_comment', 'workflow_dispatch']) {
-    const sha = world.git(world.work, 'rev-parse', 'main');
-    const done = world.run(world.checkout(sha), {event_name, sha, ref: 'refs/heads/main',
-                           event: {comment: {body: '/weir accept $(touch x)'}}}, {'counts-only': 'true'});
+test('schedules have no base, and say so; a comment has to name one', () => {
+  const sha = world.git(world.work, 'rev-parse', 'main');
+  const run = (event_name, inputs = {}) => world.run(world.checkout(sha), {event_name, sha, ref: 'refs/heads/main',
+      event: {issue: {number: 7}, comment: {body: '/weir accept $(touch x)'}}}, {'counts-only': 'true', ...inputs});
+  for (const event_name of ['schedule', 'workflow_dispatch']) {
+    const done = run(event_name);
     assert.equal(done.outputs.verdict, 'new', done.log);
     assert.match(done.log, /there is no base/);
   }
+  // What a comment asks to measure is a pull request's, and must not be judged by its own rules.
+  const comment = run('issue_comment');
+  assert.equal(comment.success, false);
+  assert.ok(!comment.ran.includes('Gate'));
+  assert.match(comment.log, /name the base/);
+  const named = run('issue_comment', {against: 'none', 'rules-from': 'HEAD'});
+  assert.equal(named.outputs.verdict, 'new', named.log);
+});
+
+test('a push is held to what was there before it, not to its last commit but one', () => {
+  const before = world.git(world.work, 'rev-parse', 'main');
+  world.commit('slower', 9);
+  const sha = world.commit('and something else', 9);
+  world.git(world.work, 'push', '-q', 'origin', 'main');
+  const done = world.run(world.checkout(sha), {event_name: 'push', ref: 'refs/heads/main', sha, event: {before, after: sha}}, {'counts-only': 'true'});
+  assert.equal(done.outputs.verdict, 'fail', done.log);
+  world.commit('as before', 3);
+  world.git(world.work, 'push', '-q', 'origin', 'main');
 });
 
 test('pull_request_target is refused before anything is run', () => {
@@ -155,7 +174,7 @@ test('a base that can not be fetched fails the job and is not left out', () => {
   assert.equal(done.success, false);
   assert.ok(!done.ran.includes('Gate'));
   assert.match(done.log, /fetch-depth: 0/);
-  assert.equal(world.run(pull.folder, pull.github, {'counts-only': 'true', against: 'none'}).outputs.verdict, 'new');
+  assert.equal(world.run(pull.folder, pull.github, {'counts-only': 'true', against: 'none', 'rules-from': 'HEAD'}).outputs.verdict, 'new');
   const pushed = world.run(pull.folder, push(pull.github.sha), {'counts-only': 'true'});
   assert.equal(pushed.success, false);
   assert.ok(!pushed.ran.includes('Gate'));

@@ -1,7 +1,8 @@
 // Runs a composite action as a runner does: steps with their environment files, `if:`, outputs; the
 // actions that it uses (cache, upload-artifact) by stand-ins.
-import {spawnSync} from 'node:child_process';
+import {spawn, spawnSync} from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import {createRequire} from 'node:module';
 import {fileURLToPath} from 'node:url';
@@ -12,6 +13,29 @@ const require = createRequire(import.meta.url);
 export const tool = (name) => require(path.join(root, '.cache/workflow-tools', name));
 const yaml = tool('yaml-2.8.1/dist/index.js');
 export const read_yaml = (file) => yaml.parse(fs.readFileSync(file, 'utf8'));
+
+// An API that lets a token do nothing, in a process of its own: steps are waited for here. No test asks
+// GitHub itself.
+let api_url;
+function api() {
+  if (api_url) return api_url;
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'weir-api-')), 'port');
+  const server = spawn(process.execPath, ['-e', `
+    const fs = require('fs');
+    const server = require('http').createServer((request, response) => {
+      request.resume();
+      response.writeHead(403, {'content-type': 'application/json'});
+      response.end('{"message": "Resource not accessible by integration"}');
+    });
+    server.listen(0, '127.0.0.1', () => {
+      fs.writeFileSync('${file}.new', String(server.address().port));
+      fs.renameSync('${file}.new', '${file}');
+    });`], {stdio: 'ignore'});
+  server.unref();
+  process.on('exit', () => server.kill());
+  for (let i = 0; i < 400 && !fs.existsSync(file); ++i) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 25);
+  return api_url = `http://127.0.0.1:${fs.readFileSync(file, 'utf8')}`;
+}
 
 // GITHUB_OUTPUT and GITHUB_ENV: NAME=VALUE, or NAME<<MARK … MARK; anything else is refused.
 export function read_pairs(text) {
@@ -78,7 +102,7 @@ export function run_action(options) {
     GITHUB_REPOSITORY: github.repository, GITHUB_SHA: github.sha, GITHUB_REF: github.ref,
     GITHUB_BASE_REF: github.base_ref ?? '', GITHUB_HEAD_REF: github.head_ref ?? '',
     GITHUB_RUN_ID: '77', GITHUB_RUN_ATTEMPT: String(github.run_attempt ?? 1),
-    GITHUB_SERVER_URL: 'https://github.example', RUNNER_TEMP: temp, RUNNER_OS: 'Linux', ...options.env};
+    GITHUB_SERVER_URL: 'https://github.example', GITHUB_API_URL: api(), RUNNER_TEMP: temp, RUNNER_OS: 'Linux', ...options.env};
   const added = {};
   const folders = [...(options.path ?? [])];
   const done = {success: true, outputs: {}, steps: contexts.steps, log: '', artifacts: {}, ran: []};

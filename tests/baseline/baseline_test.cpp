@@ -131,7 +131,7 @@ TEST(BaselineText, ComesBackAsItWas) {
   profile.metrics["syncs_per_token"] = profile.metrics["dispatches_per_token"];
   profile.metrics["syncs_per_token"].metric = *unit::find_metric("syncs_per_token");
   profile.metrics["syncs_per_token"].source = "llama-bench";
-  profile.reference = {"pinned/m/cpu/p", "decode_tokens_per_second", {99.5, 100}};
+  profile.reference = {"pinned/m/cpu/p", "f00d", "b1", "decode_tokens_per_second", {99.5, 100}};
   const std::string text = to_text(accept(profile, {}, {}));
   const auto back = parse(text);
   ASSERT_TRUE(back) << back.error().message;
@@ -176,7 +176,10 @@ TEST(BaselineParse, SaysWhatIsWrong) {
       {"/lengths", Json::array({-1}), "lengths"},
       {"/sessions", {{"m", {{{"samples", {{"x", {"fast"}}}}}}}}, "samples"},
       {"/sessions",
-       {{"m", {{{"samples", {{"x", {1}}}}, {"reference", {{"cell", "c"}, {"rates", {1}}}}}}}},
+       {{"m",
+         {{{"samples", {{"x", {1}}}},
+           {"reference",
+            {{"cell", "c"}, {"fingerprint", "f"}, {"engine_build", ""}, {"rates", {1}}}}}}}},
        "metric"},
       {"/kernels/scope", "per_aeon", "scope"},
       {"/placement/state", "elsewhere", "state"},

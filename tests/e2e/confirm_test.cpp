@@ -100,6 +100,24 @@ TEST_F(Confirm, TakesItsBaseFromTheConfigOrThePullRequest) {
   EXPECT_EQ(rate_of(gate({}, 1, pull))["verdict"], "fail");
 }
 
+// Cut off between two pairs: what is there has cleared nothing.
+TEST_F(Confirm, LeavesAFailWhosePairsWereInterrupted) {
+  commit_engine("a change that costs nothing", times(100));
+  machine_takes(15'000'000);
+  gate({"--confirm", "HEAD~1"}, 0);
+  for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "weir-out")) {
+    if (entry.path().filename() != "run.jsonl" ||
+        entry.path().string().find("confirm") == std::string::npos) {
+      continue;
+    }
+    std::string text = slurp(entry.path());
+    ASSERT_THAT(text, testing::EndsWith("{\"steps\":[]}\n"));
+    spill(entry.path(), text.substr(0, text.size() - 13));
+  }
+  const Json verdict = gate({"--from"}, 1);
+  EXPECT_THAT(dump_json(verdict["notes"]), HasSubstr("their pairs were interrupted"));
+}
+
 TEST_F(Confirm, IsForStoredSamplesAlone) {
   const Ended ended = here({"gate", "--against", "HEAD~1", "--confirm", "HEAD~1"});
   EXPECT_EQ(ended.exit_code, 2);

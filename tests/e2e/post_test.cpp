@@ -66,7 +66,7 @@ TEST_F(PostVerb, ThatCanNotKnowWhatIsMeantIsAUsageError) {
       {{"red.json", "--repo", "o"}, "no OWNER/NAME"},
       {{"red.json", "--repo", "o/r", "--sha", "main"}, "no commit"},
       {{"red.json", "--repo", "o/r", "--pr", "0"}, "counted from 1"},
-      {{"red.json", "--repo", "o/r", "--sha", k_head}, "posting needs a token"},
+      {{"red.json", "--repo", "o/r", "--sha", k_head}, "needs a token"},
       {{"none.json", "--repo", "o/r", "--sha", k_head}, "no such file"},
       {{"red.json", "--repo", "o/r", "--sha", k_head, "--api", "https://u:p@x"},
        "no https address"},

@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* k_engine =
     "[./engine, -m, '{model}', -n, '{tokens}', -p, '{prompt_tokens}', -r, '{repeats}', -d, "
@@ -135,6 +136,29 @@ TEST_F(Shards, BesideABaseAreJudgedAsOneGate) {
     EXPECT_EQ(cell["verdict"], "fail") << cell["cell"];
     EXPECT_GT(metric_of(cell, k_rate)["pairs"].get<int>(), 7);
   }
+}
+
+TEST_F(Shards, BesideABaseAreWholeAndAllBesideIt) {
+  commit_engine("the same", "10000000");
+  const std::string one = measure("1/2", {"--against", "HEAD~1"});
+  const std::string two = measure("2/2", {"--against", "HEAD~1"}), alone = measure("2/2");
+  const std::string journal = (scratch_ / two / "run.jsonl").string();
+  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", one, alone}).exit_code, 2);
+  EXPECT_THAT(last_.err, HasSubstr("measured with another"));
+  const std::string text = slurp(journal);
+  ASSERT_THAT(text, testing::EndsWith("{\"steps\":[]}\n"));
+  spill(journal, text.substr(0, text.size() - 13));
+  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", one, two}).exit_code, 2);
+  EXPECT_THAT(last_.err, HasSubstr("was interrupted in shard 2/2"));
+}
+
+TEST_F(Shards, KeepPrivateNamesAtHomeInErrors) {
+  std::string config = slurp(scratch_ / "weir.yaml");
+  config.replace(config.find("{m: model.bin}"), 14, "{m: {path: model.bin, private: true}}");
+  spill(scratch_ / "weir.yaml", config);
+  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", measure("1/2")}).exit_code, 2);
+  EXPECT_THAT(last_.err, HasSubstr("fake/model-"));
+  EXPECT_THAT(last_.err, Not(HasSubstr("fake/m/")));
 }
 
 }  // namespace

@@ -17,7 +17,14 @@ TEST(FileKind, IsReadFromThePath) {
   const std::vector<std::pair<const char*, FileKind>> cases = {
       {"src/a.cpp", FileKind::source},
       {"main.c", FileKind::source},
-      {"src/reader.py", FileKind::source},
+      {"src/reader.py", FileKind::anything},
+      {"model.bin", FileKind::anything},
+      {"src/exports.map", FileKind::anything},
+      {"src/notice_queue.cpp", FileKind::source},
+      {"src/copying_gc.h", FileKind::anything},
+      {"license.c", FileKind::source},
+      {"LICENSE-MIT", FileKind::documents},
+      {"NOTICE", FileKind::documents},
       {"src/a.h", FileKind::anything},
       {"src/A.HPP", FileKind::anything},
       {"ggml/src/ggml-cuda/common.cuh", FileKind::anything},
@@ -66,10 +73,11 @@ TEST(ParseRawDiff, ReadsNamesRenamesAndSubmodules) {
       ":160000 160000 90b13b2 acbd969 M\0third\0"
       ":100644 000000 90b13b2 0000000 D\0gone.cpp\0"s);
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_THAT(*read, ElementsAre(ChangedFile{"src/a b.cpp", "", false},
-                                 ChangedFile{"new\n.cpp", "old.cpp", false},
-                                 ChangedFile{"to.cpp", "", false}, ChangedFile{"third", "", true},
-                                 ChangedFile{"gone.cpp", "", false}));
+  EXPECT_THAT(
+      *read,
+      ElementsAre(ChangedFile{"src/a b.cpp", "", false}, ChangedFile{"new\n.cpp", "old.cpp", false},
+                  ChangedFile{"to.cpp", "", false, true}, ChangedFile{"third", "", true},
+                  ChangedFile{"gone.cpp", "", false}));
   EXPECT_THAT(*parse_raw_diff(""), IsEmpty());
 }
 

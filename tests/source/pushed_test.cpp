@@ -13,6 +13,10 @@ TEST(PushedLines, SayWhatIsPushedWhere) {
                                 "refs/tags/v1 " + k_one + " refs/tags/v1 " + k_none + "\n");
   ASSERT_TRUE(all) << all.error().message;
   ASSERT_EQ(all->size(), 3U);
+  // What was typed may hold blanks: git push origin 'HEAD@{2 days ago}:refs/heads/x'.
+  const auto typed = parse_pushed("HEAD@{2 days ago} " + k_one + " refs/heads/x " + k_none + "\n");
+  ASSERT_TRUE(typed) << typed.error().message;
+  EXPECT_EQ((*typed)[0].local_ref, "HEAD@{2 days ago}");
   EXPECT_EQ((*all)[0].commit, k_one);
   EXPECT_EQ((*all)[0].remote_ref, "refs/heads/main");
   EXPECT_FALSE((*all)[0].deletes());

@@ -18,7 +18,7 @@ MetricVerdict rate(Outcome outcome, bool paired, std::string reason = "why") {
   if (paired) {
     made.pairs = 12;
   } else {
-    made.baseline_sessions = 1;
+    made.suspected = outcome == Outcome::fail;
   }
   return made;
 }
@@ -31,11 +31,9 @@ CellVerdict cell(std::vector<MetricVerdict> metrics) {
   return made;
 }
 
-TEST(Suspected, IsATimeThatFailsAgainstStoredSamplesAndGates) {
-  MetricVerdict reported = rate(Outcome::fail, false), absolute = rate(Outcome::fail, false);
-  reported.limit.mode = Mode::report;
-  absolute.limit.max_drop.reset();
-  absolute.limit.min = Amount{100, false};
+TEST(Suspected, IsATimeThatFailsAgainstStoredSamplesByItsChange) {
+  MetricVerdict floor = rate(Outcome::fail, false);
+  floor.suspected = false;  // it is below a plain number (times.cpp)
   const struct {
     MetricVerdict metric;
     bool suspected;
@@ -43,11 +41,27 @@ TEST(Suspected, IsATimeThatFailsAgainstStoredSamplesAndGates) {
                {rate(Outcome::pass, false), false},
                {rate(Outcome::inconclusive, false), false},
                {rate(Outcome::fail, true), false},  // pairs said so
-               {reported, false},
-               {absolute, false}};
+               {floor, false}};
   for (const auto& c : cases) {
     const CellVerdict of[] = {cell({c.metric})};
     EXPECT_EQ(suspected(of).size(), c.suspected ? 1U : 0U);
+  }
+}
+
+// A candidate that crashes in its pairs has not been cleared, nor has one that no pair was run of.
+TEST(Confirm, LeavesAFailWherePairsBrokeOrWereNone) {
+  for (const Outcome outcome : {Outcome::inconclusive, Outcome::pass, Outcome::fail}) {
+    CellVerdict broken = cell({rate(outcome, true)});
+    broken.reason = "the candidate crashed twice";
+    CellVerdict none = cell({rate(Outcome::inconclusive, true)});
+    none.metrics[0].pairs = 0;
+    for (const CellVerdict& one : {broken, none}) {
+      std::vector<CellVerdict> cells{cell({rate(Outcome::fail, false)})};
+      const CellVerdict beside[] = {one};
+      const Confirmed told = confirm(cells, beside, "main");
+      EXPECT_EQ(cells[0].verdict, Outcome::fail) << to_string(outcome);
+      EXPECT_EQ(told.cleared + told.open, 0);
+    }
   }
 }
 

@@ -32,7 +32,7 @@ profile::Profile profile_of(const std::string& metric, const Numbers& samples,
   profile::Measurement& measured = made.metrics[metric];
   measured.metric = *unit::find_metric(metric);
   measured.samples = samples;
-  if (reference) made.reference = {"pinned/m/cpu/p", k_rate, *reference};
+  if (reference) made.reference = {"pinned/m/cpu/p", "f", "b1", k_rate, *reference};
   return made;
 }
 
@@ -87,11 +87,16 @@ TEST(ReferenceWorkload, IsNotUsedWhereItDidNotRunBesideBoth) {
   const profile::Profile slow = profile_of(k_rate, around(60), Numbers(10, 60));
   profile::Profile other = profile_of(k_rate, around(100), Numbers(10, 100));
   other.reference->cell = "another/m/cpu/p";
-  for (const profile::Profile& then : {profile_of(k_rate, around(100), std::nullopt), other}) {
+  profile::Profile built = other, changed = other;
+  built.reference = changed.reference = slow.reference;
+  built.reference->engine_build = "b2";
+  changed.reference->fingerprint = "g";
+  for (const profile::Profile& then :
+       {profile_of(k_rate, around(100), std::nullopt), other, built, changed}) {
     const CellVerdict cell = judge(slow, then);
     EXPECT_EQ(cell.metrics[0].verdict, Outcome::fail);
     ASSERT_EQ(cell.notes.size(), 2U);
-    EXPECT_THAT(cell.notes[0], HasSubstr("did not run beside the stored samples"));
+    EXPECT_THAT(cell.notes[0], HasSubstr("as it is did not run beside the stored samples"));
   }
   // A round in which one of the two did not report: no sample knows its partner.
   const CellVerdict cell = judge(profile_of(k_rate, Numbers(9, 60), Numbers(10, 60)),
