@@ -287,6 +287,8 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
     for (verdict::Proposal& one : edits.proposals) used.proposals.push_back(std::move(one));
     for (verdict::Proposal& one : used.proposals) {
       one.what = veil.text(one.what);
+      one.from = veil.text(one.from);
+      one.to = veil.text(one.to);
       for (std::string& cell : one.cells) cell = veil.cell_name(cell);
     }
     config::take_rules(*rules.settings, head);
