@@ -103,9 +103,7 @@ Result<Taken> take_artifact(const AcceptOptions& options, sys::Files& files) {
   std::set<std::string> known;
   for (const config::Cell& cell : loaded.cells) {
     known.insert(cell.key.str());
-    profile::CellKey line = cell.key;  // over its depths
-    line.depth.reset();
-    known.insert(line.str());
+    known.insert(cell.key.line().str());
   }
   Taken taken;
   taken.allowed = allowed_ops(*loaded.settings);

@@ -65,9 +65,7 @@ Result<ExitCode> prune(const CommonOptions& options, bool dry) {
   std::set<std::string> wanted;
   for (const config::Cell& cell : loaded.cells) {
     wanted.insert(cell.key.str());
-    profile::CellKey line = cell.key;  // over its depths
-    line.depth.reset();
-    wanted.insert(line.str());
+    wanted.insert(cell.key.line().str());
   }
   StoredBaselines stored(files, options.baselines);
   WEIR_TRY(const auto entries, stored.all());

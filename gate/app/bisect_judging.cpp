@@ -12,9 +12,7 @@ using verdict::CellVerdict;
 using verdict::Outcome;
 
 // What engines say is in it.
-std::string headline(const std::string& text) {
-  return text::printable(text.substr(0, text.find('\n')));
-}
+std::string headline(const std::string& text) { return text::printable(text::first_line(text)); }
 
 std::string why_failed(const CellVerdict& cell) {
   std::string why;

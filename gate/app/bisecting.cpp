@@ -228,8 +228,7 @@ class Bisector {
   }
   // Its first line; git and compilers may have said much more.
   [[nodiscard]] std::string why_not_built(const Error& error) const {
-    const std::string said = of_commit(error).message;
-    return said.substr(0, said.find('\n'));
+    return text::first_line(of_commit(error).message);
   }
 
   Result<source::Tree> tree_of(const std::string& commit) {
@@ -282,7 +281,7 @@ class Bisector {
       // A commit without the program, say. Of an end that is a mistake of the configuration.
       Error error = veiled(measured.error(), made_.veil);
       if (end || error.code != Code::config) return tl::unexpected(std::move(error));
-      step.reason = "can not be run: " + error.message.substr(0, error.message.find('\n'));
+      step.reason = "can not be run: " + text::first_line(error.message);
       return {};
     }
     step.run = measured->folder;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "gate/app/veiled.hpp"
+#include "gate/base/text.hpp"
 #include "gate/source/choose.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/confirm.hpp"
@@ -30,14 +31,10 @@ std::vector<config::Cell> chosen(std::vector<config::Cell> cells,
   std::set<std::string> names;
   for (const profile::CellKey& key : suspected) names.insert(key.str());
   std::erase_if(cells, [&](const config::Cell& cell) {
-    profile::CellKey line = cell.key;
-    line.depth.reset();
-    return !names.contains(cell.key.str()) && !names.contains(line.str());
+    return !names.contains(cell.key.str()) && !names.contains(cell.key.line().str());
   });
   return cells;
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // What was allowed, and by which rules, is the whole gate's to say, once.
 Measured alone(Measured pairs) {
@@ -69,7 +66,7 @@ Result<Pairs> pairs_of_suspected(const CommonOptions& options, const ConfirmOpti
     }
     auto read = read_measured(inner, earlier.back(), files);
     if (!read) {
-      pairs.why_not = "their pairs can not be read: " + first_line(read.error().message);
+      pairs.why_not = "their pairs can not be read: " + text::first_line(read.error().message);
     } else if (!read->interrupted.empty()) {
       pairs.why_not = "their pairs were interrupted: weir gate --resume goes on with them";
     } else {
@@ -113,7 +110,8 @@ Result<Pairs> pairs_of_suspected(const CommonOptions& options, const ConfirmOpti
                 "interrupted in the pairs that were to confirm a drop; go on with: --resume {}",
                 first.folder);
   }
-  pairs.why_not = "could not be confirmed beside a base program: " + first_line(error.message);
+  pairs.why_not =
+      "could not be confirmed beside a base program: " + text::first_line(error.message);
   return pairs;
 }
 

@@ -94,19 +94,16 @@ std::vector<verdict::Policy> policies_beside(const Measured& measured,
   std::map<std::string, std::size_t> shard_of;
   if (measured.shard) {
     for (std::size_t shard = 1; shard <= measured.shard->shards.size(); ++shard) {
-      for (const std::string& cell : measured.shard->cells_of(shard)) shard_of[cell] = shard;
+      for (const std::string& cell : measured.shard->cells_of(shard)) {
+        shard_of[cell] = shard;
+        // A line belongs to the shard of its depths.
+        if (const auto key = profile::CellKey::parse(cell)) shard_of[key->line().str()] = shard;
+      }
     }
   }
   std::map<std::size_t, std::vector<std::size_t>> groups;  // shard (0: none) -> places
   for (std::size_t i = 0; i < beside.cells.size(); ++i) {
-    const profile::CellKey& cell = beside.cells[i].cell;
-    auto found = shard_of.find(cell.str());
-    // A line belongs to the shard of its depths.
-    for (auto at = shard_of.begin(); found == shard_of.end() && at != shard_of.end(); ++at) {
-      auto line = profile::CellKey::parse(at->first);
-      if (line) line->depth.reset();
-      if (line && line->str() == cell.str()) found = at;
-    }
+    const auto found = shard_of.find(beside.cells[i].cell.str());
     groups[found == shard_of.end() ? 0 : found->second].push_back(i);
   }
   std::vector<verdict::Policy> policies(beside.cells.size(), policy);

@@ -7,15 +7,11 @@ namespace weir::app {
 
 Result<std::shared_ptr<Repository>> Repository::around(const std::string& path) {
   std::shared_ptr<Repository> made(new Repository);
-  std::string folder = path, rest;
+  std::string folder = path;
   while (made->files_.kind(folder) != sys::Kind::folder && folder != "/" && folder != ".") {
-    rest =
-        rest.empty() ? sys::file_name_of(folder) : sys::join_path(sys::file_name_of(folder), rest);
     folder = sys::folder_of(folder);
   }
   WEIR_TRY(source::Git git, source::Git::open(made->effects_, folder));
-  made->inner_ = git.place();
-  if (!rest.empty()) made->inner_ = made->inner_.empty() ? rest : made->inner_ + "/" + rest;
   made->git_ = std::move(git);
   return made;
 }

@@ -16,8 +16,6 @@ class Repository {
   Repository& operator=(const Repository&) = delete;
 
   [[nodiscard]] const source::Git& git() const { return *git_; }
-  // The path it was opened for, from the top: "" is the top itself.
-  [[nodiscard]] const std::string& inner() const { return inner_; }
   // The commit that `ref` means; Code::config with a hint where it means none.
   [[nodiscard]] Result<std::string> commit(const std::string& option, const std::string& ref) const;
 
@@ -30,7 +28,6 @@ class Repository {
   sys::Stop never_;
   source::Effects effects_;
   std::optional<source::Git> git_;
-  std::string inner_;
 };
 
 }  // namespace weir::app

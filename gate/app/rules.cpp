@@ -317,10 +317,7 @@ Result<void> keep_baselines(const Rules& rules, const CommonOptions& options,
   };
   for (const profile::CellKey& cell : cells) {
     WEIR_CHECK(keep(cell));
-    if (!cell.depth) continue;
-    profile::CellKey line = cell;
-    line.depth.reset();
-    WEIR_CHECK(keep(line));
+    if (cell.depth) WEIR_CHECK(keep(cell.line()));
   }
   return {};
 }

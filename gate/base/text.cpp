@@ -150,6 +150,10 @@ std::vector<std::string> lines(std::string_view text) {
   return found;
 }
 
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view k_space = " \t\r\n\v\f";
   const std::size_t from = text.find_first_not_of(k_space);

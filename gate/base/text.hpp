@@ -24,6 +24,8 @@ namespace weir::text {
                                std::string_view separator = ", ");
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 [[nodiscard]] std::vector<std::string> lines(std::string_view text);
+// Up to its first '\n'.
+[[nodiscard]] std::string first_line(std::string_view text);
 [[nodiscard]] std::string_view trim(std::string_view text);
 [[nodiscard]] std::string lower(std::string_view text);
 

@@ -304,8 +304,7 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
     shown.push_back(veil.cell(cell.key).str());
     names.push_back({cell.key.str(), shown.back()});
     if (!cell.key.depth) continue;
-    profile::CellKey line = cell.key;
-    line.depth.reset();
+    const profile::CellKey line = cell.key.line();
     names.back().push_back(line.str());
     names.back().push_back(veil.cell(line).str());
   }

@@ -32,10 +32,8 @@ std::vector<Kind> kinds_of(std::span<const Cell> cells, std::span<const double> 
     });
     const auto kind = static_cast<std::size_t>(found - kinds.begin());
     if (found == kinds.end()) kinds.push_back({cells[i].runner, {}, 0, 1});
-    profile::CellKey line = cells[i].key;
-    line.depth.reset();
     const auto [place, fresh] =
-        places.try_emplace(line.str(), std::pair(kind, kinds[kind].pieces.size()));
+        places.try_emplace(cells[i].key.line().str(), std::pair(kind, kinds[kind].pieces.size()));
     if (fresh) kinds[kind].pieces.emplace_back();
     Piece& piece = kinds[place->second.first].pieces[place->second.second];
     piece.cells.push_back(i);

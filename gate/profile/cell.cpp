@@ -63,6 +63,12 @@ bool valid_name(std::string_view name) {
                      [](char c) { return letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
 }
 
+CellKey CellKey::line() const {
+  CellKey line = *this;
+  line.depth.reset();
+  return line;
+}
+
 std::string CellKey::engine_part() const {
   return variant == k_default_variant ? engine : engine + "@" + variant;
 }

@@ -25,6 +25,8 @@ struct CellKey {
   [[nodiscard]] std::string engine_part() const;  // "llama.cpp" or "llama.cpp@fused"
   [[nodiscard]] std::string prompt_part() const;  // "decode", "long@d256", "chat@c4"
   [[nodiscard]] std::string str() const;          // "engine/model/backend/prompt", also a path
+  // The line over all depths of its list; itself where it has none.
+  [[nodiscard]] CellKey line() const;
   // Reads str() back. Fails with Code::data on anything that is not four valid parts.
   [[nodiscard]] static Result<CellKey> parse(std::string_view text);
 

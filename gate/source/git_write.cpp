@@ -9,8 +9,6 @@
 namespace weir::source {
 namespace {
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 // A folder below the repository's store, removed with all in it.
 class Scratch {
  public:
@@ -44,7 +42,7 @@ class Scratch {
 
 Result<std::optional<std::string>> Git::branch_tip(const std::string& name) const {
   WEIR_TRY(const Answer valid, call({"check-ref-format", "--branch", name}, How{}));
-  if (valid.exit_code != 0 || first_line(valid.out) != name || name.starts_with("-")) {
+  if (valid.exit_code != 0 || text::first_line(valid.out) != name || name.starts_with("-")) {
     return fail(Code::usage, "{}: is no name of a branch", text::printable(name));
   }
   return commit("refs/heads/" + name);
@@ -68,7 +66,7 @@ Result<std::optional<std::string>> Git::commit_to(const std::string& branch,
       return fail(Code::io, "git {} in {}: {}", verb, top_,
                   text::trim(text::printable(answer.err)));
     }
-    return first_line(answer.out);
+    return text::first_line(answer.out);
   };
   WEIR_CHECK(wanted.parent ? must({"read-tree", *wanted.parent}) : must({"read-tree", "--empty"}));
   for (const auto& [path, text] : wanted.changes) {
@@ -88,7 +86,7 @@ Result<std::optional<std::string>> Git::commit_to(const std::string& branch,
   WEIR_TRY(const std::string made, must(std::move(words)));
   const std::string ref = "refs/heads/" + branch;
   WEIR_TRY(const Answer moved,
-           call({"update-ref", "-m", "weir: " + first_line(wanted.message), ref, made,
+           call({"update-ref", "-m", "weir: " + text::first_line(wanted.message), ref, made,
                  wanted.old ? *wanted.old : std::string(made.size(), '0')},
                 How{}));
   if (moved.exit_code == 0) return std::optional(made);

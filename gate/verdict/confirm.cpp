@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -57,8 +58,7 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::strin
                               : found == beside.metrics.end() ? "the base does not report it"
                                                               : found->reason;
       told.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
-                                           unit::label(metric.metric),
-                                           why.substr(0, why.find('\n'))));
+                                           unit::label(metric.metric), text::first_line(why)));
       continue;
     }
     if (suspect) {

@@ -60,8 +60,6 @@ void add_reason(Reasons& reasons, const std::string& reason) {
   }
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   std::vector<std::string> lines;
   const auto tell = [&](std::string_view what,
@@ -95,9 +93,9 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   Reasons skipped, uncounted;
   for (const CellVerdict& cell : cells) {
     if (cell.verdict == Outcome::skipped) {
-      add_reason(skipped, first_line(cell.reason));
+      add_reason(skipped, text::first_line(cell.reason));
     } else if (cell.counts_skipped) {
-      add_reason(uncounted, first_line(*cell.counts_skipped));
+      add_reason(uncounted, text::first_line(*cell.counts_skipped));
     }
   }
   for (const auto& [reason, times] : skipped) {

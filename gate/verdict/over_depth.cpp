@@ -157,8 +157,7 @@ std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   std::vector<DepthGroup> groups;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].depth) continue;
-    profile::CellKey fit = cells[i];
-    fit.depth.reset();
+    const profile::CellKey fit = cells[i].line();
     auto found = std::find_if(groups.begin(), groups.end(),
                               [&](const DepthGroup& group) { return group.fit == fit; });
     if (found == groups.end()) {
