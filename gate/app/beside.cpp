@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "gate/app/checkouts.hpp"
 #include "gate/base/text.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/sys/paths.hpp"
@@ -11,17 +12,6 @@
 
 namespace weir::app {
 namespace {
-
-std::vector<source::Build> builds_of(const std::vector<run::PreparedCell>& cells) {
-  std::vector<source::Build> builds;
-  std::set<std::string> known;
-  for (const run::PreparedCell& cell : cells) {
-    const config::EngineSettings& engine = *cell.cell.engine;
-    if (engine.build.empty() || !known.insert(engine.name).second) continue;
-    builds.push_back({engine.name, engine.build});
-  }
-  return builds;
-}
 
 Result<void> point(run::PreparedCell& cell, const std::string& out, const std::string& root,
                    const std::string& program, sys::Files& files, const std::string& name = "") {
@@ -69,7 +59,7 @@ Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& opt
   source::BaseWanted base_wanted;
   base_wanted.spec = wanted.spec;
   base_wanted.config_folder = sys::absolute(sys::folder_of(options.config));
-  base_wanted.builds = builds_of(candidate);
+  for (const run::PreparedCell& cell : candidate) add_build(base_wanted.builds, cell.cell);
   WEIR_TRY(base_wanted.cache_folder, source::default_cache_folder());
   sys::RealProcesses processes;
   const sys::RealClock clock;

@@ -1,4 +1,4 @@
-// What verbs that work on commits of their own share: bisect and hook.
+// What verbs that ask git and build commits share.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,9 @@ struct Outside {
   source::Effects effects;
 };
 
-// Builds of these cells' engines, each command once.
+// Builds of cells' engines, each command once: trees in the cache are known by these commands, so
+// that whoever asks for a commit's tree must ask for the same ones.
+void add_build(std::vector<source::Build>& builds, const config::Cell& cell);
 [[nodiscard]] std::vector<source::Build> builds_of_cells(const std::vector<config::Cell>& cells);
 
 }  // namespace weir::app

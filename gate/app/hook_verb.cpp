@@ -19,7 +19,7 @@ namespace {
 struct HookOptions {
   CommonOptions common;
   std::string against, limit = "60s";
-  bool build = false;
+  bool build = false, all = false;
 };
 
 std::string own_program() {
@@ -41,6 +41,7 @@ Result<std::vector<std::string>> words_for_run(const HookOptions& options, const
   words.insert(words.end(), {"-c", from_top, "--limit", options.limit});
   if (!options.against.empty()) words.insert(words.end(), {"--against", options.against});
   if (options.build) words.emplace_back("--build");
+  if (options.all) words.emplace_back("--all");
   for (const std::string& cell : options.common.cells) words.insert(words.end(), {"--cell", cell});
   return words;
 }
@@ -104,6 +105,7 @@ Result<ExitCode> run_hook(const HookOptions& options) {
                       : sys::environment_value("PRE_COMMIT_REMOTE_NAME").value_or("origin");
   wanted.against = options.against;
   wanted.build = options.build;
+  wanted.all = options.all;
   WEIR_TRY(wanted.limit_seconds, unit::parse_duration_seconds(options.limit));
   std::vector<source::Pushed> pushed;
   if (auto one = from_pre_commit()) {
@@ -147,6 +149,8 @@ void add_judging(CLI::App& verb, HookOptions& options) {
                   "remote that is pushed to)")
       ->type_name("REF");
   verb.add_flag("--build", options.build, "Build what is not built, within the push");
+  verb.add_flag("--all", options.all,
+                "Also cells that run nothing of what changed, by their record (weir reach)");
 }
 
 }  // namespace

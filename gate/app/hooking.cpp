@@ -7,6 +7,7 @@
 #include "gate/app/bisect_judging.hpp"
 #include "gate/app/checkouts.hpp"
 #include "gate/app/judging.hpp"
+#include "gate/app/reaching.hpp"
 #include "gate/app/shards.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/base/text.hpp"
@@ -49,7 +50,8 @@ class PushJudge {
  private:
   struct Sides {
     std::shared_ptr<TwoCommits> commits;
-    std::string words;  // of what is pushed
+    std::string words;              // of what is pushed
+    std::vector<CellGroup> groups;  // that may see what changed, the cheapest first
   };
 
   void say(const std::string& line) const { answer(options_, "weir: " + veil_.text(line) + "\n"); }
@@ -71,6 +73,11 @@ class PushJudge {
       return std::nullopt;
     }
     if (*base == *commit) return std::nullopt;  // nothing that is not there already
+    const std::vector<CellGroup> groups = reached(git, *base, *commit, loaded);
+    if (groups.empty()) {
+      say(fmt::format("{}: no cell runs anything of what changed, nothing to judge", words));
+      return std::nullopt;
+    }
     auto commits = std::make_shared<TwoCommits>();
     source::BaseTree& side = commits->base;
     WEIR_TRY(const auto base_tree, tree(git, *base, outside.effects));
@@ -103,7 +110,49 @@ class PushJudge {
     side.words = "merge-base " + base_words;
     commits->own_roots = {source::top_as_named(git, place_), git.top()};
     commits->counts_folder = counts_of_tree(cache_, base_tree->root);
-    return Sides{commits, words};
+    return Sides{commits, words, groups};
+  }
+
+  // Without those that, by what they were recorded to run, can not see the change. Says so, and
+  // what no cell sees.
+  std::vector<CellGroup> reached(const source::Git& git, const std::string& base,
+                                 const std::string& commit, const Loaded& loaded) const {
+    if (wanted_.all) return groups_;
+    const StoredReach stored(files_, options_.out);
+    const auto between = reach_between(git, base, commit, reach_cells(loaded.cells), stored);
+    if (!between) {
+      say("what changed is not held to what cells run: " +
+          text::first_line(between.error().message));
+      return groups_;
+    }
+    if (between->recorded == 0) return groups_;
+    std::set<std::string> cells;
+    for (const profile::ReachedCell& cell : between->diff.cells) {
+      if (!cell.by.empty()) cells.insert(cell.cell);
+    }
+    std::vector<CellGroup> groups;
+    std::vector<std::string> others;
+    for (const CellGroup& group : groups_) {
+      const bool sees = std::any_of(group.cells.begin(), group.cells.end(),
+                                    [&](const std::string& cell) { return cells.contains(cell); });
+      if (sees) {
+        groups.push_back(group);
+      } else {
+        others.push_back(group.name);
+      }
+    }
+    if (!others.empty()) {
+      say(fmt::format("not judged, for they run nothing of what changed: {}", shortened(others)));
+    }
+    const std::string none = profile::words_of_none(between->diff);
+    if (!none.empty()) say(none);
+    return groups;
+  }
+  static std::string shortened(const std::vector<std::string>& names) {
+    constexpr std::size_t k_most = 5;
+    if (names.size() <= k_most) return text::join(names);
+    const std::vector<std::string> first(names.begin(), names.begin() + k_most);
+    return fmt::format("{} (+{} more)", text::join(first), names.size() - k_most);
   }
 
   Result<std::optional<source::Tree>> tree(const source::Git& git, const std::string& commit,
@@ -174,9 +223,7 @@ class PushJudge {
     const std::map<std::string, double> known = known_seconds();
     std::vector<CellGroup> groups;
     for (const config::Cell& cell : cells) {
-      profile::CellKey line = cell.key;
-      line.depth.reset();
-      const std::string name = line.str();
+      const std::string name = cell.key.line().str();
       auto group = std::find_if(groups.begin(), groups.end(),
                                 [&](const CellGroup& other) { return other.name == name; });
       if (group == groups.end()) group = groups.insert(groups.end(), CellGroup{name, {}, {}});
@@ -219,7 +266,7 @@ class PushJudge {
     since_ = clock_.steady();  // builds are not counted: who asks for them waits for them
     std::size_t passed = 0, broken = 0;
     std::vector<std::string> not_judged;
-    for (const CellGroup& group : groups_) {
+    for (const CellGroup& group : sides.groups) {
       if (left() <= 0 || group.seconds.value_or(0) > left()) {
         not_judged.push_back(group.seconds
                                  ? fmt::format("{}: takes about {}, {} are left of {}", group.name,
@@ -251,7 +298,7 @@ class PushJudge {
     spent_ += clock_.steady() - since_;
     failed_ = failed_ || broken > 0;
     say(fmt::format("{} beside {}: {} of {} cells judged by counts, {}", sides.words,
-                    sides.commits->base.words, passed + broken, groups_.size(),
+                    sides.commits->base.words, passed + broken, sides.groups.size(),
                     broken == 0 ? "none broke a limit" : fmt::format("{} FAILED", broken)));
     for (const std::string& line : not_judged) say("  not judged: " + line);
     if (broken > 0) say("  to push it all the same: WEIR_SKIP=1 git push, or git push --no-verify");
@@ -264,20 +311,17 @@ class PushJudge {
     WEIR_TRY(Loaded loaded, load_config(options_, files_));
     std::erase_if(loaded.cells,
                   [&](const config::Cell& cell) { return !group.cells.contains(cell.key.str()); });
-    // An engine that hangs must not hold up the push for longer than was asked for.
-    for (config::EngineSettings& engine : loaded.settings->engines) {
-      engine.timeout_seconds = std::min(engine.timeout_seconds, std::max(1.0, left()));
-    }
     CommonOptions inner = options_;
     inner.out = folder_of_runs();
     MeasureOptions wanted;
     wanted.plan.times = false;
+    wanted.limit_seconds = left();  // whether it measures, hangs, or waits for a device
     wanted.against = AgainstWanted{.spec = "", .command = {}, .commits = sides.commits};
     auto measured = measure_loaded(std::move(loaded), inner, wanted, files_);
     if (!measured) {
       if (measured.error().code == Code::interrupted) return tl::unexpected(measured.error());
-      const std::string why = measured.error().message;
-      not_judged.push_back(fmt::format("{}: {}", group.name, why.substr(0, why.find('\n'))));
+      not_judged.push_back(
+          fmt::format("{}: {}", group.name, text::first_line(measured.error().message)));
       return std::nullopt;
     }
     const StoredBaselines none(files_, sys::join_path(measured->folder, "no-baselines"));

@@ -14,6 +14,7 @@ struct HookWanted {
   std::string against;        // REF whose merge-base is the base; "": the remote's own branches
   double limit_seconds = 60;  // of all measuring
   bool build = false;         // what is not built
+  bool all = false;           // also cells that by their record run nothing of what changed
 };
 
 // Judges the tips of what is pushed by counts, each beside its merge-base. Says what it judged,

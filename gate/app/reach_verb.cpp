@@ -4,16 +4,14 @@
 
 #include <unistd.h>
 
+#include "gate/app/checkouts.hpp"
 #include "gate/app/command_line.hpp"
 #include "gate/app/reach_record.hpp"
 #include "gate/app/reaching.hpp"
 #include "gate/app/session.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/sys/clock.hpp"
-#include "gate/sys/lock.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::app {
 namespace {
@@ -109,13 +107,10 @@ Json json_of(const ReachBetween& between, const Commits& commits, const config::
 
 Result<ExitCode> diff(const ReachOptions& options, sys::Files& files) {
   WEIR_TRY(const Loaded loaded, load_config(options.common, files));
-  const sys::Interrupts interrupts;
-  sys::RealProcesses processes;
-  const sys::RealClock clock;
-  sys::HostLocks locks(sys::HostLocks::default_folder());
-  const source::Effects effects{processes, files, clock, locks, {}, interrupts.stop()};
-  WEIR_TRY(const source::Git git,
-           source::Git::open(effects, sys::folder_of(sys::absolute(options.common.config))));
+  Outside outside(files);
+  WEIR_TRY(
+      const source::Git git,
+      source::Git::open(outside.effects, sys::folder_of(sys::absolute(options.common.config))));
   WEIR_TRY(const Commits commits, commits_of(git, options.diff));
   WEIR_TRY(const ReachBetween between,
            reach_between(git, commits.base, commits.head, reach_cells(loaded.cells),

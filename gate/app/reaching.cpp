@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "gate/app/checkouts.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/sys/clock.hpp"
-#include "gate/sys/lock.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::app {
 namespace {
@@ -24,13 +22,9 @@ Result<ReachBetween> reach_of_measured(const Measured& measured, const StoredRea
   std::vector<ReachCell> cells = reach_cells(matrix.cells);
   std::erase_if(cells, [&](const ReachCell& cell) { return !names.contains(cell.cell); });
   const BaseFacts& facts = measured.beside->facts;
-  const sys::Interrupts interrupts;
-  sys::RealProcesses processes;
-  const sys::RealClock clock;
-  sys::HostLocks locks(sys::HostLocks::default_folder());
-  const source::Effects effects{processes, files, clock, locks, {}, interrupts.stop()};
+  Outside outside(files);
   WEIR_TRY(const source::Git git,
-           source::Git::open(effects, sys::folder_of(sys::absolute(measured.config_file))));
+           source::Git::open(outside.effects, sys::folder_of(sys::absolute(measured.config_file))));
   return reach_between(git, *facts.commit, *facts.candidate_commit, cells, stored);
 }
 

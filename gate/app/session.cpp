@@ -219,12 +219,14 @@ void veil_profiles(Measured& measured) {
   }
 }
 
-Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
-                                const MeasureOptions& wanted, sys::Files& files) {
-  const sys::Interrupts interrupts;
+namespace {
+
+Result<Measured> measure_until(Loaded loaded, const CommonOptions& options,
+                               const MeasureOptions& wanted, sys::Files& files,
+                               const sys::Stop& stop) {
   const sys::RealClock clock;
   const double started = clock.steady();
-  WEIR_TRY(Ready ready, make_ready(std::move(loaded), options, wanted, files, interrupts.stop()));
+  WEIR_TRY(Ready ready, make_ready(std::move(loaded), options, wanted, files, stop));
 
   run::RunHeader header = run::make_header(ready.plan);
   header.weir_version = k_version;
@@ -263,7 +265,7 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
   WEIR_TRY(const auto probing, make_probing(files));
   const auto progress = run::make_progress(clock, options.quiet, colored(options, STDERR_FILENO));
   VeiledProgress shown(*progress, ready.loaded.veil);
-  run::Runner runner({processes, files, clock, locks, load, *probing, shown, interrupts.stop()},
+  run::Runner runner({processes, files, clock, locks, load, *probing, shown, stop},
                      ready.machine.usable_cores);
   sys::RealCoin coin;
   const CachedCounts known(files, ready.base ? ready.base->counts_folder : std::string());
@@ -313,6 +315,18 @@ Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
     measured.some_cells = true;
     measured.not_judged.push_back(
         fmt::format("shard {}: a part of the matrix", measured.shard->name()));
+  }
+  return measured;
+}
+
+}  // namespace
+
+Result<Measured> measure_loaded(Loaded loaded, const CommonOptions& options,
+                                const MeasureOptions& wanted, sys::Files& files) {
+  const sys::Interrupts interrupts(wanted.limit_seconds);
+  auto measured = measure_until(std::move(loaded), options, wanted, files, interrupts.stop());
+  if (!measured && interrupts.over()) {
+    return fail(Code::unavailable, "it was not done within what was left of the time");
   }
   return measured;
 }
@@ -395,8 +409,7 @@ Result<Measured> read_measured(const CommonOptions& options, const std::string& 
   if (!options.cells.empty()) {
     measured.some_cells = true;
     std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
-      profile::CellKey line = profile.cell;  // over its depths: it selects all of them
-      line.depth.reset();
+      const profile::CellKey line = profile.cell.line();  // it selects all of its depths
       return std::none_of(options.cells.begin(), options.cells.end(), [&](const std::string& glob) {
         return text::glob_match(glob, profile.cell.str()) ||
                text::glob_match(glob, measured.veil.cell(profile.cell).str()) ||

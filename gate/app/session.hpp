@@ -29,6 +29,8 @@ struct MeasureOptions {
   std::optional<std::string> shard = std::nullopt;  // "3/16"
   std::string plan_file = {};                       // of weir plan
   std::optional<run::ShardFacts> shard_facts = {};  // of the cells that were loaded
+  // Measuring that takes longer is ended: Code::unavailable, and no process is left.
+  std::optional<double> limit_seconds = std::nullopt;
   // Places that will be written besides the run's folder: checked before the first engine starts.
   std::vector<std::string> output_places;
 };

@@ -1,6 +1,8 @@
 #include "gate/sys/interrupts.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -48,7 +50,7 @@ void Stop::request(int signal) noexcept {
   }
 }
 
-Interrupts::Interrupts() {
+Interrupts::Interrupts(std::optional<double> limit_seconds) {
   g_stop.store(&stop_);
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -62,9 +64,30 @@ Interrupts::Interrupts() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &g_before_pipe);
+  constexpr double k_longest = 1e8;  // three years; a clock holds it
+  if (limit_seconds) {
+    limit_ = std::thread([this, s = std::min(*limit_seconds, k_longest)] { wait_for_end(s); });
+  }
+}
+
+void Interrupts::wait_for_end(double limit_seconds) {
+  std::unique_lock lock(mutex_);
+  if (ended_.wait_for(lock, std::chrono::duration<double>(limit_seconds), [&] { return ends_; })) {
+    return;
+  }
+  if (!stop_.requested()) over_.store(true);
+  stop_.request();
 }
 
 Interrupts::~Interrupts() {
+  if (limit_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    ended_.notify_one();
+    limit_.join();
+  }
   for (int i = 0; i < 3; ++i) sigaction(k_stopping[i], &g_before[i], nullptr);
   sigaction(SIGPIPE, &g_before_pipe, nullptr);
   g_stop.store(nullptr);

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
 
 namespace weir::sys {
 
@@ -31,17 +35,27 @@ class Stop {
 
 // While it lives, SIGINT, SIGTERM and SIGHUP request stop() instead of ending the program (those
 // that were ignored, as under nohup, stay so), and SIGPIPE is ignored. At most one at a time.
+// With `limit_seconds`, their end requests it too.
 class Interrupts {
  public:
-  Interrupts();
+  explicit Interrupts(std::optional<double> limit_seconds = {});
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
   [[nodiscard]] const Stop& stop() const { return stop_; }
+  // The limit's end came before any signal.
+  [[nodiscard]] bool over() const noexcept { return over_.load(); }
 
  private:
+  void wait_for_end(double limit_seconds);
+
   Stop stop_;
+  std::atomic<bool> over_{false};
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool ends_ = false;  // under mutex_
+  std::thread limit_;
 };
 
 }  // namespace weir::sys

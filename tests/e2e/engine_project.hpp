@@ -42,7 +42,9 @@ class EngineProject : public testing::Test {
              "#!/bin/sh\ncd \"$(dirname \"$0\")\" && git rev-parse HEAD >> '" +
                  (scratch_ / "builds").string() + "' && cc -o engine engine.c\n");
         file(stream, "100644", "engine.c",
-             "#include <stdio.h>\n#include \"version.h\"\nint main(void) {\n"
+             "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+             "#include \"version.h\"\nint main(void) {\n"
+             "  if (getenv(\"HANG\")) pause();\n"
              "  printf(\"%d dispatches, 1 syncs\\n(%.4f tok/s)\\n\", DISPATCHES, 1e6 / "
              "MICROSECONDS);\n  return 0;\n}\n");
       }

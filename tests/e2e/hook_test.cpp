@@ -167,6 +167,80 @@ TEST_F(Hook, RunsTheHookThatWasThereFirstAndGivesItBack) {
   EXPECT_FALSE(fs::exists(place));
 }
 
+TEST_F(Hook, EndsAnEngineThatHangsWhenTheTimeIsOver) {
+  hook({"install", "--build", "--limit", "2s"});
+  const Ended pushed = push("origin " + sha(6) + ":main", "HANG=1");
+  EXPECT_EQ(pushed.exit_code, 0) << pushed.out;
+  EXPECT_THAT(pushed.out, HasSubstr("not judged: mine/m/metal/decode: it was not done within what "
+                                    "was left of the time"));
+}
+
+// Both ask for the tree of a commit by what builds it.
+TEST_F(Hook, FindsWhatAGateBuiltForTwoEnginesOfOneBuild) {
+  std::string config = slurp(repo() / "weir.yaml");
+  const std::size_t engine = config.find("  mine:"), models = config.find("models:");
+  std::string other = config.substr(engine, models - engine);
+  other.replace(0, 7, "  other:");
+  spill(repo() / "weir.yaml", config.insert(models, other));
+  git("checkout -q -f " + sha(6));
+  ASSERT_EQ(std::system(("'" + (repo() / "build.sh").string() + "'").c_str()), 0);
+  const Ended gate =
+      weir(scratch_, {"gate", "-c", "repo/weir.yaml", "--counts-only", "--against", sha(1)}, env());
+  EXPECT_EQ(gate.exit_code, 1) << gate.out << gate.err;
+  hook({"install"});
+  const Ended pushed = push("origin HEAD:main");
+  EXPECT_NE(pushed.exit_code, 0);
+  EXPECT_THAT(pushed.out, HasSubstr("2 of 2 cells judged by counts, 2 FAILED"));
+}
+
+// The count is in a repository of its own, of which a commit names another commit.
+TEST_F(Hook, BuildsTheSubmodulesOfEachCommit) {
+  const std::string allowed =
+      "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always";
+  const auto in_library = [&](const std::string& arguments) { git("-C ../library " + arguments); };
+  git("init -q -b main ../library");
+  for (const char* dispatches : {"65", "66"}) {
+    spill(scratch_ / "library/version.h",
+          std::string("#define DISPATCHES ") + dispatches + "\n#define MICROSECONDS 10000\n");
+    in_library("add version.h");
+    in_library(std::string("commit -q -m with-") + dispatches);
+    in_library(std::string("tag v") + dispatches);
+  }
+  git("checkout -q -f -b submodules " + sha(1));
+  spill(repo() / "build.sh",
+        "#!/bin/sh\ncd \"$(dirname \"$0\")\" && cc -Ilibrary -o engine engine.c\n");
+  git("rm -q --cached version.h");
+  fs::remove(repo() / "version.h");
+  git("-c protocol.file.allow=always submodule --quiet add '" + (scratch_ / "library").string() +
+      "' library");
+  const auto commit_with = [&](const std::string& tag) {
+    git("-C library checkout -q " + tag);
+    git("add build.sh library");
+    git("commit -q --allow-empty -m library-" + tag);
+  };
+  commit_with("v65");
+  git("tag base");
+  hook({"install", "--build", "--against", "base"});
+  commit_with("v65");
+  const Ended good = push("origin HEAD:refs/heads/topic", allowed);
+  EXPECT_EQ(good.exit_code, 0) << good.out;
+  EXPECT_THAT(good.out, HasSubstr("1 of 1 cells judged by counts, none broke a limit"));
+  commit_with("v66");
+  const Ended bad = push("origin HEAD:refs/heads/topic", allowed);
+  EXPECT_NE(bad.exit_code, 0);
+  EXPECT_THAT(bad.out, HasSubstr("65 → 66"));
+
+  auto variables = env();
+  variables["GIT_CONFIG_COUNT"] = "1";
+  variables["GIT_CONFIG_KEY_0"] = "protocol.file.allow";
+  variables["GIT_CONFIG_VALUE_0"] = "always";
+  commit_with("v66");
+  git("rev-parse HEAD~1 > '" + (scratch_ / "culprit").string() + "'");
+  const Ended found = weir(scratch_, words({"base", "HEAD"}), variables);
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_EQ(json_of(found)["first_bad"].get<std::string>() + "\n", slurp(scratch_ / "culprit"));
+}
+
 TEST_F(Hook, LetsAPushPassWhereWeirIsBrokenOrTimeIsShort) {
   hook({"install", "--build"});
   EXPECT_EQ(push("origin " + sha(2) + ":main").exit_code, 0);  // now it knows how long that takes

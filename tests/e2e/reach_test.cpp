@@ -135,6 +135,44 @@ TEST_F(ReachOfAnEngine, NamesExactlyTheCellsWhoseExecutedFilesChanged) {
   EXPECT_EQ(names.out, k_dense + "\n" + k_sparse + "\n");
 }
 
+TEST_F(ReachOfAnEngine, DecidesWhichCellsAPushIsJudgedBy) {
+  const std::string cache = (scratch_ / "cache").string();
+  const auto push = [&] {
+    const std::string line = "cd '" + scratch_.path().string() + "' && WEIR_CACHE='" + cache +
+                             "' WEIR_LOCK_DIR='" + (scratch_ / "locks").string() +
+                             "' HOME=/nonexistent git push -q origin HEAD:main > push.txt 2>&1";
+    EXPECT_EQ(std::system(line.c_str()), 0) << slurp(scratch_ / "push.txt");
+    return slurp(scratch_ / "push.txt");
+  };
+  git("init -q --bare -b main remote.git");
+  spill(scratch_ / ".git/info/exclude", "remote.git\npush.txt\n");
+  git("remote add origin remote.git");
+  git("push -q origin main");
+  git("fetch -q origin");
+  record();
+  EXPECT_EQ(weir_here({"hook", "install", "--build"}).exit_code, 0);
+
+  spill(scratch_ / "src/dense.cpp", slurp(scratch_ / "src/dense.cpp") + "\n");
+  spill(scratch_ / "src/unused.cpp", slurp(scratch_ / "src/unused.cpp") + "\n");
+  commit("dense");
+  const std::string one = push();
+  EXPECT_THAT(one, HasSubstr("for they run nothing of what changed: mine/m/cpu/sparse\n"));
+  EXPECT_THAT(one, HasSubstr("changed files that no cell runs: src/unused.cpp"));
+  EXPECT_THAT(one, HasSubstr("1 of 1 cells judged by counts, none broke a limit"));
+
+  spill(scratch_ / "src/unused.cpp", slurp(scratch_ / "src/unused.cpp") + "\n");
+  commit("unused");
+  git("fetch -q origin");
+  const std::string none = push();
+  EXPECT_THAT(none, HasSubstr("no cell runs anything of what changed, nothing to judge"));
+  EXPECT_THAT(none, Not(HasSubstr("building")));
+
+  EXPECT_EQ(weir_here({"hook", "install", "--build", "--all"}).exit_code, 0);
+  spill(scratch_ / "src/unused.cpp", slurp(scratch_ / "src/unused.cpp") + "\n");
+  commit("unused again");
+  EXPECT_THAT(push(), HasSubstr("2 of 2 cells judged by counts"));
+}
+
 TEST_F(ReachOfAnEngine, FollowsARenamedFileAndNamesWithSpacesAndNewlines) {
   record();
   git("mv src/dense.cpp 'src/a b\nc.cpp'");
