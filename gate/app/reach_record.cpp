@@ -249,8 +249,10 @@ class Recorder {
     reach.executed = origin_.top.empty() ? executed : from_top(executed, origin_.top);
     take_counted(records_, reach);
     const auto& ran = reach.executed.files;
-    const auto own = std::count_if(ran.begin(), ran.end(),
-                                   [](const auto& file) { return !file.first.starts_with('/'); });
+    // Debug information of others, the C library's for one, has relative names too.
+    const auto own = std::count_if(ran.begin(), ran.end(), [&](const auto& file) {
+      return !file.first.starts_with('/') && files_.exists(sys::join_path(origin_.top, file.first));
+    });
     if (ran.empty()) {
       talk(options_, fmt::format("{}: its engine has no debug information (build it with -g): "
                                  "every change will reach it",
@@ -258,10 +260,11 @@ class Recorder {
     }
     WEIR_CHECK(stored_.put(reach));
     ++recorded_;
-    talk(options_, fmt::format("{}: {} source files, {} of them below the repository's top, {}",
-                               veil_.cell_name(cell), ran.size(), own,
-                               reach.kernels ? fmt::format("{} kernels", reach.kernels->size())
-                                             : std::string("kernels unknown")));
+    talk(options_,
+         fmt::format("{}: {} source files, {} of them found below the repository's top, {}",
+                     veil_.cell_name(cell), ran.size(), own,
+                     reach.kernels ? fmt::format("{} kernels", reach.kernels->size())
+                                   : std::string("kernels unknown")));
     return {};
   }
 

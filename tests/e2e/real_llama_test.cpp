@@ -183,5 +183,18 @@ TEST_F(RealLlama, SaysThatNothingWasRunWhereThereIsNoVulkanDevice) {
   EXPECT_NE(ended.out.find("no Vulkan device"), std::string::npos) << ended.out;
 }
 
+// As it is published, it has no debug information: that is known of it, and not taken for "runs
+// nothing".
+TEST_F(RealLlama, IsRecordedAsAProgramOfUnknownReach) {
+  const Ended ended = weir(scratch_, {"reach", "--record", "-c", k_root + "/configs/llama.cpp.yaml",
+                                      "--cell", k_cpu_decode});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, testing::HasSubstr(" source files, 0 of them found below"));
+  const Json stored =
+      *parse_json(slurp(scratch_ / ("weir-out/reach/" + std::string(k_cpu_decode) + ".json")));
+  EXPECT_THAT(stored["blind"].dump(), testing::AllOf(testing::HasSubstr("llama-bench"),
+                                                     testing::HasSubstr("libggml-base")));
+}
+
 }  // namespace
 }  // namespace weir::e2e
