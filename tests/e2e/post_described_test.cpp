@@ -70,5 +70,54 @@ TEST_F(PostDescribed, EveryRequestFitsGitHubsDescription) {
   EXPECT_EQ(against(server_.seen()), "");
 }
 
+// What `/weir accept` and `/weir run` in a comment ask of it: who may, when the commit came, what
+// the check run showed; then a file that is on the branch already, and the check turned green.
+TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
+  verdict::GateVerdict gate = gate_with(3, 2);
+  for (verdict::CellVerdict& cell : gate.cells) {
+    if (cell.verdict != verdict::Outcome::fail) continue;
+    cell.metrics[0].current = 77;
+    cell.metrics[0].current_text = "77";
+  }
+  verdict("grown.json", gate);
+  ASSERT_EQ(post({"grown.json", "--fail"}, runner(900, 1)).exit_code, 0);
+  const auto says = [&](const std::string& body) {
+    std::int64_t id = 0;
+    server_.store([&](tests::GithubStore& store) {
+      store.comment_day = "2100-01-01";  // behind the check run, which was made just now
+      store.set_permission("ada", "write");
+      store.set_file("perf-baselines", "allowances/7.json",
+                     R"({"schema": "weir.allowances/1", "pull_request": 7, "allowances": []})");
+      store.set_pushed(k_head, "2026-01-01T09:00:00Z");
+      id = store.add_comment(7, "ada", body);
+    });
+    event({{"action", "created"},
+           {"repository", {{"full_name", "o/r"}}},
+           {"issue", {{"number", 7}, {"pull_request", {{"url", "u"}}}}},
+           {"comment",
+            {{"id", id},
+             {"body", body},
+             {"created_at", "2100-01-01T09:30:15Z"},
+             {"user", {{"login", "ada"}, {"type", "User"}}}}}});
+    const Ended ended = weir(scratch_, {"allow", "--event", "event.json", "--json", "-"},
+                             runner(960, 1, "issue_comment"));
+    EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
+    EXPECT_EQ((ended.out + ended.err).find(k_token), std::string::npos) << "the token is shown";
+    return json_of(ended);
+  };
+  const std::size_t posted = server_.seen().size();
+  EXPECT_EQ(says("/weir run")["command"], "run");
+  EXPECT_EQ(says("/weir accept a new fusion")["command"], "accepted");
+  auto requests = server_.seen();
+  requests.erase(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(posted));
+  std::string kinds;
+  for (const auto& request : requests) kinds += request.method + " " + request.target + "\n";
+  for (const char* kind : {"/permission", "/check-suites", "/check-runs", "GET /repos/o/r/contents",
+                           "PUT /repos/o/r/contents", "PATCH /repos/o/r/check-runs", "/statuses"}) {
+    EXPECT_THAT(kinds, testing::HasSubstr(kind));
+  }
+  EXPECT_EQ(against(requests), "");
+}
+
 }  // namespace
 }  // namespace weir::e2e

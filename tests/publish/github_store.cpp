@@ -56,8 +56,8 @@ Json GithubStore::shown(const Comment& comment) const {
           {"html_url", url},
           {"issue_url", fmt::format("https://api.github.com/repos/{}/{}/issues/{}", owner_, repo_,
                                     comment.issue)},
-          {"created_at", "2026-11-20T09:30:15Z"},
-          {"updated_at", fmt::format("2026-11-20T09:{:02}:15Z", 30 + comment.edits % 30)},
+          {"created_at", comment_day + "T09:30:15Z"},
+          {"updated_at", fmt::format("{}T09:{:02}:15Z", comment_day, 30 + comment.edits % 30)},
           {"author_association", comment.type == "Bot" ? "NONE" : "CONTRIBUTOR"}};
 }
 

@@ -18,7 +18,10 @@ const paths = [
   "/repos/{owner}/{repo}/check-runs",
   "/repos/{owner}/{repo}/check-runs/{check_run_id}",
   "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations",
+  "/repos/{owner}/{repo}/collaborators/{username}/permission",
+  "/repos/{owner}/{repo}/contents/{path}",
   "/repos/{owner}/{repo}/commits/{ref}/check-runs",
+  "/repos/{owner}/{repo}/commits/{ref}/check-suites",
   "/repos/{owner}/{repo}/commits/{ref}/statuses",
   "/repos/{owner}/{repo}/commits/{commit_sha}/pulls",
   "/repos/{owner}/{repo}/statuses/{sha}",
@@ -62,6 +65,11 @@ function onlyItsOwn(text) {
     return false;
   }
 }
+
+// {path} of contents has folders in it ("x-multi-segment" in the description), which OpenAPI has no
+// word for: the mock server takes them as one.
+const asOneSegment = (target) =>
+  target.replace(/(\/contents\/)([^?]*)/, (_, head, path) => head + path.replaceAll("/", "%2F"));
 
 function freePort() {
   return new Promise((done) => {
@@ -108,7 +116,7 @@ try {
   const requests = readFileSync(requestsFile, "utf8").split("\n").filter((line) => line);
   for (const line of code ? [] : requests) {
     const { method, target, body } = JSON.parse(line);
-    const answer = await fetch(`http://127.0.0.1:${port}${target}`, {
+    const answer = await fetch(`http://127.0.0.1:${port}${asOneSegment(target)}`, {
       method,
       headers: {
         // GitHub wants application/vnd.github+json, which its description does not have.
