@@ -102,6 +102,25 @@ test('schedules have no base, and say so; a comment has to name one', () => {
   assert.equal(named.outputs.verdict, 'new', named.log);
 });
 
+// docs/ci/run.yml: what was checked out is not what the event runs from.
+test('what a comment asked to measure is posted to the commit that was checked out', () => {
+  const sha = world.branch('asked', 5);
+  const log = path.join(world.top, 'posted');
+  const cache = (key, prefix) => {
+    fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
+    fs.rmSync(path.join(prefix, 'bin/weir'), {force: true});
+    fs.writeFileSync(path.join(prefix, 'bin/weir'), `#!/bin/sh
+[ "$1" != post ] || { printf '%s ' "$@" >>'${log}'; exit; }
+exec '${weir}' "$@"\n`, {mode: 0o755});
+  };
+  const done = world.run(world.checkout(sha, 0), {
+    event_name: 'issue_comment', sha: world.git(world.work, 'rev-parse', 'main'), ref: 'refs/heads/main',
+    event: {issue: {number: 7}, comment: {body: '/weir run'}}},
+    {'counts-only': 'true', comment: 'true', against: 'origin/main', 'rules-from': 'origin/main'}, {cache});
+  assert.equal(done.outputs.verdict, 'fail', done.log);
+  assert.ok(fs.readFileSync(log, 'utf8').includes(`--sha=${sha} `), fs.readFileSync(log, 'utf8'));
+});
+
 test('a push is held to what was there before it, not to its last commit but one', () => {
   const before = world.git(world.work, 'rev-parse', 'main');
   world.commit('slower', 9);

@@ -70,7 +70,7 @@ test('every workflow that gates ends in a job that is green when all of it is, a
   let seen = 0;
   for (const {place, text} of workflows) {
     const {jobs} = yaml.parse(text);
-    if (place.includes('.md') || place.endsWith('post.yml') || place.endsWith('accept.yml')) continue;
+    if (place.includes('.md') || place.endsWith('post.yml') || place.endsWith('accept.yml') || place.endsWith('run.yml')) continue;
     ++seen;
     const {weir, ...others} = jobs;
     assert.equal(weir.if, 'always()', place);
