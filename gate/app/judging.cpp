@@ -214,6 +214,7 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
   }
   verdict::GateVerdict verdict = finish(std::move(cells), policy, measured);
   verdict.base_source = stored.words();
+  verdict.commit = measured.commit;
   verdict.notes.insert(verdict.notes.end(), said.begin(), said.end());
   if (pairs != nullptr) verdict.budget_seconds = measured.settings->gate.budget_seconds;
   return verdict;

@@ -105,18 +105,15 @@ Result<void> read_config(const std::string& ref, const CommonOptions& options, s
   }
   rules.config_text = *text;
   const std::string shown = fmt::format("{} of {}", options.config, source::short_commit(commit));
-  config::Known known = known_now(files, options.config);
-  const std::string today = known.today;
-  known.today.clear();  // what is over there must not keep the one out that takes it away
-  auto settings = config::parse_settings(rules.config_text, shown, known);
-  if (!settings) return tl::unexpected(with_context("--rules-from " + ref, settings.error()));
-  rules.settings = std::make_unique<config::Settings>(std::move(*settings));
-  rules.notes = config::drop_expired(*rules.settings, today);
+  auto base = parse_base_settings(rules.config_text, shown, known_now(files, options.config));
+  if (!base) return tl::unexpected(with_context("--rules-from " + ref, base.error()));
+  rules.settings = std::make_unique<config::Settings>(std::move(base->settings));
+  rules.notes = std::move(base->notes);
   return {};
 }
 
-Result<std::string> words_of(const source::Git& git, const std::string& ref,
-                             const std::string& commit) {
+Result<std::string> words_of_stored(const source::Git& git, const std::string& ref,
+                                    const std::string& commit) {
   WEIR_TRY(const std::string words, git.words(commit));
   return fmt::format("stored baselines of {}, {}", text::printable(ref), words);
 }
@@ -138,7 +135,7 @@ Result<void> take_baselines(const std::string& ref, const CommonOptions& options
   const source::Git& git = rules.repository->git();
   WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, *inner, options.baselines));
   rules.baselines_commit = commit;
-  WEIR_TRY(rules.baselines_words, words_of(git, ref, commit));
+  WEIR_TRY(rules.baselines_words, words_of_stored(git, ref, commit));
   return compare_stored(rules, commit, *inner, options, files);
 }
 
@@ -151,11 +148,21 @@ Result<void> take_branch(const std::string& wanted, const CommonOptions& options
   WEIR_TRY(const std::string folder, baselines_folder(git, commit, place));
   WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, folder, options.baselines));
   rules.baselines_commit = commit;
-  WEIR_TRY(rules.baselines_words, words_of(git, wanted, commit));
+  WEIR_TRY(rules.baselines_words, words_of_stored(git, wanted, commit));
   return {};
 }
 
 }  // namespace
+
+Result<BaseSettings> parse_base_settings(const std::string& text, const std::string& shown,
+                                         config::Known known) {
+  const std::string today = known.today;
+  known.today.clear();
+  BaseSettings base;
+  WEIR_TRY(base.settings, config::parse_settings(text, shown, known));
+  base.notes = config::drop_expired(base.settings, today);
+  return base;
+}
 
 Result<BaselinesPlace> baselines_place(const std::string& wanted) {
   // A ref's name has no ':' in it.

@@ -69,6 +69,16 @@ struct RulesUsed {
 [[nodiscard]] Json to_json(const RulesUsed& used);
 [[nodiscard]] Result<RulesUsed> rules_used_from_json(const Json& json);
 
+// A commit's configuration, whose limits that are over by now are left out, not refused: they must
+// not keep the one out that takes them away.
+struct BaseSettings {
+  config::Settings settings;
+  std::vector<std::string> notes;  // of what was over
+};
+[[nodiscard]] Result<BaseSettings> parse_base_settings(const std::string& text,
+                                                       const std::string& shown,
+                                                       config::Known known);
+
 // Puts the rules in place of `head`'s own, and says what that changed. Cells point into `head`.
 // `globs`: --cell.
 [[nodiscard]] RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,

@@ -61,6 +61,9 @@ struct Measured {
   double seconds = 0;  // how long measuring took; 0 when read
   bool counts_only = false;
   bool some_cells = false;  // the config has more than these
+  // HEAD of the repository that the configuration lies in, where there is one and nothing in it
+  // differed from it: a base's facts say it for a run beside one.
+  std::optional<std::string> commit{};
   // Of a run that was read: what the first line of its reports has to admit, and why nothing of
   // it may be stored ("": it is whole, as far as the selected cells go).
   std::vector<std::string> not_judged;
@@ -76,6 +79,9 @@ struct Measured {
 
 // Aliases in place of private names in its profiles, before they are shown.
 void veil_profiles(Measured& measured);
+
+// Says of a shard that it is a part of the matrix; nothing of another run.
+void tell_shard(Measured& measured);
 
 // Checks everything that can be checked, then measures. Fails with Code::config before the first
 // engine starts, Code::interrupted on Ctrl-C (saying how to go on).

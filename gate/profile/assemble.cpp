@@ -259,4 +259,20 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   return profile;
 }
 
+std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,
+                                  const std::map<std::string, std::string>& unavailable,
+                                  const std::vector<RunRecord>& records) {
+  std::map<std::string, std::vector<RunRecord>> by_cell;
+  for (const RunRecord& record : records) by_cell[record.cell].push_back(record);
+  std::vector<Profile> profiles;
+  for (const CellFacts& facts : cells) {
+    const std::string name = facts.cell.str();
+    profiles.push_back(assemble(facts, by_cell[name]));
+    if (const auto why = unavailable.find(name); why != unavailable.end()) {
+      profiles.back().errors = {why->second};
+    }
+  }
+  return profiles;
+}
+
 }  // namespace weir::profile

@@ -56,6 +56,11 @@ inline constexpr std::string_view k_no_record = "no run of this cell is recorded
 [[nodiscard]] Profile assemble(const CellFacts& facts, std::span<const RunRecord> records,
                                Side side = Side::candidate);
 
+// Every cell's, in their order; `unavailable`: cells that could not be measured, by name, and why.
+[[nodiscard]] std::vector<Profile> assemble_all(
+    const std::vector<CellFacts>& cells, const std::map<std::string, std::string>& unavailable,
+    const std::vector<RunRecord>& records);
+
 // One count at one length, and the exact line through several.
 struct LengthCount {
   std::int64_t length = 0;  // tokens reported generated, or repeats

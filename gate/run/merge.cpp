@@ -29,7 +29,7 @@ Result<void> check_alike(const ShardRun& one, const ShardRun& other, const Shard
   if (left.weir_version != right.weir_version) return differs(one, other, "version of weir");
   if (left.config_text != right.config_text) return differs(one, other, "configuration");
   if (left.base_cells.empty() != right.base_cells.empty()) return differs(one, other, "base");
-  for (const char* what : {"limits", "counts_only", "rules", "allowances", "against"}) {
+  for (const char* what : {"limits", "counts_only", "rules", "allowances", "against", "source"}) {
     const bool in_identity = what == std::string_view("limits");
     const auto of = [&](const RunHeader& header) {
       if (!in_identity) return header.extra.value(what, Json());
@@ -44,7 +44,10 @@ Result<void> check_alike(const ShardRun& one, const ShardRun& other, const Shard
       json->erase("today");
     }
     if (x != y) {
-      return differs(one, other, what == std::string_view("against") ? "base" : "set of limits");
+      return differs(one, other,
+                     what == std::string_view("against")  ? "base"
+                     : what == std::string_view("source") ? "commit"
+                                                          : "set of limits");
     }
   }
   return {};

@@ -182,7 +182,11 @@ WouldTake would_take(const GateVerdict& gate) {
     }
     for (const MetricVerdict& metric : cell.metrics) {
       if (metric.verdict != Outcome::fail) continue;
-      if (auto what = of_metric(name, cell.device_class, metric)) {
+      auto what = of_metric(name, cell.device_class, metric);
+      if (what && what->from == what->to) {
+        made.beyond.push_back(
+            fmt::format("{} of {} breaks a limit without a change", metric.metric.name, name));
+      } else if (what) {
         made.changes.push_back(std::move(*what));
       } else {
         made.beyond.push_back(

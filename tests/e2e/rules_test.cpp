@@ -100,5 +100,15 @@ TEST_F(Rules, AreThePullRequestsOwnWhereTheBaseHasNone) {
   EXPECT_THAT(words_of(verdict)[0], HasSubstr("has no such file"));
 }
 
+TEST_F(Rules, AVerdictOnStoredBaselinesNamesTheCommitThatWasMeasured) {
+  const std::string head = git_says("rev-parse HEAD").substr(0, 40);
+  EXPECT_EQ(gate({"--cell", k_cell}, 0)["commit"], head);
+  EXPECT_EQ(gate({"--from"}, 0)["commit"], head) << "as its journal has it";
+  write_engine(65, 1);
+  spill(scratch_ / "weir.yaml", slurp(scratch_ / "weir.yaml") + "# an edit\n");
+  const Json edited = gate({"--cell", k_cell}, 0);
+  EXPECT_TRUE(!edited.contains("commit") || edited["commit"].is_null()) << "it was none";
+}
+
 }  // namespace
 }  // namespace weir::e2e

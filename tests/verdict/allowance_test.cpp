@@ -174,6 +174,15 @@ TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
   }
 }
 
+// A count above its "max" that was there before: no change that could be accepted. The rest can.
+TEST(WhatCouldBeAllowed, IsNotWhatBreaksALimitUnchanged) {
+  GateVerdict gate;
+  gate.cells = {
+      failing({count("syncs_per_token", "9", "9"), count("dispatches_per_token", "65", "77")})};
+  EXPECT_THAT(would_take(gate).changes, SizeIs(1));
+  EXPECT_THAT(would_take(gate).beyond, SizeIs(1));
+}
+
 TEST(WhatCouldBeAllowed, SaysWhatAFailHidesInItsCell) {
   CellVerdict crashed = failing({count("syncs_per_token", "1", "2")});
   crashed.reason = "the timed pass ended by SIGSEGV";

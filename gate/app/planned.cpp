@@ -1,0 +1,57 @@
+#include <algorithm>
+
+#include "gate/app/session_ready.hpp"
+#include "gate/probes/instructions.hpp"
+#include "gate/run/environment.hpp"
+
+namespace weir::app {
+
+Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const CommonOptions& options,
+                                                     const MeasureOptions& wanted,
+                                                     const PlannedPlaces& places,
+                                                     sys::Files& files) {
+  const sys::Interrupts interrupts;
+  const config::Veil veil = loaded.veil;
+  WEIR_TRY(const Ready ready, veil_errors(veil, [&] {
+             return make_ready(std::move(loaded), options, wanted, files, interrupts.stop());
+           }));
+  std::vector<PlannedCommand> commands;
+  for (const run::Step& step : ready.plan.steps) {
+    const run::PreparedCell& cell = ready.plan.cells[step.cell];
+    config::CommandLine line = config::fill(cell.cell, {.asked = step.asked,
+                                                        .model = cell.model,
+                                                        .prompt_file = cell.prompt_file,
+                                                        .out = places.out,
+                                                        .probe_dir = places.probe_dir,
+                                                        .threads = cell.threads_in(step.pass),
+                                                        .pass = step.pass,
+                                                        .instructions = step.instructions});
+    line.argv.front() = cell.program;
+    if (step.instructions && cell.instructions == run::CountInstructions::valgrind) {
+      line.argv = probes::under_valgrind(cell.valgrind, options.out, line.argv);
+    }
+    PlannedCommand command{
+        .cell = cell.cell.key.str(),
+        .pass = step.pass,
+        .argv = line.argv,
+        .env = {},
+        .folder = cell.folder,
+        .timeout_seconds = cell.cell.engine->timeout_seconds,
+        .output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit),
+        .probes = step.instructions ? std::vector<std::string>() : cell.probes,
+        .length = step.instructions ? 0
+                                    : std::max<std::int64_t>(1, step.asked.tokens) *
+                                          std::max<std::int64_t>(1, step.asked.repeats)};
+    command.on_twin = cell.twin.has_value();
+    if (cell.twin) {
+      for (auto& [name, value] : run::twin_environment(*cell.twin, step.twin_fill)) {
+        line.env[name] = value;
+      }
+    }
+    for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+}  // namespace weir::app
