@@ -38,4 +38,10 @@ std::string refusal(const ApiResponse& answer) {
                        : fmt::format("HTTP {}, {}", answer.status, words);
 }
 
+std::string as_written(std::string_view body) {
+  std::string out(body);
+  std::erase(out, '\r');
+  return std::string(text::trim(out));
+}
+
 }  // namespace weir::publish

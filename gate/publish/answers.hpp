@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "gate/publish/api.hpp"
 
@@ -15,6 +16,9 @@ namespace weir::publish {
 [[nodiscard]] std::int64_t number_in(const Json& json, const char* key);  // 0
 // A link to show: "" unless it is http or https without white space.
 [[nodiscard]] std::string link_in(const Json& json, const char* key);
+
+// A text as it was sent: GitHub's web editor makes "\r\n" of line ends, and ends may be trimmed.
+[[nodiscard]] std::string as_written(std::string_view body);
 
 [[nodiscard]] inline bool fine(const ApiResponse& answer) {
   return answer.status >= 200 && answer.status < 300;

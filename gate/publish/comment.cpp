@@ -5,6 +5,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/publish/answers.hpp"
+#include "gate/publish/own_login.hpp"
 #include "gate/publish/parts.hpp"
 
 namespace weir::publish {
@@ -15,8 +16,8 @@ constexpr int k_most_creations = 2;
 
 struct Seen {
   std::int64_t id = 0;
-  std::string body, url, login;
-  bool bot = false;
+  std::string body, url;
+  Json by;  // {"user": …}
   Marker marker;
 };
 
@@ -26,21 +27,11 @@ std::optional<Seen> seen_of(const Json& json, const std::string& gate) {
   seen.id = number_in(json, "id");
   seen.body = text_in(json, "body");
   seen.url = link_in(json, "html_url");
-  seen.login = text_in(below(json, "user"), "login");
-  seen.bot = text_in(below(json, "user"), "type") == "Bot";
+  seen.by = {{"user", below(json, "user")}};
   const auto marker = marker_of(seen.body);
   if (seen.id <= 0 || !marker || marker->gate != gate) return std::nullopt;
   seen.marker = *marker;
   return seen;
-}
-
-// GitHub's web editor makes "\r\n" of line ends.
-std::string plain(std::string_view body) {
-  std::string out;
-  for (const char c : body) {
-    if (c != '\r') out += c;
-  }
-  return std::string(text::trim(out));
 }
 
 class CommentPoster final : public Poster {
@@ -137,23 +128,10 @@ class CommentPoster final : public Poster {
     for (const Json& json : list) {
       auto seen = seen_of(json, job_.options.gate);
       if (!seen || not_ours_.contains(seen->id)) continue;
-      WEIR_TRY(const bool ours, is_ours(*seen));
+      WEIR_TRY(const bool ours, own_.wrote(seen->by));
       if (ours) found.push_back(std::move(*seen));
     }
     return found;
-  }
-
-  // Anybody may write our marker. Whose token this is, is asked only where there is one. A token of
-  // an installation (the runner's own) may not ask: then a bot's comment is taken for ours, which
-  // people can not write.
-  Result<bool> is_ours(const Seen& seen) {
-    if (login_.empty() && !may_not_ask_) {
-      WEIR_TRY(const ApiResponse answer, job_.api.call({.method = "GET", .path = "/user"}));
-      login_ = fine(answer) ? text_in(answer.body, "login") : "";
-      may_not_ask_ = login_.empty();
-    }
-    if (login_.empty()) return seen.bot;
-    return text::lower(seen.login) == text::lower(login_);
   }
 
   Result<void> create() {
@@ -180,7 +158,7 @@ class CommentPoster final : public Poster {
       lost_ = Error{Code::data, "the answer to creating it is not a comment"};
       return {};
     }
-    if (login_.empty()) login_ = made_->login;
+    own_.learn(made_->by);
     take(*made_, Part::Outcome::created);
     return {};
   }
@@ -221,7 +199,7 @@ class CommentPoster final : public Poster {
       part_.reason = fmt::format("it shows a newer run, {}", now->marker.run.id);
       return true;
     }
-    if (plain(now->body) == plain(body_)) {
+    if (as_written(now->body) == as_written(body_)) {
       take(*now, before);
       return true;
     }
@@ -248,8 +226,7 @@ class CommentPoster final : public Poster {
   const Job job_;
   const std::string body_;
   Part part_;
-  std::string login_;  // of the token; "": not known
-  bool may_not_ask_ = false;
+  OwnLogin own_{job_.api};
   std::optional<Seen> made_;
   std::optional<Error> lost_;  // of a creation whose answer never came
   bool created_ = false;       // or tried to, and no lower one has been seen

@@ -139,6 +139,7 @@ StoreAnswer GithubStore::pulls(const StoreRequest& request, const Parts& parts) 
 }
 
 StoreAnswer GithubStore::issues(const StoreRequest& request, const Parts& parts) {
+  if (parts.size() < 7) return issue_calls(request, parts);
   if (parts.size() != 7) return not_found();
   if (parts[5] == "comments") return one_comment(request, number(parts[6], 0));
   const std::int64_t issue = number(parts[5], 0);

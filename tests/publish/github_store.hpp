@@ -46,6 +46,9 @@ class GithubStore {
   std::int64_t add_comment(std::int64_t issue, const std::string& login, const std::string& body);
   // When the checks of a commit began: "2026-11-20T09:00:00Z".
   void set_pushed(const std::string& sha, const std::string& time) { pushed_[sha] = time; }
+  // By somebody who is not ours, or ours: "state" is "open".
+  std::int64_t add_issue(const std::string& login, const std::string& title,
+                         const std::string& body, const std::string& label);
   void set_permission(const std::string& login, const std::string& permission);
   void set_file(const std::string& branch, const std::string& path, const std::string& content);
 
@@ -53,6 +56,8 @@ class GithubStore {
   [[nodiscard]] std::vector<Json> comments(std::int64_t issue) const;
   // Each with "annotations": all that came in batches; "head_sha", "conclusion", "output", ...
   [[nodiscard]] std::vector<Json> check_runs() const;
+  [[nodiscard]] const std::vector<Json>& issues() const { return issues_; }
+  void close_issue(std::int64_t number);
   [[nodiscard]] std::vector<Json> statuses(const std::string& sha) const;  // the newest first
   // Content of a file; null when there is none.
   [[nodiscard]] Json file(const std::string& branch, const std::string& path) const;
@@ -72,6 +77,7 @@ class GithubStore {
   [[nodiscard]] Json shown(const Comment& comment) const;
   [[nodiscard]] StoreAnswer pulls(const StoreRequest& request, const Parts& parts) const;
   StoreAnswer issues(const StoreRequest& request, const Parts& parts);
+  StoreAnswer issue_calls(const StoreRequest& request, const Parts& parts);
   StoreAnswer one_comment(const StoreRequest& request, std::int64_t id);
   StoreAnswer list_comments(const StoreRequest& request, std::int64_t issue);
   StoreAnswer check_runs_calls(const StoreRequest& request, const Parts& parts);
@@ -85,7 +91,7 @@ class GithubStore {
   std::int64_t comment_lists_ = 0, check_lists_ = 0;
   std::map<std::int64_t, Json> pulls_;
   std::vector<Comment> comments_;
-  std::vector<Json> checks_;
+  std::vector<Json> issues_, checks_;
   std::vector<std::int64_t> checks_made_at_;
   std::map<std::string, std::vector<Json>> statuses_;
   std::map<std::string, std::string> permissions_, pushed_;

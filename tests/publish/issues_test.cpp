@@ -1,0 +1,127 @@
+// One issue a change point, on the tests' own GitHub.
+#include "gate/publish/issues.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/publish/store_api.hpp"
+
+namespace weir::publish {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using Outcome = Part::Outcome;
+
+class Issues : public testing::Test {
+ protected:
+  static IssueWanted change(const std::string& at = "c3", const std::string& body = "slower") {
+    return {"mine/m/cpu/decode decode_tokens_per_second lab", at, {"c2", "c4"}, "it fell", body};
+  }
+  std::vector<Part> post(const std::vector<IssueWanted>& wanted) {
+    const auto parts = post_issues(api_, "o/r", wanted, options_, [&](double) { ++waits_; });
+    EXPECT_TRUE(parts) << parts.error().message;
+    return parts.value_or(std::vector<Part>());
+  }
+  static std::vector<Outcome> outcomes(const std::vector<Part>& parts) {
+    std::vector<Outcome> all;
+    for (const Part& part : parts) all.push_back(part.outcome);
+    return all;
+  }
+
+  tests::GithubStore store_;
+  tests::StoreApi api_{store_};
+  IssueOptions options_;
+  int waits_ = 0;
+};
+
+TEST_F(Issues, AreOpenedOnceAndEditedWhenMoreIsKnown) {
+  EXPECT_THAT(outcomes(post({change()})), ElementsAre(Outcome::created));
+  ASSERT_THAT(store_.issues(), SizeIs(1));
+  EXPECT_EQ(store_.issues()[0]["labels"][0]["name"], "weir");
+  EXPECT_EQ(waits_, 1);
+  EXPECT_THAT(outcomes(post({change()})), ElementsAre(Outcome::unchanged));
+  EXPECT_EQ(waits_, 1) << "nothing was made that another could have made too";
+  EXPECT_THAT(outcomes(post({change("c3", "slower, by more than was thought")})),
+              ElementsAre(Outcome::edited));
+  EXPECT_THAT(store_.issues()[0]["body"].get<std::string>(), HasSubstr("than was thought"));
+  EXPECT_THAT(store_.issues(), SizeIs(1));
+}
+
+TEST_F(Issues, StayWithAChangeWhosePlaceMovesByAPoint) {
+  post({change("c3")});
+  IssueWanted moved = change("c4");
+  moved.near = {"c3", "c5"};
+  EXPECT_THAT(outcomes(post({moved})), ElementsAre(Outcome::edited));
+  moved = change("c5");
+  moved.near = {"c4", "c6"};
+  EXPECT_THAT(outcomes(post({moved})), ElementsAre(Outcome::edited)) << "it is followed";
+  EXPECT_THAT(store_.issues(), SizeIs(1));
+  IssueWanted far = change("c9");
+  far.near = {"c8", "c10"};
+  EXPECT_THAT(outcomes(post({far})), ElementsAre(Outcome::created));
+  IssueWanted other = change();
+  other.series = "mine/m/cpu/decode decode_tokens_per_second another machine";
+  EXPECT_THAT(outcomes(post({other})), ElementsAre(Outcome::created));
+}
+
+TEST_F(Issues, ThatSomebodyClosedStayClosed) {
+  const auto parts = post({change()});
+  store_.close_issue(parts[0].id);
+  const auto again = post({change("c3", "other words")});
+  EXPECT_THAT(outcomes(again), ElementsAre(Outcome::left_out));
+  EXPECT_THAT(again[0].reason, HasSubstr("was closed"));
+  EXPECT_THAT(store_.issues(), SizeIs(1));
+}
+
+TEST_F(Issues, WithAMarkerThatOthersWroteOrWithoutTheLabelMeanNothing) {
+  store_.add_issue("eve", "mine", issue_marker(change()) + "\nnot so", "weir");
+  store_.add_issue("github-actions[bot]", "mine", issue_marker(change()) + "\nnot so", "other");
+  EXPECT_THAT(outcomes(post({change()})), ElementsAre(Outcome::created));
+  EXPECT_THAT(store_.issues(), SizeIs(3));
+}
+
+TEST_F(Issues, AreNoMoreThanSoManyAtOnce) {
+  options_.most_new = 2;
+  std::vector<IssueWanted> many;
+  for (const char* series : {"a", "b", "c"}) {
+    many.push_back(change());
+    many.back().series = series;
+  }
+  EXPECT_THAT(outcomes(post(many)),
+              ElementsAre(Outcome::created, Outcome::created, Outcome::left_out));
+  EXPECT_THAT(outcomes(post(many)),
+              ElementsAre(Outcome::unchanged, Outcome::unchanged, Outcome::created));
+}
+
+TEST_F(Issues, OfTwoPostersAtOnceTheLowestStays) {
+  bool came_in = false;
+  api_.before = [&](const ApiRequest& request) {
+    if (request.method != "POST" || came_in) return;
+    came_in = true;  // just before ours is made
+    store_.add_issue(store_.login, "it fell", issue_marker(change()) + "\nslower", "weir");
+  };
+  const auto parts = post({change()});
+  EXPECT_THAT(outcomes(parts), ElementsAre(Outcome::unchanged));
+  ASSERT_THAT(store_.issues(), SizeIs(2));
+  EXPECT_EQ(store_.issues()[0]["state"], "open");
+  EXPECT_EQ(store_.issues()[1]["state"], "closed");
+  EXPECT_EQ(parts[0].id, store_.issues()[0]["number"]);
+  // And it is not taken for "somebody closed it".
+  EXPECT_THAT(outcomes(post({change("c3", "more")})), ElementsAre(Outcome::edited));
+}
+
+TEST_F(Issues, ThatCanNotBeMadeKeepNoOtherFromBeingPosted) {
+  int posts = 0;
+  api_.wrong = [&](const ApiRequest& request) -> std::optional<tests::StoreApi::Wrong> {
+    if (request.method == "POST" && ++posts == 1) return tests::StoreApi::Wrong{{Code::io, "lost"}};
+    return std::nullopt;
+  };
+  IssueWanted other = change();
+  other.series = "another";
+  EXPECT_THAT(outcomes(post({change(), other})), ElementsAre(Outcome::failed, Outcome::created));
+  EXPECT_FALSE(post_issues(api_, "nobody/here", {change()}, options_, [](double) {}));
+}
+
+}  // namespace
+}  // namespace weir::publish
