@@ -2,12 +2,17 @@
 
 #include "gate/probes/locate.hpp"
 #include "gate/sys/files.hpp"
+#include "gate/sys/system.hpp"
 
 namespace weir::app {
 
 Result<sys::Finished> ask_devices_program(const AskDevices& ask, const sys::Stop& stop) {
   const sys::RealFiles files;
   WEIR_TRY(const probes::Places places, probes::locate(files));
+  if (places.devices_program.empty() && sys::k_on_macos) {
+    return fail(Code::unavailable,
+                "weir-devices, which asks Vulkan and OpenCL for their devices, is not on macOS");
+  }
   if (places.devices_program.empty()) {
     return fail(Code::unavailable,
                 "weir-devices is missing beside the probes in {}: build or install weir again",

@@ -7,6 +7,7 @@
 #include "gate/probes/locate.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
+#include "gate/sys/system.hpp"
 
 namespace weir::app {
 namespace {
@@ -106,8 +107,9 @@ void look_at_probes(const sys::Files& files, report::Diagnosis& diagnosis) {
 void look_at_devices(const sys::Files& files, const sys::Stop& stop, report::Diagnosis& diagnosis) {
   const auto places = probes::locate(files);
   if (!places || places->devices_program.empty()) {
-    diagnosis.device_errors.emplace_back("vulkan",
-                                         "nobody to ask: weir-devices is not beside the probes");
+    diagnosis.device_errors.emplace_back(
+        "vulkan", sys::k_on_macos ? "weir-devices, which would ask, is not on macOS"
+                                  : "nobody to ask: weir-devices is not beside the probes");
     return;
   }
   const auto text = output_of({places->devices_program}, stop);

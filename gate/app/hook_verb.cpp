@@ -1,6 +1,5 @@
 // weir hook: the pre-push check, put in place, taken away, and what git starts.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "gate/source/base.hpp"
 #include "gate/source/git.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::app {
@@ -21,12 +21,6 @@ struct HookOptions {
   std::string against, limit = "60s";
   bool build = false, all = false;
 };
-
-std::string own_program() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "weir" : path.string();
-}
 
 // What `weir hook run` gets of `weir hook install`: the config as it is named from the top, where
 // git starts hooks, so that it is found in every work tree.
@@ -54,7 +48,9 @@ Result<ExitCode> install(const HookOptions& options) {
   WEIR_TRY(const source::Git git, source::Git::open(outside.effects, place));
   WEIR_TRY(const std::vector<std::string> words, words_for_run(options, git));
   WEIR_TRY(const std::string folder, git.hooks_folder());
-  WEIR_TRY(const bool beside, install_hook(folder, hook_text(own_program(), words)));
+  const std::string program = sys::own_program();
+  WEIR_TRY(const bool beside,
+           install_hook(folder, hook_text(program.empty() ? "weir" : program, words)));
   say(fmt::format("{}/pre-push: made{}\n", folder,
                   beside ? "; the hook that was there runs first (pre-push.before-weir)" : ""));
   return ExitCode::pass;

@@ -4,6 +4,7 @@
 #include "gate/base/text.hpp"
 #include "gate/probes/fit.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/system.hpp"
 
 namespace weir::probes {
 namespace {
@@ -66,6 +67,16 @@ Fit metal_on_macos(const ProgramFacts& program) {
   return {"metal", State::perhaps, "put in by dyld, if a library that it opens uses Metal", ""};
 }
 
+// A weir of macOS without it.
+Fit not_here(std::string_view probe) {
+  if (probe == "ggml") {
+    return {"ggml", State::absent, "the ggml probe is not on macOS",
+            "Count by Metal (probes: [metal])"};
+  }
+  return {std::string(probe), State::absent, "this weir has no such probe",
+          "ci/macos links it, on Linux"};
+}
+
 }  // namespace
 
 std::vector<Fit> judge_mach_o(const ProgramFacts& program,
@@ -80,18 +91,13 @@ std::vector<Fit> judge_mach_o(const ProgramFacts& program,
               : std::string_view(probe) == "ggml" ? ggml_on_macos(program)
                                                   : metal_on_macos(program);
     fit.probe = probe;
-#ifdef __APPLE__
-    if (!here && fit.state != State::blind) {
-      fit = {probe, State::absent, "this weir has no such probe", "ci/macos links it, on Linux"};
-    }
-#else
-    static_cast<void>(here);
-    if (fit.state == State::sees) {
+    if (sys::k_on_macos) {
+      if (!here && fit.state != State::blind) fit = not_here(probe);
+    } else if (fit.state == State::sees) {
       fit.state = State::perhaps;
       fit.how += "; on macOS, not here";
       fit.cure = "Run weir on a Mac: Metal and DYLD_INSERT_LIBRARIES are macOS's alone";
     }
-#endif
     fits.push_back(std::move(fit));
   }
   return fits;

@@ -1,33 +1,22 @@
 #include "gate/probes/locate.hpp"
 
-#include <climits>
 #include <vector>
-
-#include <unistd.h>
 
 #include "gate/base/text.hpp"
 #include "gate/probes/format.h"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
+#include "gate/sys/system.hpp"
 
 namespace weir::probes {
 namespace {
 
 constexpr const char* k_vulkan_layer = "VK_LAYER_WEIR_probe";
 constexpr const char* k_vulkan_manifest = "VK_LAYER_WEIR_probe.json";
-#ifdef __APPLE__
-constexpr const char* k_ggml_library = "libweir_ggml.dylib";
-constexpr const char* k_opencl_library = "libweir_opencl.dylib";
-constexpr const char* k_hip_library = "libweir_hip.dylib";
-constexpr const char* k_preload = "DYLD_INSERT_LIBRARIES";
-constexpr bool k_on_macos = true;
-#else
 constexpr const char* k_ggml_library = "libweir_ggml.so";
 constexpr const char* k_opencl_library = "libweir_opencl.so";
 constexpr const char* k_hip_library = "libweir_hip.so";
-constexpr const char* k_preload = "LD_PRELOAD";
-constexpr bool k_on_macos = false;
-#endif
+constexpr const char* k_preload = sys::k_on_macos ? "DYLD_INSERT_LIBRARIES" : "LD_PRELOAD";
 constexpr const char* k_metal_library = "libweir_metal.dylib";
 constexpr const char* k_cuda_library = "libweir_cuda.so";
 constexpr const char* k_devices_program = "weir-devices";
@@ -133,12 +122,6 @@ Result<Variables> environment_for_cuda(const Places& places, const std::string& 
 
 }  // namespace
 
-std::string running_program() {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
-}
-
 Result<Places> locate(const sys::Files& files, const std::string& program,
                       const std::optional<std::string>& probes_override) {
   if (probes_override && !probes_override->empty()) {
@@ -171,7 +154,7 @@ Result<Places> locate(const sys::Files& files, const std::string& program,
 }
 
 Result<Places> locate(const sys::Files& files) {
-  return locate(files, running_program(), sys::environment_value("WEIR_PROBES"));
+  return locate(files, sys::own_program(), sys::environment_value("WEIR_PROBES"));
 }
 
 Result<std::map<std::string, std::string>> environment_for(std::string_view probe,
@@ -179,6 +162,9 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
                                                            const std::string& folder,
                                                            const sys::Files& files,
                                                            const Lookup& lookup) {
+  if (sys::k_on_macos && probe != "metal" && probe_devices().count(std::string(probe)) != 0) {
+    return fail(Code::unavailable, "the {} probe is not on macOS", probe);
+  }
   if (probe == "vulkan") return environment_for_vulkan(places, folder, files, lookup);
   if (probe == "ggml") {
     return environment_to_preload(probe, k_ggml_library, places, folder, files);
@@ -187,7 +173,8 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   if (probe == "hip") return environment_to_preload(probe, k_hip_library, places, folder, files);
   if (probe == "opencl") return environment_for_opencl(places, folder, files);
   if (probe == "metal") {
-    if (!k_on_macos) return fail(Code::unavailable, "the metal probe needs macOS, as Metal does");
+    if (!sys::k_on_macos)
+      return fail(Code::unavailable, "the metal probe needs macOS, as Metal does");
     return environment_to_preload(probe, k_metal_library, places, folder, files);
   }
   // Counted from outside, in processes of their own: nothing is loaded into the engine.

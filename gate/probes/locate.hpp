@@ -22,9 +22,6 @@ struct Places {
   std::string devices_program;  // absolute; "" when it is not there
 };
 
-// The absolute path of this program; "" where the system does not say.
-[[nodiscard]] std::string running_program();
-
 // Looks beside `program` (absolute path of the running program), then below the folder above it.
 // Code::unavailable with the places looked at.
 [[nodiscard]] Result<Places> locate(const sys::Files& files, const std::string& program,
@@ -39,8 +36,8 @@ using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 // `folder` (absolute). VK_LAYER_PATH, VK_INSTANCE_LAYERS, OPENCL_LAYERS and LD_PRELOAD hold only
 // what is to be added: the caller keeps what is there (run::merge_environment). Since a set
 // VK_LAYER_PATH hides the loader's own places from it, they are in the value unless the engine's
-// environment sets it anyway. Code::unavailable when the probe is not among those installed,
-// Code::config for an unknown one.
+// environment sets it anyway. Code::unavailable when the probe is not among those installed or not
+// on this system, Code::config for an unknown one.
 [[nodiscard]] Result<std::map<std::string, std::string>> environment_for(std::string_view probe,
                                                                          const Places& places,
                                                                          const std::string& folder,

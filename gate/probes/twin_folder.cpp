@@ -3,8 +3,8 @@
 #include <map>
 
 #include "gate/base/text.hpp"
-#include "gate/probes/locate.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::probes {
 namespace {
@@ -62,7 +62,7 @@ std::vector<std::string> twin_folders(const sys::Files& files, const std::string
 }
 
 std::vector<std::string> twin_folders(const sys::Files& files, const std::string& home) {
-  return twin_folders(files, home, running_program());
+  return twin_folders(files, home, sys::own_program());
 }
 
 Result<std::vector<std::string>> twin_names(const sys::Files& files,

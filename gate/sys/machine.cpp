@@ -8,26 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <sys/utsname.h>
-#include <unistd.h>
-
-#ifdef __linux__
-#include <sched.h>
-#endif
-#ifdef __APPLE__
-#include <sys/sysctl.h>
-#endif
-
 #include "gate/base/text.hpp"
 
 namespace weir::sys {
 namespace {
-
-constexpr std::uint64_t k_proc_limit = std::uint64_t{16} << 20;
-
-std::string read_or_empty(const Files& files, const std::string& path) {
-  return files.read_prefix(path, k_proc_limit).value_or("");
-}
 
 std::string name_part(std::string_view text) {
   std::string part;
@@ -74,44 +58,6 @@ std::string arm_class(const std::set<std::string, std::less<>>& flags) {
     if (flags.find(flag) != flags.end()) name.append("-").append(part);
   }
   return name;
-}
-
-#ifdef __APPLE__
-std::string sysctl_text(const char* name) {
-  char text[256] = {};
-  std::size_t size = sizeof text - 1;
-  return sysctlbyname(name, text, &size, nullptr, 0) == 0 ? std::string(text) : std::string();
-}
-std::int64_t sysctl_number(const char* name, std::int64_t otherwise) {
-  std::int64_t number = 0;
-  std::size_t size = sizeof number;
-  return sysctlbyname(name, &number, &size, nullptr, 0) == 0 ? number : otherwise;
-}
-#endif
-
-std::int64_t allowed_processors(std::int64_t otherwise) {
-#ifdef __linux__
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-#endif
-  return otherwise;
-}
-
-// The tightest limit of the cgroups that this process is in, as seen from here.
-std::optional<double> cgroup_processors(const Files& files) {
-  std::string path;
-  for (const std::string& line : text::lines(read_or_empty(files, "/proc/self/cgroup"))) {
-    if (line.starts_with("0::")) path = line.substr(3);
-  }
-  std::optional<double> tightest;
-  for (;;) {
-    const auto here = parse_cpu_max(read_or_empty(files, "/sys/fs/cgroup" + path + "/cpu.max"));
-    if (here && (!tightest || *here < *tightest)) tightest = here;
-    const std::size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return tightest;
-    path.resize(slash);
-  }
 }
 
 }  // namespace
@@ -216,41 +162,10 @@ std::optional<CpuTicks> parse_stat(std::string_view content) {
 }
 
 std::optional<double> steal_share(const CpuTicks& before, const CpuTicks& after) {
+  if (!after.tells_steal) return std::nullopt;
   if (after.total <= before.total || after.steal < before.steal) return std::nullopt;
   return std::min(1.0, static_cast<double>(after.steal - before.steal) /
                            static_cast<double>(after.total - before.total));
-}
-
-Machine read_machine(const Files& files) {
-  Machine machine;
-  utsname system{};
-  uname(&system);
-#ifdef __APPLE__
-  machine.cpu_model = sysctl_text("machdep.cpu.brand_string");
-  machine.physical_cores = sysctl_number("hw.physicalcpu", 1);
-  machine.logical_cores = sysctl_number("hw.logicalcpu", 1);
-  machine.memory_bytes = sysctl_number("hw.memsize", 0);
-  machine.os_release = "macos " + sysctl_text("kern.osproductversion");
-  machine.cpu_class = std::string(system.machine) == "arm64" ? "cpu-apple-arm64" : "cpu-x86-64";
-#else
-  const CpuFacts facts = parse_cpuinfo(read_or_empty(files, "/proc/cpuinfo"), system.machine);
-  machine.cpu_model = facts.model;
-  machine.physical_cores = facts.physical_cores;
-  machine.logical_cores = facts.logical_cores;
-  machine.cpu_class = facts.cpu_class;
-  machine.memory_bytes =
-      parse_meminfo(read_or_empty(files, "/proc/meminfo"), "MemTotal").value_or(0);
-  std::string release = parse_os_release(read_or_empty(files, "/etc/os-release"));
-  machine.os_release = release.empty() ? "linux" : std::move(release);
-#endif
-  // Two threads of one core are not two cores: limits count threads.
-  const double threads_a_core =
-      static_cast<double>(machine.logical_cores) / static_cast<double>(machine.physical_cores);
-  double usable = static_cast<double>(allowed_processors(machine.logical_cores)) / threads_a_core;
-  if (const auto limit = cgroup_processors(files)) usable = std::min(usable, *limit);
-  machine.usable_cores =
-      std::clamp<std::int64_t>(std::llround(std::ceil(usable)), 1, machine.physical_cores);
-  return machine;
 }
 
 std::string machine_class(const Machine& machine, std::string_view device_class) {
@@ -265,20 +180,10 @@ std::string machine_class(const Machine& machine, std::string_view device_class)
   return name;
 }
 
-std::optional<CpuTicks> RealMachineLoad::ticks() const {
-  const auto text = RealFiles().read_prefix("/proc/stat", 4096);
-  return text ? parse_stat(*text) : std::nullopt;
-}
-
 std::optional<double> RealMachineLoad::load_average() const {
   double averages[1];
   if (getloadavg(averages, 1) != 1) return std::nullopt;
   return averages[0];
-}
-
-std::optional<std::int64_t> RealMachineLoad::memory_available() const {
-  const auto text = RealFiles().read_prefix("/proc/meminfo", 65536);
-  return text ? parse_meminfo(*text, "MemAvailable") : std::nullopt;
 }
 
 }  // namespace weir::sys

@@ -51,9 +51,11 @@ struct CpuFacts {
 struct CpuTicks {
   std::uint64_t total = 0, steal = 0;
   std::uint64_t idle = 0;  // also while waiting for a disk
+  bool tells_steal = true;
 };
 [[nodiscard]] std::optional<CpuTicks> parse_stat(std::string_view text);
-// steal / total between two readings, 0…1; nothing when no time passed or one goes back.
+// steal / total between two readings, 0…1; nothing when no time passed, one goes back or the system
+// does not tell.
 [[nodiscard]] std::optional<double> steal_share(const CpuTicks& before, const CpuTicks& after);
 
 // What changes: read anew each time. Absent where the system does not tell.

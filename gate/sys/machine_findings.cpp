@@ -125,7 +125,7 @@ void judge_heat_and_power(const MachineHealth& health, Report& report) {
                             *health.slowed_by_heat),
                 "Run the timed cells after a pause; look whether the number grows with a run");
   }
-  report.close("heat", health.hottest_zone || health.slowed_by_heat);
+  report.close("heat", health.hottest_zone || health.slowed_by_heat || health.tells_heat);
   if (health.on_battery == true) {
     const std::string left =
         health.battery_percent ? fmt::format(" ({} % left)", *health.battery_percent) : "";
@@ -140,8 +140,11 @@ void judge_heat_and_power(const MachineHealth& health, Report& report) {
 
 void judge_memory(const MachineHealth& health, Report& report) {
   if (health.swap_used && *health.swap_used > k_swap) {
-    report.worse("swap", fmt::format("{} of memory are out on the disk", gib(*health.swap_used)),
-                 "End what fills the memory, then: sudo swapoff -a && sudo swapon -a");
+    report.worse(
+        "swap", fmt::format("{} of memory are out on the disk", gib(*health.swap_used)),
+        health.macos
+            ? "End what fills the memory; macOS empties its swap by itself, or when it restarts"
+            : "End what fills the memory, then: sudo swapoff -a && sudo swapon -a");
   }
   report.close("swap", health.swap_used.has_value());
   if (health.memory_bytes && health.memory_available &&

@@ -1,7 +1,8 @@
 // What makes times on this machine worse: the facts, as the system tells them.
 //
-// Everything is read through Files from /proc and /sys, text of hostile length and content; what
-// the system does not tell is absent. machine_findings.hpp says what it means.
+// On Linux everything is read through Files from /proc and /sys, text of hostile length and
+// content; on macOS the system is asked (apple_facts.hpp). What it does not tell is absent.
+// machine_findings.hpp says what it means.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct GpuHealth {
 };
 
 struct MachineHealth {
+  bool macos = false;           // whose commands a cure names
   std::int64_t processors = 1;  // logical
 
   std::map<std::string, int> governors;    // name -> processors under it
@@ -53,6 +55,7 @@ struct MachineHealth {
   std::optional<double> hottest_zone;  // degrees Celsius
   std::string hot_zone;                // a zone beyond its own limit: "x86_pkg_temp at 98 °C"
   std::optional<std::int64_t> slowed_by_heat;  // times since the machine started
+  bool tells_heat = false;                     // hot_zone would say so, whatever the two above do
 
   std::optional<bool> on_battery;
   std::optional<int> battery_percent;

@@ -95,6 +95,8 @@ class RealProcesses final : public Processes {
   std::shared_ptr<Place> place_;
 };
 
+// The absolute path of this program; "" where the system does not say.
+[[nodiscard]] std::string own_program();
 // weir's own environment.
 [[nodiscard]] EnvironmentList own_environment();
 // A variable of weir's own environment; nothing when unset.

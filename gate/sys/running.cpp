@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "gate/sys/capture.hpp"
+#include "gate/sys/descendants.hpp"
 #include "gate/sys/fd.hpp"
 #include "gate/sys/supervisor.hpp"
 
@@ -307,6 +308,7 @@ class Running {
       }
     } else {
       // Either the supervisor was killed (it takes the engine along), or the engine can not die.
+      kill_session(supervisor_);
       finished.ended = HowEnded::signaled;
       finished.signal = SIGKILL;
       finished.err += killed_at_ ? "\n[weir: killed, but it did not end: it may hang in a driver]\n"

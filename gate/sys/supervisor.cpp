@@ -14,9 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
+#include "gate/sys/descendants.hpp"
 
 // Everything below runs in a child forked from a program with threads: no allocation, no locks, no
 // library calls beyond system calls.
@@ -43,15 +41,6 @@ void reset_signals() {
   for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
 }
 
-void close_from(int first) {
-#ifdef __linux__
-  if (close_range(static_cast<unsigned>(first), ~0U, 0) == 0) return;
-#endif
-  long limit = sysconf(_SC_OPEN_MAX);
-  if (limit < 0 || limit > 65536) limit = 65536;
-  for (int fd = first; fd < limit; ++fd) close(fd);
-}
-
 // Puts the four descriptors at their places. In two steps: they may stand in each other's way.
 bool place_descriptors(const SupervisorOrder& order) {
   int high[4];
@@ -64,7 +53,7 @@ bool place_descriptors(const SupervisorOrder& order) {
     if (dup2(high[i], k_control + i) < 0) return false;
     fcntl(k_control + i, F_SETFD, FD_CLOEXEC);
   }
-  close_from(k_first_unused);
+  close_descriptors(k_first_unused);
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return false;
   // weir's own streams are let go: whoever reads from them must not wait for the supervisor.
@@ -93,10 +82,7 @@ struct StartFailure {
     _exit(127);
   };
   setpgid(0, 0);
-#ifdef __linux__
-  // Should the supervisor be killed alone. It has one thread, whose end is the process's end.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
+  end_with_parent();  // should the supervisor be killed alone
   if (getppid() != supervisor) _exit(127);
   if (dup2(k_out, STDOUT_FILENO) < 0 || dup2(k_err, STDERR_FILENO) < 0) give_up(Stage::redirect);
   if (order.folder != nullptr && chdir(order.folder) != 0) give_up(Stage::folder);
@@ -107,33 +93,6 @@ struct StartFailure {
   execve(order.program, order.argv, order.envp);
   give_up(Stage::exec);
   _exit(127);
-}
-
-// Sends SIGKILL to every child of this process: the engine, and what came back to it. Their own
-// children come back in turn, so that repeating it reaches all. Only unreaped children are named
-// here: no process id can have gone to somebody else.
-void kill_children() {
-#ifdef __linux__
-  const int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  char buffer[4096];
-  pid_t pid = 0;
-  for (;;) {
-    const ssize_t got = read(fd, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    for (ssize_t i = 0; i < got; ++i) {
-      if (buffer[i] >= '0' && buffer[i] <= '9') {
-        pid = pid * 10 + (buffer[i] - '0');
-      } else {
-        if (pid > 1) kill(pid, SIGKILL);
-        pid = 0;
-      }
-    }
-  }
-  if (pid > 1) kill(pid, SIGKILL);
-  close(fd);
-#endif
 }
 
 // Sleeps until a child ends, the control pipe speaks (when `control` is wanted) or time is up.
@@ -152,18 +111,20 @@ void pause_until(bool* control, std::int64_t ns) {
 
 // Ends what is left after the engine: its group, and all that came back.
 std::int64_t end_the_rest(pid_t engine) {
-  std::int64_t ended = 0;
+  std::int64_t ended = 0, strangers = 0;
   const std::int64_t deadline = steady_ns() + k_reap_ns;
   for (;;) {
+    const std::int64_t left = strangers_left();
+    if (left > strangers) strangers = left;
     kill(-engine, SIGKILL);
-    kill_children();
+    kill_descendants();
     int status = 0;
     pid_t reaped = 0;
     while ((reaped = waitpid(-1, &status, WNOHANG)) > 0) {
       if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ++ended;
     }
-    if (reaped < 0 && errno == ECHILD) return ended;
-    if (steady_ns() > deadline) return ended;
+    if (reaped < 0 && errno == ECHILD && left == 0) return ended + strangers;
+    if (steady_ns() > deadline) return ended + strangers;
     pause_until(nullptr, k_second_ns / 100);
   }
 }
@@ -249,7 +210,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes,
     }
     if (killing) {
       kill(-engine, SIGKILL);
-      kill_children();
+      kill_descendants();
     }
   }
 }
@@ -269,9 +230,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes,
   struct sigaction action {};
   action.sa_handler = on_child;
   sigaction(SIGCHLD, &action, nullptr);
-#ifdef __linux__
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-#endif
+  adopt_descendants();
   int failure[2];
   if (pipe(failure) != 0) {
     report.error = errno;

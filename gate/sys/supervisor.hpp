@@ -4,7 +4,8 @@
 // Why a process of its own: descendants that change their group or session come back to it (it is
 // their subreaper on Linux), so that those of engines side by side are never mixed up; and it
 // notices when weir is gone, however that happened, because its control pipe then closes. On macOS,
-// which has no subreapers, descendants are reached through the engine's process group alone.
+// which has no subreapers, descendants are reached through the supervisor's session
+// (descendants.hpp).
 #pragma once
 
 #include <cstdint>

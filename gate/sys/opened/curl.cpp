@@ -17,11 +17,22 @@
 
 namespace {
 
+#ifdef __APPLE__
+constexpr const char* k_names[] = {"/usr/lib/libcurl.4.dylib"};  // a part of macOS
+constexpr const char* k_missing = "/usr/lib/libcurl.4.dylib is not on this machine";
+#else
+constexpr const char* k_names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+constexpr const char* k_missing = "libcurl.so.4 is not on this machine";
+#endif
+
 // Never closed: its threads and handlers may outlive any one request.
 void* library() {
   static void* const k_library = [] {
-    void* opened = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-    return opened != nullptr ? opened : dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
+    void* opened = nullptr;
+    for (const char* name : k_names) {
+      if (opened == nullptr) opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+    return opened;
   }();
   return k_library;
 }
@@ -81,7 +92,7 @@ CURLcode curl_easy_perform(CURL* easy) {
   return real_curl_easy_perform(easy);
 }
 const char* curl_easy_strerror(CURLcode code) {
-  WEIR_REAL(curl_easy_strerror, "libcurl.so.4 is not on this machine");
+  WEIR_REAL(curl_easy_strerror, k_missing);
   return real_curl_easy_strerror(code);
 }
 
@@ -115,7 +126,7 @@ CURLMsg* curl_multi_info_read(CURLM* multi, int* left) {
   return real_curl_multi_info_read(multi, left);
 }
 const char* curl_multi_strerror(CURLMcode code) {
-  WEIR_REAL(curl_multi_strerror, "libcurl.so.4 is not on this machine");
+  WEIR_REAL(curl_multi_strerror, k_missing);
   return real_curl_multi_strerror(code);
 }
 

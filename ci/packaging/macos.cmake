@@ -1,0 +1,23 @@
+# Zig's compiler and what lies in .cache/macos (ci/packaging/macos-setup), for Macs with Apple's processors.
+set(WEIR_MACOS ${CMAKE_CURRENT_LIST_DIR}/../../.cache/macos)
+cmake_path(NORMAL_PATH WEIR_MACOS)
+set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_SYSTEM_PROCESSOR arm64)
+set(CMAKE_C_COMPILER ${WEIR_MACOS}/bin/cc)
+set(CMAKE_CXX_COMPILER ${WEIR_MACOS}/bin/c++)
+set(CMAKE_AR ${WEIR_MACOS}/bin/ar CACHE FILEPATH "")
+set(CMAKE_RANLIB ${WEIR_MACOS}/bin/ranlib CACHE FILEPATH "")
+# Of a program none is asked for, and there is none.
+set(CMAKE_INSTALL_NAME_TOOL true CACHE FILEPATH "")
+# Apple's headers are in the compiler: there is no SDK, and the wrapped compiler knows its target.
+set(CMAKE_OSX_SYSROOT "" CACHE STRING "")
+set(CMAKE_OSX_ARCHITECTURES "" CACHE STRING "")
+set(CMAKE_OSX_DEPLOYMENT_TARGET "" CACHE STRING "")
+set(CMAKE_C_FLAGS_INIT -fno-sanitize=all)
+set(CMAKE_CXX_FLAGS_INIT -fno-sanitize=all)
+set(CMAKE_FIND_ROOT_PATH ${WEIR_MACOS})
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(ENV{PKG_CONFIG_LIBDIR} ${WEIR_MACOS}/lib/pkgconfig)

@@ -1,0 +1,61 @@
+// Built, not run. The libproc calls here are single system calls (proc_info) without allocation.
+#include <libproc.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "gate/sys/descendants.hpp"
+
+namespace weir::sys {
+namespace {
+
+constexpr int k_most_processes = 16384;  // several times what macOS allows by itself
+
+// Calls visit(pid) for every other process of the session; zombies have none. The caller is a
+// process of its own with one thread, or weir, under kill_session: each has its own copy.
+template <class Visit>
+void visit_session(pid_t leader, pid_t* pids, const Visit& visit) {
+  const int number = proc_listallpids(pids, k_most_processes * static_cast<int>(sizeof *pids));
+  for (int i = 0; i < number && i < k_most_processes; ++i) {
+    if (pids[i] > 1 && pids[i] != leader && getsid(pids[i]) == leader) visit(pids[i]);
+  }
+}
+
+// The supervisor's: too big for the stack of a thread that forked it.
+pid_t g_pids[k_most_processes];
+
+}  // namespace
+
+void close_descriptors(int first) {
+  long limit = sysconf(_SC_OPEN_MAX);
+  if (limit < 0 || limit > 65536) limit = 65536;
+  for (int fd = first; fd < limit; ++fd) close(fd);
+}
+
+void adopt_descendants() {}
+
+void end_with_parent() {}
+
+void kill_descendants() {
+  visit_session(getpid(), g_pids, [](pid_t pid) { kill(pid, SIGKILL); });
+}
+
+std::int64_t strangers_left() {
+  std::int64_t left = 0;
+  const pid_t self = getpid();
+  visit_session(self, g_pids, [&](pid_t pid) {
+    proc_bsdshortinfo info{};
+    const int got = proc_pidinfo(pid, PROC_PIDT_SHORTBSDINFO, 0, &info, sizeof info);
+    if (got == sizeof info && static_cast<pid_t>(info.pbsi_ppid) == self) return;
+    ++left;
+  });
+  return left;
+}
+
+void kill_session(pid_t leader) {
+  // In weir, where several threads may: no system reuses the number while one of the session lives.
+  auto* const pids = new pid_t[k_most_processes];
+  visit_session(leader, pids, [](pid_t pid) { kill(pid, SIGKILL); });
+  delete[] pids;
+}
+
+}  // namespace weir::sys
