@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "gate/sys/descendants.hpp"
+#include "gate/sys/system.hpp"
 
 // Everything below runs in a child forked from a program with threads: no allocation, no locks, no
 // library calls beyond system calls.
@@ -129,17 +130,17 @@ std::int64_t end_the_rest(pid_t engine) {
   }
 }
 
+std::int64_t peak_bytes(const rusage& used) {
+  return std::int64_t{used.ru_maxrss} * (k_on_macos ? 1 : 1024);
+}
+
 void describe(SupervisorReport& report, const rusage& used, std::int64_t floor_bytes) {
   const auto micro = [](const timeval& t) {
     return static_cast<std::int64_t>(t.tv_sec) * 1'000'000 + t.tv_usec;
   };
   report.cpu_us = micro(used.ru_utime) + micro(used.ru_stime);
   report.major_faults = used.ru_majflt;
-#ifdef __APPLE__
-  const std::int64_t peak = used.ru_maxrss;
-#else
-  const std::int64_t peak = static_cast<std::int64_t>(used.ru_maxrss) * 1024;
-#endif
+  const std::int64_t peak = peak_bytes(used);
   // The system counts the moment between fork and exec, when the engine was a copy of this
   // process: a peak no higher than that is not the engine's.
   constexpr std::int64_t k_margin = 512 << 10;
@@ -149,11 +150,7 @@ void describe(SupervisorReport& report, const rusage& used, std::int64_t floor_b
 std::int64_t own_peak_bytes() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
-#ifdef __APPLE__
-  return used.ru_maxrss;
-#else
-  return static_cast<std::int64_t>(used.ru_maxrss) * 1024;
-#endif
+  return peak_bytes(used);
 }
 
 // A counter over the engine and what it starts; fd below 0: none, because of `error` (0: none was
