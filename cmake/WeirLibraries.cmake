@@ -11,7 +11,10 @@ if(WEIR_STATIC)
   set(WEIR_SPDLOG spdlog::spdlog_header_only)
   set_target_properties(spdlog::spdlog_header_only PROPERTIES
     INTERFACE_LINK_LIBRARIES "Threads::Threads;fmt::fmt-header-only")
-  if(NOT APPLE)
+  if(APPLE)
+    # Stripped while it is linked: stripping afterwards would break its signature.
+    add_link_options(-s)
+  else()
     add_link_options(-static-libgcc $<$<LINK_LANGUAGE:CXX>:-static-libstdc++>)
   endif()
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)

@@ -6,6 +6,7 @@
 // ZIG_LIB_DIR or .cache/zig has Apple's list of what libSystem exports (libSystem.tbd).
 import {existsSync, readdirSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
+import {createHash} from 'node:crypto';
 
 const [path, kind, interposed_wanted = '0'] = process.argv.slice(2);
 const file = readFileSync(path);
@@ -69,6 +70,16 @@ for (let i = 0; i < file.readUInt32BE(signature + 8); ++i) {
 }
 if (directory === undefined || file.readUInt32BE(directory) !== 0xfade0c02) fail('has a signature without a code directory');
 if ((file.readUInt32BE(directory + 12) & 0x2) === 0) fail('is not signed ad hoc');
+// Every page as it was signed, up to the signature: what macOS looks at before it runs one.
+const [hashes, , , slots, limit] = [16, 20, 24, 28, 32].map((at) => file.readUInt32BE(directory + at));
+const page = 2 ** file[directory + 39];
+if (file[directory + 36] !== 32 || file[directory + 37] !== 2) fail('is not signed with SHA-256');
+if (limit !== signature || slots !== Math.ceil(limit / page)) fail('is signed for another length');
+for (let i = 0; i < slots; ++i) {
+  const hash = createHash('sha256').update(file.subarray(i * page, Math.min(limit, (i + 1) * page))).digest();
+  const at = directory + hashes + 32 * i;
+  if (!hash.equals(file.subarray(at, at + 32))) fail(`is not what was signed (page ${i})`);
+}
 
 // What is left undefined, against what the system exports.
 const undefined_symbols = [];
