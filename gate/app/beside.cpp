@@ -6,6 +6,8 @@
 
 #include "gate/app/checkouts.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
+#include "gate/run/in_container.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"
@@ -33,6 +35,22 @@ std::string root_of(const std::string& program) {
   return above.empty() || above == "/" || above == "." ? folder : above;
 }
 
+// A checkout has no image of its own.
+Result<void> all_run_here(const std::vector<run::PreparedCell>& cells) {
+  for (const run::PreparedCell& cell : cells) {
+    const config::ContainerSettings* container = run::container_of(cell);
+    if (container == nullptr) continue;
+    return fail(Code::usage,
+                "{}: it runs in a container, whose image no commit has: name the base's with\n"
+                "  --against -- {} … IMAGE COMMAND…",
+                cell.cell.key.str(),
+                container->runtime == config::Runtime::srun
+                    ? std::string("srun")
+                    : fmt::format("{} run", config::to_string(container->runtime)));
+  }
+  return {};
+}
+
 // The base's cells with the programs of `tree`, and both sides' by paths of equal length.
 Result<void> put_beside(const source::BaseTree& tree, const CommonOptions& options,
                         std::vector<run::PreparedCell>& candidate, BaseSide& side,
@@ -56,6 +74,7 @@ Result<void> put_beside(const source::BaseTree& tree, const CommonOptions& optio
 Result<BaseSide> from_tree(const AgainstWanted& wanted, const CommonOptions& options,
                            const config::Veil& veil, std::vector<run::PreparedCell>& candidate,
                            sys::Files& files, const sys::Stop& stop) {
+  WEIR_CHECK(all_run_here(candidate));
   source::BaseWanted base_wanted;
   base_wanted.spec = wanted.spec;
   base_wanted.config_folder = sys::absolute(sys::folder_of(options.config));
@@ -112,7 +131,13 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const CommonOptions& 
   BaseSide side;
   side.settings = std::make_unique<config::Settings>(settings);
   for (config::EngineSettings& engine : side.settings->engines) {
-    if (engine.name == *engines.begin()) engine.command = wanted.command;
+    if (engine.name != *engines.begin()) continue;
+    engine.command = wanted.command;
+    // A whole command line of the runtime's brings its own image.
+    if (engine.container && config::begins_with(engine.command, engine.container->runtime)) {
+      engine.container->image.clear();
+      engine.container->args.clear();
+    }
   }
   WEIR_TRY(const config::Matrix matrix, config::expand(*side.settings).map_error([](Error error) {
     return with_context("with the command of --against in place of the engine's", std::move(error));
@@ -138,7 +163,7 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const CommonOptions& 
   const std::string out = place_of_links(options);
   for (auto* cells_of_side : {&side.cells, &candidate}) {
     for (run::PreparedCell& cell : *cells_of_side) {
-      if (cell.program.empty()) continue;
+      if (cell.program.empty() || run::container_of(cell) != nullptr) continue;
       const std::string own = cell.program;
       WEIR_CHECK(point(cell, out, root_of(own), own, files));
     }
@@ -155,7 +180,7 @@ Result<BaseSide> from_own(const CommonOptions& options, std::vector<run::Prepare
   const std::string out = place_of_links(options);
   for (std::size_t i = 0; i < candidate.size(); ++i) {
     const std::string own = candidate[i].program;
-    if (own.empty()) continue;
+    if (own.empty() || run::container_of(candidate[i]) != nullptr) continue;
     WEIR_CHECK(point(side.cells[i], out, root_of(own), own, files, "base"));
     WEIR_CHECK(point(candidate[i], out, root_of(own), own, files));
   }

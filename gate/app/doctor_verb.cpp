@@ -35,11 +35,12 @@ struct Patient {
   config::Environment env;
   std::vector<std::string> probes;
   config::InstructionsBy instructions = config::InstructionsBy::automatic;
+  bool in_container = false;
 };
 
 Patient patient_of(const config::EngineSettings& engine, const std::string& folder) {
-  return {engine.name,      engine.command.front(), folder,
-          engine.extra.env, engine.probes,          engine.instructions};
+  return {engine.name,         engine.command.front(),      folder, engine.extra.env, engine.probes,
+          engine.instructions, engine.container.has_value()};
 }
 
 // Those asked for, else those of weir.yaml, where there is one.
@@ -64,7 +65,7 @@ Result<std::vector<Patient>> patients(const DoctorOptions& options, const sys::F
   for (const std::string& name : options.engines) {
     const config::EngineSettings* engine = configured(name);
     found.push_back(engine != nullptr ? patient_of(*engine, folder)
-                                      : Patient{name, name, ".", {}, {}, {}});
+                                      : Patient{name, name, ".", {}, {}, {}, {}});
   }
   if (options.engines.empty() && loaded) {
     for (const config::EngineSettings& engine : loaded->settings->engines) {
@@ -94,6 +95,12 @@ report::DoctorEngine examine(const Patient& patient, const std::vector<std::stri
                              const sys::Files& files) {
   report::DoctorEngine engine;
   engine.name = patient.name;
+  if (patient.in_container) {
+    engine.error =
+        "runs in a container, where nothing can be looked at from here; take the program and its "
+        "libraries out of the image (docker cp) and name its path";
+    return engine;
+  }
   if (!config::placeholders_in(patient.program).empty()) {
     engine.error =
         fmt::format("{}: which program this is depends on the cell; name it", patient.program);

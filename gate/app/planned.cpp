@@ -3,6 +3,8 @@
 #include "gate/app/session_ready.hpp"
 #include "gate/probes/instructions.hpp"
 #include "gate/run/environment.hpp"
+#include "gate/run/in_container.hpp"
+#include "gate/sys/paths.hpp"
 
 namespace weir::app {
 
@@ -49,6 +51,17 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Common
       }
     }
     for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
+    if (const config::ContainerSettings* container = run::container_of(cell)) {
+      command.in_container = true;
+      run::Carried carried{.env = line.env,
+                           .mounts = run::mounts_of(cell),
+                           .id_file = sys::absolute(sys::join_path(places.out, "container")),
+                           .name = "weir"};
+      carried.mounts.push_back({sys::absolute(places.out), true});
+      WEIR_TRY(run::RuntimeCall call, run::carry_in(container->runtime, command.argv, carried));
+      command.argv = std::move(call.argv);
+      command.env = std::move(call.env);
+    }
     commands.push_back(std::move(command));
   }
   return commands;

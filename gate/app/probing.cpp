@@ -12,14 +12,21 @@ class InstalledProbes final : public run::Probing {
   InstalledProbes(sys::Files& files, probes::Places places)
       : files_(files), places_(std::move(places)) {}
 
-  Result<config::Environment> attach(std::span<const std::string> names,
-                                     const std::string& folder) override {
+  Result<config::Environment> attach(std::span<const std::string> names, const std::string& folder,
+                                     const config::Environment* inside) override {
+#ifdef __APPLE__
+    if (inside != nullptr) {
+      return fail(Code::unavailable, "containers run Linux, whose probes are not built on macOS");
+    }
+#endif
+    const auto look_up = [&](std::string_view variable) -> std::optional<std::string> {
+      if (inside == nullptr) return sys::environment_value(std::string(variable));
+      const auto found = inside->find(std::string(variable));
+      return found == inside->end() ? std::nullopt : std::optional(found->second);
+    };
     config::Environment added;
     for (const std::string& name : names) {
-      WEIR_TRY(const auto one, probes::environment_for(
-                                   name, places_, folder, files_, [](std::string_view variable) {
-                                     return sys::environment_value(std::string(variable));
-                                   }));
+      WEIR_TRY(const auto one, probes::environment_for(name, places_, folder, files_, look_up));
       // Loader lists of several probes are joined; the caller keeps what is there already.
       for (const auto& [variable, value] : one) {
         std::string& there = added[variable];
@@ -38,6 +45,8 @@ class InstalledProbes final : public run::Probing {
     }
     return counts;
   }
+
+  [[nodiscard]] std::string folder() const override { return places_.probes; }
 
  private:
   sys::Files& files_;

@@ -63,7 +63,7 @@ std::vector<std::string> fitting_probes(const std::string& program, const sys::F
                                         run::Probing& probing, const std::string& folder) {
   std::vector<std::string> installed;
   for (const auto& [name, devices] : probes::probe_devices()) {
-    if (probing.attach(std::vector{name}, folder)) installed.push_back(name);
+    if (probing.attach(std::vector{name}, folder, nullptr)) installed.push_back(name);
   }
   const auto facts = probes::look_at_program(program, files, [](std::string_view variable) {
     return sys::environment_value(std::string(variable));
@@ -115,6 +115,11 @@ Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
   const PlannedCommand& longest = *std::max_element(
       commands.begin(), commands.end(),
       [](const PlannedCommand& a, const PlannedCommand& b) { return a.length < b.length; });
+  if (longest.in_container) {
+    return fail(Code::usage,
+                "{} runs in a container, where weir profile does not reach; weir run counts there",
+                target.veil.cell_name(longest.cell));
+  }
   target.spec.argv = longest.argv;
   target.spec.env = longest.env;
   target.spec.folder = longest.folder;
@@ -147,7 +152,7 @@ std::string ended_words(const sys::Finished& finished, const sys::ProcessSpec& s
 // Names and values on top of `spec`'s own, so that probes write events into `folder`.
 Result<void> attach(const ProfileOptions& options, run::Probing& probing, const std::string& folder,
                     Target* target) {
-  WEIR_TRY(config::Environment added, probing.attach(target->probes, folder));
+  WEIR_TRY(config::Environment added, probing.attach(target->probes, folder, nullptr));
   added[WEIR_PROBE_EVENTS_VARIABLE] = fmt::format("{}", options.events_mib);
   if (options.timing != "off" && !target->on_twin)
     added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;

@@ -202,6 +202,10 @@ class Recorder {
         talk(options_, name + ": nothing of it can run here: not recorded");
         continue;
       }
+      if (command->in_container) {
+        talk(options_, name + ": runs in a container: not recorded");
+        continue;
+      }
       talk(options_, fmt::format("running {} under valgrind", name));
       auto executed = run_one(*command, valgrind, folder);
       if (!executed) {

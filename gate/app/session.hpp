@@ -107,6 +107,7 @@ struct PlannedCommand {
   double timeout_seconds = 0;
   std::uint64_t output_limit = 0;
   std::vector<std::string> probes;  // of the counted pass
+  bool in_container = false;        // argv is docker's, podman's or srun's
   bool on_twin = false;             // the device is a description
   std::int64_t length = 0;          // tokens and repeats asked for, multiplied
 };

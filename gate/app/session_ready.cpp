@@ -26,7 +26,9 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
   for (std::size_t i = 0; i < cells.size(); ++i) {
     std::string key = cells[i].twin ? "twin" : cells[i].device;
     for (const auto& [name, value] : cells[i].env) key += fmt::format("\n{}={}", name, value);
-    groups[cells[i].device == "cpu" ? "cpu" : key].push_back(i);
+    if (cells[i].device == "cpu") key = "cpu";
+    if (cells[i].engine->container) key = "container";
+    groups[key].push_back(i);
   }
   std::vector<run::PreparedCell> prepared(cells.size());
   std::vector<std::string> problems;
@@ -34,7 +36,8 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
     run::Surroundings surroundings = shared;
     std::vector<config::Cell> group;
     for (const std::size_t i : members) group.push_back(cells[i]);
-    if (!group.front().twin) {
+    // What devices there are in a container, only what runs in it can tell.
+    if (!group.front().twin && !group.front().engine->container) {
       WEIR_TRY(surroundings.devices, look_for_devices(group.front(), shared.machine, stop));
     }
     auto ready = run::preflight(group, surroundings, files);

@@ -8,6 +8,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/check_limits.hpp"
+#include "gate/config/container.hpp"
 #include "gate/config/placeholders.hpp"
 
 namespace weir::config {
@@ -61,9 +62,13 @@ Arguments place(const Arguments& command, const Arguments& args) {
 }
 
 // What counts depend on, as written. The program's path is not in it: the same engine lies
-// elsewhere on another machine.
-std::map<std::string, std::string> identity_of(const Cell& cell, const Extra& numbers) {
-  Json arguments = {{"command", Arguments(cell.command.begin() + 1, cell.command.end())}};
+// elsewhere on another machine, or in another image.
+std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments& command,
+                                               const Extra& numbers) {
+  Json arguments = {{"command", command}};
+  if (cell.engine->container && !cell.engine->container->args.empty()) {
+    arguments["container"] = cell.engine->container->args;
+  }
   if (!cell.profile_args.empty()) arguments["counted"] = cell.profile_args;
   if (numbers.threads) arguments["threads"] = *numbers.threads;
   if (numbers.seed) arguments["seed"] = *numbers.seed;
@@ -107,7 +112,9 @@ Cell make_cell(const Combination& of, std::optional<std::int64_t> depth) {
     if (extra.threads) numbers.threads = extra.threads;
     if (extra.seed) numbers.seed = extra.seed;
   }
-  cell.command = place(of.engine->command, args);
+  const Arguments command = place(of.engine->command, args);
+  const std::optional<ContainerSettings>& container = of.engine->container;
+  cell.command = container ? whole_command(*container, command) : command;
 
   const bool counts_itself = of.engine->probes.empty() && of.engine->reports_counts();
   if (counts_itself) {
@@ -118,7 +125,10 @@ Cell make_cell(const Combination& of, std::optional<std::int64_t> depth) {
     cell.sweep =
         uses(cell.command, cell.env, "repeats") ? profile::Sweep::repeats : profile::Sweep::none;
   }
-  cell.identity = identity_of(cell, numbers);
+  cell.identity = identity_of(cell,
+                              container ? without_program(*container, command)
+                                        : Arguments(command.begin() + 1, command.end()),
+                              numbers);
   return cell;
 }
 

@@ -33,6 +33,8 @@ void parse_gate(const Node& node, Parsing& parsing);
 // `metrics` and `facts` of an engine with the generic output.
 void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generic,
                    Parsing& parsing);
+// `container` of an engine whose command and probes are known.
+void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing);
 // args, env, threads, seed.
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing);
 // The same, and `engines: {NAME: {…}}`.

@@ -247,6 +247,9 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   if (const Node* env = fields.take("env")) {
     engine.extra.env = read_environment(*env, "env", problems);
   }
+  if (const Node* container = fields.take("container")) {
+    parse_container(*container, engine, parsing);
+  }
   constexpr std::int64_t k_most_threads = 4096;
   if (const Node* threads = fields.take("threads")) {
     engine.extra.threads = read_integer(*threads, "threads", 1, k_most_threads, problems);

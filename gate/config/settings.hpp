@@ -53,6 +53,14 @@ struct GenericOutput {
 // which is said), perf events or an error, or valgrind.
 enum class InstructionsBy { automatic, perf, valgrind };
 
+// What an engine's command is run by, where it does not run here: a container, or a node of Slurm.
+enum class Runtime { docker, podman, srun };
+struct ContainerSettings {
+  Runtime runtime = Runtime::docker;
+  std::string image;  // "" where the command begins with the runtime itself
+  Arguments args;     // for the runtime, before the image
+};
+
 struct EngineSettings {
   std::string name;
   Arguments command;      // argv[0] is the program
@@ -67,6 +75,7 @@ struct EngineSettings {
   double timeout_seconds = 300;
   std::int64_t output_limit = std::int64_t{16} << 20;
   Arguments build;
+  std::optional<ContainerSettings> container{};
   bool is_private = false;
   std::string source;  // "weir.yaml:3:3"
 

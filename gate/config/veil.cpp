@@ -5,6 +5,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
 
 namespace weir::config {
 namespace {
@@ -73,7 +74,14 @@ Veil::Veil(const Settings& settings, std::string_view folder)
       const std::string& word = engine.command[i];
       // The program, and what else of the command is a file: a script, a library.
       const bool file = i == 0 || word.find('/') != std::string::npos;
+      // Docker and its kin are no secret.
+      if (i == 0 && engine.container && begins_with(engine.command, engine.container->runtime)) {
+        continue;
+      }
       if (file && word.find('{') == std::string::npos) add_path(word, folder, alias);
+    }
+    if (engine.container && !engine.container->image.empty()) {
+      add_path(engine.container->image, folder, alias);
     }
   }
   for (const ModelSettings& model : settings.models) {

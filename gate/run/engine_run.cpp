@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "gate/adapters/adapter.hpp"
+#include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/instructions.hpp"
 #include "gate/run/environment.hpp"
+#include "gate/run/in_container.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -28,6 +30,7 @@ class WorkPlace {
   WorkPlace(const WorkPlace&) = delete;
   WorkPlace& operator=(const WorkPlace&) = delete;
 
+  [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string out() const { return path_ + "/out"; }
   [[nodiscard]] std::string probes() const { return path_ + "/probes"; }
   [[nodiscard]] Result<void> make() {
@@ -152,6 +155,19 @@ void count_instructions(const PreparedCell& cell, const std::string& folder,
   spec.timeout_seconds *= probes::k_valgrind_is_slower;
 }
 
+// The engine's process becomes one of docker's, podman's or srun's.
+Result<void> enter(const Effects& effects, const PreparedCell& cell, const CarriedPlace& place,
+                   const std::string& name, const config::Environment& line_env,
+                   const config::Environment& probe_env, sys::ProcessSpec& spec) {
+  const bool own = has_own_environment(*container_of(cell));
+  config::Environment env;
+  for (auto& [variable, value] : merge_environment(
+           own ? sys::EnvironmentList() : sys::own_environment(), line_env, probe_env)) {
+    env[variable] = value;
+  }
+  return put_in_container(effects, cell, place, name, env, spec);
+}
+
 // What was counted into the record, or why not.
 void take_instructions(const Effects& effects, const PreparedCell& cell, const WorkPlace& place,
                        const sys::Finished& finished, RunRecord& record) {
@@ -206,10 +222,17 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
                                .threads = cell.threads_in(step.pass),
                                .pass = step.pass,
                                .instructions = step.instructions});
+  const config::ContainerSettings* container = container_of(cell);
   RunRecord record = begin_record(effects, cell, step, attempt);
+  if (cell.twin) {
+    for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
+      line.env[name] = std::move(value);
+    }
+  }
   config::Environment probe_env;
   if (probed) {
-    auto attached = effects.probing.attach(cell.probes, place.probes());
+    const bool own = container != nullptr && has_own_environment(*container);
+    auto attached = effects.probing.attach(cell.probes, place.probes(), own ? &line.env : nullptr);
     if (!attached) {
       record.ended = Ended::not_started;
       record.error = "the probes could not be attached: " + attached.error().message;
@@ -217,15 +240,19 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     }
     probe_env = std::move(*attached);
   }
-  if (cell.twin) {
-    for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
-      line.env[name] = std::move(value);
-    }
-  }
   sys::ProcessSpec spec;
   spec.argv = std::move(line.argv);
   spec.argv.front() = cell.program;
-  spec.env = merge_environment(sys::own_environment(), line.env, probe_env);
+  const CarriedPlace carried{place.path(), place.out(), probed ? place.probes() : std::string()};
+  const std::string name =
+      "weir-" + short_hash(fmt::format("{} {}", place.path(), effects.clock.now()));
+  if (container == nullptr) {
+    spec.env = merge_environment(sys::own_environment(), line.env, probe_env);
+  } else if (auto put = enter(effects, cell, carried, name, line.env, probe_env, spec); !put) {
+    record.ended = Ended::not_started;
+    record.error = put.error().message;
+    return record;
+  }
   spec.folder = cell.folder;
   if (cell.cell.engine != nullptr) {
     spec.timeout_seconds = cell.cell.engine->timeout_seconds;
@@ -235,11 +262,29 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   const auto before = effects.load.ticks();
   WEIR_TRY(sys::Finished finished, effects.processes.run(spec, effects.stop));
   const auto after = effects.load.ticks();
+  if (container != nullptr && finished.ended != sys::HowEnded::exited) {
+    if (std::string left = end_container(effects, cell, carried, name); !left.empty()) {
+      record.warnings.push_back(std::move(left));
+    }
+  }
   if (finished.ended == sys::HowEnded::interrupted) return std::nullopt;
   take_over(record, finished);
   if (before && after) record.machine.steal_share = sys::steal_share(*before, *after);
 
   record.error = failure_of(finished, spec);
+  if (container != nullptr) {
+    // Those of docker, podman or srun, not the engine's.
+    record.cpu_seconds.reset();
+    record.peak_rss_bytes.reset();
+    record.machine.major_faults.reset();
+    constexpr int k_signals = 128, k_last_signal = 64;  // as shells say it
+    const int signal = finished.ended == sys::HowEnded::exited ? finished.exit_code - k_signals : 0;
+    if (record.error && signal > 0 && signal <= k_last_signal) {
+      record.error = signal_words(signal);
+    } else if (record.error) {
+      record.error = failure_in_container(cell, finished, *record.error);
+    }
+  }
   if (step.instructions && record.error) {
     finished.err += probes::valgrind_log(effects.files, place.probes());
   }

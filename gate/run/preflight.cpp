@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
+#include "gate/run/in_container.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -34,12 +37,17 @@ class Preflight {
     prepared.cell = cell;
     prepared.folder = around_.config_folder;
     prepared.threads = cell.threads > 0 ? cell.threads : around_.machine.usable_cores;
-    look_for_program(prepared);
+    if (container_of(prepared) != nullptr) {
+      look_for_runtime(prepared);
+    } else {
+      look_for_program(prepared);
+    }
     look_at_prompt(prepared);
     const ModelFacts model = look_at_model_of(prepared);
     fill_facts(prepared, model);
     look_at_device(prepared);
     choose_probes(prepared);
+    check_mounts(prepared);
     return prepared;
   }
 
@@ -112,6 +120,46 @@ class Preflight {
                               files_.kind(path) == sys::Kind::file
                                   ? "is not executable (chmod +x)"
                                   : "no such program; build it, or correct the path"));
+  }
+
+  // Of an engine in a container only docker, podman or srun lies here.
+  void look_for_runtime(PreparedCell& prepared) {
+    const config::Cell& cell = prepared.cell;
+    const config::Runtime runtime = container_of(prepared)->runtime;
+    const std::string engine = fmt::format("{}engine \"{}\": ", where(cell), cell.key.engine);
+    if (around_.programs) {
+      return problems_.add(fmt::format(
+          "{}it runs in a container, so no other commit has a program of its own in its place",
+          engine));
+    }
+    const std::string& name = cell.command.front();
+    const auto found =
+        sys::find_program(files_, name, around_.config_folder, around_.path_variable);
+    if (!found) {
+      return problems_.add(
+          fmt::format("{}container: {}: no program \"{}\" {}; install it, or run weir where it is",
+                      engine, config::to_string(runtime), name,
+                      name.find('/') == std::string::npos ? "in PATH" : "here"));
+    }
+    prepared.program = *found;
+    // What is known of the program: which image it is in.
+    const auto parts = config::parts_of(cell.command, runtime);
+    if (runtime != config::Runtime::srun && parts && parts->image < cell.command.size()) {
+      prepared.program_stamp = cell.command[parts->image];
+    }
+  }
+
+  void check_mounts(const PreparedCell& prepared) {
+    const config::ContainerSettings* container = container_of(prepared);
+    if (container == nullptr || container->runtime == config::Runtime::srun) return;
+    std::vector<Mount> mounts = mounts_of(prepared);
+    for (const std::string& place : around_.output_places) mounts.push_back({sys::absolute(place)});
+    for (const Mount& mount : mounts) {
+      if (auto why = why_not_mounted(container->runtime, mount.path)) {
+        problems_.add(fmt::format("{}engine \"{}\": {}", where(prepared.cell),
+                                  prepared.cell.key.engine, *why));
+      }
+    }
   }
 
   void look_at_prompt(PreparedCell& prepared) {

@@ -245,6 +245,11 @@ Result<std::vector<std::string>> RealFiles::list(const std::string& path) const 
   return names;
 }
 
+Result<void> RealFiles::set_mode(const std::string& path, unsigned mode) {
+  if (chmod(path.c_str(), mode) != 0) return io_error(path, "its rights can not be changed");
+  return {};
+}
+
 Result<void> RealFiles::make_dirs(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);

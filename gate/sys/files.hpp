@@ -58,6 +58,12 @@ class Files {
   [[nodiscard]] virtual Result<std::vector<std::string>> list(const std::string& path) const = 0;
   // Makes the folder and those above it; fine when it is there.
   [[nodiscard]] virtual Result<void> make_dirs(const std::string& path) = 0;
+  // What its owner, group and others may do with it ("0700"). Nothing where files have no rights.
+  [[nodiscard]] virtual Result<void> set_mode(const std::string& path, unsigned mode) {
+    (void)path;
+    (void)mode;
+    return {};
+  }
   // Makes `path` a symbolic link to `target` (absolute, or counted from the folder of `path`; it
   // need not be there). A file or link of that name is replaced at once, so that readers see the
   // old or the new; a folder is not: Code::io.
@@ -85,6 +91,7 @@ class RealFiles final : public Files {
   [[nodiscard]] Result<std::string> stamp(const std::string& path) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const override;
   [[nodiscard]] Result<void> make_dirs(const std::string& path) override;
+  [[nodiscard]] Result<void> set_mode(const std::string& path, unsigned mode) override;
   [[nodiscard]] Result<void> link(const std::string& target, const std::string& path) override;
   [[nodiscard]] Result<void> remove(const std::string& path) override;
   [[nodiscard]] Result<void> remove_tree(const std::string& path) override;

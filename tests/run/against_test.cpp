@@ -52,8 +52,8 @@ class ScriptedCoin final : public sys::Coin {
 // Counts as many dispatches a token as the side's program takes.
 class SidedProbing final : public Probing {
  public:
-  Result<config::Environment> attach(std::span<const std::string>,
-                                     const std::string& folder) override {
+  Result<config::Environment> attach(std::span<const std::string>, const std::string& folder,
+                                     const config::Environment*) override {
     return config::Environment{{"WEIR_PROBE_DIR", folder}};
   }
   Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> probes,
@@ -65,6 +65,7 @@ class SidedProbing final : public Probing {
     counts.devices = {{"vulkan", "software", "cpu", "vulkan-1-2-3-4-5"}};
     return std::vector{counts};
   }
+  [[nodiscard]] std::string folder() const override { return "/probe"; }
   std::mutex mutex;
   std::map<std::string, std::int64_t> dispatches;  // by folder
 };

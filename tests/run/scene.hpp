@@ -172,8 +172,9 @@ class FakeLoad final : public sys::MachineLoad {
 
 class FakeProbing final : public Probing {
  public:
-  Result<config::Environment> attach(std::span<const std::string>,
-                                     const std::string& folder) override {
+  Result<config::Environment> attach(std::span<const std::string>, const std::string& folder,
+                                     const config::Environment* inside) override {
+    begun_inside = inside == nullptr ? std::nullopt : std::optional(*inside);
     if (refuse) return fail(Code::io, "no probe here");
     return config::Environment{{"WEIR_PROBE_DIR", folder}, {"VK_LAYER_PATH", "/probe/layers"}};
   }
@@ -184,7 +185,9 @@ class FakeProbing final : public Probing {
     counts.counts["dispatches"] = 65;
     return std::vector{counts};
   }
+  [[nodiscard]] std::string folder() const override { return "/probe"; }
   bool refuse = false;
+  std::optional<config::Environment> begun_inside;
 };
 
 class FakeProgress final : public Progress {

@@ -1,0 +1,166 @@
+#include "gate/config/container.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::config {
+namespace {
+
+// Options of "run" without a value; all others take the next word where they have no "=".
+constexpr std::array<std::string_view, 26> k_run_flags{"--detach",
+                                                       "--disable-content-trust",
+                                                       "--env-host",
+                                                       "--help",
+                                                       "--http-proxy",
+                                                       "--init",
+                                                       "--interactive",
+                                                       "--no-healthcheck",
+                                                       "--no-hosts",
+                                                       "--oom-kill-disable",
+                                                       "--passwd",
+                                                       "--privileged",
+                                                       "--publish-all",
+                                                       "--quiet",
+                                                       "--read-only",
+                                                       "--read-only-tmpfs",
+                                                       "--replace",
+                                                       "--rm",
+                                                       "--rmi",
+                                                       "--rootfs",
+                                                       "--sig-proxy",
+                                                       "--tls-verify",
+                                                       "--tty",
+                                                       "--unsetenv-all",
+                                                       "--use-api-socket",
+                                                       "--no-hostname"};
+// The same as letters, which may stand together: "-it".
+constexpr std::string_view k_run_letters = "diPtq";
+
+constexpr std::array<std::string_view, 8> k_probe_variables{
+    "LD_PRELOAD",     "VK_LAYER_PATH",         "VK_INSTANCE_LAYERS", "OPENCL_LAYERS",
+    "WEIR_PROBE_DIR", "CUDA_INJECTION64_PATH", "VK_DRIVER_FILES",    "VK_ICD_FILENAMES"};
+
+constexpr std::string_view k_container_image = "--container-image";
+
+bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
+
+bool takes_next(std::string_view option) {
+  if (option.find('=') != std::string_view::npos) return false;
+  if (option.starts_with("--")) {
+    return std::find(k_run_flags.begin(), k_run_flags.end(), option) == k_run_flags.end();
+  }
+  // "-eNAME=VALUE" was let through above; "-v" and "-it" are told by their last letter, and a
+  // value that is glued to its letter ("-p8080:80") holds more than flags.
+  const std::string_view letters = option.substr(1);
+  const auto flags = letters.find_first_not_of(k_run_letters);
+  return flags != std::string_view::npos && flags + 1 == letters.size();
+}
+
+std::size_t behind_options(const Arguments& command, std::size_t at) {
+  while (at < command.size() && is_option(command[at])) {
+    if (command[at] == "--") return at + 1;
+    at += takes_next(command[at]) ? 2 : 1;
+  }
+  return std::min(at, command.size());
+}
+
+// The engine's command begins at the first word that can not be an option's value.
+std::size_t behind_srun_options(const Arguments& command) {
+  std::size_t at = 1;
+  while (at < command.size()) {
+    if (command[at] == "--") return at + 1;
+    const bool may_take_next = is_option(command[at]) && command[at].find('=') == std::string::npos;
+    if (!is_option(command[at])) break;
+    at += may_take_next && at + 1 < command.size() && !is_option(command[at + 1]) ? 2 : 1;
+  }
+  return std::min(at, command.size());
+}
+
+}  // namespace
+
+std::string_view to_string(Runtime runtime) {
+  switch (runtime) {
+    case Runtime::docker:
+      return "docker";
+    case Runtime::podman:
+      return "podman";
+    case Runtime::srun:
+      break;
+  }
+  return "srun";
+}
+
+bool begins_with(const Arguments& command, Runtime runtime) {
+  if (command.empty()) return false;
+  const std::string& program = command.front();
+  return std::string_view(program).substr(program.rfind('/') + 1) == to_string(runtime);
+}
+
+std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime) {
+  if (runtime == Runtime::srun) return RuntimeLine{1, behind_srun_options(command)};
+  const auto run = std::find(command.begin() + 1, command.end(), "run");
+  if (run == command.end()) return std::nullopt;
+  const auto options = static_cast<std::size_t>(run - command.begin()) + 1;
+  return RuntimeLine{options, behind_options(command, options)};
+}
+
+Arguments whole_command(const ContainerSettings& container, const Arguments& engine) {
+  if (begins_with(engine, container.runtime)) return engine;
+  Arguments line{std::string(to_string(container.runtime))};
+  if (container.runtime != Runtime::srun) line.emplace_back("run");
+  line.insert(line.end(), container.args.begin(), container.args.end());
+  if (container.runtime != Runtime::srun) {
+    line.push_back(container.image);
+  } else if (!container.image.empty()) {
+    line.push_back(std::string(k_container_image) + "=" + container.image);
+  }
+  line.insert(line.end(), engine.begin(), engine.end());
+  return line;
+}
+
+Arguments without_program(const ContainerSettings& container, const Arguments& engine) {
+  if (engine.empty()) return {};
+  Arguments rest(engine.begin() + 1, engine.end());
+  if (!begins_with(engine, container.runtime)) return rest;
+  const auto parts = parts_of(engine, container.runtime);
+  if (!parts) return rest;
+  if (container.runtime != Runtime::srun) {
+    if (parts->image < engine.size()) {
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(parts->image) - 1);
+    }
+    return rest;
+  }
+  for (std::size_t i = 0; i + 1 < parts->image && i < rest.size(); ++i) {
+    if (rest[i].starts_with(std::string(k_container_image) + "=")) {
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+    if (rest[i] == k_container_image && i + 1 < rest.size()) {
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i),
+                 rest.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+      break;
+    }
+  }
+  return rest;
+}
+
+std::optional<std::string> variable_set_by(const std::string& word, const std::string& next) {
+  std::string_view text;
+  if (word == "-e" || word == "--env") {
+    text = next;
+  } else if (word.starts_with("--env=")) {
+    text = std::string_view(word).substr(6);
+  } else if (word.starts_with("-e") && !word.starts_with("--")) {
+    text = std::string_view(word).substr(2);
+  } else {
+    return std::nullopt;
+  }
+  return std::string(text.substr(0, text.find('=')));
+}
+
+bool carries_probes(std::string_view variable) {
+  return std::find(k_probe_variables.begin(), k_probe_variables.end(), variable) !=
+         k_probe_variables.end();
+}
+
+}  // namespace weir::config

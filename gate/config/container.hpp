@@ -1,0 +1,45 @@
+// Command lines that run an engine in a container or on a node of Slurm, as words. Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gate/config/settings.hpp"
+
+namespace weir::config {
+
+// "docker", "podman", "srun": as in weir.yaml, and the program's name.
+[[nodiscard]] std::string_view to_string(Runtime runtime);
+
+// The command is a whole line of the runtime's ("docker run …", "/usr/bin/srun …").
+[[nodiscard]] bool begins_with(const Arguments& command, Runtime runtime);
+
+// Where the parts of such a line are. Which options take a value is known of docker and podman
+// alone: of srun all words count as options that may be some.
+struct RuntimeLine {
+  std::size_t options = 0;  // the first word behind "docker … run", or behind "srun"
+  std::size_t image = 0;    // behind the options; docker, podman: the image. The size when absent
+};
+// Requires begins_with(). Nothing for docker and podman without "run".
+[[nodiscard]] std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime);
+
+// The line that runs `engine`: as it is where it begins with the runtime, else
+// "docker run ARGS IMAGE engine…", "srun ARGS --container-image=IMAGE engine…".
+[[nodiscard]] Arguments whole_command(const ContainerSettings& container, const Arguments& engine);
+
+// What of `engine` (as in weir.yaml, or with more arguments) tells one cell from another: neither
+// the engine's program nor the runtime nor the image, which stands for the program.
+[[nodiscard]] Arguments without_program(const ContainerSettings& container,
+                                        const Arguments& engine);
+
+// The variable that a word of docker's or podman's options sets, with the word behind it: "-e A=b",
+// "--env=A". Nothing for other options.
+[[nodiscard]] std::optional<std::string> variable_set_by(const std::string& word,
+                                                         const std::string& next);
+
+// Variables by which probes get into an engine: an option that sets one would leave the probe out.
+[[nodiscard]] bool carries_probes(std::string_view variable);
+
+}  // namespace weir::config

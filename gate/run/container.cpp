@@ -1,0 +1,199 @@
+#include "gate/run/container.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
+#include "gate/config/placeholders.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::run {
+namespace {
+
+using config::Runtime;
+
+// Would change srun itself, so that they must not stand in its own environment.
+constexpr std::array<std::string_view, 2> k_of_every_program{"LD_PRELOAD", "LD_LIBRARY_PATH"};
+
+// "model-00001-of-00003.gguf": the others lie beside it.
+bool is_part_of_several(const std::string& path) {
+  const std::string name = sys::file_name_of(path);
+  const std::size_t of = name.rfind("-of-");
+  const auto digits = [&](std::size_t from, std::size_t count) {
+    return from + count <= name.size() &&
+           std::all_of(name.begin() + static_cast<std::ptrdiff_t>(from),
+                       name.begin() + static_cast<std::ptrdiff_t>(from + count),
+                       [](unsigned char c) { return std::isdigit(c) != 0; });
+  };
+  constexpr std::size_t k_digits = 5, k_of = 4;
+  return of != std::string::npos && of >= k_digits && digits(of - k_digits, k_digits) &&
+         digits(of + k_of, k_digits);
+}
+
+std::string place_of_model(const std::string& path) {
+  // models--NAME/snapshots/COMMIT/… holds links to models--NAME/blobs/….
+  if (const std::size_t at = path.find("/snapshots/"); at != std::string::npos && at > 0) {
+    return path.substr(0, at);
+  }
+  return is_part_of_several(path) ? sys::folder_of(path) : path;
+}
+
+// The user's own options bring something to this place: "-v FROM:PLACE", "--mount …,target=PLACE".
+bool mounted_by(const config::Arguments& command, const config::RuntimeLine& parts,
+                const std::string& path) {
+  for (std::size_t i = parts.options; i < parts.image; ++i) {
+    for (const std::string& part : text::split(command[i], ',')) {
+      for (const char* key : {"target=", "dst=", "destination="}) {
+        if (part == key + path) return true;
+      }
+      std::vector<std::string> fields = text::split(part, ':');
+      if (fields.size() > 1 && fields[1] == path) return true;
+    }
+  }
+  return false;
+}
+
+Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& command,
+                                   const config::RuntimeLine& parts, const Carried& carried) {
+  config::Arguments added{"--rm", "--cidfile=" + carried.id_file};
+  for (const Mount& mount : carried.mounts) {
+    if (mounted_by(command, parts, mount.path)) continue;
+    if (const auto why = why_not_mounted(runtime, mount.path))
+      return fail(Code::config, "{}", *why);
+    added.emplace_back("--mount");
+    added.push_back(fmt::format("type=bind,source={0},target={0}{1}", mount.path,
+                                mount.writable ? "" : ",readonly"));
+  }
+  for (const auto& [name, value] : carried.env) {
+    added.emplace_back("-e");
+    added.push_back(name + "=" + value);
+  }
+  RuntimeCall call;
+  call.argv = command;
+  call.argv.insert(call.argv.begin() + static_cast<std::ptrdiff_t>(parts.options), added.begin(),
+                   added.end());
+  return call;
+}
+
+// Puts `more` behind the value of `option`, where the user has it ("--x=a" or "--x a"); of several
+// of them srun takes the last.
+bool extended(config::Arguments& argv, std::size_t begin, std::size_t end, std::string_view option,
+              const std::string& more) {
+  for (std::size_t i = std::min(end, argv.size()); i-- > begin;) {
+    if (argv[i].starts_with(std::string(option) + "=")) {
+      argv[i] += more;
+      return true;
+    }
+    if (argv[i] == option && i + 1 < argv.size()) {
+      argv[i + 1] += more;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool has_image(const config::Arguments& command, const config::RuntimeLine& parts) {
+  return std::any_of(
+      command.begin() + static_cast<std::ptrdiff_t>(parts.options),
+      command.begin() + static_cast<std::ptrdiff_t>(parts.image), [](const std::string& word) {
+        return word.starts_with("--container-image") || word.starts_with("--container-name");
+      });
+}
+
+Result<RuntimeCall> carry_by_srun(const config::Arguments& command,
+                                  const config::RuntimeLine& parts, const Carried& carried) {
+  RuntimeCall call;
+  call.argv = command;
+  // srun hands its own environment on. What would change srun itself is named to it instead, and a
+  // value there ends at the first comma.
+  std::string exported;
+  for (const auto& [name, value] : carried.env) {
+    if (std::find(k_of_every_program.begin(), k_of_every_program.end(), name) ==
+        k_of_every_program.end()) {
+      call.env.emplace_back(name, value);
+      continue;
+    }
+    if (value.find(',') != std::string::npos) {
+      return fail(Code::config, "srun can not be told {}={}: a comma ends the value", name, value);
+    }
+    exported += "," + name + "=" + value;
+    call.unset.push_back(name);  // what srun has itself would win
+  }
+  std::string mounts;
+  if (has_image(command, parts)) {
+    for (const Mount& mount : carried.mounts) {
+      if (mounted_by(command, parts, mount.path)) continue;
+      if (const auto why = why_not_mounted(Runtime::srun, mount.path)) {
+        return fail(Code::config, "{}", *why);
+      }
+      mounts += fmt::format("{0}{1}:{1}{2}", mounts.empty() ? "" : ",", mount.path,
+                            mount.writable ? "" : ":ro");
+    }
+  }
+  config::Arguments added;
+  if (!extended(call.argv, parts.options, parts.image, "--export", exported)) {
+    added.push_back("--export=ALL" + exported);
+  }
+  if (!mounts.empty() &&
+      !extended(call.argv, parts.options, parts.image, "--container-mounts", "," + mounts)) {
+    added.push_back("--container-mounts=" + mounts);
+  }
+  added.push_back("--job-name=" + carried.name);
+  call.argv.insert(call.argv.begin() + static_cast<std::ptrdiff_t>(parts.options), added.begin(),
+                   added.end());
+  return call;
+}
+
+}  // namespace
+
+std::vector<Mount> mounts_of(const PreparedCell& cell) {
+  std::vector<Mount> mounts;
+  const auto named = [&](std::string_view placeholder) {
+    return config::uses(cell.cell.command, cell.cell.env, placeholder) ||
+           config::uses(cell.cell.profile_args, cell.cell.counted_env, placeholder);
+  };
+  if (named("model")) mounts.push_back({place_of_model(cell.model)});
+  if (!cell.prompt_file.empty() && named("prompt_file")) mounts.push_back({cell.prompt_file});
+  if (cell.twin) mounts.push_back({cell.twin->blob});
+  return mounts;
+}
+
+Result<RuntimeCall> carry_in(Runtime runtime, const config::Arguments& command,
+                             const Carried& carried) {
+  const auto parts = config::parts_of(command, runtime);
+  if (!parts) return fail(Code::config, "no \"run\" in the command");
+  if (runtime == Runtime::srun) return carry_by_srun(command, *parts, carried);
+  return carry_into_run(runtime, command, *parts, carried);
+}
+
+std::optional<std::string> why_not_mounted(Runtime runtime, std::string_view path) {
+  const std::string_view bad = runtime == Runtime::srun ? ",:" : ",\"";
+  if (path.find_first_of(bad) == std::string_view::npos) return std::nullopt;
+  return fmt::format("{}: {} can not be told to mount that: it holds {}", text::printable(path),
+                     config::to_string(runtime),
+                     runtime == Runtime::srun ? "\",\" or \":\"" : "\",\" or '\"'");
+}
+
+std::string exit_words(Runtime runtime, int code) {
+  constexpr int k_of_the_runtime = 125, k_not_run = 126, k_not_there = 127;
+  if (runtime == Runtime::srun) return "";
+  if (code == k_of_the_runtime) {
+    return fmt::format(" ({} itself failed, before the engine ran)", config::to_string(runtime));
+  }
+  if (code == k_not_run) return " (the image's program could not be run)";
+  if (code == k_not_there) return " (the image has no such program, or it lacks a library)";
+  return "";
+}
+
+std::vector<std::string> steps_named(std::string_view listed, std::string_view name) {
+  std::vector<std::string> steps;
+  for (const std::string& line : text::lines(std::string(listed))) {
+    const std::vector<std::string> words = text::split(std::string(text::trim(line)), ' ');
+    if (words.size() == 2 && words[1] == name) steps.push_back(words[0]);
+  }
+  return steps;
+}
+
+}  // namespace weir::run

@@ -1,0 +1,59 @@
+// How an engine's process is started where it does not run here: in a container of docker or
+// podman, or by Slurm's srun. What weir carries in keeps its path inside. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/config/settings.hpp"
+#include "gate/run/prepare.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::run {
+
+// A file or folder of this machine (absolute) that is seen inside under the same path.
+struct Mount {
+  std::string path;
+  bool writable = false;
+  friend bool operator==(const Mount&, const Mount&) = default;
+};
+
+// What the command of a cell names of this machine: the model (of one in several files the folder,
+// of a snapshot of Hugging Face's cache the repository's, where its links lead), the prompt's file,
+// a twin's description.
+[[nodiscard]] std::vector<Mount> mounts_of(const PreparedCell& cell);
+
+struct Carried {
+  config::Environment env;  // of the engine
+  std::vector<Mount> mounts;
+  std::string id_file;  // absolute, not there yet: docker and podman write the container's id
+  std::string name;     // of srun's step
+};
+
+// The runtime's process, whose own environment holds nothing that is meant for the engine alone.
+struct RuntimeCall {
+  config::Arguments argv;
+  sys::EnvironmentList env;
+  std::vector<std::string> unset;
+};
+
+// Requires a command line of the runtime's (config::whole_command()). What `command` mounts itself
+// is left to it. Code::config with a path or value that the runtime can not be told.
+[[nodiscard]] Result<RuntimeCall> carry_in(config::Runtime runtime,
+                                           const config::Arguments& command,
+                                           const Carried& carried);
+
+// Why a path can not be mounted; nothing when it can.
+[[nodiscard]] std::optional<std::string> why_not_mounted(config::Runtime runtime,
+                                                         std::string_view path);
+
+// What the runtime's exit code says beyond its number; "" when nothing.
+[[nodiscard]] std::string exit_words(config::Runtime runtime, int code);
+
+// Steps of Slurm by that name, from what "squeue --steps --format=%i %j" lists.
+[[nodiscard]] std::vector<std::string> steps_named(std::string_view listed, std::string_view name);
+
+}  // namespace weir::run

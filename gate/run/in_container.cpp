@@ -1,0 +1,123 @@
+#include "gate/run/in_container.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::run {
+namespace {
+
+using config::Runtime;
+
+constexpr double k_patience_seconds = 30;
+// Asked to end, srun has Slurm kill the engine, and waits until that is done.
+constexpr double k_slurm_seconds = 45;
+
+std::string id_file_of(const CarriedPlace& place) { return place.root + "/container"; }
+
+// The call's output; nothing when it did not end well.
+std::optional<std::string> asked(const Effects& effects, std::vector<std::string> argv) {
+  // A stop that was requested already must not keep what it stops from being ended.
+  const sys::Stop never;
+  sys::ProcessSpec spec;
+  spec.argv = std::move(argv);
+  spec.timeout_seconds = k_patience_seconds;
+  const auto finished = effects.processes.run(spec, never);
+  if (!finished || finished->ended != sys::HowEnded::exited || finished->exit_code != 0) {
+    return std::nullopt;
+  }
+  return finished->out;
+}
+
+std::string end_by_id(const Effects& effects, const PreparedCell& cell, const CarriedPlace& place) {
+  constexpr std::uint64_t k_longest = 256;
+  const auto text = effects.files.read(id_file_of(place), k_longest);
+  if (!text) return "";  // no container was made
+  const std::string id(text::trim(*text));
+  const bool good = !id.empty() && std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return std::isxdigit(c) != 0;
+  });
+  if (!good) return "";
+  // One that "--rm" removed meanwhile is as good as ended; only then is it not listed.
+  std::vector<std::string> remove{cell.program, "rm", "--force", "--volumes"};
+  // Podman waits ten seconds for an engine that it asks to end.
+  if (container_of(cell)->runtime == Runtime::podman) remove.emplace_back("--time=0");
+  remove.push_back(id);
+  if (asked(effects, remove)) return "";
+  const auto left = asked(effects, {cell.program, "ps", "--all", "--quiet", "--no-trunc"});
+  if (left && left->find(id) == std::string::npos) return "";
+  return fmt::format("the container {} could not be removed", id.substr(0, 12));
+}
+
+// Slurm's other programs lie where srun does.
+std::string end_by_name(const Effects& effects, const PreparedCell& cell, const std::string& name) {
+  const std::string folder = sys::folder_of(cell.program);
+  const std::string scancel = sys::join_path(folder, "scancel");
+  const auto steps =
+      asked(effects, {sys::join_path(folder, "squeue"), "--steps", "--noheader", "--format=%i %j"});
+  bool all = steps.has_value();
+  for (const std::string& step : steps_named(steps.value_or(""), name)) {
+    all = asked(effects, {scancel, step}) && all;
+  }
+  all = asked(effects, {scancel, "--quiet", "--name=" + name}) && all;
+  return all ? "" : "Slurm could not be asked to end the step " + name;
+}
+
+}  // namespace
+
+const config::ContainerSettings* container_of(const PreparedCell& cell) {
+  const config::EngineSettings* engine = cell.cell.engine;
+  return engine != nullptr && engine->container ? &*engine->container : nullptr;
+}
+
+bool has_own_environment(const config::ContainerSettings& container) {
+  return container.runtime != Runtime::srun;
+}
+
+Result<void> put_in_container(const Effects& effects, const PreparedCell& cell,
+                              const CarriedPlace& place, const std::string& name,
+                              const config::Environment& env, sys::ProcessSpec& spec) {
+  const config::ContainerSettings& container = *container_of(cell);
+  // The engine may be anybody inside; no one else comes by here.
+  constexpr unsigned k_own = 0700, k_everybody = 0777;
+  if (has_own_environment(container)) WEIR_CHECK(effects.files.set_mode(place.root, k_own));
+  Carried carried;
+  carried.env = env;
+  carried.mounts = mounts_of(cell);
+  for (const std::string& folder : {place.out, place.counts}) {
+    if (folder.empty()) continue;
+    carried.mounts.push_back({folder, true});
+    if (has_own_environment(container)) {
+      WEIR_CHECK(effects.files.set_mode(folder, k_everybody));
+    }
+  }
+  if (!place.counts.empty() || cell.twin) {
+    carried.mounts.push_back({effects.probing.folder(), false});
+  }
+  carried.id_file = id_file_of(place);
+  carried.name = name;
+  WEIR_TRY(RuntimeCall call, carry_in(container.runtime, spec.argv, carried));
+  spec.argv = std::move(call.argv);
+  spec.env = std::move(call.env);
+  spec.unset = std::move(call.unset);
+  if (container.runtime == Runtime::srun) spec.kill_grace_seconds = k_slurm_seconds;
+  return {};
+}
+
+std::string end_container(const Effects& effects, const PreparedCell& cell,
+                          const CarriedPlace& place, const std::string& name) {
+  return container_of(cell)->runtime == Runtime::srun ? end_by_name(effects, cell, name)
+                                                      : end_by_id(effects, cell, place);
+}
+
+std::string failure_in_container(const PreparedCell& cell, const sys::Finished& finished,
+                                 std::string failure) {
+  if (finished.ended != sys::HowEnded::exited) return failure;
+  return failure + exit_words(container_of(cell)->runtime, finished.exit_code);
+}
+
+}  // namespace weir::run

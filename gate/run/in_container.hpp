@@ -1,0 +1,39 @@
+// The effects of running an engine in a container: the call that starts it, and the end of what it
+// left behind.
+#pragma once
+
+#include <string>
+
+#include "gate/run/container.hpp"
+#include "gate/run/runner.hpp"
+
+namespace weir::run {
+
+// Nullptr when the cell's engine runs on this machine.
+[[nodiscard]] const config::ContainerSettings* container_of(const PreparedCell& cell);
+// It begins with the image's environment, not with weir's own.
+[[nodiscard]] bool has_own_environment(const config::ContainerSettings& container);
+
+// The folders of one process that are carried in.
+struct CarriedPlace {
+  std::string root;    // absolute; of weir alone
+  std::string out;     // below it: whoever the engine is inside may write there
+  std::string counts;  // the same; "" where nothing is counted
+};
+
+// Puts docker, podman or srun with its arguments and environment into `spec`, which holds the
+// engine's. `name` is a word that no other process has.
+[[nodiscard]] Result<void> put_in_container(const Effects& effects, const PreparedCell& cell,
+                                            const CarriedPlace& place, const std::string& name,
+                                            const config::Environment& env, sys::ProcessSpec& spec);
+
+// After a runtime that did not end by itself: what it had started is stopped and removed. What can
+// not be stopped is told in words, "" when nothing is left.
+[[nodiscard]] std::string end_container(const Effects& effects, const PreparedCell& cell,
+                                        const CarriedPlace& place, const std::string& name);
+
+// Why an engine that ended like this measures nothing, `failure` being what is said of any process.
+[[nodiscard]] std::string failure_in_container(const PreparedCell& cell,
+                                               const sys::Finished& finished, std::string failure);
+
+}  // namespace weir::run

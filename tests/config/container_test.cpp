@@ -1,0 +1,135 @@
+// `container` on an engine: what it becomes, and what is said of one that can not work.
+#include "gate/config/container.hpp"
+
+#include <gmock/gmock.h>
+
+#include "gate/base/text.hpp"
+#include "gate/config/matrix.hpp"
+#include "gate/config/veil.hpp"
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+using testing::HasSubstr;
+
+std::string with_engine(const std::string& engine) {
+  return "version: 1\nengines:\n  e: {output: llama-bench, " + engine +
+         "}\nmodels: {m: m.gguf}\nbackends: {cpu: {args: [-ngl, 0]}}\nprompts: {p: {tokens: 8}}\n";
+}
+
+// The one cell of it: its command, and what its fingerprint is made of.
+struct Expanded {
+  std::string command, arguments;
+};
+Expanded expanded(const std::string& engine) {
+  const auto settings = parse_text(with_engine(engine));
+  if (!settings) return {settings.error().message, ""};
+  const auto matrix = expand(*settings);
+  if (!matrix) return {matrix.error().message, ""};
+  const Cell& cell = matrix->cells.front();
+  return {text::join(cell.command, " "), cell.identity.at("arguments")};
+}
+
+TEST(Container, PutsTheRuntimeBeforeACommandThatDoesNotBeginWithIt) {
+  struct Case {
+    const char* engine;
+    const char* command;
+  };
+  const Case cases[] = {
+      {"command: [bench, '{args}', -n, '{tokens}'], container: {runtime: docker, image: me/it:1, "
+       "args: [--gpus, all]}",
+       "docker run --gpus all me/it:1 bench -ngl 0 -n {tokens}"},
+      {"command: [bench, -n, '{tokens}'], container: {runtime: podman, image: it}",
+       "podman run it bench -n {tokens} -ngl 0"},
+      {"command: [bench, -n, '{tokens}'], container: srun", "srun bench -n {tokens} -ngl 0"},
+      {"command: [bench, -n, '{tokens}'], container: {runtime: srun, image: me#it, args: [-p, a]}",
+       "srun -p a --container-image=me#it bench -n {tokens} -ngl 0"},
+      {"command: [docker, run, --gpus, all, it, bench, -n, '{tokens}'], container: docker",
+       "docker run --gpus all it bench -n {tokens} -ngl 0"},
+      {"command: [/opt/bin/podman, --remote, run, it, bench, -n, '{tokens}'], container: podman",
+       "/opt/bin/podman --remote run it bench -n {tokens} -ngl 0"},
+  };
+  for (const Case& one : cases) EXPECT_EQ(expanded(one.engine).command, one.command);
+}
+
+// An image stands for the program, of which a baseline must not depend.
+TEST(Container, LeavesTheImageOutOfTheFingerprint) {
+  const auto arguments = [](const std::string& engine) { return expanded(engine).arguments; };
+  const std::string own = arguments("command: [./bench, -n, '{tokens}']");
+  EXPECT_EQ(arguments("command: [bench, -n, '{tokens}'], container: {runtime: docker, image: a}"),
+            own)
+      << "the same engine as outside";
+  EXPECT_NE(arguments("command: [bench, -n, '{tokens}'], container: {runtime: docker, image: a, "
+                      "args: [--cpus, 2]}"),
+            own)
+      << "what is written counts";
+  const auto line = [&](const std::string& words) {
+    return arguments("container: " + words.substr(0, words.find(',')) + ", command: [" + words +
+                     ", bench, -n, '{tokens}']");
+  };
+  for (const char* options : {"--rm, -it, --gpus, all", "-v, /a:/a, --rm", "--env=A=b, -p8080:80",
+                              "--rootfs, -w, /x", "-eA=b, --", "--init"}) {
+    for (const char* runtime : {"docker", "podman"}) {
+      const std::string begin = std::string(runtime) + ", run, " + options + ", ";
+      EXPECT_EQ(line(begin + "image:1"), line(begin + "image:2")) << begin;
+      EXPECT_NE(line(begin + "image:1, --x"), line(begin + "image:1, --y")) << begin;
+    }
+  }
+  EXPECT_EQ(line("srun, -p, gpu, --container-image=a"), line("srun, -p, gpu, --container-image=b"));
+  EXPECT_EQ(line("srun, --container-image, a"), line("srun, --container-image, b"));
+  EXPECT_NE(line("srun, -p, a"), line("srun, -p, b"));
+}
+
+TEST(Container, IsRefusedWhereProbesOrOutputWouldBeLost) {
+  struct Case {
+    const char* engine;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"command: [docker, run, i, b, -n, '{tokens}'], container: dockr",
+       "did you mean \"docker\"?"},
+      {"command: [b, -n, '{tokens}'], container: [docker]", "container must be"},
+      {"command: [b, -n, '{tokens}'], container: {image: i}", "needs \"runtime\""},
+      {"command: [b, -n, '{tokens}'], container: docker",
+       "write docker run … IMAGE before it, or\n  container: {runtime: docker, image: IMAGE}"},
+      {"command: [docker, run, i, b, -n, '{tokens}'], container: {runtime: docker, image: i}",
+       "the command begins with docker: image and args stand there"},
+      {"command: [docker, exec, i, b, -n, '{tokens}'], container: docker", "has no \"run\""},
+      {"command: [docker, run, -itd, i, b, -n, '{tokens}'], container: docker", "leave -itd out"},
+      {"command: [docker, run, --cidfile=x, i, b, -n, '{tokens}'], container: docker",
+       "a --cidfile of its own"},
+      {"command: [docker, run, -e, LD_PRELOAD=x, i, b, -n, '{tokens}'], container: docker",
+       "write it under \"env\""},
+      {"command: [b, -n, '{tokens}'], container: {runtime: podman, image: i, args: "
+       "[--env=VK_LAYER_PATH]}",
+       "VK_LAYER_PATH is what probes come in by"},
+      {"command: [srun, --export=NONE, b, -n, '{tokens}'], container: srun",
+       "--export must begin with ALL"},
+      {"command: [b, -n, '{tokens}'], container: {runtime: srun, args: ['{args}']}",
+       "{args} can only stand in an engine's command"},
+  };
+  for (const Case& one : cases) {
+    EXPECT_THAT(message_of(with_engine(one.engine)), HasSubstr(one.says)) << one.engine;
+  }
+  // Words of the engine's are its own affair.
+  EXPECT_EQ(message_of(
+                with_engine("command: [docker, run, i, b, -d, -n, '{tokens}'], container: docker")),
+            "");
+}
+
+TEST(Container, HidesThePrivateEnginesImageAndNotDocker) {
+  const auto settings = parse_text(with_engine(
+      "private: true, command: [secret, -n, '{tokens}'], container: {runtime: docker, image: "
+      "reg.example/team/hidden:7}"));
+  ASSERT_TRUE(settings) << settings.error().message;
+  const Veil veil(*settings, "/p");
+  const std::string shown = veil.text("docker run reg.example/team/hidden:7 secret: no hidden:7");
+  EXPECT_THAT(shown, HasSubstr("docker run engine-"));
+  EXPECT_EQ(shown.find("hidden"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("secret"), std::string::npos) << shown;
+}
+
+}  // namespace
+}  // namespace weir::config

@@ -1,0 +1,261 @@
+// An engine in a container: which words docker, podman and srun are given, and what is ended.
+#include "gate/run/container.hpp"
+
+#include <gmock/gmock.h>
+
+#include "gate/base/text.hpp"
+#include "gate/run/engine_run.hpp"
+
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+using config::Runtime;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+
+TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
+  const Carried carried{.env = {{"A", "b,c d"}, {"LD_PRELOAD", "/p/x.so"}},
+                        .mounts = {{"/m/x.gguf"}, {"/run/1/out", true}},
+                        .id_file = "/run/1/id",
+                        .name = "weir-7"};
+  const std::string run_words =
+      " --rm --cidfile=/run/1/id --mount type=bind,source=/m/x.gguf,target=/m/x.gguf,readonly"
+      " --mount type=bind,source=/run/1/out,target=/run/1/out -e A=b,c d -e LD_PRELOAD=/p/x.so";
+  struct Case {
+    Runtime runtime;
+    const char* command;
+    std::string argv;
+  };
+  const Case cases[] = {
+      {Runtime::docker, "/bin/docker run --gpus all it bench -e A",
+       "/bin/docker run" + run_words + " --gpus all it bench -e A"},
+      {Runtime::podman, "podman --remote run it bench",
+       "podman --remote run" + run_words + " it bench"},
+      // The user's own mounts stay: two for one place are an error of docker's.
+      {Runtime::docker, "docker run -v /m/x.gguf:/m/x.gguf:ro it bench",
+       "docker run --rm --cidfile=/run/1/id --mount "
+       "type=bind,source=/run/1/out,target=/run/1/out -e A=b,c d -e LD_PRELOAD=/p/x.so "
+       "-v /m/x.gguf:/m/x.gguf:ro it bench"},
+      {Runtime::docker, "docker run --mount=type=bind,src=/else,dst=/m/x.gguf it bench",
+       "docker run --rm --cidfile=/run/1/id --mount "
+       "type=bind,source=/run/1/out,target=/run/1/out -e A=b,c d -e LD_PRELOAD=/p/x.so "
+       "--mount=type=bind,src=/else,dst=/m/x.gguf it bench"},
+      // A file system that all nodes share.
+      {Runtime::srun, "srun -p gpu bench --export=x",
+       "srun --export=ALL,LD_PRELOAD=/p/x.so --job-name=weir-7 -p gpu bench --export=x"},
+      {Runtime::srun, "srun --export=ALL,B=c bench",
+       "srun --job-name=weir-7 --export=ALL,B=c,LD_PRELOAD=/p/x.so bench"},
+      {Runtime::srun, "srun --container-image=it bench",
+       "srun --export=ALL,LD_PRELOAD=/p/x.so "
+       "--container-mounts=/m/x.gguf:/m/x.gguf:ro,/run/1/out:/run/1/out --job-name=weir-7 "
+       "--container-image=it bench"},
+      {Runtime::srun, "srun --container-image=it --container-mounts /a:/a bench",
+       "srun --export=ALL,LD_PRELOAD=/p/x.so --job-name=weir-7 --container-image=it "
+       "--container-mounts /a:/a,/m/x.gguf:/m/x.gguf:ro,/run/1/out:/run/1/out bench"},
+  };
+  for (const Case& one : cases) {
+    const auto call = carry_in(one.runtime, text::split(one.command, ' '), carried);
+    ASSERT_TRUE(call) << one.command << ": " << call.error().message;
+    EXPECT_EQ(text::join(call->argv, " "), one.argv);
+    if (one.runtime == Runtime::srun) {
+      // Handed on by srun, whom it does not change; a comma would end it in --export.
+      EXPECT_THAT(call->env, ElementsAre(Pair("A", "b,c d")));
+      EXPECT_THAT(call->unset, ElementsAre("LD_PRELOAD"));
+    } else {
+      EXPECT_THAT(call->env, IsEmpty()) << "the program's own environment is not the engine's";
+    }
+  }
+}
+
+TEST(CarryIn, RefusesWhatARuntimeCanNotBeTold) {
+  struct Case {
+    Runtime runtime;
+    const char* command;
+    Carried carried;
+    const char* says;
+  };
+  const Case cases[] = {
+      {Runtime::docker, "docker run it", {{}, {{"/a,b"}}, "/i", "n"}, "/a,b"},
+      {Runtime::podman, "podman run it", {{}, {{"/a\"b"}}, "/i", "n"}, "can not be told to mount"},
+      {Runtime::srun, "srun --container-image=i b", {{}, {{"/a:b"}}, "/i", "n"}, "/a:b"},
+      {Runtime::srun, "srun b", {{{"LD_PRELOAD", "/a,b"}}, {}, "/i", "n"}, "a comma"},
+  };
+  for (const Case& one : cases) {
+    const auto call = carry_in(one.runtime, text::split(one.command, ' '), one.carried);
+    ASSERT_FALSE(call) << one.command;
+    EXPECT_THAT(call.error().message, HasSubstr(one.says));
+  }
+  // Nothing is mounted where all nodes see the same files.
+  EXPECT_TRUE(carry_in(Runtime::srun, {"srun", "b"}, {{}, {{"/a:b"}}, "/i", "n"}));
+}
+
+TEST(MountsOf, BringTheModelWithWhatLiesBesideIt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"/m/x.gguf", "/m/x.gguf"},
+      {"/m/x-00001-of-00003.gguf", "/m"},
+      {"/m/x-of-00003.gguf", "/m/x-of-00003.gguf"},
+      {"/m/llama", "/m/llama"},
+      {"/c/models--a--b/snapshots/0f/x.gguf", "/c/models--a--b"},
+      {"/c/models--a--b/snapshots/0f", "/c/models--a--b"},
+  };
+  for (const auto& [model, place] : cases) {
+    PreparedCell cell;
+    cell.model = model;
+    cell.cell.command = {"docker", "run", "it", "-m", "{model}"};
+    EXPECT_EQ(mounts_of(cell), std::vector<Mount>{{place}}) << model;
+    cell.cell.command = {"docker", "run", "it", "-m", "/in/the/image"};
+    EXPECT_THAT(mounts_of(cell), IsEmpty());
+  }
+}
+
+TEST(StepsNamed, AreThoseOfTheName) {
+  EXPECT_THAT(steps_named("12.0 weir-a\n12.batch batch\n13.4 weir-ab\n 14.0 weir-a \n", "weir-a"),
+              ElementsAre("12.0", "14.0"));
+}
+
+const std::string k_docker_yaml = R"(version: 1
+engines:
+  bench:
+    command: [bench, -m, "{model}", -p, "{prompt_tokens}", -n, "{tokens}", -r, "{repeats}"]
+    container: {runtime: docker, image: it}
+    output: llama-bench
+    probes: [vulkan]
+    timeout: 5s
+    env: {LD_LIBRARY_PATH: /inside}
+models: {tiny: tiny.bin}
+backends: {vulkan: {}}
+prompts: {decode: {prompt_tokens: 0, tokens: 16}}
+gate: {runs: 1}
+)";
+
+struct InDocker {
+  explicit InDocker(FakeProcesses::Engine engine)
+      : scene(make_scene(k_docker_yaml)), processes(std::move(engine)) {
+    scene->files.put("/usr/bin/docker", "program");
+    scene->files.set_executable("/usr/bin/docker");
+    plan = plan_of(*scene);
+  }
+  profile::RunRecord run(const Step& step) {
+    const Effects effects{processes, scene->files, clock, locks, load, probing, progress, stop};
+    auto record = run_engine(effects, "/out", plan.cell_of(step), step, 1);
+    EXPECT_TRUE(record && *record);
+    return record && *record ? **record : profile::RunRecord{};
+  }
+  std::unique_ptr<Scene> scene;
+  Plan plan;
+  FakeProcesses processes;
+  FakeClock clock;
+  FakeLocks locks;
+  FakeLoad load;
+  FakeProbing probing;
+  FakeProgress progress;
+  sys::Stop stop;
+};
+
+TEST(EngineInDocker, GetsItsEnvironmentByWordsAndNothingOfThisMachines) {
+  InDocker docker(FakeProcesses::good);
+  const profile::RunRecord record = docker.run(docker.plan.steps.front());
+  EXPECT_EQ(record.error, std::nullopt);
+  EXPECT_THAT(docker.probing.begun_inside,
+              testing::Optional(ElementsAre(Pair("LD_LIBRARY_PATH", "/inside"))));
+  ASSERT_EQ(docker.processes.started.size(), 1U);
+  const sys::ProcessSpec& spec = docker.processes.started.front();
+  EXPECT_THAT(spec.env, IsEmpty());
+  EXPECT_EQ(spec.argv.front(), "/usr/bin/docker");
+  for (const char* word :
+       {"LD_LIBRARY_PATH=/inside", "VK_LAYER_PATH=/probe/layers",
+        "type=bind,source=/probe,target=/probe,readonly",
+        "type=bind,source=/project/tiny.bin,target=/project/tiny.bin,readonly",
+        "type=bind,source=/out/tmp/0000000-1/probes,target=/out/tmp/0000000-1/probes",
+        "type=bind,source=/out/tmp/0000000-1/out,target=/out/tmp/0000000-1/out"}) {
+    EXPECT_THAT(spec.argv, Contains(word));
+  }
+  // They would be those of docker's own program.
+  EXPECT_FALSE(record.peak_rss_bytes || record.cpu_seconds || record.machine.major_faults);
+}
+
+TEST(EngineInDocker, HasNothingAttachedInATimedPass) {
+  InDocker docker(FakeProcesses::good);
+  (void)docker.run(docker.plan.steps.back());
+  ASSERT_EQ(docker.plan.steps.back().pass, profile::Pass::timed);
+  EXPECT_THAT(docker.processes.started.front().argv,
+              Not(Contains("type=bind,source=/probe,target=/probe,readonly")));
+  EXPECT_THAT(docker.processes.started.front().argv, Not(Contains(HasSubstr("WEIR_PROBE_DIR"))));
+}
+
+TEST(EngineInDocker, IsRemovedWhenDockerWasStopped) {
+  sys::MemoryFiles* files = nullptr;
+  InDocker docker([&](const sys::ProcessSpec& spec) {
+    sys::Finished finished;
+    if (spec.argv[1] == "run") {
+      files->put("/out/tmp/0000000-1/container", "0123456789abcdef\n");
+      finished.ended = sys::HowEnded::timed_out;
+    }
+    return finished;
+  });
+  files = &docker.scene->files;
+  const profile::RunRecord record = docker.run(docker.plan.steps.front());
+  EXPECT_EQ(record.ended, profile::Ended::timed_out);
+  ASSERT_EQ(docker.processes.started.size(), 2U);
+  EXPECT_THAT(docker.processes.started.back().argv,
+              ElementsAre("/usr/bin/docker", "rm", "--force", "--volumes", "0123456789abcdef"));
+}
+
+TEST(EngineInDocker, SaysWhoseExitCodeItIs) {
+  const std::pair<int, const char*> cases[] = {
+      {125, "exited with code 125 (docker itself failed, before the engine ran)"},
+      {127, "(the image has no such program"},
+      {139, "crashed: SIGSEGV"},
+      {137, "SIGKILL"},
+      {3, "exited with code 3"}};
+  for (const auto& [code, says] : cases) {
+    InDocker docker([code = code](const sys::ProcessSpec&) {
+      sys::Finished finished;
+      finished.exit_code = code;
+      return finished;
+    });
+    const auto record = docker.run(docker.plan.steps.front());
+    EXPECT_THAT(record.error.value_or(""), HasSubstr(says)) << code;
+  }
+}
+
+TEST(PreflightOfAContainer, SaysWhatIsMissingHere) {
+  const auto problem = [](const std::string& yaml, const std::string& program,
+                          const std::string& model) {
+    auto scene = make_scene(yaml);
+    scene->files.put("/project/" + model, "weights");
+    if (!program.empty()) {
+      scene->files.put(program, "program");
+      scene->files.set_executable(program);
+    }
+    const auto prepared = preflight(scene->cells, scene->around, scene->files);
+    return prepared ? std::string() : prepared.error().message;
+  };
+  EXPECT_THAT(problem(k_docker_yaml, "", "tiny.bin"),
+              HasSubstr("container: docker: no program \"docker\" in PATH; install it"));
+  EXPECT_EQ(problem(k_docker_yaml, "/usr/bin/docker", "tiny.bin"), "");
+  std::string comma = k_docker_yaml;
+  comma.replace(comma.find("tiny.bin"), 8, "'ti,ny.bin'");
+  EXPECT_THAT(problem(comma, "/usr/bin/docker", "ti,ny.bin"),
+              HasSubstr("/project/ti,ny.bin: docker can not be told to mount that"));
+}
+
+TEST(PreflightOfAContainer, CountsNoInstructionsOfDockersOwn) {
+  std::string yaml = k_docker_yaml;
+  yaml.replace(yaml.find("[vulkan]"), 8, "[vulkan, instructions]");
+  try {
+    (void)make_scene(yaml);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("they would be those of docker"));
+  }
+}
+
+}  // namespace
+}  // namespace weir::run
