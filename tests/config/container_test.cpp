@@ -1,6 +1,9 @@
 // `container` on an engine: what it becomes, and what is said of one that can not work.
 #include "gate/config/container.hpp"
 
+#include <fstream>
+#include <iterator>
+
 #include <gmock/gmock.h>
 
 #include "gate/base/text.hpp"
@@ -117,6 +120,22 @@ TEST(Container, IsRefusedWhereProbesOrOutputWouldBeLost) {
   EXPECT_EQ(message_of(
                 with_engine("command: [docker, run, i, b, -d, -n, '{tokens}'], container: docker")),
             "");
+}
+
+TEST(Container, IsWrittenAsTheDocumentationHasIt) {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/containers.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = page.find("```yaml\n") + 8;
+  const std::string engines = page.substr(begin, page.find("```", begin) - begin);
+  Known known = known_here_and_now();
+  known.probes.emplace_back("cuda");
+  const auto settings = parse_settings(
+      "version: 1\nmodels: {m: m.gguf}\nbackends: {cpu: }\n"
+      "prompts: {p: {prompt_tokens: 0, tokens: 8}}\n" +
+          engines,
+      "weir.yaml", known);
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->engines.size(), 3U);
 }
 
 TEST(Container, HidesThePrivateEnginesImageAndNotDocker) {
