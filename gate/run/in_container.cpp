@@ -16,6 +16,8 @@ using config::Runtime;
 constexpr double k_patience_seconds = 30;
 // Asked to end, srun has Slurm kill the engine, and waits until that is done.
 constexpr double k_slurm_seconds = 45;
+// Podman leaves a process that puts things in order behind it.
+constexpr double k_podman_seconds = 5;
 
 std::string id_file_of(const CarriedPlace& place) { return place.root + "/container"; }
 
@@ -104,6 +106,7 @@ Result<void> put_in_container(const Effects& effects, const PreparedCell& cell,
   spec.argv = std::move(call.argv);
   spec.env = std::move(call.env);
   spec.unset = std::move(call.unset);
+  if (container.runtime == Runtime::podman) spec.settle_seconds = k_podman_seconds;
   if (container.runtime == Runtime::srun) spec.kill_grace_seconds = k_slurm_seconds;
   return {};
 }

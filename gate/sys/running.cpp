@@ -145,6 +145,7 @@ class Running {
     order.envp = text.envp();
     order.folder = spec_.folder.empty() ? nullptr : spec_.folder.c_str();
     order.count = spec_.count ? &*spec_.count : nullptr;
+    order.settle_ns = static_cast<std::int64_t>(std::max(0.0, spec_.settle_seconds) * 1e9);
     order.control_fd = control.read.get();
     order.report_fd = report.write.get();
     order.out_fd = out.write.get();

@@ -171,9 +171,21 @@ void describe(SupervisorReport& report, const Counter& counter) {
   if (counter.fd >= 0 && !read_counter(counter.fd, report.counted)) report.count_error = errno;
 }
 
+// Waits a while for what the engine left to end by itself.
+void let_the_rest_end(std::int64_t patience_ns) {
+  const std::int64_t deadline = steady_ns() + patience_ns;
+  while (steady_ns() < deadline) {
+    pid_t reaped = 0;
+    while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (reaped < 0 && errno == ECHILD) return;
+    pause_until(nullptr, k_second_ns / 100);
+  }
+}
+
 // Waits for the engine, obeying the control pipe.
-void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes,
-           const Counter& counter) {
+void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, const Counter& counter,
+           std::int64_t settle_ns) {
   SupervisorReport report;
   report.what = SupervisorReport::What::ended;
   bool listening = true;  // the control pipe is open
@@ -187,6 +199,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes,
       report.wall_ns = steady_ns() - started_ns;
       report.status = status;
       describe(report, used, floor_bytes);
+      if (!killing) let_the_rest_end(settle_ns);
       report.left_behind = end_the_rest(engine);
       describe(report, counter);
       send(report);
@@ -268,7 +281,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes,
   report.what = SupervisorReport::What::started;
   report.stage = Stage::none;
   send(report);
-  watch(engine, started_ns, floor_bytes, counter);
+  watch(engine, started_ns, floor_bytes, counter, order.settle_ns);
   _exit(0);
 }
 

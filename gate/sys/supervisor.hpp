@@ -45,6 +45,7 @@ struct SupervisorOrder {
   char* const* envp = nullptr;
   const char* folder = nullptr;      // or nullptr
   const PerfEvent* count = nullptr;  // or nullptr
+  std::int64_t settle_ns = 0;        // for what the engine leaves to end by itself
   int control_fd = -1, report_fd = -1, out_fd = -1, err_fd = -1;
 };
 

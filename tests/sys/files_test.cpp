@@ -232,5 +232,19 @@ TEST(Paths, FindProgramsAsACommandLineNamesThem) {
   EXPECT_EQ(find("", "/bin"), "nothing");
 }
 
+TEST(RealFilesRights, AreThoseThatWereSetWhateverTheMask) {
+  char pattern[] = "/tmp/weir-rights-XXXXXX";
+  const std::string folder = mkdtemp(pattern);
+  RealFiles files;
+  const mode_t mask = umask(077);
+  EXPECT_TRUE(files.set_mode(folder, 0777));
+  umask(mask);
+  struct stat facts {};
+  ASSERT_EQ(stat(folder.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 07777U, 0777U);
+  EXPECT_TRUE(files.remove_tree(folder));
+  EXPECT_FALSE(files.set_mode(folder, 0777)) << "it is gone";
+}
+
 }  // namespace
 }  // namespace weir::sys

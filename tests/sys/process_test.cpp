@@ -170,6 +170,26 @@ TEST(Processes, LeaveNoDescendantBehindHoweverTheEngineEnds) {
   }
 }
 
+TEST(Processes, LetWhatTheEngineLeftEndByItselfWhereThatIsAllowed) {
+  struct Case {
+    const char* left;       // what the engine leaves
+    double settle_seconds;  // 60: longer than any machine takes
+    bool done;              // it came to its end
+  };
+  for (const Case& c : {Case{"sleep 0.3", 60, true}, Case{"sleep 0.3; sleep 600", 0.01, false},
+                        Case{"sleep 600", 0, false}}) {
+    const Folder folder;
+    ProcessSpec spec;
+    spec.argv = {"/bin/sh", "-c",
+                 fmt::format("( {}; : > {} ) >/dev/null 2>&1 & exit 3", c.left, folder.at("done"))};
+    spec.settle_seconds = c.settle_seconds;
+    const Finished end = finished(spec);
+    EXPECT_EQ(end.exit_code, 3);
+    EXPECT_EQ(RealFiles().exists(folder.at("done")), c.done) << c.left;
+    EXPECT_EQ(end.left_behind > 0, !c.done) << c.left;
+  }
+}
+
 TEST(Processes, GoOnWhenADescendantKeepsTheOutputOpen) {
   const Finished end = finished(engine("fork_escape_pipe", {"-n", "4"}));
   EXPECT_EQ(end.ended, HowEnded::exited);
