@@ -1,0 +1,172 @@
+// What a history keeps, and the shapes it is read in: runs with their points, verdicts, and change
+// points that somebody has acknowledged.
+//
+// Base units, as everywhere (unit/metric.hpp). Absent is absent; of texts, "" is "not known". Names
+// (of projects, cells, metrics, machines, branches …) are any printable UTF-8 of 1 to
+// k_longest_name bytes: kept_name() makes one of any bytes. Private names never get here: whoever
+// imports puts aliases in their place (import_run.hpp). Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/rational.hpp"
+#include "gate/base/result.hpp"
+#include "gate/profile/profile.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::history {
+
+inline constexpr std::size_t k_longest_name = 512;                   // bytes
+inline constexpr std::size_t k_most_points = 100'000;                // of one run
+inline constexpr std::size_t k_most_samples = 4'096;                 // of one point
+inline constexpr std::size_t k_largest_run = std::size_t{24} << 20;  // bytes, as weight() counts
+inline constexpr std::size_t k_largest_verdict = std::size_t{16} << 20;  // bytes of its text
+
+// Unit and direction belong to the metric. Of foreign ones (CSV) they are not known; a name that
+// two declarations use differently is two metrics.
+struct Metric {
+  std::string name;
+  std::optional<unit::Kind> kind;
+  std::optional<unit::Unit> unit;
+  std::optional<unit::Better> better;
+
+  friend bool operator==(const Metric&, const Metric&) = default;
+  friend auto operator<=>(const Metric&, const Metric&) = default;
+};
+// Of a metric that weir or a configuration declares.
+[[nodiscard]] Metric metric_of(const unit::Metric& metric);
+// Of a name: what weir knows of it, else the name alone.
+[[nodiscard]] Metric metric_named(std::string_view name);
+
+// What a number depends on besides the program: when one of the classes changes along a series,
+// that is an event on it.
+struct Place {
+  std::string device_class, device_name;    // what counts depend on; the name is for people
+  std::string machine_class, machine_name;  // what times depend on
+  std::string engine_build;                 // of the program that was measured
+
+  friend bool operator==(const Place&, const Place&) = default;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+// One cell's metric in one run.
+struct Point {
+  std::string cell;
+  Metric metric;
+  profile::Nature nature = profile::Nature::sampled;
+  std::string source;             // "vulkan", "llama-bench"
+  double value = 0;               // the one number: of `exact`, else the median of `samples`
+  std::optional<Rational> exact;  // counts that agreed
+  std::vector<double> samples;    // one number a process, in their order; may be empty
+  Place place;
+
+  friend bool operator==(const Point&, const Point&) = default;
+};
+
+enum class Source { run, verdict, baseline, csv };
+[[nodiscard]] std::string_view to_string(Source source);  // "run", "verdict", "baseline", "csv"
+[[nodiscard]] std::optional<Source> parse_source(std::string_view text);
+
+struct RunFacts {
+  std::string project = "default";
+  // Unique within the project, and made from what was measured, so that importing it again finds
+  // it: hexadecimal digits as import makes them, any name in a store.
+  std::string id;
+  Source source = Source::run;
+  std::optional<std::string> commit;  // as it was given: 40 or 64 hex digits, or fewer
+  std::optional<std::string> branch;
+  std::optional<double> commit_time;  // seconds since the epoch
+  bool dirty = false;                 // the working tree differed from `commit`
+  double time = 0;                    // when it was measured; seconds since the epoch
+  // Which series its points belong to: stays the same when drivers and images change.
+  std::string machine;
+  std::string weir_version;
+
+  friend bool operator==(const RunFacts&, const RunFacts&) = default;
+};
+
+struct Run {
+  RunFacts facts;
+  std::vector<Point> points;  // at most one a cell and metric
+
+  friend bool operator==(const Run&, const Run&) = default;
+};
+
+// A gate's verdict as it was given (weir.verdict/1), so that the gate's own tally can be made.
+// Several of one run are judgements one after the other.
+struct StoredVerdict {
+  std::string project = "default";
+  std::string id;   // hash_hex of `text`
+  std::string run;  // RunFacts::id; "" where the verdict came alone
+  std::optional<std::string> commit, branch;
+  double time = 0;      // of the run
+  double kept_at = 0;   // when the first store took it: orders judgements of one run
+  std::string outcome;  // "fail", "pass", …
+  std::string text;     // JSON on one line
+
+  friend bool operator==(const StoredVerdict&, const StoredVerdict&) = default;
+};
+
+// "This change point is known": who said so, when and why.
+struct Acknowledgement {
+  std::string project = "default";
+  std::string cell, metric, machine;
+  std::string kind;  // "step", "drift", "class"
+  std::optional<std::string>
+      commit;       // of the first changed point; absent in series without commits
+  double time = 0;  // of that point
+  std::string reason, who;
+  double at = 0;  // when it was said
+
+  friend bool operator==(const Acknowledgement&, const Acknowledgement&) = default;
+};
+
+// What is read of one point of a series. The indices are into the History that holds it.
+struct SeriesPoint {
+  double value = 0;
+  std::optional<Rational> exact;
+  std::vector<double> samples;
+  profile::Nature nature = profile::Nature::sampled;
+  std::uint32_t run = 0, place = 0;
+};
+
+struct Series {
+  std::string project, cell;
+  Metric metric;
+  std::string machine;
+  std::vector<SeriesPoint> points;
+};
+
+// Series by project, cell, metric and machine. Their points are in the order of time, until
+// put_in_order() (order.hpp) has put them in that of their commits.
+struct History {
+  std::vector<RunFacts> runs;
+  std::vector<Place> places;
+  std::vector<Series> series;
+
+  [[nodiscard]] const RunFacts& run_of(const SeriesPoint& point) const { return runs[point.run]; }
+  [[nodiscard]] const Place& place_of(const SeriesPoint& point) const {
+    return places[point.place];
+  }
+};
+
+// Any bytes as a name: printable UTF-8 stays as it is. Else what can not be shown reads "<80>" by
+// its bytes, and "~" with a hash of all of them follows, so that no two become one. What comes
+// back comes back unchanged.
+[[nodiscard]] std::string kept_name(std::string_view bytes);
+
+// How much a run holds, in bytes: what is held to k_largest_run.
+[[nodiscard]] std::size_t weight(const Run& run);
+
+// Is it fit to be kept: names that kept_name() leaves alone and of a length that is allowed, finite
+// numbers, not too many, each cell and metric once? Code::data says what is not.
+[[nodiscard]] Result<void> check(const Run& run);
+[[nodiscard]] Result<void> check(const StoredVerdict& verdict);
+[[nodiscard]] Result<void> check(const Acknowledgement& acknowledgement);
+
+}  // namespace weir::history

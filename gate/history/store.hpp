@@ -1,0 +1,114 @@
+// The store: one schema, in a file of SQLite or a database of PostgreSQL.
+//
+// Every add() is one transaction, on the disk when it returns: a process that is killed, or a
+// machine that loses power, keeps all of it or none. Any number of processes may use a store at
+// once; those that write wait for each other, at most OpenOptions::wait_seconds. What is there
+// already stays as it is, so that importing again changes nothing.
+//
+// Errors: Code::config where it is no store or can not be reached, Code::data where what it holds
+// or is given is wrong, Code::io where the database refused, Code::unavailable where others kept
+// it busy or this build has no PostgreSQL. No message holds a password. A Store is used by one
+// thread at a time; several may be open.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/base/secret.hpp"
+#include "gate/history/history.hpp"
+
+namespace weir::history {
+
+// What is read: all that fits every part that is given.
+struct Filter {
+  std::optional<std::string> project;  // exactly
+  // Globs ('*' crosses '/'); none: all.
+  std::vector<std::string> cells, metrics, machines;
+  std::optional<std::string> branch;   // exactly
+  std::optional<double> since, until;  // RunFacts::time, both included
+};
+
+struct Batch {
+  std::vector<Run> runs;
+  std::vector<StoredVerdict> verdicts;
+  std::vector<Acknowledgement> acknowledgements;
+};
+
+struct Added {
+  std::size_t runs = 0, runs_known = 0;
+  std::size_t points = 0, points_known = 0;
+  // There already, with another number: the one that was there stays.
+  std::size_t points_differ = 0;
+  std::size_t verdicts = 0, acknowledgements = 0;  // that were not there
+  // The first few of those that differ: "CELL METRIC: 66 is kept, 65 was given".
+  std::vector<std::string> differences;
+};
+
+// One line of `weir trend list`: a series, counted.
+struct SeriesSummary {
+  std::string project, cell;
+  Metric metric;
+  std::string machine;
+  std::int64_t points = 0;
+  double first = 0, last = 0;  // RunFacts::time
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // All of it, or none. Everything is checked first (history.hpp).
+  [[nodiscard]] virtual Result<Added> add(const Batch& batch) = 0;
+
+  // Points in the order of time: see put_in_order().
+  [[nodiscard]] virtual Result<History> history(const Filter& filter) = 0;
+  // By project, cell, metric, machine.
+  [[nodiscard]] virtual Result<std::vector<SeriesSummary>> summaries(const Filter& filter) = 0;
+  // By project, time, kept_at, id. Of a filter the project, branch and times count.
+  [[nodiscard]] virtual Result<std::vector<StoredVerdict>> verdicts(const Filter& filter) = 0;
+  // By project, cell, metric, machine, at. Times of the filter do not count.
+  [[nodiscard]] virtual Result<std::vector<Acknowledgement>> acknowledgements(
+      const Filter& filter) = 0;
+  // Runs (by project, time, id; those without a point that fits are left out), then verdicts, then
+  // acknowledgements, all as they were at one moment. One at a time, so that a store of any size
+  // fits into memory. An Error of what takes them ends it; one that is empty leaves its kind out.
+  struct Takes {
+    std::function<Result<void>(const Run&)> run;
+    std::function<Result<void>(const StoredVerdict&)> verdict;
+    std::function<Result<void>(const Acknowledgement&)> acknowledgement;
+  };
+  [[nodiscard]] virtual Result<void> all(const Filter& filter, const Takes& take) = 0;
+
+  // What it is called in messages, without a password.
+  [[nodiscard]] virtual const std::string& name() const = 0;
+};
+
+struct OpenOptions {
+  bool create = true;  // a file that is not there is made, with its folder
+  double wait_seconds = 30;
+  std::string program = "weir";  // noted beside each migration: "weir 0.1.0"
+};
+
+// Where a store is: a file, or a URL "postgres://…" or "postgresql://…". Of a URL the password is
+// taken out for `shown`.
+struct StoreAddress {
+  bool postgres = false;
+  Secret target;
+  std::string shown;
+  bool has_password = false;
+};
+[[nodiscard]] StoreAddress parse_address(const std::string& text);
+
+// A store of an older weir is brought up to date, by one process at a time; one of a newer weir is
+// Code::config.
+[[nodiscard]] Result<std::unique_ptr<Store>> open_store(const StoreAddress& address,
+                                                        const OpenOptions& options = {});
+// Was this weir built with PostgreSQL?
+[[nodiscard]] bool has_postgres();
+
+}  // namespace weir::history
