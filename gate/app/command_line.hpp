@@ -113,6 +113,7 @@ void add_post(CLI::App& app);
 void add_allow(CLI::App& app);
 void add_bisect(CLI::App& app);
 void add_hook(CLI::App& app);
+void add_trend(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace weir::app

@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   add_profile(app);
   add_bisect(app);
   add_hook(app);
+  add_trend(app);
   add_completion(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);

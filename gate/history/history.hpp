@@ -23,7 +23,7 @@ namespace weir::history {
 
 inline constexpr std::size_t k_longest_name = 512;                   // bytes
 inline constexpr std::size_t k_most_points = 100'000;                // of one run
-inline constexpr std::size_t k_most_samples = 4'096;                 // of one point
+inline constexpr std::size_t k_most_samples = 16'384;                // of one point
 inline constexpr std::size_t k_largest_run = std::size_t{24} << 20;  // bytes, as weight() counts
 inline constexpr std::size_t k_largest_verdict = std::size_t{16} << 20;  // bytes of its text
 

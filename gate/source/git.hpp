@@ -30,6 +30,12 @@ struct HistoryCommit {
   std::vector<std::string> parents;  // names
 };
 
+struct CommitFacts {
+  std::string name;
+  std::optional<std::string> branch;
+  double time = 0;  // of the committer; seconds since the epoch
+};
+
 class Git {
  public:
   // The repository whose work tree `folder` (absolute) lies in; a bare one is none.
@@ -56,6 +62,17 @@ class Git {
   // their parents may lie outside. Code::config where they are more than weir reads (16 MiB).
   [[nodiscard]] Result<std::vector<HistoryCommit>> history(const std::string& good,
                                                            const std::string& bad) const;
+  // HEAD, with the branch that it stands on (none when detached); nothing where there is no commit.
+  [[nodiscard]] Result<std::optional<CommitFacts>> head() const;
+  // When a commit was made; nothing where it is not here.
+  [[nodiscard]] Result<std::optional<double>> time_of(const std::string& commit) const;
+  // Every commit of every branch and tag here, parents before children, lines of history not
+  // mixed. Code::config where they are more than weir reads (128 MiB: some three million).
+  [[nodiscard]] Result<std::vector<std::string>> all_commits() const;
+  // Commits on the first-parent line of HEAD that changed something in `folder` (from the top; ""
+  // is all), the oldest first.
+  [[nodiscard]] Result<std::vector<CommitFacts>> commits_that_changed(
+      const std::string& folder) const;
   // Where its hooks lie (absolute): core.hooksPath of the caller's configuration, or `hooks` in the
   // folder that all work trees share. Need not be there.
   [[nodiscard]] Result<std::string> hooks_folder() const;

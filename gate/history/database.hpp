@@ -1,0 +1,127 @@
+// One connection to a database, as little of it as the store needs. Used by this module alone.
+//
+// A Statement's text is a constant of the program: that is checked when weir is compiled, so that
+// nothing from outside ever becomes a part of one. All values are bound. Placeholders are $1, $2 …
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/history/store.hpp"
+
+namespace weir::history {
+
+struct Statement {
+  consteval Statement(const char* constant) : text(constant) {}  // NOLINT: meant to be implicit
+  const char* text;
+};
+
+// A value for a placeholder. Texts are looked at, not copied: they outlive the call.
+class Param {
+ public:
+  enum class Kind { null, integer, real, text };
+  Param() = default;
+  Param(std::int64_t value) : kind(Kind::integer), integer(value) {}   // NOLINT
+  Param(double value) : kind(Kind::real), real(value) {}               // NOLINT
+  Param(std::string_view value) : kind(Kind::text), text(value) {}     // NOLINT
+  Param(const std::string& value) : Param(std::string_view(value)) {}  // NOLINT
+  Param(const std::optional<std::string>& value)                       // NOLINT
+      : Param(value ? Param(*value) : Param()) {}
+  Param(const std::optional<double>& value) : Param(value ? Param(*value) : Param()) {}  // NOLINT
+
+  Kind kind = Kind::null;
+  std::int64_t integer = 0;
+  double real = 0;
+  std::string_view text;
+};
+using Params = std::span<const Param>;
+
+// One row of an answer, valid until the next. Columns count from 0.
+class Row {
+ public:
+  virtual ~Row() = default;
+  [[nodiscard]] virtual bool null(int column) const = 0;
+  [[nodiscard]] virtual std::int64_t integer(int column) const = 0;
+  [[nodiscard]] virtual double real(int column) const = 0;
+  [[nodiscard]] virtual std::string_view text(int column) const = 0;
+
+  [[nodiscard]] std::optional<std::string> optional_text(int column) const {
+    return null(column) ? std::nullopt : std::optional(std::string(text(column)));
+  }
+  [[nodiscard]] std::optional<double> optional_real(int column) const {
+    return null(column) ? std::nullopt : std::optional(real(column));
+  }
+};
+using TakeRow = std::function<Result<void>(const Row&)>;
+
+class Database {
+ public:
+  virtual ~Database() = default;
+
+  // Writers of a store wait for each other; readers see one moment.
+  enum class Access { read, write };
+  [[nodiscard]] virtual Result<void> begin(Access access) = 0;
+  [[nodiscard]] virtual Result<void> commit() = 0;
+  virtual void rollback() = 0;  // fine when nothing was begun
+
+  // Several statements without values. $id, $text, $real, $integer and $clustered stand for what
+  // this database calls an identity column, these types, and a table that is kept in the order of
+  // its primary key.
+  [[nodiscard]] virtual Result<void> script(Statement statements) = 0;
+  // Answers how many rows changed.
+  [[nodiscard]] virtual Result<std::int64_t> change(Statement statement, Params params) = 0;
+  [[nodiscard]] virtual Result<void> read(Statement statement, Params params,
+                                          const TakeRow& take) = 0;
+  // `one` for each row of `columns` values in `values`. `many` is the same with all of them as
+  // arrays, one a column, where the database takes these.
+  [[nodiscard]] virtual Result<void> change_all(Statement one, Statement many, std::size_t columns,
+                                                Params values) = 0;
+
+  // Is the store's first table there? Without it, Code::config where it holds something else.
+  [[nodiscard]] virtual Result<bool> has_store() = 0;
+};
+
+// Begins, and takes back what was not committed.
+class Transaction {
+ public:
+  explicit Transaction(Database& database) : database_(database) {}
+  ~Transaction() {
+    if (begun_) database_.rollback();
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  [[nodiscard]] Result<void> begin(Database::Access access) {
+    auto done = database_.begin(access);
+    begun_ = done.has_value();
+    return done;
+  }
+  [[nodiscard]] Result<void> commit() {
+    WEIR_CHECK(database_.commit());
+    begun_ = false;
+    return {};
+  }
+
+ private:
+  Database& database_;
+  bool begun_ = false;
+};
+
+[[nodiscard]] Result<std::unique_ptr<Database>> open_sqlite(const std::string& path,
+                                                            const OpenOptions& options);
+[[nodiscard]] Result<std::unique_ptr<Database>> open_postgres(const StoreAddress& address,
+                                                              const OpenOptions& options);
+
+// Brings a database up to what this weir knows (migrations.cpp).
+[[nodiscard]] Result<void> migrate(Database& database, const std::string& name,
+                                   const OpenOptions& options);
+[[nodiscard]] int newest_schema();
+
+}  // namespace weir::history

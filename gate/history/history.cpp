@@ -1,0 +1,223 @@
+#include "gate/history/history.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::history {
+namespace {
+
+constexpr std::size_t k_hash_digits = 12;
+constexpr std::size_t k_longest_reason = 4'096;
+// Seconds since the epoch between the years 0 and 9999: what ISO 8601 can say.
+constexpr double k_first_time = -62'167'219'200.0, k_last_time = 253'402'300'800.0;
+
+constexpr std::array<std::pair<Source, std::string_view>, 4> k_sources{
+    {{Source::run, "run"},
+     {Source::verdict, "verdict"},
+     {Source::baseline, "baseline"},
+     {Source::csv, "csv"}}};
+
+bool plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+}
+
+// One character, whole and fit to be seen on a line.
+bool shown(std::string_view one) {
+  return one.size() == 1 ? plain(one) : text::printable(one) == one;
+}
+
+// The first character of `text` in bytes, where it is fit to be kept; else 0.
+std::size_t fit_bytes(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const std::size_t size = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  return size <= text.size() && shown(text.substr(0, size)) ? size : 0;
+}
+
+bool is_name(std::string_view name) {
+  if (name.empty() || name.size() > k_longest_name) return false;
+  if (plain(name)) return true;
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t size = fit_bytes(name.substr(at));
+    if (size == 0) return false;
+    at += size;
+  }
+  return true;
+}
+
+Result<void> check_name(std::string_view what, std::string_view name) {
+  if (is_name(name)) return {};
+  return fail(Code::data, "{} is no name of 1 to {} bytes that can be shown: \"{}\"", what,
+              k_longest_name, text::printable(name.substr(0, 80)));
+}
+
+// Of what may be unknown.
+Result<void> check_text(std::string_view what, std::string_view text) {
+  return text.empty() ? Result<void>{} : check_name(what, text);
+}
+
+Result<void> check_optional(std::string_view what, const std::optional<std::string>& text) {
+  return text ? check_name(what, *text) : Result<void>{};
+}
+
+Result<void> check_time(std::string_view what, double time) {
+  if (time >= k_first_time && time < k_last_time) return {};
+  return fail(Code::data, "{} is not in the years 0 to 9999: {} s since 1970", what, time);
+}
+
+Result<void> check_point(const Point& point) {
+  WEIR_CHECK(check_name("a cell", point.cell));
+  WEIR_CHECK(check_name("a metric", point.metric.name));
+  WEIR_CHECK(check_text("a source", point.source));
+  const Place& place = point.place;
+  for (const std::string* text : {&place.device_class, &place.device_name, &place.machine_class,
+                                  &place.machine_name, &place.engine_build}) {
+    WEIR_CHECK(check_text("a class, device, machine or build", *text));
+  }
+  const auto finite = [](double value) { return std::isfinite(value); };
+  if (!finite(point.value) || !std::all_of(point.samples.begin(), point.samples.end(), finite)) {
+    return fail(Code::data, "{} {}: a number is not finite", point.cell, point.metric.name);
+  }
+  if (point.exact && point.exact->value() != point.value) {
+    return fail(Code::data, "{} {}: {} is not {}", point.cell, point.metric.name, point.value,
+                point.exact->str());
+  }
+  if (point.samples.size() > k_most_samples) {
+    return fail(Code::data, "{} {}: {} samples; at most {} are kept", point.cell, point.metric.name,
+                point.samples.size(), k_most_samples);
+  }
+  return {};
+}
+
+Result<void> check_once(const Run& run) {
+  std::vector<const Point*> points;
+  points.reserve(run.points.size());
+  for (const Point& point : run.points) points.push_back(&point);
+  const auto key = [](const Point* point) { return std::tie(point->cell, point->metric); };
+  std::sort(points.begin(), points.end(),
+            [&](const Point* a, const Point* b) { return key(a) < key(b); });
+  const auto twice =
+      std::adjacent_find(points.begin(), points.end(),
+                         [&](const Point* a, const Point* b) { return key(a) == key(b); });
+  if (twice == points.end()) return {};
+  return fail(Code::data, "{} {} is there twice", (*twice)->cell, (*twice)->metric.name);
+}
+
+}  // namespace
+
+Metric metric_of(const unit::Metric& metric) {
+  return {metric.name, metric.kind, metric.unit, metric.better};
+}
+
+Metric metric_named(std::string_view name) {
+  if (const auto known = unit::find_metric(name)) return metric_of(*known);
+  return {std::string(name), std::nullopt, std::nullopt, std::nullopt};
+}
+
+std::string_view to_string(Source source) {
+  for (const auto& [one, name] : k_sources) {
+    if (one == source) return name;
+  }
+  return "";
+}
+
+std::optional<Source> parse_source(std::string_view text) {
+  for (const auto& [one, name] : k_sources) {
+    if (name == text) return one;
+  }
+  return std::nullopt;
+}
+
+std::string kept_name(std::string_view bytes) {
+  if (is_name(bytes)) return std::string(bytes);
+  constexpr std::size_t k_room = k_longest_name - k_hash_digits - 1;
+  std::string kept;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t size = fit_bytes(bytes.substr(at));
+    const std::string one = size > 0
+                                ? std::string(bytes.substr(at, size))
+                                : fmt::format("<{:02x}>", static_cast<unsigned char>(bytes[at]));
+    if (kept.size() + one.size() > k_room) break;
+    kept += one;
+    at += size > 0 ? size : 1;
+  }
+  return kept + "~" + short_hash(bytes, k_hash_digits);
+}
+
+std::size_t weight(const Run& run) {
+  constexpr std::size_t k_run = 512, k_point = 128, k_sample = 20;
+  std::size_t sum = k_run;
+  for (const Point& point : run.points) {
+    const Place& place = point.place;
+    sum += k_point + point.cell.size() + point.metric.name.size() + point.source.size() +
+           place.device_class.size() + place.device_name.size() + place.machine_class.size() +
+           place.machine_name.size() + place.engine_build.size() + k_sample * point.samples.size();
+  }
+  return sum;
+}
+
+Result<void> check(const Run& run) {
+  const RunFacts& facts = run.facts;
+  WEIR_CHECK(check_name("a project", facts.project));
+  WEIR_CHECK(check_name("a run's id", facts.id));
+  WEIR_CHECK(check_optional("a commit", facts.commit));
+  WEIR_CHECK(check_optional("a branch", facts.branch));
+  WEIR_CHECK(check_text("a machine", facts.machine));
+  WEIR_CHECK(check_text("a version", facts.weir_version));
+  WEIR_CHECK(check_time("a run's time", facts.time));
+  if (facts.commit_time) WEIR_CHECK(check_time("a commit's time", *facts.commit_time));
+  if (run.points.size() > k_most_points) {
+    return fail(Code::data, "{} points in one run; at most {} are kept", run.points.size(),
+                k_most_points);
+  }
+  if (const std::size_t bytes = weight(run); bytes > k_largest_run) {
+    return fail(Code::data, "a run of {} MiB; at most {} are kept", bytes >> 20,
+                k_largest_run >> 20);
+  }
+  for (const Point& point : run.points) WEIR_CHECK(check_point(point));
+  return check_once(run);
+}
+
+Result<void> check(const StoredVerdict& verdict) {
+  WEIR_CHECK(check_name("a project", verdict.project));
+  WEIR_CHECK(check_name("a verdict's id", verdict.id));
+  WEIR_CHECK(check_text("a run's id", verdict.run));
+  WEIR_CHECK(check_optional("a commit", verdict.commit));
+  WEIR_CHECK(check_optional("a branch", verdict.branch));
+  WEIR_CHECK(check_name("an outcome", verdict.outcome));
+  WEIR_CHECK(check_time("a verdict's time", verdict.time));
+  WEIR_CHECK(check_time("a verdict's time", verdict.kept_at));
+  if (verdict.text.empty() || verdict.text.size() > k_largest_verdict) {
+    return fail(Code::data, "a verdict of {} bytes; 1 to {} MiB are kept", verdict.text.size(),
+                k_largest_verdict >> 20);
+  }
+  if (verdict.text.find_first_of(std::string_view("\n\0", 2)) != std::string::npos ||
+      hash_hex(verdict.text) != verdict.id) {
+    return fail(Code::data, "a verdict's text is not the one line that its id was made from");
+  }
+  return {};
+}
+
+Result<void> check(const Acknowledgement& acknowledgement) {
+  WEIR_CHECK(check_name("a project", acknowledgement.project));
+  WEIR_CHECK(check_name("a cell", acknowledgement.cell));
+  WEIR_CHECK(check_name("a metric", acknowledgement.metric));
+  WEIR_CHECK(check_text("a machine", acknowledgement.machine));
+  WEIR_CHECK(check_name("a kind of change", acknowledgement.kind));
+  WEIR_CHECK(check_optional("a commit", acknowledgement.commit));
+  WEIR_CHECK(check_text("a name", acknowledgement.who));
+  WEIR_CHECK(check_time("a change's time", acknowledgement.time));
+  WEIR_CHECK(check_time("a time", acknowledgement.at));
+  if (acknowledgement.reason.size() > k_longest_reason ||
+      text::printable(acknowledgement.reason) != acknowledgement.reason) {
+    return fail(Code::data, "a reason of at most {} bytes that can be shown is kept",
+                k_longest_reason);
+  }
+  return {};
+}
+
+}  // namespace weir::history

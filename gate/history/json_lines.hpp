@@ -1,0 +1,30 @@
+// A history as JSON lines (docs/trends.md): one run, verdict or acknowledgement a line, so that a
+// file that was cut off holds whole ones alone. The first line is {"schema": "weir.history/1"}.
+// Pure: text in, text out; everything read is hostile.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "gate/history/history.hpp"
+
+namespace weir::history {
+
+inline constexpr std::string_view k_lines_schema = "weir.history/1";
+// With its schema, without a newline.
+[[nodiscard]] std::string first_line();
+[[nodiscard]] std::string line_of(const Run& run);
+[[nodiscard]] std::string line_of(const StoredVerdict& verdict);
+[[nodiscard]] std::string line_of(const Acknowledgement& acknowledgement);
+
+struct TakeLines {
+  std::function<Result<void>(Run)> run;
+  std::function<Result<void>(StoredVerdict)> verdict;
+  std::function<Result<void>(Acknowledgement)> acknowledgement;
+};
+// Reads lines in turn, each checked (history.hpp). Fails with Code::data naming the line; what
+// stood before it has been taken. Lines of other kinds, which a later weir writes, are errors.
+[[nodiscard]] Result<void> read_lines(std::string_view text, const TakeLines& take);
+
+}  // namespace weir::history

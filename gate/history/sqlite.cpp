@@ -1,0 +1,262 @@
+// A store in one file: SQLite with a write-ahead log, so that readers do not wait for the writer.
+#include <array>
+#include <cmath>
+#include <unordered_map>
+
+#include <sqlite3.h>
+
+#include "gate/base/text.hpp"
+#include "gate/history/database.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/pause.hpp"
+
+namespace weir::history {
+namespace {
+
+constexpr int k_longest_value = 64 << 20;  // bytes; a verdict is the largest
+
+// As this database writes it: "?1" for "$1", and the words that script() explains.
+std::string for_sqlite(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> k_words{
+      {{"$id", "INTEGER PRIMARY KEY"},
+       {"$text", "TEXT"},
+       {"$real", "REAL"},
+       {"$integer", "INTEGER"},
+       {"$clustered", "WITHOUT ROWID"}}};
+  std::string written;
+  for (std::size_t at = 0; at < text.size();) {
+    bool word = false;
+    for (const auto& [name, meaning] : k_words) {
+      if (!word && text.substr(at).starts_with(name)) {
+        written += meaning;
+        at += name.size();
+        word = true;
+      }
+    }
+    if (word) continue;
+    written += text[at] == '$' ? '?' : text[at];
+    ++at;
+  }
+  return written;
+}
+
+class SqliteRow final : public Row {
+ public:
+  explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
+  [[nodiscard]] bool null(int column) const override {
+    return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+  }
+  [[nodiscard]] std::int64_t integer(int column) const override {
+    return sqlite3_column_int64(statement_, column);
+  }
+  [[nodiscard]] double real(int column) const override {
+    return sqlite3_column_double(statement_, column);
+  }
+  [[nodiscard]] std::string_view text(int column) const override {
+    const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    return {bytes == nullptr ? "" : bytes,
+            static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+class Sqlite final : public Database {
+ public:
+  Sqlite(sqlite3* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  ~Sqlite() override {
+    for (const auto& [text, statement] : statements_) sqlite3_finalize(statement);
+    sqlite3_close(handle_);
+  }
+
+  Result<void> begin(Access access) override {
+    WEIR_TRY(const std::int64_t none,
+             access == Access::write ? change("BEGIN IMMEDIATE", {}) : change("BEGIN", {}));
+    (void)none;
+    return {};
+  }
+
+  Result<void> commit() override {
+    WEIR_TRY(const std::int64_t none, change("COMMIT", {}));
+    (void)none;
+    return {};
+  }
+
+  void rollback() override {
+    // Some errors have taken it back already.
+    if (sqlite3_get_autocommit(handle_) == 0) (void)change("ROLLBACK", {});
+  }
+
+  Result<void> script(Statement statements) override {
+    const std::string text = for_sqlite(statements.text);
+    if (const int code = sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr);
+        code != SQLITE_OK) {
+      return problem(code);
+    }
+    return {};
+  }
+
+  Result<std::int64_t> change(Statement statement, Params params) override {
+    WEIR_CHECK(read(statement, params, [](const Row&) { return Result<void>{}; }));
+    return std::int64_t{sqlite3_changes(handle_)};
+  }
+
+  Result<void> read(Statement statement, Params params, const TakeRow& take) override {
+    WEIR_TRY(sqlite3_stmt * prepared, prepare(statement));
+    const Reset reset{prepared};
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      if (const int code = bind(prepared, static_cast<int>(i) + 1, params[i]); code != SQLITE_OK) {
+        return problem(code);
+      }
+    }
+    const SqliteRow row(prepared);
+    for (int code = sqlite3_step(prepared); code != SQLITE_DONE; code = sqlite3_step(prepared)) {
+      if (code != SQLITE_ROW) return problem(code);
+      WEIR_CHECK(take(row));
+    }
+    return {};
+  }
+
+  Result<void> change_all(Statement one, Statement /*many*/, std::size_t columns,
+                          Params values) override {
+    WEIR_TRY(sqlite3_stmt * prepared, prepare(one));
+    const Reset reset{prepared};
+    for (std::size_t at = 0; at < values.size(); at += columns) {
+      for (std::size_t i = 0; i < columns; ++i) {
+        if (const int code = bind(prepared, static_cast<int>(i) + 1, values[at + i]);
+            code != SQLITE_OK) {
+          return problem(code);
+        }
+      }
+      if (const int code = sqlite3_step(prepared); code != SQLITE_DONE) return problem(code);
+      sqlite3_reset(prepared);
+    }
+    return {};
+  }
+
+  Result<bool> has_store() override {
+    bool store = false, other = false;
+    WEIR_CHECK(read("SELECT name FROM sqlite_master WHERE type = 'table'", {}, [&](const Row& row) {
+      (row.text(0) == "weir_schema" ? store : other) = true;
+      return Result<void>{};
+    }));
+    if (!store && other) {
+      return fail(Code::config, "{}: a database, but no history of weir's", path_);
+    }
+    return store;
+  }
+
+  // What every connection starts with.
+  Result<void> set_up(double wait_seconds) {
+    sqlite3_busy_timeout(handle_, static_cast<int>(std::ceil(wait_seconds * 1000)));
+    sqlite3_extended_result_codes(handle_, 1);
+    sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, k_longest_value);
+    sqlite3_limit(handle_, SQLITE_LIMIT_ATTACHED, 0);
+    // The file may be anybody's: nothing in its schema is run, and its pages are looked at.
+    sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    WEIR_CHECK(
+        script("PRAGMA cell_size_check = ON; PRAGMA cache_size = -65536;"
+               "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"));
+    // The first to come makes it one with a log, and does not wait for others that do the same.
+    const sys::Stop never;
+    sys::RealPause pause;
+    for (double waited = 0;; waited += 0.05) {
+      auto done = script("PRAGMA journal_mode = WAL");
+      if (done) return {};
+      if (done.error().code != Code::unavailable || waited > wait_seconds) return done;
+      (void)pause.wait(0.05, never);
+    }
+  }
+
+ private:
+  struct Reset {
+    sqlite3_stmt* statement;
+    ~Reset() {
+      sqlite3_reset(statement);
+      sqlite3_clear_bindings(statement);
+    }
+  };
+
+  static int bind(sqlite3_stmt* statement, int at, const Param& param) {
+    switch (param.kind) {
+      case Param::Kind::null:
+        return sqlite3_bind_null(statement, at);
+      case Param::Kind::integer:
+        return sqlite3_bind_int64(statement, at, param.integer);
+      case Param::Kind::real:
+        return sqlite3_bind_double(statement, at, param.real);
+      case Param::Kind::text:
+        // A null pointer would be NULL, also where it is of no bytes.
+        return sqlite3_bind_text64(statement, at, param.text.empty() ? "" : param.text.data(),
+                                   param.text.size(), SQLITE_STATIC, SQLITE_UTF8);
+    }
+    return SQLITE_MISUSE;
+  }
+
+  Result<sqlite3_stmt*> prepare(Statement statement) {
+    if (const auto known = statements_.find(statement.text); known != statements_.end()) {
+      return known->second;
+    }
+    sqlite3_stmt* prepared = nullptr;
+    const std::string text = for_sqlite(statement.text);
+    if (const int code = sqlite3_prepare_v3(handle_, text.c_str(), -1, SQLITE_PREPARE_PERSISTENT,
+                                            &prepared, nullptr);
+        code != SQLITE_OK) {
+      return problem(code);
+    }
+    statements_.emplace(statement.text, prepared);
+    return prepared;
+  }
+
+  [[nodiscard]] tl::unexpected<Error> problem(int code) const {
+    const std::string words = text::printable(sqlite3_errmsg(handle_));
+    switch (code & 0xFF) {
+      case SQLITE_BUSY:
+      case SQLITE_LOCKED:
+        return fail(Code::unavailable, "{}: others kept it busy: {}", path_, words);
+      case SQLITE_NOTADB:
+        return fail(Code::config, "{}: no history of weir's: {}", path_, words);
+      case SQLITE_CANTOPEN:
+      case SQLITE_READONLY:
+      case SQLITE_PERM:
+        return fail(Code::config, "{}: {}", path_, words);
+      case SQLITE_CORRUPT:
+      case SQLITE_CONSTRAINT:
+      case SQLITE_TOOBIG:
+        return fail(Code::data, "{}: {}", path_, words);
+      default:
+        return fail(Code::io, "{}: {}", path_, words);
+    }
+  }
+
+  sqlite3* handle_;
+  std::string path_;
+  std::unordered_map<const char*, sqlite3_stmt*> statements_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Database>> open_sqlite(const std::string& path, const OpenOptions& options) {
+  sys::RealFiles files;
+  // Absolute, so that no name is one of SQLite's own (":memory:", "").
+  const std::string file = sys::absolute(path);
+  if (options.create) {
+    WEIR_CHECK(files.make_dirs(sys::folder_of(file)));
+  } else if (!files.exists(file)) {
+    return fail(Code::config, "{}: no such history; weir trend import makes one", path);
+  }
+  sqlite3* handle = nullptr;
+  const int flags =
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (options.create ? SQLITE_OPEN_CREATE : 0);
+  const int code = sqlite3_open_v2(file.c_str(), &handle, flags, nullptr);
+  auto database = std::make_unique<Sqlite>(handle, path);
+  if (handle == nullptr) return fail(Code::io, "{}: no memory", path);
+  if (code != SQLITE_OK) return fail(Code::config, "{}: {}", path, sqlite3_errmsg(handle));
+  WEIR_CHECK(database->set_up(options.wait_seconds));
+  return database;
+}
+
+}  // namespace weir::history

@@ -1,0 +1,71 @@
+// Runs and points, made short.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gate/base/hash.hpp"
+#include "gate/history/history.hpp"
+
+namespace weir::history {
+
+inline Point time_point(const std::string& cell, double value, std::vector<double> samples = {}) {
+  Point point;
+  point.cell = cell;
+  point.metric = metric_named("decode_tokens_per_second");
+  point.value = value;
+  point.samples = std::move(samples);
+  point.source = "llama-bench";
+  return point;
+}
+
+inline Point count_point(const std::string& cell, const Rational& value,
+                         const std::string& metric = "dispatches_per_token") {
+  Point point;
+  point.cell = cell;
+  point.metric = metric_named(metric);
+  point.nature = profile::Nature::exact;
+  point.exact = value;
+  point.value = value.value();
+  point.source = "vulkan";
+  return point;
+}
+
+inline Run run_at(const std::string& id, double time, std::vector<Point> points,
+                  std::optional<std::string> commit = std::nullopt) {
+  Run run;
+  run.facts.id = id;
+  run.facts.time = time;
+  run.facts.machine = "m";
+  run.facts.commit = std::move(commit);
+  run.points = std::move(points);
+  return run;
+}
+
+inline StoredVerdict verdict_at(const std::string& run, double time, const std::string& outcome) {
+  StoredVerdict verdict;
+  verdict.run = run;
+  verdict.time = time;
+  verdict.kept_at = time + 1;
+  verdict.outcome = outcome;
+  verdict.text = R"({"schema":"weir.verdict/1","verdict":")" + outcome + R"("})";
+  verdict.id = hash_hex(verdict.text);
+  return verdict;
+}
+
+inline Acknowledgement acknowledged(const std::string& cell, const std::string& reason) {
+  Acknowledgement one;
+  one.cell = cell;
+  one.metric = "dispatches_per_token";
+  one.machine = "m";
+  one.kind = "step";
+  one.commit = std::string(40, 'a');
+  one.time = 100;
+  one.reason = reason;
+  one.who = "somebody";
+  one.at = 200.5;
+  return one;
+}
+
+}  // namespace weir::history
