@@ -18,6 +18,7 @@ inline const std::vector<Ratio>& ratios() {
   static const std::vector<Ratio> k_ratios{
       {"gate over its command lines one after another", "gate", "command_lines", 1.10},
       {"comparing 10 000 cells x 20 metrics over reading them", "read_and_compare", "read", 2.0},
+      {"importing 100 000 points over a loop of one statement", "import_csv", "insert_bare", 2.0},
       {"Vulkan probe, per recorded command", "record_with_probe", "record_bare", 20, true, 1},
       {"Vulkan probe, per command of whole tokens", "token_counted", "token_bare", 20, true, 176},
       {"Vulkan probe, per event recorded beside", "token_with_events", "token_counted", 60, true, 135},

@@ -22,17 +22,32 @@
 namespace weir::app {
 namespace {
 
-// What was checked out when it was measured; null where that is no repository.
-Json source_of(const CommonOptions& options, sys::Files& files, const sys::Stop& stop) {
+// The branch that is checked out. CI systems check out commits, and say in variables of theirs
+// which branch it is.
+std::optional<std::string> branch_of(const source::CommitFacts& head) {
+  if (head.branch) return head.branch;
+  for (const char* name : {"GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"}) {
+    if (auto branch = sys::environment_value(name); branch && !branch->empty()) return branch;
+  }
+  return std::nullopt;
+}
+
+// What was checked out when it was measured: null where that is no repository. The branch stands
+// apart, for shards of one commit may differ in it.
+void keep_source(const CommonOptions& options, sys::Files& files, const sys::Stop& stop,
+                 Json& extra) {
+  extra["source"] = nullptr;
   sys::RealProcesses processes;
   const sys::RealClock clock;
   sys::HostLocks locks(sys::HostLocks::default_folder());
   const source::Effects effects{processes, files, clock, locks, {}, stop};
   const auto git = source::Git::open(effects, sys::absolute(sys::folder_of(options.config)));
-  if (!git) return nullptr;
-  const auto commit = git->commit("HEAD");
-  if (!commit || !*commit) return nullptr;
-  return {{"commit", **commit}, {"dirty", git->dirty().value_or(true)}};
+  if (!git) return;
+  const auto head = git->head();
+  if (!head || !*head) return;
+  extra["source"] = {
+      {"commit", (*head)->name}, {"time", (*head)->time}, {"dirty", git->dirty().value_or(true)}};
+  if (const auto branch = branch_of(**head)) extra["branch"] = *branch;
 }
 
 run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wanted,
@@ -74,7 +89,7 @@ Result<Measured> measure_until(Loaded loaded, const CommonOptions& options,
   if (ready.base) {
     header.extra["against"] = to_json(ready.base->facts);
   } else {
-    header.extra["source"] = source_of(options, files, stop);
+    keep_source(options, files, stop, header.extra);
   }
   if (ready.loaded.rules) header.extra["rules"] = to_json(*ready.loaded.rules);
   if (options.allowed) header.extra["allowances"] = to_json(*options.allowed);

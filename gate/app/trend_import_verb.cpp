@@ -24,6 +24,7 @@ struct ImportOptions {
   std::optional<std::string> from_dir;
   std::string config;
   bool project_given = false, each = false;
+  std::size_t batch = k_runs_at_once;  // runs in one transaction, at most
 };
 
 std::string counted(std::size_t number, std::string_view one) {
@@ -33,7 +34,8 @@ std::string counted(std::size_t number, std::string_view one) {
 // Keeps what is handed in, and says so when it is on the disk.
 class Keeper {
  public:
-  Keeper(history::Store& store, bool each) : store_(store), each_(each) {}
+  Keeper(history::Store& store, bool each, std::size_t batch)
+      : store_(store), each_(each), batch_(batch) {}
 
   Result<void> keep(const TrendPart& part) {
     for (const std::string& warning : part.warnings) warn(warning);
@@ -53,8 +55,7 @@ class Keeper {
   Result<void> put(history::Run run) {
     points_ += run.points.size();
     waiting_.runs.push_back(std::move(run));
-    return points_ >= k_points_at_once || waiting_.runs.size() >= k_runs_at_once ? flush()
-                                                                                 : Result<void>{};
+    return points_ >= k_points_at_once || waiting_.runs.size() >= batch_ ? flush() : Result<void>{};
   }
   Result<void> put(history::StoredVerdict verdict) {
     waiting_.verdicts.push_back(std::move(verdict));
@@ -114,6 +115,7 @@ class Keeper {
 
   history::Store& store_;
   bool each_;
+  std::size_t batch_;
   history::Batch waiting_;
   std::size_t points_ = 0;
   history::Added all_;
@@ -173,7 +175,7 @@ Result<ExitCode> import_all(ImportOptions options) {
   WEIR_CHECK(check_wanted(options));
   sys::RealFiles files;
   WEIR_TRY(const auto store, open_history(options.store, true));
-  Keeper keeper(*store, options.each);
+  Keeper keeper(*store, options.each, options.batch);
   for (const std::string& run : options.runs) {
     auto part = trend_part_of(run, options.facts, files);
     if (!part && options.runs.size() == 1) return tl::unexpected(std::move(part).error());
@@ -234,6 +236,11 @@ void add_trend_import(CLI::App& trend) {
                    "weir.yaml in DIR or above)")
       ->type_name("FILE");
   verb->add_flag("--each", options->each, "Say the id of each run when it is on the disk");
+  verb->add_option("--batch", options->batch,
+                   "Runs of --csv and --jsonl kept by one write to the disk, at most")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{1}, k_runs_at_once))
+      ->capture_default_str();
   verb->footer(
       "Examples:\n"
       "  weir trend import weir-out/*                 what weir run and weir gate measured\n"

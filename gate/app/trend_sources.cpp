@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "gate/app/commit_here.hpp"
 #include "gate/app/repository.hpp"
 #include "gate/app/session.hpp"
 #include "gate/app/veiled.hpp"
@@ -43,15 +42,14 @@ std::optional<double> time_of_commit(const std::string& commit) {
 // header says of the checkout.
 void take_commit(const Measured& measured, const run::RunHeader& header, const TrendFacts& given,
                  history::RunFacts& facts) {
-  const auto here = header.extra.is_object()
-                        ? commit_here_from_json(header.extra.value("commit", Json()))
-                        : std::nullopt;
-  if (here) {
-    facts.commit = here->commit;
-    facts.commit_time = here->time;
-    facts.branch = here->branch;
-    facts.dirty = here->dirty;
+  JsonReader extra(header.extra, "extra");
+  if (extra.has("source")) {
+    JsonReader source(extra.object("source"), "source");
+    facts.commit = source.optional_string("commit");
+    facts.commit_time = source.optional_number("time");
+    facts.dirty = source.optional_boolean("dirty").value_or(false);
   }
+  facts.branch = extra.optional_string("branch");
   if (measured.beside && measured.beside->facts.candidate_commit) {
     const BaseFacts& beside = measured.beside->facts;
     if (facts.commit != beside.candidate_commit) {

@@ -176,11 +176,16 @@ class Postgres final : public Database {
   }
 
   Result<bool> has_store() override {
+    // Asked of the catalogue as a table: what a backend remembers of names that were not there may
+    // be older than the lock it holds.
     bool there = false;
-    WEIR_CHECK(read("SELECT to_regclass('weir_schema') IS NOT NULL", {}, [&](const Row& row) {
-      there = row.text(0) == "t";
-      return Result<void>{};
-    }));
+    WEIR_CHECK(read(
+        "SELECT COUNT(*) FROM pg_catalog.pg_class WHERE relname = 'weir_schema' AND relkind = 'r' "
+        "AND pg_catalog.pg_table_is_visible(oid)",
+        {}, [&](const Row& row) {
+          there = row.integer(0) > 0;
+          return Result<void>{};
+        }));
     return there;
   }
 

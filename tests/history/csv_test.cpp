@@ -25,7 +25,7 @@ TEST(Csv, GivesARunForEachCommitTimeAndMachine) {
                                 "e/m/b/p,load_seconds,abc1235,1795000060,1.6,box\n"
                                 "e/m/b/p,load_seconds,abc1234,1795000000,1.5,other\n");
   ASSERT_EQ(table.runs(), 3U);
-  const Run first = table.run(0);
+  const history::Run first = table.run(0);
   EXPECT_EQ(first.facts.commit, "abc1234");
   EXPECT_EQ(first.facts.time, 1795000000);
   EXPECT_EQ(first.facts.machine, "box");
@@ -51,7 +51,7 @@ TEST(Csv, KeepsCountsExactlyAndOtherNumbersAsTheyAre) {
                                 "c,dispatches_per_token,,0,65,m\n"
                                 "c,barriers_per_token,,0,133/2,m\n"
                                 "c,load_seconds,,0,65,m\n");
-  const Run run = table.run(0);
+  const history::Run run = table.run(0);
   ASSERT_EQ(run.points.size(), 3U);
   EXPECT_EQ(run.points[0].exact, Rational(65));
   EXPECT_EQ(run.points[1].exact, Rational::make(133, 2));
@@ -60,7 +60,7 @@ TEST(Csv, KeepsCountsExactlyAndOtherNumbersAsTheyAre) {
 }
 
 TEST(Csv, TakesRowsThatAgreeInAllButTheValueForSamples) {
-  const Run run =
+  const history::Run run =
       parsed(k_header + "c,load_seconds,,0,3,m\nc,load_seconds,,0,1,m\nc,load_seconds,,0,2,m\n")
           .run(0);
   ASSERT_EQ(run.points.size(), 1U);
@@ -69,8 +69,9 @@ TEST(Csv, TakesRowsThatAgreeInAllButTheValueForSamples) {
 }
 
 TEST(Csv, NamesARunByWhatItIsHoweverItIsWritten) {
-  const Run one = parsed(k_header + "c,x,abc1234,1970-01-01T00:01:00Z,1,m\n").run(0);
-  const Run two = parsed("machine,value,time,commit,metric,cell\r\nm,2,60,abc1234,y,d\r\n").run(0);
+  const history::Run one = parsed(k_header + "c,x,abc1234,1970-01-01T00:01:00Z,1,m\n").run(0);
+  const history::Run two =
+      parsed("machine,value,time,commit,metric,cell\r\nm,2,60,abc1234,y,d\r\n").run(0);
   EXPECT_EQ(one.facts.id, two.facts.id);
   // The same moment twice in one file is one run, too.
   EXPECT_EQ(parsed(k_header + "c,x,,60,1,m\nc,y,,1970-01-01T00:01Z,1,m\n").runs(), 1U);

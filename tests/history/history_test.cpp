@@ -56,11 +56,11 @@ TEST(Names, OfAnyBytesAreNames) {
 
 struct WrongRun {
   std::string says;
-  std::function<void(Run&)> spoil;
+  std::function<void(history::Run&)> spoil;
 };
 class Check : public testing::TestWithParam<WrongRun> {};
 TEST_P(Check, RefusesWhatIsNotFitToBeKept) {
-  Run run = run_at("id", 0, {time_point("c", 1, {1, 1}), count_point("c", 65)});
+  history::Run run = run_at("id", 0, {time_point("c", 1, {1, 1}), count_point("c", 65)});
   ASSERT_TRUE(check(run).has_value());
   GetParam().spoil(run);
   const auto checked = check(run);
@@ -72,22 +72,23 @@ const double k_nan = std::numeric_limits<double>::quiet_NaN();
 INSTANTIATE_TEST_SUITE_P(
     Table, Check,
     testing::Values(
-        WrongRun{"a cell", [](Run& run) { run.points[0].cell = ""; }},
-        WrongRun{"a cell", [](Run& run) { run.points[0].cell = "a\nb"; }},
-        WrongRun{"a metric", [](Run& run) { run.points[0].metric.name = "\x80"; }},
-        WrongRun{"a project", [](Run& run) { run.facts.project = ""; }},
-        WrongRun{"a commit", [](Run& run) { run.facts.commit = ""; }},
-        WrongRun{"a machine", [](Run& run) { run.facts.machine = std::string(513, 'm'); }},
-        WrongRun{"not finite", [](Run& run) { run.points[0].value = k_nan; }},
-        WrongRun{"not finite", [](Run& run) { run.points[0].samples[1] = -1 / 0.0; }},
-        WrongRun{"a run's time", [](Run& run) { run.facts.time = k_nan; }},
-        WrongRun{"a run's time", [](Run& run) { run.facts.time = 1e18; }},
-        WrongRun{"66 is not 65", [](Run& run) { run.points[1].value = 66; }},
-        WrongRun{"is there twice", [](Run& run) { run.points.push_back(run.points[0]); }},
-        WrongRun{"samples", [](Run& run) { run.points[0].samples.assign(k_most_samples + 1, 1); }},
+        WrongRun{"a cell", [](history::Run& run) { run.points[0].cell = ""; }},
+        WrongRun{"a cell", [](history::Run& run) { run.points[0].cell = "a\nb"; }},
+        WrongRun{"a metric", [](history::Run& run) { run.points[0].metric.name = "\x80"; }},
+        WrongRun{"a project", [](history::Run& run) { run.facts.project = ""; }},
+        WrongRun{"a commit", [](history::Run& run) { run.facts.commit = ""; }},
+        WrongRun{"a machine", [](history::Run& run) { run.facts.machine = std::string(513, 'm'); }},
+        WrongRun{"not finite", [](history::Run& run) { run.points[0].value = k_nan; }},
+        WrongRun{"not finite", [](history::Run& run) { run.points[0].samples[1] = -1 / 0.0; }},
+        WrongRun{"a run's time", [](history::Run& run) { run.facts.time = k_nan; }},
+        WrongRun{"a run's time", [](history::Run& run) { run.facts.time = 1e18; }},
+        WrongRun{"66 is not 65", [](history::Run& run) { run.points[1].value = 66; }},
+        WrongRun{"is there twice", [](history::Run& run) { run.points.push_back(run.points[0]); }},
+        WrongRun{"samples",
+                 [](history::Run& run) { run.points[0].samples.assign(k_most_samples + 1, 1); }},
         WrongRun{"points in one run",
-                 [](Run& run) { run.points.assign(k_most_points + 1, run.points[0]); }},
-        WrongRun{"MiB", [](Run& run) {
+                 [](history::Run& run) { run.points.assign(k_most_points + 1, run.points[0]); }},
+        WrongRun{"MiB", [](history::Run& run) {
                    run.points[0].samples.assign(16'000, 1);
                    const Point big = run.points[0];
                    for (int i = 0; i < 100; ++i) {
@@ -97,8 +98,9 @@ INSTANTIATE_TEST_SUITE_P(
                  }}));
 
 TEST(JsonLines, GiveBackWhatTheyWereMadeOf) {
-  Run run = run_at("id", 1795000000.25,
-                   {time_point("c", 0.1, {0.1, 0.1}), count_point("d", *Rational::make(133, 2))});
+  history::Run run =
+      run_at("id", 1795000000.25,
+             {time_point("c", 0.1, {0.1, 0.1}), count_point("d", *Rational::make(133, 2))});
   run.facts.commit = std::string(40, 'a');
   run.facts.branch = "main";
   run.facts.commit_time = 5;
@@ -111,7 +113,7 @@ TEST(JsonLines, GiveBackWhatTheyWereMadeOf) {
   const std::string text =
       first_line() + "\n" + line_of(run) + "\n" + line_of(verdict) + "\n\n" + line_of(one) + "\n";
   int seen = 0;
-  const auto done = read_lines(text, {[&](const Run& read) {
+  const auto done = read_lines(text, {[&](const history::Run& read) {
                                         EXPECT_EQ(read, run);
                                         ++seen;
                                         return Result<void>{};
@@ -205,7 +207,7 @@ TEST(Baselines, GiveTheCountsAndTheSessionsThatACommitBrought) {
   facts.time = 7;
   const std::vector<BaselineChange> changes{
       {baseline_with({old}, 65), baseline_with({old, fresh}, 66)}};
-  const std::vector<Run> runs = runs_of(facts, changes);
+  const std::vector<history::Run> runs = runs_of(facts, changes);
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs[0].facts.machine, "vulkan-10005-0");  // the device, whatever its driver
   EXPECT_EQ(runs[0].points.at(0).exact, Rational(66));
@@ -214,7 +216,7 @@ TEST(Baselines, GiveTheCountsAndTheSessionsThatACommitBrought) {
   EXPECT_EQ(runs[1].points.at(0).place.engine_build, "b1");
   EXPECT_NE(runs[0].facts.id, runs[1].facts.id);
   EXPECT_EQ(runs_of(facts, changes), runs);  // and the same again
-  for (const Run& run : runs) EXPECT_TRUE(check(run).has_value());
+  for (const history::Run& run : runs) EXPECT_TRUE(check(run).has_value());
 }
 
 TEST(Machines, GoByWhatDoesNotChangeWithAnImage) {

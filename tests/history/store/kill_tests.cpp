@@ -1,0 +1,135 @@
+// kill -9 of `weir trend import` at many moments: what it said is kept is kept, nothing is kept in
+// part, nothing twice.
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gate/history/csv.hpp"
+
+#include "tests/history/store/stores.hpp"
+
+namespace weir::history {
+namespace {
+
+constexpr int k_kills = 200, k_runs = 600, k_cells = 5;
+
+// One run a time and commit, five cells each.
+std::string series_csv() {
+  std::string text = "cell,metric,commit,time,value,machine\n";
+  for (int run = 0; run < k_runs; ++run) {
+    for (int cell = 0; cell < k_cells; ++cell) {
+      text += fmt::format("cell{},load_seconds,{:040x},{},{},box\n", cell, run, 1795000000 + run,
+                          run * 10 + cell);
+    }
+  }
+  return text;
+}
+
+class Import {
+ public:
+  Import(const std::string& csv, const std::string& where, const std::string& out) : out_(out) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    std::vector<std::string> words{WEIR_PROGRAM, "trend", "import", "--csv",   csv,
+                                   "--db",       where,   "--each", "--batch", "3"};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    if (posix_spawn(&pid_, WEIR_PROGRAM, &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  void kill_now() const { kill(pid_, SIGKILL); }
+  // 0 when it ended by itself and well.
+  [[nodiscard]] int wait() const {
+    int status = -1;
+    waitpid(pid_, &status, 0);
+    return status;
+  }
+  // Ids that it said are kept; a line that was cut off was not said.
+  [[nodiscard]] std::set<std::string> kept() const {
+    std::ifstream file(out_);
+    std::ostringstream text;
+    text << file.rdbuf();
+    std::set<std::string> ids;
+    std::string rest = text.str();
+    for (std::size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n')) {
+      if (rest.starts_with("kept ")) ids.insert(rest.substr(5, end - 5));
+      rest.erase(0, end + 1);
+    }
+    return ids;
+  }
+
+ private:
+  std::string out_;
+  pid_t pid_ = -1;
+};
+
+class Killed : public OnBoth {};
+
+TEST_P(Killed, ImportersLoseNothingThatTheySaidIsKept) {
+  const std::string csv = folder_ / "series.csv";
+  std::ofstream(csv) << series_csv();
+  std::map<std::string, history::Run> expected;
+  {
+    const CsvTable table = value_of(CsvTable::parse(series_csv(), "default"));
+    for (std::size_t i = 0; i < table.runs(); ++i) {
+      const history::Run run = table.run(i);
+      expected[run.facts.id] = run;
+    }
+  }
+  std::mt19937 random(3);
+  std::string where = fresh();
+  std::set<std::string> said;
+  int kills = 0, stores = 1;
+  std::size_t amid = 0;  // kills that came after it had kept something new, before it had kept all
+  const auto look = [&] {
+    const auto store = open_store(parse_address(where), {.create = false});
+    if (!store) {  // killed before it was made
+      EXPECT_TRUE(said.empty()) << store.error().message;
+      return;
+    }
+    std::set<std::string> there;
+    for (const history::Run& run : content_of(**store).runs) {
+      EXPECT_TRUE(there.insert(run.facts.id).second);
+      EXPECT_EQ(run, expected.at(run.facts.id));  // whole, or not there
+    }
+    for (const std::string& id : said) EXPECT_TRUE(there.contains(id)) << id;
+  };
+  while (kills < k_kills) {
+    const Import import(csv, where, folder_ / "out.txt");
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 250'000));
+    import.kill_now();
+    const bool killed = WIFSIGNALED(import.wait());
+    const std::size_t before = said.size();
+    for (const std::string& id : import.kept()) said.insert(id);
+    if (killed) ++kills;
+    if (killed && said.size() > before && said.size() < expected.size()) ++amid;
+    look();
+    if (!killed || said.size() == expected.size()) {  // all is there: begin a new one
+      where = fresh();
+      said.clear();
+      ++stores;
+    }
+    if (HasFailure()) FAIL() << "after " << kills << " kills";
+  }
+  // Undisturbed it brings the rest.
+  const Import last(csv, where, folder_ / "out.txt");
+  EXPECT_EQ(last.wait(), 0);
+  EXPECT_EQ(content_of(*open(where)).runs.size(), expected.size());
+  EXPECT_GT(amid, 0U);
+  std::printf("%d kills, %zu of them amid new runs, over %d stores\n", kills, amid, stores);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, Killed, testing::Values(Kind::sqlite, Kind::postgres), name_of);
+
+}  // namespace
+}  // namespace weir::history
