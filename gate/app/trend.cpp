@@ -49,7 +49,7 @@ Result<std::unique_ptr<history::Store>> open_history(const StoreOptions& options
     if (where.empty()) where = k_default_history;
   }
   const history::StoreAddress address = history::parse_address(where);
-  if (options.db && address.has_password) {
+  if (options.db && address.has_password()) {
     return fail(Code::usage,
                 "--db {}: every user of this machine can read a password on a command line: put "
                 "the URL into WEIR_DB, or the password into PGPASSWORD or ~/.pgpass",

@@ -176,7 +176,7 @@ Result<void> trend_parts_of_baselines(const TrendFolder& where, const TrendFacts
   const auto repository = Repository::around(sys::absolute(where.folder));
   if (!repository) return {};  // runs alone: nothing says when a baseline was stored
   const source::Git& git = (*repository)->git();
-  const std::string inner = (*repository)->inner();
+  const std::string inner = git.place();
   WEIR_TRY(const std::vector<source::CommitFacts> commits, git.commits_that_changed(inner));
   if (commits.empty()) return {};
   WEIR_TRY(const auto entries, git.entries_below(commits.back().name, inner, k_most_tracked));

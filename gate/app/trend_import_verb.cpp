@@ -27,7 +27,7 @@ struct ImportOptions {
   std::size_t batch = k_runs_at_once;  // runs in one transaction, at most
 };
 
-std::string counted(std::size_t number, std::string_view one) {
+std::string so_many(std::size_t number, std::string_view one) {
   return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
 }
 
@@ -41,7 +41,7 @@ class Keeper {
     for (const std::string& warning : part.warnings) warn(warning);
     WEIR_TRY(const history::Added added, add(part.batch));
     std::string words = added.points > 0 || added.points_known == 0
-                            ? counted(added.points, "point") + " kept"
+                            ? so_many(added.points, "point") + " kept"
                             : std::string("known already");
     if (added.points > 0 && added.points_known > 0) {
       words += fmt::format(", {} known", added.points_known);
@@ -81,13 +81,13 @@ class Keeper {
   [[nodiscard]] bool left_out() const { return left_out_; }
   [[nodiscard]] std::string words() const {
     std::string words = fmt::format("{}: {} and {} are new", store_.name(),
-                                    counted(all_.runs, "run"), counted(all_.points, "point"));
-    if (all_.verdicts > 0) words += fmt::format(", {}", counted(all_.verdicts, "verdict"));
-    if (all_.runs_known > 0) words += fmt::format("; {} known", counted(all_.runs_known, "run"));
+                                    so_many(all_.runs, "run"), so_many(all_.points, "point"));
+    if (all_.verdicts > 0) words += fmt::format(", {}", so_many(all_.verdicts, "verdict"));
+    if (all_.runs_known > 0) words += fmt::format("; {} known", so_many(all_.runs_known, "run"));
     words += "\n";
     if (all_.points_differ > 0) {
       words += fmt::format("{} of them {} another number than is kept, which stays:\n",
-                           counted(all_.points_differ, "point"),
+                           so_many(all_.points_differ, "point"),
                            all_.points_differ == 1 ? "has" : "have");
       for (const std::string& one : all_.differences) words += "  " + one + "\n";
     }

@@ -70,7 +70,7 @@ void take_commit(const Measured& measured, const run::RunHeader& header, const T
   if (facts.commit && !facts.commit_time) facts.commit_time = time_of_commit(*facts.commit);
 }
 
-Result<verdict::GateVerdict> read_verdict(const std::string& path, const sys::Files& files) {
+Result<verdict::GateVerdict> verdict_in_file(const std::string& path, const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, history::k_largest_verdict));
   WEIR_TRY(const Json json, parse_json(text));
   WEIR_TRY(verdict::GateVerdict verdict, verdict::verdict_from_json(json));
@@ -102,7 +102,7 @@ Result<TrendPart> part_of_run(const std::string& path, const TrendFacts& given, 
   TrendPart part{path, {}, {}};
   const std::string verdict_path = sys::join_path(home, k_verdict_name);
   if (files.kind(verdict_path) == sys::Kind::file) {
-    auto verdict = read_verdict(verdict_path, files);
+    auto verdict = verdict_in_file(verdict_path, files);
     if (verdict) {
       part.batch.verdicts.push_back(history::stored_verdict(
           facts, facts.id, veiled(*std::move(verdict), measured.veil), sys::RealClock().now()));
@@ -129,7 +129,7 @@ std::optional<double> time_in_name(const std::string& run) {
 
 Result<TrendPart> part_of_verdict(const std::string& path, const TrendFacts& given,
                                   const sys::Files& files) {
-  WEIR_TRY(const verdict::GateVerdict verdict, read_verdict(path, files));
+  WEIR_TRY(const verdict::GateVerdict verdict, verdict_in_file(path, files));
   history::RunFacts facts;
   facts.project = given.project;
   facts.source = history::Source::verdict;

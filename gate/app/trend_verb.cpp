@@ -4,8 +4,13 @@
 namespace weir::app {
 
 void add_trend(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("trend", "Every run kept: import, export, list");
+  CLI::App* verb = app.add_subcommand("trend", "A history of what was measured");
   verb->require_subcommand(1);
+  verb->footer(
+      "Examples:\n"
+      "  weir trend import weir-out/*               keep what was measured, in .weir/history.db\n"
+      "  weir trend import --from-dir baselines     from git alone\n"
+      "  weir trend list                            one line a series");
   add_trend_import(*verb);
   add_trend_export(*verb);
   add_trend_list(*verb);

@@ -1,5 +1,6 @@
 // Where a store is, without what nobody may read: pure text, so that messages can be made before
 // anything is opened.
+#include <algorithm>
 #include <array>
 
 #include "gate/base/text.hpp"
@@ -11,29 +12,29 @@ namespace {
 constexpr std::array<std::string_view, 2> k_schemes{"postgres://", "postgresql://"};
 
 // "user:word@host/name" -> "user@host/name"; the last '@' ends what may be a password.
-bool without_password(std::string& authority) {
+void take_password(std::string& authority, std::vector<Secret>& passwords) {
   const std::size_t at = authority.rfind('@');
-  if (at == std::string::npos) return false;
+  if (at == std::string::npos) return;
   const std::size_t colon = authority.find(':');
-  if (colon == std::string::npos || colon > at) return false;
+  if (colon == std::string::npos || colon > at) return;
+  passwords.emplace_back(authority.substr(colon + 1, at - colon - 1));
   authority.erase(colon, at - colon);
-  return true;
 }
 
 // "a=1&password=x" -> "a=1".
-bool without_secrets(std::string& query) {
+void take_secrets(std::string& query, std::vector<Secret>& passwords) {
   std::vector<std::string> kept;
-  bool dropped = false;
   for (std::string& one : text::split(query, '&')) {
     // libpq decodes names, too: what is written in an odd way is not shown either.
-    const std::string name = text::lower(one.substr(0, one.find('=')));
-    const bool secret =
-        name.find("pass") != std::string::npos || name.find('%') != std::string::npos;
-    if (!secret) kept.push_back(std::move(one));
-    dropped = dropped || secret;
+    const std::size_t equals = std::min(one.find('='), one.size());
+    const std::string name = text::lower(one.substr(0, equals));
+    if (name.find("pass") != std::string::npos || name.find('%') != std::string::npos) {
+      passwords.emplace_back(one.substr(std::min(equals + 1, one.size())));
+    } else {
+      kept.push_back(std::move(one));
+    }
   }
   query = text::join(kept, "&");
-  return dropped;
 }
 
 }  // namespace
@@ -49,11 +50,11 @@ StoreAddress parse_address(const std::string& text) {
     const std::size_t at = rest.rfind('@');
     const std::size_t mark = rest.find('?', at == std::string::npos ? 0 : at);
     std::string authority = rest.substr(0, mark);
-    address.has_password = without_password(authority);
+    take_password(authority, address.passwords);
     address.shown = std::string(scheme) + authority;
     if (mark != std::string::npos) {
       std::string query = rest.substr(mark + 1);
-      if (without_secrets(query)) address.has_password = true;
+      take_secrets(query, address.passwords);
       if (!query.empty()) address.shown += "?" + query;
     }
     address.shown = text::printable(address.shown);

@@ -12,6 +12,7 @@ namespace weir::history {
 namespace {
 
 constexpr std::size_t k_rows_at_once = 10'000;
+constexpr std::size_t k_shortest_password = 3;  // shorter ones are in every text
 // Writers that do nothing for so long are gone: others shall not wait for them.
 constexpr std::string_view k_longest_idle = "60000";  // ms
 
@@ -86,10 +87,23 @@ void add_element(std::string& array, const Param& param) {
   }
 }
 
+// What libpq says of a URL that it does not understand may hold parts of it.
+std::string without_passwords(const StoreAddress& address, const std::string& words) {
+  Masker masker;
+  masker.add(address.target);
+  for (const Secret& password : address.passwords) {
+    const std::string& hidden = password.reveal();
+    if (hidden.size() >= k_shortest_password && words.find(hidden) != std::string::npos) {
+      return "no connection; what libpq says of it holds the password and is not shown";
+    }
+  }
+  const std::string shown = text::printable(words);
+  return masker.mask(text::trim(shown));
+}
+
 class Postgres final : public Database {
  public:
-  Postgres(const StoreAddress& address, const OpenOptions& options) : name_(address.shown) {
-    masker_.add(address.target);
+  Postgres(const StoreAddress& address, const OpenOptions& options) : address_(address) {
     connection_ = std::make_unique<pqxx::connection>(address.target.reveal());
     quiet_ = std::make_unique<pqxx::quiet_errorhandler>(*connection_);
     // What was begun on a connection that broke is gone: never go on with another one unasked.
@@ -226,13 +240,12 @@ class Postgres final : public Database {
   }
 
   [[nodiscard]] tl::unexpected<Error> problem(Code code, const std::exception& error) const {
-    const std::string words = text::printable(error.what());
-    return fail(code, "{}: {}{}", name_, code == Code::unavailable ? "others kept it busy: " : "",
-                masker_.mask(text::trim(words)));
+    return fail(code, "{}: {}{}", address_.shown,
+                code == Code::unavailable ? "others kept it busy: " : "",
+                without_passwords(address_, error.what()));
   }
 
-  std::string name_;
-  Masker masker_;
+  StoreAddress address_;
   std::unique_ptr<pqxx::connection> connection_;
   std::unique_ptr<pqxx::quiet_errorhandler> quiet_;
   std::unique_ptr<pqxx::nontransaction> work_;
@@ -248,10 +261,7 @@ Result<std::unique_ptr<Database>> open_postgres(const StoreAddress& address,
   try {
     return std::make_unique<Postgres>(address, options);
   } catch (const std::exception& error) {
-    Masker masker;
-    masker.add(address.target);
-    const std::string words = text::printable(error.what());
-    return fail(Code::config, "{}: {}", address.shown, masker.mask(text::trim(words)));
+    return fail(Code::config, "{}: {}", address.shown, without_passwords(address, error.what()));
   }
 }
 

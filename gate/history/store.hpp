@@ -100,7 +100,9 @@ struct StoreAddress {
   bool postgres = false;
   Secret target;
   std::string shown;
-  bool has_password = false;
+  std::vector<Secret> passwords;  // that stand in it, as they are written there
+
+  [[nodiscard]] bool has_password() const { return !passwords.empty(); }
 };
 [[nodiscard]] StoreAddress parse_address(const std::string& text);
 

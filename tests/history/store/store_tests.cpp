@@ -434,5 +434,15 @@ TEST(Postgres, ThatCanNotBeReachedIsNamedWithoutThePassword) {
   EXPECT_THAT(store.error().message, testing::Not(testing::HasSubstr("very-secret")));
 }
 
+TEST(Postgres, OfAUrlThatIsNoneIsNamedWithoutThePassword) {
+  for (const char* url :
+       {"postgres://weir:very%zzsecret@h/d", "postgres://weir:very%zzsecret@[::1/d",
+        "postgres://weir@h/d?password=very%zzsecret", "postgres://weir:very%zzsecret@h/d?x=y"}) {
+    const auto store = open_store(parse_address(url));
+    ASSERT_FALSE(store.has_value());
+    EXPECT_THAT(store.error().message, testing::Not(testing::HasSubstr("zzsecret"))) << url;
+  }
+}
+
 }  // namespace
 }  // namespace weir::history
