@@ -251,13 +251,18 @@ double outside_quantile(double p) {
 // z^2 * outside(z) (Siegmund, Sequential Analysis, 1985, chapter IV), times how many there are; few
 // points add what one over their number has to say. The four constants are by simulation:
 // benchmarks/change_points --calibrate.
-constexpr double k_once = 0.30, k_once_few = 0;
+constexpr double k_once = 0.36, k_once_few = 0;
 constexpr double k_night = 0.27, k_night_few = 8;
 
+// How many: what the logarithm of after / before ranges over.
 double many_once(double n) {
   constexpr double k_ends =
       static_cast<double>(k_points_before) * static_cast<double>(k_points_after);
   return k_once * std::log(std::max(2.0, n * n / k_ends));
+}
+double many_news(double n) {
+  constexpr double k_most = static_cast<double>(k_news), k_least = k_points_after;
+  return k_once * std::log(k_most * (n - k_least) / (k_least * (n - k_most)));
 }
 
 double threshold(double p, double many) {
@@ -273,6 +278,10 @@ double chance(double z, double many) {
 }  // namespace
 
 double threshold_once(double p, double n) { return threshold(p, many_once(n)) + k_once_few / n; }
+OnceThresholds thresholds_once(double p, double n) {
+  if (n < 3 * static_cast<double>(k_news)) return {threshold_once(p, n), threshold_once(p, n)};
+  return {threshold(p / 2, many_news(n)) + k_once_few / n, threshold_once(p / 2, n)};
+}
 NightlyThreshold::NightlyThreshold(double p) : long_run_(threshold(p, k_night)) {}
 double NightlyThreshold::at(double n) const { return long_run_ + k_night_few / n; }
 double chance_once(double z, double n) { return chance(z - k_once_few / n, many_once(n)); }

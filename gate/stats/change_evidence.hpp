@@ -70,6 +70,13 @@ struct Split {
 
 // The distance that n points without change exceed with chance `p` at some split, looked at once.
 [[nodiscard]] double threshold_once(double p, double n);
+// Half of the chance for splits in front of the last k_news points, which is where people look, and
+// which are few, so that the threshold is lower there. Not for short series: one threshold then.
+inline constexpr std::size_t k_news = 16;
+struct OnceThresholds {
+  double news = 0, any = 0;
+};
+[[nodiscard]] OnceThresholds thresholds_once(double p, double n);
 // ... and with chance `p` at each of many looks, one a point, for the first time.
 class NightlyThreshold {
  public:

@@ -110,17 +110,33 @@ std::size_t changed(Segment& segment, const NightlyThreshold& threshold, const M
   return distance(split, own, memory) > least ? split.after : 0;
 }
 
-void split_once(std::span<const Order> orders, std::size_t begin, double p, Places& found) {
+// How many points lie behind the clearest change; 0: none. `last`: the series ends with these
+// points.
+std::size_t changed_once(const std::vector<float>& scores, double p, bool last) {
+  const double n = static_cast<double>(scores.size());
+  const auto holds = [&](const Split& split, double least) {
+    const Memory memory = memory_of_split(scores, split.after);
+    return split.after > 0 && distance(split, memory, memory) > least;
+  };
+  const Split any = best_split(scores, k_points_before, k_points_after);
+  if (!last) return holds(any, threshold_once(p, n)) ? any.after : 0;
+  const OnceThresholds least = thresholds_once(p, n);
+  if (holds(any, any.after <= k_news ? least.news : least.any)) return any.after;
+  const std::span<const float> end = std::span(scores).last(std::min(scores.size(), k_news));
+  const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / n;
+  const Split news = best_split(end, scores.size(), mean, k_points_before, k_points_after);
+  return holds(news, least.news) ? news.after : 0;
+}
+
+void split_once(std::span<const Order> orders, std::size_t begin, double p, bool last,
+                Places& found) {
   if (orders.size() < k_points_before + k_points_after) return;
-  const std::vector<float> scores = scores_of(orders);
-  const Split split = best_split(scores, k_points_before, k_points_after);
-  const Memory memory = memory_of_split(scores, split.after);
-  const double n = static_cast<double>(orders.size());
-  if (distance(split, memory, memory) <= threshold_once(p, n)) return;
-  const std::size_t before = orders.size() - split.after;
-  split_once(orders.first(before), begin, p, found);
+  const std::size_t after = changed_once(scores_of(orders), p, last);
+  if (after == 0) return;
+  const std::size_t before = orders.size() - after;
+  split_once(orders.first(before), begin, p, false, found);
   found.push_back(begin + before);
-  split_once(orders.last(split.after), begin + before, p, found);
+  split_once(orders.last(after), begin + before, p, last, found);
 }
 
 }  // namespace
@@ -158,7 +174,7 @@ Places look_once(std::span<const Order> orders, std::size_t end, double p, const
   std::size_t start = 0;
   for (std::size_t i = 0; i <= known.size(); ++i) {
     const std::size_t stop = i < known.size() ? known[i] : end;
-    split_once(orders.subspan(start, stop - start), start, p, found);
+    split_once(orders.subspan(start, stop - start), start, p, i == known.size(), found);
     if (i < known.size()) found.push_back(stop);
     start = stop;
   }

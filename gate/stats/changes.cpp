@@ -17,8 +17,6 @@ constexpr double k_share_of_beginnings = 0.1;
 constexpr double k_year = 365;
 // Points count at most so many spreads away from their level when shapes are compared.
 constexpr double k_far = 3;
-// A single step is not told from a drift until so many points have followed it.
-constexpr std::size_t k_news = 16;
 // A level is taken from so many points where there are.
 constexpr std::size_t k_level = 5;
 
@@ -113,7 +111,7 @@ class ChangeShapes {
     const bool up = found[i].up;
     while (last < found.size() && found[last].up == up) ++last;
     for (std::size_t end = last; end > i; --end) {
-      // One step that is news: a drift would be hard to tell from it.
+      // A single step with few points behind it is not told from a drift yet.
       if (end == i + 1 && size() - found[i].place < k_news) break;
       if (const auto drift = drift_of(found.subspan(0, end), i, begin,
                                       end < found.size() ? found[end].place : size())) {
@@ -254,7 +252,7 @@ Result<Changes> count_changes(std::span<const double> values) {
     change.index = change.end = i;
     change.before = values[i - 1];
     change.after = values[i];
-    change.relative = change.before != 0;
+    change.relative = change.before > 0;
     const double by = change.after - change.before;
     change.size = change.relative ? by / change.before : by;
     change.low = change.high = change.size;

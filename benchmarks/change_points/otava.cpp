@@ -1,0 +1,132 @@
+#include "benchmarks/change_points/otava.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/stats/quantile.hpp"
+
+namespace weir::changes {
+namespace {
+
+using Values = std::span<const double>;
+using Places = std::vector<std::size_t>;
+
+// Two-sided probability of Student's t for two samples of one variance.
+double difference_by_chance(Values left, Values right) {
+  const double n = static_cast<double>(left.size()), m = static_cast<double>(right.size());
+  if (left.empty() || right.empty() || n + m <= 2) return 1;
+  const auto mean = [](Values part) {
+    double sum = 0;
+    for (const double value : part) sum += value;
+    return sum / static_cast<double>(part.size());
+  };
+  const double a = mean(left), b = mean(right);
+  double squares = 0;
+  for (const double value : left) squares += (value - a) * (value - a);
+  for (const double value : right) squares += (value - b) * (value - b);
+  if (squares == 0) return a == b ? 1 : 0;
+  const double t = (a - b) / std::sqrt(squares / (n + m - 2) * (1 / n + 1 / m));
+  return 2 * stats::student_cdf(-std::abs(t), n + m - 2);
+}
+
+struct Candidate {
+  std::size_t place = 0;
+  double energy = -1;
+};
+
+// The place where [begin, place) and [place, end) are least alike, for any end: sums of distances
+// come from running sums over their table.
+Candidate candidate_in(Values values) {
+  const std::size_t n = values.size();
+  std::vector<double> sums((n + 1) * (n + 1), 0.0);  // over rows < i and columns < k
+  const auto at = [&](std::size_t i, std::size_t k) -> double& { return sums[i * (n + 1) + k]; };
+  for (std::size_t i = 0; i < n; ++i) {
+    double row = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+      row += std::abs(values[i] - values[k]);
+      at(i + 1, k + 1) = at(i, k + 1) + row;
+    }
+  }
+  Candidate best;
+  for (std::size_t place = 1; place < n; ++place) {
+    for (std::size_t end = place + 1; end <= n; ++end) {
+      const double left = static_cast<double>(place), right = static_cast<double>(end - place);
+      const double across = at(place, end) - at(place, place);
+      const double in_left = at(place, place) / 2;
+      const double in_right =
+          (at(end, end) - at(place, end) - at(end, place) + at(place, place)) / 2;
+      const auto pairs = [](double count) { return std::max(1.0, count * (count - 1) / 2); };
+      const double energy =
+          left * right / (left + right) *
+          (2 * across / (left * right) - in_left / pairs(left) - in_right / pairs(right));
+      if (energy > best.energy) best = {place, energy};
+    }
+  }
+  return best;
+}
+
+// Splits where the sides are least alike of all parts so far, while that split stands.
+Places split_window(Values values, double level) {
+  struct Part {
+    std::size_t begin, end;
+    Candidate best;
+  };
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    return Part{begin, end, candidate_in(values.subspan(begin, end - begin))};
+  };
+  std::vector<Part> parts{part(0, values.size())};
+  Places places;
+  for (;;) {
+    const auto most = std::max_element(
+        parts.begin(), parts.end(),
+        [](const Part& a, const Part& b) { return a.best.energy < b.best.energy; });
+    if (most->best.energy < 0) break;
+    const std::size_t place = most->begin + most->best.place;
+    const Values left = values.subspan(most->begin, place - most->begin);
+    if (difference_by_chance(left, values.subspan(place, most->end - place)) >= level) break;
+    places.push_back(place);
+    const Part behind = part(place, most->end);
+    *most = part(most->begin, place);
+    parts.push_back(behind);
+  }
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+// Takes out the place that stands least between its neighbours until all stand.
+void merge(Values values, double level, Places& places) {
+  while (!places.empty()) {
+    std::size_t weakest = 0;
+    double largest = -1;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::size_t begin = i == 0 ? 0 : places[i - 1];
+      const std::size_t end = i + 1 < places.size() ? places[i + 1] : values.size();
+      const double p = difference_by_chance(values.subspan(begin, places[i] - begin),
+                                            values.subspan(places[i], end - places[i]));
+      if (p <= largest) continue;
+      largest = p;
+      weakest = i;
+    }
+    if (largest < level) return;
+    places.erase(places.begin() + static_cast<std::ptrdiff_t>(weakest));
+  }
+}
+
+}  // namespace
+
+std::vector<std::size_t> otava(std::span<const double> values, double level, std::size_t window) {
+  Places places;
+  for (std::size_t start = 0; start < values.size();) {
+    const std::size_t end = std::min(start + window, values.size());
+    const Places found = split_window(values.subspan(start, end - start), 10 * level);
+    for (const std::size_t place : found) places.push_back(start + place);
+    const std::size_t last = found.empty() ? 0 : start + found.back();
+    start = std::max(last, start + window / 2);
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  merge(values, level, places);
+  return places;
+}
+
+}  // namespace weir::changes

@@ -1,0 +1,61 @@
+#include "benchmarks/change_points/series.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "benchmarks/change_points/trials.hpp"
+
+namespace weir::changes {
+namespace {
+
+const std::vector<Recorded> k_times{recorded({17.0, 17.1, 17.3, 17.2, 18.0})};
+
+std::vector<double> made(const std::string& noise, const std::vector<Event>& events) {
+  Random random(3);
+  return make_series(noise, 4000, events, k_times, random);
+}
+
+TEST(Series, AStepIsSoManySpreadsOfTheNoiseAndADriftSoMuchANight) {
+  const auto plain = made("normal", {}), step = made("normal", {{1000, 2, 0}});
+  const auto drift = made("normal", {{1000, 0, 0.001}});
+  EXPECT_EQ(step[999], plain[999]);
+  EXPECT_NEAR(step[1000] - plain[1000], 2 * 0.02 * 100, 1e-9);
+  EXPECT_EQ(drift[999], plain[999]);
+  EXPECT_NEAR(drift[1000] / plain[1000], 1.001, 1e-12);
+  EXPECT_NEAR(drift[1059] / plain[1059], 1.060, 1e-12);
+  const auto logarithmic = made("lognormal", {{1000, 2, 0}});
+  EXPECT_NEAR(std::log(logarithmic[2000] / made("lognormal", {})[2000]), 0.6, 1e-9);
+}
+
+TEST(Series, ANightRemembersTheOneBeforeAsItsNameSays) {
+  for (const auto& [noise, memory] :
+       {std::pair{"normal", 0.0}, std::pair{"spikes", 0.0}, std::pair{"ar1-0.3", 0.3},
+        std::pair{"ar1-0.7", 0.7}, std::pair{"drawn", 0.0}}) {
+    const auto values = made(noise, {});
+    double mean = 0, squares = 0, next = 0;
+    for (const double value : values) mean += value / static_cast<double>(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      squares += (values[i] - mean) * (values[i] - mean);
+      if (i > 0) next += (values[i] - mean) * (values[i - 1] - mean);
+    }
+    EXPECT_NEAR(next / squares, memory, 0.05) << noise;
+  }
+}
+
+TEST(Series, EveryNoiseMakesTheSameSeriesAgain) {
+  for (const std::string& noise : noises()) EXPECT_EQ(made(noise, {}), made(noise, {})) << noise;
+}
+
+TEST(Trials, AShareDoesNotDependOnTheNumberOfThreads) {
+  const auto test = [](Random& random) { return random.uniform() < 0.3; };
+  Bench one, three;
+  three.threads = 3;
+  const double share_of_one = share(one, "any", 1000, test);
+  EXPECT_EQ(share_of_one, share(three, "any", 1000, test));
+  EXPECT_NEAR(share_of_one, 0.3, 0.05);
+}
+
+}  // namespace
+}  // namespace weir::changes
