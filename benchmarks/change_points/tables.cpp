@@ -74,6 +74,23 @@ std::string step_table(const Bench& bench, std::size_t trials) {
   return text;
 }
 
+std::string pelt_table(const Bench& bench, std::size_t trials) {
+  const Method method = pelt_method();
+  const std::size_t few = std::max<std::size_t>(1, trials / 20);
+  std::string text =
+      "| noise | unchanged, one look at 365 | 365 nightly looks | 2 σ: one look, 8 behind | "
+      "nightly, "
+      "12 behind |\n| --- | ---: | ---: | ---: | ---: |\n";
+  for (const std::string& noise : known_noises(bench)) {
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", noise,
+                        percent(shown_unchanged(bench, method, noise, 365, false, trials)),
+                        percent(shown_unchanged(bench, method, noise, 365, true, few)),
+                        percent(found_step(bench, method, {noise, 200, 8, 2}, false, trials)),
+                        percent(found_step(bench, method, {noise, 200, 12, 2}, true, few)));
+  }
+  return text;
+}
+
 std::string drift_table(const Bench& bench, std::size_t trials) {
   std::string text =
       "| points before | one look: found | told as drift | nightly: found | told as drift on day "

@@ -7,6 +7,7 @@
 #include "gate/stats/change_search.hpp"
 
 #include "benchmarks/change_points/otava.hpp"
+#include "benchmarks/change_points/pelt.hpp"
 
 namespace weir::changes {
 namespace {
@@ -20,6 +21,21 @@ Places places_of(std::span<const double> values, const stats::ChangePolicy& poli
 
 bool any(const Places& places, const std::function<bool(std::size_t)>& fits) {
   return std::any_of(places.begin(), places.end(), fits);
+}
+
+// A method that knows of no nights: it is run anew after each.
+Method run_anew(std::string name, std::function<Places(std::span<const double>)> once) {
+  Method method;
+  method.name = std::move(name);
+  method.once = once;
+  method.nightly = [once = std::move(once)](std::span<const double> values,
+                                            const std::function<bool(std::size_t)>& fits) {
+    for (std::size_t night = 3; night <= values.size(); ++night) {
+      if (any(once(values.first(night)), fits)) return true;
+    }
+    return false;
+  };
+  return method;
 }
 
 }  // namespace
@@ -45,18 +61,9 @@ Method weir_method(double false_alarm) {
 }
 
 Method otava_method() {
-  Method method;
-  method.name = "Otava";
-  method.once = [](std::span<const double> values) { return otava(values); };
-  method.nightly = [](std::span<const double> values,
-                      const std::function<bool(std::size_t)>& fits) {
-    for (std::size_t night = 3; night <= values.size(); ++night) {
-      if (any(otava(values.first(night)), fits)) return true;
-    }
-    return false;
-  };
-  return method;
+  return run_anew("Otava", [](std::span<const double> values) { return otava(values); });
 }
+Method pelt_method() { return run_anew("PELT", pelt); }
 
 double share(const Bench& bench, std::string_view name, std::size_t trials,
              const std::function<bool(Random&)>& test) {

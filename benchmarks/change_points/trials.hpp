@@ -26,6 +26,7 @@ struct Method {
 };
 [[nodiscard]] Method weir_method(double false_alarm = 0.01);
 [[nodiscard]] Method otava_method();
+[[nodiscard]] Method pelt_method();
 
 struct Bench {
   std::vector<Recorded> times;

@@ -1,0 +1,61 @@
+#include "benchmarks/change_points/pelt.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "gate/stats/quantile.hpp"
+
+namespace weir::changes {
+namespace {
+
+constexpr std::size_t k_least = 5;
+
+// Of normal noise: the median distance of two numbers is 0.6745 * sqrt(2) standard deviations.
+double spread_of(std::span<const double> values) {
+  std::vector<double> distances;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    distances.push_back(std::abs(values[i] - values[i - 1]));
+  }
+  return stats::median(distances).value_or(0) / (0.6744898 * std::sqrt(2.0));
+}
+
+}  // namespace
+
+std::vector<std::size_t> pelt(std::span<const double> values) {
+  const std::size_t n = values.size();
+  const double spread = spread_of(values);
+  if (n < 2 * k_least || spread <= 0) return {};
+  std::vector<double> sums(n + 1, 0.0), squares(n + 1, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double value = (values[i] - values[0]) / spread;
+    sums[i + 1] = sums[i] + value;
+    squares[i + 1] = squares[i] + value * value;
+  }
+  const auto cost = [&](std::size_t begin, std::size_t end) {
+    const double sum = sums[end] - sums[begin];
+    return squares[end] - squares[begin] - sum * sum / static_cast<double>(end - begin);
+  };
+  const double penalty = 3 * std::log(static_cast<double>(n));
+  std::vector<double> best(n + 1, std::numeric_limits<double>::infinity());
+  std::vector<std::size_t> from(n + 1, 0), starts{0};
+  best[0] = -penalty;
+  for (std::size_t end = k_least; end <= n; ++end) {
+    for (const std::size_t start : starts) {
+      const double here = best[start] + cost(start, end) + penalty;
+      if (here >= best[end]) continue;
+      best[end] = here;
+      from[end] = start;
+    }
+    // A start that is worse by now than ending here can not be the last one of any longer series.
+    std::erase_if(starts, [&](std::size_t s) { return best[s] + cost(s, end) > best[end]; });
+    const std::size_t next = end + 1 - k_least;
+    if (next >= k_least) starts.push_back(next);
+  }
+  std::vector<std::size_t> places;
+  for (std::size_t at = from[n]; at > 0; at = from[at]) places.push_back(at);
+  std::reverse(places.begin(), places.end());
+  return places;
+}
+
+}  // namespace weir::changes
