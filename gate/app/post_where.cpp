@@ -98,6 +98,15 @@ Result<std::string> api_url_of(const PostWords& words) {
   return url;
 }
 
+Result<std::string> repository_of(const PostWords& words) {
+  WEIR_CHECK(check_words(words));
+  std::string name = words.repository.empty() ? variable("GITHUB_REPOSITORY") : words.repository;
+  if (!publish::is_repository(name)) {
+    return fail(Code::usage, "where to? Outside of GitHub's runners --repo OWNER/NAME says it");
+  }
+  return name;
+}
+
 Result<publish::Event> event_of(const PostWords& words, const sys::Files& files) {
   WEIR_CHECK(check_words(words));
   WEIR_TRY(publish::Event event, read_event(words, files).map_error([](Error error) {

@@ -26,6 +26,9 @@ struct PostWords {
 // "https://api.github.com", without a slash at its end.
 [[nodiscard]] Result<std::string> api_url_of(const PostWords& words);
 
+// --repo, else GITHUB_REPOSITORY. Code::usage where neither says it, or it is no OWNER/NAME.
+[[nodiscard]] Result<std::string> repository_of(const PostWords& words);
+
 // What the options say, on top of the event. Fails with Code::usage where neither says enough.
 [[nodiscard]] Result<publish::Event> event_of(const PostWords& words, const sys::Files& files);
 

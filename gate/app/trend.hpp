@@ -43,5 +43,8 @@ void add_filter_options(CLI::App& verb, FilterOptions& options);
 void add_trend_import(CLI::App& trend);
 void add_trend_export(CLI::App& trend);
 void add_trend_list(CLI::App& trend);
+void add_trend_changes(CLI::App& trend);
+void add_trend_ack(CLI::App& trend);
+void add_trend_notify(CLI::App& trend);
 
 }  // namespace weir::app

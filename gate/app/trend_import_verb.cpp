@@ -65,6 +65,10 @@ class Keeper {
     waiting_.acknowledgements.push_back(std::move(one));
     return waiting_.acknowledgements.size() >= k_runs_at_once ? flush() : Result<void>{};
   }
+  Result<void> put(history::Look look) {
+    waiting_.looks.push_back(std::move(look));
+    return waiting_.looks.size() >= k_runs_at_once ? flush() : Result<void>{};
+  }
   Result<void> flush() {
     WEIR_TRY(const history::Added added, add(waiting_));
     (void)added;
@@ -145,7 +149,7 @@ Result<void> import_csv(const std::string& path, const ImportOptions& options,
 Result<void> import_lines(const std::string& path, const sys::Files& files, Keeper& keeper) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_series));
   const auto put = [&](auto value) { return keeper.put(std::move(value)); };
-  auto done = history::read_lines(text, {put, put, put});
+  auto done = history::read_lines(text, {put, put, put, put});
   // What stood before a line that is wrong is kept.
   WEIR_CHECK(keeper.flush());
   return done.map_error([&](Error error) { return with_context(path, std::move(error)); });

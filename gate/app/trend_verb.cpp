@@ -10,10 +10,14 @@ void add_trend(CLI::App& app) {
       "Examples:\n"
       "  weir trend import weir-out/*               keep what was measured, in .weir/history.db\n"
       "  weir trend import --from-dir baselines     from git alone\n"
-      "  weir trend list                            one line a series");
+      "  weir trend list                            one line a series\n"
+      "  weir trend changes                         where it changed, and by how much");
   add_trend_import(*verb);
   add_trend_export(*verb);
   add_trend_list(*verb);
+  add_trend_changes(*verb);
+  add_trend_ack(*verb);
+  add_trend_notify(*verb);
 }
 
 }  // namespace weir::app

@@ -220,4 +220,13 @@ Result<void> check(const Acknowledgement& acknowledgement) {
   return {};
 }
 
+Result<void> check(const Look& look) {
+  WEIR_CHECK(check_name("a project", look.project));
+  WEIR_CHECK(check_name("a cell", look.cell));
+  WEIR_CHECK(check_name("a metric", look.metric));
+  WEIR_CHECK(check_text("a machine", look.machine));
+  if (look.points < 0) return fail(Code::data, "a look at {} points", look.points);
+  return {};
+}
+
 }  // namespace weir::history

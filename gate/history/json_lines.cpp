@@ -182,6 +182,18 @@ Result<Acknowledgement> acknowledgement_from(const Json& json) {
   return one;
 }
 
+Result<Look> look_from(const Json& json) {
+  JsonReader read(json, "look");
+  Look look;
+  look.project = read.string("project");
+  look.cell = read.string("cell");
+  look.metric = read.string("metric");
+  look.machine = read.optional_string("machine").value_or("");
+  look.points = read.integer("points");
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return look;
+}
+
 template <class Value>
 Result<void> checked(Result<Value> read, const std::function<Result<void>(Value)>& take) {
   if (!read) return tl::unexpected(std::move(read).error());
@@ -202,6 +214,7 @@ Result<void> read_line(std::string_view line, bool first, const TakeLines& take)
   if (type == "run") return checked(run_from(json), take.run);
   if (type == "verdict") return checked(verdict_from(json), take.verdict);
   if (type == "acknowledgement") return checked(acknowledgement_from(json), take.acknowledgement);
+  if (type == "look") return checked(look_from(json), take.look);
   return fail(Code::data, "\"type\" is \"{}\", which this weir does not know", type);
 }
 
@@ -259,6 +272,16 @@ std::string line_of(const Acknowledgement& one) {
   put(json, "commit", one.commit);
   put(json, "reason", one.reason);
   put(json, "who", one.who);
+  return dump_json(json);
+}
+
+std::string line_of(const Look& look) {
+  Json json{{"type", "look"},
+            {"project", look.project},
+            {"cell", look.cell},
+            {"metric", look.metric},
+            {"points", look.points}};
+  put(json, "machine", look.machine);
   return dump_json(json);
 }
 

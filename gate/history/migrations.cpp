@@ -14,7 +14,7 @@ struct Migration {
 };
 
 // Points lie by series, for these are what is read. Ids are the store's own and leave it nowhere.
-constexpr std::array<Migration, 1> k_migrations{{
+constexpr std::array<Migration, 2> k_migrations{{
     {1, R"sql(
 CREATE TABLE weir_schema (number $integer PRIMARY KEY, applied_at $real NOT NULL, program $text NOT NULL);
 CREATE TABLE weir_project (id $id, name $text NOT NULL UNIQUE);
@@ -39,6 +39,10 @@ CREATE TABLE weir_acknowledgement (id $id, project $integer NOT NULL, digest $te
   cell $text NOT NULL, metric $text NOT NULL, machine $text NOT NULL, kind $text NOT NULL,
   commit_name $text, time $real NOT NULL, reason $text NOT NULL, who $text NOT NULL, at $real NOT NULL,
   UNIQUE (project, digest));
+)sql"},
+    {2, R"sql(
+CREATE TABLE weir_look (project $integer NOT NULL, cell $text NOT NULL, metric $text NOT NULL,
+  machine $text NOT NULL, points $integer NOT NULL, PRIMARY KEY (project, cell, metric, machine));
 )sql"},
 }};
 

@@ -256,13 +256,26 @@ Result<void> SqlStore::add_acknowledgement(const Acknowledgement& one, Added& ad
   return {};
 }
 
+Result<void> SqlStore::add_looks(const std::vector<Look>& looks, Added& added) {
+  for (const Look& look : looks) {
+    WEIR_TRY(const std::int64_t project, project_number(look.project));
+    const std::array<Param, 5> values{project, look.cell, look.metric, look.machine, look.points};
+    WEIR_TRY(const std::int64_t changed,
+             database_->change("INSERT INTO weir_look (project, cell, metric, machine, points) "
+                               "VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+                               values));
+    if (changed > 0) ++added.looks;
+  }
+  return {};
+}
+
 Result<void> SqlStore::add_all(const Batch& batch, Added& added) {
   for (const Run& run : batch.runs) WEIR_CHECK(add_run(run, added));
   for (const StoredVerdict& verdict : batch.verdicts) WEIR_CHECK(add_verdict(verdict, added));
   for (const Acknowledgement& one : batch.acknowledgements) {
     WEIR_CHECK(add_acknowledgement(one, added));
   }
-  return {};
+  return add_looks(batch.looks, added);
 }
 
 Result<Added> SqlStore::add(const Batch& batch) {
@@ -274,6 +287,7 @@ Result<Added> SqlStore::add(const Batch& batch) {
   }
   for (const StoredVerdict& verdict : batch.verdicts) WEIR_CHECK(check(verdict));
   for (const Acknowledgement& one : batch.acknowledgements) WEIR_CHECK(check(one));
+  for (const Look& look : batch.looks) WEIR_CHECK(check(look));
   Added added;
   Transaction transaction(*database_);
   WEIR_CHECK(transaction.begin(Database::Access::write));

@@ -326,7 +326,36 @@ Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, c
   return all;
 }
 
+Result<std::vector<Look>> read_looks(Database& database, const Filter& filter, const Named& named) {
+  std::vector<Look> all;
+  WEIR_CHECK(database.read(
+      "SELECT project, cell, metric, machine, points FROM weir_look", {}, [&](const Row& row) {
+        const auto project = named.projects.find(row.integer(0));
+        if (project == named.projects.end() ||
+            (filter.project && *filter.project != project->second) ||
+            !fits(filter.cells, row.text(1)) || !fits(filter.metrics, row.text(2)) ||
+            !fits(filter.machines, row.text(3))) {
+          return Result<void>{};
+        }
+        all.push_back({project->second, std::string(row.text(1)), std::string(row.text(2)),
+                       std::string(row.text(3)), row.integer(4)});
+        return Result<void>{};
+      }));
+  std::sort(all.begin(), all.end(), [](const Look& a, const Look& b) {
+    return std::tie(a.project, a.cell, a.metric, a.machine) <
+           std::tie(b.project, b.cell, b.metric, b.machine);
+  });
+  return all;
+}
+
 }  // namespace
+
+Result<std::vector<Look>> SqlStore::looks(const Filter& filter) {
+  Transaction transaction(*database_);
+  WEIR_CHECK(transaction.begin(Database::Access::read));
+  WEIR_TRY(const Named named, read_names(*database_, filter));
+  return read_looks(*database_, filter, named);
+}
 
 Result<std::vector<StoredVerdict>> SqlStore::verdicts(const Filter& filter) {
   Transaction transaction(*database_);
@@ -354,6 +383,10 @@ Result<void> SqlStore::all(const Filter& filter, const Takes& take) {
   if (take.acknowledgement) {
     WEIR_TRY(const auto all, read_acknowledgements(*database_, filter, named));
     for (const Acknowledgement& one : all) WEIR_CHECK(take.acknowledgement(one));
+  }
+  if (take.look) {
+    WEIR_TRY(const auto all, read_looks(*database_, filter, named));
+    for (const Look& one : all) WEIR_CHECK(take.look(one));
   }
   return transaction.commit();
 }

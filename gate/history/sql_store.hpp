@@ -40,6 +40,7 @@ class SqlStore final : public Store {
   [[nodiscard]] Result<std::vector<Acknowledgement>> acknowledgements(
       const Filter& filter) override;
   [[nodiscard]] Result<void> all(const Filter& filter, const Takes& take) override;
+  [[nodiscard]] Result<std::vector<Look>> looks(const Filter& filter) override;
   [[nodiscard]] const std::string& name() const override { return name_; }
 
  private:
@@ -48,6 +49,7 @@ class SqlStore final : public Store {
   [[nodiscard]] Result<void> add_run(const Run& run, Added& added);
   [[nodiscard]] Result<void> add_verdict(const StoredVerdict& verdict, Added& added);
   [[nodiscard]] Result<void> add_acknowledgement(const Acknowledgement& one, Added& added);
+  [[nodiscard]] Result<void> add_looks(const std::vector<Look>& looks, Added& added);
   [[nodiscard]] Result<std::int64_t> number(Numbered& known, const std::string& key,
                                             Statement select, Statement insert, Params params);
   [[nodiscard]] Result<std::int64_t> project_number(const std::string& name);

@@ -37,6 +37,7 @@ struct Batch {
   std::vector<Run> runs;
   std::vector<StoredVerdict> verdicts;
   std::vector<Acknowledgement> acknowledgements;
+  std::vector<Look> looks{};  // of series that nobody has looked at; of others the first one stays
 };
 
 struct Added {
@@ -44,7 +45,7 @@ struct Added {
   std::size_t points = 0, points_known = 0;
   // There already, with another number: the one that was there stays.
   std::size_t points_differ = 0;
-  std::size_t verdicts = 0, acknowledgements = 0;  // that were not there
+  std::size_t verdicts = 0, acknowledgements = 0, looks = 0;  // that were not there
   // The first few of those that differ: "CELL METRIC: 66 is kept, 65 was given".
   std::vector<std::string> differences;
 };
@@ -81,8 +82,12 @@ class Store {
     std::function<Result<void>(const Run&)> run;
     std::function<Result<void>(const StoredVerdict&)> verdict;
     std::function<Result<void>(const Acknowledgement&)> acknowledgement;
+    std::function<Result<void>(const Look&)> look{};
   };
   [[nodiscard]] virtual Result<void> all(const Filter& filter, const Takes& take) = 0;
+
+  // By project, cell, metric, machine. Times of the filter do not count.
+  [[nodiscard]] virtual Result<std::vector<Look>> looks(const Filter& filter) = 0;
 
   // What it is called in messages, without a password.
   [[nodiscard]] virtual const std::string& name() const = 0;

@@ -51,6 +51,21 @@ TEST_P(StoreTest, GivesBackWhatItWasGiven) {
   EXPECT_EQ(value_of(store->acknowledgements({})), batch.acknowledgements);
 }
 
+// How often somebody looked decides how sure a change has to be: it is said once, and stays.
+TEST_P(StoreTest, KeepsTheFirstLookAtASeries) {
+  const auto store = open(fresh());
+  const Look first{"default", "a/m/b/p", "syncs_per_token", "m", 30};
+  Look later = first, other = first;
+  later.points = 31;
+  other.machine = "another";
+  EXPECT_EQ(value_of(store->add({{}, {}, {}, {first}})).looks, 1U);
+  EXPECT_EQ(value_of(store->add({{}, {}, {}, {later, other}})).looks, 1U);
+  EXPECT_EQ(value_of(store->looks({})), (std::vector<Look>{other, first}));
+  Filter filter;
+  filter.machines = {"m"};
+  EXPECT_EQ(value_of(store->looks(filter)), std::vector<Look>{first});
+}
+
 TEST_P(StoreTest, IsThereAgainWhenItIsOpenedAgain) {
   const std::string where = fresh();
   value_of(open(where)->add({{full_run()}, {}, {}}));
@@ -326,7 +341,7 @@ std::string exported(Store& store) {
     text += line_of(one) + "\n";
     return Result<void>{};
   };
-  value_of(store.all({}, {add, add, add}));
+  value_of(store.all({}, {add, add, add, add}));
   return text;
 }
 
@@ -341,6 +356,10 @@ void import_text(Store& store, const std::string& text) {
                              },
                              [&](Acknowledgement one) -> Result<void> {
                                WEIR_CHECK(store.add({{}, {}, {std::move(one)}}));
+                               return {};
+                             },
+                             [&](Look one) -> Result<void> {
+                               WEIR_CHECK(store.add({{}, {}, {}, {std::move(one)}}));
                                return {};
                              }}));
 }
@@ -360,9 +379,11 @@ TEST_P(Export, ComesBackByteForByteFromEitherDatabase) {
     run.points[1].cell = kept_name(std::string(1, static_cast<char>(i)));
     runs.push_back(std::move(run));
   }
-  value_of(store->add({runs,
-                       {verdict_at("r", 5, "fail"), verdict_at("", 5, "pass")},
-                       {acknowledged("a", "known"), acknowledged("b", "größer")}}));
+  value_of(
+      store->add({runs,
+                  {verdict_at("r", 5, "fail"), verdict_at("", 5, "pass")},
+                  {acknowledged("a", "known"), acknowledged("b", "größer")},
+                  {{"B", "a/m/b/p", "syncs_per_token", "m", 30}, {"größe", "b", "x", "", 0}}}));
   const std::string text = exported(*store);
   for (const Kind kind : {Kind::sqlite, Kind::postgres}) {
     const auto copy = open(fresh(kind));

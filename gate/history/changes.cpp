@@ -1,0 +1,180 @@
+#include "gate/history/changes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/stats/changes.hpp"
+
+namespace weir::history {
+namespace {
+
+// A step so near to where the class changed is told as that.
+constexpr std::size_t k_same_place = 2;
+// An acknowledgement holds for the change that more points have moved by so many places.
+constexpr std::size_t k_moved = 3;
+constexpr double k_day = 86'400;
+
+// Values that are all exact counts agree when they are equal.
+bool is_exact(const Series& series) {
+  return std::all_of(series.points.begin(), series.points.end(), [](const SeriesPoint& point) {
+    return point.nature == profile::Nature::exact;
+  });
+}
+
+class SeriesReader {
+ public:
+  SeriesReader(const History& history, std::size_t series, const stats::ChangePolicy& policy)
+      : history_(history), series_(history.series[series]), at_(series), policy_(policy) {}
+
+  Result<std::vector<SeriesChange>> read() {
+    std::vector<SeriesChange> found;
+    WEIR_TRY(const stats::Changes changes, search());
+    for (const stats::Change& change : changes.changes) found.push_back(of(change));
+    for (const ClassChange& change : class_changes(history_, series_)) put_class(change, found);
+    std::sort(found.begin(), found.end(),
+              [](const SeriesChange& a, const SeriesChange& b) { return a.index < b.index; });
+    for (SeriesChange& change : found) change.worse = is_worse(change);
+    return found;
+  }
+
+ private:
+  Result<stats::Changes> search() const {
+    std::vector<double> values, days;
+    for (const SeriesPoint& point : series_.points) {
+      values.push_back(point.value);
+      days.push_back(history_.run_of(point).time / k_day);
+    }
+    if (is_exact(series_)) return stats::count_changes(values);
+    // In the order of commits, what was measured again later stands before: then nights count.
+    if (!std::is_sorted(days.begin(), days.end())) days.clear();
+    return stats::find_changes(values, days, policy_);
+  }
+
+  SeriesChange of(const stats::Change& change) const {
+    SeriesChange made;
+    made.series = at_;
+    made.kind =
+        change.kind == stats::ChangeKind::step ? SeriesChangeKind::step : SeriesChangeKind::drift;
+    made.index = change.index;
+    made.end = change.end;
+    made.before = change.before;
+    made.after = change.after;
+    made.size = change.size;
+    made.low = change.low;
+    made.high = change.high;
+    made.relative = change.relative;
+    made.confidence = change.confidence;
+    return made;
+  }
+
+  void put_class(const ClassChange& change, std::vector<SeriesChange>& found) const {
+    const auto near = std::find_if(found.begin(), found.end(), [&](const SeriesChange& one) {
+      const std::size_t apart =
+          one.index > change.index ? one.index - change.index : change.index - one.index;
+      return one.kind == SeriesChangeKind::step && !one.new_class && apart <= k_same_place;
+    });
+    if (near != found.end()) {
+      near->kind = SeriesChangeKind::device_class;
+      near->new_class = change;
+      return;
+    }
+    SeriesChange made;
+    made.series = at_;
+    made.kind = SeriesChangeKind::device_class;
+    made.index = made.end = change.index;
+    made.before = change.before;
+    made.after = change.after;
+    made.relative = change.before != 0;
+    made.size = made.relative ? change.after / change.before - 1 : change.after - change.before;
+    made.new_class = change;
+    found.push_back(std::move(made));
+  }
+
+  std::optional<bool> is_worse(const SeriesChange& change) const {
+    if (!series_.metric.better || change.after == change.before) return std::nullopt;
+    return (change.after > change.before) == (*series_.metric.better == unit::Better::lower);
+  }
+
+  const History& history_;
+  const Series& series_;
+  std::size_t at_;
+  stats::ChangePolicy policy_;
+};
+
+// The latest word on a change at that place, or where it stood before more points came in.
+std::optional<Acknowledgement> word_on(const History& history, const SeriesChange& change,
+                                       std::span<const Acknowledgement> acknowledged) {
+  const Series& series = history.series[change.series];
+  const Acknowledgement here = acknowledgement_of(history, change);
+  std::optional<Acknowledgement> found;
+  for (const Acknowledgement& one : acknowledged) {
+    if (one.project != here.project || one.cell != here.cell || one.metric != here.metric ||
+        one.machine != here.machine || one.kind != here.kind) {
+      continue;
+    }
+    const std::size_t begin = change.index > k_moved ? change.index - k_moved : 0;
+    const std::size_t end = std::min(series.points.size(), change.index + k_moved + 1);
+    const auto is_there = [&](std::size_t place) {
+      const RunFacts& run = history.run_of(series.points[place]);
+      return one.commit ? run.commit == one.commit : !run.commit && run.time == one.time;
+    };
+    for (std::size_t place = begin; place < end; ++place) {
+      if (is_there(place) && (!found || found->at < one.at)) found = one;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string_view to_string(SeriesChangeKind kind) {
+  switch (kind) {
+    case SeriesChangeKind::step:
+      return "step";
+    case SeriesChangeKind::drift:
+      return "drift";
+    case SeriesChangeKind::device_class:
+      break;
+  }
+  return "class";
+}
+
+Result<std::vector<SeriesChange>> changes_of(const History& history,
+                                             std::span<const std::int64_t> first_looks,
+                                             std::span<const Acknowledgement> acknowledged,
+                                             const ChangesWanted& wanted) {
+  if (!first_looks.empty() && first_looks.size() != history.series.size()) {
+    return fail(Code::internal, "changes_of: {} first looks for {} series", first_looks.size(),
+                history.series.size());
+  }
+  std::vector<SeriesChange> all;
+  for (std::size_t i = 0; i < history.series.size(); ++i) {
+    stats::ChangePolicy policy;
+    policy.false_alarm = wanted.false_alarm;
+    policy.series = wanted.any_series ? history.series.size() : 1;
+    policy.first_look =
+        first_looks.empty() ? stats::k_one_look : static_cast<std::size_t>(first_looks[i]);
+    WEIR_TRY(std::vector<SeriesChange> found, SeriesReader(history, i, policy).read());
+    for (SeriesChange& change : found) {
+      change.known = word_on(history, change, acknowledged);
+      all.push_back(std::move(change));
+    }
+  }
+  return all;
+}
+
+Acknowledgement acknowledgement_of(const History& history, const SeriesChange& change) {
+  const Series& series = history.series[change.series];
+  const RunFacts& run = history.run_of(series.points[change.index]);
+  Acknowledgement one;
+  one.project = series.project;
+  one.cell = series.cell;
+  one.metric = series.metric.name;
+  one.machine = series.machine;
+  one.kind = to_string(change.kind);
+  one.commit = run.commit;
+  one.time = run.time;
+  return one;
+}
+
+}  // namespace weir::history

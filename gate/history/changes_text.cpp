@@ -1,0 +1,235 @@
+#include "gate/history/changes_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/base/text.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/sys/clock.hpp"
+
+namespace weir::history {
+namespace {
+
+constexpr std::size_t k_short_commit = 7, k_near = 5;
+
+const RunFacts& run_at(const History& history, const Series& series, std::size_t index) {
+  return history.run_of(series.points[index]);
+}
+
+// Of a size: "8.1", "34".
+std::string percents(double size) {
+  const double shown = std::abs(size) * 100;
+  return shown < 10 ? fmt::format("{:.1f}", shown) : fmt::format("{:.0f}", shown);
+}
+
+std::string shown_level(const Metric& metric, double value) {
+  if (metric.kind && metric.unit && metric.better) {
+    return unit::show(unit::custom_metric(metric.name, *metric.kind, *metric.unit, *metric.better),
+                      value);
+  }
+  return fmt::format("{:.4g}", value);
+}
+
+std::string metric_words(const Metric& metric) {
+  const auto known = unit::find_metric(metric.name);
+  return known ? unit::label(*known) : metric.name;
+}
+
+std::string class_words(const ClassChange& change) {
+  const bool device = change.device_class != change.device_class_before;
+  return device ? fmt::format("another device class ({} → {})", change.device_class_before,
+                              change.device_class)
+                : fmt::format("another machine class ({} → {})", change.machine_class_before,
+                              change.machine_class);
+}
+
+std::string_view mark_of(const SeriesChange& change) {
+  if (change.known) return "known";
+  if (!change.worse) return "changed";
+  return *change.worse ? "WORSE" : "better";
+}
+
+std::string where_words(const History& history, const SeriesChange& change) {
+  const Series& series = history.series[change.series];
+  std::string words = "since " + place_words(run_at(history, series, change.index));
+  if (change.kind == SeriesChangeKind::drift) {
+    words = fmt::format("little by little, from {} to {}",
+                        place_words(run_at(history, series, change.index)),
+                        place_words(run_at(history, series, change.end - 1)));
+  }
+  if (!series.machine.empty()) words += ", on " + series.machine;
+  return words;
+}
+
+std::string clipped(const std::string& line, std::size_t width) {
+  if (text::columns(line) <= width) return line;
+  std::string out;
+  for (const char c : line) {
+    const bool begins = (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    if (begins && text::columns(out) + 1 >= width) break;
+    out += c;
+  }
+  return out + "…";
+}
+
+}  // namespace
+
+std::string place_words(const RunFacts& run) {
+  const std::string date = sys::date_of(run.time);
+  return run.commit ? run.commit->substr(0, k_short_commit) + ", " + date : date;
+}
+
+std::string size_words(const Metric& metric, const SeriesChange& change) {
+  if (change.size == 0) return "the same";
+  const char* way = change.size < 0 ? "fell" : "grew";
+  const bool count = metric.kind == unit::Kind::count;
+  if (count || !change.relative) {
+    return fmt::format("{} by {:g}", way, std::abs(change.after - change.before));
+  }
+  std::string words = fmt::format("{} by {}", way, percents(change.size));
+  if (change.low && change.high && *change.low != *change.high) {
+    double near = *change.low, far = *change.high;
+    const bool one_way = (near < 0) == (far < 0);
+    if (one_way && std::abs(near) > std::abs(far)) std::swap(near, far);
+    const auto sign = [&](double size) { return one_way ? "" : size < 0 ? "−" : "+"; };
+    words +=
+        fmt::format(" % ({}{} to {}{} %)", sign(near), percents(near), sign(far), percents(far));
+    return words;
+  }
+  return words + " %";
+}
+
+std::string level_words(const Metric& metric, const SeriesChange& change) {
+  return fmt::format("{} → {}", shown_level(metric, change.before),
+                     shown_level(metric, change.after));
+}
+
+std::string changes_text(const History& history, const std::vector<SeriesChange>& changes,
+                         std::size_t width) {
+  std::string out, cell;
+  for (const SeriesChange& change : changes) {
+    const Series& series = history.series[change.series];
+    const std::string heading =
+        (series.project == "default" ? "" : series.project + ": ") + series.cell;
+    if (heading != cell) {
+      out += (cell.empty() ? "" : "\n") + clipped(text::printable(heading), width) + "\n";
+      cell = heading;
+    }
+    std::vector<std::string> lines{
+        fmt::format("  {:<7}  {} {}  {}", mark_of(change), metric_words(series.metric),
+                    size_words(series.metric, change), level_words(series.metric, change)),
+        "           " + where_words(history, change)};
+    if (change.new_class) lines.push_back("           " + class_words(*change.new_class));
+    if (change.known) {
+      lines.push_back(fmt::format("           {}, {}: {}", change.known->who,
+                                  sys::date_of(change.known->at), change.known->reason));
+    }
+    for (const std::string& line : lines) out += clipped(text::printable(line), width) + "\n";
+  }
+  return out;
+}
+
+Json change_json(const History& history, const SeriesChange& change) {
+  const Series& series = history.series[change.series];
+  const RunFacts& run = run_at(history, series, change.index);
+  const RunFacts& run_before = run_at(history, series, change.index - 1);
+  const auto number = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  const auto text = [](const std::optional<std::string>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json json = {
+      {"project", series.project},
+      {"cell", series.cell},
+      {"metric", series.metric.name},
+      {"machine", series.machine},
+      {"kind", to_string(change.kind)},
+      {"commit", text(run.commit)},
+      {"commit_before", text(run_before.commit)},
+      {"time", sys::time_of(run.time)},
+      {"index", change.index},
+      {"end", change.end},
+      {"points", series.points.size()},
+      {"before", change.before},
+      {"after", change.after},
+      {"size", change.size},
+      {"relative", change.relative},
+      {"low", number(change.low)},
+      {"high", number(change.high)},
+      {"confidence", change.confidence},
+      {"worse", change.worse ? Json(*change.worse) : Json(nullptr)},
+      {"unit", series.metric.unit ? Json(unit::to_string(*series.metric.unit)) : Json(nullptr)},
+      {"class", nullptr},
+      {"acknowledged", nullptr}};
+  if (change.new_class) {
+    json["class"] = {{"device_before", change.new_class->device_class_before},
+                     {"device", change.new_class->device_class},
+                     {"machine_before", change.new_class->machine_class_before},
+                     {"machine", change.new_class->machine_class}};
+  }
+  if (change.known) {
+    json["acknowledged"] = {{"who", change.known->who},
+                            {"reason", change.known->reason},
+                            {"at", sys::time_of(change.known->at)}};
+  }
+  return json;
+}
+
+ChangeIssue issue_of(const History& history, const SeriesChange& change,
+                     const std::string& site_url) {
+  using report::markdown_code;
+  using report::markdown_text;
+  const Series& series = history.series[change.series];
+  const auto at = [&](std::size_t index) {
+    const RunFacts& run = run_at(history, series, index);
+    return run.commit ? *run.commit : sys::time_of(run.time);
+  };
+  ChangeIssue issue;
+  issue.series = fmt::format("{}\n{}\n{}\n{}", series.project, series.cell, series.metric.name,
+                             series.machine);
+  issue.at = at(change.index);
+  const std::size_t begin = change.index > k_near ? change.index - k_near : 0;
+  for (std::size_t i = begin; i < std::min(series.points.size(), change.index + k_near + 1); ++i) {
+    if (i != change.index) issue.near.push_back(at(i));
+  }
+  issue.title =
+      clipped(text::printable(fmt::format("weir: {} of {} {}", metric_words(series.metric),
+                                          series.cell, size_words(series.metric, change))),
+              200);
+  const RunFacts& run = run_at(history, series, change.index);
+  const RunFacts& run_before = run_at(history, series, change.index - 1);
+  std::string& body = issue.body;
+  body += fmt::format("**{}** of {} {}: {}.\n\n", markdown_text(metric_words(series.metric)),
+                      markdown_code(series.cell), markdown_text(size_words(series.metric, change)),
+                      markdown_text(level_words(series.metric, change)));
+  body += fmt::format("| | |\n| --- | --- |\n| first | {} |\n| before it | {} |\n",
+                      markdown_code(place_words(run)), markdown_code(place_words(run_before)));
+  if (!series.machine.empty())
+    body += fmt::format("| machine | {} |\n", markdown_code(series.machine));
+  if (change.kind == SeriesChangeKind::drift) {
+    body += fmt::format("| kind | little by little, over {} runs |\n", change.end - change.index);
+  }
+  if (change.new_class)
+    body += fmt::format("| note | {} |\n", markdown_text(class_words(*change.new_class)));
+  body += fmt::format("| runs since | {} |\n\n", series.points.size() - change.index);
+  if (run.commit && run_before.commit && run.commit != run_before.commit &&
+      change.kind == SeriesChangeKind::step) {
+    body += "Which commit: " +
+            markdown_code(fmt::format("weir bisect {} {} --cell '{}'", *run_before.commit,
+                                      *run.commit, series.cell)) +
+            "\n\n";
+  }
+  if (run.commit) {
+    body += "It is meant to be so: " +
+            markdown_code(fmt::format("weir trend ack --commit {} --cell '{}' --reason '…'",
+                                      run.commit->substr(0, 12), series.cell)) +
+            ", then close this.\n";
+  }
+  if (site_url.starts_with("https://") || site_url.starts_with("http://")) {
+    body += fmt::format("\n[Graphs]({})\n", site_url);
+  }
+  return issue;
+}
+
+}  // namespace weir::history

@@ -1,0 +1,159 @@
+// Changes along the series of a history. Values are made by hand: levels and a noise of one in a
+// hundred, the same every time.
+#include "gate/history/changes.hpp"
+
+#include <gmock/gmock.h>
+
+#include "gate/base/text.hpp"
+#include "gate/history/changes_text.hpp"
+
+namespace weir::history {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr double k_day = 86'400, k_first = 1'760'000'000;
+
+// 1 + a number of -0.01 to 0.01 that looks like noise.
+double noise(std::size_t i) {
+  return 1 + 0.01 * (static_cast<double>((i * 7919 + 13) % 101) / 50 - 1);
+}
+
+std::string commit_of(std::size_t i) { return fmt::format("{:040x}", 0xabc000 + i); }
+
+class SeriesOfNights {
+ public:
+  explicit SeriesOfNights(const std::string& metric) {
+    history_.series.push_back({"default", "mine/m/cpu/decode", metric_named(metric), "lab", {}});
+    history_.places.push_back({"cpu", "", "class-1", "", ""});
+    history_.places.push_back({"cpu", "", "class-2", "", ""});
+  }
+  void night(double value, std::uint32_t place = 0, bool with_commit = true) {
+    const std::size_t i = history_.runs.size();
+    RunFacts run;
+    run.id = fmt::format("{}", i);
+    run.time = k_first + static_cast<double>(i) * k_day;
+    if (with_commit) run.commit = commit_of(i);
+    history_.runs.push_back(run);
+    const bool count = history_.series[0].metric.kind == unit::Kind::count;
+    history_.series[0].points.push_back({value,
+                                         {},
+                                         {},
+                                         count ? profile::Nature::exact : profile::Nature::sampled,
+                                         static_cast<std::uint32_t>(i),
+                                         place});
+  }
+  [[nodiscard]] std::vector<SeriesChange> changes(
+      const std::vector<Acknowledgement>& known = {}) const {
+    const auto found = changes_of(history_, {}, known, {});
+    EXPECT_TRUE(found) << found.error().message;
+    return found.value_or(std::vector<SeriesChange>());
+  }
+
+  History history_;
+};
+
+SeriesOfNights rate_that_falls(std::size_t before, std::size_t after, std::uint32_t place = 0) {
+  SeriesOfNights nights("decode_tokens_per_second");
+  for (std::size_t i = 0; i < before; ++i) nights.night(10 * noise(i));
+  for (std::size_t i = 0; i < after; ++i) nights.night(9 * noise(before + i), place);
+  return nights;
+}
+
+TEST(HistoryChanges, AreNoneWhereNothingChanged) {
+  EXPECT_THAT(rate_that_falls(60, 0).changes(), IsEmpty());
+}
+
+TEST(HistoryChanges, NameTheFirstCommitAndTheSize) {
+  const SeriesOfNights nights = rate_that_falls(40, 15);
+  const auto found = nights.changes();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].kind, SeriesChangeKind::step);
+  EXPECT_EQ(found[0].index, 40U);
+  EXPECT_NEAR(found[0].size, -0.1, 0.01);
+  EXPECT_LE(*found[0].low, -0.1);
+  EXPECT_GE(*found[0].high, -0.1);
+  EXPECT_EQ(found[0].worse, true);
+  const Json json = change_json(nights.history_, found[0]);
+  EXPECT_EQ(json["kind"], "step");
+  EXPECT_EQ(json["commit"], commit_of(40));
+  EXPECT_EQ(json["commit_before"], commit_of(39));
+  EXPECT_EQ(json["index"], 40);
+  EXPECT_EQ(json["machine"], "lab");
+}
+
+TEST(HistoryChanges, OfCountsAreAnyStepAlsoOneThatFlipsBack) {
+  SeriesOfNights nights("syncs_per_token");
+  for (const double value : {1., 1., 17., 1., 1.}) nights.night(value);
+  const auto found = nights.changes();
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].index, 2U);
+  EXPECT_EQ(found[0].worse, true);
+  EXPECT_EQ(found[1].index, 3U);
+  EXPECT_EQ(found[1].worse, false);
+  EXPECT_EQ(size_words(nights.history_.series[0].metric, found[0]), "grew by 16");
+}
+
+// A driver or an image is no commit's fault; it is told with what it did.
+TEST(HistoryChanges, TellAnotherMachineClassAsThat) {
+  const auto with_step = rate_that_falls(40, 15, 1).changes();
+  ASSERT_THAT(with_step, SizeIs(1));
+  EXPECT_EQ(with_step[0].kind, SeriesChangeKind::device_class);
+  EXPECT_EQ(with_step[0].new_class->machine_class, "class-2");
+  EXPECT_NEAR(with_step[0].size, -0.1, 0.01);
+
+  SeriesOfNights same("decode_tokens_per_second");
+  for (std::size_t i = 0; i < 40; ++i) same.night(10 * noise(i), i < 20 ? 0 : 1);
+  const auto without = same.changes();
+  ASSERT_THAT(without, SizeIs(1));
+  EXPECT_EQ(without[0].kind, SeriesChangeKind::device_class);
+  EXPECT_NEAR(without[0].size, 0, 0.01);
+  EXPECT_FALSE(without[0].low);
+}
+
+TEST(HistoryChanges, ThatSomebodyAcknowledgedAreKnownAlsoWhenTheyMoveByAPoint) {
+  const SeriesOfNights nights = rate_that_falls(40, 15);
+  Acknowledgement word = acknowledgement_of(nights.history_, nights.changes()[0]);
+  word.who = "ada";
+  word.reason = "a new sampler";
+  EXPECT_EQ(nights.changes({word})[0].known->who, "ada");
+  word.commit = commit_of(42);
+  EXPECT_TRUE(nights.changes({word})[0].known);
+  word.commit = commit_of(50);
+  EXPECT_FALSE(nights.changes({word})[0].known);
+  word.commit = commit_of(40);
+  word.machine = "another";
+  EXPECT_FALSE(nights.changes({word})[0].known);
+}
+
+TEST(HistoryChanges, InWordsFitATerminalAndAnIssueWhateverTheyAreCalled) {
+  SeriesOfNights nights = rate_that_falls(40, 15);
+  nights.history_.series[0].cell = "mine/<!-- x --> @ada #1/cpu/decode";
+  nights.history_.series[0].machine = "[lab](http://evil)";
+  const auto found = nights.changes();
+  const std::string text = changes_text(nights.history_, found, 80);
+  EXPECT_THAT(text, HasSubstr("WORSE"));
+  EXPECT_THAT(text, HasSubstr("decode tok/s fell by "));
+  for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
+  const ChangeIssue issue = issue_of(nights.history_, found[0], "https://o.github.io/r/");
+  EXPECT_EQ(issue.at, commit_of(40));
+  EXPECT_THAT(issue.near, ::testing::Contains(commit_of(41)));
+  EXPECT_THAT(issue.body, ::testing::Not(HasSubstr("<!--")));
+  EXPECT_THAT(issue.body, HasSubstr("weir bisect " + commit_of(39)));
+  EXPECT_THAT(issue.title, HasSubstr("decode tok/s"));
+}
+
+TEST(HistoryChanges, WithoutCommitsGoByTime) {
+  SeriesOfNights nights("decode_tokens_per_second");
+  for (std::size_t i = 0; i < 40; ++i) nights.night((i < 25 ? 10 : 8) * noise(i), 0, false);
+  const auto found = nights.changes();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_TRUE(change_json(nights.history_, found[0])["commit"].is_null());
+  const Acknowledgement word = acknowledgement_of(nights.history_, found[0]);
+  EXPECT_TRUE(nights.changes({word})[0].known);
+}
+
+}  // namespace
+}  // namespace weir::history
