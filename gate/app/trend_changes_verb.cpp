@@ -95,10 +95,10 @@ Result<ExitCode> acknowledge(const AckOptions& options) {
     one.reason = history::kept_name(options.reason);
     one.who = history::kept_name(who);
     one.at = sys::RealClock().now();
-    say(fmt::format(
-        "{} {} on {}: {} at {}\n", one.cell, one.metric, one.machine, history::size_words(change),
-        history::place_words(
-            read.history.run_of(read.history.series[change.series].points[change.index]))));
+    const history::Series& series = read.history.series[change.series];
+    say(fmt::format("{} {} on {}: {} at {}\n", one.cell, one.metric, one.machine,
+                    history::size_words(series.metric, change),
+                    history::place_words(read.history.run_of(series.points[change.index]))));
     batch.acknowledgements.push_back(std::move(one));
   }
   if (batch.acknowledgements.empty()) {
