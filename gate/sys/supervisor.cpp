@@ -178,7 +178,7 @@ void let_the_rest_end(std::int64_t patience_ns) {
     pid_t reaped = 0;
     while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
-    if (reaped < 0 && errno == ECHILD) return;
+    if (reaped < 0 && errno == ECHILD && strangers_left() == 0) return;
     pause_until(nullptr, k_second_ns / 100);
   }
 }
