@@ -126,7 +126,7 @@ class PushJudge {
       return groups_;
     }
     if (between->recorded == 0) return groups_;
-    std::set<std::string> cells;
+    std::set<std::string> cells = with_old_records(git, base, loaded, stored);
     for (const profile::ReachedCell& cell : between->diff.cells) {
       if (!cell.by.empty()) cells.insert(cell.cell);
     }
@@ -147,6 +147,22 @@ class PushJudge {
     const std::string none = profile::words_of_none(between->diff);
     if (!none.empty()) say(none);
     return groups;
+  }
+  // Cells whose record may be of something else than the base: of a working tree, of a commit that
+  // is not here, or before something changed that they run. Here it decides, so what is not known
+  // counts as seen.
+  static std::set<std::string> with_old_records(const source::Git& git, const std::string& base,
+                                                const Loaded& loaded, const StoredReach& stored) {
+    std::set<std::string> cells;
+    for (const ReachCell& cell : reach_cells(loaded.cells)) {
+      const auto record = stored.of(cell.cell);
+      if (!record || !*record) continue;  // never recorded: everything that is run reaches it
+      const auto since = (*record)->dirty || (*record)->commit.empty()
+                             ? Result<ReachBetween>(fail(Code::data, "of no commit"))
+                             : reach_between(git, (*record)->commit, base, {&cell, 1}, stored);
+      if (!since || !since->diff.cells.front().by.empty()) cells.insert(cell.cell);
+    }
+    return cells;
   }
   static std::string shortened(const std::vector<std::string>& names) {
     constexpr std::size_t k_most = 5;

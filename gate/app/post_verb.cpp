@@ -225,7 +225,11 @@ void add_where(CLI::App& verb, PostWords& words) {
       ->type_name("OWNER/NAME");
   verb.add_option("--pr", words.pull_request, "The pull request that is commented on")
       ->type_name("N");
-  verb.add_option("--sha", words.sha, "The commit that was measured")->type_name("SHA");
+  verb.add_option("--sha", words.sha, "The commit that was measured")
+      ->type_name("SHA")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("a commit is meant") : std::string();
+      });
   verb.add_option("--event", words.event_file,
                   "GitHub's event, which says all three (default: GITHUB_EVENT_PATH)")
       ->type_name("FILE");

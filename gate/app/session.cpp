@@ -102,6 +102,9 @@ Result<Measured> measure_until(Loaded loaded, const CommonOptions& options,
       WEIR_TRY(folder, run::newest_run(files, options.out));
     }
     WEIR_TRY(journal, run::Journal::resume(files, folder, ready.plan));
+    // It is still the run that was begun, whatever is checked out by now.
+    WEIR_TRY(run::RunFile begun, run::read_run(files, folder));
+    header.extra = std::move(begun.header.extra);
   } else {
     WEIR_TRY(folder, run::make_run_folder(files, options.out, header.started_at));
     WEIR_TRY(journal, run::Journal::create(files, folder, header));

@@ -79,7 +79,7 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
   surroundings.config_folder = sys::absolute(sys::folder_of(options.config));
   surroundings.path_variable = sys::environment_value("PATH").value_or("/usr/bin:/bin");
   surroundings.machine = ready.machine;
-  surroundings.probe_devices = probes::probe_devices();
+  surroundings.probe_devices = probes::probe_devices_here();
   surroundings.no_perf = sys::why_not_counted(sys::instructions_event());
   if (wanted.against && wanted.against->commits) {
     const TwoCommits& commits = *wanted.against->commits;

@@ -200,4 +200,10 @@ const std::map<std::string, std::vector<std::string>>& probe_devices() {
   return k_devices;
 }
 
+std::map<std::string, std::vector<std::string>> probe_devices_here() {
+  std::map<std::string, std::vector<std::string>> devices = probe_devices();
+  if (sys::k_on_macos) std::erase_if(devices, [](const auto& one) { return one.first != "metal"; });
+  return devices;
+}
+
 }  // namespace weir::probes

@@ -1,7 +1,7 @@
 #include "gate/publish/issues.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <set>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -31,11 +31,12 @@ class IssuePoster {
 
   Result<std::vector<Part>> post(const std::vector<IssueWanted>& wanted) {
     WEIR_CHECK(look());
+    give_out(wanted);
     std::vector<Part> parts;
-    for (const IssueWanted& one : wanted) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
       Part& part = parts.emplace_back();
-      part.name = one.title;
-      if (auto posted = post_one(one, part); !posted) {
+      part.name = wanted[i].title;
+      if (auto posted = post_one(wanted[i], given_[i], part); !posted) {
         part.outcome = Part::Outcome::failed;
         part.reason = posted.error().message;
       }
@@ -66,31 +67,44 @@ class IssuePoster {
             link_in(json, "html_url"), text_in(json, "state") == "open"};
   }
 
-  [[nodiscard]] std::vector<const SeenIssue*> of(const IssueWanted& wanted) const {
-    std::vector<std::string> markers{issue_marker(wanted)};
-    for (const std::string& at : wanted.near) markers.push_back(change_marker(wanted.series, at));
-    std::vector<const SeenIssue*> found;
-    for (const SeenIssue& seen : seen_) {
-      const std::string first = seen.body.substr(0, seen.body.find_first_of("\r\n"));
-      if (std::find(markers.begin(), markers.end(), first) != markers.end()) found.push_back(&seen);
-    }
-    return found;
+  static std::string marker_in(const SeenIssue& seen) {
+    return seen.body.substr(0, seen.body.find_first_of("\r\n"));
   }
 
-  Result<void> post_one(const IssueWanted& wanted, Part& part) {
-    const auto there = of(wanted);
-    if (there.empty()) return create(wanted, part);
-    // Of several an open one, so that what was closed as another's double is not looked at.
-    const auto open =
-        std::find_if(there.begin(), there.end(), [](const SeenIssue* seen) { return seen->open; });
-    const SeenIssue& seen = open == there.end() ? *there.front() : **open;
-    part.id = seen.number;
-    part.url = seen.url;
-    if (!seen.open) {
-      part.reason = fmt::format("#{} was closed", seen.number);
+  // Which issue is whose: one that names the very place goes before one that names a place near it,
+  // and each is one change's. Of several an open one, so that what was closed as another's double
+  // is not looked at.
+  void give_out(const std::vector<IssueWanted>& wanted) {
+    given_.assign(wanted.size(), nullptr);
+    std::set<const SeenIssue*> taken;
+    const auto give = [&](std::size_t i, const std::vector<std::string>& markers) {
+      for (const bool open : {true, false}) {
+        for (const SeenIssue& seen : seen_) {
+          if (given_[i] != nullptr || seen.open != open || taken.contains(&seen)) continue;
+          if (std::find(markers.begin(), markers.end(), marker_in(seen)) == markers.end()) continue;
+          given_[i] = &seen;
+          taken.insert(&seen);
+        }
+      }
+    };
+    for (std::size_t i = 0; i < wanted.size(); ++i) give(i, {issue_marker(wanted[i])});
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      std::vector<std::string> near;
+      for (const std::string& at : wanted[i].near)
+        near.push_back(change_marker(wanted[i].series, at));
+      give(i, near);
+    }
+  }
+
+  Result<void> post_one(const IssueWanted& wanted, const SeenIssue* seen, Part& part) {
+    if (seen == nullptr) return create(wanted, part);
+    part.id = seen->number;
+    part.url = seen->url;
+    if (!seen->open) {
+      part.reason = fmt::format("#{} was closed", seen->number);
       return {};
     }
-    return edit(wanted, seen, part);
+    return edit(wanted, *seen, part);
   }
 
   Result<void> edit(const IssueWanted& wanted, const SeenIssue& seen, Part& part) {
@@ -128,7 +142,25 @@ class IssuePoster {
     part.id = number_in(answer.body, "number");
     part.url = link_in(answer.body, "html_url");
     part.outcome = Part::Outcome::created;
+    if (!has_label(answer.body)) return take_back(part);
     return {};
+  }
+
+  [[nodiscard]] bool has_label(const Json& issue) const {
+    const Json& labels = below(issue, "labels");
+    return labels.is_array() && std::any_of(labels.begin(), labels.end(), [&](const Json& label) {
+             return text::lower(text_in(label, "name")) == text::lower(options_.label);
+           });
+  }
+
+  // GitHub leaves labels out where the token may not set them, and says nothing: without it the
+  // issue would not be found tomorrow, and another one made, every night.
+  Result<void> take_back(const Part& part) {
+    created_ = options_.most_new;
+    (void)close(part.id);
+    return fail(Code::unavailable,
+                "#{} was made without its label, which this token may not set, and is closed again",
+                part.id);
   }
 
   // Another poster may have made the same: the lowest stays.
@@ -144,17 +176,23 @@ class IssuePoster {
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (parts[i].outcome != Part::Outcome::created) continue;
-      const auto there = of(wanted[i]);
-      if (there.empty() || there.front()->number >= parts[i].id) continue;
-      close_double(parts[i], *there.front());
+      const std::string marker = issue_marker(wanted[i]);
+      const auto lowest = std::find_if(seen_.begin(), seen_.end(), [&](const SeenIssue& seen) {
+        return marker_in(seen) == marker;
+      });
+      if (lowest != seen_.end() && lowest->number < parts[i].id) close_double(parts[i], *lowest);
     }
   }
 
-  void close_double(Part& part, const SeenIssue& stays) {
+  bool close(std::int64_t number) {
     const auto answer = api_.call({.method = "PATCH",
-                                   .path = fmt::format("{}/{}", path_, part.id),
+                                   .path = fmt::format("{}/{}", path_, number),
                                    .body = {{"state", "closed"}, {"state_reason", "not_planned"}}});
-    if (!answer || !fine(*answer)) {
+    return answer && fine(*answer);
+  }
+
+  void close_double(Part& part, const SeenIssue& stays) {
+    if (!close(part.id)) {
       part.warnings.push_back(
           fmt::format("#{} says the same, and #{} could not be closed", stays.number, part.id));
       return;
@@ -165,7 +203,8 @@ class IssuePoster {
   }
 
   static std::string body_of(const IssueWanted& wanted) {
-    return issue_marker(wanted) + "\n" + wanted.body;
+    constexpr std::size_t k_most_bytes = 60'000;  // GitHub takes 65 536 characters
+    return issue_marker(wanted) + "\n" + wanted.body.substr(0, k_most_bytes);
   }
 
   Api& api_;
@@ -173,7 +212,8 @@ class IssuePoster {
   const IssueOptions& options_;
   const Wait& wait_;
   OwnLogin own_{api_};
-  std::vector<SeenIssue> seen_;
+  std::vector<SeenIssue> seen_;          // by number
+  std::vector<const SeenIssue*> given_;  // by what is wanted; null: none
   std::size_t created_ = 0;
 };
 

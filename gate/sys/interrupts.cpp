@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,8 +15,6 @@ namespace {
 constexpr int k_stopping[] = {SIGINT, SIGTERM, SIGHUP};
 
 std::atomic<Stop*> g_stop{nullptr};  // a signal handler has no other way to know
-struct sigaction g_before[3];
-struct sigaction g_before_pipe;
 
 void on_signal(int signal) {
   const int error = errno;
@@ -50,20 +49,26 @@ void Stop::request(int signal) noexcept {
   }
 }
 
-Interrupts::Interrupts(std::optional<double> limit_seconds) {
-  g_stop.store(&stop_);
+struct Interrupts::Before {
+  struct sigaction stopping[std::size(k_stopping)];
+  struct sigaction pipe;
+  Stop* stop = nullptr;
+};
+
+Interrupts::Interrupts(std::optional<double> limit_seconds) : before_(std::make_unique<Before>()) {
+  before_->stop = g_stop.exchange(&stop_);
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // who waits for long polls the stop's descriptor
-  for (int i = 0; i < 3; ++i) {
-    sigaction(k_stopping[i], nullptr, &g_before[i]);
-    if (g_before[i].sa_handler == SIG_IGN) continue;
+  for (std::size_t i = 0; i < std::size(k_stopping); ++i) {
+    sigaction(k_stopping[i], nullptr, &before_->stopping[i]);
+    if (before_->stopping[i].sa_handler == SIG_IGN) continue;
     sigaction(k_stopping[i], &action, nullptr);
   }
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignore, &g_before_pipe);
+  sigaction(SIGPIPE, &ignore, &before_->pipe);
   constexpr double k_longest = 1e8;  // three years; a clock holds it
   if (limit_seconds) {
     limit_ = std::thread([this, s = std::min(*limit_seconds, k_longest)] { wait_for_end(s); });
@@ -88,9 +93,11 @@ Interrupts::~Interrupts() {
     ended_.notify_one();
     limit_.join();
   }
-  for (int i = 0; i < 3; ++i) sigaction(k_stopping[i], &g_before[i], nullptr);
-  sigaction(SIGPIPE, &g_before_pipe, nullptr);
-  g_stop.store(nullptr);
+  for (std::size_t i = 0; i < std::size(k_stopping); ++i) {
+    sigaction(k_stopping[i], &before_->stopping[i], nullptr);
+  }
+  sigaction(SIGPIPE, &before_->pipe, nullptr);
+  g_stop.store(before_->stop);
 }
 
 }  // namespace weir::sys

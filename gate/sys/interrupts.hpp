@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -34,7 +35,8 @@ class Stop {
 };
 
 // While it lives, SIGINT, SIGTERM and SIGHUP request stop() instead of ending the program (those
-// that were ignored, as under nohup, stay so), and SIGPIPE is ignored. At most one at a time.
+// that were ignored, as under nohup, stay so), and SIGPIPE is ignored. One may live within another,
+// which then has them again.
 // With `limit_seconds`, their end requests it too.
 class Interrupts {
  public:
@@ -50,7 +52,10 @@ class Interrupts {
  private:
   void wait_for_end(double limit_seconds);
 
+  struct Before;  // what signals did
+
   Stop stop_;
+  std::unique_ptr<Before> before_;
   std::atomic<bool> over_{false};
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -36,6 +36,8 @@ class GithubStore {
   int create_lag = 0, delete_lag = 0;
   // Checks need a token of an app; a personal one gets 403 "Resource not accessible ...".
   bool checks_allowed = true;
+  // A token that may not set labels has them left out, without a word.
+  bool labels_allowed = true;
   // Comments are written on it, at 09:30:15, and edited in the minutes after.
   std::string comment_day = "2026-11-20";
 

@@ -47,7 +47,8 @@ StoreAnswer GithubStore::issue_calls(const StoreRequest& request, const Parts& p
     if (title.empty()) return invalid("Issue", "title", "title can't be blank");
     if (characters(title) > 256) return invalid("Issue", "title", "title is too long");
     const Json labels = body->value("labels", Json::array());
-    add_issue(login, title, text_of(*body, "body"), labels.empty() ? "" : std::string(labels[0]));
+    const bool labelled = labels_allowed && !labels.empty();
+    add_issue(login, title, text_of(*body, "body"), labelled ? std::string(labels[0]) : "");
     return {.status = 201, .body = issues_.back()};
   }
   if (parts.size() != 6 || request.method != "PATCH") return not_found();

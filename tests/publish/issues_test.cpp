@@ -111,6 +111,36 @@ TEST_F(Issues, OfTwoPostersAtOnceTheLowestStays) {
   EXPECT_THAT(outcomes(post({change("c3", "more")})), ElementsAre(Outcome::edited));
 }
 
+// Else it would not be found tomorrow, and made again every night.
+TEST_F(Issues, WithoutTheirLabelAreClosedAgainAndThatIsSaid) {
+  store_.labels_allowed = false;
+  IssueWanted other = change();
+  other.series = "another";
+  const auto parts = post({change(), other});
+  EXPECT_THAT(outcomes(parts), ElementsAre(Outcome::failed, Outcome::left_out));
+  EXPECT_THAT(parts[0].reason, HasSubstr("without its label"));
+  ASSERT_THAT(store_.issues(), SizeIs(1));
+  EXPECT_EQ(store_.issues()[0]["state"], "closed");
+}
+
+TEST_F(Issues, OfTwoChangesThatAreNearEachOtherAreTwo) {
+  IssueWanted next = change("c4", "and again");
+  next.near = {"c3", "c5"};
+  EXPECT_THAT(outcomes(post({change(), next})), ElementsAre(Outcome::created, Outcome::created));
+  EXPECT_THAT(outcomes(post({change(), next})),
+              ElementsAre(Outcome::unchanged, Outcome::unchanged));
+  EXPECT_EQ(store_.issues()[0]["state"], "open");
+  EXPECT_EQ(store_.issues()[1]["state"], "open");
+}
+
+// A person's token may ask who it is; then only that login's count.
+TEST_F(Issues, OfAPersonsTokenAreThatPersonsAlone) {
+  store_.login = "ada";
+  store_.add_issue("github-actions[bot]", "it fell", issue_marker(change()) + "\nslower", "weir");
+  EXPECT_THAT(outcomes(post({change()})), ElementsAre(Outcome::created));
+  EXPECT_THAT(outcomes(post({change()})), ElementsAre(Outcome::unchanged));
+}
+
 TEST_F(Issues, ThatCanNotBeMadeKeepNoOtherFromBeingPosted) {
   int posts = 0;
   api_.wrong = [&](const ApiRequest& request) -> std::optional<tests::StoreApi::Wrong> {

@@ -86,5 +86,28 @@ TEST(Capture, KeepsAllOrBeginningAndEnd) {
   }
 }
 
+TEST(Interrupts, WithinOthersGiveThemBackToThose) {
+  for (const int taken : {SIGINT, SIGTERM, SIGHUP}) signal(taken, SIG_DFL);
+  const Interrupts outer;
+  {
+    const Interrupts inner;
+    raise(SIGINT);
+    EXPECT_TRUE(inner.stop().requested());
+    EXPECT_FALSE(outer.stop().requested());
+  }
+  raise(SIGTERM);
+  EXPECT_EQ(outer.stop().signal(), SIGTERM);
+  EXPECT_FALSE(outer.over());
+}
+
+TEST(Interrupts, WithALimitStopWhenItIsOver) {
+  const Interrupts brief(0.01), long_lasting(3600);
+  pollfd fd{brief.stop().fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&fd, 1, 60'000), 1);
+  EXPECT_TRUE(brief.over());
+  EXPECT_EQ(brief.stop().signal(), 0);
+  EXPECT_FALSE(long_lasting.stop().requested());
+}
+
 }  // namespace
 }  // namespace weir::sys
