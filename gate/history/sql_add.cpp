@@ -1,5 +1,6 @@
 // Adding to a store: what is there already is found by its names and stays.
 #include <array>
+#include <map>
 
 #include "gate/base/hash.hpp"
 #include "gate/history/sql_store.hpp"
@@ -168,45 +169,59 @@ Result<void> SqlStore::add_run(const Run& run, Added& added) {
                 {cell, metric, id, place, static_cast<std::int64_t>(point.nature), point.source,
                  without_sign_of_zero(point.value), exact.back(), samples.back()});
   }
-  if (fresh > 0) {
-    added.points += run.points.size();
-    return database_->change_all(
-        "INSERT INTO weir_point (cell, metric, run, place, nature, source, value, exact, samples) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        "INSERT INTO weir_point (cell, metric, run, place, nature, source, value, exact, samples) "
-        "SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
-        "$5::bigint[], $6::text[], $7::float8[], $8::text[], $9::text[])",
-        k_point_columns, rows);
+  if (fresh == 0) {
+    WEIR_CHECK(leave_known(id, run, rows, added));
   }
+  added.points += rows.size() / k_point_columns;
+  return database_->change_all(
+      "INSERT INTO weir_point (cell, metric, run, place, nature, source, value, exact, samples) "
+      "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+      "INSERT INTO weir_point (cell, metric, run, place, nature, source, value, exact, samples) "
+      "SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
+      "$5::bigint[], $6::text[], $7::float8[], $8::text[], $9::text[])",
+      k_point_columns, rows);
+}
+
+// Takes the rows out of `rows` (one a point of `run`) that are there already. Nobody else writes
+// meanwhile.
+Result<void> SqlStore::leave_known(std::int64_t id, const Run& run, std::vector<Param>& rows,
+                                   Added& added) {
+  struct Kept {
+    double value = 0;
+    std::optional<std::string> exact, samples;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, Kept> kept;
+  const std::array<Param, 1> wanted{id};
+  WEIR_CHECK(
+      database_->read("SELECT cell, metric, value, exact, samples FROM weir_point WHERE run = $1",
+                      wanted, [&](const Row& row) {
+                        kept[{row.integer(0), row.integer(1)}] = {row.real(2), row.optional_text(3),
+                                                                  row.optional_text(4)};
+                        return Result<void>{};
+                      }));
+  const auto text_of = [](const Param& param) {
+    return param.kind == Param::Kind::null ? std::nullopt : std::optional(std::string(param.text));
+  };
+  std::vector<Param> fresh;
   for (std::size_t i = 0; i < run.points.size(); ++i) {
     const Params row = Params(rows).subspan(i * k_point_columns, k_point_columns);
-    WEIR_TRY(const std::int64_t changed,
-             database_->change("INSERT INTO weir_point (cell, metric, run, place, nature, source, "
-                               "value, exact, samples) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) "
-                               "ON CONFLICT DO NOTHING",
-                               row));
-    if (changed > 0) {
-      ++added.points;
+    const auto known = kept.find({row[0].integer, row[1].integer});
+    if (known == kept.end()) {
+      fresh.insert(fresh.end(), row.begin(), row.end());
       continue;
     }
     ++added.points_known;
-    WEIR_CHECK(database_->read(
-        "SELECT value, exact, samples FROM weir_point WHERE cell = $1 AND metric = $2 AND run = $3",
-        row.first(3), [&](const Row& kept) {
-          const double given = without_sign_of_zero(run.points[i].value);
-          if (kept.real(0) == given && kept.optional_text(1) == exact[i] &&
-              kept.optional_text(2) == samples[i]) {
-            return Result<void>{};
-          }
-          ++added.points_differ;
-          if (added.differences.size() < k_differences_named) {
-            added.differences.push_back(fmt::format(
-                "{} {}: {} is kept, {} was given", run.points[i].cell, run.points[i].metric.name,
-                shown_value(kept.real(0), kept.optional_text(1)), shown_value(given, exact[i])));
-          }
-          return Result<void>{};
-        }));
+    const Kept& old = known->second;
+    const std::optional<std::string> exact = text_of(row[7]);
+    if (old.value == row[6].real && old.exact == exact && old.samples == text_of(row[8])) continue;
+    ++added.points_differ;
+    if (added.differences.size() < k_differences_named) {
+      added.differences.push_back(fmt::format(
+          "{} {}: {} is kept, {} was given", run.points[i].cell, run.points[i].metric.name,
+          shown_value(old.value, old.exact), shown_value(row[6].real, exact)));
+    }
   }
+  rows = std::move(fresh);
   return {};
 }
 

@@ -47,6 +47,8 @@ class SqlStore final : public Store {
   // Of sql_add.cpp; within one transaction.
   [[nodiscard]] Result<void> add_all(const Batch& batch, Added& added);
   [[nodiscard]] Result<void> add_run(const Run& run, Added& added);
+  [[nodiscard]] Result<void> leave_known(std::int64_t id, const Run& run, std::vector<Param>& rows,
+                                         Added& added);
   [[nodiscard]] Result<void> add_verdict(const StoredVerdict& verdict, Added& added);
   [[nodiscard]] Result<void> add_acknowledgement(const Acknowledgement& one, Added& added);
   [[nodiscard]] Result<void> add_looks(const std::vector<Look>& looks, Added& added);
