@@ -74,6 +74,21 @@ std::string step_table(const Bench& bench, std::size_t trials) {
   return text;
 }
 
+std::string told_table(const Bench& bench, std::size_t trials) {
+  const Method told = weir_method(0);
+  std::string text =
+      "| points before | one look, 8 behind | nightly, 12 behind |\n| ---: | ---: | ---: |\n";
+  for (const std::size_t history : {30U, 60U, 100U, 200U}) {
+    text += fmt::format("| {} | {} | {} |\n", history,
+                        percent(found_step(bench, told, {"normal", history, 8, 2}, false, trials)),
+                        percent(found_step(bench, told, {"normal", history, 12, 2}, true, trials)));
+  }
+  text += fmt::format("\nUnchanged: {} at one look at 100, {} in 365 nightly looks.\n",
+                      percent(shown_unchanged(bench, told, "normal", 100, false, 5 * trials)),
+                      percent(shown_unchanged(bench, told, "normal", 365, true, 5 * trials)));
+  return text;
+}
+
 std::string pelt_table(const Bench& bench, std::size_t trials) {
   const Method method = pelt_method();
   const std::size_t few = std::max<std::size_t>(1, trials / 20);

@@ -12,6 +12,8 @@ namespace weir::changes {
 // `trials` series each; other methods, which take longer, get a tenth where they look nightly.
 [[nodiscard]] std::string unchanged_table(const Bench& bench, std::size_t trials);
 [[nodiscard]] std::string step_table(const Bench& bench, std::size_t trials);
+// Steps of 2 standard deviations in normal noise whose nights are known to be independent.
+[[nodiscard]] std::string told_table(const Bench& bench, std::size_t trials);
 // PELT, where nothing changed and at steps of 2 standard deviations behind 200 nights.
 [[nodiscard]] std::string pelt_table(const Bench& bench, std::size_t trials);
 [[nodiscard]] std::string drift_table(const Bench& bench, std::size_t trials);

@@ -40,23 +40,27 @@ Method run_anew(std::string name, std::function<Places(std::span<const double>)>
 
 }  // namespace
 
-Method weir_method(double false_alarm) {
+Method weir_method(std::optional<double> memory) {
   Method method;
   method.name = "weir";
-  method.once = [false_alarm](std::span<const double> values) {
-    return places_of(values, {false_alarm, 1, stats::k_one_look, 0.05});
-  };
-  // Nothing is shown before a look has found something, and then all nights are gone through.
-  method.nightly = [false_alarm](std::span<const double> values,
-                                 const std::function<bool(std::size_t)>& fits) {
+  stats::ChangePolicy policy;
+  policy.memory = memory;
+  method.nightly = [policy](std::span<const double> values,
+                            const std::function<bool(std::size_t)>& fits) {
+    // Nothing is shown before a look has found something; from then on all nights are gone through.
     std::vector<std::size_t> seen;
-    stats::look_nightly(stats::orders_of(values), 0, values.size(), false_alarm / 365, seen);
+    stats::Memory told;
+    told.told = policy.memory.value_or(-1);
+    stats::look_nightly(stats::orders_of(values), 0, values.size(), policy.false_alarm / 365, seen,
+                        told);
     if (seen.empty()) return false;
     for (std::size_t night = seen.front(); night <= values.size(); ++night) {
-      if (any(places_of(values.first(night), {false_alarm, 1, 0, 0.05}), fits)) return true;
+      if (any(places_of(values.first(night), policy), fits)) return true;
     }
     return false;
   };
+  policy.first_look = stats::k_one_look;
+  method.once = [policy](std::span<const double> values) { return places_of(values, policy); };
   return method;
 }
 

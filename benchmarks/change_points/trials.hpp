@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,7 +25,8 @@ struct Method {
   std::function<Places(std::span<const double>)> once;
   std::function<bool(std::span<const double>, const std::function<bool(std::size_t)>&)> nightly;
 };
-[[nodiscard]] Method weir_method(double false_alarm = 0.01);
+// `memory`: what it is told of the correlation of nights.
+[[nodiscard]] Method weir_method(std::optional<double> memory = std::nullopt);
 [[nodiscard]] Method otava_method();
 [[nodiscard]] Method pelt_method();
 

@@ -62,9 +62,11 @@ void Memory::add(const Memory& other) {
   next += other.next;
   slow += other.slow;
   points += other.points;
+  told = std::max(told, other.told);
 }
 
 double Memory::of_next() const {
+  if (told >= 0) return std::min(told, 0.95);
   if (squares <= 0 || points < 2) return 0;
   const double error = 1 / std::sqrt(points);
   const double estimate = next / squares + k_bias_next / points;
@@ -75,7 +77,7 @@ double Memory::of_next() const {
 }
 
 double Memory::of_many() const {
-  if (squares <= 0 || points < 2) return 0;
+  if (told >= 0 || squares <= 0 || points < 2) return 0;
   const double lags = static_cast<double>(k_lags);
   const double error = 1 / std::sqrt(lags * points);
   const double estimate = slow / squares / lags + k_bias_many / points;
@@ -251,7 +253,7 @@ double outside_quantile(double p) {
 // z^2 * outside(z) (Siegmund, Sequential Analysis, 1985, chapter IV), times how many there are; few
 // points add what one over their number has to say. The four constants are by simulation:
 // benchmarks/change_points --calibrate.
-constexpr double k_once = 0.36, k_once_few = 0;
+constexpr double k_once = 0.40, k_once_few = 0;
 constexpr double k_night = 0.27, k_night_few = 8;
 
 // How many: what the logarithm of after / before ranges over.

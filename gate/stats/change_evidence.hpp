@@ -23,6 +23,7 @@ struct Memory {
   double next = 0;     // products of neighbours
   double slow = 0;     // products of points 1 … k_lags apart
   double points = 0;
+  double told = -1;  // the correlation of neighbours as somebody knows it; below 0: nobody does
 
   void add(const Memory& other);
   // Autocorrelation to reckon with, 0 … 0.95: the estimate, raised by what it may be wrong by, if

@@ -112,11 +112,14 @@ std::size_t changed(Segment& segment, const NightlyThreshold& threshold, const M
 
 // How many points lie behind the clearest change; 0: none. `last`: the series ends with these
 // points.
-std::size_t changed_once(const std::vector<float>& scores, double p, bool last) {
+std::size_t changed_once(const std::vector<float>& scores, double p, bool last,
+                         const Memory& told) {
   const double n = static_cast<double>(scores.size());
   const auto holds = [&](const Split& split, double least) {
-    const Memory memory = memory_of_split(scores, split.after);
-    return split.after > 0 && distance(split, memory, memory) > least;
+    const Memory own = memory_of_split(scores, split.after);
+    Memory memory = own;
+    memory.add(told);
+    return split.after > 0 && distance(split, own, memory) > least;
   };
   const Split any = best_split(scores, k_points_before, k_points_after);
   if (!last) return holds(any, threshold_once(p, n)) ? any.after : 0;
@@ -129,23 +132,23 @@ std::size_t changed_once(const std::vector<float>& scores, double p, bool last) 
 }
 
 void split_once(std::span<const Order> orders, std::size_t begin, double p, bool last,
-                Places& found) {
+                const Memory& told, Places& found) {
   if (orders.size() < k_points_before + k_points_after) return;
-  const std::size_t after = changed_once(scores_of(orders), p, last);
+  const std::size_t after = changed_once(scores_of(orders), p, last, told);
   if (after == 0) return;
   const std::size_t before = orders.size() - after;
-  split_once(orders.first(before), begin, p, false, found);
+  split_once(orders.first(before), begin, p, false, told, found);
   found.push_back(begin + before);
-  split_once(orders.last(after), begin + before, p, last, found);
+  split_once(orders.last(after), begin + before, p, last, told, found);
 }
 
 }  // namespace
 
 void look_nightly(std::span<const Order> orders, std::size_t begin, std::size_t end, double p,
-                  Places& known) {
+                  Places& known, const Memory& told) {
   const NightlyThreshold threshold(p);
   Segment segment(orders);
-  Memory closed;
+  Memory closed = told;
   const auto close = [&](std::size_t from, std::size_t to) {
     closed.add(memory_of_split(scores_of(orders.subspan(from, to - from)), 0));
   };
@@ -169,12 +172,13 @@ void look_nightly(std::span<const Order> orders, std::size_t begin, std::size_t 
   }
 }
 
-Places look_once(std::span<const Order> orders, std::size_t end, double p, const Places& known) {
+Places look_once(std::span<const Order> orders, std::size_t end, double p, const Places& known,
+                 const Memory& told) {
   Places found;
   std::size_t start = 0;
   for (std::size_t i = 0; i <= known.size(); ++i) {
     const std::size_t stop = i < known.size() ? known[i] : end;
-    split_once(orders.subspan(start, stop - start), start, p, i == known.size(), found);
+    split_once(orders.subspan(start, stop - start), start, p, i == known.size(), told, found);
     if (i < known.size()) found.push_back(stop);
     start = stop;
   }
@@ -229,9 +233,11 @@ Memory memory_between(std::span<const Order> orders, const Places& places) {
 }  // namespace
 
 std::vector<Found> settled(std::span<const Order> orders, Places places, Memory& memory) {
+  const Memory told = memory;
   for (;;) {
     for (int round = 0; round < 3 && move(orders, places);) ++round;
     memory = memory_between(orders, places);
+    memory.add(told);
     std::vector<Found> found;
     for (std::size_t i = 0; i < places.size(); ++i) {
       const auto [begin, end] = sides_of(places, i, orders.size());

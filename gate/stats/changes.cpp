@@ -36,7 +36,8 @@ Result<void> check(std::span<const double> values, std::span<const double> days,
   }
   if (!std::is_sorted(days.begin(), days.end())) return fail(Code::data, "days fall");
   const auto is_chance = [](double p) { return p > 0 && p < 1; };
-  if (!is_chance(policy.false_alarm) || !is_chance(policy.interval_level) || policy.series == 0) {
+  if (!is_chance(policy.false_alarm) || !is_chance(policy.interval_level) || policy.series == 0 ||
+      !(policy.memory.value_or(0) >= 0 && policy.memory.value_or(0) <= 0.95)) {
     return fail(Code::internal, "find_changes: a policy outside its ranges");
   }
   return {};
@@ -228,14 +229,15 @@ Result<Changes> find_changes(std::span<const double> values, std::span<const dou
   const std::vector<Order> orders = orders_of(values);
   const double p = policy.false_alarm / static_cast<double>(policy.series);
   const std::size_t first = std::min(policy.first_look, values.size());
+  Memory memory;
+  memory.told = policy.memory.value_or(-1);
   Places places;
   if (first > 0) {
     const double each = k_share_of_beginnings * p / static_cast<double>(first);
-    look_nightly(orders, 0, first, each, places);
-    places = look_once(orders, first, (1 - k_share_of_beginnings) * p, places);
+    look_nightly(orders, 0, first, each, places, memory);
+    places = look_once(orders, first, (1 - k_share_of_beginnings) * p, places, memory);
   }
-  look_nightly(orders, first, values.size(), p / k_year, places);
-  Memory memory;
+  look_nightly(orders, first, values.size(), p / k_year, places, memory);
   const std::vector<Found> found = settled(orders, std::move(places), memory);
   return ChangeShapes(values, days, policy).of(found, memory);
 }

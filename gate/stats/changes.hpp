@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -64,6 +65,10 @@ struct ChangePolicy {
   // now, which needs less to be sure and finds changes sooner. A reader who looks every night and
   // calls each look the only one errs far more often than false_alarm says.
   std::size_t first_look = 0;
+  // Correlation of a night with the one before, 0 … 0.95, where it is known, say from many series
+  // of one machine. Absent: estimated, which takes some hundred nights to be sure that there is
+  // none. The promise about false_alarm is only as good as this number.
+  std::optional<double> memory = std::nullopt;
   double interval_level = 0.05;  // low … high miss the size with this chance; 0 < … < 1
 };
 
