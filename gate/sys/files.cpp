@@ -162,7 +162,9 @@ Result<std::string> RealFiles::read_prefix(const std::string& path, std::uint64_
   return read_bytes(path, bytes, &more);
 }
 
-Result<void> RealFiles::write_atomic(const std::string& path, std::string_view text) {
+namespace {
+
+Result<void> write_renamed(const std::string& path, std::string_view text, bool synced) {
   const std::string temporary = temporary_name(path);
   const auto give_up = [&](std::string_view what) {
     auto error = io_error(path, what);
@@ -172,11 +174,23 @@ Result<void> RealFiles::write_atomic(const std::string& path, std::string_view t
   {
     const Fd fd = open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
     if (!fd.open()) return io_error(path, "can not be written");
-    if (!write_all(fd.get(), text) || fsync(fd.get()) != 0) return give_up("can not be written");
+    if (!write_all(fd.get(), text) || (synced && fsync(fd.get()) != 0)) {
+      return give_up("can not be written");
+    }
   }
   if (rename(temporary.c_str(), path.c_str()) != 0) return give_up("can not be replaced");
-  sync_folder(folder_of(path));
+  if (synced) sync_folder(folder_of(path));
   return {};
+}
+
+}  // namespace
+
+Result<void> RealFiles::write_atomic(const std::string& path, std::string_view text) {
+  return write_renamed(path, text, true);
+}
+
+Result<void> RealFiles::write_unsynced(const std::string& path, std::string_view text) {
+  return write_renamed(path, text, false);
 }
 
 Result<std::unique_ptr<AppendLog>> RealFiles::append_log(const std::string& path,

@@ -39,6 +39,12 @@ class Files {
   // under a temporary name in the same folder, synced, renamed, the folder synced.
   [[nodiscard]] virtual Result<void> write_atomic(const std::string& path,
                                                   std::string_view text) = 0;
+  // The same, but does not wait for the disk: for files that can be made again, and many of them.
+  // A power cut may leave the old text, or none.
+  [[nodiscard]] virtual Result<void> write_unsynced(const std::string& path,
+                                                    std::string_view text) {
+    return write_atomic(path, text);
+  }
   // Opens for appending; what stands behind the first `keep_bytes` bytes is cut off. The file is
   // made if absent. Another log that is open on it, in any process, is an error.
   [[nodiscard]] virtual Result<std::unique_ptr<AppendLog>> append_log(const std::string& path,
@@ -81,6 +87,8 @@ class RealFiles final : public Files {
   [[nodiscard]] Result<std::string> read_prefix(const std::string& path,
                                                 std::uint64_t bytes) const override;
   [[nodiscard]] Result<void> write_atomic(const std::string& path, std::string_view text) override;
+  [[nodiscard]] Result<void> write_unsynced(const std::string& path,
+                                            std::string_view text) override;
   [[nodiscard]] Result<std::unique_ptr<AppendLog>> append_log(const std::string& path,
                                                               std::uint64_t keep_bytes) override;
   [[nodiscard]] Kind kind(const std::string& path) const override;

@@ -1,0 +1,133 @@
+// One series as a graph: value by place in commit order, its interval as a band, its levels, its
+// changes as marks. Drag zooms, double click or "0" shows all, arrows read point by point.
+import uPlot from 'uplot';
+import {axisValues} from './units.js';
+import {colour} from './theme.js';
+import {drawLevels, drawMarks, gapsAt} from './chart_marks.js';
+
+const LEAST_WIDTH = 5; // points
+
+// options: {box, series, log, band, range: [from, to] or null, onrange(from, to, all), onpoint(i),
+//           xlabel(i)}
+export function makeChart(options) {
+  const {box, series} = options;
+  const count = series.value.length;
+  const x = Float64Array.from({length: count}, (_, i) => i);
+  const positive = (list) => (options.log ? list.map((one) => (one > 0 ? one : null)) : list);
+  const data = [x, positive(series.value)];
+  const banded = options.band && series.low;
+  if (banded) {
+    const both = (list) => positive(list.map((one, i) => one ?? series.value[i]));
+    data.push(both(series.high), both(series.low));
+  }
+  const all = {min: -0.5, max: count - 0.5};
+  let paint = colours();
+
+  function colours() {
+    return Object.fromEntries(['text', 'soft', 'line', 'accent', 'band-fill', 'bad', 'page'].map((name) => [name, colour(name)]));
+  }
+
+  const axis = {stroke: () => paint.soft, grid: {stroke: () => paint.line, width: 1}, ticks: {stroke: () => paint.line, width: 1}, font: '12px system-ui, sans-serif'};
+  const bound = {stroke: null, points: {show: false}, gaps: gapsAt(series.changes)};
+  const plot = new uPlot({
+    width: widthOf(box),
+    height: heightOf(),
+    legend: {show: false},
+    padding: [26, 12, 0, 0],
+    cursor: {y: false, drag: {x: true, y: false, setScale: true, dist: 4}, points: {size: 9}},
+    scales: {x: {time: false, range: (_, min, max) => held(min, max)}, y: {distr: options.log ? 3 : 1}},
+    axes: [
+      {...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000], values: (_, ticks) => ticks.map((i) => (Number.isInteger(i) && i >= 0 && i < count ? options.xlabel(i) : ''))},
+      {...axis, size: 74, values: (_, ticks) => axisValues(series.metric, ticks)},
+    ],
+    series: [
+      {},
+      {stroke: () => paint.accent, width: 1.5, gaps: gapsAt(series.changes), points: {size: 5, fill: () => paint.accent}},
+      ...(banded ? [bound, bound] : []),
+    ],
+    bands: banded ? [{series: [2, 3], fill: () => paint['band-fill']}] : [],
+    hooks: {
+      draw: [(u) => drawLevels(u, series, paint), (u) => drawMarks(u, series, paint)],
+      setCursor: [(u) => {
+        if (u.cursor.idx !== null && u.cursor.idx !== undefined) options.onpoint(u.cursor.idx);
+      }],
+      setScale: [(u, key) => {
+        if (key === 'x' && u.status === 1) report(u);
+      }],
+    },
+  }, data, box);
+
+  // Inside the series, and never so near that nothing is left to see.
+  function held(min, max) {
+    if (!Number.isFinite(min) || !Number.isFinite(max)) return [all.min, all.max];
+    const least = Math.min(LEAST_WIDTH, count);
+    if (max - min < least) {
+      const middle = (min + max) / 2;
+      [min, max] = [middle - least / 2, middle + least / 2];
+    }
+    if (max - min >= count) return [all.min, all.max];
+    if (min < all.min) [min, max] = [all.min, max + all.min - min];
+    if (max > all.max) [min, max] = [min - (max - all.max), all.max];
+    return [min, max];
+  }
+
+  function report(u) {
+    const {min, max} = u.scales.x;
+    const whole = min <= all.min && max >= all.max;
+    options.onrange(Math.max(0, Math.ceil(min)), Math.min(count - 1, Math.floor(max)), whole);
+  }
+
+  const chart = {
+    plot,
+    show(from, to) {
+      plot.setScale('x', {min: from, max: to});
+    },
+    showAll() {
+      chart.show(all.min, all.max);
+    },
+    // Around `at` (0…1 of what is seen), by a factor.
+    zoom(factor, at = 0.5) {
+      const {min, max} = plot.scales.x;
+      const middle = min + (max - min) * at;
+      chart.show(middle - (middle - min) * factor, middle + (max - middle) * factor);
+    },
+    pan(share) {
+      const {min, max} = plot.scales.x;
+      const by = (max - min) * share;
+      chart.show(min + by, max + by);
+    },
+    point(i) {
+      const {min, max} = plot.scales.x;
+      if (i < min || i > max) chart.show(i - (max - min) / 2, i + (max - min) / 2);
+      const value = series.value[i];
+      plot.setCursor({left: plot.valToPos(i, 'x'), top: plot.valToPos(value, 'y') || 0});
+    },
+    leave() {
+      watch.disconnect();
+      removeEventListener('weir-theme', redraw);
+      plot.destroy();
+    },
+  };
+
+  function redraw() {
+    paint = colours();
+    plot.redraw(false, true);
+  }
+  addEventListener('weir-theme', redraw);
+  const watch = new ResizeObserver(() => {
+    const width = widthOf(box);
+    if (width !== plot.width) plot.setSize({width, height: heightOf()});
+  });
+  watch.observe(box);
+  // A pinch on a touch pad comes as a wheel with Ctrl; a wheel alone scrolls the page.
+  plot.over.addEventListener('wheel', (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    chart.zoom(Math.exp(event.deltaY / 400), event.offsetX / plot.over.clientWidth);
+  }, {passive: false});
+  if (options.range) chart.show(options.range[0] - 0.5, options.range[1] + 0.5);
+  return chart;
+}
+
+const widthOf = (box) => Math.max(240, box.clientWidth);
+const heightOf = () => Math.max(240, Math.min(420, Math.round(innerHeight * 0.48)));
