@@ -46,5 +46,6 @@ void add_trend_list(CLI::App& trend);
 void add_trend_changes(CLI::App& trend);
 void add_trend_ack(CLI::App& trend);
 void add_trend_notify(CLI::App& trend);
+void add_trend_site(CLI::App& trend);
 
 }  // namespace weir::app

@@ -8,7 +8,8 @@
 namespace weir::history {
 namespace {
 
-// A step so near to where the class changed is told as that.
+// A step of a time so near to where the class changed is told as that; of a count, one at the
+// place.
 constexpr std::size_t k_same_place = 2;
 // An acknowledgement holds for the change that more points have moved by so many places.
 constexpr std::size_t k_moved = 3;
@@ -71,7 +72,8 @@ class SeriesReader {
     const auto near = std::find_if(found.begin(), found.end(), [&](const SeriesChange& one) {
       const std::size_t apart =
           one.index > change.index ? one.index - change.index : change.index - one.index;
-      return one.kind == SeriesChangeKind::step && !one.new_class && apart <= k_same_place;
+      return one.kind == SeriesChangeKind::step && !one.new_class &&
+             apart <= (is_exact(series_) ? 0 : k_same_place);
     });
     if (near != found.end()) {
       near->kind = SeriesChangeKind::device_class;

@@ -42,34 +42,47 @@ std::optional<Band> band_of(std::vector<double> samples) {
   return Band{samples[k - 1], samples[n - k]};
 }
 
-// Runs, places and branches that a cell's points name, numbered in the order they come.
+// Runs and places that a cell's points name, numbered in the order they come. Those with the same
+// key are one.
+template <class Key>
 class Numbered {
  public:
-  std::size_t of(std::size_t one) {
-    const auto [at, fresh] = numbers_.try_emplace(one, all_.size());
+  std::size_t of(const Key& key, std::size_t one) {
+    const auto [at, fresh] = numbers_.try_emplace(key, all_.size());
     if (fresh) all_.push_back(one);
     return at->second;
   }
   [[nodiscard]] const std::vector<std::size_t>& all() const { return all_; }
 
  private:
-  std::unordered_map<std::size_t, std::size_t> numbers_;
+  std::map<Key, std::size_t> numbers_;
   std::vector<std::size_t> all_;
 };
+using NumberedRuns = Numbered<std::size_t>;
+// What is measured on, whichever build it was: that is another with every commit.
+using NumberedPlaces = Numbered<history::Place>;
 
-Json series_json(const SiteIndex& index, std::size_t at, Numbered& runs, Numbered& places) {
+Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
+                 NumberedPlaces& places) {
   const history::Series& series = index.model.history.series[at];
   Json run = Json::array(), place = Json::array(), value = Json::array(), low = Json::array(),
        high = Json::array(), exact = Json::array(), changes = Json::array();
   bool banded = false;
   std::size_t most = 0;
-  std::optional<std::uint32_t> before;
+  std::optional<std::uint32_t> before_place;
+  std::optional<std::size_t> before_number;
   for (std::size_t i = 0; i < series.points.size(); ++i) {
     const history::SeriesPoint& point = series.points[i];
-    run.push_back(runs.of(point.run));
+    run.push_back(runs.of(point.run, point.run));
     value.push_back(point.value);
-    if (before != point.place) place.push_back({i, places.of(point.place)});
-    before = point.place;
+    if (before_place != point.place) {
+      history::Place here = index.model.history.place_of(point);
+      here.engine_build.clear();
+      const std::size_t number = places.of(here, point.place);
+      if (before_number != number) place.push_back({i, number});
+      before_place = point.place;
+      before_number = number;
+    }
     const auto band = band_of(point.samples);
     most = std::max(most, point.samples.size());
     banded = banded || band.has_value();
@@ -99,7 +112,7 @@ Json series_json(const SiteIndex& index, std::size_t at, Numbered& runs, Numbere
   return json;
 }
 
-Json runs_json(const SiteIndex& index, const Numbered& runs) {
+Json runs_json(const SiteIndex& index, const NumberedRuns& runs) {
   Json id = Json::array(), commit = Json::array(), time = Json::array(), branch = Json::array(),
        branches = Json::array(), dirty = Json::array();
   std::map<std::string, std::size_t> branch_at;
@@ -133,7 +146,8 @@ Json gate_json(const SiteIndex& index, const SiteCell& cell) {
 }  // namespace
 
 Json site_cell_json(const SiteIndex& index, const SiteCell& cell) {
-  Numbered runs, places;
+  NumberedRuns runs;
+  NumberedPlaces places;
   Json series = Json::array(), shown = Json::array();
   for (const std::size_t at : cell.series) {
     series.push_back(series_json(index, at, runs, places));
@@ -143,8 +157,7 @@ Json site_cell_json(const SiteIndex& index, const SiteCell& cell) {
     shown.push_back({{"device_class", place.device_class},
                      {"device", place.device_name},
                      {"machine_class", place.machine_class},
-                     {"machine", place.machine_name},
-                     {"build", place.engine_build}});
+                     {"machine", place.machine_name}});
   }
   return {{"format", 1},
           {"id", cell.id},

@@ -69,6 +69,9 @@ class Git {
   // Every commit of every branch and tag here, parents before children, lines of history not
   // mixed. Code::config where they are more than weir reads (128 MiB: some three million).
   [[nodiscard]] Result<std::vector<std::string>> all_commits() const;
+  // The first line of each commit's message, by its name, of every branch and tag here, as text
+  // that can be shown. Code::config where they are more than weir reads.
+  [[nodiscard]] Result<std::map<std::string, std::string>> subjects() const;
   // Commits on the first-parent line of HEAD that changed something in `folder` (from the top; ""
   // is all), the oldest first.
   [[nodiscard]] Result<std::vector<CommitFacts>> commits_that_changed(

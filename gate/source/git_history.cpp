@@ -67,6 +67,27 @@ Result<std::vector<std::string>> Git::all_commits() const {
   return commits;
 }
 
+Result<std::map<std::string, std::string>> Git::subjects() const {
+  How how;
+  how.timeout_seconds = k_history_seconds;
+  how.output_limit = k_most_history_bytes;
+  WEIR_TRY(const std::optional<std::string> head, commit("HEAD"));
+  std::map<std::string, std::string> subjects;
+  if (!head) return subjects;
+  WEIR_TRY(const Answer answer,
+           call({"log", "--encoding=UTF-8", "--format=%H %s", "--all", *head, "--"}, how));
+  if (answer.cut) return fail(Code::config, "{} has more commits than weir reads", top_);
+  if (answer.exit_code != 0) {
+    return fail(Code::io, "git log in {}: {}", top_, text::trim(text::printable(answer.err)));
+  }
+  for (const std::string& line : text::lines(answer.out)) {
+    const std::size_t space = line.find(' ');
+    if (space == std::string::npos || !hex_digits(line.substr(0, space))) continue;
+    subjects.emplace(line.substr(0, space), text::printable(line.substr(space + 1, 256)));
+  }
+  return subjects;
+}
+
 Result<std::vector<CommitFacts>> Git::commits_that_changed(const std::string& folder) const {
   How how;
   how.timeout_seconds = k_history_seconds;

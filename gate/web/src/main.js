@@ -19,10 +19,13 @@ const FORMAT = 1;
 const main = document.getElementById('main');
 let leave = null;
 let turn = 0;
+let shownPath = null;
 
 async function show(first) {
   const state = read();
   const mine = ++turn;
+  const path = `${state.page}/${state.id}`;
+  const focused = path === shownPath ? labelOf(document.activeElement) : null;
   leave?.();
   leave = null;
   main.setAttribute('aria-busy', 'true');
@@ -49,11 +52,17 @@ async function show(first) {
     if (here) one.setAttribute('aria-current', 'page');
     else one.removeAttribute('aria-current');
   }
-  if (!first) {
+  const again = focused && [...main.querySelectorAll('label')].find((one) => labelOf(one.control) === focused)?.control;
+  if (again) {
+    again.focus({preventScroll: true}); // another metric of the same cell, say: one goes on choosing
+  } else if (!first) {
     main.focus({preventScroll: true});
     scrollTo(0, 0);
   }
+  shownPath = path;
 }
+
+const labelOf = (control) => control?.labels?.[0]?.querySelector('span')?.textContent ?? null;
 
 startTheme();
 document.querySelector('.skip').addEventListener('click', (event) => {
