@@ -1,0 +1,88 @@
+// ci/trend: runs kept on a branch, where they changed, pages on another branch. "git push" goes to a
+// bare repository; the runs are CSV's, exported by weir itself.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import {after, before, test} from 'node:test';
+import {root, run_action} from './runner.mjs';
+import {World, weir} from './world.mjs';
+
+let world;
+before(() => { world = new World(); });
+after(() => world.remove());
+
+// A real run of the world's engine, in its own checkout.
+function measured(sha) {
+  const folder = world.checkout(sha, 0);
+  execFileSync(weir, ['run', '--counts-only', '--out', 'weir-out', '-q'],
+               {cwd: folder, env: {...process.env, HOME: world.top, WEIR_LOCK_DIR: path.join(world.top, 'locks')}, stdio: 'pipe'});
+  const runs = fs.readdirSync(path.join(folder, 'weir-out')).filter((name) => /^\d/.test(name));
+  return {folder, run: path.join('weir-out', runs[0])};
+}
+
+function trend({folder, run}, inputs = {}, more = {}) {
+  const cache = (key, prefix) => {
+    fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
+    fs.rmSync(path.join(prefix, 'bin/weir'), {force: true});
+    fs.symlinkSync(weir, path.join(prefix, 'bin/weir'));
+  };
+  return run_action({
+    action: path.join(root, 'ci/trend'), workspace: folder, temp: world.fresh('temp'), cache,
+    inputs: {runs: run, notify: 'false', ...inputs},
+    github: {repository: 'o/r', token: 'ghs_writes', action_ref: '', run_attempt: 1, run_id: '77', event_name: 'schedule',
+             ref: 'refs/heads/main', sha: world.git(folder, 'rev-parse', 'HEAD'), event: {}},
+    ...more});
+}
+const of_branch = (branch, file) => world.git(world.origin, 'show', `${branch}:${file}`);
+const runs_in = (text) => text.split('\n').filter((line) => line.includes('"type":"run"')).length;
+
+test('a run is kept on a branch that was not there, and pages are put on another', () => {
+  const done = trend(measured(world.git(world.work, 'rev-parse', 'main')), {'pages-branch': 'gh-pages'});
+  assert.equal(done.success, true, done.log);
+  assert.equal(done.outputs.changed, 'false', done.log);
+  assert.equal(runs_in(of_branch('perf-history', 'history.jsonl')), 1);
+  assert.match(of_branch('gh-pages', 'index.html'), /<html/);
+  assert.equal(of_branch('gh-pages', '.nojekyll'), '');
+});
+
+test('the next one is added, a count that grew is told, and the same one again changes nothing', () => {
+  const sha = world.commit('slower', 9);
+  world.git(world.work, 'push', '-q', 'origin', 'main');
+  const next = measured(sha);
+  const done = trend(next, {'pages-branch': 'none'});
+  assert.equal(done.success, true, done.log);
+  assert.equal(done.outputs.changed, 'true', done.log);
+  assert.equal(done.outputs.changes, '1', done.log);
+  assert.match(done.log, /WORSE +syncs\/token grew by 6/);
+  const kept = of_branch('perf-history', 'history.jsonl');
+  assert.equal(runs_in(kept), 2);
+  assert.equal(trend(next, {'pages-branch': 'none'}).success, true);
+  assert.equal(of_branch('perf-history', 'history.jsonl'), kept);
+});
+
+test('who is refused by a push of another takes what is there and tries again', () => {
+  const sha = world.commit('and again', 9);
+  world.git(world.work, 'push', '-q', 'origin', 'main');
+  const one = measured(sha);
+  // The first push meets a branch that has moved on.
+  const hook = path.join(world.origin, 'hooks/update');
+  fs.writeFileSync(hook, `#!/bin/sh
+[ -e '${world.top}/moved' ] && exit 0
+touch '${world.top}/moved'
+exit 1
+`, {mode: 0o755});
+  const done = trend(one, {'pages-branch': 'none'});
+  fs.rmSync(hook);
+  assert.equal(done.success, true, done.log);
+  assert.equal(runs_in(of_branch('perf-history', 'history.jsonl')), 3);
+});
+
+test('wrong inputs end it before anything is written', () => {
+  const run = measured(world.git(world.work, 'rev-parse', 'main'));
+  for (const inputs of [{branch: '-x'}, {branch: 'a..b'}, {'pages-branch': 'a b'}, {notify: 'perhaps'}, {runs: 'nowhere'}]) {
+    const done = trend(run, {'pages-branch': 'none', ...inputs});
+    assert.equal(done.success, false, JSON.stringify(inputs));
+  }
+  assert.throws(() => of_branch('-x', 'history.jsonl'));
+});
