@@ -80,7 +80,7 @@ export async function cellAddress(page, text) {
 // What axe finds that is serious.
 export async function seriousFaults(page) {
   await page.evaluate(axe);
-  const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
+  const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations'], preload: false}));
   return violations.filter((one) => ['serious', 'critical'].includes(one.impact))
     .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
 }

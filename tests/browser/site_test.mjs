@@ -55,7 +55,7 @@ describe('the trend site', () => {
       await visit('#/', async (page) => {
         const cell = await cellAddress(page, VULKAN);
         await goTo(page, '#/runs?find=fail');
-        const run = await page.locator('tbody a').last().getAttribute('href');
+        const run = await page.locator('tbody th a').last().getAttribute('href');
         for (const hash of ['#/', cell, '#/runs', run, '#/compare', '#/baselines', '#/gate']) {
           await goTo(page, hash);
           assert.deepEqual(await seriousFaults(page), [], hash);
@@ -88,7 +88,7 @@ describe('the trend site', () => {
     await goTo(page, `${await cellAddress(page, VULKAN)}?metric=dispatches_per_token`);
     await page.waitForFunction(() => document.querySelector('.reading').textContent.includes('onerror')); // the last subject
     await goTo(page, '#/runs?find=fail');
-    await goTo(page, await page.locator('tbody a').last().getAttribute('href'));
+    await goTo(page, await page.locator('tbody th a').last().getAttribute('href'));
     assert.ok((await page.locator('main').innerText()).includes(`mul_f32${name}`));
     assert.equal(await page.locator('img').count(), 0);
   }));
@@ -197,7 +197,7 @@ describe('the trend site', () => {
   }));
 
   it('stays where it was when another metric is chosen', async () => onCell(VULKAN, '?metric=decode_tokens_per_second', async (page) => {
-    const metric = page.getByLabel('Metric', {exact: true});
+    const metric = page.getByRole('combobox', {name: 'Metric'});
     await metric.focus();
     await metric.selectOption({label: 'dispatches/token'});
     await page.waitForFunction(() => location.hash.includes('metric=dispatches_per_token') && !document.querySelector('main').hasAttribute('aria-busy'));

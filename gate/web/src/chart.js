@@ -60,12 +60,12 @@ export function makeChart(options) {
   // Inside the series, and never so near that nothing is left to see.
   function held(min, max) {
     if (!Number.isFinite(min) || !Number.isFinite(max)) return [all.min, all.max];
+    if (min <= 0 && max >= count - 1) return [all.min, all.max];
     const least = Math.min(LEAST_WIDTH, count);
     if (max - min < least) {
       const middle = (min + max) / 2;
       [min, max] = [middle - least / 2, middle + least / 2];
     }
-    if (max - min >= count) return [all.min, all.max];
     if (min < all.min) [min, max] = [all.min, max + all.min - min];
     if (max > all.max) [min, max] = [min - (max - all.max), all.max];
     return [min, max];
@@ -80,7 +80,7 @@ export function makeChart(options) {
   const chart = {
     plot,
     show(from, to) {
-      plot.setScale('x', {min: from, max: to});
+      plot.batch(() => plot.setScale('x', {min: from, max: to})); // at once: who comes next reads it
     },
     showAll() {
       chart.show(all.min, all.max);
