@@ -33,9 +33,13 @@ bool is_part_of_several(const std::string& path) {
 }
 
 std::string place_of_model(const std::string& path) {
-  // models--NAME/snapshots/COMMIT/… holds links to models--NAME/blobs/….
-  if (const std::size_t at = path.find("/snapshots/"); at != std::string::npos && at > 0) {
-    return path.substr(0, at);
+  // models--NAME/snapshots/COMMIT/… holds links to models--NAME/blobs/…. Any other "snapshots" is a
+  // folder like others, and what lies beside it is no affair of the engine's.
+  constexpr std::string_view k_snapshots = "/snapshots/";
+  for (std::size_t at = path.rfind(k_snapshots); at != std::string::npos && at > 0;
+       at = path.rfind(k_snapshots, at - 1)) {
+    std::string repository = path.substr(0, at);
+    if (sys::file_name_of(repository).starts_with("models--")) return repository;
   }
   return is_part_of_several(path) ? sys::folder_of(path) : path;
 }

@@ -103,6 +103,12 @@ TEST(MountsOf, BringTheModelWithWhatLiesBesideIt) {
       {"/m/llama", "/m/llama"},
       {"/c/models--a--b/snapshots/0f/x.gguf", "/c/models--a--b"},
       {"/c/models--a--b/snapshots/0f", "/c/models--a--b"},
+      // Other folders of that name are nobody's cache.
+      {"/home/snapshots/m.gguf", "/home/snapshots/m.gguf"},
+      {"/home/snapshots/x-00001-of-00003.gguf", "/home/snapshots"},
+      {"/snapshots/m.gguf", "/snapshots/m.gguf"},
+      {"/b/snapshots/models--a--b/snapshots/0f/x.gguf", "/b/snapshots/models--a--b"},
+      {"/b/models--a--b/snapshots/0f/snapshots/x.gguf", "/b/models--a--b"},
   };
   for (const auto& [model, place] : cases) {
     PreparedCell cell;
