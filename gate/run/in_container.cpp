@@ -60,7 +60,7 @@ std::string end_by_name(const Effects& effects, const PreparedCell& cell, const 
   const std::string folder = sys::folder_of(cell.program);
   const std::string scancel = sys::join_path(folder, "scancel");
   const auto steps =
-      asked(effects, {sys::join_path(folder, "squeue"), "--steps", "--noheader", "--format=%i %j"});
+      asked(effects, {sys::join_path(folder, "squeue"), "--me", "--steps", "--noheader", "--format=%i %j"});
   bool all = steps.has_value();
   for (const std::string& step : steps_named(steps.value_or(""), name)) {
     all = asked(effects, {scancel, step}) && all;
