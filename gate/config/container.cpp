@@ -36,9 +36,13 @@ constexpr std::array<std::string_view, 26> k_run_flags{"--detach",
 // The same as letters, which may stand together: "-it".
 constexpr std::string_view k_run_letters = "diPtq";
 
-constexpr std::array<std::string_view, 8> k_probe_variables{
-    "LD_PRELOAD",     "VK_LAYER_PATH",         "VK_INSTANCE_LAYERS", "OPENCL_LAYERS",
-    "WEIR_PROBE_DIR", "CUDA_INJECTION64_PATH", "VK_DRIVER_FILES",    "VK_ICD_FILENAMES"};
+// By these a probe, or the driver of a device twin, gets in or is told what to do; what begins with
+// WEIR_ is weir's own.
+constexpr std::array<std::string_view, 9> k_probe_variables{
+    "LD_PRELOAD",           "VK_LAYER_PATH",    "VK_ADD_LAYER_PATH",        "VK_INSTANCE_LAYERS",
+    "VK_DRIVER_FILES",      "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "OPENCL_LAYERS",
+    "CUDA_INJECTION64_PATH"};
+constexpr std::array<std::string_view, 2> k_probe_prefixes{"WEIR_PROBE", "WEIR_TWIN"};
 
 constexpr std::string_view k_container_image = "--container-image";
 
@@ -146,12 +150,17 @@ Arguments without_program(const ContainerSettings& container, const Arguments& e
 
 std::optional<std::string> variable_set_by(const std::string& word, const std::string& next) {
   std::string_view text;
-  if (word == "-e" || word == "--env") {
+  if (word == "--env") {
     text = next;
   } else if (word.starts_with("--env=")) {
     text = std::string_view(word).substr(6);
-  } else if (word.starts_with("-e") && !word.starts_with("--")) {
-    text = std::string_view(word).substr(2);
+  } else if (is_option(word) && !word.starts_with("--")) {
+    // "-e A", "-eA", "-e=A", and "-ite A".
+    const std::size_t letter = word.find_first_not_of(k_run_letters, 1);
+    if (letter == std::string::npos || word[letter] != 'e') return std::nullopt;
+    text = std::string_view(word).substr(letter + 1);
+    if (text.starts_with('=')) text.remove_prefix(1);
+    if (letter + 1 == word.size()) text = next;
   } else {
     return std::nullopt;
   }
@@ -159,8 +168,10 @@ std::optional<std::string> variable_set_by(const std::string& word, const std::s
 }
 
 bool carries_probes(std::string_view variable) {
-  return std::find(k_probe_variables.begin(), k_probe_variables.end(), variable) !=
-         k_probe_variables.end();
+  return std::any_of(k_probe_prefixes.begin(), k_probe_prefixes.end(),
+                     [&](std::string_view prefix) { return variable.starts_with(prefix); }) ||
+         std::find(k_probe_variables.begin(), k_probe_variables.end(), variable) !=
+             k_probe_variables.end();
 }
 
 }  // namespace weir::config

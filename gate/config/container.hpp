@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gate/config/settings.hpp"
 
@@ -34,8 +35,12 @@ struct RuntimeLine {
 [[nodiscard]] Arguments without_program(const ContainerSettings& container,
                                         const Arguments& engine);
 
+// What of a whole line would keep weir from carrying probes in, from reading what the engine
+// prints, or from ending what it left, in words. Empty when nothing would.
+[[nodiscard]] std::vector<std::string> problems_of(const Arguments& line, Runtime runtime);
+
 // The variable that a word of docker's or podman's options sets, with the word behind it: "-e A=b",
-// "--env=A". Nothing for other options.
+// "--env=A", "-ite A". Nothing for other options.
 [[nodiscard]] std::optional<std::string> variable_set_by(const std::string& word,
                                                          const std::string& next);
 

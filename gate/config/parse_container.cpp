@@ -1,5 +1,6 @@
 // `container` of an engine.
 #include <algorithm>
+#include <utility>
 
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -19,57 +20,6 @@ std::optional<Runtime> read_runtime(const Node& node, Problems& problems) {
   if (chosen == "podman") return Runtime::podman;
   if (chosen == "srun") return Runtime::srun;
   return std::nullopt;
-}
-
-// "-d", also among other letters ("-itd").
-bool detaches(const std::string& word) {
-  if (word == "--detach" || word == "--detach=true") return true;
-  return word.size() > 1 && word[0] == '-' && word[1] != '-' &&
-         word.find_first_not_of("diPtq", 1) == std::string::npos &&
-         word.find('d') != std::string::npos;
-}
-
-// Nothing that would keep weir from carrying things in, or from reading what the engine prints.
-void check_run_options(const Arguments& line, const RuntimeLine& parts, const Node& node,
-                       const EngineSettings& engine, Problems& problems) {
-  const std::string_view name = to_string(engine.container->runtime);
-  for (std::size_t i = parts.options; i < parts.image; ++i) {
-    const std::string& word = line[i];
-    const std::string next = i + 1 < parts.image ? line[i + 1] : "";
-    if (detaches(word)) {
-      problems.add(node.at,
-                   fmt::format("{}: weir reads what the engine prints: leave {} out", name, word));
-    }
-    if (word == "--cidfile" || word.starts_with("--cidfile=")) {
-      problems.add(node.at, fmt::format("{}: weir knows the container by a --cidfile of its own: "
-                                        "leave yours out",
-                                        name));
-    }
-    const auto variable = variable_set_by(word, next);
-    if (variable && carries_probes(*variable)) {
-      problems.add(node.at,
-                   fmt::format("{}: {} is what probes come in by: write it under \"env\", where "
-                               "weir adds to it",
-                               name, *variable));
-    }
-  }
-}
-
-void check_srun_options(const Arguments& line, const RuntimeLine& parts, const Node& node,
-                        Problems& problems) {
-  for (std::size_t i = parts.options; i < parts.image; ++i) {
-    std::string_view value = line[i];
-    if (value == "--export") {
-      value = i + 1 < line.size() ? std::string_view(line[i + 1]) : std::string_view();
-    } else if (value.starts_with("--export=")) {
-      value.remove_prefix(9);
-    } else {
-      continue;
-    }
-    if (value == "ALL" || value.starts_with("ALL,")) continue;
-    problems.add(node.at,
-                 "srun: --export must begin with ALL, for what probes need comes along that way");
-  }
 }
 
 }  // namespace
@@ -119,16 +69,10 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
                     name));
     return;
   }
-  const Arguments line = whole_command(container, engine.command);
-  const auto parts = parts_of(line, container.runtime);
-  if (!parts) {
-    problems.add(node.at, fmt::format("the command has no \"run\": weir carries probes into "
-                                      "\"{} run\" alone",
-                                      name));
-  } else if (container.runtime == Runtime::srun) {
-    check_srun_options(line, *parts, node, problems);
-  } else {
-    check_run_options(line, *parts, node, engine, problems);
+  // Options that come by {args}, from backends or prompts, are looked at when a cell is prepared.
+  for (std::string& problem :
+       problems_of(whole_command(container, engine.command), container.runtime)) {
+    problems.add(node.at, std::move(problem));
   }
 }
 

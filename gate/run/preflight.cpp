@@ -142,6 +142,10 @@ class Preflight {
                       name.find('/') == std::string::npos ? "in PATH" : "here"));
     }
     prepared.program = *found;
+    // Of weir.yaml as written that was said there; here come the words of {args} and of --against.
+    for (const std::string& problem : config::problems_of(cell.command, runtime)) {
+      problems_.add(engine + problem);
+    }
     // What is known of the program: which image it is in.
     const auto parts = config::parts_of(cell.command, runtime);
     if (runtime != config::Runtime::srun && parts && parts->image < cell.command.size()) {

@@ -110,6 +110,20 @@ TEST(Container, IsRefusedWhereProbesOrOutputWouldBeLost) {
        "VK_LAYER_PATH is what probes come in by"},
       {"command: [srun, --export=NONE, b, -n, '{tokens}'], container: srun",
        "--export must begin with ALL"},
+      {"command: [docker, run, -dp8080:80, i, b, -n, '{tokens}'], container: docker",
+       "leave -dp8080:80 out"},
+      {"command: [docker, run, -ite, WEIR_TWIN=x, i, b, -n, '{tokens}'], container: docker",
+       "WEIR_TWIN is what probes come in by"},
+      {"command: [podman, run, -eVK_LOADER_DRIVERS_SELECT=x, i, b, -n, '{tokens}'], container: "
+       "podman",
+       "VK_LOADER_DRIVERS_SELECT is what"},
+      {"command: [docker, run, --env, VK_ADD_LAYER_PATH, i, b, -n, '{tokens}'], container: docker",
+       "VK_ADD_LAYER_PATH is what"},
+      {"command: [srun, '--export=ALL,LD_PRELOAD=x', b, -n, '{tokens}'], container: srun",
+       "srun: LD_PRELOAD is what probes come in by"},
+      {"command: [srun, --job-name, mine, b, -n, '{tokens}'], container: srun",
+       "a --job-name of its own"},
+      {"command: [srun, -Jmine, b, -n, '{tokens}'], container: srun", "a --job-name of its own"},
       {"command: [b, -n, '{tokens}'], container: {runtime: srun, args: ['{args}']}",
        "{args} can only stand in an engine's command"},
   };
@@ -120,6 +134,18 @@ TEST(Container, IsRefusedWhereProbesOrOutputWouldBeLost) {
   EXPECT_EQ(message_of(
                 with_engine("command: [docker, run, i, b, -d, -n, '{tokens}'], container: docker")),
             "");
+}
+
+TEST(Container, LeavesOtherOptionsAlone) {
+  for (const char* line : {"docker run -i --env-file d --dns 1.1.1.1 -v /d:/d -p8080:80 i b -d",
+                           "podman run -e A=b -eLANG=d --env=LD_LIBRARY_PATH=/x i b --cidfile=x",
+                           "docker run -it --name job i b -e LD_PRELOAD=x"}) {
+    const Arguments words = text::split(line, ' ');
+    const Runtime runtime = words.front() == "docker" ? Runtime::docker : Runtime::podman;
+    EXPECT_EQ(problems_of(words, runtime), std::vector<std::string>{}) << line;
+  }
+  const char* srun = "srun -p gpu --export=ALL,A=b --jobid=7 b --export=none -J x";
+  EXPECT_EQ(problems_of(text::split(srun, ' '), Runtime::srun), std::vector<std::string>{});
 }
 
 TEST(Container, IsWrittenAsTheDocumentationHasIt) {

@@ -252,6 +252,41 @@ TEST(PreflightOfAContainer, SaysWhatIsMissingHere) {
               HasSubstr("/project/ti,ny.bin: docker can not be told to mount that"));
 }
 
+// Words that weir.yaml has elsewhere than in the engine's command.
+TEST(PreflightOfAContainer, LooksAtTheLineThatWillBeRun) {
+  struct Case {
+    const char* command;
+    const char* args;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"docker, run, '{args}', it, bench", "-d", "leave -d out"},
+      {"docker, run, '{args}', it, bench", "-e, LD_PRELOAD=x", "LD_PRELOAD is what probes"},
+      {"docker, run, '{args}', -d, it, bench", "--init", "leave -d out"},
+      {"docker, run, '{args}', it, bench", "--init", ""},
+      {"docker, run, it, bench, '{args}'", "-d", ""},
+  };
+  for (const Case& one : cases) {
+    auto scene = make_scene(fmt::format(R"(version: 1
+engines:
+  bench:
+    command: [{}, -m, "{{model}}", -p, "{{prompt_tokens}}", -n, "{{tokens}}", -r, "{{repeats}}"]
+    container: docker
+    output: llama-bench
+models: {{tiny: tiny.bin}}
+backends: {{cpu: {{args: [{}]}}}}
+prompts: {{decode: {{prompt_tokens: 0, tokens: 16}}}}
+)",
+                                        one.command, one.args));
+    scene->files.put("/usr/bin/docker", "program");
+    scene->files.set_executable("/usr/bin/docker");
+    const auto prepared = preflight(scene->cells, scene->around, scene->files);
+    const std::string problem = prepared ? std::string() : prepared.error().message;
+    EXPECT_THAT(problem, HasSubstr(one.says)) << one.command;
+    EXPECT_EQ(problem.empty(), std::string(one.says).empty()) << one.command << ": " << problem;
+  }
+}
+
 TEST(PreflightOfAContainer, CountsNoInstructionsOfDockersOwn) {
   std::string yaml = k_docker_yaml;
   yaml.replace(yaml.find("[vulkan]"), 8, "[vulkan, instructions]");
