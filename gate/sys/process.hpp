@@ -29,7 +29,8 @@ struct ProcessSpec {
   std::string folder;  // to run in; empty: weir's own
   double timeout_seconds = 300;
   double kill_grace_seconds = 3;  // from SIGTERM to SIGKILL
-  // What the engine started may go on for so long after its own end before it is ended, too.
+  // What the engine started may go on for so long after its own end before it is ended, too. The
+  // time-out is the engine's own: it does not go on meanwhile.
   double settle_seconds = 0;
   // Standard output and standard error together; more stops the engine.
   std::uint64_t output_limit = std::uint64_t{16} << 20;

@@ -184,7 +184,7 @@ class Running {
     fds[2] = {err_fd_.get(), POLLIN, 0};
     fds[3] = {stop_seen_ ? -1 : stop_.fd(), POLLIN, 0};
     double until = now + 1;
-    if (reason_ == Reason::none) until = std::min(until, deadline_);
+    if (reason_ == Reason::none && !settling_) until = std::min(until, deadline_);
     if (reason_ != Reason::none && !killed_at_) until = std::min(until, kill_at_);
     if (ended_at_) until = std::min(until, *ended_at_ + k_drain_seconds);
     if (paused || stop_seen_ || stop_.fd() < 0) until = std::min(until, now + 0.05);
@@ -203,7 +203,9 @@ class Running {
       report_fd_.reset();
       return;
     }
-    if (report.what != SupervisorReport::What::started) {
+    if (report.what == SupervisorReport::What::settling) {
+      settling_ = true;
+    } else if (report.what != SupervisorReport::What::started) {
       last_ = report;
       ended_at_ = steady_seconds();
     }
@@ -272,7 +274,10 @@ class Running {
       if (reason_ == Reason::none) stop_engine(Reason::interrupted, now);
       if (stop_.times() > 1 && !killed_at_) kill_engine(now);
     }
-    if (reason_ == Reason::none && now >= deadline_) stop_engine(Reason::timeout, now);
+    // An engine that is settling has ended in time.
+    if (reason_ == Reason::none && !settling_ && now >= deadline_) {
+      stop_engine(Reason::timeout, now);
+    }
     if (reason_ != Reason::none && !killed_at_ && now >= kill_at_) kill_engine(now);
   }
 
@@ -342,7 +347,7 @@ class Running {
   double deadline_ = 0, kill_at_ = 0;
   std::optional<double> killed_at_, ended_at_;
   Reason reason_ = Reason::none;
-  bool stop_seen_ = false, over_limit_ = false;
+  bool stop_seen_ = false, over_limit_ = false, settling_ = false;
   SupervisorReport last_;
 };
 

@@ -171,7 +171,7 @@ void describe(SupervisorReport& report, const Counter& counter) {
   if (counter.fd >= 0 && !read_counter(counter.fd, report.counted)) report.count_error = errno;
 }
 
-// Waits a while for what the engine left to end by itself.
+// Waits a while for what the engine left to end by itself; not if weir wants it gone, or is.
 void let_the_rest_end(std::int64_t patience_ns) {
   const std::int64_t deadline = steady_ns() + patience_ns;
   while (steady_ns() < deadline) {
@@ -179,7 +179,9 @@ void let_the_rest_end(std::int64_t patience_ns) {
     while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
     if (reaped < 0 && errno == ECHILD && strangers_left() == 0) return;
-    pause_until(nullptr, k_second_ns / 100);
+    bool spoken = false;
+    pause_until(&spoken, k_second_ns / 100);
+    if (spoken) return;
   }
 }
 
@@ -199,7 +201,12 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, cons
       report.wall_ns = steady_ns() - started_ns;
       report.status = status;
       describe(report, used, floor_bytes);
-      if (!killing) let_the_rest_end(settle_ns);
+      if (!killing && settle_ns > 0) {
+        report.what = SupervisorReport::What::settling;
+        send(report);
+        let_the_rest_end(settle_ns);
+        report.what = SupervisorReport::What::ended;
+      }
       report.left_behind = end_the_rest(engine);
       describe(report, counter);
       send(report);

@@ -20,8 +20,9 @@ namespace weir::sys {
 enum class Stage : std::int32_t { none, fork, folder, redirect, exec };
 
 // What comes through the report pipe: `started` or `not_started`, then (after `started`) `ended`.
+// Between them `settling`, where what the engine left has time to end: the engine itself is gone.
 struct SupervisorReport {
-  enum class What : std::int32_t { started, not_started, ended };
+  enum class What : std::int32_t { started, not_started, settling, ended };
   What what = What::started;
   Stage stage = Stage::none;  // not_started
   std::int32_t error = 0;     // not_started: errno
@@ -36,6 +37,7 @@ struct SupervisorReport {
 };
 
 // One byte on the control pipe each; closing it means that weir is gone: kill.
+// While `settling` each of them ends the rest at once.
 inline constexpr char k_control_terminate = 'T';  // SIGTERM to the engine's group
 inline constexpr char k_control_kill = 'K';       // SIGKILL to all descendants
 

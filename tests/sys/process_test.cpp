@@ -190,6 +190,42 @@ TEST(Processes, LetWhatTheEngineLeftEndByItselfWhereThatIsAllowed) {
   }
 }
 
+TEST(Processes, CountNoTimeAgainstAnEngineForWhatItLeft) {
+  const Folder folder;
+  ProcessSpec spec;
+  spec.argv = {"/bin/sh", "-c",
+               fmt::format("( sleep 4; : > {} ) >/dev/null 2>&1 & exit 3", folder.at("done"))};
+  spec.timeout_seconds = 3;  // after which the engine is long gone, and what it left is not
+  spec.settle_seconds = 60;
+  const Finished end = finished(spec);
+  EXPECT_EQ(end.ended, HowEnded::exited);
+  EXPECT_EQ(end.exit_code, 3);
+  EXPECT_EQ(end.left_behind, 0);
+  EXPECT_TRUE(RealFiles().exists(folder.at("done")));
+}
+
+TEST(Processes, HearAStopWhileWhatTheEngineLeftIsWaitedFor) {
+  const Folder folder;
+  const std::string log = folder.at("log");
+  ProcessSpec spec;
+  spec.argv = {"/bin/sh", "-c",
+               fmt::format("sleep 600 >/dev/null 2>&1 & echo engine $$ > {}; exit 3", log)};
+  spec.timeout_seconds = spec.settle_seconds = 60;
+  Stop stop;
+  std::thread interrupter([&] {
+    while (logged(log).empty() || alive(logged(log).front())) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    stop.request(SIGINT);
+  });
+  const auto end = RealProcesses().run(spec, stop);
+  interrupter.join();
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->ended, HowEnded::interrupted);
+  // Else it was given up, and nobody said how the engine ended.
+  EXPECT_EQ(end->exit_code, 3);
+}
+
 TEST(Processes, GoOnWhenADescendantKeepsTheOutputOpen) {
   const Finished end = finished(engine("fork_escape_pipe", {"-n", "4"}));
   EXPECT_EQ(end.ended, HowEnded::exited);
