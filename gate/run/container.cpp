@@ -61,7 +61,7 @@ bool mounted_by(const config::Arguments& command, const config::RuntimeLine& par
 
 Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& command,
                                    const config::RuntimeLine& parts, const Carried& carried) {
-  config::Arguments added{"--rm", "--cidfile=" + carried.id_file};
+  config::Arguments added{"--rm", "--cidfile=" + carried.id_file, label_of(carried.name)};
   for (const Mount& mount : carried.mounts) {
     if (mounted_by(command, parts, mount.path)) continue;
     if (const auto why = why_not_mounted(runtime, mount.path))
@@ -172,6 +172,8 @@ Result<RuntimeCall> carry_in(Runtime runtime, const config::Arguments& command,
   return carry_into_run(runtime, command, *parts, carried);
 }
 
+std::string label_of(std::string_view name) { return fmt::format("--label=weir={}", name); }
+
 std::optional<std::string> why_not_mounted(Runtime runtime, std::string_view path) {
   const std::string_view bad = runtime == Runtime::srun ? ",:" : ",\"";
   if (path.find_first_of(bad) == std::string_view::npos) return std::nullopt;
@@ -181,9 +183,9 @@ std::optional<std::string> why_not_mounted(Runtime runtime, std::string_view pat
 }
 
 std::string exit_words(Runtime runtime, int code) {
-  constexpr int k_of_the_runtime = 125, k_not_run = 126, k_not_there = 127;
+  constexpr int k_not_run = 126, k_not_there = 127;
   if (runtime == Runtime::srun) return "";
-  if (code == k_of_the_runtime) {
+  if (code == k_runtime_failed) {
     return fmt::format(" ({} itself failed, before the engine ran)", config::to_string(runtime));
   }
   if (code == k_not_run) return " (the image's program could not be run)";

@@ -30,7 +30,7 @@ struct Carried {
   config::Environment env;  // of the engine
   std::vector<Mount> mounts;
   std::string id_file;  // absolute, not there yet: docker and podman write the container's id
-  std::string name;     // of srun's step
+  std::string name;     // of srun's step, and in the container's label
 };
 
 // The runtime's process, whose own environment holds nothing that is meant for the engine alone.
@@ -46,10 +46,15 @@ struct RuntimeCall {
                                            const config::Arguments& command,
                                            const Carried& carried);
 
+// The option that labels a container with that name: it is found by it where its id is not known.
+[[nodiscard]] std::string label_of(std::string_view name);
+
 // Why a path can not be mounted; nothing when it can.
 [[nodiscard]] std::optional<std::string> why_not_mounted(config::Runtime runtime,
                                                          std::string_view path);
 
+// By which docker and podman say that they failed themselves.
+inline constexpr int k_runtime_failed = 125;
 // What the runtime's exit code says beyond its number; "" when nothing.
 [[nodiscard]] std::string exit_words(config::Runtime runtime, int code);
 

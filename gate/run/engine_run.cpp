@@ -260,13 +260,17 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   }
   if (step.instructions) count_instructions(cell, place.probes(), spec);
   const auto before = effects.load.ticks();
-  WEIR_TRY(sys::Finished finished, effects.processes.run(spec, effects.stop));
+  Result<sys::Finished> ran = effects.processes.run(spec, effects.stop);
   const auto after = effects.load.ticks();
-  if (container != nullptr && finished.ended != sys::HowEnded::exited) {
-    if (std::string left = end_container(effects, cell, carried, name); !left.empty()) {
-      record.warnings.push_back(std::move(left));
-    }
+  std::string left;
+  if (container != nullptr && may_have_left(cell, ran)) {
+    left = end_container(effects, cell, carried, name);
   }
+  if (!ran)
+    return left.empty() ? tl::unexpected(ran.error())
+                        : tl::unexpected(with_context(left, ran.error()));
+  sys::Finished& finished = *ran;
+  if (!left.empty()) record.warnings.push_back(std::move(left));
   if (finished.ended == sys::HowEnded::interrupted) return std::nullopt;
   take_over(record, finished);
   if (before && after) record.machine.steal_share = sys::steal_share(*before, *after);

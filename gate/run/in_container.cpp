@@ -35,32 +35,57 @@ std::optional<std::string> asked(const Effects& effects, std::vector<std::string
   return finished->out;
 }
 
-std::string end_by_id(const Effects& effects, const PreparedCell& cell, const CarriedPlace& place) {
+bool is_id(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(),
+                                      [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+bool removed(const Effects& effects, const PreparedCell& cell, const std::string& id) {
+  const std::vector<std::string> remove{cell.program, "rm", "--force", "--volumes", id};
+  if (container_of(cell)->runtime == Runtime::podman) {
+    // Podman waits ten seconds for an engine that it asks to end. Before 4.0 it can not be told not
+    // to.
+    std::vector<std::string> at_once = remove;
+    at_once.insert(at_once.end() - 1, "--time=0");
+    if (asked(effects, at_once)) return true;
+  }
+  if (asked(effects, remove)) return true;
+  // One that "--rm" removed meanwhile is as good as ended; only then is it not listed.
+  const auto left = asked(effects, {cell.program, "ps", "--all", "--quiet", "--no-trunc"});
+  return left && left->find(id) == std::string::npos;
+}
+
+std::string end_containers(const Effects& effects, const PreparedCell& cell,
+                           const CarriedPlace& place, const std::string& name) {
   constexpr std::uint64_t k_longest = 256;
   const auto text = effects.files.read(id_file_of(place), k_longest);
-  if (!text) return "";  // no container was made
-  const std::string id(text::trim(*text));
-  const bool good = !id.empty() && std::all_of(id.begin(), id.end(), [](unsigned char c) {
-    return std::isxdigit(c) != 0;
-  });
-  if (!good) return "";
-  // One that "--rm" removed meanwhile is as good as ended; only then is it not listed.
-  std::vector<std::string> remove{cell.program, "rm", "--force", "--volumes"};
-  // Podman waits ten seconds for an engine that it asks to end.
-  if (container_of(cell)->runtime == Runtime::podman) remove.emplace_back("--time=0");
-  remove.push_back(id);
-  if (asked(effects, remove)) return "";
-  const auto left = asked(effects, {cell.program, "ps", "--all", "--quiet", "--no-trunc"});
-  if (left && left->find(id) == std::string::npos) return "";
-  return fmt::format("the container {} could not be removed", id.substr(0, 12));
+  std::vector<std::string> ids;
+  if (std::string id(text::trim(text.value_or(""))); is_id(id)) {
+    ids.push_back(std::move(id));
+  } else {
+    // Ended between the making of a container and the writing of its id, or none was made.
+    const auto listed = asked(effects, {cell.program, "ps", "--all", "--quiet", "--no-trunc",
+                                        "--filter=label=weir=" + name});
+    if (!listed) {
+      return fmt::format(
+          "{} could not be asked whether it left a container (it would have the label weir={})",
+          config::to_string(container_of(cell)->runtime), name);
+    }
+    for (const std::string& line : text::lines(*listed)) {
+      if (is_id(text::trim(line))) ids.emplace_back(text::trim(line));
+    }
+  }
+  std::erase_if(ids, [&](const std::string& id) { return removed(effects, cell, id); });
+  if (ids.empty()) return "";
+  return fmt::format("the container {} could not be removed", ids.front().substr(0, 12));
 }
 
 // Slurm's other programs lie where srun does.
 std::string end_by_name(const Effects& effects, const PreparedCell& cell, const std::string& name) {
   const std::string folder = sys::folder_of(cell.program);
   const std::string scancel = sys::join_path(folder, "scancel");
-  const auto steps =
-      asked(effects, {sys::join_path(folder, "squeue"), "--me", "--steps", "--noheader", "--format=%i %j"});
+  const auto steps = asked(effects, {sys::join_path(folder, "squeue"), "--me", "--steps",
+                                     "--noheader", "--format=%i %j"});
   bool all = steps.has_value();
   for (const std::string& step : steps_named(steps.value_or(""), name)) {
     all = asked(effects, {scancel, step}) && all;
@@ -111,10 +136,18 @@ Result<void> put_in_container(const Effects& effects, const PreparedCell& cell,
   return {};
 }
 
+bool may_have_left(const PreparedCell& cell, const Result<sys::Finished>& finished) {
+  if (!finished) return true;
+  if (finished->ended == sys::HowEnded::not_started) return false;
+  if (finished->ended != sys::HowEnded::exited) return true;
+  // Docker's own failure: where it lost the daemon, the engine goes on.
+  return container_of(cell)->runtime != Runtime::srun && finished->exit_code == k_runtime_failed;
+}
+
 std::string end_container(const Effects& effects, const PreparedCell& cell,
                           const CarriedPlace& place, const std::string& name) {
   return container_of(cell)->runtime == Runtime::srun ? end_by_name(effects, cell, name)
-                                                      : end_by_id(effects, cell, place);
+                                                      : end_containers(effects, cell, place, name);
 }
 
 std::string failure_in_container(const PreparedCell& cell, const sys::Finished& finished,

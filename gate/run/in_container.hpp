@@ -27,8 +27,11 @@ struct CarriedPlace {
                                             const CarriedPlace& place, const std::string& name,
                                             const config::Environment& env, sys::ProcessSpec& spec);
 
-// After a runtime that did not end by itself: what it had started is stopped and removed. What can
-// not be stopped is told in words, "" when nothing is left.
+// Whether what the runtime had started may go on without it.
+[[nodiscard]] bool may_have_left(const PreparedCell& cell, const Result<sys::Finished>& finished);
+
+// Then: it is stopped and removed. What can not be, or is not known, is told in words; "" when
+// nothing is left.
 [[nodiscard]] std::string end_container(const Effects& effects, const PreparedCell& cell,
                                         const CarriedPlace& place, const std::string& name);
 

@@ -25,7 +25,8 @@ TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
                         .id_file = "/run/1/id",
                         .name = "weir-7"};
   const std::string run_words =
-      " --rm --cidfile=/run/1/id --mount type=bind,source=/m/x.gguf,target=/m/x.gguf,readonly"
+      " --rm --cidfile=/run/1/id --label=weir=weir-7 --mount "
+      "type=bind,source=/m/x.gguf,target=/m/x.gguf,readonly"
       " --mount type=bind,source=/run/1/out,target=/run/1/out -e A=b,c d -e LD_PRELOAD=/p/x.so";
   struct Case {
     Runtime runtime;
@@ -39,11 +40,11 @@ TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
        "podman --remote run" + run_words + " it bench"},
       // The user's own mounts stay: two for one place are an error of docker's.
       {Runtime::docker, "docker run -v /m/x.gguf:/m/x.gguf:ro it bench",
-       "docker run --rm --cidfile=/run/1/id --mount "
+       "docker run --rm --cidfile=/run/1/id --label=weir=weir-7 --mount "
        "type=bind,source=/run/1/out,target=/run/1/out -e A=b,c d -e LD_PRELOAD=/p/x.so "
        "-v /m/x.gguf:/m/x.gguf:ro it bench"},
       {Runtime::docker, "docker run --mount=type=bind,src=/else,dst=/m/x.gguf it bench",
-       "docker run --rm --cidfile=/run/1/id --mount "
+       "docker run --rm --cidfile=/run/1/id --label=weir=weir-7 --mount "
        "type=bind,source=/run/1/out,target=/run/1/out -e A=b,c d -e LD_PRELOAD=/p/x.so "
        "--mount=type=bind,src=/else,dst=/m/x.gguf it bench"},
       // A file system that all nodes share.
@@ -141,10 +142,12 @@ gate: {runs: 1}
 )";
 
 struct InDocker {
-  explicit InDocker(FakeProcesses::Engine engine)
-      : scene(make_scene(k_docker_yaml)), processes(std::move(engine)) {
-    scene->files.put("/usr/bin/docker", "program");
-    scene->files.set_executable("/usr/bin/docker");
+  explicit InDocker(FakeProcesses::Engine engine, const std::string& yaml = k_docker_yaml)
+      : scene(make_scene(yaml)), processes(std::move(engine)) {
+    for (const char* program : {"/usr/bin/docker", "/usr/bin/podman"}) {
+      scene->files.put(program, "program");
+      scene->files.set_executable(program);
+    }
     plan = plan_of(*scene);
   }
   profile::RunRecord run(const Step& step) {
@@ -211,6 +214,84 @@ TEST(EngineInDocker, IsRemovedWhenDockerWasStopped) {
   ASSERT_EQ(docker.processes.started.size(), 2U);
   EXPECT_THAT(docker.processes.started.back().argv,
               ElementsAre("/usr/bin/docker", "rm", "--force", "--volumes", "0123456789abcdef"));
+}
+
+// Its words: "run", "ps …", "rm …".
+std::string called(const sys::ProcessSpec& spec) {
+  std::vector<std::string> words(spec.argv.begin() + 1, spec.argv.end());
+  if (words.front() == "run") words.resize(1);
+  return text::join(words, " ");
+}
+
+TEST(EngineInDocker, IsFoundByItsLabelWhereDockerWroteNoId) {
+  for (const char* id_file : {"", "\n", "no id", static_cast<const char*>(nullptr)}) {
+    sys::MemoryFiles* files = nullptr;
+    std::string label;
+    InDocker docker([&](const sys::ProcessSpec& spec) {
+      sys::Finished finished;
+      if (spec.argv[1] == "run") {
+        if (id_file != nullptr) files->put("/out/tmp/0000000-1/container", id_file);
+        finished.ended = sys::HowEnded::timed_out;
+        label = spec.argv[4];
+      } else if (spec.argv[1] == "ps") {
+        finished.out = "0a1b\nwhatever else\n2c3d\n";
+      }
+      return finished;
+    });
+    files = &docker.scene->files;
+    const profile::RunRecord record = docker.run(docker.plan.steps.front());
+    ASSERT_TRUE(label.starts_with("--label=weir=weir-")) << label;
+    std::vector<std::string> calls;
+    for (const sys::ProcessSpec& spec : docker.processes.started) calls.push_back(called(spec));
+    EXPECT_THAT(calls, ElementsAre("run", "ps --all --quiet --no-trunc --filter=" + label.substr(2),
+                                   "rm --force --volumes 0a1b", "rm --force --volumes 2c3d"));
+    EXPECT_THAT(record.warnings, IsEmpty());
+  }
+}
+
+TEST(EngineInDocker, IsAskedForWhereDockerItselfFailed) {
+  // Its connection to the daemon broke, which then does not answer either.
+  sys::MemoryFiles* files = nullptr;
+  for (const char* id : {"0123456789abcdef", ""}) {
+    InDocker docker([&](const sys::ProcessSpec& spec) {
+      sys::Finished finished;
+      finished.exit_code = spec.argv[1] == "run" ? 125 : 1;
+      if (spec.argv[1] == "run") files->put("/out/tmp/0000000-1/container", id);
+      return finished;
+    });
+    files = &docker.scene->files;
+    const profile::RunRecord record = docker.run(docker.plan.steps.front());
+    EXPECT_THAT(record.error.value_or(""), HasSubstr("docker itself failed"));
+    const bool known = !std::string(id).empty();
+    EXPECT_THAT(record.warnings,
+                ElementsAre(HasSubstr(known ? "the container 0123456789ab could not be removed"
+                                            : "could not be asked whether it left a container")));
+  }
+}
+
+TEST(EngineInPodman, IsRemovedByOldOnesTooWhichCanNotBeToldTheTime) {
+  std::string yaml = k_docker_yaml;
+  yaml.replace(yaml.find("docker"), 6, "podman");
+  sys::MemoryFiles* files = nullptr;
+  InDocker podman(
+      [&](const sys::ProcessSpec& spec) {
+        sys::Finished finished;
+        if (spec.argv[1] == "run") {
+          files->put("/out/tmp/0000000-1/container", "0a1b");
+          finished.ended = sys::HowEnded::timed_out;
+        } else if (spec.argv[4] == "--time=0") {
+          finished.exit_code = 125;  // podman 3.4: unknown flag: --time
+        }
+        return finished;
+      },
+      yaml);
+  files = &podman.scene->files;
+  const profile::RunRecord record = podman.run(podman.plan.steps.front());
+  std::vector<std::string> calls;
+  for (const sys::ProcessSpec& spec : podman.processes.started) calls.push_back(called(spec));
+  EXPECT_THAT(
+      calls, ElementsAre("run", "rm --force --volumes --time=0 0a1b", "rm --force --volumes 0a1b"));
+  EXPECT_THAT(record.warnings, IsEmpty());
 }
 
 TEST(EngineInDocker, SaysWhoseExitCodeItIs) {
