@@ -1,9 +1,10 @@
 // Looks at what was linked for macOS, as far as that can be done elsewhere:
 //
 //   mach-o.mjs FILE library INTERPOSED    a library that stands in front of so many functions (the Metal probe)
-//   mach-o.mjs FILE program               weir: needs libSystem alone, and nothing of it that is not there
+//   mach-o.mjs FILE program               weir: needs libSystem and SQLite alone, and nothing of them that is not there
 //
-// ZIG_LIB_DIR or .cache/zig has Apple's list of what libSystem exports (libSystem.tbd).
+// ZIG_LIB_DIR or .cache/zig has Apple's list of what libSystem exports (libSystem.tbd), ci/packaging/macos-setup
+// what is taken from SQLite.
 import {existsSync, readdirSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {createHash} from 'node:crypto';
@@ -23,12 +24,12 @@ const version = (packed) => [packed >> 16, (packed >> 8) & 0xff].join('.');
 const MH_EXECUTE = 2, MH_DYLIB = 6, MH_PIE = 0x200000;
 const LC_SYMTAB = 0x2, LC_LOAD_DYLIB = 0xc, LC_LOAD_WEAK_DYLIB = 0x80000018, LC_REEXPORT_DYLIB = 0x8000001f;
 const LC_SEGMENT_64 = 0x19, LC_CODE_SIGNATURE = 0x1d, LC_BUILD_VERSION = 0x32, LC_MAIN = 0x80000028, LC_RPATH = 0x8000001c;
-const SYSTEM = '/usr/lib/libSystem.B.dylib';
+const SYSTEM = '/usr/lib/libSystem.B.dylib', SQLITE = '/usr/lib/libsqlite3.dylib';
 const expected = {
   library: {type: MH_DYLIB, oldest: '12.0', dylibs: {
     [SYSTEM]: LC_LOAD_DYLIB, '/usr/lib/libobjc.A.dylib': LC_LOAD_DYLIB,
     '/System/Library/Frameworks/Metal.framework/Versions/A/Metal': LC_LOAD_WEAK_DYLIB}},
-  program: {type: MH_EXECUTE, oldest: '13.0', dylibs: {[SYSTEM]: LC_LOAD_DYLIB}},
+  program: {type: MH_EXECUTE, oldest: '13.0', dylibs: {[SYSTEM]: LC_LOAD_DYLIB, [SQLITE]: LC_LOAD_DYLIB}},
 }[kind] ?? fail('is looked at as a "library" or a "program"');
 
 if (u32(0) !== 0xfeedfacf || u32(4) !== 0x0100000c) fail('is no Mach-O file for arm64');
@@ -81,21 +82,32 @@ for (let i = 0; i < slots; ++i) {
   if (!hash.equals(file.subarray(at, at + 32))) fail(`is not what was signed (page ${i})`);
 }
 
-// What is left undefined, against what the system exports.
-const undefined_symbols = [];
+// What is left undefined, against what the library that it is taken from exports: the libraries count from one, in
+// the order of the load commands.
+const taken = {};
+let total = 0;
 for (let i = 0; i < (symbols?.number ?? 0); ++i) {
   const at = symbols.at + 16 * i, type = file[at + 4];
-  if ((type & 0xe0) === 0 && (type & 0x0e) === 0 && (type & 0x01) !== 0) undefined_symbols.push(text(symbols.names + u32(at)));
+  if ((type & 0xe0) !== 0 || (type & 0x0e) !== 0 || (type & 0x01) === 0) continue;
+  const name = text(symbols.names + u32(at)), library = Object.keys(needed)[file[at + 7] - 1];
+  if (library === undefined) fail(`takes ${name} from no library`);
+  (taken[library] ??= []).push(name);
+  ++total;
 }
-if (undefined_symbols.length === 0) fail('does not say what it takes from the system');
+if (total === 0) fail('does not say what it takes from the system');
 if (kind === 'program') {
-  const cache = join(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../.cache/zig');
-  const folder = process.env.ZIG_LIB_DIR ?? join(cache, readdirSync(cache).find((name) => name.startsWith('lib-')) ?? '');
-  const list = join(folder, 'libc/darwin/libSystem.tbd');
-  if (!existsSync(list)) fail(`can not be looked at: no ${list}`);
-  const exported = new Set(readFileSync(list, 'utf8').match(/[A-Za-z0-9_$.]+/g));
-  const missing = undefined_symbols.filter((name) => !exported.has(name));
-  if (missing.length > 0) fail(`needs what libSystem does not export: ${missing.slice(0, 20).join(', ')}`);
+  const cache = join(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../.cache');
+  const zig = () => join(cache, 'zig', readdirSync(join(cache, 'zig')).find((name) => name.startsWith('lib-')) ?? '');
+  const lists = {
+    [SYSTEM]: join(process.env.ZIG_LIB_DIR ?? zig(), 'libc/darwin/libSystem.tbd'),
+    [SQLITE]: join(cache, 'macos/lib/libsqlite3.tbd'),
+  };
+  for (const [library, list] of Object.entries(lists)) {
+    if (!existsSync(list)) fail(`can not be looked at: no ${list}`);
+    const exported = new Set(readFileSync(list, 'utf8').match(/[A-Za-z0-9_$.]+/g));
+    const missing = (taken[library] ?? []).filter((name) => !exported.has(name));
+    if (missing.length > 0) fail(`needs what ${library} does not export: ${missing.slice(0, 20).join(', ')}`);
+  }
 }
 console.log(`${path}: Mach-O ${kind} for arm64, macOS ${oldest} or newer, signed ad hoc, ` +
-  `${undefined_symbols.length} functions from ${Object.keys(needed).length} libraries of the system`);
+  `${total} functions from ${Object.keys(needed).length} libraries of the system`);

@@ -45,3 +45,13 @@ zig_get() {
   chmod +x "$zig"
   export ZIG_LIB_DIR=$zig_cache/lib-$zig_version ZIG_GLOBAL_CACHE_DIR=$zig_cache/built ZIG_LOCAL_CACHE_DIR=$zig_cache/built
 }
+
+# zig_stub FILE INSTALL-NAME SYMBOL…: what its linker has to know of a library of macOS that it has no list of: the
+# name, and what is taken from it.
+zig_stub() {
+  local file=$1 name=$2 symbols
+  shift 2
+  symbols=$(printf '_%s, ' "$@")
+  printf '%s\n' "--- !tapi-tbd" "tbd-version: 4" "targets: [ arm64-macos ]" "install-name: '$name'" \
+    "exports:" "  - targets: [ arm64-macos ]" "    symbols: [ ${symbols%, } ]" "..." >"$file"
+}
