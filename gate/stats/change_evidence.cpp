@@ -286,6 +286,10 @@ OnceThresholds thresholds_once(double p, double n) {
 }
 NightlyThreshold::NightlyThreshold(double p) : long_run_(threshold(p, k_night)) {}
 double NightlyThreshold::at(double n) const { return long_run_ + k_night_few / n; }
+double chance_left(double p, const Memory& told) {
+  constexpr double k_left = 0.6;  // by simulation, as above
+  return told.told >= 0 ? k_left * p : p;
+}
 double chance_once(double z, double n) { return chance(z - k_once_few / n, many_once(n)); }
 double chance_nightly(double z, double n) { return chance(z - k_night_few / n, k_night); }
 

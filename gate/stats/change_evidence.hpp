@@ -87,6 +87,9 @@ class NightlyThreshold {
  private:
   double long_run_;
 };
+// What is left of a chance where the memory is told: an estimate, which is raised by its error,
+// uses up less than it is given, and the thresholds count on that.
+[[nodiscard]] double chance_left(double p, const Memory& told);
 // The chances back, from a distance; at most 1.
 [[nodiscard]] double chance_once(double distance, double n);
 [[nodiscard]] double chance_nightly(double distance, double n);

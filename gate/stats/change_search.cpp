@@ -146,7 +146,7 @@ void split_once(std::span<const Order> orders, std::size_t begin, double p, bool
 
 void look_nightly(std::span<const Order> orders, std::size_t begin, std::size_t end, double p,
                   Places& known, const Memory& told) {
-  const NightlyThreshold threshold(p);
+  const NightlyThreshold threshold(chance_left(p, told));
   Segment segment(orders);
   Memory closed = told;
   const auto close = [&](std::size_t from, std::size_t to) {
@@ -174,11 +174,12 @@ void look_nightly(std::span<const Order> orders, std::size_t begin, std::size_t 
 
 Places look_once(std::span<const Order> orders, std::size_t end, double p, const Places& known,
                  const Memory& told) {
+  const double left = chance_left(p, told);
   Places found;
   std::size_t start = 0;
   for (std::size_t i = 0; i <= known.size(); ++i) {
     const std::size_t stop = i < known.size() ? known[i] : end;
-    split_once(orders.subspan(start, stop - start), start, p, i == known.size(), told, found);
+    split_once(orders.subspan(start, stop - start), start, left, i == known.size(), told, found);
     if (i < known.size()) found.push_back(stop);
     start = stop;
   }
