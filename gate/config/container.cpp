@@ -44,6 +44,49 @@ constexpr std::array<std::string_view, 9> k_probe_variables{
     "CUDA_INJECTION64_PATH"};
 constexpr std::array<std::string_view, 2> k_probe_prefixes{"WEIR_PROBE", "WEIR_TWIN"};
 
+// Options of srun without a value, or with one that only "=" brings; and of pyxis.
+constexpr std::array<std::string_view, 40> k_srun_flags{"--bcast",
+                                                        "--compress",
+                                                        "--contiguous",
+                                                        "--debugger-test",
+                                                        "--disable-status",
+                                                        "--exact",
+                                                        "--exclusive",
+                                                        "--help",
+                                                        "--hold",
+                                                        "--immediate",
+                                                        "--kill-on-bad-exit",
+                                                        "--label",
+                                                        "--multi-prog",
+                                                        "--nice",
+                                                        "--no-allocate",
+                                                        "--no-kill",
+                                                        "--overcommit",
+                                                        "--overlap",
+                                                        "--oversubscribe",
+                                                        "--preserve-env",
+                                                        "--propagate",
+                                                        "--pty",
+                                                        "--quiet",
+                                                        "--quit-on-interrupt",
+                                                        "--reboot",
+                                                        "--resv-ports",
+                                                        "--send-libs",
+                                                        "--spread-job",
+                                                        "--unbuffered",
+                                                        "--usage",
+                                                        "--use-min-nodes",
+                                                        "--verbose",
+                                                        "--version",
+                                                        "--x11",
+                                                        "--container-mount-home",
+                                                        "--container-remap-root",
+                                                        "--container-entrypoint",
+                                                        "--container-writable",
+                                                        "--container-readonly",
+                                                        "--container-entrypoint-log"};
+constexpr std::string_view k_srun_letters = "EHIKOQVXZhklsuv";
+
 constexpr std::string_view k_container_image = "--container-image";
 
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
@@ -68,13 +111,24 @@ std::size_t behind_options(const Arguments& command, std::size_t at) {
   return std::min(at, command.size());
 }
 
+// Whether the option may have its value in the next word. One that is not known may.
+bool srun_may_take_next(std::string_view option) {
+  if (option.find('=') != std::string_view::npos) return false;
+  if (!option.starts_with("--")) {
+    const std::size_t letter = option.find_first_not_of(k_srun_letters, 1);
+    return letter != std::string_view::npos && letter + 1 == option.size();
+  }
+  return !option.starts_with("--no-container-") &&
+         std::find(k_srun_flags.begin(), k_srun_flags.end(), option) == k_srun_flags.end();
+}
+
 // The engine's command begins at the first word that can not be an option's value.
 std::size_t behind_srun_options(const Arguments& command) {
   std::size_t at = 1;
   while (at < command.size()) {
     if (command[at] == "--") return at + 1;
-    const bool may_take_next = is_option(command[at]) && command[at].find('=') == std::string::npos;
     if (!is_option(command[at])) break;
+    const bool may_take_next = srun_may_take_next(command[at]);
     at += may_take_next && at + 1 < command.size() && !is_option(command[at + 1]) ? 2 : 1;
   }
   return std::min(at, command.size());
@@ -124,26 +178,26 @@ Arguments whole_command(const ContainerSettings& container, const Arguments& eng
 
 Arguments without_program(const ContainerSettings& container, const Arguments& engine) {
   if (engine.empty()) return {};
-  Arguments rest(engine.begin() + 1, engine.end());
-  if (!begins_with(engine, container.runtime)) return rest;
-  const auto parts = parts_of(engine, container.runtime);
-  if (!parts) return rest;
-  if (container.runtime != Runtime::srun) {
-    if (parts->image < engine.size()) {
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(parts->image) - 1);
+  const auto parts =
+      begins_with(engine, container.runtime) ? parts_of(engine, container.runtime) : std::nullopt;
+  if (!parts) return {engine.begin() + 1, engine.end()};
+  const bool srun = container.runtime == Runtime::srun;
+  const std::size_t program = srun ? parts->image : parts->image + 1;
+  Arguments rest;
+  for (std::size_t i = 1; i < engine.size(); ++i) {
+    const std::string& word = engine[i];
+    if (!srun && i == parts->image) continue;
+    if (srun && i < parts->image) {
+      if (word.starts_with(std::string(k_container_image) + "=")) continue;
+      if (word == k_container_image) {
+        ++i;
+        continue;
+      }
     }
-    return rest;
-  }
-  for (std::size_t i = 0; i + 1 < parts->image && i < rest.size(); ++i) {
-    if (rest[i].starts_with(std::string(k_container_image) + "=")) {
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
-      break;
-    }
-    if (rest[i] == k_container_image && i + 1 < rest.size()) {
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i),
-                 rest.begin() + static_cast<std::ptrdiff_t>(i) + 2);
-      break;
-    }
+    // Its place in the image or on the nodes says nothing of what it does. The name stays, for an
+    // image with an entry point has the first of its arguments there.
+    const bool is_place = i == program && !is_option(word) && word.find('{') == std::string::npos;
+    rest.push_back(is_place ? word.substr(word.rfind('/') + 1) : word);
   }
   return rest;
 }

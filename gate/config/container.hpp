@@ -17,11 +17,12 @@ namespace weir::config {
 // The command is a whole line of the runtime's ("docker run …", "/usr/bin/srun …").
 [[nodiscard]] bool begins_with(const Arguments& command, Runtime runtime);
 
-// Where the parts of such a line are. Which options take a value is known of docker and podman
-// alone: of srun all words count as options that may be some.
+// Where the parts of such a line are. Which options take a value is known of docker and podman; an
+// option of srun's that is not known takes the next word where that can be a value.
 struct RuntimeLine {
   std::size_t options = 0;  // the first word behind "docker … run", or behind "srun"
-  std::size_t image = 0;    // behind the options; docker, podman: the image. The size when absent
+  // Behind the options: the image, and the engine's program with srun. The size when absent.
+  std::size_t image = 0;
 };
 // Requires begins_with(). Nothing for docker and podman without "run".
 [[nodiscard]] std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime);
@@ -31,7 +32,7 @@ struct RuntimeLine {
 [[nodiscard]] Arguments whole_command(const ContainerSettings& container, const Arguments& engine);
 
 // What of `engine` (as in weir.yaml, or with more arguments) tells one cell from another: neither
-// the engine's program nor the runtime nor the image, which stands for the program.
+// the place of the engine's program nor the runtime nor the image, which stands for the program.
 [[nodiscard]] Arguments without_program(const ContainerSettings& container,
                                         const Arguments& engine);
 

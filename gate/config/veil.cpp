@@ -70,18 +70,13 @@ Veil::Veil(const Settings& settings, std::string_view folder)
     if (!engine.is_private) continue;
     const std::string& alias = engines_.at(engine.name);
     add(engine.name, alias);
-    for (std::size_t i = 0; i < engine.command.size(); ++i) {
-      const std::string& word = engine.command[i];
+    Arguments command = engine.command;
+    if (engine.container) command = add_container(engine, folder, alias);
+    for (std::size_t i = 0; i < command.size(); ++i) {
+      const std::string& word = command[i];
       // The program, and what else of the command is a file: a script, a library.
-      const bool file = i == 0 || word.find('/') != std::string::npos;
-      // Docker and its kin are no secret.
-      if (i == 0 && engine.container && begins_with(engine.command, engine.container->runtime)) {
-        continue;
-      }
+      const bool file = (i == 0 && !word.starts_with('-')) || word.find('/') != std::string::npos;
       if (file && word.find('{') == std::string::npos) add_path(word, folder, alias);
-    }
-    if (engine.container && !engine.container->image.empty()) {
-      add_path(engine.container->image, folder, alias);
     }
   }
   for (const ModelSettings& model : settings.models) {
@@ -123,6 +118,76 @@ void Veil::add_path(const std::string& path, std::string_view folder, const std:
   // "weights" of "weights.gguf": shards and caches are named like that.
   if (const std::size_t dot = file.rfind('.'); dot != std::string::npos) {
     add(file.substr(0, dot), alias);
+  }
+}
+
+Arguments Veil::add_container(const EngineSettings& engine, std::string_view folder,
+                              const std::string& alias) {
+  const ContainerSettings& container = *engine.container;
+  const bool srun = container.runtime == Runtime::srun;
+  Arguments options = container.args, command = engine.command;
+  std::string image = container.image;
+  if (begins_with(command, container.runtime)) {
+    std::erase(command, "{args}");  // may stand among the options
+    const auto parts = parts_of(command, container.runtime);
+    if (!parts) return command;
+    const auto at = command.begin() + static_cast<std::ptrdiff_t>(parts->image);
+    options.assign(command.begin() + static_cast<std::ptrdiff_t>(parts->options), at);
+    if (!srun && at != command.end()) image = *at;
+    command.erase(command.begin(), !srun && at != command.end() ? at + 1 : at);
+  }
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    constexpr std::string_view k_image = "--container-image";
+    const std::string& word = options[i];
+    if (srun && word == k_image && i + 1 < options.size()) {
+      add_image(options[++i], folder, alias);
+    } else if (srun && word.starts_with(std::string(k_image) + "=")) {
+      add_image(word.substr(k_image.size() + 1), folder, alias);
+    } else {
+      add_places(word, alias);
+    }
+  }
+  add_image(image, folder, alias);
+  return command;
+}
+
+void Veil::add_image(const std::string& image, std::string_view folder, const std::string& alias) {
+  if (image.empty() || image.find('{') != std::string::npos) return;
+  add_path(image, folder, alias);
+  if (image.starts_with('/') || image.starts_with('.')) return;  // a file, or a folder
+  const std::size_t digest = image.find('@');
+  if (digest != std::string::npos) add(image.substr(digest + 1), alias);
+  std::string name = image.substr(0, digest);
+  const std::size_t colon = name.rfind(':');
+  const bool has_tag = colon != std::string::npos && name.find('/', colon) == std::string::npos;
+  // With its tag and without, as a whole and by what stands behind each "/" (or enroot's "#").
+  for (std::string rest : {name, has_tag ? name.substr(0, colon) : std::string()}) {
+    for (;;) {
+      add(rest, alias);
+      const std::size_t part = rest.find_first_of("/#");
+      if (part == std::string::npos) break;
+      rest.erase(0, part + 1);
+    }
+  }
+}
+
+void Veil::add_places(std::string word, const std::string& alias) {
+  // What every machine has tells nothing, and hiding it would spoil the rest.
+  static const std::set<std::string> k_everywhere{"bin",  "dev",  "etc", "lib", "lib64",
+                                                  "proc", "sbin", "sys", "usr"};
+  static const std::set<std::string> k_tops{"home", "media", "mnt", "opt", "root",
+                                            "run",  "srv",   "tmp", "var"};
+  std::replace_if(
+      word.begin(), word.end(), [](char c) { return c == '=' || c == ','; }, ':');
+  for (const std::string& piece : text::split(word, ':')) {
+    if (!piece.starts_with('/') || piece.find('{') != std::string::npos) continue;
+    const std::string path = normal(piece);
+    const std::size_t second = path.find('/', 1);
+    const std::string top = path.substr(1, second == std::string::npos ? second : second - 1);
+    if (top.empty() || k_everywhere.contains(top)) continue;
+    if (second == std::string::npos && k_tops.contains(top)) continue;
+    add(piece, alias);
+    add(path, alias);
   }
 }
 

@@ -37,6 +37,12 @@ class Veil {
   using Aliases = std::map<std::string, std::string>;  // name -> alias
   void add(std::string word, const std::string& alias);
   void add_path(const std::string& path, std::string_view folder, const std::string& alias);
+  // The image and the paths among the runtime's options. What is the engine's own of the command.
+  Arguments add_container(const EngineSettings& engine, std::string_view folder,
+                          const std::string& alias);
+  void add_image(const std::string& image, std::string_view folder, const std::string& alias);
+  // Absolute paths in an option, which may hold several ("/a:/b", "source=/a,target=/b").
+  void add_places(std::string word, const std::string& alias);
 
   Aliases engines_, models_, prompts_;
   std::vector<std::pair<std::string, std::string>>

@@ -85,6 +85,30 @@ TEST(Container, LeavesTheImageOutOfTheFingerprint) {
   EXPECT_NE(line("srun, -p, a"), line("srun, -p, b"));
 }
 
+TEST(Container, LeavesTheProgramsPlaceOutOfTheFingerprint) {
+  const auto arguments = [](const std::string& runtime, const std::string& words) {
+    return expanded("container: " + runtime + ", command: [" + words + ", -n, '{tokens}']")
+        .arguments;
+  };
+  for (const char* begin :
+       {"docker, run, -v, /a:/a, image:1, ", "podman, run, --rm, --, it, ", "srun, -p, gpu, ",
+        "srun, --quiet, -lu, ", "srun, --exclusive, -n, '1', ", "srun, --container-image, it, ",
+        "/opt/slurm/bin/srun, --overlap, --no-container-mount-home, "}) {
+    const std::string words = begin;
+    const std::string runtime = words.starts_with("docker")   ? "docker"
+                                : words.starts_with("podman") ? "podman"
+                                                              : "srun";
+    EXPECT_EQ(arguments(runtime, words + "/opt/engine-1.2/bench"),
+              arguments(runtime, words + "/opt/engine-1.3/bench"))
+        << begin;
+    EXPECT_EQ(arguments(runtime, words + "/opt/bench"), arguments(runtime, words + "bench"));
+    // Where the image has an entry point, this is an argument.
+    EXPECT_NE(arguments(runtime, words + "prefill"), arguments(runtime, words + "decode"));
+    EXPECT_NE(arguments(runtime, words + "b, --lora=/a/x"),
+              arguments(runtime, words + "b, --lora=/b/x"));
+  }
+}
+
 TEST(Container, IsRefusedWhereProbesOrOutputWouldBeLost) {
   struct Case {
     const char* engine;
@@ -174,6 +198,46 @@ TEST(Container, HidesThePrivateEnginesImageAndNotDocker) {
   EXPECT_THAT(shown, HasSubstr("docker run engine-"));
   EXPECT_EQ(shown.find("hidden"), std::string::npos) << shown;
   EXPECT_EQ(shown.find("secret"), std::string::npos) << shown;
+}
+
+// In each of its forms, wherever it is written; and the paths that its options name.
+TEST(Container, HidesThePrivateEnginesImageByEachOfItsNames) {
+  struct Case {
+    const char* engine;
+    std::vector<const char*> hidden, shown;
+  };
+  const Case cases[] = {
+      {"container: {runtime: docker, image: 'reg.example:5000/team/hidden:7@sha256:0f3c', args: "
+       "[--gpus, all, -v, '/nfs/classified:/work/in', --device=nvidia.com/gpu=all, -v, "
+       "/usr:/usr:ro]}, command: [bench, -n, '{tokens}']",
+       {"reg.example:5000/team/hidden:7@sha256:0f3c", "reg.example:5000/team/hidden", "team/hidden",
+        "hidden:7", "hidden", "sha256:0f3c", "-v /nfs/classified:/work/in", "/nfs/classified/x"},
+       {"--gpus all", "--device=nvidia.com/gpu=all", "/usr/bin/docker", "a GPU, by gpu"}},
+      {"container: podman, command: [podman, run, --mount, "
+       "'type=bind,source=/nfs/classified,target=/in/here', hidden, bench, -n, '{tokens}']",
+       {"podman run hidden", "localhost/hidden:latest", "source=/nfs/classified,target=/in/here"},
+       {"podman run", "type=bind"}},
+      {"container: docker, command: [docker, run, '{args}', hidden:2, -n, '{tokens}']",
+       {"hidden:2", "hidden"},
+       {"docker run", "-n"}},
+      {"container: srun, command: [srun, --container-image=reg.example#team/hidden:7, --label, "
+       "classified, -n, '{tokens}']",
+       {"team/hidden:7", "reg.example#team/hidden", "hidden", "classified"},
+       {"srun --container-image="}},
+  };
+  for (const Case& one : cases) {
+    const auto settings = parse_text(with_engine(std::string("private: true, ") + one.engine));
+    ASSERT_TRUE(settings) << settings.error().message;
+    const Veil veil(*settings, "/p");
+    for (const char* text : one.hidden) {
+      const std::string seen = veil.text(text);
+      EXPECT_THAT(seen, HasSubstr("engine-")) << text;
+      for (const char* word : {"hidden", "classified", "0f3c"}) {
+        EXPECT_EQ(seen.find(word), std::string::npos) << text << ": " << seen;
+      }
+    }
+    for (const char* text : one.shown) EXPECT_EQ(veil.text(text), text);
+  }
 }
 
 }  // namespace
