@@ -2,7 +2,7 @@
 
 #include "gate/app/session_ready.hpp"
 #include "gate/probes/instructions.hpp"
-#include "gate/run/environment.hpp"
+#include "gate/run/engine_run.hpp"
 #include "gate/run/in_container.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -20,15 +20,7 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Common
   std::vector<PlannedCommand> commands;
   for (const run::Step& step : ready.plan.steps) {
     const run::PreparedCell& cell = ready.plan.cells[step.cell];
-    config::CommandLine line = config::fill(cell.cell, {.asked = step.asked,
-                                                        .model = cell.model,
-                                                        .prompt_file = cell.prompt_file,
-                                                        .out = places.out,
-                                                        .probe_dir = places.probe_dir,
-                                                        .threads = cell.threads_in(step.pass),
-                                                        .pass = step.pass,
-                                                        .instructions = step.instructions});
-    line.argv.front() = cell.program;
+    config::CommandLine line = run::line_of(cell, step, places.out, places.probe_dir);
     if (step.instructions && cell.instructions == run::CountInstructions::valgrind) {
       line.argv = probes::under_valgrind(cell.valgrind, options.out, line.argv);
     }
@@ -45,19 +37,13 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Common
                                     : std::max<std::int64_t>(1, step.asked.tokens) *
                                           std::max<std::int64_t>(1, step.asked.repeats)};
     command.on_twin = cell.twin.has_value();
-    if (cell.twin) {
-      for (auto& [name, value] : run::twin_environment(*cell.twin, step.twin_fill)) {
-        line.env[name] = value;
-      }
-    }
     for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
     if (const config::ContainerSettings* container = run::container_of(cell)) {
       command.in_container = true;
-      run::Carried carried{.env = line.env,
-                           .mounts = run::mounts_of(cell),
-                           .id_file = sys::absolute(sys::join_path(places.out, "container")),
-                           .name = "weir"};
-      carried.mounts.push_back({sys::absolute(places.out), true});
+      const std::string out = sys::absolute(places.out);
+      const run::Carried carried = run::carried_into(
+          cell, {.root = out, .out = out, .counts = ""},
+          cell.twin ? sys::folder_of(cell.twin->driver) : "", "weir", line.env, {});
       WEIR_TRY(run::RuntimeCall call, run::carry_in(container->runtime, command.argv, carried));
       command.argv = std::move(call.argv);
       command.env = std::move(call.env);

@@ -155,19 +155,6 @@ void count_instructions(const PreparedCell& cell, const std::string& folder,
   spec.timeout_seconds *= probes::k_valgrind_is_slower;
 }
 
-// The engine's process becomes one of docker's, podman's or srun's.
-Result<void> enter(const Effects& effects, const PreparedCell& cell, const CarriedPlace& place,
-                   const std::string& name, const config::Environment& line_env,
-                   const config::Environment& probe_env, sys::ProcessSpec& spec) {
-  const bool own = has_own_environment(*container_of(cell));
-  config::Environment env;
-  for (auto& [variable, value] : merge_environment(
-           own ? sys::EnvironmentList() : sys::own_environment(), line_env, probe_env)) {
-    env[variable] = value;
-  }
-  return put_in_container(effects, cell, place, name, env, spec);
-}
-
 // What was counted into the record, or why not.
 void take_instructions(const Effects& effects, const PreparedCell& cell, const WorkPlace& place,
                        const sys::Finished& finished, RunRecord& record) {
@@ -205,6 +192,25 @@ std::string last_lines(std::string_view text) {
   return text::join(lines, "\n");
 }
 
+config::CommandLine line_of(const PreparedCell& cell, const Step& step, const std::string& out,
+                            const std::string& probe_dir) {
+  config::CommandLine line = config::fill(cell.cell, {.asked = step.asked,
+                                                      .model = cell.model,
+                                                      .prompt_file = cell.prompt_file,
+                                                      .out = out,
+                                                      .probe_dir = probe_dir,
+                                                      .threads = cell.threads_in(step.pass),
+                                                      .pass = step.pass,
+                                                      .instructions = step.instructions});
+  line.argv.front() = cell.program;
+  if (cell.twin) {
+    for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
+      line.env[name] = std::move(value);
+    }
+  }
+  return line;
+}
+
 Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::string& folder,
                                             const PreparedCell& cell, const Step& step,
                                             std::int64_t attempt) {
@@ -213,22 +219,9 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   WEIR_CHECK(place.make());
   const bool counted = step.pass == Pass::counted;
   const bool probed = counted && !step.instructions && !cell.probes.empty();
-  config::CommandLine line =
-      config::fill(cell.cell, {.asked = step.asked,
-                               .model = cell.model,
-                               .prompt_file = cell.prompt_file,
-                               .out = place.out(),
-                               .probe_dir = counted ? place.probes() : std::string(),
-                               .threads = cell.threads_in(step.pass),
-                               .pass = step.pass,
-                               .instructions = step.instructions});
+  config::CommandLine line = line_of(cell, step, place.out(), counted ? place.probes() : "");
   const config::ContainerSettings* container = container_of(cell);
   RunRecord record = begin_record(effects, cell, step, attempt);
-  if (cell.twin) {
-    for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
-      line.env[name] = std::move(value);
-    }
-  }
   config::Environment probe_env;
   if (probed) {
     const bool own = container != nullptr && has_own_environment(*container);
@@ -242,13 +235,13 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   }
   sys::ProcessSpec spec;
   spec.argv = std::move(line.argv);
-  spec.argv.front() = cell.program;
   const CarriedPlace carried{place.path(), place.out(), probed ? place.probes() : std::string()};
   const std::string name =
       "weir-" + short_hash(fmt::format("{} {}", place.path(), effects.clock.now()));
   if (container == nullptr) {
     spec.env = merge_environment(sys::own_environment(), line.env, probe_env);
-  } else if (auto put = enter(effects, cell, carried, name, line.env, probe_env, spec); !put) {
+  } else if (auto put = put_in_container(effects, cell, carried, name, line.env, probe_env, spec);
+             !put) {
     record.ended = Ended::not_started;
     record.error = put.error().message;
     return record;

@@ -6,6 +6,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
+#include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -105,28 +106,40 @@ bool has_own_environment(const config::ContainerSettings& container) {
   return container.runtime != Runtime::srun;
 }
 
-Result<void> put_in_container(const Effects& effects, const PreparedCell& cell,
-                              const CarriedPlace& place, const std::string& name,
-                              const config::Environment& env, sys::ProcessSpec& spec) {
-  const config::ContainerSettings& container = *container_of(cell);
-  // The engine may be anybody inside; no one else comes by here.
-  constexpr unsigned k_own = 0700, k_everybody = 0777;
-  if (has_own_environment(container)) WEIR_CHECK(effects.files.set_mode(place.root, k_own));
+Carried carried_into(const PreparedCell& cell, const CarriedPlace& place, const std::string& probes,
+                     const std::string& name, const config::Environment& line_env,
+                     const config::Environment& probe_env) {
   Carried carried;
-  carried.env = env;
+  const bool own = has_own_environment(*container_of(cell));
+  for (auto& [variable, value] : merge_environment(
+           own ? sys::EnvironmentList() : sys::own_environment(), line_env, probe_env)) {
+    carried.env[variable] = value;
+  }
   carried.mounts = mounts_of(cell);
   for (const std::string& folder : {place.out, place.counts}) {
-    if (folder.empty()) continue;
-    carried.mounts.push_back({folder, true});
-    if (has_own_environment(container)) {
-      WEIR_CHECK(effects.files.set_mode(folder, k_everybody));
-    }
+    if (!folder.empty()) carried.mounts.push_back({folder, true});
   }
-  if (!place.counts.empty() || cell.twin) {
-    carried.mounts.push_back({effects.probing.folder(), false});
-  }
+  if (!place.counts.empty() || cell.twin) carried.mounts.push_back({probes, false});
   carried.id_file = id_file_of(place);
   carried.name = name;
+  return carried;
+}
+
+Result<void> put_in_container(const Effects& effects, const PreparedCell& cell,
+                              const CarriedPlace& place, const std::string& name,
+                              const config::Environment& line_env,
+                              const config::Environment& probe_env, sys::ProcessSpec& spec) {
+  const config::ContainerSettings& container = *container_of(cell);
+  if (has_own_environment(container)) {
+    // The engine may be anybody inside; no one else comes by here.
+    constexpr unsigned k_own = 0700, k_everybody = 0777;
+    WEIR_CHECK(effects.files.set_mode(place.root, k_own));
+    for (const std::string& folder : {place.out, place.counts}) {
+      if (!folder.empty()) WEIR_CHECK(effects.files.set_mode(folder, k_everybody));
+    }
+  }
+  const Carried carried =
+      carried_into(cell, place, effects.probing.folder(), name, line_env, probe_env);
   WEIR_TRY(RuntimeCall call, carry_in(container.runtime, spec.argv, carried));
   spec.argv = std::move(call.argv);
   spec.env = std::move(call.env);

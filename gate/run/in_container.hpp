@@ -21,11 +21,21 @@ struct CarriedPlace {
   std::string counts;  // the same; "" where nothing is counted
 };
 
+// What a process of the cell is carried in with. `probes` is where probes and the twins' driver
+// lie, `line_env` the engine's own environment (line_of()), `probe_env` what attaches probes.
+// `name` is a word that no other process has.
+[[nodiscard]] Carried carried_into(const PreparedCell& cell, const CarriedPlace& place,
+                                   const std::string& probes, const std::string& name,
+                                   const config::Environment& line_env,
+                                   const config::Environment& probe_env);
+
 // Puts docker, podman or srun with its arguments and environment into `spec`, which holds the
-// engine's. `name` is a word that no other process has.
+// engine's, and opens the folders to whoever the engine is inside.
 [[nodiscard]] Result<void> put_in_container(const Effects& effects, const PreparedCell& cell,
                                             const CarriedPlace& place, const std::string& name,
-                                            const config::Environment& env, sys::ProcessSpec& spec);
+                                            const config::Environment& line_env,
+                                            const config::Environment& probe_env,
+                                            sys::ProcessSpec& spec);
 
 // Whether what the runtime had started may go on without it.
 [[nodiscard]] bool may_have_left(const PreparedCell& cell, const Result<sys::Finished>& finished);
