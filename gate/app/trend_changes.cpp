@@ -14,8 +14,9 @@ SeriesName name_of(const history::Look& look) {
 
 // By series, how many points it had when it was first looked at: now, where it never was, which the
 // store then keeps.
-Result<std::vector<std::int64_t>> note_looks(history::Store& store, const history::Filter& filter,
-                                             const history::History& history) {
+Result<std::vector<std::int64_t>> first_looks_of(history::Store& store,
+                                                 const history::Filter& filter,
+                                                 const history::History& history, bool note) {
   WEIR_TRY(const std::vector<history::Look> kept, store.looks(filter));
   std::map<SeriesName, std::int64_t> known;
   for (const history::Look& look : kept) known.emplace(name_of(look), look.points);
@@ -28,7 +29,7 @@ Result<std::vector<std::int64_t>> note_looks(history::Store& store, const histor
     if (is_new) fresh.looks.push_back(look);
     first.push_back(at->second);
   }
-  if (!fresh.looks.empty()) WEIR_CHECK(store.add(fresh));
+  if (note && !fresh.looks.empty()) WEIR_CHECK(store.add(fresh));
   return first;
 }
 
@@ -36,22 +37,26 @@ Result<std::vector<std::int64_t>> note_looks(history::Store& store, const histor
 
 Result<ChangedHistory> read_changes(history::Store& store, const history::Filter& filter,
                                     const history::CommitOrder& order,
-                                    const history::ChangesWanted& wanted, bool once) {
+                                    const history::ChangesWanted& wanted, Looks looks) {
   ChangedHistory read;
   WEIR_TRY(read.history, store.history(filter));
   history::put_in_order(read.history, order);
   WEIR_TRY(const auto acknowledged, store.acknowledgements(filter));
   std::vector<std::int64_t> first_looks;
-  if (!once) {
-    WEIR_TRY(first_looks, note_looks(store, filter, read.history));
+  if (filter.branch || filter.since || filter.until) {
+    first_looks.assign(read.history.series.size(), 0);
+  } else if (looks != Looks::once) {
+    WEIR_TRY(first_looks, first_looks_of(store, filter, read.history, looks == Looks::noted));
   }
+  if (looks == Looks::once) first_looks.clear();
   WEIR_TRY(read.changes, history::changes_of(read.history, first_looks, acknowledged, wanted));
   return read;
 }
 
 bool is_change_to_tell(const history::SeriesChange& change) {
-  return !change.known && change.worse.value_or(true) &&
-         change.kind != history::SeriesChangeKind::device_class;
+  // Another class alone is none; where a step is clear besides, somebody has to look at it.
+  const bool alone = change.kind == history::SeriesChangeKind::device_class && !change.low;
+  return !change.known && change.worse.value_or(true) && !alone;
 }
 
 void add_repository_option(CLI::App& verb, std::string& repository) {

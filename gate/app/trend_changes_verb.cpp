@@ -31,8 +31,9 @@ Result<ExitCode> changes(const ChangesOptions& options) {
     since = sys::RealClock().now() - seconds;
   }
   WEIR_TRY(const auto store, open_history(options.store, false));
-  WEIR_TRY(ChangedHistory read, read_changes(*store, filter, commit_order(options.repository),
-                                             options.wanted, options.once));
+  WEIR_TRY(ChangedHistory read,
+           read_changes(*store, filter, commit_order(options.repository), options.wanted,
+                        options.once ? Looks::once : Looks::noted));
   const std::size_t found = read.changes.size();
   std::erase_if(read.changes, [&](const history::SeriesChange& change) {
     const history::Series& series = read.history.series[change.series];
@@ -84,7 +85,7 @@ Result<ExitCode> acknowledge(const AckOptions& options) {
   if (who.empty()) return fail(Code::usage, "--who LOGIN: who says so?");
   WEIR_TRY(const auto store, open_history(options.store, false));
   WEIR_TRY(const ChangedHistory read,
-           read_changes(*store, filter, commit_order(options.repository), {}, false));
+           read_changes(*store, filter, commit_order(options.repository), {}, Looks::known));
   history::Batch batch;
   for (const history::SeriesChange& change : read.changes) {
     history::Acknowledgement one = history::acknowledgement_of(read.history, change);

@@ -131,15 +131,15 @@ Result<void> import_csv(const std::string& path, const ImportOptions& options,
   WEIR_TRY(const std::string text, files.read(path, k_largest_series));
   const auto in_file = [&](Error error) { return with_context(path, std::move(error)); };
   WEIR_TRY(const history::CsvTable table,
-           history::CsvTable::parse(text, options.facts.project).map_error(in_file));
+           history::CsvTable::parse(
+               text, options.facts.project,
+               options.facts.machine ? history::kept_name(*options.facts.machine) : std::string())
+               .map_error(in_file));
   for (const std::string& warning : table.warnings()) {
     print_error({Code::data, fmt::format("{}: {}", path, warning)});
   }
   for (std::size_t i = 0; i < table.runs(); ++i) {
     history::Run run = table.run(i);
-    if (options.facts.machine && run.facts.machine.empty()) {
-      run.facts.machine = history::kept_name(*options.facts.machine);
-    }
     if (options.facts.branch) run.facts.branch = history::kept_name(*options.facts.branch);
     WEIR_CHECK(keeper.put(std::move(run)));
   }
@@ -163,6 +163,10 @@ Result<void> check_wanted(ImportOptions& options) {
   }
   if (!options.json_lines.empty() && options.project_given) {
     return fail(Code::usage, "--jsonl brings its projects along: leave --project out");
+  }
+  if (!options.csv.empty() && (options.facts.commit || options.time)) {
+    return fail(Code::usage,
+                "--csv brings its commits and times along: leave --commit, --time out");
   }
   if (options.time) {
     options.facts.time = history::parse_time(*options.time);

@@ -18,7 +18,7 @@ struct NotifyOptions {
   StoreOptions store;
   FilterOptions filter;
   PostWords words;
-  std::string checkout = ".", site_url, newer = "336h";
+  std::string checkout = ".", site_url, newer = "1440h";
   publish::IssueOptions issues;
 };
 
@@ -28,12 +28,14 @@ Result<std::vector<publish::IssueWanted>> issues_wanted(const NotifyOptions& opt
   const double since = sys::RealClock().now() - newer;
   WEIR_TRY(const auto store, open_history(options.store, false));
   WEIR_TRY(const ChangedHistory read,
-           read_changes(*store, filter, commit_order(options.checkout), {}, false));
+           read_changes(*store, filter, commit_order(options.checkout), {}, Looks::known));
   std::vector<publish::IssueWanted> wanted;
   for (const history::SeriesChange& change : read.changes) {
     const history::Series& series = read.history.series[change.series];
-    if (!is_change_to_tell(change) ||
-        read.history.run_of(series.points[change.index]).time < since) {
+    // A drift is told when it has gone on for weeks: its end says whether it is news.
+    const std::size_t last =
+        change.kind == history::SeriesChangeKind::drift ? change.end - 1 : change.index;
+    if (!is_change_to_tell(change) || read.history.run_of(series.points[last]).time < since) {
       continue;
     }
     history::ChangeIssue issue = history::issue_of(read.history, change, options.site_url);

@@ -52,7 +52,7 @@ Result<ExitCode> write_trend_site(const TrendSiteOptions& options) {
   WEIR_TRY(const history::Filter filter, filter_of(options.filter));
   WEIR_TRY(const auto store, open_history(options.store, false));
   WEIR_TRY(ChangedHistory read,
-           read_changes(*store, filter, commit_order(sys::absolute(".")), {}, false));
+           read_changes(*store, filter, commit_order(sys::absolute(".")), {}, Looks::known));
   model.changes = publish::site_changes(read.history, read.changes);
   model.history = std::move(read.history);
   WEIR_TRY(model.verdicts, store->verdicts(filter));

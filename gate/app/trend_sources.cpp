@@ -174,6 +174,8 @@ Result<void> find_artefacts(const std::string& folder, std::size_t depth, const 
   }
   if (depth == k_deepest) return {};
   WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+  // As the Action leaves them: the run has its verdict within, and would count twice.
+  const bool beside_run = is_run(sys::join_path(folder, "run"), files);
   for (const std::string& name : names) {
     if (++entries > k_most_entries) {
       return fail(Code::data, "{}: more than {} files; name a smaller folder", folder,
@@ -184,7 +186,7 @@ Result<void> find_artefacts(const std::string& folder, std::size_t depth, const 
     const sys::Kind kind = files.kind(path);
     if (kind == sys::Kind::folder) {
       WEIR_CHECK(find_artefacts(path, depth + 1, files, found, entries));
-    } else if (kind == sys::Kind::file && looks_like_verdict(path, files)) {
+    } else if (kind == sys::Kind::file && looks_like_verdict(path, files) && !beside_run) {
       found.push_back(path);
     }
   }

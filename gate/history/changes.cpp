@@ -11,16 +11,10 @@ namespace {
 // A step of a time so near to where the class changed is told as that; of a count, one at the
 // place.
 constexpr std::size_t k_same_place = 2;
-// An acknowledgement holds for the change that more points have moved by so many places.
+// An acknowledgement holds for the change that more points have moved by so many places. Those of
+// counts stay where they are.
 constexpr std::size_t k_moved = 3;
 constexpr double k_day = 86'400;
-
-// Values that are all exact counts agree when they are equal.
-bool is_exact(const Series& series) {
-  return std::all_of(series.points.begin(), series.points.end(), [](const SeriesPoint& point) {
-    return point.nature == profile::Nature::exact;
-  });
-}
 
 class SeriesReader {
  public:
@@ -114,8 +108,9 @@ std::optional<Acknowledgement> word_on(const History& history, const SeriesChang
         one.machine != here.machine || one.kind != here.kind) {
       continue;
     }
-    const std::size_t begin = change.index > k_moved ? change.index - k_moved : 0;
-    const std::size_t end = std::min(series.points.size(), change.index + k_moved + 1);
+    const std::size_t moved = is_exact(series) ? 0 : k_moved;
+    const std::size_t begin = change.index > moved ? change.index - moved : 0;
+    const std::size_t end = std::min(series.points.size(), change.index + moved + 1);
     const auto is_there = [&](std::size_t place) {
       const RunFacts& run = history.run_of(series.points[place]);
       return one.commit ? run.commit == one.commit : !run.commit && run.time == one.time;
@@ -128,6 +123,12 @@ std::optional<Acknowledgement> word_on(const History& history, const SeriesChang
 }
 
 }  // namespace
+
+bool is_exact(const Series& series) {
+  return std::all_of(series.points.begin(), series.points.end(), [](const SeriesPoint& point) {
+    return point.nature == profile::Nature::exact;
+  });
+}
 
 std::string_view to_string(SeriesChangeKind kind) {
   switch (kind) {

@@ -34,6 +34,9 @@ struct SeriesChange {
   std::optional<Acknowledgement> known;  // somebody said so
 };
 
+// Its values are counts that agreed: another value is another count, at once.
+[[nodiscard]] bool is_exact(const Series& series);
+
 struct ChangesWanted {
   double false_alarm = 0.01;  // of each series that has not changed: stats::ChangePolicy
   bool any_series = false;    // of all series together

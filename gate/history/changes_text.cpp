@@ -10,7 +10,7 @@
 namespace weir::history {
 namespace {
 
-constexpr std::size_t k_short_commit = 7, k_near = 5;
+constexpr std::size_t k_short_commit = 7, k_near = 3;
 
 const RunFacts& run_at(const History& history, const Series& series, std::size_t index) {
   return history.run_of(series.points[index]);
@@ -190,7 +190,8 @@ ChangeIssue issue_of(const History& history, const SeriesChange& change,
                              series.machine);
   issue.at = at(change.index);
   const std::size_t begin = change.index > k_near ? change.index - k_near : 0;
-  for (std::size_t i = begin; i < std::min(series.points.size(), change.index + k_near + 1); ++i) {
+  const std::size_t end = std::min(series.points.size(), change.index + k_near + 1);
+  for (std::size_t i = begin; i < end && !is_exact(series); ++i) {
     if (i != change.index) issue.near.push_back(at(i));
   }
   issue.title =
@@ -216,15 +217,17 @@ ChangeIssue issue_of(const History& history, const SeriesChange& change,
   if (run.commit && run_before.commit && run.commit != run_before.commit &&
       change.kind == SeriesChangeKind::step) {
     body += "Which commit: " +
-            markdown_code(fmt::format("weir bisect {} {} --cell '{}'", *run_before.commit,
-                                      *run.commit, series.cell)) +
+            markdown_code(fmt::format("weir bisect {} {} --cell {}", *run_before.commit,
+                                      *run.commit, text::shell_word(series.cell))) +
             "\n\n";
   }
   if (run.commit) {
-    body += "It is meant to be so: " +
-            markdown_code(fmt::format("weir trend ack --commit {} --cell '{}' --reason '…'",
-                                      run.commit->substr(0, 12), series.cell)) +
-            ", then close this.\n";
+    body +=
+        "It is meant to be so: " +
+        markdown_code(fmt::format("weir trend ack --commit {} --cell {} --metric {} --reason '…'",
+                                  run.commit->substr(0, 12), text::shell_word(series.cell),
+                                  text::shell_word(series.metric.name))) +
+        ", then close this.\n";
   }
   if (site_url.starts_with("https://") || site_url.starts_with("http://")) {
     body += fmt::format("\n[Graphs]({})\n", site_url);

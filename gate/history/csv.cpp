@@ -142,8 +142,8 @@ class CsvNames {
 
 class CsvReading {
  public:
-  CsvReading(std::string_view text, std::string project)
-      : rows_(text), project_(std::move(project)) {}
+  CsvReading(std::string_view text, std::string project, std::string machine)
+      : rows_(text), project_(std::move(project)), machine_(std::move(machine)) {}
 
   Result<CsvTable> read() {
     WEIR_TRY(const bool some, rows_.next(fields_));
@@ -236,7 +236,7 @@ class CsvReading {
     facts.source = Source::csv;
     facts.time = *when + 0.0;
     if (!field(Column::commit).empty()) facts.commit = kept_name(field(Column::commit));
-    if (!field(Column::machine).empty()) facts.machine = kept_name(field(Column::machine));
+    facts.machine = field(Column::machine).empty() ? machine_ : kept_name(field(Column::machine));
     // However a time is written, it is the same run.
     facts.id = hash_hex(
         fmt::format("csv\n{}\n{}\n{}", facts.commit.value_or(""), facts.time, facts.machine));
@@ -294,7 +294,7 @@ class CsvReading {
   }
 
   CsvRows rows_;
-  std::string project_, key_;
+  std::string project_, machine_, key_;
   std::vector<std::string_view> fields_;
   std::size_t columns_ = 0;
   std::array<std::optional<std::size_t>, k_columns.size()> places_{};
@@ -303,8 +303,9 @@ class CsvReading {
   CsvTable table_;
 };
 
-Result<CsvTable> CsvTable::parse(std::string_view text, const std::string& project) {
-  return CsvReading(text, project).read();
+Result<CsvTable> CsvTable::parse(std::string_view text, const std::string& project,
+                                 const std::string& machine) {
+  return CsvReading(text, project, machine).read();
 }
 
 std::size_t CsvTable::rows_of(std::size_t run) const { return begins_[run + 1] - begins_[run]; }

@@ -21,7 +21,9 @@ class CsvTable {
   // than columns, a value that is no finite number, a time that parse_time() does not know, more
   // points or samples than a run may have. Limits: 256 columns, 64 KiB a field.
   // Of metrics that weir knows as counts, and of values like "133/2", the exact number is kept.
-  [[nodiscard]] static Result<CsvTable> parse(std::string_view text, const std::string& project);
+  // `machine`: of rows that name none; it belongs to what a run is known by.
+  [[nodiscard]] static Result<CsvTable> parse(std::string_view text, const std::string& project,
+                                              const std::string& machine = "");
 
   // By commit, time and machine as they first occur.
   [[nodiscard]] std::size_t runs() const { return groups_.size(); }

@@ -5,7 +5,7 @@ import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
-import {root, run_action} from './runner.mjs';
+import {commands_in, root, run_action} from './runner.mjs';
 import {World, weir} from './world.mjs';
 
 let world;
@@ -78,9 +78,46 @@ exit 1
   assert.equal(runs_in(of_branch('perf-history', 'history.jsonl')), 3);
 });
 
+test('a branch with pages of somebody else is left as it is', () => {
+  world.git(world.work, 'checkout', '-q', '--orphan', 'theirs');
+  world.write('index.html', '<html>the manual</html>');
+  world.git(world.work, 'add', '-A');
+  world.git(world.work, 'commit', '-q', '-m', 'manual');
+  world.git(world.work, 'push', '-q', 'origin', 'theirs');
+  world.git(world.work, 'checkout', '-q', '-f', 'main');
+  const done = trend(measured(world.git(world.work, 'rev-parse', 'main')), {'pages-branch': 'theirs'});
+  assert.equal(done.success, false);
+  assert.match(done.log, /holds something else/);
+  assert.match(of_branch('theirs', 'index.html'), /the manual/);
+});
+
+test('pages are put over those of the night before', () => {
+  const done = trend(measured(world.git(world.work, 'rev-parse', 'main')), {'pages-branch': 'gh-pages'});
+  assert.equal(done.success, true, done.log);
+  assert.equal(world.git(world.origin, 'rev-list', '--count', 'gh-pages'), '1');
+});
+
+test('names that were measured are no commands to the runner', () => {
+  const run = measured(world.git(world.work, 'rev-parse', 'main'));
+  fs.writeFileSync(path.join(run.folder, 'odd.csv'), 'cell,metric,time,value\n' +
+    [1, 2, 3, 4].map((time) => `"::error::x",syncs_per_token,${time},${time}\n"##[error]y",syncs_per_token,${time},${time}\n`).join(''));
+  execFileSync(weir, ['trend', 'import', '--csv', 'odd.csv', '--db', 'odd.db'], {cwd: run.folder});
+  execFileSync(weir, ['trend', 'export', '--db', 'odd.db', '--out', 'odd.jsonl'], {cwd: run.folder});
+  world.git(world.work, 'checkout', '-q', '--orphan', 'odd');
+  world.git(world.work, 'rm', '-rqf', '.');
+  fs.copyFileSync(path.join(run.folder, 'odd.jsonl'), path.join(world.work, 'history.jsonl'));
+  world.git(world.work, 'add', 'history.jsonl');
+  world.git(world.work, 'commit', '-q', '-m', 'odd');
+  world.git(world.work, 'push', '-q', 'origin', 'odd');
+  world.git(world.work, 'checkout', '-q', '-f', 'main');
+  const done = trend(run, {'pages-branch': 'none', branch: 'odd'});
+  assert.equal(done.success, true, done.log);
+  assert.deepEqual(commands_in(done.log), []);
+});
+
 test('wrong inputs end it before anything is written', () => {
   const run = measured(world.git(world.work, 'rev-parse', 'main'));
-  for (const inputs of [{branch: '-x'}, {branch: 'a..b'}, {'pages-branch': 'a b'}, {notify: 'perhaps'}, {runs: 'nowhere'}]) {
+  for (const inputs of [{branch: '-x'}, {branch: 'a..b'}, {branch: 'x', 'pages-branch': 'x'}, {'pages-branch': 'a b'}, {notify: 'perhaps'}, {runs: 'nowhere'}]) {
     const done = trend(run, {'pages-branch': 'none', ...inputs});
     assert.equal(done.success, false, JSON.stringify(inputs));
   }

@@ -128,6 +128,18 @@ TEST(HistoryChanges, ThatSomebodyAcknowledgedAreKnownAlsoWhenTheyMoveByAPoint) {
   EXPECT_FALSE(nights.changes({word})[0].known);
 }
 
+// A count stays where it changed: what was said of one change says nothing of the next.
+TEST(HistoryChanges, OfACountThatSomebodyAcknowledgedAreNoOthers) {
+  SeriesOfNights nights("syncs_per_token");
+  for (const double value : {1., 1., 5., 5., 99.}) nights.night(value);
+  const auto found = nights.changes();
+  ASSERT_THAT(found, SizeIs(2));
+  const auto after = nights.changes({acknowledgement_of(nights.history_, found[0])});
+  EXPECT_TRUE(after[0].known);
+  EXPECT_FALSE(after[1].known);
+  EXPECT_THAT(issue_of(nights.history_, found[1], "").near, IsEmpty());
+}
+
 TEST(HistoryChanges, InWordsFitATerminalAndAnIssueWhateverTheyAreCalled) {
   SeriesOfNights nights = rate_that_falls(40, 15);
   nights.history_.series[0].cell = "mine/<!-- x --> @ada #1/cpu/decode";

@@ -165,5 +165,14 @@ INSTANTIATE_TEST_SUITE_P(
         TimeCase{"2026-11-20T09:30:15Zx", std::nullopt}, TimeCase{"", std::nullopt},
         TimeCase{"now", std::nullopt}, TimeCase{"2026-1-1", std::nullopt}));
 
+// Two machines' files of the same nights are two runs a night.
+TEST(Csv, OfRowsWithoutAMachineIsOfTheOneThatIsNamed) {
+  const std::string text = "cell,metric,time,value\nc,m,1,2\n";
+  const auto one = CsvTable::parse(text, "p", "A"), other = CsvTable::parse(text, "p", "B");
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(one->run(0).facts.machine, "A");
+  EXPECT_NE(one->run(0).facts.id, other->run(0).facts.id);
+}
+
 }  // namespace
 }  // namespace weir::history
