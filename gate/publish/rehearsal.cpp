@@ -21,6 +21,9 @@ Result<ApiResponse> Rehearsal::call(const ApiRequest& request) {
   sent_.push_back(request);
   Json body = request.body.is_object() ? request.body : Json::object();
   body["id"] = sent_.size();
+  if (body.contains("labels")) {  // sent as names, answered as objects
+    for (Json& label : body["labels"]) label = {{"name", Json(label)}};
+  }
   return ApiResponse{request.method == "POST" ? 201 : 200, body};
 }
 

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/publish/rehearsal.hpp"
+
 #include "tests/publish/store_api.hpp"
 
 namespace weir::publish {
@@ -151,6 +153,14 @@ TEST_F(Issues, ThatCanNotBeMadeKeepNoOtherFromBeingPosted) {
   other.series = "another";
   EXPECT_THAT(outcomes(post({change(), other})), ElementsAre(Outcome::failed, Outcome::created));
   EXPECT_FALSE(post_issues(api_, "nobody/here", {change()}, options_, [](double) {}));
+}
+
+TEST_F(Issues, AreRehearsedAsTheyWouldBeMade) {
+  Rehearsal rehearsal;
+  const auto parts = post_issues(rehearsal, "o/r", {change()}, options_, [](double) {});
+  ASSERT_TRUE(parts);
+  EXPECT_THAT(outcomes(*parts), ElementsAre(Outcome::created));
+  EXPECT_THAT(rehearsal.sent(), SizeIs(1));
 }
 
 }  // namespace
