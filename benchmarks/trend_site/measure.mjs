@@ -23,10 +23,9 @@ function painted(empty) {
   });
 }
 
-// Frames a second while every frame zooms: in to a tenth and out again, around a place that moves.
-function frames({count, empty}) {
+// Frames a second while every frame zooms: from all points to 200 and out again, around a place that moves.
+function frames({count, empty, all}) {
   const chart = document.querySelector('.chart')?.weirChart;
-  const all = chart ? chart.plot.data[0].length : 0;
   return new Promise((done) => {
     let at = 0;
     let start = 0;
@@ -34,7 +33,7 @@ function frames({count, empty}) {
       if (at === 0) start = now;
       if (at === count) return done((1000 * count) / (now - start));
       if (!empty) {
-        const share = 0.55 + 0.45 * Math.cos((2 * Math.PI * at) / 60);
+        const share = (200 / all) ** (0.5 - 0.5 * Math.cos((2 * Math.PI * at) / 60));
         const middle = all * (0.5 + 0.3 * Math.sin((2 * Math.PI * at) / 97));
         chart.show(middle - (all * share) / 2, middle + (all * share) / 2);
       }
@@ -61,7 +60,7 @@ try {
       const page = await browser.newPage({viewport: {width: 1200, height: 900}});
       await page.goto(empty ? pathToFileURL(join(folder, 'index.html')).href : site.address + hash, {waitUntil: 'commit'});
       results[empty ? 'empty' : 'page'].push(await page.evaluate(painted, empty));
-      results[empty ? 'idle' : 'zoom'].push(await page.evaluate(frames, {count: FRAMES, empty}));
+      results[empty ? 'idle' : 'zoom'].push(await page.evaluate(frames, {count: FRAMES, empty, all: points}));
       await page.close();
     }
   }

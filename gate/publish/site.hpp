@@ -1,11 +1,11 @@
 // The trend site: a history in order, its changes and its gates' verdicts -> files to put beside
 // the pages (gate/web), one JSON document each. docs/trend-site.md.
 //
-// A document is a script that calls weirData(NAME, DOCUMENT), because pages opened from a file can
-// load scripts and nothing else. Documents are small enough to be loaded by need, whatever the size
-// of the history, and hold base units and any text as it is: who shows it makes it inert. No name
-// of a file is made of text from outside. Pure, and one path at a time: the server answers with the
-// same functions.
+// A document is a script that calls weirData(NAME, JSON AS TEXT), because pages opened from a file
+// can load scripts and nothing else. Documents are small enough to be loaded by need, whatever the
+// size of the history, and hold base units and any text as it is: who shows it makes it inert. No
+// name of a file is made of text from outside. Pure, and one path at a time: the server answers
+// with the same functions.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::size_t k_least_samples = 6;  // for the middle's interval: 1 - 2 / 2^6 = 0.97
 
-double five_digits(double value) {
+double with_digits(double value, int digits) {
   if (value == 0 || !std::isfinite(value)) return value;
-  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
+  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::fabs(value))));
   return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
 }
 
@@ -74,7 +74,8 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
   for (std::size_t i = 0; i < series.points.size(); ++i) {
     const history::SeriesPoint& point = series.points[i];
     run.push_back(runs.of(point.run, point.run));
-    value.push_back(point.value);
+    // Noise is in the digits behind these, and much text.
+    value.push_back(point.exact ? point.value : with_digits(point.value, 9));
     if (before_place != point.place) {
       history::Place here = index.model.history.place_of(point);
       here.engine_build.clear();
@@ -86,8 +87,8 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
     const auto band = band_of(point.samples);
     most = std::max(most, point.samples.size());
     banded = banded || band.has_value();
-    low.push_back(band ? Json(five_digits(band->low)) : Json());
-    high.push_back(band ? Json(five_digits(band->high)) : Json());
+    low.push_back(band ? Json(with_digits(band->low, 5)) : Json());
+    high.push_back(band ? Json(with_digits(band->high, 5)) : Json());
     if (point.exact && !point.exact->whole()) exact.push_back({i, point.exact->str()});
   }
   for (const SiteChange& change : index.changes_of(at)) {

@@ -21,16 +21,31 @@ using testing::Not;
 
 // What the script at `path` hands over.
 Json document(const Site& site, const std::string& path) {
-  const auto text = site.text(path);
-  EXPECT_TRUE(text) << path;
-  if (!text) return {};
-  const std::string name = path.substr(5, path.size() - 8);
-  const std::string call = "weirData(\"" + name + "\",";
-  EXPECT_EQ(text->substr(0, call.size()), call);
-  EXPECT_TRUE(text->ends_with(");\n"));
-  const auto json = parse_json(text->substr(call.size(), text->size() - call.size() - 3));
-  EXPECT_TRUE(json) << path;
-  return json.value_or(Json());
+  const auto script = site.text(path);
+  EXPECT_TRUE(script) << path;
+  if (!script) return {};
+  const std::string call = "weirData(\"" + path.substr(5, path.size() - 8) + "\",'";
+  EXPECT_EQ(script->substr(0, call.size()), call);
+  EXPECT_TRUE(script->ends_with("');\n"));
+  std::string json;
+  for (std::size_t i = call.size(); i + 4 < script->size(); ++i) {
+    if ((*script)[i] == '\'') {
+      ADD_FAILURE() << path << ": its text ends early";
+      break;
+    }
+    if ((*script)[i] != '\\') {
+      json += (*script)[i];
+    } else if ((*script)[i + 1] != 'u') {
+      json += (*script)[++i];
+    } else {
+      const std::string code = script->substr(i + 2, 4);
+      json += code == "003c" ? "<" : code == "003e" ? ">" : code == "2028" ? "\xe2\x80\xa8" : "?";
+      i += 5;
+    }
+  }
+  const auto read = parse_json(json);
+  EXPECT_TRUE(read) << path;
+  return read.value_or(Json());
 }
 
 const Json& cell_line(const Json& overview, const std::string& name) {

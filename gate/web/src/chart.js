@@ -3,23 +3,21 @@
 import uPlot from 'uplot';
 import {axisValues} from './units.js';
 import {colour} from './theme.js';
-import {drawLevels, drawMarks, gapsAt} from './chart_marks.js';
+import {drawBand, drawColumns, drawLevels, drawLine, drawMarks, gapsAt} from './chart_marks.js';
+import {thinner} from './thin.js';
 
 const LEAST_WIDTH = 5; // points
+const MANY = 200; // points that are too many for uPlot's own line
 
 // options: {box, series, log, band, range: [from, to] or null, onrange(from, to, all), onpoint(i),
 //           xlabel(i)}
 export function makeChart(options) {
   const {box, series} = options;
   const count = series.value.length;
-  const x = Float64Array.from({length: count}, (_, i) => i);
-  const positive = (list) => (options.log ? list.map((one) => (one > 0 ? one : null)) : list);
-  const data = [x, positive(series.value)];
-  const banded = options.band && series.low;
-  if (banded) {
-    const both = (list) => positive(list.map((one, i) => one ?? series.value[i]));
-    data.push(both(series.high), both(series.low));
-  }
+  const banded = options.band && Boolean(series.low);
+  const thin = thinner(series, {positive: options.log, banded});
+  const line = uPlot.paths.linear();
+  let drawn = null; // what of the series is drawn
   const all = {min: -0.5, max: count - 0.5};
   let paint = colours();
 
@@ -28,39 +26,58 @@ export function makeChart(options) {
   }
 
   const axis = {stroke: () => paint.soft, grid: {stroke: () => paint.line, width: 1}, ticks: {stroke: () => paint.line, width: 1}, font: '12px system-ui, sans-serif'};
-  const bound = {stroke: null, points: {show: false}, gaps: gapsAt(series.changes)};
   const plot = new uPlot({
     width: widthOf(box),
     height: heightOf(),
     legend: {show: false},
     padding: [26, 12, 0, 0],
-    cursor: {y: false, drag: {x: true, y: false, setScale: true, dist: 4}, points: {size: 9}},
-    scales: {x: {time: false, range: (_, min, max) => held(min, max)}, y: {distr: options.log ? 3 : 1}},
+    cursor: {y: false, drag: {x: true, y: false, setScale: false, dist: 4}, points: {size: 9}, bind: {dblclick: () => () => chart.showAll()}},
+    scales: {x: {time: false}, y: {distr: options.log ? 3 : 1, range: () => reach()}},
     axes: [
       {...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000], values: (_, ticks) => ticks.map((i) => (Number.isInteger(i) && i >= 0 && i < count ? options.xlabel(i) : ''))},
       {...axis, size: 74, values: (_, ticks) => axisValues(series.metric, ticks)},
     ],
     series: [
       {},
-      {stroke: () => paint.accent, width: 1.5, gaps: gapsAt(series.changes), points: {size: 5, fill: () => paint.accent}},
-      ...(banded ? [bound, bound] : []),
+      {stroke: () => paint.accent, width: 1.5, paths: (...of) => (drawn && drawn.x.length > MANY ? null : line(...of)), gaps: gapsAt(series.changes), points: {size: 5, fill: () => paint.accent}},
     ],
-    bands: banded ? [{series: [2, 3], fill: () => paint['band-fill']}] : [],
     hooks: {
-      draw: [(u) => drawLevels(u, series, paint), (u) => drawMarks(u, series, paint)],
-      setCursor: [(u) => {
-        if (u.cursor.idx !== null && u.cursor.idx !== undefined) options.onpoint(u.cursor.idx);
+      drawAxes: [(u) => {
+        if (!drawn) return; // there is nothing yet
+        const many = drawn.x.length > MANY;
+        if (banded && many) drawColumns(u, drawn, paint['band-fill'], drawn.low, drawn.high, false);
+        else if (banded) drawBand(u, drawn, series.changes, paint['band-fill']);
+        if (drawn.size > 1) drawColumns(u, drawn, paint.accent, drawn.min, drawn.max, true);
+        else if (many) drawLine(u, drawn, series.changes, paint.accent);
       }],
-      setScale: [(u, key) => {
-        if (key === 'x' && u.status === 1) report(u);
+      draw: [(u) => {
+        if (!drawn) return;
+        drawLevels(u, series, paint);
+        drawMarks(u, series, paint);
+      }],
+      setCursor: [(u) => {
+        if (u.cursor.left >= 0) options.onpoint(Math.min(count - 1, Math.max(0, Math.round(u.posToVal(u.cursor.left, 'x')))));
+      }],
+      setSelect: [(u) => {
+        if (u.select.width < 4) return;
+        const [from, to] = [u.select.left, u.select.left + u.select.width].map((left) => u.posToVal(left, 'x'));
+        u.setSelect({width: 0, height: 0}, false);
+        chart.show(from, to);
       }],
     },
-  }, data, box);
+  }, null, box);
+
+  // How far the values reach that are drawn.
+  function reach() {
+    if (!drawn || drawn.least > drawn.most) return [0, 1];
+    if (options.log) return uPlot.rangeLog(drawn.least, drawn.most, 10, false);
+    return uPlot.rangeNum(drawn.least, drawn.most, 0.1, true);
+  }
 
   // Inside the series, and never so near that nothing is left to see.
   function held(min, max) {
     if (!Number.isFinite(min) || !Number.isFinite(max)) return [all.min, all.max];
-    if (min <= 0 && max >= count - 1) return [all.min, all.max];
+    if (max - min >= count || (min <= 0 && max >= count - 1)) return [all.min, all.max];
     const least = Math.min(LEAST_WIDTH, count);
     if (max - min < least) {
       const middle = (min + max) / 2;
@@ -71,16 +88,16 @@ export function makeChart(options) {
     return [min, max];
   }
 
-  function report(u) {
-    const {min, max} = u.scales.x;
-    const whole = min <= all.min && max >= all.max;
-    options.onrange(Math.max(0, Math.ceil(min)), Math.min(count - 1, Math.floor(max)), whole);
-  }
-
   const chart = {
     plot,
     show(from, to) {
-      plot.batch(() => plot.setScale('x', {min: from, max: to})); // at once: who comes next reads it
+      const [min, max] = held(from, to);
+      drawn = thin(min, max, box.clientWidth);
+      plot.batch(() => { // at once: who comes next reads it
+        plot.setData([drawn.x, drawn.y], false);
+        plot.setScale('x', {min, max});
+      });
+      options.onrange(Math.max(0, Math.ceil(min)), Math.min(count - 1, Math.floor(max)), min <= all.min && max >= all.max);
     },
     showAll() {
       chart.show(all.min, all.max);
@@ -126,6 +143,7 @@ export function makeChart(options) {
     chart.zoom(Math.exp(event.deltaY / 400), event.offsetX / plot.over.clientWidth);
   }, {passive: false});
   if (options.range) chart.show(options.range[0] - 0.5, options.range[1] + 0.5);
+  else chart.showAll();
   return chart;
 }
 

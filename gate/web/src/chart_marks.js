@@ -8,14 +8,86 @@ const LABEL_SPACE = 6; // pixels between two labels
 export function gapsAt(changes) {
   const places = changes.filter((change) => change.kind === 'place').map((change) => change.index);
   return (u, _series, from, to, gaps) => {
+    const [first, last] = [u.data[0][from], u.data[0][to]];
     for (const index of places) {
-      if (index <= from || index > to) continue;
+      if (index <= first || index > last) continue;
       const left = u.valToPos(index - 1, 'x', true);
       const right = u.valToPos(index, 'x', true);
       if (right - left >= 1) gaps.push([left, right]);
     }
     return gaps;
   };
+}
+
+// Of many points the band, and with fewer pixels than points the line too, are columns: shapes of so many
+// corners take many times as long.
+export function drawColumns(u, drawn, fill, lows, highs, joined) {
+  const {ctx} = u;
+  ctx.save();
+  clip(u);
+  ctx.fillStyle = fill;
+  let [top, bottom] = [Number.NaN, Number.NaN]; // of the column before
+  for (let i = 0; i < drawn.at.length; ++i) {
+    const left = Math.round(u.valToPos(drawn.at[i] - 0.5, 'x', true));
+    const right = Math.round(u.valToPos(drawn.at[i] + drawn.size - 0.5, 'x', true));
+    let y0 = Math.round(u.valToPos(highs[i], 'y', true));
+    let y1 = Math.max(y0 + devicePixelRatio, Math.round(u.valToPos(lows[i], 'y', true)));
+    const own = [y0, y1];
+    if (joined && y0 > bottom) y0 = bottom;
+    if (joined && y1 < top) y1 = top;
+    [top, bottom] = own;
+    if (Number.isFinite(y0) && Number.isFinite(y1)) ctx.fillRect(left, y0, joined ? Math.max(1, right - left) : right - left, y1 - y0);
+  }
+  ctx.restore();
+}
+
+const AT_ONCE = 16; // strokes
+
+// A line of many points, a few strokes at a time: one path of a thousand long strokes takes a browser
+// without a GPU 30 times as long.
+export function drawLine(u, drawn, changes, stroke) {
+  const {ctx} = u;
+  const places = new Set(changes.filter((change) => change.kind === 'place').map((change) => change.index));
+  ctx.save();
+  clip(u);
+  ctx.strokeStyle = stroke;
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  ctx.lineJoin = 'bevel';
+  let open = 0;
+  for (let i = 1; i < drawn.x.length; ++i) {
+    if (drawn.y[i] === null || drawn.y[i - 1] === null || places.has(drawn.x[i])) continue;
+    if (open === 0) ctx.beginPath();
+    ctx.moveTo(u.valToPos(drawn.x[i - 1], 'x', true), u.valToPos(drawn.y[i - 1], 'y', true));
+    ctx.lineTo(u.valToPos(drawn.x[i], 'x', true), u.valToPos(drawn.y[i], 'y', true));
+    open = (open + 1) % AT_ONCE;
+    if (open === 0) ctx.stroke();
+  }
+  if (open > 0) ctx.stroke();
+  ctx.restore();
+}
+
+// The interval, from one change of device or machine to the next.
+export function drawBand(u, drawn, changes, fill) {
+  const {ctx} = u;
+  const x = (i) => u.valToPos(i, 'x', true);
+  const y = (value) => u.valToPos(value, 'y', true);
+  const places = changes.filter((change) => change.kind === 'place').map((change) => change.index);
+  ctx.save();
+  clip(u);
+  ctx.fillStyle = fill;
+  ctx.beginPath();
+  for (let from = 0; from < drawn.at.length;) {
+    const edge = places.find((index) => index > drawn.at[from]) ?? Infinity;
+    let to = from;
+    while (to < drawn.at.length && drawn.at[to] < edge) ++to;
+    for (let i = from; i < to; ++i) ctx.lineTo(x(drawn.at[i]), y(drawn.high[i])); // the first one moves there
+    for (let i = to - 1; i >= from; --i) ctx.lineTo(x(drawn.at[i]), y(drawn.low[i]));
+    ctx.closePath();
+    ctx.fill();
+    ctx.beginPath();
+    from = to;
+  }
+  ctx.restore();
 }
 
 export function drawLevels(u, series, paint) {

@@ -1,5 +1,5 @@
-// Documents by need. Each is a script that calls weirData(name, document): from a file, scripts are
-// all that a page may load.
+// Documents by need. Each is a script that calls weirData(name, its JSON as text): from a file, scripts
+// are all that a page may load.
 
 const MOST_KEPT = 120;
 const kept = new Map(); // name -> Promise, the least recently used first
@@ -14,10 +14,10 @@ function checked(address) {
   return address;
 }
 
-window.weirData = (name, document) => {
+window.weirData = (name, text) => {
   const taker = waiting.get(name);
   waiting.delete(name);
-  taker?.(document);
+  taker?.(JSON.parse(text));
 };
 
 function fetchDocument(name) {
