@@ -147,6 +147,13 @@ TEST_F(Containers, TakeAnImageFromTheCommandOfAgainst) {
                            env_);
   EXPECT_EQ(other.exit_code, 3) << other.err;
   EXPECT_THAT(other.out + other.err, HasSubstr("no such image: elsewhere"));
+  // Its probes would be lost on one side alone.
+  const Ended blind = weir(scratch_,
+                           {"gate", "--against", "--", "docker", "run", "-e", "LD_PRELOAD=x.so",
+                            "image", "engine", "-p", "{prompt_tokens}", "-n", "{tokens}"},
+                           env_);
+  EXPECT_EQ(blind.exit_code, 2) << blind.err;
+  EXPECT_THAT(blind.err, HasSubstr("LD_PRELOAD is what probes come in by"));
 }
 
 TEST_F(Containers, ThatCanNotBeLookedAtAreSaidToBe) {
