@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "gate/adapters/adapter.hpp"
+#include "gate/adapters/from_observed.hpp"
 #include "gate/adapters/generic.hpp"
 #include "gate/adapters/llama_bench.hpp"
 
@@ -13,6 +14,15 @@ const std::vector<Adapter>& table() {
        "llama.cpp's llama-bench, -o json or jsonl",
        read_llama_bench,
        {"llama-bench"}},
+      {"llama-bench-table",
+       "llama-bench, -o csv, sql or md: a mean alone",
+       read_llama_bench_table,
+       {}},
+      {"llama-perf", "llama-completion and others: the timings they end with", read_llama_perf, {}},
+      {"agave", "Agave's statistics, --json and counters", read_agave, {}},
+      {"hf2q", "hf2q's decode rate and counts per token", read_hf2q, {}},
+      {"mlx-lm", "mlx_lm.benchmark", read_mlx_lm, {}},
+      {"ollama", "Ollama's replies, and ollama run --verbose", read_ollama, {}},
       {"generic",
        "any engine, by regular expressions or JSON pointers in the config",
        read_generic,

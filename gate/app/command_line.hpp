@@ -99,6 +99,7 @@ void add_init(CLI::App& app);
 void add_run(CLI::App& app);
 void add_gate(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_merge(CLI::App& app);
 void add_calibrate(CLI::App& app);
@@ -114,6 +115,7 @@ void add_allow(CLI::App& app);
 void add_bisect(CLI::App& app);
 void add_hook(CLI::App& app);
 void add_trend(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace weir::app

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "gate/app/explaining.hpp"
 #include "gate/app/shards.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/app/version.hpp"
@@ -43,6 +44,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
         cells);
     of_allowances.insert(of_allowances.end(), allowed.notes.begin(), allowed.notes.end());
   }
+  explain_cells(cells, *measured.settings, measured.config_place.value_or(measured.config_file));
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
   verdict.weir_version = k_version;
   verdict.config = measured.config_file;
@@ -130,7 +132,7 @@ std::vector<verdict::Policy> policies_beside(const Measured& measured,
 
 const report::Verbs& report_hints() {
   static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume",
-                                     "doctor"};
+                                     "doctor", "explain"};
   return k_hints;
 }
 

@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
   add_run(app);
   add_gate(app);
   add_compare(app);
+  add_explain(app);
   add_plan(app);
   add_merge(app);
   add_baseline(app);
@@ -40,6 +41,7 @@ int run(int argc, char** argv) {
   add_bisect(app);
   add_hook(app);
   add_trend(app);
+  add_serve(app);
   add_completion(app);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);

@@ -7,6 +7,8 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/app/probing.hpp"
+#include "gate/app/profile_files.hpp"
+#include "gate/app/profile_page.hpp"
 #include "gate/app/session.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
@@ -15,6 +17,7 @@
 #include "gate/probes/timeline.hpp"
 #include "gate/profile/align.hpp"
 #include "gate/report/chrome_trace.hpp"
+#include "gate/report/observed_text.hpp"
 #include "gate/report/profile_text.hpp"
 #include "gate/report/timeline_text.hpp"
 #include "gate/run/environment.hpp"
@@ -35,6 +38,7 @@ struct ProfileOptions {
   std::vector<std::string> probes;     // empty: those that fit
   std::string timing = "batched";
   std::string trace;  // where it goes; "" for the profile's own folder
+  ProfilePage page;
   double timeout = 600;
   std::uint64_t events_mib = 256;
   std::size_t top = 20;
@@ -164,8 +168,22 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
   return {};
 }
 
+// The page's command: `command`, as a config hides it; empty for what was recorded before.
+Result<void> write_page(const ProfileOptions& options, std::vector<std::string> command,
+                        const profile::Timeline& timeline, sys::Files& files) {
+  if (options.page.file.empty()) return {};
+  ProfilePage page = options.page;
+  page.command = std::move(command);
+  page.by = options.by == "op" ? profile::By::op : profile::By::kernel;
+  WEIR_TRY(const std::string frame, page_template(files));
+  WEIR_CHECK(write_profile_page(page, frame, timeline, files));
+  answer(options.common, fmt::format("\npage {} (open it in a browser)\n", page.file));
+  return {};
+}
+
 Result<ExitCode> show_outcome(const ProfileOptions& options, profile::Timeline timeline,
-                              const std::string& trace_file, sys::Files& files) {
+                              const std::string& trace_file, std::vector<std::string> command,
+                              sys::Files& files) {
   profile::align(timeline);
   answer(options.common,
          report::timeline_text(timeline,
@@ -179,6 +197,7 @@ Result<ExitCode> show_outcome(const ProfileOptions& options, profile::Timeline t
         options.common,
         fmt::format("\ntrace {} (open it in ui.perfetto.dev or chrome://tracing)\n", trace_file));
   }
+  WEIR_CHECK(write_page(options, std::move(command), timeline, files));
   return timeline.processes.empty() ? ExitCode::unmeasured : ExitCode::pass;
 }
 
@@ -224,55 +243,57 @@ Result<ExitCode> run_target(const ProfileOptions& options, Target target, const 
                              "the probes saw nothing: weir doctor says what they can see");
   }
   const std::string trace = options.trace.empty() ? place.folder + "/trace.json" : options.trace;
-  WEIR_TRY(const ExitCode shown, show_outcome(options, std::move(timeline), trace, files));
+  std::vector<std::string> command = target.spec.argv;
+  for (std::string& word : command) word = target.veil.text(word);
+  WEIR_TRY(const ExitCode shown,
+           show_outcome(options, std::move(timeline), trace, std::move(command), files));
   return failed.empty() ? shown : ExitCode::unmeasured;
 }
 
-Result<std::vector<profile::Profile>> read_profiles(const std::string& path, sys::Files& files) {
-  constexpr std::uint64_t k_most = std::uint64_t{64} << 20;
-  WEIR_TRY(const std::string text, files.read(path, k_most));
-  auto json = parse_json(text);
-  if (!json) return tl::unexpected(with_context(path, std::move(json).error()));
-  std::vector<profile::Profile> profiles;
-  const std::string schema = json->is_object() ? json->value("schema", std::string()) : "";
-  if (schema == "weir.profile/1") {
-    WEIR_TRY(profile::Profile one, profile::profile_from_json(*json));
-    profiles.push_back(std::move(one));
-    return profiles;
-  }
-  if (schema != "weir.profiles/1" || !json->contains("profiles") ||
-      !(*json)["profiles"].is_array()) {
-    return fail(Code::data,
-                "{}: not a profile that weir can read\n"
-                "  It reads what weir run --json writes, and folders of probe files (--keep).",
-                path);
-  }
-  for (const Json& each : (*json)["profiles"]) {
-    WEIR_TRY(profile::Profile one, profile::profile_from_json(each));
-    profiles.push_back(std::move(one));
-  }
-  return profiles;
+// What an engine or a profiler wrote.
+Result<ExitCode> show_observed(const ProfileOptions& options, const profile::Observed& observed) {
+  const auto by = options.by == "op" ? profile::GroupBy::op : profile::GroupBy::kernel;
+  const auto width = static_cast<std::size_t>(width_of(answer_stream(options.common)));
+  answer(options.common, report::observed_text(observed, {width, options.top, by}));
+  WEIR_CHECK(write_json(options.common, dump_json(profile::to_json(observed), 1) + "\n"));
+  return ExitCode::pass;
 }
 
-// A folder of probe files, or profiles as weir writes them.
+// A folder of probe files, profiles as weir writes them, or what others wrote.
 Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
   const bool folder = files.kind(options.what) == sys::Kind::folder;
-  for (const std::string& given : options.given) {
-    const bool of_tables = given == "--trace" || given == "--top" || given == "--by";
-    if (of_tables && folder) continue;
-    return fail(Code::usage, "{} does not apply to {}: it was recorded before", given,
-                options.what);
-  }
+  const auto refuse = [&](std::initializer_list<std::string_view> fitting) -> Result<void> {
+    for (const std::string& given : options.given) {
+      if (std::find(fitting.begin(), fitting.end(), given) != fitting.end()) continue;
+      return fail(Code::usage, "{} does not apply to {}: it was recorded before", given,
+                  options.what);
+    }
+    return {};
+  };
   if (folder) {
+    WEIR_CHECK(refuse({"--trace", "--top", "--by", "--html", "--show-private"}));
     WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, options.what));
-    return show_outcome(options, std::move(timeline), options.trace, files);
+    return show_outcome(options, std::move(timeline), options.trace, {}, files);
   }
-  WEIR_TRY(const auto profiles, read_profiles(options.what, files));
+  WEIR_TRY(const ProfileFile read, read_profile_file(options.what, files));
+  if (read.observed) {
+    WEIR_CHECK(refuse({"--top", "--by"}));
+    return show_observed(options, *read.observed);
+  }
+  WEIR_CHECK(refuse({}));
+  const auto& profiles = read.profiles;
   answer(options.common,
          report::profiles_text(
              profiles, {.width = width_of(answer_stream(options.common)), .verbose = true}));
   WEIR_CHECK(write_profiles(options.common, profiles));  // an error in it was told when it was made
   return ExitCode::pass;
+}
+
+Result<void> check_place(const char* option, const std::string& file, const sys::Files& files) {
+  if (file.empty()) return {};
+  const std::string folder = sys::folder_of(sys::absolute(file));
+  if (files.kind(folder) == sys::Kind::folder && files.writable(folder)) return {};
+  return fail(Code::usage, "{} {}: {} is no folder that can be written to", option, file, folder);
 }
 
 // What can be wrong with the options alone.
@@ -286,11 +307,14 @@ Result<void> check_options(const ProfileOptions& options, const sys::Files& file
     if (probe != "instructions") continue;
     return fail(Code::usage, "--probes instructions: those are counted by weir run, not profiled");
   }
-  if (options.trace.empty()) return {};
-  const std::string folder = sys::folder_of(sys::absolute(options.trace));
-  if (files.kind(folder) == sys::Kind::folder && files.writable(folder)) return {};
-  return fail(Code::usage, "--trace {}: {} is no folder that can be written to", options.trace,
-              folder);
+  WEIR_CHECK(check_place("--trace", options.trace, files));
+  if (options.page.file.empty()) {
+    if (options.page.privacy == report::Private::hidden) return {};
+    return fail(Code::usage, "--show-private is for a page: --html FILE");
+  }
+  WEIR_CHECK(check_place("--html", options.page.file, files));
+  WEIR_TRY([[maybe_unused]] const std::string frame, page_template(files));
+  return {};
 }
 
 Result<ExitCode> profile(const ProfileOptions& options) {
@@ -324,8 +348,10 @@ void add_profile(CLI::App& app) {
       "profile", "One program once, with all that probes see: a table and a Chrome trace");
   auto options = std::make_shared<ProfileOptions>();
   add_common(*verb, options->common, Takes::config);
-  verb->add_option("what", options->what,
-                   "A cell of weir.yaml, a file of weir run --json, a folder of probe files")
+  verb->add_option(
+          "what", options->what,
+          "A cell of weir.yaml, a folder of probe files, a file of weir run --json, or what "
+          "an engine or profiler wrote")
       ->type_name("FILE|CELL");
   verb->add_option("--probes", options->probes, "Which to attach (default: those that fit)")
       ->delimiter(',')
@@ -336,6 +362,12 @@ void add_profile(CLI::App& app) {
       ->check(CLI::IsMember({"batched", "serialized", "off"}))
       ->capture_default_str();
   verb->add_option("--trace", options->trace, "Where the Chrome trace goes")->type_name("FILE");
+  verb->add_option("--html", options->page.file,
+                   "Where a page goes that anybody can open: timeline, statistics, machine")
+      ->type_name("FILE");
+  verb->add_flag_callback(
+      "--show-private", [options] { options->page.privacy = report::Private::shown; },
+      "Leave paths and prompts in the page's command line");
   verb->add_option("--top", options->top, "Rows of each table")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
@@ -352,11 +384,13 @@ void add_profile(CLI::App& app) {
   verb->footer(
       "Examples:\n  weir profile llama.cpp/tiny-llama/vulkan/decode\n"
       "  weir profile -- llama-bench -m model.gguf -n 16\n"
-      "  weir profile --timing serialized --trace t.json -- ./my-engine");
+      "  weir profile --html profile.html -- llama-bench -m model.gguf -n 16\n"
+      "  weir profile --timing serialized --trace t.json -- ./my-engine\n"
+      "  weir profile engine.stderr.txt             as GGML_VK_PERF_LOGGER=1 prints it");
   set_action_with_words(*verb, [verb, options] {
     options->command = words_behind();
-    for (const char* name :
-         {"--probes", "--timing", "--trace", "--top", "--by", "--timeout", "--events", "--keep"}) {
+    for (const char* name : {"--probes", "--timing", "--trace", "--html", "--show-private", "--top",
+                             "--by", "--timeout", "--events", "--keep"}) {
       if (verb->count(name) != 0) options->given.emplace_back(name);
     }
     return profile(*options);

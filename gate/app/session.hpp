@@ -54,8 +54,8 @@ struct Measured {
   std::unique_ptr<config::Settings> settings;
   // In plan order, with their true names; behind the depths of a list the line over them.
   std::vector<profile::Profile> profiles;
-  std::string folder;  // of the run
-  std::string config_file;
+  std::string folder;       // of the run
+  std::string config_file;  // as reports name it
   std::vector<std::string> notes;
   config::Veil veil;   // over all that is shown of it
   double seconds = 0;  // how long measuring took; 0 when read
@@ -72,6 +72,8 @@ struct Measured {
   std::optional<run::ShardFacts> shard{};  // it is one, or was joined from them
   std::optional<RulesUsed> rules{};
   std::optional<Allowed> allowed{};  // of --allowances-ref
+  // Where config_file lies, where reports name it by something else.
+  std::optional<std::string> config_place{};
 };
 
 // What a gate's settings say of how it judges.

@@ -41,7 +41,12 @@ void add_store_options(CLI::App& verb, StoreOptions& options) {
       ->type_name("FILE|URL");
 }
 
-Result<std::unique_ptr<history::Store>> open_history(const StoreOptions& options, bool create) {
+namespace {
+
+// Opens what the options name by `open` (open_store, open_service_store).
+template <class Open>
+auto open_by(const Open& open, const StoreOptions& options, bool create)
+    -> decltype(open(history::StoreAddress(), history::OpenOptions())) {
   std::string where = options.db.value_or("");
   if (options.db && where.empty()) return fail(Code::usage, "--db needs a file or a URL");
   if (!options.db) {
@@ -55,11 +60,22 @@ Result<std::unique_ptr<history::Store>> open_history(const StoreOptions& options
                 "the URL into WEIR_DB, or the password into PGPASSWORD or ~/.pgpass",
                 address.shown);
   }
-  auto store = history::open_store(
-      address,
-      {.create = create, .wait_seconds = 30, .program = fmt::format("weir {}", k_version)});
+  auto store = open(address, history::OpenOptions{.create = create,
+                                                  .wait_seconds = 30,
+                                                  .program = fmt::format("weir {}", k_version)});
   if (store && !address.postgres && create) keep_out_of_git(sys::absolute(where));
   return store;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<history::Store>> open_history(const StoreOptions& options, bool create) {
+  return open_by(history::open_store, options, create);
+}
+
+Result<std::unique_ptr<history::ServiceStore>> open_service_history(const StoreOptions& options,
+                                                                    bool create) {
+  return open_by(history::open_service_store, options, create);
 }
 
 void add_filter_options(CLI::App& verb, FilterOptions& options) {

@@ -9,6 +9,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/repository.hpp"
 #include "gate/history/order.hpp"
+#include "gate/history/service_store.hpp"
 #include "gate/history/store.hpp"
 
 namespace weir::app {
@@ -25,6 +26,10 @@ void add_store_options(CLI::App& verb, StoreOptions& options);
 // every user of the machine could read it.
 [[nodiscard]] Result<std::unique_ptr<history::Store>> open_history(const StoreOptions& options,
                                                                    bool create);
+
+// The same with what the service keeps beside it.
+[[nodiscard]] Result<std::unique_ptr<history::ServiceStore>> open_service_history(
+    const StoreOptions& options, bool create);
 
 // --project, --cell, --metric, --machine, --branch, --since, --until.
 struct FilterOptions {

@@ -8,7 +8,6 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/history/import_run.hpp"
-#include "gate/history/iso_time.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
@@ -118,39 +117,16 @@ Result<TrendPart> part_of_run(const std::string& path, const TrendFacts& given, 
   return part;
 }
 
-// The folders of runs begin with their time: "20261120-093015".
-std::optional<double> time_in_name(const std::string& run) {
-  const std::string name = sys::file_name_of(run);
-  if (name.size() < 15 || name[8] != '-') return std::nullopt;
-  return history::parse_time(fmt::format("{}-{}-{}T{}:{}:{}Z", name.substr(0, 4), name.substr(4, 2),
-                                         name.substr(6, 2), name.substr(9, 2), name.substr(11, 2),
-                                         name.substr(13, 2)));
-}
-
 Result<TrendPart> part_of_verdict(const std::string& path, const TrendFacts& given,
                                   const sys::Files& files) {
   WEIR_TRY(const verdict::GateVerdict verdict, verdict_in_file(path, files));
-  history::RunFacts facts;
-  facts.project = given.project;
-  facts.source = history::Source::verdict;
-  facts.commit = name_or_nothing(given.commit ? given.commit : verdict.commit);
-  facts.branch = name_or_nothing(given.branch);
-  if (facts.commit) facts.commit_time = time_of_commit(*facts.commit);
-  const auto time = given.time ? given.time : time_in_name(verdict.run.value_or(""));
-  if (!time && !facts.commit_time) {
-    return fail(Code::usage, "{}: nothing in it says when it was measured: --time does", path);
-  }
-  facts.time = time ? *time : *facts.commit_time;
-  if (given.machine) facts.machine = history::kept_name(*given.machine);
-  for (const verdict::CellVerdict& cell : verdict.cells) {
-    if (facts.machine.empty()) facts.machine = history::machine_of(cell.machine_name);
-  }
-  facts.weir_version = name_or_nothing(verdict.weir_version).value_or("");
-  facts.id = hash_hex(fmt::format("verdict\n{}", dump_json(verdict::to_json(verdict))));
+  history::Around around;
+  around.now = sys::RealClock().now();
+  around.time_of_commit = time_of_commit;
   TrendPart part{path, {}, {}};
-  part.batch.verdicts.push_back(
-      history::stored_verdict(facts, facts.id, verdict, sys::RealClock().now()));
-  part.batch.runs.push_back(history::run_of(std::move(facts), verdict));
+  WEIR_TRY(part.batch, history::batch_of(verdict, given, around).map_error([&](Error error) {
+    return error.code == Code::usage ? with_context(path, std::move(error)) : error;
+  }));
   return part;
 }
 

@@ -7,17 +7,14 @@
 #include <vector>
 
 #include "gate/app/command_line.hpp"
+#include "gate/history/documents.hpp"
 #include "gate/history/store.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::app {
 
 // What the command line says of what is imported; it goes before what the files say.
-struct TrendFacts {
-  std::string project = "default";
-  std::optional<std::string> machine, commit, branch;
-  std::optional<double> time;
-};
+using TrendFacts = history::GivenFacts;
 
 // One thing to be kept, all of it or nothing.
 struct TrendPart {

@@ -23,6 +23,13 @@ void hide(verdict::Against& against, const config::Veil& veil) {
   }
 }
 
+void hide(verdict::Finding& finding, const config::Veil& veil) {
+  hide(finding.headline, veil);
+  hide(finding.lines, veil);
+  hide(finding.ops, veil);
+  hide(finding.tensors, veil);
+}
+
 void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
   cell.cell = veil.cell(std::move(cell.cell));
   hide(cell.reason, veil);
@@ -39,6 +46,7 @@ void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
   hide(cell.notes, veil);
   hide(cell.counts_skipped, veil);
   hide(cell.instructions_skipped, veil);
+  for (verdict::Finding& finding : cell.findings) hide(finding, veil);
   if (cell.twin_check) {
     cell.twin_check->against = veil.cell(std::move(cell.twin_check->against));
   }
@@ -100,6 +108,16 @@ verdict::Calibration veiled(verdict::Calibration calibration, const config::Veil
   }
   for (std::string* sentence : sentences) *sentence = veil.text(*sentence);
   return calibration;
+}
+
+explain::Explanation veiled(explain::Explanation why, const config::Veil& veil) {
+  if (!veil.hides()) return why;
+  why.cell = veil.cell_name(why.cell);
+  for (verdict::Finding& finding : why.findings) hide(finding, veil);
+  for (explain::Hint& hint : why.hints) hide(hint.text, veil);
+  for (explain::Check& check : why.checklist) hide(check.note, veil);
+  hide(why.doubts, veil);
+  return why;
 }
 
 Error veiled(Error error, const config::Veil& veil) {

@@ -4,6 +4,7 @@
 
 #include "gate/base/result.hpp"
 #include "gate/config/veil.hpp"
+#include "gate/explain/explain.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/verdict/calibration.hpp"
 #include "gate/verdict/verdict.hpp"
@@ -14,6 +15,7 @@ namespace weir::app {
 [[nodiscard]] profile::Profile veiled(profile::Profile profile, const config::Veil& veil);
 [[nodiscard]] verdict::Calibration veiled(verdict::Calibration calibration,
                                           const config::Veil& veil);
+[[nodiscard]] explain::Explanation veiled(explain::Explanation why, const config::Veil& veil);
 [[nodiscard]] Error veiled(Error error, const config::Veil& veil);
 
 // Shows to `inner` what is left; both are the caller's. As thread-safe as `inner`.

@@ -5,9 +5,10 @@
 namespace weir {
 namespace {
 
-// Depth is checked before parsing, so that no recursion anywhere sees deeper input.
-std::optional<std::size_t> too_deep_at(std::string_view text, std::size_t limit) {
-  std::size_t depth = 0;
+// Checked before parsing, so that no recursion anywhere sees deeper input and nothing is made of
+// more values.
+std::optional<Error> over_limit(std::string_view text, const JsonLimits& limits) {
+  std::size_t depth = 0, values = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -20,9 +21,19 @@ std::optional<std::size_t> too_deep_at(std::string_view text, std::size_t limit)
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > limit) return i;
+      if (++depth > limits.depth) {
+        return Error{Code::data,
+                     fmt::format("JSON nests deeper than {} at byte {}", limits.depth, i)};
+      }
+      ++values;
+    } else if (c == ',') {
+      ++values;
     } else if ((c == '}' || c == ']') && depth > 0) {
       --depth;
+    }
+    if (values > limits.values) {
+      return Error{Code::data,
+                   fmt::format("JSON has more than {} values at byte {}", limits.values, i)};
     }
   }
   return std::nullopt;
@@ -44,9 +55,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
     return fail(Code::data, "JSON of {} bytes is over the limit of {}", text.size(), limits.bytes);
   }
-  if (const auto at = too_deep_at(text, limits.depth)) {
-    return fail(Code::data, "JSON nests deeper than {} at byte {}", limits.depth, *at);
-  }
+  if (auto problem = over_limit(text, limits)) return tl::unexpected(*std::move(problem));
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

@@ -19,6 +19,8 @@ using Json = nlohmann::json;  // object keys are sorted
 struct JsonLimits {
   std::size_t bytes = std::size_t{64} << 20;
   std::size_t depth = 64;
+  // Objects, arrays and what stands in them, about: many small ones need far more memory than text.
+  std::size_t values = SIZE_MAX;
 };
 
 // Parses hostile text. Fails with Code::data naming the byte where it goes wrong, also when a limit

@@ -132,7 +132,8 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
   constexpr std::pair<const char*, Parse> k_optional[] = {{"variants", parse_variants},
                                                           {"matrix", parse_matrix},
                                                           {"limits", parse_limits},
-                                                          {"gate", parse_gate}};
+                                                          {"gate", parse_gate},
+                                                          {"explain", parse_explain}};
   for (const auto& [key, parse] : k_needed) {
     if (const Node* section = fields.need(key)) parse(*section, parsing);
   }

@@ -30,6 +30,7 @@ void parse_prompts(const Node& node, Parsing& parsing);
 void parse_matrix(const Node& node, Parsing& parsing);
 void parse_limits(const Node& node, Parsing& parsing);
 void parse_gate(const Node& node, Parsing& parsing);
+void parse_explain(const Node& node, Parsing& parsing);
 // `metrics` and `facts` of an engine with the generic output.
 void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generic,
                    Parsing& parsing);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
+#include "gate/explain/bands.hpp"
+#include "gate/explain/rules.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/limits.hpp"
 
@@ -142,6 +144,12 @@ struct GateSettings {
   std::string reference_source{};  // "weir.yaml:14:3"
 };
 
+// What explanations go by besides what is built in.
+struct ExplainSettings {
+  std::vector<explain::Rule> rules;
+  explain::Bands bands;  // in place of the usual ones, by metric
+};
+
 struct Settings {
   std::string file;  // as given: "weir.yaml"
   std::vector<EngineSettings> engines;
@@ -153,6 +161,7 @@ struct Settings {
   std::vector<MatrixEntry> exclude;
   std::vector<verdict::LimitEntry> limits;
   GateSettings gate;
+  ExplainSettings explain{};
   // Limits and gate were taken from another text (rules.hpp): they may name what is not here.
   bool rules_from_elsewhere = false;
 };

@@ -14,7 +14,7 @@ struct Migration {
 };
 
 // Points lie by series, for these are what is read. Ids are the store's own and leave it nowhere.
-constexpr std::array<Migration, 2> k_migrations{{
+constexpr std::array<Migration, 3> k_migrations{{
     {1, R"sql(
 CREATE TABLE weir_schema (number $integer PRIMARY KEY, applied_at $real NOT NULL, program $text NOT NULL);
 CREATE TABLE weir_project (id $id, name $text NOT NULL UNIQUE);
@@ -43,6 +43,14 @@ CREATE TABLE weir_acknowledgement (id $id, project $integer NOT NULL, digest $te
     {2, R"sql(
 CREATE TABLE weir_look (project $integer NOT NULL, cell $text NOT NULL, metric $text NOT NULL,
   machine $text NOT NULL, points $integer NOT NULL, PRIMARY KEY (project, cell, metric, machine));
+)sql"},
+    {3, R"sql(
+CREATE TABLE weir_token (id $text PRIMARY KEY, hash $text NOT NULL, project $text NOT NULL,
+  scopes $text NOT NULL, name $text NOT NULL, made_at $real NOT NULL, expires_at $real, revoked_at $real);
+CREATE TABLE weir_upload (project $text NOT NULL, name $text NOT NULL, digest $text NOT NULL,
+  answer $text NOT NULL, at $real NOT NULL, PRIMARY KEY (project, name));
+CREATE INDEX weir_upload_at ON weir_upload (at);
+CREATE INDEX weir_verdict_time ON weir_verdict (project, time);
 )sql"},
 }};
 

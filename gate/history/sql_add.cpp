@@ -293,7 +293,7 @@ Result<void> SqlStore::add_all(const Batch& batch, Added& added) {
   return add_looks(batch.looks, added);
 }
 
-Result<Added> SqlStore::add(const Batch& batch) {
+Result<void> check(const Batch& batch) {
   for (const Run& run : batch.runs) {
     WEIR_CHECK(check(run).map_error([&](Error error) {
       return with_context(fmt::format("run {}", run.facts.id.substr(0, k_longest_name)),
@@ -303,13 +303,18 @@ Result<Added> SqlStore::add(const Batch& batch) {
   for (const StoredVerdict& verdict : batch.verdicts) WEIR_CHECK(check(verdict));
   for (const Acknowledgement& one : batch.acknowledgements) WEIR_CHECK(check(one));
   for (const Look& look : batch.looks) WEIR_CHECK(check(look));
+  return {};
+}
+
+Result<Added> SqlStore::add(const Batch& batch) {
+  WEIR_CHECK(check(batch));
   Added added;
   Transaction transaction(*database_);
   WEIR_CHECK(transaction.begin(Database::Access::write));
   auto done = add_all(batch, added);
   if (done) done = transaction.commit();
   if (!done) {
-    for (Numbered* known : {&projects_, &cells_, &metrics_, &places_}) known->forget();
+    forget();
     return tl::unexpected(std::move(done).error());
   }
   return added;

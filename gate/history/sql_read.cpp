@@ -184,28 +184,49 @@ Result<void> each_run(Database& database, const Filter& filter, const Named& nam
   return {};
 }
 
-Result<std::vector<StoredVerdict>> read_verdicts(Database& database, const Filter& filter,
-                                                 const Named& named) {
-  std::vector<StoredVerdict> verdicts;
+struct NumberedVerdict {
+  std::int64_t id = 0;
+  StoredVerdict verdict;
+};
+
+// In order. Their texts are large: where they are left out, text_of() reads them one by one.
+Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Filter& filter,
+                                                   const Named& named, bool with_texts) {
+  std::vector<NumberedVerdict> verdicts;
+  const std::array<Param, 1> wanted{std::int64_t{with_texts ? 1 : 0}};
   WEIR_CHECK(database.read(
-      "SELECT project, name, run, commit_name, branch, time, kept_at, outcome, content "
-      "FROM weir_verdict",
-      {}, [&](const Row& row) {
+      "SELECT project, name, run, commit_name, branch, time, kept_at, outcome, id, "
+      "CASE WHEN $1 = 1 THEN content ELSE '' END FROM weir_verdict",
+      wanted, [&](const Row& row) {
         const auto project = named.projects.find(row.integer(0));
         if (project == named.projects.end() ||
             !fits(filter, project->second, row.optional_text(4), row.real(5))) {
           return Result<void>{};
         }
-        verdicts.push_back({project->second, std::string(row.text(1)), std::string(row.text(2)),
-                            row.optional_text(3), row.optional_text(4), row.real(5), row.real(6),
-                            std::string(row.text(7)), std::string(row.text(8))});
+        verdicts.push_back({row.integer(8),
+                            {project->second, std::string(row.text(1)), std::string(row.text(2)),
+                             row.optional_text(3), row.optional_text(4), row.real(5), row.real(6),
+                             std::string(row.text(7)), std::string(row.text(9))}});
         return Result<void>{};
       }));
-  std::sort(verdicts.begin(), verdicts.end(), [](const StoredVerdict& a, const StoredVerdict& b) {
-    return std::tie(a.project, a.time, a.kept_at, a.id, a.run) <
-           std::tie(b.project, b.time, b.kept_at, b.id, b.run);
-  });
+  std::sort(verdicts.begin(), verdicts.end(),
+            [](const NumberedVerdict& left, const NumberedVerdict& right) {
+              const StoredVerdict &a = left.verdict, &b = right.verdict;
+              return std::tie(a.project, a.time, a.kept_at, a.id, a.run) <
+                     std::tie(b.project, b.time, b.kept_at, b.id, b.run);
+            });
   return verdicts;
+}
+
+Result<std::string> text_of(Database& database, std::int64_t id) {
+  std::string text;
+  const std::array<Param, 1> wanted{id};
+  WEIR_CHECK(
+      database.read("SELECT content FROM weir_verdict WHERE id = $1", wanted, [&](const Row& row) {
+        text = row.text(0);
+        return Result<void>{};
+      }));
+  return text;
 }
 
 Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, const Filter& filter,
@@ -273,7 +294,11 @@ Result<std::vector<StoredVerdict>> SqlStore::verdicts(const Filter& filter) {
   Transaction transaction(*database_);
   WEIR_CHECK(transaction.begin(Database::Access::read));
   WEIR_TRY(const Named named, read_names(*database_, filter));
-  return read_verdicts(*database_, filter, named);
+  WEIR_TRY(std::vector<NumberedVerdict> numbered, read_verdicts(*database_, filter, named, true));
+  std::vector<StoredVerdict> verdicts;
+  verdicts.reserve(numbered.size());
+  for (NumberedVerdict& one : numbered) verdicts.push_back(std::move(one.verdict));
+  return verdicts;
 }
 
 Result<std::vector<Acknowledgement>> SqlStore::acknowledgements(const Filter& filter) {
@@ -289,8 +314,12 @@ Result<void> SqlStore::all(const Filter& filter, const Takes& take) {
   WEIR_TRY(const Named named, read_names(*database_, filter));
   if (take.run) WEIR_CHECK(each_run(*database_, filter, named, take.run));
   if (take.verdict) {
-    WEIR_TRY(const auto verdicts, read_verdicts(*database_, filter, named));
-    for (const StoredVerdict& one : verdicts) WEIR_CHECK(take.verdict(one));
+    WEIR_TRY(std::vector<NumberedVerdict> all, read_verdicts(*database_, filter, named, false));
+    for (NumberedVerdict& one : all) {
+      WEIR_TRY(one.verdict.text, text_of(*database_, one.id));
+      WEIR_CHECK(take.verdict(one.verdict));
+      one = {};
+    }
   }
   if (take.acknowledgement) {
     WEIR_TRY(const auto all, read_acknowledgements(*database_, filter, named));
@@ -303,7 +332,8 @@ Result<void> SqlStore::all(const Filter& filter, const Takes& take) {
   return transaction.commit();
 }
 
-Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const OpenOptions& options) {
+Result<std::unique_ptr<SqlStore>> open_sql_store(const StoreAddress& address,
+                                                 const OpenOptions& options) {
   std::unique_ptr<Database> database;
   if (address.postgres) {
     WEIR_TRY(database, open_postgres(address, options));
@@ -312,6 +342,11 @@ Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const Ope
   }
   WEIR_CHECK(migrate(*database, address.shown, options));
   return std::make_unique<SqlStore>(std::move(database), address.shown);
+}
+
+Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const OpenOptions& options) {
+  WEIR_TRY(auto store, open_sql_store(address, options));
+  return store;
 }
 
 }  // namespace weir::history

@@ -43,9 +43,16 @@ class SqlStore final : public Store {
   [[nodiscard]] Result<std::vector<Look>> looks(const Filter& filter) override;
   [[nodiscard]] const std::string& name() const override { return name_; }
 
+  // For the service's part of a store (sql_service.cpp).
+  [[nodiscard]] Database& database() { return *database_; }
+  // Within a transaction that the caller began; after one that was taken back, forget().
+  [[nodiscard]] Result<void> add_all(const Batch& batch, Added& added);
+  void forget() {
+    for (Numbered* known : {&projects_, &cells_, &metrics_, &places_}) known->forget();
+  }
+
  private:
   // Of sql_add.cpp; within one transaction.
-  [[nodiscard]] Result<void> add_all(const Batch& batch, Added& added);
   [[nodiscard]] Result<void> add_run(const Run& run, Added& added);
   [[nodiscard]] Result<void> leave_known(std::int64_t id, const Run& run, std::vector<Param>& rows,
                                          Added& added);
@@ -63,6 +70,11 @@ class SqlStore final : public Store {
   std::string name_;
   Numbered projects_, cells_, metrics_, places_;
 };
+
+[[nodiscard]] Result<std::unique_ptr<SqlStore>> open_sql_store(const StoreAddress& address,
+                                                               const OpenOptions& options);
+
+// Fit to be kept, all of it (history.hpp)?
 
 // A list of numbers as one text: the shortest that are these numbers, with spaces between.
 [[nodiscard]] std::string samples_text(const std::vector<double>& samples);

@@ -40,6 +40,10 @@ struct Batch {
   std::vector<Look> looks{};  // of series that nobody has looked at; of others the first one stays
 };
 
+// Everything in it (history.hpp). Code::data says what is not fit to be kept; after it a store has
+// nothing against the batch itself.
+[[nodiscard]] Result<void> check(const Batch& batch);
+
 struct Added {
   std::size_t runs = 0, runs_known = 0;
   std::size_t points = 0, points_known = 0;

@@ -102,6 +102,20 @@ std::string pictures(const CellVerdict& cell) {
   return out;
 }
 
+// The best explanation, with its arithmetic.
+std::string explained(const CellVerdict& cell) {
+  if (cell.findings.empty()) return "";
+  const verdict::Finding& best = cell.findings.front();
+  std::string out =
+      fmt::format("<p><strong>Why:</strong> {}</p>\n", html_text(one_line(best.headline, 400)));
+  if (best.lines.empty()) return out;
+  out += "<ul>\n";
+  for (const std::string& line : best.lines) {
+    out += fmt::format("<li>{}</li>\n", html_text(one_line(line, 400)));
+  }
+  return out + "</ul>\n";
+}
+
 // Everything of a cell but its name and verdict.
 std::string body(const CellVerdict& cell) {
   std::string out;
@@ -118,6 +132,7 @@ std::string body(const CellVerdict& cell) {
     }
   }
   out += table(cell) + pictures(cell);
+  out += explained(cell);
   out += changes("kernels that changed", changed_words(cell.kernels));
   out += changes("functions that changed", function_words(cell.functions));
   out += changes("ops that moved", changed_words(cell.ops));

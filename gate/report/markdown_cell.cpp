@@ -130,6 +130,9 @@ std::vector<Paragraph> markdown_paragraphs(const CellVerdict& cell) {
       out.push_back({std::move(what), std::move(text), std::move(behind)});
     }
   };
+  if (!cell.findings.empty() && cell.verdict < Outcome::pass) {
+    tell("Why", markdown_text(cell.findings.front().headline, 400));
+  }
   if (cell.placement_verdict < Outcome::pass) {
     tell("Placement", markdown_text(cell.placement_reason, 600));
   }

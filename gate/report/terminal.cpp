@@ -114,7 +114,18 @@ class Terminal {
     }
     placement(cell);
     metrics(cell, rows_of(cell));
+    why(cell);
     for (const std::string& warning : cell.warnings) detail("doubt: " + one_line(warning));
+  }
+
+  // The best explanation alone; weir explain has the others, and the arithmetic.
+  void why(const CellVerdict& cell) {
+    if (cell.findings.empty()) return;
+    const verdict::Finding& best = cell.findings.front();
+    page_.paragraph(std::string(k_row_indent, ' ') + "why: ", one_line(best.headline, 400),
+                    k_detail_indent, k_bold);
+    if (!style_.verbose) return;
+    for (const std::string& line : best.lines) detail(one_line(line, 400), k_dim);
   }
 
   void last_words(const CellVerdict& cell) {

@@ -120,6 +120,12 @@ Json twin_check_to_json(const TwinCheck& check) {
           {"kernels", differs_to_json(check.kernels)}};
 }
 
+Json findings_to_json(const std::vector<Finding>& findings) {
+  Json list = Json::array();
+  for (const Finding& finding : findings) list.push_back(to_json(finding));
+  return list;
+}
+
 Json cell_to_json(const CellVerdict& cell) {
   Json metrics = Json::array();
   for (const MetricVerdict& metric : cell.metrics) metrics.push_back(metric_to_json(metric));
@@ -152,7 +158,7 @@ Json cell_to_json(const CellVerdict& cell) {
           {"stderr_tail", cell.stderr_tail},
           {"warnings", cell.warnings},
           {"notes", cell.notes},
-          {"findings", Json::array()},
+          {"findings", findings_to_json(cell.findings)},
           {"twin_check", cell.twin_check ? twin_check_to_json(*cell.twin_check) : Json()},
           {"counts_skipped", optional_to_json(cell.counts_skipped)},
           {"instructions_skipped", optional_to_json(cell.instructions_skipped)},

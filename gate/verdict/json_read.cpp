@@ -195,6 +195,12 @@ Result<CellVerdict> cell_of(const Json& json) {
   if (read.has("twin_check")) {
     WEIR_TRY(cell.twin_check, twin_check_of(read.object("twin_check")));
   }
+  if (read.has("findings")) {
+    for (const Json& item : read.array("findings")) {
+      WEIR_TRY(Finding finding, finding_from_json(item));
+      cell.findings.push_back(std::move(finding));
+    }
+  }
   if (read.has("functions")) cell.functions = changed_of(read, "functions");
   cell.instructions_skipped = read.optional_string("instructions_skipped");
   cell.counts_skipped = read.optional_string("counts_skipped");

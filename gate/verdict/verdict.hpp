@@ -15,6 +15,7 @@
 #include "gate/baseline/baseline.hpp"
 #include "gate/profile/paired.hpp"
 #include "gate/profile/profile.hpp"
+#include "gate/verdict/finding.hpp"
 #include "gate/verdict/limits.hpp"
 #include "gate/verdict/proposal.hpp"
 
@@ -115,6 +116,8 @@ struct CellVerdict {
   std::string stderr_tail;            // with an error
   std::vector<std::string> warnings;  // doubts about data
   std::vector<std::string> notes;     // facts that need no action
+  // What explains the differences, best first; filled in by the caller (explain).
+  std::vector<Finding> findings{};
   std::optional<double> profiling_cost;
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
   std::optional<std::string> instructions_skipped{};  // the same of instructions alone

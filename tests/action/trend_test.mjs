@@ -97,6 +97,15 @@ test('pages are put over those of the night before', () => {
   assert.equal(world.git(world.origin, 'rev-list', '--count', 'gh-pages'), '1');
 });
 
+test('pages name commits by their messages unless they shall not', () => {
+  const run = measured(world.git(world.work, 'rev-parse', 'main'));
+  const words = () => world.git(world.origin, 'grep', '--count', '--fixed-strings', 'and again', 'gh-pages');
+  assert.equal(trend(run, {'pages-branch': 'gh-pages'}).success, true);
+  assert.match(words(), /data/);
+  assert.equal(trend(run, {'pages-branch': 'gh-pages', subjects: 'false'}).success, true);
+  assert.throws(words); // nothing is found
+});
+
 test('names that were measured are no commands to the runner', () => {
   const run = measured(world.git(world.work, 'rev-parse', 'main'));
   fs.writeFileSync(path.join(run.folder, 'odd.csv'), 'cell,metric,time,value\n' +
@@ -117,7 +126,7 @@ test('names that were measured are no commands to the runner', () => {
 
 test('wrong inputs end it before anything is written', () => {
   const run = measured(world.git(world.work, 'rev-parse', 'main'));
-  for (const inputs of [{branch: '-x'}, {branch: 'a..b'}, {branch: 'x', 'pages-branch': 'x'}, {'pages-branch': 'a b'}, {notify: 'perhaps'}, {runs: 'nowhere'}]) {
+  for (const inputs of [{branch: '-x'}, {branch: 'a..b'}, {branch: 'x', 'pages-branch': 'x'}, {'pages-branch': 'a b'}, {notify: 'perhaps'}, {subjects: 'few'}, {runs: 'nowhere'}]) {
     const done = trend(run, {'pages-branch': 'none', ...inputs});
     assert.equal(done.success, false, JSON.stringify(inputs));
   }

@@ -54,5 +54,20 @@ TEST(Veiled, ABaseThatNamesNothingPrivateStays) {
   EXPECT_THAT(veiled(gate, veil()).against->command, ElementsAre("./old", "-m", "{model}"));
 }
 
+TEST(Veiled, AnExplanationNamesNothingPrivate) {
+  explain::Explanation why;
+  why.cell = "falcon/acme-13b/cpu/decode";
+  verdict::Finding rule;
+  rule.headline = "acme-13b is slow on falcon: see the runbook";
+  rule.lines = {"weights/acme-secret.gguf has 8 layers"};
+  why.findings = {rule};
+  why.doubts = {"acme-13b ends in the middle"};
+  EXPECT_NE(dump_json(explain::to_json(why)).find("acme"), std::string::npos);
+  const std::string shown = dump_json(explain::to_json(veiled(why, veil())));
+  EXPECT_THAT(shown, Not(HasSubstr("acme")));
+  EXPECT_THAT(shown, Not(HasSubstr("falcon")));
+  EXPECT_THAT(shown, HasSubstr("see the runbook"));
+}
+
 }  // namespace
 }  // namespace weir::app

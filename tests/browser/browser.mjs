@@ -9,7 +9,7 @@ import {fileURLToPath, pathToFileURL} from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const require = createRequire(join(root, '.cache/browser/'));
-const build = process.env.WEIR_BUILD ?? join(root, 'build');
+export const build = process.env.WEIR_BUILD ?? join(root, 'build');
 export const {chromium} = require('playwright-core');
 export const axe = require('axe-core').source;
 

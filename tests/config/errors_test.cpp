@@ -17,7 +17,11 @@ TEST(Errors, ReadLikeThis) {
        "  known here: cpu, vulkan"},
       {whole("limts: []\n"),
        "weir.yaml:10:1: unknown key \"limts\" in the configuration (did you mean \"limits\"?)\n"
-       "  known here: version, engines, models, backends, prompts, variants, matrix, limits, gate"},
+       "  known here: version, engines, models, backends, prompts, variants, matrix, limits, gate, "
+       "explain"},
+      {whole("explain: {rules: [{when: {op: ADD, change: slower}, say: x}]}\n"),
+       "weir.yaml:10:44: change: slower is for a metric of time: kernels and ops are counted here "
+       "(any, more, fewer, appeared, vanished)"},
       {whole("gate: {budget: soon}\n"),
        "weir.yaml:10:16: budget: \"soon\" is not a duration (write 500ms, 120s, 10m or 2h)"},
       {whole("limits:\n- {metrics: syncs_per_token, max: 1, mode: report,\n"

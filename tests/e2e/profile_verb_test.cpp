@@ -96,6 +96,27 @@ TEST_F(ProfileOfLlama, WritesATraceWithTracksOfCpuQueueAndCopies) {
   }
 }
 
+// tests/browser/profile_test.mjs looks at such a page.
+TEST_F(ProfileOfLlama, WritesAPageWithoutPlacesOrPrompts) {
+  const fs::path file = scratch_ / "page.html";
+  const Ended ended =
+      profile({"--html", file.string()}, "tiny-llama.gguf", {"-ngl", "99", "-p", "0", "-n", "2"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const std::string page = slurp(file);
+  const std::string begin = "id=\"weir-profile\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  const Json head = Json::parse(page.substr(at, page.find("</script>", at) - at));
+  std::map<std::string, int> events;
+  for (const Json& track : head["tracks"]) {
+    events[track["kind"].get<std::string>()] += track["events"].get<int>();
+  }
+  for (const char* kind : {"cpu", "device", "copy"}) EXPECT_GT(events[kind], 0) << kind;
+  EXPECT_GT(head["arrows"], 0);
+  EXPECT_EQ(head["facts"][0][1],
+            "llama-bench -m tiny-llama.gguf -t 1 -r 1 -o json -ngl 99 -p 0 -n 2");
+  EXPECT_EQ(page.find(k_root), std::string::npos);
+}
+
 TEST_F(ProfileOfLlama, ProfilesACellOfTheConfig) {
   const Ended ended = weir(scratch_, {"profile", "-c", k_root + "/configs/llama.cpp.yaml",
                                       "llama.cpp/tiny-llama/vulkan/decode"});
@@ -162,13 +183,15 @@ TEST(Profile, SaysWhatItCannotDo) {
   } cases[] = {
       {{"profile"}, 2, "takes a FILE, a CELL, or a program behind --"},
       {{"profile", "--", "./no-such-program"}, 2, "no such program: ./no-such-program"},
-      {{"profile", "junk.json"}, 3, "not a profile that weir can read"},
+      {{"profile", "junk.json"}, 3, "no format that weir reads"},
       {{"profile", "--probes", "vulkan", "--", "./fails"}, 3, "went wrong"},
       {{"profile", "--probes", "nonsense", "--", "./fails"}, 2, "unknown probe \"nonsense\""},
       {{"profile", "--timing", "sometimes", "--", "./fails"}, 2, "sometimes"},
       {{"profile", "--probes", "vulkan", "--", "/bin/true"}, 3, "the probes saw nothing"},
       {{"profile", "--probes", "instructions", "--", "/bin/true"}, 2, "not profiled"},
       {{"profile", "--trace", "no/such/t.json", "--", "/bin/true"}, 2, "no folder that can be"},
+      {{"profile", "--html", "no/such/p.html", "--", "/bin/true"}, 2, "no folder that can be"},
+      {{"profile", "--show-private", "--", "/bin/true"}, 2, "is for a page: --html FILE"},
       {{"profile", "--events", "4097", "--", "/bin/true"}, 2, "4097"},
       {{"profile", "--keep", "junk.json"}, 2, "--keep does not apply"},
       {{"profile", "."}, 3, "No probe saw a device"},

@@ -108,6 +108,8 @@ class Weir {
   Weir& operator=(const Weir&) = delete;
 
   void kill(int signal) const { ::kill(pid_, signal); }
+  // While it runs.
+  [[nodiscard]] std::string err_so_far() const { return slurp(err_); }
 
   Ended wait() {
     int status = 0;

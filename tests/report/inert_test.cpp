@@ -124,6 +124,10 @@ GateVerdict everything() {
   twin.differences = {{"n", Rational(1), Rational(2)}};
   twin.kernels = {{"k", std::nullopt, Rational(2)}};
   fail.twin_check = twin;
+  verdict::Finding finding;
+  finding.kind = finding.headline = finding.cause = finding.look_at = "f";
+  finding.lines = finding.ops = finding.tensors = {"f"};
+  fail.findings = {finding};
   fail.counts_skipped = fail.instructions_skipped = "c";
   CellVerdict error = fail, fresh = fail, skipped = fail;
   error.verdict = Outcome::error;

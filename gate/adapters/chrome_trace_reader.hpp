@@ -1,0 +1,45 @@
+// A Chrome trace ("Trace Event Format") of any length, read as it comes: totals by name, tracks and
+// counters. What PyTorch, rocprof, Tracy's importers, ggml's profilers and weir itself write.
+//
+//   ChromeTraceReader reader;
+//   while (auto chunk = next()) reader.feed(*chunk);
+//   auto observed = reader.finish();
+//
+// Memory does not grow with the trace but with its names and tracks, and is bounded: about 50 MB at
+// most. Events may be out of order by `window` events; beyond that a warning says so, and own times
+// and spans of B and E events are those of the order they came in. Times of X events are right in
+// any order. Pure; one thread.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "gate/base/result.hpp"
+#include "gate/profile/observed.hpp"
+
+namespace weir::adapters {
+
+struct ChromeTraceLimits {
+  std::size_t window = 1'000'000;  // events
+  std::size_t names = 50'000;      // rows; more are added up as "(other names)"
+  std::size_t tracks = 10'000;     // more are one
+  std::size_t points = 2048;  // of a counter; where it has more, every second, fourth, … is kept
+};
+
+class ChromeTraceReader {
+ public:
+  explicit ChromeTraceReader(const ChromeTraceLimits& limits = {});
+  ~ChromeTraceReader();
+  ChromeTraceReader(ChromeTraceReader&&) noexcept;
+  ChromeTraceReader& operator=(ChromeTraceReader&&) noexcept;
+
+  void feed(std::string_view chunk);
+  // Once, at the end. Rows come most time first. Fails with Code::data when there is no event.
+  [[nodiscard]] Result<profile::Observed> finish();
+
+ private:
+  class Reading;
+  std::unique_ptr<Reading> reading_;
+};
+
+}  // namespace weir::adapters

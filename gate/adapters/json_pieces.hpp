@@ -1,0 +1,90 @@
+// JSON of any size, piece by piece: the elements of its long lists and the members of its objects,
+// as they come. Memory is bounded by one piece; what stands behind a cut or a broken piece does not
+// spoil what was whole before it. Pure.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/json.hpp"
+
+namespace weir::adapters {
+
+struct JsonPieceLimits {
+  std::size_t piece_bytes = std::size_t{1} << 20;  // of an element or a member; longer is left out
+  std::size_t members_bytes = std::size_t{4} << 20;  // of an object's members together
+  std::size_t depth = 64;
+};
+
+// What was not taken, and why.
+struct JsonPieceLosses {
+  std::size_t broken = 0;    // pieces that are no JSON
+  std::size_t too_long = 0;  // or nested too deeply
+  bool cut = false;          // the text ended within a document
+  std::size_t documents = 0;
+};
+
+// A document is an object or an array that begins a line. Text between documents, such as log
+// lines, is passed over.
+class JsonPieces {
+ public:
+  struct Takers {
+    // Each element of a list: of one whose member is among `lists` below, or (list "") of an array
+    // that is itself a document.
+    std::function<void(std::string_view list, Json element)> element;
+    // After the last element: the other members of an object, those that were whole.
+    std::function<void(Json members)> members;
+  };
+  JsonPieces(std::vector<std::string> lists, Takers takers, JsonPieceLimits limits = {});
+
+  // Any cut of the text into chunks gives the same pieces.
+  void feed(std::string_view chunk);
+  void finish();  // once, at the end
+  [[nodiscard]] const JsonPieceLosses& losses() const { return losses_; }
+
+ private:
+  enum class Where {
+    between,         // of documents; looking for one at the beginning of a line
+    text,            // in a line that is none
+    maybe_array,     // past a '[' that began a line
+    maybe_object,    // past a '{' that did
+    key_or_end,      // in an object, before a member
+    key,             // in a member's name
+    colon,           // behind it
+    value,           // before a member's value
+    in_value,        // in it
+    element_or_end,  // in a list, before an element
+    in_element,
+  };
+  void step(char c);
+  void between(char c);
+  void before_member(char c);
+  void before_value(char c);
+  void before_element(char c);
+  void in_piece(char c);
+  void begin_piece(char c, Where where);
+  void keep(char c);
+  void end_piece();
+  void end_list();
+  void end_object();
+
+  std::vector<std::string> lists_;
+  Takers takers_;
+  JsonPieceLimits limits_;
+  JsonPieceLosses losses_;
+  Where where_ = Where::between;
+  std::string piece_;
+  std::string key_;
+  std::string list_;        // the name of the list that is read
+  bool in_object_ = false;  // the list stands in an object
+  Json members_;
+  std::size_t members_size_ = 0;
+  bool keep_piece_ = true;
+  std::size_t depth_ = 0;  // within the piece
+  bool in_string_ = false, escaped_ = false, scalar_ = false;
+};
+
+}  // namespace weir::adapters

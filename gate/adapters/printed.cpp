@@ -1,0 +1,213 @@
+#include "gate/adapters/printed.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/base/text.hpp"
+
+namespace weir::adapters {
+namespace {
+
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+std::size_t digits_at(std::string_view text, std::size_t at) {
+  std::size_t end = at;
+  while (end < text.size() && digit(text[end])) ++end;
+  return end - at;
+}
+
+// The length of "0.03.330.279 I " at `at`: minutes, seconds, ms, µs and a level; 0 when it is none.
+std::size_t log_prefix_at(std::string_view text, std::size_t at) {
+  const std::size_t minutes = digits_at(text, at);
+  if (minutes == 0 || minutes > 6) return 0;
+  std::size_t end = at + minutes;
+  for (const std::size_t wide : {std::size_t{2}, std::size_t{3}, std::size_t{3}}) {
+    if (end >= text.size() || text[end] != '.' || digits_at(text, end + 1) != wide) return 0;
+    end += 1 + wide;
+  }
+  if (end + 2 >= text.size() || text[end] != ' ' || text[end + 2] != ' ') return 0;
+  if (std::string_view("DIWE").find(text[end + 1]) == std::string_view::npos) return 0;
+  return end + 3 - at;
+}
+
+// Past an ANSI sequence that begins at `at` with ESC.
+std::size_t past_escape(std::string_view text, std::size_t at) {
+  std::size_t end = at + 1;
+  if (end >= text.size() || text[end] != '[') return end;
+  ++end;
+  while (end < text.size() && !(text[end] >= '@' && text[end] <= '~') && text[end] != '\n') ++end;
+  return end < text.size() && text[end] != '\n' ? end + 1 : end;
+}
+
+void split_lines(std::string_view text, std::vector<std::string_view>& lines) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+Printed::Part Printed::clean(std::string_view text) {
+  Part part;
+  part.clean.reserve(text.size());
+  bool after_digit = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '\x1B') {
+      at = past_escape(text, at);
+      continue;
+    }
+    if (c == '\r') {
+      const bool ends_line = at + 1 < text.size() && text[at + 1] == '\n';
+      if (!ends_line) part.clean += '\n';
+      ++at;
+      continue;
+    }
+    if (digit(c) && !after_digit) {
+      if (const std::size_t prefix = log_prefix_at(text, at); prefix > 0) {
+        at += prefix;
+        continue;
+      }
+    }
+    after_digit = digit(c);
+    part.clean += c;
+    ++at;
+  }
+  return part;
+}
+
+Printed::Printed(const Document& document) : document_(document) {
+  out_ = clean(document.out);
+  err_ = clean(document.err);
+  // After the parts have their place: a short text lies within the string itself.
+  split_lines(out_.clean, out_.lines);
+  split_lines(err_.clean, err_.lines);
+  lines_ = out_.lines;
+  lines_.insert(lines_.end(), err_.lines.begin(), err_.lines.end());
+  const std::string& last = out_.clean.empty() ? err_.clean : out_.clean;
+  open_ = !last.empty() && last.back() != '\n';
+}
+
+bool Printed::cut(std::string_view line) const {
+  const auto& last = out_.lines.empty() ? err_.lines : out_.lines;
+  return open_ && !last.empty() && line.data() == last.back().data();
+}
+
+bool Printed::begins(std::string_view text) const {
+  return std::any_of(lines_.begin(), lines_.end(), [&](std::string_view line) {
+    const std::size_t at = line.find_first_not_of(" \t");
+    return at != std::string_view::npos && line.substr(at).starts_with(text);
+  });
+}
+
+bool Printed::holds(std::string_view text) const {
+  return document_.out.find(text) != std::string_view::npos ||
+         document_.err.find(text) != std::string_view::npos;
+}
+
+std::optional<double> printed_number(std::string_view text) {
+  if (text.empty() || text.size() > 64) return std::nullopt;
+  const std::size_t last_mark = text.find_last_of(".,");
+  if (last_mark == std::string_view::npos) return text::to_double(text);
+  const char mark = text[last_mark];
+  const bool again = text.find(mark) != last_mark;  // "1,234,567": it parts thousands
+  if (again && text.find(mark == '.' ? ',' : '.') != std::string_view::npos) return std::nullopt;
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '.' && text[i] != ',') {
+      plain += text[i];
+    } else if (i == last_mark && !again) {
+      plain += '.';
+    } else if (digits_at(text, i + 1) != 3) {
+      return std::nullopt;  // what parts thousands has three digits behind it
+    }
+  }
+  return text::to_double(plain);
+}
+
+std::string shown_text(std::string_view text, std::size_t most) {
+  std::string shown = text::printable(text.substr(0, most));
+  std::replace(shown.begin(), shown.end(), '\n', ' ');
+  std::replace(shown.begin(), shown.end(), '\t', ' ');
+  return std::string(text::trim(shown));
+}
+
+void Scan::skip_blanks() {
+  const std::size_t at = rest_.find_first_not_of(" \t");
+  rest_.remove_prefix(std::min(at, rest_.size()));
+}
+
+bool Scan::take(std::string_view literal) {
+  const std::string_view before = rest_;
+  skip_blanks();
+  if (!rest_.starts_with(literal)) {
+    rest_ = before;
+    return false;
+  }
+  rest_.remove_prefix(literal.size());
+  return true;
+}
+
+std::optional<double> Scan::number() {
+  const std::string_view before = rest_;
+  skip_blanks();
+  std::size_t end = !rest_.empty() && (rest_[0] == '-' || rest_[0] == '+') ? 1 : 0;
+  while (end < rest_.size() && (digit(rest_[end]) || rest_[end] == '.' || rest_[end] == ',')) ++end;
+  if (end > 0 && end < rest_.size() && (rest_[end] == 'e' || rest_[end] == 'E')) {
+    std::size_t exponent = end + 1;
+    if (exponent < rest_.size() && (rest_[exponent] == '-' || rest_[exponent] == '+')) ++exponent;
+    if (const std::size_t wide = digits_at(rest_, exponent); wide > 0) end = exponent + wide;
+  }
+  // A mark at the end belongs to the sentence.
+  while (end > 0 && (rest_[end - 1] == ',' || rest_[end - 1] == '.')) --end;
+  const auto value = printed_number(rest_.substr(0, end));
+  if (!value) {
+    rest_ = before;
+    return std::nullopt;
+  }
+  rest_.remove_prefix(end);
+  return value;
+}
+
+std::optional<std::int64_t> Scan::whole() {
+  const std::string_view before = rest_;
+  skip_blanks();
+  const std::size_t wide = digits_at(rest_, 0);
+  const auto value = text::to_int(rest_.substr(0, wide));
+  if (!value) {
+    rest_ = before;
+    return std::nullopt;
+  }
+  rest_.remove_prefix(wide);
+  return *value;
+}
+
+std::optional<std::string_view> Scan::word() {
+  skip_blanks();
+  if (rest_.empty()) return std::nullopt;
+  const std::string_view word = rest_.substr(0, rest_.find_first_of(" \t"));
+  rest_.remove_prefix(word.size());
+  return word;
+}
+
+std::optional<std::string_view> Scan::until(std::string_view mark) {
+  const std::size_t at = rest_.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view before = rest_.substr(0, at);
+  rest_.remove_prefix(at + mark.size());
+  return text::trim(before);
+}
+
+std::optional<std::string_view> Scan::until_last(std::string_view mark) {
+  const std::size_t at = rest_.rfind(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view before = rest_.substr(0, at);
+  rest_.remove_prefix(at + mark.size());
+  return text::trim(before);
+}
+
+std::string_view Scan::rest() const { return text::trim(rest_); }
+
+}  // namespace weir::adapters

@@ -1,0 +1,86 @@
+// What a program printed, made fit to be read by lines: colours and prefixes of log lines gone, one
+// kind of line ending. And a scanner for one line. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::adapters {
+
+// One or two texts of one run. A file alone is `out`. Views into them must not outlive them.
+struct Document {
+  std::string_view out;
+  std::string_view err = {};
+  std::string_view name = {};  // of the file, as a hint; may be empty
+};
+
+// The texts, and their lines without what a terminal or a logger adds: ANSI sequences, "\r", and
+// llama.cpp's prefix of each log call ("0.03.330.279 I "), also in the middle of a line. What came
+// behind a lone "\r" (a progress bar drawing over itself) is a line of its own.
+class Printed {
+ public:
+  explicit Printed(const Document& document);
+  Printed(const Printed&) = delete;
+  Printed& operator=(const Printed&) = delete;
+
+  [[nodiscard]] const Document& document() const { return document_; }
+  [[nodiscard]] const std::vector<std::string_view>& out() const { return out_.lines; }
+  [[nodiscard]] const std::vector<std::string_view>& err() const { return err_.lines; }
+  // Standard output's, then standard error's.
+  [[nodiscard]] const std::vector<std::string_view>& lines() const { return lines_; }
+  // The last line of standard output (of standard error where that is empty) has no end: it may
+  // have been cut.
+  [[nodiscard]] bool open() const { return open_; }
+  // Whether `line`, one of these lines, is that last one: a number at its end may go on.
+  [[nodiscard]] bool cut(std::string_view line) const;
+  // Whether a line begins with this (blanks before it aside).
+  [[nodiscard]] bool begins(std::string_view text) const;
+  // Whether either text holds this, as it was printed.
+  [[nodiscard]] bool holds(std::string_view text) const;
+
+ private:
+  struct Part {
+    std::string clean;
+    std::vector<std::string_view> lines;
+  };
+  static Part clean(std::string_view text);
+  Document document_;
+  Part out_, err_;
+  std::vector<std::string_view> lines_;
+  bool open_ = false;
+};
+
+// A number as people and programs print it: "1234.5", "1234,5", "2.4e+06", "1,234.5". Where both
+// marks occur the last one is the decimal mark; one mark that occurs once is it as well. Nothing
+// when it is none, or not finite.
+[[nodiscard]] std::optional<double> printed_number(std::string_view text);
+
+// Fit to show and to keep: one line, at most `most` bytes of it, without control characters.
+[[nodiscard]] std::string shown_text(std::string_view text, std::size_t most = 200);
+
+// Takes a line apart from left to right. A step that does not fit answers nothing (or false) and
+// leaves the place where it was. Blanks before each step are skipped.
+class Scan {
+ public:
+  explicit Scan(std::string_view line) : rest_(line) {}
+
+  bool take(std::string_view literal);
+  std::optional<double> number();          // at the beginning of what follows
+  std::optional<std::int64_t> whole();     // digits alone
+  std::optional<std::string_view> word();  // up to a blank
+  // Up to the first `mark`, which is taken as well.
+  std::optional<std::string_view> until(std::string_view mark);
+  // Up to the last `mark`.
+  std::optional<std::string_view> until_last(std::string_view mark);
+  [[nodiscard]] std::string_view rest() const;  // trimmed
+  [[nodiscard]] bool done() const { return rest().empty(); }
+
+ private:
+  void skip_blanks();
+  std::string_view rest_;
+};
+
+}  // namespace weir::adapters

@@ -1,0 +1,308 @@
+// Agave: its banner, statistics line, profile table, counters, --json, --model-info and
+// agave-bench. The per-token lines that its documentation shows are read_agave_tokens.cpp's.
+//
+// Rates are in whole milliseconds and so coarse on small models: a warning says how coarse.
+#include "gate/adapters/read_agave.hpp"
+
+#include <cmath>
+
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters::agave {
+namespace {
+
+constexpr std::string_view k_dot = " \xC2\xB7 ";                           // " · "
+constexpr std::string_view k_rule = "\xE2\x94\x80\xE2\x94\x80 Profile (";  // "── Profile ("
+
+std::vector<std::string_view> parts_of(std::string_view line) {
+  std::vector<std::string_view> parts;
+  while (parts.size() < 64) {
+    const std::size_t at = line.find(k_dot);
+    parts.push_back(text::trim(line.substr(0, at)));
+    if (at == std::string_view::npos) break;
+    line.remove_prefix(at + k_dot.size());
+  }
+  return parts;
+}
+
+// "agave NAME · Gemma 3 · Q8_0 · 2.4MB · CPU[ · 4L/256E/…]"
+bool read_banner(std::string_view line, profile::Observed& observed) {
+  if (!line.starts_with("agave ")) return false;
+  const auto parts = parts_of(line.substr(6));
+  if (parts.size() < 5) return false;
+  auto& context = observed.context;
+  context.model = shown_text(parts[0]);
+  context.facts["arch"] = shown_text(parts[1]);
+  context.facts["quant"] = shown_text(parts[2]);
+  context.facts["size"] = shown_text(parts[3]);
+  context.backend = shown_text(parts[4]);
+  if (parts.size() > 5) context.facts["dimensions"] = shown_text(parts[5]);
+  return true;
+}
+
+// "system: Linux 6.18 (x86_64) · Vulkan · llvmpipe (LLVM 15.0.6, 256 bits) · 2.0GB VRAM · …"
+bool read_system(std::string_view line, profile::Observed& observed) {
+  if (!line.starts_with("system: ")) return false;
+  observed.context.facts["system"] = shown_text(line.substr(8));
+  const auto parts = parts_of(line.substr(8));
+  if (parts.size() > 3 && parts[1] != "CPU") observed.context.device = shown_text(parts[2]);
+  return true;
+}
+
+void warn_of_coarse_time(double milliseconds, profile::Observed& observed) {
+  if (milliseconds >= 100) return;
+  add_warning(observed,
+              fmt::format("the decode rate is of {:.0f} ms in whole ms: it may be {:.0f} % off",
+                          milliseconds, milliseconds > 0 ? 100 / milliseconds : 100));
+}
+
+// "6 tok · 375.0 tok/s · 23ms prefill", "… · prefill 10 tok in 9ms (1111 tok/s)"
+bool read_statistics(std::string_view line, profile::Observed& observed) {
+  const auto parts = parts_of(line);
+  if (parts.size() < 3) return false;
+  Scan tokens(parts[0]);
+  Scan rate(parts[1]);
+  Scan prefill(parts[2]);
+  const auto generated = tokens.whole();
+  const auto a_second = rate.number();
+  if (!generated || !tokens.take("tok") || !a_second || !rate.take("tok/s")) return false;
+  std::optional<double> prefill_ms;
+  if (prefill.take("prefill")) {
+    const auto count = prefill.whole();
+    if (count && prefill.take("tok in")) {
+      prefill_ms = prefill.number();
+      if (!prefill_ms || !prefill.take("ms (")) return false;
+      observed.prompt_tokens = count;
+    }
+  } else {
+    prefill_ms = prefill.number();
+    if (!prefill_ms || !prefill.take("ms prefill")) return false;
+  }
+  observed.generated_tokens = generated;
+  if (*a_second > 0) {
+    add_sample(observed.timings, "decode_tokens_per_second", *a_second);
+    warn_of_coarse_time(std::round(1e3 * static_cast<double>(*generated) / *a_second), observed);
+  }
+  if (prefill_ms) {
+    // The first token comes from the prefill.
+    add_sample(observed.timings, "time_to_first_token_seconds", *prefill_ms / 1e3);
+    if (observed.prompt_tokens && *prefill_ms > 0) {
+      add_sample(observed.timings, "prefill_tokens_per_second",
+                 static_cast<double>(*observed.prompt_tokens) * 1e3 / *prefill_ms);
+    }
+  }
+  for (std::size_t i = 3; i < parts.size(); ++i) {
+    if (parts[i].starts_with("spec: "))
+      observed.context.facts["speculative"] = shown_text(parts[i].substr(6));
+  }
+  return true;
+}
+
+// "Metal stats: 994 dispatches, 690 barriers, 1 syncs", of one token.
+bool read_counters_line(std::string_view line, profile::Observed& observed) {
+  const std::size_t at = line.find("Metal");
+  if (at == std::string_view::npos) return false;
+  Scan scan(line.substr(at + 5));
+  scan.take("stats");
+  if (!scan.take(":")) return false;
+  bool any = false;
+  for (const char* base : {"dispatch", "barrier", "sync"}) {
+    const bool about = scan.take("~");
+    const auto value = scan.whole();
+    const std::string_view name = base;
+    if (!value || !scan.take(name)) return any;
+    if (about) add_warning(observed, "counts with \"~\" before them are rounded");
+    const std::string plural = name == "dispatch" ? "dispatches" : fmt::format("{}s", name);
+    if (!scan.take("es")) scan.take("s");
+    scan.take(",");
+    count_of(observed, plural + "_per_token").values.push_back(*value);
+    any = true;
+  }
+  return any;
+}
+
+// Lines of the profile table, between its heading and TOTAL.
+class Table {
+ public:
+  explicit Table(profile::Observed& observed) : observed_(observed) {}
+  [[nodiscard]] bool open() const { return open_; }
+
+  bool take(std::string_view line) {
+    const std::size_t rule = line.find(k_rule);
+    if (rule != std::string_view::npos) return heading(line.substr(rule + k_rule.size()));
+    if (!open_) return false;
+    Scan scan(line);
+    if (scan.take("TOTAL")) {
+      open_ = !scan.number().has_value();
+      return true;
+    }
+    return row(line);
+  }
+
+ private:
+  // "6 tokens, 5.6ms avg) ──"
+  bool heading(std::string_view line) {
+    Scan scan(line);
+    const auto tokens = scan.whole();
+    if (!tokens || !scan.take("tokens,")) return false;
+    open_ = true;
+    if (!observed_.generated_tokens) observed_.generated_tokens = tokens;
+    // The first token comes from the prefill, which is not in the table.
+    if (*tokens > 0) observed_.profiled_tokens = *tokens - 1;
+    return true;
+  }
+
+  // Time is kept in whole microseconds, rounded down for each call: ops below that add up to 0.
+  bool row(std::string_view line) {
+    Scan scan(line);
+    const auto name = scan.word();
+    const auto calls = scan.whole();
+    const auto total = scan.number();
+    const auto mean = scan.number();
+    if (!name || !calls || !total || !mean || !scan.number() || !scan.take("%")) return false;
+    profile::ObservedOp op;
+    op.op = shown_text(*name);
+    op.phase = profile::Phase::decode;
+    op.calls = calls;
+    op.backend = observed_.context.backend.value_or("");
+    op.covers_others = op.op == "total_layer";
+    // The sum has a step of 100 us, the mean one of 1 us: for few calls the mean says more.
+    const double by_mean = *mean / 1e6 * static_cast<double>(*calls);
+    op.seconds = *calls < 100 && *mean > 0 ? by_mean : *total / 1e3;
+    keep_row(observed_.ops, std::move(op), observed_);
+    return true;
+  }
+
+  profile::Observed& observed_;
+  bool open_ = false;
+};
+
+void read_result(const Json& json, profile::Observed& observed) {
+  auto& context = observed.context;
+  context.model = json_text(json, "model");
+  context.backend = json_text(json, "backend");
+  context.engine_build = json_text(json, "version");
+  for (const char* key : {"arch", "quant"}) {
+    if (const auto value = json_text(json, key)) context.facts[key] = *value;
+  }
+  observed.generated_tokens = json_whole(json, "tokens");
+  observed.prompt_tokens = json_whole(json, "prefill_tokens");
+  if (const auto rate = json_number(json, "tok_per_sec")) {
+    add_sample(observed.timings, "decode_tokens_per_second", *rate);
+  }
+  if (const auto rate = json_number(json, "prefill_tok_per_sec")) {
+    add_sample(observed.timings, "prefill_tokens_per_second", *rate);
+  }
+  if (const auto ms = json_number(json, "prefill_ms")) {
+    add_sample(observed.timings, "time_to_first_token_seconds", *ms / 1e3);
+  }
+  if (const auto ms = json_number(json, "gen_ms")) warn_of_coarse_time(*ms, observed);
+}
+
+void read_model_info(const Json& json, profile::Observed& observed) {
+  auto& context = observed.context;
+  context.model = json_text(json, "name");
+  context.backend = json_text(json, "backend");
+  context.engine_build = json_text(json, "version");
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_number() || value.is_string()) {
+      context.facts[shown_text(key)] =
+          value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
+    }
+  }
+  if (const auto ms = json_number(json, "load_ms"))
+    add_sample(observed.timings, "load_seconds", *ms / 1e3);
+}
+
+// agave-bench's kernel: the median of one call, and how many calls it is of.
+void read_kernel(const Json& json, profile::Observed& observed) {
+  profile::ObservedCase one;
+  one.name = json_text(json, "kernel").value_or("kernel");
+  for (const char* key : {"gb_s", "gflop_s", "iters"}) {
+    if (const auto value = json_number(json, key)) one.facts[key] = fmt::format("{}", *value);
+  }
+  if (const auto ns = json_number(json, "ns_median"))
+    add_sample(one.timings, "kernel_seconds", *ns / 1e9);
+  observed.context.backend = json_text(json, "backend");
+  keep_row(observed.cases, std::move(one), observed);
+}
+
+void read_json(const Json& json, profile::Observed& observed) {
+  if (json.contains("kernel") && json.contains("ns_median")) {
+    read_kernel(json, observed);
+  } else if (json.contains("tok_per_sec")) {
+    read_result(json, observed);
+  } else if (json.contains("n_params") && json.contains("embed")) {
+    read_model_info(json, observed);
+  }
+}
+
+// What went wrong, in the engine's words. Paths stand in quotes there.
+bool read_complaint(std::string_view line, profile::Observed& observed) {
+  const bool panic = line.starts_with("thread ") && line.find(" panic: ") != std::string_view::npos;
+  if (line.starts_with("Error: ") || panic) {
+    observed.errors.push_back(shown_text(line, 400));
+    const std::size_t open = line.find('\'');
+    const std::size_t close = line.rfind('\'');
+    if (line.find("open '") != std::string_view::npos && close > open + 1) {
+      observed.context.places.push_back(shown_text(line.substr(open + 1, close - open - 1)));
+    }
+    return true;
+  }
+  if (line.starts_with("warning: ") && line.find("Metal stats") == std::string_view::npos) {
+    add_warning(observed, shown_text(line.substr(9)));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  if (printed.holds(k_rule) || printed.begins("agave ")) return 90;
+  if (printed.holds("\"tok_per_sec\"") || printed.holds("\"ns_median\"")) return 85;
+  if (printed.holds("\"kv_heads\"") && printed.holds("\"file_size_human\"")) return 85;
+  if (printed.begins("Metal counters:") || printed.begins("Metal: ") ||
+      printed.holds("Metal stats:"))
+    return 70;
+  if (printed.holds(" tok/s\xC2\xB7") || printed.holds(" tok/s \xC2\xB7 ")) return 80;
+  if (printed.begins("Token ") && recognises_tokens(printed)) return 70;
+  if (printed.begins("Error: failed to open '") && printed.holds("': error.")) return 40;
+  if (printed.begins("Valid options: auto, cpu, metal") ||
+      printed.begins("Valid kernels: gemv_f32"))
+    return 40;
+  return 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  observed.context.engine = "agave";
+  Table table(observed);
+  Tokens tokens(observed);
+  for (const std::string_view line : printed.lines()) {
+    if (table.take(line) || tokens.take(line) || read_statistics(line, observed) ||
+        read_banner(line, observed) || read_system(line, observed) ||
+        read_counters_line(line, observed)) {
+      continue;
+    }
+    read_complaint(line, observed);
+  }
+  tokens.finish(printed.open());
+  if (table.open()) mark_truncated(observed);
+  if (!printed.document().out.empty() && printed.holds("{\"")) {
+    read_pieces(printed, {},
+                {[](std::string_view, const Json&) {},
+                 [&](const Json& json) { read_json(json, observed); }},
+                observed);
+  }
+  // A context of the engine's name alone is nothing.
+  profile::Observed bare;
+  bare.context.engine = observed.context.engine;
+  bare.truncated = observed.truncated;
+  bare.warnings = observed.warnings;
+  if (observed == bare) return nothing_found("agave");
+  return observed;
+}
+
+}  // namespace weir::adapters::agave

@@ -1,0 +1,265 @@
+// test-backend-ops: the console's lines (perf and test), and its sql; its csv holds no times.
+#include <cmath>
+
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters::backend_ops {
+namespace {
+
+// "[64,1,1,1]" -> "64"
+std::string shape_of(std::string_view list) {
+  std::vector<std::int64_t> sizes;
+  for (const std::string& part : text::split(list, ',')) {
+    const auto size = text::to_int(text::trim(part));
+    if (!size || sizes.size() == 8) return "";
+    sizes.push_back(*size);
+  }
+  return shape_text(sizes);
+}
+
+std::optional<std::string_view> bracketed(std::string_view params, std::string_view key) {
+  const std::size_t at = params.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = params.substr(at + key.size());
+  const std::size_t end = rest.find(']');
+  return end == std::string_view::npos ? std::nullopt : std::optional(rest.substr(0, end));
+}
+
+// Cases from a file name all their tensors: "name=Kcur-0,type=f32,ne=[64,1,1,1],op_params=[],
+// sources=q8_0[256,64,1,1],f32[256,1,1,1]". Built-in ones have a form for each op.
+void describe(std::string_view params, profile::ObservedOp& op) {
+  op.shape = shown_text(params, 400);
+  const auto result = bracketed(params, "ne=[");
+  const std::size_t sources = params.find("sources=");
+  const std::size_t type = params.find("type=");
+  if (!result || sources == std::string_view::npos || type == std::string_view::npos) return;
+  std::string types;
+  std::string shapes;
+  std::string_view rest = params.substr(sources + 8);
+  while (!rest.empty()) {
+    const std::size_t open = rest.find('[');
+    const std::size_t close = rest.find(']');
+    if (open == std::string_view::npos || close == std::string_view::npos || close < open) return;
+    const std::string shape = shape_of(rest.substr(open + 1, close - open - 1));
+    if (shape.empty()) return;
+    types += (types.empty() ? "" : ",") + shown_text(rest.substr(0, open), 20);
+    shapes += (shapes.empty() ? "" : ",") + shape;
+    rest.remove_prefix(std::min(close + 2, rest.size()));
+  }
+  const std::string out = shape_of(*result);
+  if (out.empty() || types.empty()) return;
+  const std::string_view out_type = params.substr(type + 5, params.find(',', type) - type - 5);
+  op.type = fmt::format("{}->{}", types, shown_text(out_type, 20));
+  op.shape = fmt::format("{}->{}", shapes, out);
+  if (params.starts_with("name=")) op.node = shown_text(params.substr(5, params.find(',') - 5));
+  op.layer = profile::layer_of_node(op.node);
+}
+
+// "OP(PARAMS): …": params hold brackets, so the last "):" ends them.
+struct Case {
+  std::string_view op, params, result, before;
+};
+std::optional<Case> case_of(std::string_view line) {
+  const std::size_t end = line.rfind("):");
+  const std::size_t open = line.find('(');
+  if (end == std::string_view::npos || open == std::string_view::npos || open > end)
+    return std::nullopt;
+  // Notes such as "[NONE] NaN at index 617 (CPU=nan CPU=nan)   OP(…)" stand in front of the op.
+  const std::string_view head = line.substr(0, end);
+  std::size_t begin = head.rfind("  ");
+  begin = begin == std::string_view::npos ? 0 : begin + 2;
+  const std::size_t first = head.find('(', begin);
+  if (first == std::string_view::npos) return std::nullopt;
+  Case found{head.substr(begin, first - begin), head.substr(first + 1),
+             text::trim(line.substr(end + 2)), text::trim(line.substr(0, begin))};
+  for (const char c : found.op) {
+    if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return std::nullopt;
+  }
+  if (found.op.empty()) return std::nullopt;
+  return found;
+}
+
+double scale_of(std::string_view unit) {
+  constexpr std::pair<char, double> k_scales[] = {{'k', 1e3}, {'M', 1e6}, {'G', 1e9}, {'T', 1e12}};
+  for (const auto& [letter, scale] : k_scales) {
+    if (!unit.empty() && unit[0] == letter) return scale;
+  }
+  return 1;
+}
+
+// "10084352 runs -     0.10 us/run -        3 kB/run -   28.85 GB/s"; where a formula is known
+// "4.19 MFLOP/run - 120.32 GFLOPS".
+bool read_times(std::string_view result, profile::ObservedOp& op) {
+  Scan scan(result);
+  const auto runs = scan.whole();
+  if (!runs || !scan.take("runs -")) return false;
+  const auto each = scan.number();
+  if (!each || *each < 0 || !scan.take("us/run -")) return false;
+  op.calls = runs;
+  op.seconds = *each / 1e6 * static_cast<double>(*runs);
+  const auto amount = scan.number();
+  const auto unit = scan.word();
+  if (!amount || !unit) return true;
+  if (*unit == "kB/run") {
+    profile::fill_from_shape(op);  // exact, where "18 kB" is rounded
+    if (!op.bytes) op.bytes = *amount * 1024;
+  } else if (unit->ends_with("FLOP/run")) {
+    op.flops = *amount * scale_of(*unit);
+  }
+  return true;
+}
+
+class Console {
+ public:
+  explicit Console(profile::Observed& observed) : observed_(observed) {}
+  [[nodiscard]] bool ended() const { return ended_; }
+
+  void take(std::string_view line) {
+    Scan scan(line);
+    if (scan.take("Backend ")) return backend(line);
+    if (scan.take("Device description:")) {
+      observed_.context.device = shown_text(scan.rest());
+    } else if (scan.take("Skipping")) {
+      add_warning(observed_, fmt::format("{} was skipped: nothing was measured on it", backend_));
+    } else if (line.starts_with("failed to allocate") || scan.take("what():")) {
+      observed_.errors.push_back(shown_text(line));
+    } else if (line.find(" backends passed") != std::string_view::npos) {
+      ended_ = true;
+    } else if (line.starts_with("Failing tests:")) {
+      list_ = true;  // the same cases again
+    } else if (!list_) {
+      one(line);
+    }
+  }
+
+ private:
+  // "Backend 1/1: CPU", "  Backend CPU: OK"
+  void backend(std::string_view line) {
+    list_ = false;
+    Scan scan(line);
+    if (!scan.take("Backend") || !scan.whole() || !scan.take("/") || !scan.whole() ||
+        !scan.take(":"))
+      return;
+    backend_ = shown_text(scan.rest(), 60);
+    observed_.context.backend = backend_;
+  }
+
+  void one(std::string_view line) {
+    const auto found = case_of(line);
+    if (!found) return;
+    profile::ObservedOp op;
+    op.op = shown_text(found->op);
+    op.backend = backend_;
+    describe(found->params, op);
+    if (found->result.starts_with("FAIL")) {
+      observed_.errors.push_back(
+          shown_text(fmt::format("{}({}): {}", found->op, found->params,
+                                 found->before.empty() ? "FAIL" : found->before),
+                     400));
+    } else if (found->result.starts_with("not supported")) {
+      add_warning(observed_,
+                  fmt::format("not supported: {}({})", found->op, shown_text(found->params)));
+    } else if (read_times(found->result, op) || found->result.starts_with("OK")) {
+      profile::fill_from_shape(op);
+      keep_row(observed_.ops, std::move(op), observed_);
+    }
+  }
+
+  profile::Observed& observed_;
+  std::string backend_ = "a backend";
+  bool list_ = false, ended_ = false;
+};
+
+void add_sql(const SqlRow& row, profile::Observed& observed) {
+  const auto value = [&](std::string_view column) -> std::string_view {
+    for (std::size_t i = 0; i < row.columns.size(); ++i) {
+      if (row.columns[i] == column) return row.values[i];
+    }
+    return "";
+  };
+  profile::ObservedOp op;
+  op.op = shown_text(value("op_name"));
+  op.backend = shown_text(value("backend_name"));
+  describe(value("op_params"), op);
+  observed.context.backend = op.backend;
+  if (!value("build_commit").empty())
+    observed.context.engine_build = shown_text(value("build_commit"));
+  if (!value("error_message").empty() || value("passed") == "0") {
+    observed.errors.push_back(shown_text(
+        fmt::format("{}({}): {}", op.op, value("op_params"), value("error_message")), 400));
+  }
+  const auto runs = text::to_int(value("n_runs"));
+  const auto each = printed_number(value("time_us"));
+  if (runs && *runs > 0) op.calls = *runs;
+  if (op.calls && each && *each > 0) op.seconds = *each / 1e6 * static_cast<double>(*op.calls);
+  // In FLOP a second.
+  const auto flops = printed_number(value("flops"));
+  if (flops && *flops > 0 && each && *each > 0) op.flops = *flops * *each / 1e6;
+  profile::fill_from_shape(op);
+  const auto kib = printed_number(value("memory_kb"));
+  if (!op.bytes && kib && *kib > 0) op.bytes = *kib * 1024;
+  keep_row(observed.ops, std::move(op), observed);
+}
+
+constexpr std::string_view k_csv = "\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"";
+constexpr std::string_view k_table = "test_backend_ops";
+
+void add_csv(std::string_view line, profile::Observed& observed) {
+  const auto fields = csv_fields(line);
+  if (fields.size() < 6 || fields[0] == "backend_name") return;
+  profile::ObservedOp op;
+  op.op = shown_text(fields[1]);
+  op.backend = shown_text(fields[0]);
+  describe(fields[2], op);
+  profile::fill_from_shape(op);
+  if (fields[4] != "1") {
+    add_warning(observed, fmt::format("not supported: {}({})", op.op, shown_text(fields[2])));
+    return;
+  }
+  keep_row(observed.ops, std::move(op), observed);
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  if (printed.begins(k_csv) || printed.holds("INSERT INTO test_backend_ops")) return 95;
+  if (printed.begins("Testing ") && printed.begins("Backend 1/")) return 85;
+  return printed.holds(" us/run - ") || printed.holds("make_test_cases_from_file") ||
+                 printed.holds("Unable to read test file")
+             ? 60
+             : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  observed.context.engine = "llama.cpp";
+  Console console(observed);
+  const bool csv = printed.begins(k_csv);
+  const bool sql = printed.holds("CREATE TABLE IF NOT EXISTS test_backend_ops") ||
+                   printed.holds("INSERT INTO test_backend_ops");
+  for (const std::string_view line : printed.lines()) {
+    if (csv && line.starts_with('"')) {
+      add_csv(line, observed);
+    } else if (sql && line.starts_with("INSERT INTO")) {
+      const auto row = sql_row(line, k_table);
+      if (row) {
+        add_sql(*row, observed);
+      } else {
+        mark_truncated(observed);
+      }
+    } else if (!csv && !sql) {
+      console.take(line);
+    }
+  }
+  if (csv) add_warning(observed, "test-backend-ops writes no times as csv: take --output sql");
+  if ((csv || sql) && printed.open()) mark_truncated(observed);
+  if (!csv && !sql && printed.begins("Testing ") && !console.ended()) mark_truncated(observed);
+  if (observed.ops.empty() && observed.errors.empty() &&
+      observed.warnings.size() <= (observed.truncated ? 1U : 0U)) {
+    return nothing_found("test-backend-ops");
+  }
+  return observed;
+}
+
+}  // namespace weir::adapters::backend_ops

@@ -1,0 +1,246 @@
+// llama.cpp's profiler of all backends (a branch that was not merged): its JSON, versions 2 to 4.
+//
+// Records carry no number of graph or token, and the start of a device's op is a time of the CPU:
+// neither steps nor gaps are made of them. Records alike are one row. `bytes` of an op are those of
+// its result alone; what it reads and writes follows from its shapes, where the version has types.
+#include <map>
+#include <tuple>
+
+#include "gate/adapters/readers.hpp"
+
+namespace weir::adapters::ggml_profile {
+namespace {
+
+std::vector<std::int64_t> sizes_of(const Json& json) {
+  std::vector<std::int64_t> sizes;
+  if (!json.is_array() || json.size() > 8) return sizes;
+  for (const Json& size : json) {
+    if (!size.is_number_integer()) return {};
+    sizes.push_back(size.get<std::int64_t>());
+  }
+  return sizes;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
+  return text;
+}
+
+// Versions 3 and 4: `ne` is the result's and ne_src the sources'.
+void shape_with_types(const Json& record, profile::ObservedOp& op) {
+  std::vector<std::string> shapes;
+  std::vector<std::string> types;
+  for (const Json& source : record["ne_src"]) {
+    const std::string shape = shape_text(sizes_of(source));
+    if (shape.empty()) return;
+    shapes.push_back(shape);
+  }
+  const auto type_src = record.find("type_src");
+  if (type_src != record.end()) {
+    for (const std::int64_t type : sizes_of(*type_src)) types.push_back(type_text(type));
+  }
+  const auto ne = record.find("ne");
+  const std::string result = ne == record.end() ? "" : shape_text(sizes_of(*ne));
+  if (shapes.empty() || result.empty()) return;
+  op.shape = joined(shapes) + "->" + result;
+  const std::string out = type_text(json_whole(record, "out_type").value_or(-1));
+  if (types.size() == shapes.size() && !out.empty()) op.type = joined(types) + "->" + out;
+}
+
+// Version 2: sources alone, with zeros for those that are absent. Before it, `ne` is the first one.
+void shape_of_sources(const Json& record, profile::ObservedOp& op) {
+  std::vector<std::string> shapes;
+  for (const char* key : {"ne_src0", "ne_src1", "ne_src2"}) {
+    const auto found = record.find(key);
+    const std::string shape = found == record.end() ? "" : shape_text(sizes_of(*found));
+    if (!shape.empty()) shapes.push_back(shape);
+  }
+  const auto ne = record.find("ne");
+  if (shapes.empty() && ne != record.end()) {
+    const std::string shape = shape_text(sizes_of(*ne));
+    if (!shape.empty()) shapes.push_back(shape);
+  }
+  op.shape = joined(shapes);
+}
+
+class Rows {
+ public:
+  explicit Rows(profile::Observed& observed) : observed_(observed) {}
+
+  void add(const Json& record) {
+    const auto name = json_text(record, "name");
+    const auto nanoseconds = json_number(record, "duration_ns");
+    if (!record.is_object() || !name || !nanoseconds || *nanoseconds < 0) {
+      ++unread_;
+      return;
+    }
+    profile::ObservedOp op;
+    op.op = *name;
+    const bool copy = json_whole(record, "type") == 1;
+    if (copy) op.category = "copy";
+    const auto extra = json_text(record, "extra");
+    // Of an op its fusion, of a copy the tensor.
+    if (extra) (copy ? op.node : op.kernel) = *extra;
+    if (const auto tensor = json_text(record, "tensor_name")) op.node = *tensor;
+    op.layer = profile::layer_of_node(op.node);
+    if (const auto sources = record.find("ne_src");
+        sources != record.end() && sources->is_array()) {
+      shape_with_types(record, op);
+    } else {
+      shape_of_sources(record, op);
+    }
+    if (copy) op.bytes = json_number(record, "bytes");
+    // The backends' list may stand behind the records: their numbers until then.
+    merge(op, json_whole(record, "backend_id").value_or(-1), *nanoseconds / 1e9);
+  }
+
+  // `backends` by id.
+  void name_backends(const std::map<std::int64_t, std::string>& backends) {
+    for (const auto& [id, rows] : by_backend_) {
+      const auto found = backends.find(id);
+      for (const std::size_t row : rows) {
+        observed_.ops[row].backend =
+            found == backends.end() ? fmt::format("backend {}", id) : found->second;
+      }
+    }
+    by_backend_.clear();
+    rows_.clear();
+  }
+  [[nodiscard]] std::size_t unread() const { return unread_; }
+
+ private:
+  using Key = std::tuple<std::int64_t, std::string, std::string, std::string, std::string,
+                         std::string, double>;
+
+  void merge(profile::ObservedOp op, std::int64_t backend, double seconds) {
+    const Key key{backend, op.op, op.kernel, op.node, op.type, op.shape, op.bytes.value_or(-1)};
+    const auto [at, fresh] = rows_.try_emplace(key, observed_.ops.size());
+    if (fresh) {
+      profile::fill_from_shape(op);
+      if (!keep_row(observed_.ops, std::move(op), observed_)) {
+        rows_.erase(at);
+        return;
+      }
+      by_backend_[backend].push_back(at->second);
+    }
+    profile::ObservedOp& row = observed_.ops[at->second];
+    row.calls = row.calls.value_or(0) + 1;
+    row.seconds = row.seconds.value_or(0) + seconds;
+    row.least = std::min(row.least.value_or(seconds), seconds);
+    row.most = std::max(row.most.value_or(seconds), seconds);
+  }
+
+  profile::Observed& observed_;
+  std::map<Key, std::size_t> rows_;
+  std::map<std::int64_t, std::vector<std::size_t>> by_backend_;
+  std::size_t unread_ = 0;
+};
+
+// Spans of the host's functions (a fork of version 4): they hold each other and the ops.
+class Functions {
+ public:
+  explicit Functions(profile::Observed& observed) : observed_(observed) {}
+
+  void add(const Json& record) {
+    if (!record.is_object()) return;
+    const auto name = json_text(record, "name");
+    const auto begin = json_number(record, "start_ns");
+    const auto end = json_number(record, "end_ns");
+    if (!name || !begin || !end || *end < *begin) return;
+    const double seconds = (*end - *begin) / 1e9;
+    const auto [at, fresh] = rows_.try_emplace(*name, observed_.ops.size());
+    if (fresh && !add_row(*name)) {
+      rows_.erase(at);
+      return;
+    }
+    profile::ObservedOp& row = observed_.ops[at->second];
+    row.calls = row.calls.value_or(0) + 1;
+    row.seconds = row.seconds.value_or(0) + seconds;
+    row.least = std::min(row.least.value_or(seconds), seconds);
+    row.most = std::max(row.most.value_or(seconds), seconds);
+  }
+
+ private:
+  bool add_row(const std::string& name) {
+    profile::ObservedOp op;
+    op.op = name;
+    op.category = "function";
+    op.covers_others = true;
+    return keep_row(observed_.ops, std::move(op), observed_);
+  }
+
+  profile::Observed& observed_;
+  std::map<std::string, std::size_t> rows_;  // by name, into the document's ops
+};
+
+std::map<std::int64_t, std::string> backends_of(const Json& json, profile::Observed& observed) {
+  std::map<std::int64_t, std::string> backends;
+  const auto list = json.find("backends");
+  if (list == json.end() || !list->is_array()) return backends;
+  for (const Json& backend : *list) {
+    if (!backend.is_object() || backends.size() > 64) continue;
+    const auto id = json_whole(backend, "id");
+    const auto name = json_text(backend, "name");
+    if (!id || !name) continue;
+    backends[*id] = *name;
+    if (const auto device = json_text(backend, "device")) {
+      observed.context.facts[fmt::format("backend {}", *id)] =
+          fmt::format("{} ({})", *name, *device);
+    }
+  }
+  return backends;
+}
+
+void check_version(const Json& json, std::size_t records, profile::Observed& observed) {
+  const auto version = json_whole(json, "version");
+  if (version) observed.version = fmt::format("{}", *version);
+  if (!version || *version < 1 || *version > 4) {
+    add_warning(observed,
+                fmt::format("version {} of this format is unknown: 1 to 4 are known; what "
+                            "looks the same is read",
+                            version ? fmt::format("{}", *version) : "(none)"));
+  }
+  const auto total = json_whole(json, "total_records");
+  if (total && std::cmp_not_equal(*total, records)) {
+    add_warning(observed,
+                fmt::format("it says it has {} records, and {} are there", *total, records));
+  }
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  const bool says_so =
+      printed.holds("\"profiler\": \"ggml\"") || printed.holds("\"profiler\":\"ggml\"");
+  if (says_so) return 95;
+  return printed.holds("\"backend_id\"") && printed.holds("\"duration_ns\"") ? 60 : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  observed.context.engine = "llama.cpp";
+  Rows rows(observed);
+  Functions functions(observed);
+  std::size_t records = 0;
+  const auto take_element = [&](std::string_view list, const Json& element) {
+    if (list == "records") {
+      ++records;
+      if (element.is_object()) rows.add(element);
+    } else if (list == "fn_records") {
+      functions.add(element);
+    }
+  };
+  const auto take_members = [&](const Json& json) {
+    rows.name_backends(backends_of(json, observed));
+    check_version(json, records, observed);
+  };
+  read_pieces(printed, {"records", "fn_records"}, {take_element, take_members}, observed);
+  if (rows.unread() > 0) {
+    add_warning(observed, fmt::format("{} records have no name or no duration", rows.unread()));
+  }
+  if (observed.ops.empty() && observed.context.facts.empty()) return nothing_found("ggml-profiler");
+  return observed;
+}
+
+}  // namespace weir::adapters::ggml_profile

@@ -1,0 +1,146 @@
+// Google Benchmark's JSON. A case a benchmark (its repetitions are samples); times of aggregates
+// where there are no repetitions. A row with an error has time 0 and is not fast: it is an error.
+#include <algorithm>
+
+#include "gate/adapters/readers.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::adapters::google_benchmark {
+namespace {
+
+constexpr std::string_view k_known[] = {
+    "name",        "family_index",     "per_family_instance_index",
+    "run_name",    "run_type",         "threads",
+    "repetitions", "repetition_index", "iterations",
+    "real_time",   "cpu_time",         "time_unit",
+    "label",       "aggregate_name",   "aggregate_unit",
+    "big_o",       "error_occurred",   "error_message",
+    "skipped",     "skip_message"};
+
+std::optional<double> seconds_in(const Json& row, const char* key) {
+  const auto value = json_number(row, key);
+  const auto unit = json_text(row, "time_unit").value_or("ns");
+  const auto scale = unit::parse_scale(unit);
+  if (!value || !scale || scale->unit != unit::Unit::seconds) return std::nullopt;
+  return *value * scale->factor;
+}
+
+profile::ObservedCase* case_named(const std::string& name, profile::Observed& observed) {
+  // Repetitions stand together, unless they were shuffled.
+  for (auto one = observed.cases.rbegin(); one != observed.cases.rend(); ++one) {
+    if (one->name == name) return &*one;
+    if (one - observed.cases.rbegin() > 1000) break;
+  }
+  profile::ObservedCase fresh;
+  fresh.name = name;
+  return keep_row(observed.cases, std::move(fresh), observed) ? &observed.cases.back() : nullptr;
+}
+
+// Counters of the user's own, and what else weir has no place for.
+void read_counters(const Json& row, profile::ObservedCase& one) {
+  if (const auto label = json_text(row, "label")) one.facts["label"] = *label;
+  for (const auto& [key, value] : row.items()) {
+    if (!value.is_number() || one.facts.size() >= 64) continue;
+    if (std::find(std::begin(k_known), std::end(k_known), key) != std::end(k_known)) continue;
+    one.facts[shown_text(key, 100)] = dump_json(value);
+  }
+  if (const auto iterations = json_whole(row, "iterations")) {
+    one.facts["iterations"] = fmt::format("{}", *iterations);
+  }
+}
+
+bool read_error(const Json& row, profile::ObservedCase& one, profile::Observed& observed) {
+  const auto flag = [&](const char* key) {
+    const auto found = row.find(key);
+    return found != row.end() && found->is_boolean() && found->get<bool>();
+  };
+  if (!flag("error_occurred") && !flag("skipped")) return false;
+  const auto message = json_text(row, flag("error_occurred") ? "error_message" : "skip_message");
+  one.error = message.value_or(flag("error_occurred") ? "an error" : "skipped");
+  if (observed.errors.size() < 1000) observed.errors.push_back(one.name + ": " + *one.error);
+  return true;
+}
+
+void read_aggregate(const Json& row, const std::string& name, profile::ObservedCase& one) {
+  for (const auto& [key, metric] :
+       {std::pair{"real_time", "real_seconds"}, {"cpu_time", "cpu_seconds"}}) {
+    auto& timing = timing_of(one.timings, own_time(metric));
+    // A "cv" is a fraction, whatever its time_unit says.
+    if (const auto seconds = seconds_in(row, key)) {
+      if (name == "mean") timing.mean = seconds;
+      if (name == "stddev") timing.stddev = seconds;
+      if (name == "median")
+        one.facts[fmt::format("median {}", metric)] = fmt::format("{}", *seconds);
+    }
+  }
+}
+
+void read_row(const Json& row, profile::Observed& observed) {
+  if (!row.is_object()) return;
+  const auto name = json_text(row, row.contains("run_name") ? "run_name" : "name");
+  if (!name) return;
+  profile::ObservedCase* one = case_named(*name, observed);
+  if (one == nullptr || read_error(row, *one, observed)) return;
+  if (json_text(row, "run_type") == "aggregate") {
+    const auto aggregate = json_text(row, "aggregate_name").value_or("");
+    if (aggregate == "mean") read_counters(row, *one);
+    return read_aggregate(row, aggregate, *one);
+  }
+  read_counters(row, *one);
+  if (const auto seconds = seconds_in(row, "real_time"))
+    add_sample(one->timings, "real_seconds", *seconds);
+  if (const auto seconds = seconds_in(row, "cpu_time"))
+    add_sample(one->timings, "cpu_seconds", *seconds);
+}
+
+void read_context(const Json& json, profile::Observed& observed) {
+  const auto found = json.find("context");
+  if (found == json.end() || !found->is_object()) return;
+  auto& context = observed.context;
+  for (const auto& [key, value] : found->items()) {
+    if (value.is_structured() || value.is_null() || context.facts.size() >= 64) continue;
+    context.facts[shown_text(key, 100)] =
+        value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
+  }
+  for (const char* key : {"executable", "host_name"}) {
+    if (const auto place = json_text(*found, key)) context.places.push_back(*place);
+  }
+  if (json_text(*found, "library_build_type") == "debug") {
+    add_warning(observed, "the benchmark library is a debug build: short times are too long");
+  }
+  if (context.facts.contains("cpu_scaling_enabled") &&
+      context.facts["cpu_scaling_enabled"] == "true") {
+    add_warning(observed, "the processor's frequency was not fixed");
+  }
+  if (const auto version = json_whole(*found, "json_schema_version")) {
+    observed.version = fmt::format("{}", *version);
+    if (*version != 1) {
+      add_warning(
+          observed,
+          fmt::format(
+              "version {} of this format is unknown: 1 is known; what looks the same is read",
+              *version));
+    }
+  }
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  if (!printed.holds("\"benchmarks\"") && !printed.holds("\"library_build_type\"")) return 0;
+  return printed.holds("\"library_build_type\"") || printed.holds("\"real_time\"") ? 90 : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  observed.context.engine = "google-benchmark";
+  read_pieces(printed, {"benchmarks"},
+              {[&](std::string_view, const Json& row) { read_row(row, observed); },
+               [&](const Json& members) { read_context(members, observed); }},
+              observed);
+  if (observed.cases.empty() && observed.context.facts.empty())
+    return nothing_found("google-benchmark");
+  return observed;
+}
+
+}  // namespace weir::adapters::google_benchmark

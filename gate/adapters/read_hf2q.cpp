@@ -1,0 +1,243 @@
+// Profile lines of hf2q, which prints what mlx-native measures: tables of command buffers by label
+// (GPU time), encoding times of a token by part (CPU time), and dispatches by pipeline.
+//
+// On current Apple hardware there is no time of a single dispatch: none of it is normal.
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters::hf2q {
+namespace {
+
+// "[CB_PROFILE:forward_gpu seq_len=512 layers=40] total=83.10ms across 12 labels:"
+bool read_heading(std::string_view line, profile::Observed& observed) {
+  const std::size_t at = line.find("[CB_PROFILE");
+  if (at == std::string_view::npos) return false;
+  Scan scan(line.substr(at + 11));
+  const auto what = scan.until("]");
+  if (!what || !scan.take("total=")) return false;
+  const auto total = scan.number();
+  if (!total || *total < 0 || !scan.take("ms across") || !scan.whole() || !scan.take("labels:"))
+    return false;
+  profile::ObservedStep step;
+  step.label = what->starts_with(':') ? shown_text(what->substr(1))
+                                      : fmt::format("table {}", observed.steps.size());
+  step.seconds = *total / 1e3;
+  const std::size_t rows = step.label.find("seq_len=");
+  if (rows != std::string::npos) {
+    step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).whole();
+    if (step.tokens)
+      step.phase = *step.tokens == 1 ? profile::Phase::decode : profile::Phase::prefill;
+  }
+  return keep_row(observed.steps, std::move(step), observed);
+}
+
+// "   45.2%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs  layer.attn_moe_ffn"
+std::optional<profile::ObservedBuffer> row_of(std::string_view line) {
+  constexpr std::string_view k_us = "\xC2\xB5s";
+  Scan scan(line);
+  profile::ObservedBuffer buffer;
+  if (!scan.number() || !scan.take("%")) return std::nullopt;
+  const auto total = scan.number();
+  if (!total || !scan.take("ms") || !scan.take("count=")) return std::nullopt;
+  const auto count = scan.whole();
+  if (!count || *count == 0 || !scan.take("avg=") || !scan.number() || !scan.take(k_us) ||
+      !scan.take("min=")) {
+    return std::nullopt;
+  }
+  const auto least = scan.number();
+  if (!least || !scan.take(k_us) || !scan.take("max=")) return std::nullopt;
+  const auto most = scan.number();
+  if (!most || !scan.take(k_us) || scan.done()) return std::nullopt;
+  buffer.buffers = *count;
+  buffer.seconds = *total / 1e3;
+  buffer.least = *least / 1e6;
+  buffer.most = *most / 1e6;
+  buffer.label = shown_text(scan.rest());
+  return buffer;
+}
+
+// "linear_attn=1.2ms full_attn=0.4ms … cmd_bufs=102 dispatches=1350" behind "[GREEDY_PROFILE]".
+void read_parts(std::string_view text, std::size_t step, profile::Phase phase,
+                profile::Observed& observed) {
+  Scan scan(text);
+  while (const auto word = scan.word()) {
+    const std::size_t mark = word->find('=');
+    if (mark == std::string_view::npos || mark == 0) continue;
+    const std::string_view name = word->substr(0, mark);
+    Scan value(word->substr(mark + 1));
+    if (word->ends_with("ms")) {
+      const auto ms = value.number();
+      if (!ms || *ms < 0) continue;
+      profile::ObservedOp op;
+      op.op = shown_text(name);
+      op.category = "encode";  // the CPU's time to write commands, not the device's to run them
+      op.phase = phase;
+      op.step = step;
+      op.seconds = *ms / 1e3;
+      op.covers_others = name == "total_layers";
+      keep_row(observed.ops, std::move(op), observed);
+    } else if (const auto count = value.whole(); count && value.done()) {
+      if (name == "dispatches") count_of(observed, "dispatches_per_token").values.push_back(*count);
+      if (name == "cmd_bufs") count_of(observed, "submits_per_token").values.push_back(*count);
+    }
+  }
+}
+
+// A token's decode prints two lines: the layers, then the output head.
+class Steps {
+ public:
+  explicit Steps(profile::Observed& observed) : observed_(observed) {}
+
+  bool take(std::string_view line) {
+    for (const auto& [mark, phase] :
+         {std::pair{std::string_view("[GREEDY_PROFILE]"), profile::Phase::decode},
+          {std::string_view("[DECODE_PROFILE]"), profile::Phase::other}}) {
+      const std::size_t at = line.find(mark);
+      if (at == std::string_view::npos) continue;
+      const std::string_view parts = line.substr(at + mark.size());
+      const bool head =
+          phase == profile::Phase::decode && parts.find("output_head=") != std::string_view::npos;
+      if (!(head && open_) && !begin(phase)) return true;
+      open_ = phase == profile::Phase::decode && !head;
+      read_parts(parts, observed_.steps.size() - 1, phase, observed_);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  bool begin(profile::Phase phase) {
+    profile::ObservedStep step;
+    step.label = phase == profile::Phase::decode ? fmt::format("token {}", tokens_++) : "forward";
+    step.phase = phase;
+    if (phase == profile::Phase::decode) step.tokens = 1;
+    return keep_row(observed_.steps, std::move(step), observed_);
+  }
+  profile::Observed& observed_;
+  std::size_t tokens_ = 0;
+  bool open_ = false;
+};
+
+profile::Phase phase_named(std::string_view text) {
+  if (text.find("prefill") != std::string_view::npos) return profile::Phase::prefill;
+  return text.find("decode") != std::string_view::npos ? profile::Phase::decode
+                                                       : profile::Phase::unknown;
+}
+
+// DeepSeek-V4's stages: "  LABEL: T ms total over N layers (min T ms; max T ms)" and
+// "DeepSeek-V4 PHASE category: NAME: T ms / N calls", "DeepSeek-V4 PHASE dispatch: PIPELINE: N".
+bool read_stage(std::string_view line, profile::Phase& phase, profile::Observed& observed) {
+  const std::size_t at = line.find("DeepSeek-V4 ");
+  profile::ObservedOp op;
+  if (at != std::string_view::npos) {
+    Scan scan(line.substr(at + 12));
+    if (line.find(" GPU stages at position ") != std::string_view::npos) {
+      phase = phase_named(line);
+      return true;
+    }
+    Scan category = scan;
+    if (const auto which = category.until(" category: ")) {
+      const auto name = category.until(": ");
+      const auto ms = name ? category.number() : std::nullopt;
+      const auto calls = ms && category.take("ms /") ? category.whole() : std::nullopt;
+      if (!calls || !category.take("calls")) return true;
+      op.op = shown_text(*name);
+      op.phase = phase_named(*which);
+      op.seconds = *ms / 1e3;
+      op.calls = calls;
+      keep_row(observed.ops, std::move(op), observed);
+    } else if (const auto phase_text = scan.until(" dispatch: ")) {
+      const auto name = scan.until_last(": ");
+      const auto calls = name ? scan.whole() : std::nullopt;
+      if (!calls || !scan.done()) return true;
+      op.kernel = shown_text(*name);
+      op.category = "dispatch";
+      op.phase = phase_named(*phase_text);
+      op.calls = calls;
+      keep_row(observed.ops, std::move(op), observed);
+    }
+    return true;
+  }
+  if (phase == profile::Phase::unknown || !line.starts_with("  ")) return false;
+  Scan scan(line);
+  const auto name = scan.until(": ");
+  const auto ms = name ? scan.number() : std::nullopt;
+  if (!ms || !scan.take("ms total over")) return false;
+  const auto calls = scan.whole();
+  if (!calls || !scan.take("layers (min")) return false;
+  const auto least = scan.number();
+  if (!least || !scan.take("ms; max")) return false;
+  const auto most = scan.number();
+  if (!most || !scan.take("ms)")) return false;
+  op.op = shown_text(*name);
+  op.phase = phase;
+  op.calls = calls;
+  op.seconds = *ms / 1e3;
+  op.least = *least / 1e3;
+  op.most = *most / 1e3;
+  keep_row(observed.ops, std::move(op), observed);
+  return true;
+}
+
+// "Decode tok/s: 41.2", "--- mlx-native …: 128 tokens in 3.10 s"
+bool read_rate(std::string_view line, profile::Observed& observed) {
+  const std::size_t at = line.find("Decode tok/s:");
+  if (at != std::string_view::npos) {
+    if (const auto rate = Scan(line.substr(at + 13)).number()) {
+      add_sample(observed.timings, "decode_tokens_per_second", *rate);
+    }
+    return true;
+  }
+  if (!line.starts_with("--- mlx-native")) return false;
+  Scan scan(line);
+  if (!scan.until(": ")) return true;
+  const auto tokens = scan.whole();
+  const auto seconds = tokens && scan.take("tokens in") ? scan.number() : std::nullopt;
+  if (!seconds || !scan.take("s") || *seconds <= 0) return true;
+  observed.generated_tokens = tokens;
+  add_sample(observed.timings, "decode_tokens_per_second", static_cast<double>(*tokens) / *seconds);
+  return true;
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  if (printed.holds("[CB_PROFILE") || printed.holds("[GREEDY_PROFILE]") ||
+      printed.holds("[DECODE_PROFILE]"))
+    return 90;
+  if (printed.begins("DeepSeek-V4 ")) return 70;
+  return printed.holds("[mlx-native] ") || printed.begins("--- mlx-native") ||
+                 printed.begins("Decode tok/s:")
+             ? 60
+             : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  Steps steps(observed);
+  bool in_table = false;
+  profile::Phase stage = profile::Phase::unknown;
+  for (const std::string_view line : printed.lines()) {
+    if (printed.cut(line)) {
+      mark_truncated(observed);
+      continue;
+    }
+    if (read_heading(line, observed)) {
+      in_table = true;
+    } else if (auto buffer = in_table ? row_of(line) : std::nullopt) {
+      buffer->step = observed.steps.size() - 1;
+      keep_row(observed.buffers, std::move(*buffer), observed);
+    } else if (steps.take(line) || read_stage(line, stage, observed) || read_rate(line, observed)) {
+      in_table = false;
+    } else if (const std::size_t at = line.find("[mlx-native] "); at != std::string_view::npos) {
+      add_warning(observed, shown_text(line.substr(at + 13), 400));
+    }
+  }
+  if (profile::empty(observed) && (observed.warnings.empty() || observed.truncated))
+    return nothing_found("hf2q");
+  observed.context.engine = "hf2q";
+  observed.context.backend = "Metal";
+  return observed;
+}
+
+}  // namespace weir::adapters::hf2q

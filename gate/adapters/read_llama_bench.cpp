@@ -1,0 +1,321 @@
+// llama-bench in each of its forms: json and jsonl (with samples), csv, sql and md (a mean and its
+// deviation). A case a test; the rates of the whole are those of the only test of their kind.
+//
+// Rates are made from samples_ns: avg_ts is a mean of rates, which one disturbed repetition spoils.
+#include <map>
+
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters {
+namespace {
+
+// Values of one test by the names of llama-bench's fields, as text.
+using BenchFields = std::map<std::string, std::string, std::less<>>;
+
+std::optional<std::int64_t> whole_field(const BenchFields& fields, std::string_view name) {
+  const auto found = fields.find(name);
+  if (found == fields.end()) return std::nullopt;
+  const auto value = text::to_int(found->second);
+  return value && *value >= 0 ? std::optional<std::int64_t>(*value) : std::nullopt;
+}
+
+std::optional<double> number_field(const BenchFields& fields, std::string_view name) {
+  const auto found = fields.find(name);
+  return found == fields.end() ? std::nullopt : printed_number(found->second);
+}
+
+std::string name_of_test(std::int64_t prompt, std::int64_t generated, std::int64_t depth) {
+  std::string name;
+  if (prompt > 0) name = fmt::format("pp{}", prompt);
+  if (generated > 0) name += fmt::format("{}tg{}", name.empty() ? "" : "+", generated);
+  if (depth > 0) name += fmt::format(" @ d{}", depth);
+  return name;
+}
+
+const char* rate_of_test(const profile::ObservedCase& test) {
+  const bool prompt = test.prompt_tokens.value_or(0) > 0;
+  const bool generated = test.generated_tokens.value_or(0) > 0;
+  if (prompt && generated) return "tokens_per_second";
+  return generated ? "decode_tokens_per_second" : "prefill_tokens_per_second";
+}
+
+unit::Metric rate_metric(const profile::ObservedCase& test) {
+  const char* name = rate_of_test(test);
+  const auto known = unit::find_metric(name);
+  return known ? *known
+               : unit::custom_metric(name, unit::Kind::time, unit::Unit::tokens_per_second,
+                                     unit::Better::higher);
+}
+
+// What describes the build, the machine and the model rather than the test.
+void read_bench_context(const BenchFields& fields, profile::Observed& observed) {
+  const auto text_of = [&](const char* name) -> std::optional<std::string> {
+    const auto found = fields.find(name);
+    if (found == fields.end() || found->second.empty()) return std::nullopt;
+    return shown_text(found->second);
+  };
+  auto& context = observed.context;
+  context.engine = "llama.cpp";
+  context.engine_build = text_of("build_commit");
+  context.model = text_of("model_type");
+  for (const char* name :
+       {"cpu_info", "gpu_info", "backends", "model_filename", "model_size", "model_n_params"}) {
+    if (auto value = text_of(name)) context.facts[name] = std::move(*value);
+  }
+  if (const auto file = text_of("model_filename")) {
+    if (context.places.empty()) context.places.push_back(*file);
+  }
+}
+
+bool is_result_field(std::string_view name) {
+  return name == "avg_ns" || name == "stddev_ns" || name == "avg_ts" || name == "stddev_ts" ||
+         name == "samples_ns" || name == "samples_ts";
+}
+
+std::optional<profile::ObservedCase> test_of(const BenchFields& fields,
+                                             const std::vector<double>& samples_ns) {
+  profile::ObservedCase test;
+  const auto prompt = whole_field(fields, "n_prompt");
+  const auto generated = whole_field(fields, "n_gen");
+  if (!prompt || !generated || *prompt + *generated == 0) return std::nullopt;
+  test.depth = whole_field(fields, "n_depth");
+  if (*prompt > 0) test.prompt_tokens = prompt;
+  if (*generated > 0) test.generated_tokens = generated;
+  test.name = name_of_test(*prompt, *generated, test.depth.value_or(0));
+  for (const auto& [name, value] : fields) {
+    if (!is_result_field(name) && test.facts.size() < 64)
+      test.facts[shown_text(name, 60)] = shown_text(value);
+  }
+  profile::ObservedTiming rate{
+      rate_metric(test), {}, number_field(fields, "avg_ts"), number_field(fields, "stddev_ts")};
+  const auto tokens = static_cast<double>(*prompt + *generated);
+  for (const double ns : samples_ns) {
+    if (ns > 0) rate.samples.push_back(tokens * 1e9 / ns);
+  }
+  if (rate.mean && *rate.mean <= 0) rate.mean.reset();
+  if (!rate.mean && rate.samples.empty()) return std::nullopt;
+  test.timings.push_back(std::move(rate));
+  return test;
+}
+
+// The rates of the whole: of a test at depth 0 that is alone of its kind.
+void sum_up(profile::Observed& observed) {
+  for (const bool decode : {false, true}) {
+    const profile::ObservedCase* only = nullptr;
+    std::size_t found = 0;
+    for (const auto& test : observed.cases) {
+      if (test.generated_tokens.has_value() != decode || test.prompt_tokens.has_value() == decode)
+        continue;
+      ++found;
+      only = &test;
+    }
+    if (found != 1) continue;
+    observed.timings.push_back(only->timings.front());
+    (decode ? observed.generated_tokens : observed.prompt_tokens) =
+        decode ? only->generated_tokens : only->prompt_tokens;
+  }
+}
+
+Result<profile::Observed> finish_bench(profile::Observed observed, const Printed& printed,
+                                       std::string_view format) {
+  sum_up(observed);
+  if (printed.holds("asserts enabled")) {
+    add_warning(
+        observed,
+        "the engine was built with asserts enabled: its times are not those of a release build");
+  }
+  for (const std::string_view line : printed.lines()) {
+    if (!line.starts_with("llama_bench: error:")) continue;
+    observed.errors.push_back(shown_text(line));
+    observed.context.engine = "llama.cpp";
+  }
+  if (observed.cases.empty() && observed.errors.empty()) return nothing_found(format);
+  return observed;
+}
+
+BenchFields fields_of(const Json& json) {
+  BenchFields fields;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_string()) {
+      fields[name] = value.get<std::string>();
+    } else if (value.is_primitive() && !value.is_null()) {
+      fields[name] = dump_json(value);
+    }
+  }
+  return fields;
+}
+
+std::vector<double> samples_of(const Json& json) {
+  std::vector<double> samples;
+  const auto found = json.find("samples_ns");
+  if (found == json.end() || !found->is_array()) return samples;
+  for (const Json& sample : *found) {
+    if (sample.is_number() && samples.size() < k_most_rows) samples.push_back(sample.get<double>());
+  }
+  return samples;
+}
+
+}  // namespace
+
+namespace llama_bench_json {
+
+int recognises(const Printed& printed) {
+  if (printed.holds("\"n_gen\":") &&
+      (printed.holds("\"avg_ns\":") || printed.holds("\"build_commit\":")))
+    return 90;
+  return printed.begins("llama_bench: error:") ? 60 : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  const auto take = [&](const Json& json) {
+    if (!json.is_object() || !json.contains("n_gen")) return;
+    const BenchFields fields = fields_of(json);
+    auto test = test_of(fields, samples_of(json));
+    read_bench_context(fields, observed);
+    if (test) keep_row(observed.cases, std::move(*test), observed);
+  };
+  read_pieces(printed, {}, {[&](std::string_view, const Json& element) { take(element); }, take},
+              observed);
+  return finish_bench(std::move(observed), printed, "llama-bench");
+}
+
+}  // namespace llama_bench_json
+
+namespace llama_bench_table {
+namespace {
+
+void add_test(const BenchFields& fields, profile::Observed& observed) {
+  auto test = test_of(fields, {});
+  if (!test) return;
+  read_bench_context(fields, observed);
+  keep_row(observed.cases, std::move(*test), observed);
+}
+
+BenchFields paired(const std::vector<std::string>& names, const std::vector<std::string>& values) {
+  BenchFields fields;
+  for (std::size_t i = 0; i < names.size() && i < values.size(); ++i) fields[names[i]] = values[i];
+  return fields;
+}
+
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells = text::split(line, '|');
+  if (cells.size() < 3 || !text::trim(cells.front()).empty() || !text::trim(cells.back()).empty())
+    return {};
+  cells.erase(cells.begin());
+  cells.pop_back();
+  for (std::string& cell : cells) cell = std::string(text::trim(cell));
+  return cells;
+}
+
+// "pp16+tg8 @ d32" -> n_prompt 16, n_gen 8, n_depth 32
+bool read_test_name(std::string_view name, BenchFields& fields) {
+  Scan scan(name);
+  fields["n_prompt"] = fields["n_gen"] = "0";
+  bool any = false;
+  for (const auto& [mark, field] :
+       {std::pair{"pp", "n_prompt"}, {"+tg", "n_gen"}, {"tg", "n_gen"}}) {
+    if (!scan.take(mark)) continue;
+    const auto tokens = scan.whole();
+    if (!tokens) return false;
+    fields[field] = fmt::format("{}", *tokens);
+    any = true;
+  }
+  if (scan.take("@ d")) {
+    const auto depth = scan.whole();
+    if (!depth) return false;
+    fields["n_depth"] = fmt::format("{}", *depth);
+  }
+  return any && scan.done();
+}
+
+// The columns of the table for people have short names; its last two are always test and t/s.
+void add_markdown(const std::vector<std::string>& names, const std::vector<std::string>& cells,
+                  profile::Observed& observed) {
+  if (names.size() != cells.size() || names.size() < 3) return;
+  BenchFields fields = paired(names, cells);
+  if (!read_test_name(fields["test"], fields)) return;
+  Scan rate(fields["t/s"]);
+  const auto mean = rate.number();
+  if (!mean) return;
+  fields["avg_ts"] = fmt::format("{}", *mean);
+  if (rate.take("\xC2\xB1")) {
+    if (const auto deviation = rate.number()) fields["stddev_ts"] = fmt::format("{}", *deviation);
+  }
+  if (const auto model = fields.find("model"); model != fields.end())
+    fields["model_type"] = model->second;
+  fields.erase("t/s");
+  fields.erase("test");
+  add_test(fields, observed);
+}
+
+constexpr std::string_view k_csv_begins = "build_commit,build_number,";
+
+// A row of values alone, as an appended run writes it, has no names: the table before it gives
+// them.
+class Tables {
+ public:
+  explicit Tables(profile::Observed& observed) : observed_(observed) {}
+
+  void take(std::string_view line) {
+    if (line.starts_with(k_csv_begins)) {
+      csv_ = text::split(line, ',');
+    } else if (!csv_.empty() && line.starts_with('"')) {
+      const auto values = csv_fields(line);
+      const bool whole = values.size() == csv_.size();
+      if (whole) add_test(paired(csv_, values), observed_);
+      if (!whole) mark_truncated(observed_);
+    } else if (line.starts_with("INSERT INTO llama_bench")) {
+      const auto row = sql_row(line, "llama_bench");
+      if (row) add_test(paired(row->columns, row->values), observed_);
+      if (!row) mark_truncated(observed_);
+    } else if (line.starts_with('|')) {
+      markdown(line);
+    } else if (Scan build(line); build.take("build:")) {
+      if (const auto commit = build.word(); commit && build.take("(")) {
+        observed_.context.engine_build = shown_text(*commit);
+      }
+    }
+  }
+  // The table for people ends in a line that names the build.
+  void finish() {
+    if (!markdown_.empty() && !observed_.context.engine_build) mark_truncated(observed_);
+  }
+
+ private:
+  void markdown(std::string_view line) {
+    const auto cells = cells_of(line);
+    if (cells.empty()) return;
+    if (cells.back() == "t/s") {
+      markdown_ = cells;
+    } else if (!markdown_.empty()) {
+      add_markdown(markdown_, cells, observed_);
+    }
+  }
+
+  profile::Observed& observed_;
+  std::vector<std::string> csv_, markdown_;
+};
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  if (printed.begins(k_csv_begins) || printed.holds("INSERT INTO llama_bench (")) return 90;
+  for (const std::string_view line : printed.lines()) {
+    if (line.starts_with("| model ") && line.find(" t/s |") != std::string_view::npos) return 85;
+  }
+  return printed.holds("CREATE TABLE IF NOT EXISTS llama_bench") ? 60 : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  Tables tables(observed);
+  for (const std::string_view line : printed.lines()) tables.take(line);
+  tables.finish();
+  return finish_bench(std::move(observed), printed, "llama-bench-table");
+}
+
+}  // namespace llama_bench_table
+
+}  // namespace weir::adapters

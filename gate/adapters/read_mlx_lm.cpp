@@ -1,0 +1,64 @@
+// mlx_lm.benchmark: a line a trial, of values by name.
+//
+// Rates are of the whole batch.
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters::mlx_lm {
+namespace {
+
+// "prompt_tps=1234.567, generation_tps=45.678, peak_memory=5.432"
+void read_trial(std::string_view values, profile::Observed& observed) {
+  for (const std::string& pair : text::split(values, ' ')) {
+    const std::size_t mark = pair.find('=');
+    if (mark == std::string::npos) continue;
+    const std::string_view name = std::string_view(pair).substr(0, mark);
+    const auto value = Scan(std::string_view(pair).substr(mark + 1)).number();
+    if (!value) continue;
+    if (name == "prompt_tps") add_sample(observed.timings, "prefill_tokens_per_second", *value);
+    if (name == "generation_tps") add_sample(observed.timings, "decode_tokens_per_second", *value);
+    // In GB of 10^9 bytes, of the accelerator's memory: the most of all trials so far.
+    if (name == "peak_memory") observed.context.facts["peak_memory_gb"] = fmt::format("{}", *value);
+  }
+}
+
+std::optional<std::int64_t> setting(std::string_view line, std::string_view name) {
+  const std::size_t at = line.find(name);
+  return at == std::string_view::npos ? std::nullopt : Scan(line.substr(at + name.size())).whole();
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  return printed.holds("prompt_tps=") && printed.holds("generation_tps=") ? 85
+         : printed.begins("Timing with prompt_tokens=")                   ? 70
+                                                                          : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  bool averages = false;
+  for (const std::string_view line : printed.lines()) {
+    const bool cut = printed.cut(line);
+    Scan scan(line);
+    if (!cut && scan.take("Timing with ")) {
+      observed.prompt_tokens = setting(line, "prompt_tokens=");
+      observed.generated_tokens = setting(line, "generation_tokens=");
+      if (const auto batch = setting(line, "batch_size=")) {
+        observed.context.facts["batch_size"] = fmt::format("{}", *batch);
+        if (*batch > 1)
+          add_warning(observed, fmt::format("rates are those of a batch of {}", *batch));
+      }
+    } else if (!cut && scan.take("Trial") && scan.whole() && scan.take(":")) {
+      read_trial(scan.rest(), observed);
+    } else if (scan.take("Averages:")) {
+      averages = true;
+    }
+  }
+  if (profile::empty(observed)) return nothing_found("mlx-lm");
+  observed.context.engine = "mlx-lm";
+  if (!averages) mark_truncated(observed);
+  return observed;
+}
+
+}  // namespace weir::adapters::mlx_lm

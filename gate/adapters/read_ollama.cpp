@@ -1,0 +1,140 @@
+// Ollama: replies of /api/generate and /api/chat (the last line of a stream has the figures), and
+// what `ollama run --verbose` prints.
+//
+// Durations are nanoseconds. A prompt that was cached has few tokens or none: its rate says little.
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters::ollama {
+namespace {
+
+struct Figures {
+  std::optional<std::int64_t> prompt, generated, cached;
+  std::optional<double> load, prompt_time, generate_time, total;  // seconds
+};
+
+std::optional<double> seconds_of(const Json& json, const char* key) {
+  const auto nanoseconds = json_number(json, key);
+  return nanoseconds && *nanoseconds >= 0 ? std::optional(*nanoseconds / 1e9) : std::nullopt;
+}
+
+void add(const Figures& figures, profile::Observed& observed) {
+  profile::ObservedCase one;
+  one.name = fmt::format("request {}", observed.cases.size());
+  one.prompt_tokens = figures.prompt;
+  one.generated_tokens = figures.generated;
+  const auto rate = [&](const char* metric, const auto& tokens, const auto& seconds) {
+    if (!tokens || !seconds || *tokens <= 0 || *seconds <= 0) return;
+    const double a_second = static_cast<double>(*tokens) / *seconds;
+    add_sample(one.timings, metric, a_second);
+    add_sample(observed.timings, metric, a_second);
+  };
+  rate("prefill_tokens_per_second", figures.prompt, figures.prompt_time);
+  rate("decode_tokens_per_second", figures.generated, figures.generate_time);
+  if (figures.load) add_sample(observed.timings, "load_seconds", *figures.load);
+  if (figures.cached.value_or(0) > 0) {
+    one.facts["cached_tokens"] = fmt::format("{}", *figures.cached);
+    add_warning(observed, "part of a prompt came from the cache: its rate does not compare");
+  }
+  keep_row(observed.cases, std::move(one), observed);
+}
+
+void read_reply(const Json& json, profile::Observed& observed) {
+  if (!json.is_object()) return;
+  if (const auto error = json_text(json, "error")) {
+    if (observed.errors.size() < 100) observed.errors.push_back(*error);
+  }
+  if (const auto model = json_text(json, "model")) observed.context.model = *model;
+  if (!json.contains("eval_duration") && !json.contains("total_duration")) return;
+  Figures figures;
+  figures.prompt = json_whole(json, "prompt_eval_count");
+  figures.generated = json_whole(json, "eval_count");
+  figures.cached = json_whole(json, "prompt_eval_cached_count");
+  figures.load = seconds_of(json, "load_duration");
+  figures.prompt_time = seconds_of(json, "prompt_eval_duration");
+  figures.generate_time = seconds_of(json, "eval_duration");
+  if (!figures.prompt)
+    add_warning(observed, "a reply has no prompt_eval_count: its prompt was cached");
+  add(figures, observed);
+}
+
+// Go's durations: "1.234567s", "52.479709ms", "850µs", "1m2.5s", "1h2m3s"
+std::optional<double> go_duration(std::string_view text) {
+  constexpr std::pair<std::string_view, double> k_units[] = {
+      {"ns", 1e-9}, {"\xC2\xB5s", 1e-6}, {"\xCE\xBCs", 1e-6}, {"us", 1e-6},
+      {"ms", 1e-3}, {"h", 3600},         {"m", 60},           {"s", 1}};
+  Scan scan(text);
+  double seconds = 0;
+  bool any = false;
+  while (!scan.done()) {
+    const auto value = scan.number();
+    if (!value || *value < 0) return std::nullopt;
+    bool known = false;
+    for (const auto& [unit, factor] : k_units) {
+      if (known || !scan.take(unit)) continue;
+      seconds += *value * factor;
+      known = any = true;
+    }
+    if (!known) return std::nullopt;
+  }
+  return any ? std::optional(seconds) : std::nullopt;
+}
+
+bool read_verbose(std::string_view line, Figures& figures) {
+  Scan scan(line);
+  const auto name = scan.until(":");
+  if (!name) return false;
+  if (*name == "total duration") {
+    figures.total = go_duration(scan.rest());
+  } else if (*name == "load duration") {
+    figures.load = go_duration(scan.rest());
+  } else if (*name == "prompt eval duration") {
+    figures.prompt_time = go_duration(scan.rest());
+  } else if (*name == "eval duration") {
+    figures.generate_time = go_duration(scan.rest());
+  } else if (*name == "prompt eval count" || *name == "eval count") {
+    const auto count = scan.whole();
+    if (count && scan.take("token"))
+      (*name == "eval count" ? figures.generated : figures.prompt) = count;
+  } else {
+    return *name == "eval rate";  // the last one
+  }
+  return false;
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  if (printed.holds("\"eval_duration\"") || printed.holds("\"total_duration\"")) return 85;
+  return printed.begins("eval count:") && printed.begins("eval duration:") ? 80 : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  Figures figures;
+  bool open = false;
+  for (const std::string_view line : printed.lines()) {
+    if (printed.cut(line)) continue;  // "130m" of "130ms" would be minutes
+    const bool last = read_verbose(line, figures);
+    open = !last && (figures.generated || figures.total || figures.prompt);
+    if (!last) continue;
+    add(figures, observed);
+    figures = {};
+  }
+  if (open) {
+    mark_truncated(observed);
+    add(figures, observed);
+  }
+  const auto take = [&](const Json& json) { read_reply(json, observed); };
+  read_pieces(printed, {}, {[&](std::string_view, const Json& json) { take(json); }, take},
+              observed);
+  if (observed.cases.empty() && observed.errors.empty()) return nothing_found("ollama");
+  observed.context.engine = "ollama";
+  if (observed.cases.size() == 1) {
+    observed.prompt_tokens = observed.cases.front().prompt_tokens;
+    observed.generated_tokens = observed.cases.front().generated_tokens;
+  }
+  return observed;
+}
+
+}  // namespace weir::adapters::ollama

@@ -1,0 +1,269 @@
+// Prometheus' text format and OpenMetrics, as servers give it on /metrics. Names that weir knows
+// become its metrics; everything is kept as a counter under its own name.
+//
+// Counters count since the server began: rates over them are means of its whole life.
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters::prometheus {
+namespace {
+
+bool name_char(char c, bool first) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':' ||
+         (!first && c >= '0' && c <= '9');
+}
+
+struct Sample {
+  std::string name, labels;  // labels as they stand: `le="0.5",model="m"`
+  double value = 0;
+  std::optional<double> at;
+};
+
+// Past a quoted value; npos when it does not end.
+std::size_t past_quoted(std::string_view text, std::size_t at) {
+  for (++at; at < text.size(); ++at) {
+    if (text[at] == '\\') {
+      ++at;
+    } else if (text[at] == '"') {
+      return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// "+Inf" and "NaN" are values of the format, and none of a measurement.
+std::optional<double> value_of(std::string_view text) {
+  const std::string word = text::lower(text);
+  if (word == "+inf" || word == "inf") return std::numeric_limits<double>::infinity();
+  if (word == "-inf") return -std::numeric_limits<double>::infinity();
+  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return text::to_double(text);
+}
+
+std::optional<Sample> sample_of(std::string_view line) {
+  std::size_t end = 0;
+  while (end < line.size() && name_char(line[end], end == 0)) ++end;
+  if (end == 0) return std::nullopt;
+  Sample sample;
+  sample.name = shown_text(line.substr(0, end));
+  if (end < line.size() && line[end] == '{') {
+    std::size_t at = end + 1;
+    while (at < line.size() && line[at] != '}') {
+      at = line[at] == '"' ? past_quoted(line, at) : at + 1;
+    }
+    if (at >= line.size()) return std::nullopt;
+    sample.labels = shown_text(line.substr(end + 1, at - end - 1), 400);
+    end = at + 1;
+  } else if (end >= line.size() || (line[end] != ' ' && line[end] != '\t')) {
+    return std::nullopt;
+  }
+  Scan scan(line.substr(end));
+  const auto word = scan.word();
+  const auto value = word ? value_of(*word) : std::nullopt;
+  if (!value) return std::nullopt;
+  sample.value = *value;
+  if (const auto stamp = scan.number()) sample.at = *stamp / 1e3;
+  if (!scan.done() && !scan.take("#")) return std::nullopt;  // "#": an exemplar follows
+  return sample;
+}
+
+std::string label_value(const std::string& labels, std::string_view name) {
+  const std::size_t at = labels.find(fmt::format("{}=\"", name));
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + name.size() + 2;
+  return labels.substr(begin, labels.find('"', begin) - begin);
+}
+
+// A histogram's buckets by their upper edge, all its label sets together.
+struct Histogram {
+  std::map<double, double> buckets;
+  double sum = 0, count = 0;
+  bool has_sum = false, has_count = false;
+};
+
+// base name -> weir's metric
+constexpr std::pair<std::string_view, std::string_view> k_histograms[] = {
+    {"vllm:time_to_first_token_seconds", "time_to_first_token_seconds"},
+    {"vllm:time_per_output_token_seconds", "time_per_output_token_seconds"},
+    {"vllm:inter_token_latency_seconds", "inter_token_latency_seconds"},
+    {"vllm:e2e_request_latency_seconds", "end_to_end_latency_seconds"},
+    {"agave_ttft_seconds", "time_to_first_token_seconds"},
+    {"agave_request_duration_seconds", "end_to_end_latency_seconds"}};
+
+class Reading {
+ public:
+  explicit Reading(profile::Observed& observed) : observed_(observed) {}
+
+  void add(Sample sample) {
+    if (histogram(sample)) return;
+    if (!std::isfinite(sample.value)) return;
+    totals_[sample.name] += sample.value;
+    keep(sample);
+  }
+  void kind(std::string_view name, std::string_view kind) {
+    if (kinds_.size() < k_most_rows) kinds_[shown_text(name)] = shown_text(kind, 20);
+  }
+
+  void finish() {
+    for (auto& counter : observed_.counters) {
+      const auto known = kinds_.find(counter.name.substr(0, counter.name.find('{')));
+      if (known != kinds_.end()) counter.kind = known->second;
+    }
+    for (const auto& [base, metric] : k_histograms) {
+      const auto found = histograms_.find(base);
+      if (found != histograms_.end()) latencies(found->second, metric);
+    }
+    rates();
+  }
+
+ private:
+  void keep(const Sample& sample) {
+    const std::string name =
+        sample.labels.empty() ? sample.name : fmt::format("{}{{{}}}", sample.name, sample.labels);
+    const auto [at, fresh] = rows_.try_emplace(name, observed_.counters.size());
+    if (fresh && !keep_row(observed_.counters, {name, "", "", {}}, observed_)) {
+      rows_.erase(at);
+      return;
+    }
+    observed_.counters[at->second].points.push_back({sample.at, sample.value});
+  }
+
+  bool histogram(const Sample& sample) {
+    for (const auto& [base, metric] : k_histograms) {
+      if (!sample.name.starts_with(base)) continue;
+      const std::string_view rest = std::string_view(sample.name).substr(base.size());
+      Histogram& histogram = histograms_[std::string(base)];
+      if (rest == "_bucket") {
+        const auto edge = value_of(label_value(sample.labels, "le"));
+        if (edge && !std::isnan(*edge) && std::isfinite(sample.value) &&
+            histogram.buckets.size() < 1000) {
+          histogram.buckets[*edge] += sample.value;
+        }
+      } else if (rest == "_sum" && std::isfinite(sample.value)) {
+        histogram.sum += sample.value;
+        histogram.has_sum = true;
+      } else if (rest == "_count" && std::isfinite(sample.value)) {
+        histogram.count += sample.value;
+        histogram.has_count = true;
+      } else {
+        continue;
+      }
+      return true;
+    }
+    return false;
+  }
+
+  // The mean is exact. A percentile lies in a bucket: it is not above the bucket's edge.
+  void latencies(const Histogram& histogram, std::string_view name) {
+    const auto known = unit::find_metric(name);
+    const unit::Metric metric = known ? *known : own_time(name);
+    if (histogram.has_sum && histogram.has_count && histogram.count > 0 && histogram.sum >= 0) {
+      observed_.latencies.push_back(
+          {metric, "mean", std::nullopt, histogram.sum / histogram.count, false});
+    }
+    if (histogram.count <= 0) return;
+    for (const double percentile : {50.0, 90.0, 99.0}) {
+      for (const auto& [edge, below] : histogram.buckets) {
+        if (below < histogram.count * percentile / 100) continue;
+        if (std::isfinite(edge) && edge >= 0) {
+          observed_.latencies.push_back({metric, "percentile", percentile, edge, true});
+        }
+        break;
+      }
+    }
+  }
+
+  std::optional<double> total(const char* name) const {
+    const auto found = totals_.find(name);
+    return found == totals_.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<std::int64_t> tokens(const char* name) const {
+    const auto value = total(name);
+    if (!value || *value < 0 || *value > 9e15) return std::nullopt;
+    return static_cast<std::int64_t>(*value);
+  }
+
+  // What llama-server and vLLM count since they began.
+  void rates() {
+    const auto rate = [&](const char* metric, const char* count, const char* seconds) {
+      const auto tokens_seen = total(count);
+      const auto time = total(seconds);
+      if (tokens_seen && time && *time > 0)
+        add_sample(observed_.timings, metric, *tokens_seen / *time);
+    };
+    rate("prefill_tokens_per_second", "llamacpp:prompt_tokens_total",
+         "llamacpp:prompt_seconds_total");
+    // Its gauge leaves out the first token of each request, whose time belongs to the prompt.
+    if (const auto gauge = total("llamacpp:predicted_tokens_seconds")) {
+      add_sample(observed_.timings, "decode_tokens_per_second", *gauge);
+    }
+    for (const char* prefix : {"llamacpp:", "vllm:", "agave_"}) {
+      const auto first =
+          [&](std::initializer_list<const char*> names) -> std::optional<std::int64_t> {
+        for (const char* name : names) {
+          if (const auto value = tokens(fmt::format("{}{}", prefix, name).c_str())) return value;
+        }
+        return std::nullopt;
+      };
+      const auto prompt = first({"prompt_tokens_total", "prefill_tokens_total"});
+      const auto generated =
+          first({"tokens_predicted_total", "generation_tokens_total", "tokens_generated_total"});
+      const auto cached = first({"prompt_tokens_cached_total"});
+      if (prompt) observed_.prompt_tokens = prompt;
+      if (generated) observed_.generated_tokens = generated;
+      if (cached) observed_.cached_tokens = cached;
+      if (prompt || generated) {
+        const std::string_view engine = prefix;
+        observed_.context.engine = engine == "llamacpp:" ? "llama.cpp"
+                                   : engine == "vllm:"   ? "vllm"
+                                                         : "agave";
+      }
+    }
+  }
+
+  profile::Observed& observed_;
+  std::map<std::string, double, std::less<>> totals_;
+  std::map<std::string, std::string, std::less<>> kinds_;
+  std::map<std::string, Histogram, std::less<>> histograms_;
+  std::map<std::string, std::size_t> rows_;
+};
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  std::size_t types = 0;
+  for (const std::string_view line : printed.out()) {
+    if (line.starts_with("# TYPE ") || line.starts_with("# HELP ")) ++types;
+    if (types == 2) return 80;
+  }
+  return types == 1 ? 50 : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  Reading reading(observed);
+  for (const std::string_view line : printed.out()) {
+    const bool cut = printed.cut(line);
+    if (cut && !line.starts_with("# EOF")) {
+      mark_truncated(observed);  // its number may go on
+      break;
+    }
+    Scan scan(line);
+    if (scan.take("# TYPE")) {
+      const auto name = scan.word();
+      const auto kind = scan.word();
+      if (name && kind) reading.kind(*name, *kind);
+    } else if (!line.starts_with('#')) {
+      if (auto sample = sample_of(line)) reading.add(std::move(*sample));
+    }
+  }
+  reading.finish();
+  if (observed.counters.empty() && observed.latencies.empty()) return nothing_found("prometheus");
+  return observed;
+}
+
+}  // namespace weir::adapters::prometheus

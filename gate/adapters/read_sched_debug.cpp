@@ -1,0 +1,141 @@
+// GGML_SCHED_DEBUG=1 or 2: the splits of every graph that is laid out, and (2) its nodes.
+//
+// Most of the graphs are laid out only to reserve memory: their number says nothing of tokens.
+// Names are cut to 20 characters and ops to 10; sizes are rounded down.
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters::sched_debug {
+namespace {
+
+// "(   1K)" behind a name: nothing when the number is none.
+std::optional<std::int64_t> bytes_of(std::string_view size) {
+  Scan scan(size);
+  const auto number = scan.whole();
+  if (!number || *number > (std::int64_t{1} << 40)) return std::nullopt;
+  if (scan.take("K")) return *number * 1024;
+  if (scan.take("M")) return *number * 1024 * 1024;
+  return std::nullopt;
+}
+
+// "[embd ( 256K)] [cache_k_l0 (view) (  32K)] ": names hold brackets, so the size is the last one.
+void read_inputs(std::string_view list, profile::ObservedSplit& split) {
+  Scan scan(list);
+  while (scan.take("[")) {
+    const auto item = scan.until(")]");
+    if (!item) return;  // cut
+    const std::size_t bracket = item->rfind('(');
+    if (bracket == std::string_view::npos) continue;
+    const auto bytes = bytes_of(item->substr(bracket + 1));
+    if (bytes) split.inputs.push_back({shown_text(item->substr(0, bracket), 100), *bytes});
+  }
+}
+
+// "## SPLIT #1: Vulkan0 # 7 inputs: [ffn_post_norm-2 (   1K)] …"
+std::optional<profile::ObservedSplit> split_of(std::string_view line,
+                                               std::optional<std::int64_t>& announced) {
+  const std::size_t at = line.find("## SPLIT #");
+  if (at == std::string_view::npos) return std::nullopt;
+  Scan scan(line.substr(at + 10));
+  profile::ObservedSplit split;
+  const auto number = scan.whole();
+  if (!number || !scan.take(":")) return std::nullopt;
+  const auto backend = scan.word();
+  if (!backend || !scan.take("#")) return std::nullopt;
+  announced = scan.whole();
+  if (!announced || !scan.take("inputs")) return std::nullopt;
+  split.number = *number;
+  split.backend = shown_text(*backend, 60);
+  if (scan.take(":")) read_inputs(scan.rest(), split);
+  return split;
+}
+
+// "node #  4 (   MUL_MAT):               Qcur-0 (   1K) [  CPU         ] use=1,c=1:  …"
+std::optional<profile::ObservedOp> node_of(std::string_view line) {
+  Scan scan(line);
+  if (!scan.take("node #") || !scan.whole() || !scan.take("(")) return std::nullopt;
+  const auto op = scan.until("):");
+  const auto rest = op ? scan.until("] use=") : std::nullopt;
+  if (!rest) return std::nullopt;
+  const std::size_t backend = rest->rfind('[');
+  const std::size_t size = rest->substr(0, backend).rfind('(');
+  if (backend == std::string_view::npos || size == std::string_view::npos) return std::nullopt;
+  profile::ObservedOp node;
+  node.op = shown_text(*op, 20);
+  node.node = shown_text(rest->substr(0, size), 100);
+  node.layer = profile::layer_of_node(node.node);
+  node.calls = 1;
+  return node;
+}
+
+// "input tensor 'inp_tokens' [i32, ne = {   256,     1, …": the tokens of the graph that follows.
+std::optional<std::int64_t> tokens_of(std::string_view line) {
+  if (line.find("inp_tokens'") == std::string_view::npos) return std::nullopt;
+  const std::size_t at = line.find("ne = {");
+  if (at == std::string_view::npos) return std::nullopt;
+  return Scan(line.substr(at + 6)).whole();
+}
+
+class Graphs {
+ public:
+  explicit Graphs(profile::Observed& observed) : observed_(observed) {}
+
+  bool add_split(profile::ObservedSplit split, std::optional<std::int64_t> tokens) {
+    if (split.number == 0 || observed_.steps.empty()) {
+      profile::ObservedStep step;
+      step.label = fmt::format("graph {}", observed_.steps.size());
+      step.tokens = tokens;
+      if (tokens) step.phase = *tokens == 1 ? profile::Phase::decode : profile::Phase::prefill;
+      if (!keep_row(observed_.steps, std::move(step), observed_)) return false;
+    }
+    split.graph = observed_.steps.size() - 1;
+    return keep_row(observed_.splits, std::move(split), observed_);
+  }
+
+  void add_node(profile::ObservedOp node) {
+    if (observed_.splits.empty()) return;
+    profile::ObservedSplit& split = observed_.splits.back();
+    node.backend = split.backend;
+    node.step = split.graph;
+    node.phase = observed_.steps[split.graph].phase;
+    if (keep_row(observed_.ops, std::move(node), observed_)) split.ops = split.ops.value_or(0) + 1;
+  }
+
+ private:
+  profile::Observed& observed_;
+};
+
+}  // namespace
+
+int recognises(const Printed& printed) { return printed.holds("## SPLIT #") ? 85 : 0; }
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  observed.context.engine = "llama.cpp";
+  Graphs graphs(observed);
+  std::optional<std::int64_t> tokens;
+  bool cut = false;
+  for (const std::string_view line : printed.lines()) {
+    cut = false;
+    if (const auto count = tokens_of(line)) {
+      tokens = count;
+      continue;
+    }
+    std::optional<std::int64_t> announced;
+    if (auto split = split_of(line, announced)) {
+      cut = std::cmp_less(split->inputs.size(), *announced);
+      if (!graphs.add_split(std::move(*split), tokens)) break;
+      if (cut) add_warning(observed, "a split lists fewer inputs than it says it has");
+      tokens.reset();
+    } else if (auto node = node_of(line)) {
+      graphs.add_node(std::move(*node));
+    } else {
+      cut = line.starts_with("node #") || line.starts_with("## ");
+    }
+  }
+  if (observed.splits.empty()) return nothing_found("sched-debug");
+  if (printed.open() && cut) mark_truncated(observed);
+  return observed;
+}
+
+}  // namespace weir::adapters::sched_debug

@@ -1,0 +1,191 @@
+// GGML_VK_PERF_LOGGER (llama.cpp's Vulkan backend): a block of timings for every graph.
+//
+// The first number of a line is a mean of whole nanoseconds: the sum is taken from the second. The
+// flops of a call are what its rate says in its time, for ops that have a formula.
+#include <limits>
+#include <numeric>
+
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters::vk_perf {
+namespace {
+
+constexpr std::string_view k_heading = "Vulkan Timings:";
+
+// "NAME: 4 x 737.189 us = 2948.76 us (0.355599 GFLOPS/s)"
+struct Line {
+  std::string_view name;
+  std::int64_t calls = 0;
+  double seconds = 0;
+  std::optional<double> flops_a_second;
+};
+
+// Names hold ", " and brackets, but no ": ".
+std::optional<Line> line_of(std::string_view text) {
+  Scan scan(text);
+  Line line;
+  const auto name = scan.until_last(": ");
+  if (!name || name->empty()) return std::nullopt;
+  line.name = *name;
+  const auto calls = scan.whole();
+  if (!calls || *calls == 0 || !scan.take("x")) return std::nullopt;
+  line.calls = *calls;
+  if (!scan.number() || !scan.take("us") || !scan.take("=")) return std::nullopt;
+  const auto all = scan.number();
+  if (!all || *all < 0 || !scan.take("us")) return std::nullopt;
+  line.seconds = *all / 1e6;
+  if (!scan.take("(")) return line;
+  const auto rate = scan.number();
+  if (rate && *rate > 0 && scan.take("GFLOPS/s)")) line.flops_a_second = *rate * 1e9;
+  return line;
+}
+
+bool upper_word(std::string_view word) {
+  for (const char c : word) {
+    if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  }
+  return !word.empty();
+}
+
+// "[FUSION ]OP[ details]" of one node. A name of several nodes that ran between two syncs can not
+// be taken apart safely: it is kept as a kernel of its own.
+void name_op(std::string_view name, profile::ObservedOp& op) {
+  Scan scan(name);
+  const std::string_view first = scan.word().value_or("");
+  const std::string_view rest = scan.rest();
+  const std::size_t bracket = rest.find('(');
+  const std::string_view second = rest.substr(0, std::min(rest.find(' '), bracket));
+  const bool joined = name.find(", ") != std::string_view::npos &&
+                      !first.starts_with("FLASH_ATTN") && !first.starts_with("CONV_");
+  if (joined || (first.size() >= 1 && first.back() == ',')) {
+    op.kernel = shown_text(name, 400);
+    op.op = op.kernel;
+    return;
+  }
+  std::string_view details = rest;
+  if (upper_word(second)) {
+    op.kernel = shown_text(first);
+    op.op = shown_text(second);
+    details = rest.substr(second.size());
+  } else {
+    op.op = shown_text(first.substr(0, first.find('(')));
+    if (first.find('(') != std::string_view::npos) details = name.substr(first.find('('));
+  }
+  if (op.op == "MUL_MAT_VEC" || op.op == "MUL_MAT_ID_VEC") {
+    op.kernel = op.op;
+    op.op = op.op.substr(0, op.op.size() - 4);
+  }
+  op.shape = shown_text(details, 300);
+}
+
+std::optional<std::int64_t> value_of(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos || (at > 0 && text[at - 1] != ' ')) return std::nullopt;
+  return Scan(text.substr(at + key.size())).whole();
+}
+
+// "q8_0 m=64 n=1 k=256": the first source is k x m, the second k x n, the result m x n.
+void shape_product(profile::ObservedOp& op) {
+  if (op.op != "MUL_MAT") return;
+  const auto m = value_of(op.shape, "m=");
+  const auto n = value_of(op.shape, "n=");
+  const auto k = value_of(op.shape, "k=");
+  if (!m || !n || !k || op.shape.find("batch=") != std::string::npos) return;
+  const std::string weights(Scan(op.shape).word().value_or(""));
+  const std::string left = shape_text({*k, *m});
+  const std::string right = shape_text({*k, *n});
+  const std::string result = shape_text({*m, *n});
+  if (left.empty() || right.empty() || result.empty()) return;
+  op.type = fmt::format("{},f32->f32", weights);
+  op.shape = fmt::format("{},{}->{}", left, right, result);
+}
+
+struct Block {
+  std::size_t step = 0;
+  std::optional<std::int64_t> columns;  // the most that a product of matrices had
+  std::int64_t graphs = 0;              // that divide the calls of every line
+  bool open = false;
+};
+
+void add_line(const Line& line, Block& block, profile::Observed& observed) {
+  profile::ObservedOp op;
+  name_op(line.name, op);
+  if (op.op == "MUL_MAT") {
+    if (const auto n = value_of(op.shape, "n="))
+      block.columns = std::max(block.columns.value_or(0), *n);
+  }
+  shape_product(op);
+  block.graphs = std::gcd(block.graphs, line.calls);
+  op.backend = "Vulkan";
+  op.step = block.step;
+  op.calls = line.calls;
+  op.seconds = line.seconds;
+  if (line.flops_a_second) {
+    op.flops = *line.flops_a_second * line.seconds / static_cast<double>(line.calls);
+  }
+  profile::fill_from_shape(op);
+  keep_row(observed.ops, std::move(op), observed);
+}
+
+// A graph whose products have one column is a token's. A block may hold several graphs
+// (GGML_VK_PERF_LOGGER_FREQUENCY) and does not say how many: as every graph has ops that occur once
+// (the last norm, the output), it is the greatest common divisor of the calls.
+void end_block(Block& block, std::optional<double> total, profile::Observed& observed) {
+  profile::ObservedStep& step = observed.steps[block.step];
+  step.seconds = total;
+  if (block.columns) {
+    step.phase = *block.columns == 1 ? profile::Phase::decode : profile::Phase::prefill;
+    const std::int64_t graphs = std::max<std::int64_t>(block.graphs, 1);
+    if (*block.columns <= std::numeric_limits<std::int64_t>::max() / graphs) {
+      step.tokens = *block.columns * graphs;
+    }
+  }
+  if (block.graphs > 1) {
+    add_warning(observed, "blocks hold several graphs: how many is told from how often ops occur");
+  }
+  for (auto op = observed.ops.rbegin(); op != observed.ops.rend() && op->step == block.step; ++op) {
+    op->phase = step.phase;
+  }
+  block.open = false;
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) { return printed.begins(k_heading) ? 95 : 0; }
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  observed.context.engine = "llama.cpp";
+  observed.context.backend = "Vulkan";
+  Block block;
+  for (const std::string_view line : printed.lines()) {
+    Scan scan(line);
+    if (!block.open && scan.take("ggml_vulkan: 0 =")) {
+      const auto device = scan.until(" | ");
+      if (device) observed.context.device = shown_text(*device);
+    } else if (scan.take(k_heading)) {
+      if (block.open) {
+        end_block(block, std::nullopt, observed);
+        add_warning(observed, "a block of timings has no total: it was not whole");
+      }
+      block = {observed.steps.size(), std::nullopt, 0, true};
+      profile::ObservedStep step;
+      step.label = fmt::format("block {}", observed.steps.size());
+      block.open = keep_row(observed.steps, std::move(step), observed);
+    } else if (block.open && scan.take("Total time:")) {
+      const auto total = scan.number();
+      if (total && scan.take("us.")) end_block(block, *total / 1e6, observed);
+    } else if (block.open) {
+      if (const auto timing = line_of(line)) add_line(*timing, block, observed);
+    }
+  }
+  if (block.open) {
+    end_block(block, std::nullopt, observed);
+    mark_truncated(observed);
+  }
+  if (observed.steps.empty()) return nothing_found("vk-perf-logger");
+  return observed;
+}
+
+}  // namespace weir::adapters::vk_perf

@@ -1,0 +1,136 @@
+// vllm bench serve --save-result: one JSON object a run, several with --append-result.
+//
+// Latencies are percentiles of many requests, in ms; details (--save-detailed) are in seconds.
+#include "gate/adapters/readers.hpp"
+
+namespace weir::adapters::vllm {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> k_latencies[] = {
+    {"ttft", "time_to_first_token_seconds"},
+    {"tpot", "time_per_output_token_seconds"},
+    {"itl", "inter_token_latency_seconds"},
+    {"e2el", "end_to_end_latency_seconds"}};
+
+unit::Metric latency_metric(std::string_view name) {
+  for (const auto& [short_name, metric] : k_latencies) {
+    if (short_name != name) continue;
+    const auto known = unit::find_metric(metric);
+    return known ? *known : own_time(metric);
+  }
+  return own_time(fmt::format("{}_seconds", name));
+}
+
+// "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms"
+std::optional<profile::ObservedLatency> latency_of(const std::string& key, double ms) {
+  if (!key.ends_with("_ms") || ms < 0) return std::nullopt;
+  const std::size_t mark = key.find('_');
+  if (mark == 0 || mark + 3 >= key.size()) return std::nullopt;
+  const std::string figure = key.substr(0, mark);
+  const std::string name = key.substr(mark + 1, key.size() - 4 - mark);
+  if (name.empty() || name.size() > 60) return std::nullopt;
+  profile::ObservedLatency latency;
+  latency.metric = latency_metric(name);
+  latency.seconds = ms / 1e3;
+  if (figure == "mean" || figure == "median") {
+    latency.figure = figure;
+  } else if (figure == "std") {
+    latency.figure = "stddev";
+  } else if (figure[0] == 'p') {
+    latency.percentile = printed_number(std::string_view(figure).substr(1));
+    if (!latency.percentile || *latency.percentile <= 0 || *latency.percentile >= 100)
+      return std::nullopt;
+    latency.figure = "percentile";
+  } else {
+    return std::nullopt;
+  }
+  return latency;
+}
+
+void read_settings(const Json& json, profile::ObservedCase& one, profile::Observed& observed) {
+  auto& context = observed.context;
+  if (const auto model = json_text(json, "model_id")) {
+    context.model = *model;
+    if (model->starts_with('/')) context.places.push_back(*model);
+  }
+  if (const auto backend = json_text(json, "backend")) context.backend = *backend;
+  for (const char* key :
+       {"date", "endpoint_type", "label", "tokenizer_id", "request_rate", "burstiness",
+        "max_concurrency", "num_prompts", "duration", "completed", "failed", "request_throughput",
+        "request_goodput", "total_token_throughput"}) {
+    const auto found = json.find(key);
+    if (found == json.end() || found->is_null() || found->is_structured()) continue;
+    one.facts[key] =
+        found->is_string() ? shown_text(found->get_ref<const std::string&>()) : dump_json(*found);
+  }
+}
+
+void check_requests(const Json& json, profile::ObservedCase& one, profile::Observed& observed) {
+  const auto failed = json_whole(json, "failed");
+  const auto completed = json_whole(json, "completed");
+  const auto asked = json_whole(json, "num_prompts");
+  if (failed.value_or(0) > 0 || (completed && asked && *completed != *asked)) {
+    one.error =
+        fmt::format("{} of {} requests were completed", completed.value_or(0), asked.value_or(0));
+    observed.errors.push_back(one.name + ": " + *one.error);
+  }
+}
+
+// The companion of the result: lists of every request, in seconds.
+void add_details(const Json& json, profile::ObservedCase& one) {
+  const auto ttfts = json.find("ttfts");
+  if (ttfts == json.end() || !ttfts->is_array()) return;
+  for (const Json& seconds : *ttfts) {
+    if (seconds.is_number())
+      add_sample(one.timings, "time_to_first_token_seconds", seconds.get<double>());
+  }
+}
+
+void read_result(const Json& json, profile::Observed& observed) {
+  if (!json.is_object() || !json.contains("total_output_tokens")) return;
+  profile::ObservedCase one;
+  one.name = json_text(json, "label").value_or(fmt::format("run {}", observed.cases.size()));
+  read_settings(json, one, observed);
+  check_requests(json, one, observed);
+  one.prompt_tokens = json_whole(json, "total_input_tokens");
+  one.generated_tokens = json_whole(json, "total_output_tokens");
+  // Of all requests together, the time of their prompts included: no engine's decode rate.
+  if (const auto rate = json_number(json, "output_throughput"); rate && *rate > 0) {
+    const auto metric = unit::custom_metric("output_tokens_per_second", unit::Kind::time,
+                                            unit::Unit::tokens_per_second, unit::Better::higher);
+    timing_of(one.timings, metric).mean = rate;
+  }
+  add_details(json, one);
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_number()) continue;
+    auto latency = latency_of(key, value.get<double>());
+    if (latency) keep_row(observed.latencies, std::move(*latency), observed);
+  }
+  keep_row(observed.cases, std::move(one), observed);
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  return printed.holds("\"request_throughput\"") || printed.holds("\"total_output_tokens\"") ? 85
+                                                                                             : 0;
+}
+
+Result<profile::Observed> read(const Printed& printed) {
+  profile::Observed observed;
+  const auto take = [&](const Json& json) { read_result(json, observed); };
+  read_pieces(printed, {}, {[&](std::string_view, const Json& json) { take(json); }, take},
+              observed);
+  if (observed.cases.empty()) return nothing_found("vllm");
+  observed.context.engine = "vllm";
+  if (observed.cases.size() == 1) {
+    observed.prompt_tokens = observed.cases.front().prompt_tokens;
+    observed.generated_tokens = observed.cases.front().generated_tokens;
+    observed.timings = observed.cases.front().timings;
+  } else {
+    add_warning(observed, "several runs stand in it: latencies are those of each in turn");
+  }
+  return observed;
+}
+
+}  // namespace weir::adapters::vllm

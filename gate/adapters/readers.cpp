@@ -1,0 +1,196 @@
+#include "gate/adapters/readers.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/base/text.hpp"
+#include "gate/profile/tensor_type.hpp"
+
+namespace weir::adapters {
+namespace {
+
+constexpr std::size_t k_most_warnings = 100;
+constexpr std::size_t k_most_fields = 256;
+
+// Names of metrics have no blanks and nothing that is not ASCII.
+std::string name_of_metric(std::string_view text) {
+  std::string name(text.substr(0, 100));
+  for (char& c : name) {
+    if (c <= ' ' || c >= 0x7F) c = '_';
+  }
+  return name.empty() ? "metric" : name;
+}
+
+}  // namespace
+
+void add_warning(profile::Observed& observed, std::string warning) {
+  auto& warnings = observed.warnings;
+  if (warnings.size() >= k_most_warnings) return;
+  if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
+  warnings.push_back(std::move(warning));
+}
+
+bool possible(const profile::ObservedOp& op) {
+  for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {
+    if (value && !(std::isfinite(*value) && *value >= 0)) return false;
+  }
+  return true;
+}
+
+profile::ObservedTiming& timing_of(std::vector<profile::ObservedTiming>& timings,
+                                   const unit::Metric& metric) {
+  for (auto& timing : timings) {
+    if (timing.metric == metric) return timing;
+  }
+  timings.push_back({metric, {}, {}, {}});
+  return timings.back();
+}
+
+void add_sample(std::vector<profile::ObservedTiming>& timings, std::string_view metric,
+                double sample) {
+  if (!std::isfinite(sample) || sample <= 0) return;
+  const auto known = unit::find_metric(metric);
+  auto& samples = timing_of(timings, known ? *known : own_time(metric)).samples;
+  if (samples.size() < k_most_rows) samples.push_back(sample);
+}
+
+profile::ObservedCount& count_of(profile::Observed& observed, std::string_view metric) {
+  const auto known = unit::find_metric(metric);
+  const unit::Metric wanted = known ? *known : own_count(metric);
+  for (auto& count : observed.counts) {
+    if (count.metric == wanted) return count;
+  }
+  observed.counts.push_back({wanted, {}});
+  return observed.counts.back();
+}
+
+unit::Metric own_count(std::string_view name) {
+  return unit::custom_metric(name_of_metric(name), unit::Kind::count, unit::Unit::count,
+                             unit::Better::lower);
+}
+
+unit::Metric own_time(std::string_view name) {
+  return unit::custom_metric(name_of_metric(name), unit::Kind::time, unit::Unit::seconds,
+                             unit::Better::lower);
+}
+
+void mark_truncated(profile::Observed& observed) {
+  observed.truncated = true;
+  add_warning(observed, "it ends in the middle: what was whole is read");
+}
+
+void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
+                 profile::Observed& observed) {
+  std::size_t broken = 0;
+  std::size_t too_long = 0;
+  for (const std::string_view text : {printed.document().out, printed.document().err}) {
+    JsonPieces pieces(lists, takers);
+    pieces.feed(text);
+    pieces.finish();
+    broken += pieces.losses().broken;
+    too_long += pieces.losses().too_long;
+    if (pieces.losses().cut) mark_truncated(observed);
+  }
+  if (broken > 0) {
+    add_warning(observed, fmt::format("{} of its parts are no JSON and were left out", broken));
+  }
+  if (too_long > 0) {
+    add_warning(observed, fmt::format("{} of its parts are too long or too deep and were left out",
+                                      too_long));
+  }
+}
+
+std::optional<double> json_number(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  const double value = found->get<double>();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::int64_t> json_whole(const Json& object, const char* key) {
+  const auto value = json_number(object, key);
+  constexpr double k_exact = 9007199254740992.0;  // 2^53
+  if (!value || *value < 0 || *value > k_exact || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
+std::optional<std::string> json_text(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return std::nullopt;
+  return shown_text(found->get_ref<const std::string&>());
+}
+
+tl::unexpected<Error> nothing_found(std::string_view format) {
+  return fail(Code::data, "nothing of the format {} is whole in this text", format);
+}
+
+std::vector<std::string> csv_fields(std::string_view line) {
+  std::vector<std::string> fields;
+  for (std::size_t at = 0; at <= line.size() && fields.size() < k_most_fields;) {
+    std::string field;
+    if (at < line.size() && line[at] == '"') {
+      // A quote ends the value where a comma or the line's end follows: writers that do not double
+      // quotes within values are read as well.
+      for (++at; at < line.size(); ++at) {
+        const bool last = at + 1 == line.size();
+        if (line[at] == '"' && (last || line[at + 1] == ',')) break;
+        if (line[at] == '"' && line[at + 1] == '"') ++at;
+        field += line[at];
+      }
+      if (at >= line.size()) return {};  // cut within the value
+      ++at;
+    } else {
+      const std::size_t end = std::min(line.find(',', at), line.size());
+      field = line.substr(at, end - at);
+      at = end;
+    }
+    fields.push_back(std::move(field));
+    ++at;  // past the comma
+  }
+  return fields;
+}
+
+std::optional<SqlRow> sql_row(std::string_view line, std::string_view table) {
+  Scan scan(line);
+  if (!scan.take("INSERT INTO") || !scan.take(table) || !scan.take("(")) return std::nullopt;
+  SqlRow row;
+  const auto columns = scan.until(")");
+  if (!columns) return std::nullopt;
+  for (const std::string& name : text::split(*columns, ',')) {
+    if (row.columns.size() < k_most_fields) row.columns.emplace_back(text::trim(name));
+  }
+  if (!scan.take("VALUES") || !scan.take("(")) return std::nullopt;
+  std::string_view rest = scan.rest();
+  if (!rest.ends_with(");")) return std::nullopt;  // cut
+  rest.remove_suffix(2);
+  while (row.values.size() < row.columns.size() && rest.starts_with('\'')) {
+    // A quote ends the value where ", '" or the end follows: quotes within are not always doubled.
+    const std::size_t end = rest.find("', '", 1);
+    const bool last = end == std::string_view::npos;
+    if (last && (rest.size() < 2 || rest.back() != '\'')) return std::nullopt;
+    row.values.emplace_back(last ? rest.substr(1, rest.size() - 2) : rest.substr(1, end - 1));
+    if (last) break;
+    rest.remove_prefix(end + 3);
+  }
+  if (row.values.size() != row.columns.size()) return std::nullopt;
+  return row;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& sizes) {
+  std::size_t used = sizes.size();
+  while (used > 1 && sizes[used - 1] == 1) --used;
+  std::string text;
+  for (std::size_t i = 0; i < used; ++i) {
+    if (sizes[i] <= 0) return "";
+    text += fmt::format("{}{}", i == 0 ? "" : "x", sizes[i]);
+  }
+  return text;
+}
+
+std::string type_text(std::int64_t number) {
+  if (number < 0 || number > 1000) return "";
+  const auto* info = profile::find_tensor_type(static_cast<std::uint32_t>(number));
+  return info == nullptr ? "" : text::lower(info->name);
+}
+
+}  // namespace weir::adapters

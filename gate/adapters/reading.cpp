@@ -1,0 +1,133 @@
+// The formats of this build: one line each.
+#include "gate/adapters/reading.hpp"
+
+#include <algorithm>
+
+#include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters {
+namespace {
+
+constexpr int k_recognised = 20;  // less is a guess
+
+std::string reads_these() {
+  std::string list;
+  for (const Format& format : formats()) {
+    list += fmt::format("\n    {:<18}{}", format.name, format.what);
+  }
+  return list;
+}
+
+Result<profile::Observed> finished(const Format& format, Result<profile::Observed> read) {
+  if (!read) return tl::unexpected(with_context(format.name, std::move(read).error()));
+  if (profile::empty(*read)) return nothing_found(format.name);
+  read->format = format.name;
+  return read;
+}
+
+Result<bool> check_size(const Document& document) {
+  if (text::trim(document.out).empty() && text::trim(document.err).empty()) {
+    return fail(Code::data, "there is no text in it");
+  }
+  if (document.out.starts_with("\x1F\x8B")) {
+    return fail(Code::data, "it is packed with gzip: unpack it first (gzip -d)");
+  }
+  if (document.out.size() + document.err.size() > k_most_read) {
+    return fail(Code::data, "it is larger than 64 MiB, and this format is not read by pieces");
+  }
+  return true;
+}
+
+}  // namespace
+
+const std::vector<Format>& formats() {
+  static const std::vector<Format> k_formats{
+      {"weir", "weir.observed/1, as weir writes it", weir_observed::recognises,
+       weir_observed::read},
+      {"agave", "Agave's statistics, profile table, counters, --json and agave-bench",
+       agave::recognises, agave::read},
+      {"llama-bench", "llama-bench -o json or jsonl", llama_bench_json::recognises,
+       llama_bench_json::read},
+      {"llama-bench-table", "llama-bench -o csv, sql or md", llama_bench_table::recognises,
+       llama_bench_table::read},
+      {"llama-perf", "timings llama.cpp's programs and its server print at their end",
+       llama_perf::recognises, llama_perf::read},
+      {"llama-server", "replies of llama-server, with timings", llama_server::recognises,
+       llama_server::read},
+      {"vk-perf-logger", "GGML_VK_PERF_LOGGER, also concurrent", vk_perf::recognises,
+       vk_perf::read},
+      {"vk-sync-logger", "GGML_VK_SYNC_LOGGER", vk_sync::recognises, vk_sync::read},
+      {"sched-debug", "GGML_SCHED_DEBUG=1 or 2: splits and nodes", sched_debug::recognises,
+       sched_debug::read},
+      {"ggml-profiler", "llama.cpp's profiler of all backends, JSON", ggml_profile::recognises,
+       ggml_profile::read},
+      {"ggml-profiler-text", "the same profiler's summary or table", ggml_profile_text::recognises,
+       ggml_profile_text::read},
+      {"test-backend-ops", "test-backend-ops, console, sql or csv", backend_ops::recognises,
+       backend_ops::read},
+      {"graph-ops", "test-export-graph-ops: the ops of a model", graph_ops::recognises,
+       graph_ops::read},
+      {"hf2q", "profile lines of hf2q and mlx-native", hf2q::recognises, hf2q::read},
+      {"mlx-lm", "mlx_lm.benchmark", mlx_lm::recognises, mlx_lm::read},
+      {"ollama", "replies of Ollama, and ollama run --verbose", ollama::recognises, ollama::read},
+      {"vllm", "vllm bench serve --save-result", vllm::recognises, vllm::read},
+      {"google-benchmark", "Google Benchmark, JSON", google_benchmark::recognises,
+       google_benchmark::read},
+      {"prometheus", "Prometheus text: /metrics of llama-server, vLLM, Agave, …",
+       prometheus::recognises, prometheus::read},
+      {"chrome-trace", "Chrome trace events: Tracy, rocprof, PyTorch, ggml, weir",
+       chrome::recognises, chrome::read},
+  };
+  return k_formats;
+}
+
+const Format* find_format(std::string_view name) {
+  for (const Format& format : formats()) {
+    if (format.name == name) return &format;
+  }
+  return nullptr;
+}
+
+std::vector<const Format*> recognised(const Printed& printed) {
+  std::vector<std::pair<int, const Format*>> sure;
+  for (const Format& format : formats()) {
+    const int how = format.recognises(printed);
+    if (how >= k_recognised) sure.emplace_back(how, &format);
+  }
+  std::stable_sort(sure.begin(), sure.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<const Format*> found;
+  for (const auto& [how, format] : sure) found.push_back(format);
+  return found;
+}
+
+Result<profile::Observed> read_any(const Document& document) {
+  WEIR_CHECK(check_size(document));
+  const Printed printed(document);
+  const auto found = recognised(printed);
+  if (found.empty()) {
+    return fail(Code::data, "this is no format that weir reads. It reads:{}", reads_these());
+  }
+  std::optional<Error> first;
+  for (const Format* format : found) {
+    auto read = finished(*format, format->read(printed));
+    if (read) return read;
+    if (!first) first = std::move(read).error();
+  }
+  return tl::unexpected(std::move(*first));
+}
+
+Result<profile::Observed> read_as(std::string_view format, const Document& document) {
+  const Format* known = find_format(format);
+  if (known == nullptr) {
+    std::vector<std::string> names;
+    for (const Format& one : formats()) names.emplace_back(one.name);
+    return fail(Code::usage, "weir reads no format \"{}\"{}\n  it reads: {}", shown_text(format),
+                text::did_you_mean(format, names), text::join(names));
+  }
+  WEIR_CHECK(check_size(document));
+  return finished(*known, known->read(Printed(document)));
+}
+
+}  // namespace weir::adapters

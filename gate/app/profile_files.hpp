@@ -1,0 +1,26 @@
+// A file of profiles, or whatever an engine or a profiler wrote.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/profile/observed.hpp"
+#include "gate/profile/profile.hpp"
+#include "gate/sys/files.hpp"
+
+namespace weir::app {
+
+struct ProfileFile {
+  std::vector<profile::Profile> profiles;
+  std::optional<profile::Observed> observed;  // in their place
+};
+
+// weir.profile/1, weir.profiles/1, weir.observed/1, or text of any format that adapters read. Of
+// the model that `observed` names, a path's last part stays. At most 64 MiB. Fails with Code::data
+// where it is none of these, naming the file.
+[[nodiscard]] Result<ProfileFile> read_profile_file(const std::string& path,
+                                                    const sys::Files& files);
+
+}  // namespace weir::app

@@ -1,0 +1,32 @@
+// weir profile --html: the page of a profile, with what this machine is and what was run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/profile/timeline.hpp"
+#include "gate/report/shown_command.hpp"
+#include "gate/report/timeline_page.hpp"
+#include "gate/sys/files.hpp"
+
+namespace weir::app {
+
+struct ProfilePage {
+  std::string file;  // where it goes; "" for none
+  report::Private privacy = report::Private::hidden;
+  profile::By by = profile::By::kernel;
+  // What was run, as its config hides it; empty where it was recorded before, and then nothing is
+  // said of the machine and the time either.
+  std::vector<std::string> command;
+  std::string title;
+};
+
+// Fails with Code::unavailable where the pages are not installed. To be asked before anything runs.
+[[nodiscard]] Result<std::string> page_template(const sys::Files& files);
+
+// Writes it whole or not at all.
+[[nodiscard]] Result<void> write_profile_page(const ProfilePage& page, const std::string& frame,
+                                              const profile::Timeline& timeline, sys::Files& files);
+
+}  // namespace weir::app

@@ -1,0 +1,95 @@
+#include "gate/explain/checks.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gate/profile/observed_totals.hpp"
+
+namespace weir::explain {
+namespace {
+
+using profile::Observed;
+
+// As mlx-native has it: dispatches are timed one by one, so their sum is a little more than their
+// buffer's time; 5 % is good, more than 10 % is suspicious.
+constexpr double k_drift_good = 0.05, k_drift_bad = 0.10;
+
+std::string begin(const std::string& side) { return side.empty() ? "" : side + ": "; }
+
+std::string time_of(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); }
+
+void against_buffers(const Observed& observed, const std::string& side,
+                     std::vector<std::string>& doubts) {
+  double rows = 0, buffers = 0;
+  for (const auto& op : observed.ops) {
+    if (!op.covers_others) rows += profile::time_of_its_own(op).value_or(0);
+  }
+  for (const auto& buffer : observed.buffers) buffers += buffer.seconds.value_or(0);
+  if (rows <= 0 || buffers <= 0) return;
+  const double drift = rows / buffers - 1;
+  if (std::fabs(drift) <= k_drift_good) return;
+  doubts.push_back(
+      fmt::format("{}dispatches add up to {}, command buffers to {}: {:.0f} % apart{}", begin(side),
+                  time_of(rows), time_of(buffers), 100 * std::fabs(drift),
+                  std::fabs(drift) > k_drift_bad ? ", too much to trust their times" : ""));
+}
+
+std::optional<double> wall_seconds_per_token(const Observed& observed) {
+  for (const auto& timing : observed.timings) {
+    const auto value = timing.value();
+    if (timing.metric.name == "decode_tokens_per_second" && value && *value > 0) return 1 / *value;
+  }
+  return std::nullopt;
+}
+
+void against_the_clock(const Observed& observed, const std::string& side,
+                       std::vector<std::string>& doubts) {
+  const auto wall = wall_seconds_per_token(observed);
+  if (!wall) return;
+  double rows = 0;
+  for (const auto& op : op_totals_per_token(observed, profile::GroupBy::op)) {
+    rows += op.seconds.value_or(0);
+  }
+  if (rows <= 0) return;
+  const double share = rows / *wall;
+  if (share > 1.1) {
+    doubts.push_back(
+        fmt::format("{}ops take {} a token, the token {}: they overlap, or profiling "
+                    "slows them",
+                    begin(side), time_of(rows), time_of(*wall)));
+  } else if (share < 0.5) {
+    doubts.push_back(
+        fmt::format("{}ops take {} a token, the token {}: most of its time is in no op",
+                    begin(side), time_of(rows), time_of(*wall)));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> cross_checks(const Observed& observed, const std::string& side) {
+  std::vector<std::string> doubts;
+  against_buffers(observed, side, doubts);
+  against_the_clock(observed, side, doubts);
+  if (observed.truncated) {
+    doubts.push_back(begin(side) + "it ends in the middle: sums are of what was whole");
+  }
+  return doubts;
+}
+
+std::vector<std::string> cross_checks(const profile::Profile& profile, const std::string& side) {
+  if (!profile.kernels || profile.kernels->varies || profile.device == "cpu") return {};
+  const unit::Metric metric =
+      unit::count_metric("dispatches", profile.kernels->scope, profile.kernels->length);
+  const auto counted = profile.metrics.find(metric.name);
+  if (counted == profile.metrics.end() || !counted->second.exact) return {};
+  std::optional<Rational> sum = Rational(0);
+  for (const auto& [name, count] : profile.kernels->counts) {
+    if (sum) sum = sum->plus(count);
+  }
+  if (!sum || *sum == *counted->second.exact || profile.kernels->counts.empty()) return {};
+  return {fmt::format("{}kernels by name add up to {}, dispatches were counted {}", begin(side),
+                      sum->str(), counted->second.exact->str())};
+}
+
+}  // namespace weir::explain

@@ -1,0 +1,227 @@
+#include "gate/explain/evidence.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/explain/checks.hpp"
+#include "gate/stats/quantile.hpp"
+
+namespace weir::explain {
+namespace {
+
+bool on_the_cpu(const std::string& device) { return device == "cpu"; }
+
+Known known_of(const profile::Measurement& measured) {
+  return {measured.exact, measured.exact ? std::vector<double>{} : measured.samples};
+}
+
+Side side_of(const profile::Profile& profile) {
+  Side side;
+  for (const auto& [name, measured] : profile.metrics) {
+    if (measured.value()) side.metrics[name] = known_of(measured);
+  }
+  const bool cpu = on_the_cpu(profile.device);
+  if (profile.kernels && !profile.kernels->varies) {
+    for (const auto& [name, count] : profile.kernels->counts) {
+      Work work;
+      work.kind = cpu ? Work::Kind::op : Work::Kind::kernel;
+      work.name = name;
+      work.on_cpu = cpu;
+      work.times = count;
+      side.works.push_back(std::move(work));
+    }
+  }
+  if (cpu) return side;
+  for (const auto& [op, count] : profile.placement.cpu_ops) {
+    Work work;
+    work.kind = Work::Kind::op;
+    work.name = op;
+    work.on_cpu = true;
+    work.times = count;
+    side.works.push_back(std::move(work));
+  }
+  return side;
+}
+
+// What a side mostly counts by.
+std::optional<unit::Scope> scope_of(const profile::Profile& profile) {
+  for (const unit::Scope scope : {unit::Scope::per_token, unit::Scope::per_prefill,
+                                  unit::Scope::at_zero_context, unit::Scope::at_length}) {
+    for (const auto& [name, measured] : profile.metrics) {
+      if (measured.metric.kind == unit::Kind::count && measured.metric.scope == scope) return scope;
+    }
+  }
+  return std::nullopt;
+}
+
+using Length = std::optional<std::int64_t>;
+
+Length longest(const Length& a, const unit::Metric& metric) {
+  if (metric.kind != unit::Kind::count || metric.scope != unit::Scope::at_length) return a;
+  return std::max(a, metric.length);  // nothing is less than any
+}
+
+// The length that kernels were counted over, else the longest that both sides have.
+Length length_of(const profile::Profile& before, const profile::Profile& after) {
+  Length found;
+  for (const auto& [name, measured] : after.metrics) {
+    if (before.metrics.contains(name)) found = longest(found, measured.metric);
+  }
+  const bool told = after.kernels && after.kernels->scope == unit::Scope::at_length &&
+                    before.kernels && before.kernels->length == after.kernels->length;
+  return told && after.kernels->length ? after.kernels->length : found;
+}
+
+// Ops are told where the state says so, or where some are named.
+bool tells_cpu_ops(const profile::Profile& profile) {
+  return profile.placement.state == profile::Placement::State::shown ||
+         !profile.placement.cpu_ops.empty();
+}
+
+bool comparable(const std::optional<profile::KernelSet>& a,
+                const std::optional<profile::KernelSet>& b) {
+  return a && b && !a->varies && !b->varies && a->named == b->named && a->scope == b->scope &&
+         a->length == b->length;
+}
+
+void drop_works(Side& side, Work::Kind kind, bool on_cpu) {
+  std::erase_if(side.works,
+                [&](const Work& work) { return work.kind == kind && work.on_cpu == on_cpu; });
+}
+
+Known known_of(const std::optional<double>& value, const std::optional<std::string>& text,
+               profile::Nature nature) {
+  Known known;
+  if (text && nature == profile::Nature::exact) known.exact = Rational::parse(*text);
+  constexpr double k_exact = 9007199254740992;  // 2^53: beyond it a double is no count any more
+  if (!known.exact && value && nature == profile::Nature::exact && std::fabs(*value) <= k_exact &&
+      *value == std::trunc(*value)) {
+    known.exact = Rational(static_cast<std::int64_t>(*value));
+  }
+  if (!known.exact && value) known.samples = {*value};
+  return known;
+}
+
+void add_changed(const verdict::Changed& changed, const Work& like, Evidence& evidence) {
+  const auto add = [&](const std::optional<Rational>& times, Side& side) {
+    if (!times) return;
+    Work work = like;
+    work.name = changed.name;
+    work.times = *times;
+    side.works.push_back(std::move(work));
+  };
+  add(changed.baseline, evidence.before);
+  add(changed.current, evidence.after);
+}
+
+bool judged_change(const verdict::MetricVerdict& metric) {
+  using verdict::Outcome;
+  return metric.verdict == Outcome::fail || metric.verdict == Outcome::improved ||
+         metric.verdict == Outcome::accepted || metric.nature == profile::Nature::exact;
+}
+
+// What a gate calls changed. A limit on the value itself also fails what did not change.
+bool called_changed(const verdict::MetricVerdict& metric) {
+  using verdict::Outcome;
+  if (metric.verdict != Outcome::fail && metric.verdict != Outcome::improved &&
+      metric.verdict != Outcome::accepted) {
+    return false;
+  }
+  return !metric.low || !metric.high || *metric.low > 0 || *metric.high < 0;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Why the cell is not a pass, by the first that says so.
+std::string reason_of(const verdict::CellVerdict& cell) {
+  if (!cell.reason.empty()) return first_line(cell.reason);
+  for (const verdict::MetricVerdict& metric : cell.metrics) {
+    if (metric.verdict != cell.verdict || metric.reason.empty()) continue;
+    return unit::label(metric.metric) + ": " + first_line(metric.reason);
+  }
+  if (cell.kernels_verdict == cell.verdict && !cell.kernels_reason.empty()) {
+    return "kernels: " + first_line(cell.kernels_reason);
+  }
+  if (cell.placement_verdict == cell.verdict && !cell.placement_reason.empty()) {
+    return "placement: " + first_line(cell.placement_reason);
+  }
+  return "";
+}
+
+Judgement judgement_of(const verdict::CellVerdict& cell) {
+  Judgement made{cell.verdict, cell.kernels_verdict, cell.placement_verdict, {}, {}};
+  if (cell.verdict != verdict::Outcome::pass) made.reason = reason_of(cell);
+  for (const verdict::MetricVerdict& metric : cell.metrics) {
+    if (called_changed(metric)) made.changed[metric.metric.name] = metric.metric;
+  }
+  return made;
+}
+
+}  // namespace
+
+double Known::value() const {
+  if (exact) return exact->value();
+  if (samples.empty()) return 0;
+  return stats::quantile(samples, 0.5).value_or(0);
+}
+
+Evidence evidence_of(const profile::Profile& before, const profile::Profile& after) {
+  Evidence evidence;
+  evidence.cell = after.cell.str();
+  evidence.device = after.device;
+  evidence.scope = scope_of(after).value_or(scope_of(before).value_or(unit::Scope::per_token));
+  evidence.length = length_of(before, after);
+  for (const auto& [profile, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
+    for (std::string& doubt : cross_checks(*profile, side)) {
+      evidence.doubts.push_back(std::move(doubt));
+    }
+  }
+  evidence.before = side_of(before);
+  evidence.after = side_of(after);
+  const bool cpu = on_the_cpu(after.device) && on_the_cpu(before.device);
+  const auto kind = cpu ? Work::Kind::op : Work::Kind::kernel;
+  evidence.kernels_known = comparable(before.kernels, after.kernels);
+  // Everything that a device did may be gone from it.
+  if (!evidence.kernels_known) {
+    drop_works(evidence.before, kind, cpu);
+    drop_works(evidence.after, kind, cpu);
+  }
+  evidence.cpu_ops_known = !cpu && tells_cpu_ops(before) && tells_cpu_ops(after);
+  if (!cpu && !evidence.cpu_ops_known) {
+    drop_works(evidence.before, Work::Kind::op, true);
+    drop_works(evidence.after, Work::Kind::op, true);
+  }
+  return evidence;
+}
+
+Evidence evidence_of(const verdict::CellVerdict& cell) {
+  Evidence evidence;
+  evidence.cell = cell.cell.str();
+  evidence.device = cell.device;
+  evidence.gate = judgement_of(cell);
+  bool scoped = false;
+  for (const verdict::MetricVerdict& metric : cell.metrics) {
+    if (!metric.baseline || !metric.current || !judged_change(metric)) continue;
+    const std::string& name = metric.metric.name;
+    evidence.before.metrics[name] = known_of(metric.baseline, metric.baseline_text, metric.nature);
+    evidence.after.metrics[name] = known_of(metric.current, metric.current_text, metric.nature);
+    evidence.length = longest(evidence.length, metric.metric);
+    if (scoped || metric.metric.kind != unit::Kind::count) continue;
+    if (metric.metric.scope == unit::Scope::fixed) continue;
+    evidence.scope = metric.metric.scope;
+    scoped = true;
+  }
+  Work kernel;
+  kernel.on_cpu = on_the_cpu(cell.device);
+  kernel.kind = kernel.on_cpu ? Work::Kind::op : Work::Kind::kernel;
+  for (const verdict::Changed& one : cell.kernels) add_changed(one, kernel, evidence);
+  Work op;
+  op.kind = Work::Kind::op;
+  op.on_cpu = true;
+  for (const verdict::Changed& one : cell.ops) add_changed(one, op, evidence);
+  evidence.kernels_known = !cell.kernels.empty();
+  evidence.cpu_ops_known = !cell.ops.empty();
+  return evidence;
+}
+
+}  // namespace weir::explain

@@ -1,0 +1,82 @@
+// What is known of two sides of one cell, in one shape, whatever it was read from.
+//
+// Base units; counts per unit of work (a token, a prefill) where `scope` says so. Absent is absent:
+// a metric that one side lacks is no difference, and no finding is made from it. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/base/rational.hpp"
+#include "gate/profile/observed.hpp"
+#include "gate/profile/profile.hpp"
+#include "gate/unit/metric.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::explain {
+
+// One number of one side.
+struct Known {
+  std::optional<Rational> exact;  // a count that does not vary
+  std::vector<double> samples;    // else what runs gave, one number each
+
+  [[nodiscard]] double value() const;  // 0 where nothing is known
+};
+
+// A kernel or op that runs some times a unit.
+struct Work {
+  enum class Kind { kernel, op };
+  Kind kind = Kind::kernel;
+  std::string name;                  // "mul_mat_vec_f16_f32_f32", "MUL_MAT"
+  std::string type, shape, backend;  // "" where not known
+  bool on_cpu = false;
+  std::optional<std::int64_t> layer;
+  Rational times;
+  std::optional<double> seconds;  // of all its times together
+
+  friend bool operator==(const Work&, const Work&) = default;
+};
+
+struct Side {
+  std::map<std::string, Known> metrics;  // by full name
+  std::vector<Work> works;
+};
+
+// What a gate said of a cell.
+struct Judgement {
+  verdict::Outcome cell = verdict::Outcome::pass;
+  verdict::Outcome kernels = verdict::Outcome::info, placement = verdict::Outcome::info;
+  std::string reason;  // of the first that is not "pass", one line; "" where there is none
+  // Metrics that it called changed (failed, improved or accepted), by full name: a verdict keeps
+  // one number a side, from which nobody could tell it again.
+  std::map<std::string, unit::Metric> changed;
+};
+
+struct Evidence {
+  std::string cell;                            // its name, or what was compared; as given
+  std::string device;                          // that was asked for: "vulkan"; "" where not known
+  unit::Scope scope = unit::Scope::per_token;  // what works count by
+  std::optional<std::int64_t> length;          // of Scope::at_length: the only one looked at
+  Side before, after;
+  bool kernels_known = false;  // both sides name the kernels of the device, at least what changed
+  bool cpu_ops_known = false;  // both sides tell which ops ran on the CPU of a cell on a device
+  // Both sides tell every op of the graph, with where it ran.
+  bool graph_known = false;
+  std::optional<Judgement> gate;    // of evidence out of a verdict
+  std::vector<std::string> doubts;  // checks of the data against itself that failed, one line each
+};
+
+// Two measured profiles of the same cell, or of two that one wants to compare.
+[[nodiscard]] Evidence evidence_of(const profile::Profile& before, const profile::Profile& after);
+
+// Both sides out of a verdict: metrics as they were judged, works only where they changed.
+[[nodiscard]] Evidence evidence_of(const verdict::CellVerdict& cell);
+
+// What a profiler said of two runs. Works are per token where both sides tell decoding apart and
+// how many tokens it was, else in all. A work whose calls one side does not tell has none on
+// either.
+[[nodiscard]] Evidence evidence_of(const profile::Observed& before, const profile::Observed& after);
+
+}  // namespace weir::explain

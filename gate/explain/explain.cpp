@@ -1,0 +1,110 @@
+#include "gate/explain/explain.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/explain/patterns.hpp"
+#include "gate/explain/user_rules.hpp"
+
+namespace weir::explain {
+namespace {
+
+// In causal order: what an earlier one claims is no cause for a later one.
+constexpr std::array k_patterns = {&find_batches, &find_moved,    &find_syncs,  &find_kernels,
+                                   &find_totals,  &find_barriers, &find_splits, &find_copies,
+                                   &find_context, &find_slow,     &find_fixed,  &find_rest,
+                                   &find_times};
+
+// Names from outside, as short lines.
+void make_safe(Finding& finding) {
+  constexpr std::size_t k_most_ops = 64;
+  if (finding.ops.size() > k_most_ops) finding.ops.resize(k_most_ops);
+  for (std::string& op : finding.ops) op = safe(op);
+  for (std::string& tensor : finding.tensors) tensor = safe(tensor);
+}
+
+std::vector<Finding> ranked(std::vector<Board::Entry> entries) {
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Board::Entry& a, const Board::Entry& b) {
+                     if (a.rank != b.rank) return a.rank < b.rank;
+                     return a.units > b.units;
+                   });
+  double whole = 0;
+  for (const Board::Entry& entry : entries) whole += entry.units;
+  std::vector<Finding> findings;
+  for (Board::Entry& entry : entries) {
+    entry.finding.score = whole > 0 ? entry.units / whole : 0;
+    findings.push_back(std::move(entry.finding));
+  }
+  return findings;
+}
+
+std::vector<Total> totals_of(const Evidence& evidence) {
+  std::vector<Total> totals;
+  for (const char* base : {"dispatches", "barriers", "syncs"}) {
+    const std::string name = metric_name(evidence, base);
+    const auto before = exact_of(evidence.before, name);
+    const auto after = exact_of(evidence.after, name);
+    if (before && after) totals.push_back({base, *before, *after});
+  }
+  return totals;
+}
+
+}  // namespace
+
+Rational Board::open(const std::string& base) const {
+  return free(base) ? found.count(base) : Rational(0);
+}
+
+void Board::add(Finding finding, double units, int rank) {
+  entries.push_back({std::move(finding), units, rank});
+}
+
+std::string_view to_string(Kind kind) {
+  static constexpr std::array k_names = {
+      "batches_changed", "work_moved_to_cpu", "work_moved_to_gpu",  "fusion_lost",
+      "fusion_gained",   "batching_lost",     "batching_gained",    "sync_per_layer",
+      "sync_added",      "sync_removed",      "extra_copies",       "copies_removed",
+      "variant_changed", "splits_changed",    "grows_with_context", "fixed_cost_changed",
+      "op_added",        "op_removed",        "op_slower",          "op_faster",
+      "time_changed",    "count_changed",     "user_rule"};
+  return k_names.at(static_cast<std::size_t>(kind));
+}
+
+std::string per_words(unit::Scope scope) {
+  if (scope == unit::Scope::per_token || scope == unit::Scope::at_zero_context) return "a token";
+  if (scope == unit::Scope::per_prefill) return "a prefill";
+  return "";
+}
+
+Explanation explain(const Evidence& evidence, const ModelFacts* model, const Options& options) {
+  const Differences found = differences_of(evidence);
+  Board board{evidence, found, model};
+  for (const auto& pattern : k_patterns) pattern(board);
+  Explanation made;
+  made.cell = evidence.cell;
+  made.scope = evidence.scope;
+  made.totals = totals_of(evidence);
+  made.findings = ranked(std::move(board.entries));
+  for (Finding& own : user_findings(evidence, found, options.rules)) {
+    made.findings.push_back(std::move(own));
+  }
+  for (Finding& finding : made.findings) make_safe(finding);
+  made.differs = found.any() || !made.findings.empty();
+  made.hints = hints_of(evidence, options.bands);
+  std::vector<std::string_view> kinds;
+  for (const Finding& finding : made.findings) kinds.push_back(finding.kind);
+  made.checklist = checklist_of(evidence, options.bands, kinds, options.cpu_ops_allowed);
+  made.doubts = evidence.doubts;
+  if (evidence.gate && evidence.gate->cell != verdict::Outcome::pass) {
+    made.verdict = verdict::to_string(evidence.gate->cell);
+    made.reason = safe(evidence.gate->reason);
+  }
+  return made;
+}
+
+}  // namespace weir::explain

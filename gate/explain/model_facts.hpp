@@ -1,0 +1,48 @@
+// What a model's header says about its layers: how many, and which of them have what others lack.
+//
+// A difference of 16 syncs says little; "one for each of the 16 layers that have ssm_* tensors"
+// says where to look. Files come from strangers: layers, families and names have limits. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/profile/gguf.hpp"
+
+namespace weir::explain {
+
+// Layers that share something the others lack.
+struct Family {
+  std::string pattern;               // "blk.*.ssm_*", or what config.json says of them
+  std::string words;                 // "with blk.*.ssm_* tensors": behind "16 layers"
+  std::vector<std::int64_t> layers;  // sorted, from 0; never empty, never all
+
+  friend bool operator==(const Family&, const Family&) = default;
+};
+
+struct ModelFacts {
+  std::string architecture;  // "" when it is not said
+  std::int64_t layers = 0;   // 0: not known
+  // Each set of layers once, the largest first; then by pattern.
+  std::vector<Family> families;
+  std::optional<std::int64_t> experts, experts_used;
+
+  friend bool operator==(const ModelFacts&, const ModelFacts&) = default;
+};
+
+inline constexpr std::int64_t k_most_layers = 4096;
+inline constexpr std::size_t k_most_families = 32;
+
+// Never fails: a header without layers has none. One file of a model in several, or one that has
+// fewer layers than it says, tells how many there are, and no families by tensors.
+[[nodiscard]] ModelFacts model_facts(const profile::GgufHeader& header);
+
+// The text of a config.json as published beside safetensors. Fails with Code::data where it is no
+// JSON object or tells no number of layers.
+[[nodiscard]] Result<ModelFacts> model_facts_from_config(std::string_view text);
+
+}  // namespace weir::explain

@@ -1,0 +1,34 @@
+// What the names of kernels and ops tell: "rms_norm_mul_f32" does what rms_norm and mul do, on f32.
+//
+// Engines spell types, tile sizes and tricks behind what a kernel computes; these are its variant.
+// Names come from strangers and may be anything. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::explain {
+
+struct KernelName {
+  std::vector<std::string> words;  // what it computes, lower case: {"rms", "norm", "mul"}
+  std::string variant;             // the rest: "f32"
+
+  [[nodiscard]] std::string base() const;  // "rms_norm_mul"
+};
+[[nodiscard]] KernelName kernel_name(std::string_view name);
+
+// Both compute the same, as far as names tell: they differ in the variant alone.
+[[nodiscard]] bool same_work(const KernelName& a, const KernelName& b);
+
+// The names of at least two of `parts` follow one another within the joined one; answers which, in
+// that order.
+// Nothing where the name tells no such thing. Some kernels whose names do not tell are known:
+// flash attention is products and a softmax.
+[[nodiscard]] std::vector<std::size_t> parts_of(const KernelName& joined,
+                                                const std::vector<KernelName>& parts);
+
+// Element by element or smaller: what engines like to fuse into what stands beside it.
+[[nodiscard]] bool small_work(const KernelName& name);
+
+}  // namespace weir::explain

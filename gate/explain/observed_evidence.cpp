@@ -1,0 +1,163 @@
+// What a profiler said of two runs, as evidence.
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/explain/checks.hpp"
+#include "gate/explain/evidence.hpp"
+#include "gate/profile/observed_totals.hpp"
+
+namespace weir::explain {
+namespace {
+
+using profile::Observed;
+using profile::ObservedOp;
+using profile::Phase;
+
+bool names_a_cpu(const std::string& backend) {
+  const std::string name = text::lower(backend);
+  return name.starts_with("cpu") || name == "blas" || name == "host";
+}
+
+Known known_count(const profile::ObservedCount& count) {
+  Known known;
+  const auto& values = count.values;
+  if (values.empty()) return known;
+  if (std::all_of(values.begin(), values.end(), [&](auto one) { return one == values.front(); })) {
+    known.exact = Rational(values.front());
+    return known;
+  }
+  for (const std::int64_t value : values) known.samples.push_back(static_cast<double>(value));
+  return known;
+}
+
+// With tokens to divide by only what belongs to them is.
+bool of_a_step(const Observed& observed) {
+  return std::any_of(observed.ops.begin(), observed.ops.end(),
+                     [](const ObservedOp& op) { return op.phase == Phase::decode && op.step; });
+}
+
+bool tells_tokens(const Observed& observed) { return decoded_tokens(observed).value_or(0) > 0; }
+
+// Decoding is what is compared, where anything is said to be of it.
+bool tells_decoding(const Observed& observed) {
+  return std::any_of(observed.ops.begin(), observed.ops.end(),
+                     [](const ObservedOp& op) { return op.phase == Phase::decode; });
+}
+
+// Rows of one kind together.
+struct RowKey {
+  Work::Kind kind;
+  std::string name, type, shape, backend;
+  auto operator<=>(const RowKey&) const = default;
+};
+struct RowSum {
+  std::int64_t calls = 0;
+  bool counted = true;  // every row said how many calls it is
+  std::optional<double> seconds;
+};
+
+using RowSums = std::map<RowKey, RowSum>;
+
+void add_row(RowSums& rows, RowKey key, const ObservedOp& op, bool timed) {
+  RowSum& sum = rows[std::move(key)];
+  // Any number may stand in the text: sums end at the largest.
+  const std::int64_t room = std::numeric_limits<std::int64_t>::max() - sum.calls;
+  sum.calls += std::min(room, op.calls.value_or(0));
+  sum.counted = sum.counted && op.calls;
+  const auto own = profile::time_of_its_own(op);
+  if (timed && own) sum.seconds = sum.seconds.value_or(0) + *own;
+}
+
+struct SideRows {
+  Side side;
+  bool kernels = false, backends = false, ops = false;
+  std::set<std::string> uncounted;  // names of works that ran nobody knows how often
+};
+
+SideRows rows_of(const Observed& observed, bool decoding, bool per_token) {
+  SideRows made;
+  const std::int64_t tokens = per_token ? decoded_tokens(observed).value_or(1) : 1;
+  const bool steps = per_token && of_a_step(observed);
+  RowSums rows;
+  for (const ObservedOp& op : observed.ops) {
+    if (op.covers_others || (decoding && op.phase != Phase::decode)) continue;
+    if (steps && !op.step) continue;
+    made.backends = made.backends || !op.backend.empty();
+    if (!op.kernel.empty()) {
+      made.kernels = true;
+      add_row(rows, {Work::Kind::kernel, op.kernel, op.type, op.shape, op.backend}, op, true);
+    }
+    if (op.op.empty()) continue;
+    made.ops = true;
+    add_row(rows, {Work::Kind::op, op.op, op.type, op.shape, op.backend}, op, op.kernel.empty());
+  }
+  for (const auto& [key, sum] : rows) {
+    Work work{key.kind, key.name, key.type, key.shape, key.backend, names_a_cpu(key.backend),
+              {},       {},       {}};
+    work.times = Rational::make(sum.calls, tokens).value_or(Rational(sum.calls));
+    if (!sum.counted) made.uncounted.insert(key.name);
+    if (sum.seconds) work.seconds = *sum.seconds / static_cast<double>(tokens);
+    made.side.works.push_back(std::move(work));
+  }
+  for (const profile::ObservedCount& count : observed.counts) {
+    made.side.metrics[count.metric.name] = known_count(count);
+  }
+  for (const profile::ObservedTiming& timing : observed.timings) {
+    if (!timing.samples.empty()) made.side.metrics[timing.metric.name] = {{}, timing.samples};
+  }
+  return made;
+}
+
+// Where one side does not say how often a work ran, no difference is told of it.
+void drop_times(Side& side, const std::set<std::string>& uncounted) {
+  for (Work& work : side.works) {
+    if (uncounted.contains(work.name)) work.times = Rational(0);
+  }
+}
+
+bool counts_per_token(const Side& side) {
+  return std::any_of(side.metrics.begin(), side.metrics.end(), [](const auto& one) {
+    const auto metric = unit::find_metric(one.first);
+    return metric && metric->scope == unit::Scope::per_token;
+  });
+}
+
+std::string device_of(const Observed& before, const Observed& after) {
+  for (const Observed* one : {&after, &before}) {
+    if (one->context.backend) return names_a_cpu(*one->context.backend) ? "cpu" : "gpu";
+  }
+  return "";
+}
+
+}  // namespace
+
+Evidence evidence_of(const Observed& before, const Observed& after) {
+  Evidence evidence;
+  evidence.cell = after.context.model.value_or(after.format);
+  evidence.device = device_of(before, after);
+  const bool decoding = tells_decoding(before) && tells_decoding(after);
+  const bool per_token = decoding && tells_tokens(before) && tells_tokens(after);
+  const SideRows a = rows_of(before, decoding, per_token);
+  const SideRows b = rows_of(after, decoding, per_token);
+  evidence.before = a.side;
+  evidence.after = b.side;
+  for (const auto* uncounted : {&a.uncounted, &b.uncounted}) {
+    drop_times(evidence.before, *uncounted);
+    drop_times(evidence.after, *uncounted);
+  }
+  const bool works = !a.side.works.empty() || !b.side.works.empty();
+  if (!per_token && (works || !counts_per_token(b.side))) evidence.scope = unit::Scope::whole;
+  evidence.kernels_known = a.kernels && b.kernels;
+  evidence.graph_known = a.ops && b.ops && !before.truncated && !after.truncated;
+  evidence.cpu_ops_known = evidence.graph_known && a.backends && b.backends;
+  for (const auto& [observed, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
+    for (std::string& doubt : cross_checks(*observed, side)) {
+      evidence.doubts.push_back(std::move(doubt));
+    }
+  }
+  return evidence;
+}
+
+}  // namespace weir::explain

@@ -1,0 +1,133 @@
+#include "gate/explain/rules.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/explain/fit.hpp"
+#include "gate/explain/patterns.hpp"
+#include "gate/explain/user_rules.hpp"
+
+namespace weir::explain {
+namespace {
+
+using Change = Rule::Change;
+
+bool fits_counts(Change change, const Rational& before, const Rational& after) {
+  const Rational none(0);
+  switch (change) {
+    case Change::any:
+      return before != after;
+    case Change::more:
+      return after > before;
+    case Change::fewer:
+      return after < before;
+    case Change::appeared:
+      return before == none && after > none;
+    case Change::vanished:
+      return after == none && before > none;
+    case Change::slower:
+    case Change::faster:
+      return false;  // told by what patterns find of times
+  }
+  return false;
+}
+
+// Of counts that are nearly exact only the change is one, not the values.
+bool fits_metric(Change change, const Known& before, const Known& after, const Rational& delta) {
+  if (before.exact && after.exact) return fits_counts(change, *before.exact, *after.exact);
+  const Rational none(0);
+  if (change == Change::appeared && before.value() != 0) return false;
+  if (change == Change::vanished && after.value() != 0) return false;
+  return delta > none ? fits_counts(change, none, delta)
+                      : fits_counts(change, none.minus(delta).value_or(Rational(1)), none);
+}
+
+bool fits_move(const Rule& rule, const std::string& pattern, const Move& move) {
+  return text::glob_match(pattern, move.name) && fits_counts(rule.change, move.before, move.after);
+}
+
+const Move* moved_so(const Rule& rule, const std::string& pattern,
+                     const std::vector<const std::vector<Move>*>& lists) {
+  for (const std::vector<Move>* list : lists) {
+    for (const Move& move : *list) {
+      if (fits_move(rule, pattern, move)) return &move;
+    }
+  }
+  return nullptr;
+}
+
+bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& found,
+                 Finding& finding) {
+  for (const auto& [name, ratio] : found.times) {
+    if (!text::glob_match(rule.metric, name)) continue;
+    const auto metric = metric_of(evidence, name);
+    const bool worse = metric && (metric->better == unit::Better::lower) == (ratio > 1);
+    if (rule.change == Change::any || rule.change == (worse ? Change::slower : Change::faster)) {
+      finding.metric = name;
+      return true;
+    }
+  }
+  for (const auto& [name, before] : evidence.before.metrics) {
+    const auto after = evidence.after.metrics.find(name);
+    if (!text::glob_match(rule.metric, name) || after == evidence.after.metrics.end()) continue;
+    const auto metric = metric_of(evidence, name);
+    if (!metric || metric->kind != unit::Kind::count) continue;
+    const auto delta = count_change(evidence, name, before, after->second);
+    if (!delta || !fits_metric(rule.change, before, after->second, *delta)) continue;
+    finding.metric = name;
+    finding.delta = delta;
+    return true;
+  }
+  return false;
+}
+
+bool holds_rule(const Rule& rule, const Evidence& evidence, const Differences& found,
+                Finding& finding) {
+  if (!rule.cell.empty() && !text::glob_match(rule.cell, evidence.cell)) return false;
+  if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) return false;
+  if (!rule.kernel.empty()) {
+    const Move* move = moved_so(rule, rule.kernel, {&found.kernels});
+    if (move == nullptr) return false;
+    finding.ops.push_back(move->name);
+    finding.lines.push_back(signed_text(move->delta()) + " " + safe(move->name));
+  }
+  if (!rule.op.empty()) {
+    const Move* move = moved_so(rule, rule.op, {&found.cpu_ops, &found.graph});
+    if (move == nullptr) return false;
+    finding.ops.push_back(move->name);
+    finding.lines.push_back(signed_text(move->delta()) + " " + safe(move->name));
+  }
+  return rule.metric.empty() || metric_fits(rule, evidence, found, finding);
+}
+
+}  // namespace
+
+const std::vector<std::string>& change_words() {
+  static const std::vector<std::string> k_words = {"any",      "more",   "fewer", "appeared",
+                                                   "vanished", "slower", "faster"};
+  return k_words;
+}
+
+std::optional<Rule::Change> parse_change(const std::string& word) {
+  const auto& words = change_words();
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found == words.end()) return std::nullopt;
+  return static_cast<Change>(found - words.begin());
+}
+
+std::vector<Finding> user_findings(const Evidence& evidence, const Differences& found,
+                                   const std::vector<Rule>& rules) {
+  std::vector<Finding> list;
+  for (const Rule& rule : rules) {
+    Finding finding;
+    finding.kind = to_string(Kind::user_rule);
+    if (!holds_rule(rule, evidence, found, finding)) continue;
+    finding.headline = text::printable(rule.say.substr(0, 2000));
+    list.push_back(std::move(finding));
+  }
+  return list;
+}
+
+}  // namespace weir::explain

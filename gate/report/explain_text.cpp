@@ -1,0 +1,157 @@
+#include "gate/report/explain_text.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/paint.hpp"
+#include "gate/report/words.hpp"
+
+namespace weir::report {
+namespace {
+
+using explain::Check;
+using explain::Explanation;
+using explain::Finding;
+
+constexpr std::size_t k_number_indent = 3;
+constexpr std::size_t k_line_indent = 5;
+
+std::string explain_title(const std::string& cell) {
+  const auto key = profile::CellKey::parse(cell);
+  return key ? cell_title(*key) : one_line(cell, 200);
+}
+
+// "690 / 690 / 1 → 706 / 930 / 17   dispatches / barriers / syncs a token"
+std::string totals_line(const Explanation& one) {
+  std::vector<std::string> names, before, after;
+  for (const explain::Total& total : one.totals) {
+    names.push_back(total.name);
+    before.push_back(show(total.before));
+    after.push_back(show(total.after));
+  }
+  if (names.empty()) return "";
+  const std::string per = explain::per_words(one.scope);
+  return text::join(before, " / ") + std::string(k_arrow) + text::join(after, " / ") + "   " +
+         text::join(names, " / ") + (per.empty() ? "" : " " + per);
+}
+
+// In place of findings.
+std::string unexplained(const Explanation& one) {
+  if (one.differs) return "Something differs, and no known pattern fits it.";
+  if (one.verdict.empty()) return "Nothing differs beyond what varies by itself.";
+  const std::string said = fmt::format("The verdict is {}", one.verdict);
+  return one.reason.empty() ? said + ", and no difference here explains it."
+                            : said + ": " + one_line(one.reason);
+}
+
+class ExplainPage {
+ public:
+  explicit ExplainPage(const ExplainStyle& style)
+      : style_(style), page_(style.color, static_cast<std::size_t>(std::max(style.width, 40))) {}
+
+  std::string write(std::span<const Explanation> all) {
+    std::vector<std::string> same;
+    bool first = true;
+    for (const Explanation& one : all) {
+      if (!one.differs && one.verdict.empty() && !style_.checklist && one.doubts.empty()) {
+        same.push_back(one.cell);
+        continue;
+      }
+      if (!first) page_.blank();
+      first = false;
+      cell(one);
+    }
+    if (!same.empty()) {
+      if (!first) page_.blank();
+      unchanged(same);
+    }
+    return page_.finish();
+  }
+
+ private:
+  void cell(const Explanation& one) {
+    page_.paragraph("", explain_title(one.cell), 2, "", k_bold);
+    if (const std::string totals = totals_line(one); !totals.empty()) {
+      page_.paragraph(std::string(k_number_indent, ' '), totals, k_number_indent);
+    }
+    std::size_t number = 0;
+    for (const Finding& finding : one.findings) show_finding(finding, ++number);
+    if (one.findings.empty()) {
+      page_.paragraph(std::string(k_number_indent, ' '), unexplained(one), k_number_indent);
+    }
+    for (const std::string& doubt : one.doubts) {
+      page_.paragraph("   doubt: ", one_line(doubt), k_line_indent, k_dim);
+    }
+    if (style_.checklist) checklist(one);
+  }
+
+  void show_finding(const Finding& finding, std::size_t number) {
+    page_.blank();
+    page_.paragraph(pad_right(std::to_string(number), k_number_indent), one_line(finding.headline),
+                    k_number_indent, k_bold);
+    for (const std::string& line : finding.lines) {
+      page_.paragraph(std::string(k_line_indent, ' '), one_line(line), k_line_indent + 2);
+    }
+    labelled("Typical cause: ", finding.cause);
+    labelled("Look at: ", finding.look_at);
+  }
+
+  void labelled(std::string_view label, const std::string& words) {
+    if (words.empty()) return;
+    page_.paragraph(std::string(k_number_indent, ' ') + std::string(label), one_line(words),
+                    k_line_indent, k_dim);
+  }
+
+  void checklist(const Explanation& one) {
+    page_.blank();
+    page_.paragraph("", "   Checklist for slow engines", k_number_indent, "", k_dim);
+    for (const Check& check : one.checklist) {
+      const std::string_view mark = check.answer == Check::Answer::fine    ? "[x] "
+                                    : check.answer == Check::Answer::wrong ? "[!] "
+                                                                           : "[ ] ";
+      page_.paragraph(std::string(k_number_indent, ' ') + std::string(mark),
+                      one_line(check.question + (check.note.empty() ? "" : ": " + check.note)),
+                      k_number_indent + 4);
+    }
+    for (const explain::Hint& hint : one.hints) {
+      page_.paragraph("   hint: ", one_line(hint.text), k_line_indent, k_dim);
+    }
+  }
+
+  void unchanged(const std::vector<std::string>& cells) {
+    if (cells.size() == 1) {
+      page_.paragraph("", explain_title(cells.front()) + ": nothing differs.", 2);
+      return;
+    }
+    page_.paragraph("", fmt::format("Nothing differs in {}.", plural(cells.size(), "cell")), 2);
+  }
+
+  ExplainStyle style_;
+  Page page_;
+};
+
+}  // namespace
+
+std::string explain_text(std::span<const Explanation> explanations, const ExplainStyle& style) {
+  return ExplainPage(style).write(explanations);
+}
+
+Json explain_json(std::span<const Explanation> explanations) {
+  Json findings = Json::array(), cells = Json::array();
+  for (const Explanation& one : explanations) {
+    cells.push_back(explain::to_json(one));
+    for (const Finding& finding : one.findings) {
+      Json json = verdict::to_json(finding);
+      json["cell"] = one.cell;
+      findings.push_back(std::move(json));
+    }
+  }
+  return {{"schema", "weir.explanation/1"},
+          {"findings", std::move(findings)},
+          {"cells", std::move(cells)}};
+}
+
+}  // namespace weir::report

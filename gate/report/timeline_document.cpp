@@ -1,0 +1,328 @@
+#include "gate/report/timeline_document.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "gate/report/layout.hpp"
+
+namespace weir::report {
+namespace {
+
+// JavaScript's numbers are whole up to here: 104 days.
+constexpr double k_most_nanoseconds = 9'007'199'254'740'991.0;
+constexpr std::size_t k_name_length = 300, k_text_length = 4000;
+
+std::int64_t nanoseconds(double seconds) {
+  return static_cast<std::int64_t>(
+      std::round(std::clamp(seconds * 1e9, -k_most_nanoseconds / 4, k_most_nanoseconds / 4)));
+}
+
+const char* kind_name(TimelineDocument::Kind kind) {
+  using Kind = TimelineDocument::Kind;
+  switch (kind) {
+    case Kind::cpu:
+      return "cpu";
+    case Kind::device:
+      return "device";
+    case Kind::copy:
+      return "copy";
+    case Kind::backend:
+      return "backend";
+    case Kind::counter:
+      return "counter";
+    case Kind::async:
+      break;
+  }
+  return "async";
+}
+
+// Whole numbers, seven bits a byte, the low ones first (LEB128); signed ones as 2n or -2n - 1.
+class Varints {
+ public:
+  void add(std::uint64_t value) {
+    while (value >= 128) {
+      bytes_ += static_cast<char>(value | 128);
+      value >>= 7;
+    }
+    bytes_ += static_cast<char>(value);
+  }
+  void add_signed(std::int64_t value) {
+    add(value < 0 ? (~static_cast<std::uint64_t>(value) << 1) | 1
+                  : static_cast<std::uint64_t>(value) << 1);
+  }
+  [[nodiscard]] std::string base64() const;
+
+ private:
+  std::string bytes_;
+};
+
+std::string Varints::base64() const {
+  constexpr std::string_view k_letters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes_.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes_.size(); i += 3) {
+    const std::size_t left = std::min<std::size_t>(3, bytes_.size() - i);
+    std::uint32_t three = 0;
+    for (std::size_t k = 0; k < 3; ++k) {
+      three = three << 8 | (k < left ? static_cast<unsigned char>(bytes_[i + k]) : 0U);
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      out += k <= left ? k_letters[three >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return out;
+}
+
+// JSON that can stand in a script element: nothing in it begins a tag or a comment.
+std::string inert(const Json& json) {
+  std::string out;
+  for (const char c : dump_json(json)) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+Json pairs(const std::vector<std::pair<std::string, std::string>>& all) {
+  Json out = Json::array();
+  for (const auto& [name, value] : all) {
+    out.push_back(Json::array({one_line(name, k_name_length), one_line(value, k_text_length)}));
+  }
+  return out;
+}
+
+Json cell(const Json& value) {
+  if (value.is_string()) return one_line(value.get<std::string>(), k_text_length);
+  return value.is_number() ? value : Json();
+}
+
+Json to_json(const PageTable& table) {
+  Json out = {{"title", one_line(table.title)}, {"note", one_line(table.note)}};
+  out["columns"] = Json::array();
+  for (const PageTable::Column& column : table.columns) {
+    Json one = {{"title", one_line(column.title)}};
+    if (column.unit) one["unit"] = one_line(*column.unit);
+    out["columns"].push_back(std::move(one));
+  }
+  out["rows"] = Json::array();
+  for (const std::vector<Json>& row : table.rows) {
+    Json cells = Json::array();
+    for (const Json& value : row) cells.push_back(cell(value));
+    out["rows"].push_back(std::move(cells));
+  }
+  return out;
+}
+
+template <class All, class Get>
+void column(Varints& out, const All& all, const Get& get) {
+  for (const auto& one : all) out.add(static_cast<std::uint64_t>(get(one)));
+}
+
+// Each the difference to the one before; the first to `earliest`.
+template <class All>
+void starts(Varints& out, const All& all, std::int64_t earliest) {
+  for (const auto& one : all) {
+    out.add(static_cast<std::uint64_t>(one.start - earliest));
+    earliest = one.start;
+  }
+}
+
+}  // namespace
+
+std::uint32_t TimelineDocument::process(std::string_view name) {
+  processes_.push_back(one_line(name, k_name_length));
+  return static_cast<std::uint32_t>(processes_.size() - 1);
+}
+
+std::optional<std::uint32_t> TimelineDocument::track(std::uint32_t process, Kind kind,
+                                                     std::string_view name) {
+  if (tracks_.size() >= k_most_tracks) {
+    ++tracks_left_out_;
+    return std::nullopt;
+  }
+  tracks_.push_back({process, kind, one_line(name, k_name_length)});
+  return static_cast<std::uint32_t>(tracks_.size() - 1);
+}
+
+std::uint32_t TimelineDocument::name_index(std::string_view name) {
+  const auto found = name_at_.find(std::string(name));
+  if (found != name_at_.end()) return found->second;
+  const bool full = names_.size() >= k_most_names;
+  if (full) {
+    ++names_left_out_;
+    if (names_.size() == k_most_names) names_.emplace_back("(more names)");
+    return static_cast<std::uint32_t>(k_most_names);
+  }
+  names_.push_back(one_line(name, k_name_length));
+  const auto index = static_cast<std::uint32_t>(names_.size() - 1);
+  name_at_.emplace(name, index);
+  return index;
+}
+
+// 0: there is none.
+std::uint32_t TimelineDocument::detail_index(const PageDetail& detail) {
+  if (detail.words.empty() && detail.bytes == 0 && !detail.flops) return 0;
+  Json json = {{"words", pairs(detail.words)}};
+  if (detail.bytes != 0) json["bytes"] = detail.bytes;
+  if (detail.flops && std::isfinite(*detail.flops)) json["flops"] = *detail.flops;
+  std::string text = inert(json);
+  const auto found = detail_at_.find(text);
+  if (found != detail_at_.end()) return found->second;
+  if (details_.size() >= k_most_details) {
+    ++details_left_out_;
+    return 0;
+  }
+  details_.push_back(text);
+  const auto index = static_cast<std::uint32_t>(details_.size());
+  detail_at_.emplace(std::move(text), index);
+  return index;
+}
+
+// Whether there is room for one more, whose times are these.
+bool TimelineDocument::takes(std::size_t count, double begin, double end) {
+  const bool timed = std::isfinite(begin) && std::isfinite(end);
+  const bool fits = count < k_most_events;
+  if (!timed) {
+    ++timeless_;
+  } else if (!fits) {
+    ++left_out_;
+  }
+  return timed && fits;
+}
+
+void TimelineDocument::event(std::uint32_t track, const profile::Interval& at,
+                             std::string_view name, const PageDetail& detail) {
+  if (track >= tracks_.size() || !takes(events_.size(), at.begin, at.end)) return;
+  const std::int64_t begin = nanoseconds(at.begin);
+  events_.push_back({track, name_index(name), detail_index(detail), begin,
+                     std::max(begin, nanoseconds(at.end)) - begin});
+}
+
+void TimelineDocument::arrow(std::uint32_t from, double from_time, std::uint32_t to, double to_time,
+                             std::string_view name, const PageDetail& detail) {
+  const bool known = from < tracks_.size() && to < tracks_.size();
+  if (!known || !takes(arrows_.size(), from_time, to_time)) return;
+  const std::int64_t begin = nanoseconds(from_time);
+  arrows_.push_back(
+      {from, to, name_index(name), detail_index(detail), begin, nanoseconds(to_time) - begin});
+}
+
+void TimelineDocument::counter(std::uint32_t track, std::vector<Point> points) {
+  std::erase_if(
+      points, [](const Point& one) { return !std::isfinite(one.at) || !std::isfinite(one.value); });
+  std::stable_sort(points.begin(), points.end(),
+                   [](const Point& a, const Point& b) { return a.at < b.at; });
+  if (track < tracks_.size()) counters_.push_back({track, std::move(points)});
+}
+
+std::int64_t TimelineDocument::earliest() const {
+  std::optional<std::int64_t> out;
+  const auto see = [&](std::int64_t time) { out = std::min(out.value_or(time), time); };
+  for (const Event& one : events_) see(one.start);
+  for (const Arrow& one : arrows_) see(one.start + std::min<std::int64_t>(one.length, 0));
+  for (const Counter& one : counters_) {
+    if (!one.points.empty()) see(nanoseconds(one.points.front().at));
+  }
+  return out.value_or(0);
+}
+
+std::vector<std::string> TimelineDocument::warnings() const {
+  std::vector<std::string> out;
+  for (const std::string& one : facts_.warnings) out.push_back(one_line(one, k_text_length));
+  const auto say = [&](std::size_t count, std::string_view one, std::string_view what) {
+    if (count != 0) out.push_back(fmt::format("{} {}", plural(count, one), what));
+  };
+  say(timeless_, "event", "left out: without a time that makes sense");
+  say(left_out_, "event", "left out: more than a page can show");
+  say(tracks_left_out_, "track", "left out, with their events: more than a page can show");
+  say(names_left_out_, "event", "shown as \"(more names)\": too many names for a page");
+  say(details_left_out_, "event", "without details: too many for a page");
+  return out;
+}
+
+std::string TimelineDocument::head(const std::vector<std::size_t>& counts,
+                                   std::int64_t earliest) const {
+  Json json = {{"schema", "weir.profile-page/1"}, {"title", one_line(facts_.title)}};
+  json["facts"] = pairs(facts_.facts);
+  json["warnings"] = warnings();
+  json["processes"] = processes_;
+  json["names"] = names_;
+  json["arrows"] = arrows_.size();
+  json["tracks"] = Json::array();
+  for (std::size_t i = 0; i < tracks_.size(); ++i) {
+    json["tracks"].push_back({{"name", tracks_[i].name},
+                              {"kind", kind_name(tracks_[i].kind)},
+                              {"process", tracks_[i].process},
+                              {"events", counts[i]}});
+  }
+  json["tables"] = Json::array();
+  for (const PageTable& table : facts_.tables) json["tables"].push_back(to_json(table));
+  json["counters"] = Json::array();
+  for (const Counter& one : counters_) {
+    Json at = Json::array(), value = Json::array();
+    for (const Point& point : one.points) {
+      at.push_back(nanoseconds(point.at) - earliest);
+      value.push_back(point.value);
+    }
+    json["counters"].push_back({{"track", one.track}, {"at", at}, {"value", value}});
+  }
+  std::string text = inert(json);
+  text.pop_back();  // details are JSON already
+  return fmt::format("{},\"details\":[{}]}}", text, fmt::join(details_, ",\n"));
+}
+
+std::string TimelineDocument::data() const {
+  std::vector<Event> events = events_;
+  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    if (a.track != b.track) return a.track < b.track;
+    return a.start != b.start ? a.start < b.start : a.length > b.length;
+  });
+  const std::int64_t first = earliest();
+  std::vector<std::size_t> counts(tracks_.size());
+  for (const Event& one : events) ++counts[one.track];
+  Varints out;
+  std::size_t begin = 0;
+  for (const std::size_t count : counts) {
+    const std::span part(events.data() + begin, count);
+    starts(out, part, first);
+    column(out, part, [](const Event& one) { return one.length; });
+    column(out, part, [](const Event& one) { return one.name; });
+    column(out, part, [](const Event& one) { return one.detail; });
+    begin += count;
+  }
+  std::vector<Arrow> arrows = arrows_;
+  std::stable_sort(arrows.begin(), arrows.end(),
+                   [](const Arrow& a, const Arrow& b) { return a.start < b.start; });
+  column(out, arrows, [](const Arrow& one) { return one.from; });
+  column(out, arrows, [](const Arrow& one) { return one.to; });
+  starts(out, arrows, first);
+  for (const Arrow& one : arrows) out.add_signed(one.length);
+  column(out, arrows, [](const Arrow& one) { return one.name; });
+  column(out, arrows, [](const Arrow& one) { return one.detail; });
+  return fmt::format(
+      "<script type=\"application/json\" id=\"weir-profile\">{}</script>\n"
+      "<script type=\"text/plain\" id=\"weir-events\">{}</script>",
+      head(counts, first), out.base64());
+}
+
+Result<std::string> timeline_page(std::string_view page, const TimelineDocument& document) {
+  constexpr std::string_view k_place = "{{data}}";
+  const std::size_t at = page.find(k_place);
+  if (at == std::string_view::npos) {
+    return fail(Code::data, "this is no page for a profile: {} is missing in it", k_place);
+  }
+  std::string out(page.substr(0, at));
+  out += document.data();
+  out += page.substr(at + k_place.size());
+  return out;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,286 @@
+#include "gate/report/timeline_page.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "gate/report/layout.hpp"
+
+namespace weir::report {
+namespace {
+
+using profile::Command;
+using profile::Process;
+using Kind = TimelineDocument::Kind;
+using Detail = PageDetail;
+using Track = std::optional<std::uint32_t>;
+
+constexpr std::size_t k_most_members = 8;
+
+std::string called(const Command& command, profile::By by) {
+  return by == profile::By::op && !command.op.empty() ? command.op : command.name;
+}
+
+void describe(const Command& command, const std::string& before, Detail* detail) {
+  const auto say = [&](const char* what, std::string value) {
+    detail->words.emplace_back(before + what, std::move(value));
+  };
+  if (!before.empty()) say("kernel", command.name);
+  if (!command.op.empty()) say("op", command.op);
+  if (!command.node.empty()) say("node", command.node);
+  if (command.kind != Command::Kind::dispatch) return;
+  say("workgroups", command.indirect ? "indirect"
+                                     : fmt::format("{} x {} x {}", command.groups[0],
+                                                   command.groups[1], command.groups[2]));
+  if (command.push_bytes != 0) say("push constants", fmt::format("{} B", command.push_bytes));
+}
+
+// Commands that share one time.
+struct Group {
+  std::string name;
+  bool copy = true;
+  Detail detail;
+};
+
+Group group_of(const std::vector<const Command*>& members, profile::By by) {
+  Group out;
+  std::map<std::string, int> times;
+  std::vector<std::string> order;
+  for (const Command* one : members) {
+    const std::string name = called(*one, by);
+    if (times[name]++ == 0) order.push_back(name);
+    out.copy = out.copy && one->kind == Command::Kind::copy;
+    out.detail.bytes += one->bytes;
+  }
+  for (const std::string& name : order) {
+    out.name += out.name.empty() ? "" : ", ";
+    out.name += times[name] == 1 ? name : fmt::format("{} x {}", name, times[name]);
+  }
+  for (std::size_t i = 0; i < std::min(members.size(), k_most_members); ++i) {
+    describe(*members[i], members.size() == 1 ? "" : fmt::format("{}. ", i + 1), &out.detail);
+  }
+  if (members.size() > k_most_members) {
+    out.detail.words.emplace_back("and", plural(members.size() - k_most_members, "more command"));
+  }
+  return out;
+}
+
+class ProcessPage {
+ public:
+  ProcessPage(const Process& process, profile::By by, TimelineDocument* page)
+      : process_(process),
+        by_(by),
+        page_(page),
+        own_(page->process(fmt::format("{} ({})", process.name, process.pid))) {}
+
+  void fill() {
+    make_tracks();
+    for (const profile::GraphRun& run : process_.graph_runs) add_graph(run);
+    for (const profile::Submission& one : process_.submissions) add_submission(one);
+    for (const profile::Wait& wait : process_.waits) {
+      Detail detail;
+      if (wait.sync) detail.words.emplace_back("counted as", "a sync");
+      cpu(wait.thread, wait.call, wait.kind, detail);
+    }
+    for (const profile::Transfer& moved : process_.transfers) add_transfer(moved);
+    for (const profile::LoneCommand& lone : process_.commands) add_lone(lone);
+  }
+
+ private:
+  // In the order of the page: threads (the first one first), each queue and its copies, backends.
+  void make_tracks() {
+    std::set<std::uint32_t> threads;
+    std::set<std::string> backends;
+    for (const auto& one : process_.submissions) threads.insert(one.thread);
+    for (const auto& one : process_.waits) threads.insert(one.thread);
+    for (const auto& one : process_.graph_runs) threads.insert(one.thread);
+    for (const auto& one : process_.transfers) {
+      threads.insert(one.thread);
+      for (const std::string& end : {one.from, one.to}) {
+        if (!end.empty() && end != "program") backends.insert(end);
+      }
+    }
+    for (const std::uint32_t thread : threads) {
+      threads_[thread] = page_->track(own_, Kind::cpu, fmt::format("CPU thread {}", thread));
+    }
+    const auto [work, copies] = used_queues();
+    for (std::uint32_t i = 0; i < process_.queues.size(); ++i) {
+      const profile::Queue& queue = process_.queues[i];
+      if (work.contains(i)) {
+        queues_[{i, false}] =
+            page_->track(own_, Kind::device, fmt::format("{}, {}", queue.name, queue.device));
+      }
+      if (copies.contains(i)) {
+        queues_[{i, true}] =
+            page_->track(own_, Kind::copy, fmt::format("{} copies, {}", queue.name, queue.device));
+      }
+    }
+    for (const std::string& one : backends) {
+      backends_[one] = page_->track(own_, Kind::backend, "backend " + one);
+    }
+  }
+
+  // Queues that did something whose time is known: work, and copies.
+  [[nodiscard]] std::pair<std::set<std::uint32_t>, std::set<std::uint32_t>> used_queues() const {
+    std::pair<std::set<std::uint32_t>, std::set<std::uint32_t>> out;
+    const auto use = [&](std::uint32_t queue, bool copy) {
+      (copy ? out.second : out.first).insert(queue);
+    };
+    for (const profile::Submission& one : process_.submissions) {
+      for (const profile::BufferWork& buffer : one.buffers) {
+        if (buffer.device && buffer.groups.empty()) use(one.queue, false);
+        for (const auto& members : members_of(buffer)) {
+          if (!members.empty()) use(one.queue, group_of(members, by_).copy);
+        }
+      }
+    }
+    for (const profile::LoneCommand& one : process_.commands) {
+      if (one.device) use(one.queue, one.command.kind == Command::Kind::copy);
+    }
+    return out;
+  }
+
+  static std::vector<std::vector<const Command*>> members_of(const profile::BufferWork& buffer) {
+    std::vector<std::vector<const Command*>> out(buffer.groups.size());
+    for (const Command& one : buffer.commands) {
+      if (one.group && *one.group < out.size()) out[*one.group].push_back(&one);
+    }
+    return out;
+  }
+
+  void cpu(std::uint32_t thread, const profile::Interval& at, std::string_view name,
+           const Detail& detail) {
+    if (const Track track = threads_[thread]) page_->event(*track, at, name, detail);
+  }
+
+  [[nodiscard]] Track queue(std::uint32_t index, bool copy) const {
+    const auto found = queues_.find({index, copy});
+    return found == queues_.end() ? std::nullopt : found->second;
+  }
+
+  void add_graph(const profile::GraphRun& run) {
+    Detail detail;
+    if (run.graph < process_.graphs.size() && !process_.graphs[run.graph].nodes.empty()) {
+      detail.words.emplace_back("ops", fmt::format("{}", process_.graphs[run.graph].nodes.size()));
+    }
+    cpu(run.thread, run.call, fmt::format("graph {}", run.graph), detail);
+  }
+
+  void add_submission(const profile::Submission& one) {
+    Detail detail;
+    detail.words.emplace_back("buffers", fmt::format("{}", one.buffers.size()));
+    cpu(one.thread, one.call, "submit", detail);
+    for (const profile::BufferWork& buffer : one.buffers) {
+      const auto [track, begin] = add_buffer(one.queue, buffer);
+      const Track from = threads_[one.thread];
+      if (track && from) page_->arrow(*from, one.call.begin, *track, begin, "submit");
+    }
+  }
+
+  // Where the buffer's work begins.
+  std::pair<Track, double> add_buffer(std::uint32_t index, const profile::BufferWork& buffer) {
+    if (!buffer.device) return {};
+    if (buffer.groups.empty()) {
+      const Track track = queue(index, false);
+      if (track) {
+        page_->event(*track, *buffer.device, "command buffer",
+                     {{{"commands", fmt::format("{}", buffer.commands.size())}}, 0, {}});
+      }
+      return {track, buffer.device->begin};
+    }
+    std::pair<Track, double> first;
+    const auto groups = members_of(buffer);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i].empty()) continue;
+      const Group group = group_of(groups[i], by_);
+      const Track track = queue(index, group.copy);
+      if (!track) continue;
+      page_->event(*track, buffer.groups[i], group.name, group.detail);
+      if (!first.first) first = {track, buffer.groups[i].begin};
+    }
+    return first;
+  }
+
+  // The time is the thread's; the arrow says between which backends.
+  void add_transfer(const profile::Transfer& moved) {
+    Detail detail;
+    detail.bytes = moved.bytes;
+    cpu(moved.thread, moved.call, fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to),
+        detail);
+    const auto end = [&](const std::string& name) {
+      const auto found = backends_.find(name);
+      return found == backends_.end() ? threads_[moved.thread] : found->second;
+    };
+    const Track from = end(moved.from), to = end(moved.to);
+    if (from && to && *from != *to) {
+      page_->arrow(*from, moved.call.begin, *to, moved.call.end, moved.kind, detail);
+    }
+  }
+
+  void add_lone(const profile::LoneCommand& lone) {
+    if (!lone.device) return;
+    const Track track = queue(lone.queue, lone.command.kind == Command::Kind::copy);
+    if (!track) return;
+    Group group = group_of({&lone.command}, by_);
+    // Two digits: a number of its own for each of a million commands is more than a page can hold.
+    group.detail.words.emplace_back(
+        "after it was enqueued",
+        fmt::format("about {:.2g} us", (lone.device->begin - lone.enqueued) * 1e6));
+    page_->event(*track, *lone.device, group.name, group.detail);
+  }
+
+  const Process& process_;
+  profile::By by_;
+  TimelineDocument* page_;
+  std::uint32_t own_;
+  std::map<std::uint32_t, Track> threads_;
+  std::map<std::pair<std::uint32_t, bool>, Track> queues_;
+  std::map<std::string, Track> backends_;
+};
+
+// What devices did without being timed is on no track.
+std::optional<PageTable> untimed(const profile::Timeline& timeline, profile::By by) {
+  PageTable out;
+  out.title = "Device work without times";
+  out.note = "It was counted; no track shows it.";
+  out.columns = {{"What", std::nullopt}, {"Calls", ""}};
+  for (const profile::WorkTime& row : profile::work_times(timeline, by)) {
+    if (row.calls > row.timed) out.rows.push_back({row.name, row.calls - row.timed});
+  }
+  if (out.rows.empty()) return std::nullopt;
+  return out;
+}
+
+void add_own_facts(const profile::Timeline& timeline, PageFacts* facts) {
+  std::set<std::string> devices;
+  for (const Process& process : timeline.processes) {
+    for (const profile::Queue& queue : process.queues) devices.insert(queue.device);
+  }
+  for (const std::string& device : devices) facts->facts.emplace_back("device", device);
+  if (timeline.alignment && timeline.alignment->dispatches != 0) {
+    const profile::Alignment& all = *timeline.alignment;
+    facts->facts.emplace_back(
+        "dispatches that belong to ops",
+        fmt::format("{} of {}", all.dispatches - all.dispatches_left, all.dispatches));
+  }
+  if (timeline.serialized) {
+    facts->warnings.emplace_back(
+        "every dispatch was kept apart to time it alone: the program did not run as it does");
+  }
+  facts->warnings.insert(facts->warnings.end(), timeline.warnings.begin(), timeline.warnings.end());
+}
+
+}  // namespace
+
+TimelineDocument timeline_document(const profile::Timeline& timeline, PageFacts facts,
+                                   profile::By by) {
+  add_own_facts(timeline, &facts);
+  if (auto table = untimed(timeline, by)) facts.tables.push_back(std::move(*table));
+  TimelineDocument page(std::move(facts));
+  for (const Process& process : timeline.processes) ProcessPage(process, by, &page).fill();
+  return page;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,101 @@
+#include "gate/serve/intake.hpp"
+
+#include <optional>
+
+#include "gate/sys/clock.hpp"
+
+namespace weir::serve {
+
+Intake::Intake(OpenStore open, const IntakeLimits& limits, Meters& meters)
+    : store_(std::move(open)), limits_(limits), meters_(meters), thread_([this] { work(); }) {}
+
+Intake::~Intake() { stop(); }
+
+bool Intake::put(history::Upload upload, std::uint64_t bytes, Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool full =
+        queue_.size() >= limits_.waiting || (!queue_.empty() && bytes_ + bytes > limits_.bytes);
+    if (stopped_ || full) return false;
+    bytes_ += bytes;
+    queue_.push_back({std::move(upload), bytes, std::move(done)});
+  }
+  changed_.notify_one();
+  return true;
+}
+
+void Intake::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  const std::lock_guard lock(joining_);
+  if (thread_.joinable()) thread_.join();
+}
+
+std::size_t Intake::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.size();
+}
+
+// As many as fit into one transaction; none when it is over.
+std::vector<Intake::Waiting> Intake::next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stopped_ || !queue_.empty(); });
+  std::vector<Waiting> some;
+  std::uint64_t bytes = 0;
+  while (!queue_.empty() && some.size() < limits_.together) {
+    bytes += queue_.front().bytes;
+    if (!some.empty() && bytes > limits_.bytes_together) break;
+    bytes_ -= queue_.front().bytes;
+    some.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return some;
+}
+
+void Intake::work() {
+  for (;;) {
+    std::vector<Waiting> some = next();
+    if (some.empty()) return;
+    keep(std::move(some));
+  }
+}
+
+Result<std::vector<history::UploadOutcome>> Intake::add(
+    const std::vector<history::Upload>& uploads) {
+  const sys::RealClock clock;
+  const double begun = clock.steady();
+  auto outcomes =
+      store_.with([&](history::ServiceStore& store) { return store.add_uploads(uploads); });
+  meters_.store.observe(clock.steady() - begun);
+  ++meters_.transactions;
+  return outcomes;
+}
+
+void Intake::keep(std::vector<Waiting> some) {
+  std::vector<history::Upload> uploads;
+  for (Waiting& one : some) uploads.push_back(std::move(one.upload));
+  auto outcomes = add(uploads);
+  if (outcomes) {
+    for (std::size_t i = 0; i < some.size(); ++i) some[i].done(std::move((*outcomes)[i]));
+    return;
+  }
+  // Which one it was is not known: each for itself. Where it was the store (others keep it busy, it
+  // can not be reached), each would wait as long again.
+  std::optional<Error> for_all;
+  if (some.size() == 1 || outcomes.error().code == Code::unavailable) for_all = outcomes.error();
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    if (for_all) {
+      some[i].done(tl::unexpected(*for_all));
+      continue;
+    }
+    auto one = add({std::move(uploads[i])});
+    if (!one && one.error().code != Code::data) for_all = one.error();
+    some[i].done(one ? Result<history::UploadOutcome>(std::move(one->front()))
+                     : tl::unexpected(one.error()));
+  }
+}
+
+}  // namespace weir::serve

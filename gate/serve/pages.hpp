@@ -1,0 +1,68 @@
+// The trend site, live: files of the pages as they were at the start, and documents of a snapshot
+// of the whole store. Paths are looked up in tables; none becomes a name of a file. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "gate/history/order.hpp"
+#include "gate/history/service_store.hpp"
+#include "gate/publish/site.hpp"
+#include "gate/serve/http.hpp"
+#include "gate/sys/files.hpp"
+
+namespace weir::serve {
+
+struct PageOptions {
+  std::string folder;  // that ci/web made; "": no pages
+  std::string title, repo_url;
+  std::function<history::CommitOrder()> order{};  // empty: series go by time
+  std::function<std::map<std::string, std::string>(const history::History&)> subjects{};
+};
+
+class Pages {
+ public:
+  // Code::config where the folder holds no pages.
+  [[nodiscard]] static Result<std::unique_ptr<Pages>> load(const sys::Files& files,
+                                                           PageOptions options);
+
+  // Makes another snapshot where `store` is not as the last one saw it. One thread at a time.
+  [[nodiscard]] Result<void> renew(history::ServiceStore& store, double now);
+  // Nothing where there is no such path. 503 for documents until there is a snapshot.
+  [[nodiscard]] std::optional<Response> find(const std::string& path) const;
+
+  // When the snapshot was made, which is not when it was last looked whether it has to be.
+  [[nodiscard]] std::optional<double> made_at() const;
+  [[nodiscard]] history::CommitOrder order() const {
+    return options_.order ? options_.order() : history::CommitOrder();
+  }
+
+ private:
+  // Documents of one snapshot that somebody asked for: one text for all who take it at once.
+  struct Documents {
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<const std::string>> by_path;  // under mutex, as the next
+    std::size_t bytes = 0;
+  };
+  struct Snapshot {
+    std::shared_ptr<const publish::Site> site;
+    std::shared_ptr<Documents> documents;
+    std::string revision;
+    double made_at = 0;
+  };
+  [[nodiscard]] static std::shared_ptr<const std::string> document(const publish::Site& site,
+                                                                   Documents& known,
+                                                                   const std::string& path);
+  explicit Pages(PageOptions options) : options_(std::move(options)) {}
+
+  PageOptions options_;
+  std::map<std::string, Response> files_;  // by path
+  mutable std::mutex mutex_;
+  Snapshot snapshot_;  // under mutex_
+};
+
+}  // namespace weir::serve

@@ -1,0 +1,37 @@
+// What a history is asked for: series, changes, verdicts, projects (docs/serve.md). Parameters are
+// anybody's; answers are bounded and go on at a cursor.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gate/history/order.hpp"
+#include "gate/history/service_store.hpp"
+#include "gate/serve/http.hpp"
+
+namespace weir::serve {
+
+enum class QueryKind { series, changes, verdicts, projects };
+
+struct Query {
+  QueryKind kind = QueryKind::series;
+  Target target;
+  history::Filter filter;
+  std::size_t limit = 0;
+  std::string cursor;    // "": from the beginning
+  bool samples = false;  // series: with all samples
+  bool all = false;      // changes: also those that are known
+  bool full = false;     // verdicts: with their documents
+};
+
+// Code::usage says which parameter is wrong.
+[[nodiscard]] Result<Query> parse_query(QueryKind kind, const Target& target);
+
+// Code::usage for a cursor that is none. `sees`: may this project be shown?
+[[nodiscard]] Result<Response> answer_query(history::ServiceStore& store, const Query& query,
+                                            const history::CommitOrder& order,
+                                            const std::function<bool(const std::string&)>& sees);
+
+}  // namespace weir::serve

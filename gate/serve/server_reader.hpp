@@ -1,0 +1,64 @@
+// What the bytes of a connection say, without the connection: one reader for each request, fed with
+// bytes as they come. Boost.Beast parses; what it lets through and others read differently (and so
+// smuggle requests past each other) is refused here. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "gate/serve/http.hpp"
+
+namespace weir::serve {
+
+inline constexpr std::size_t k_most_headers = 100;
+
+// Why a request is not taken; the connection is closed after this answer.
+struct Refusal {
+  int status = 400;
+  std::string code, message;  // for programs; for people. Nothing of the request is in them
+};
+
+class RequestReader {
+ public:
+  // header_bytes: of the request line and all headers; of each line between chunks, too.
+  explicit RequestReader(std::size_t header_bytes);
+  ~RequestReader();
+  RequestReader(const RequestReader&) = delete;
+  RequestReader& operator=(const RequestReader&) = delete;
+
+  enum class State {
+    head,     // feed() it
+    waiting,  // the head is whole: admit() or leave it
+    body,     // feed() it
+    done,
+    refused,
+  };
+  [[nodiscard]] State state() const;
+
+  // Takes what belongs to the part that is read, and says how many bytes that was: they may go.
+  // What it did not take has to be in front of the next bytes. Never goes on to the next request.
+  std::size_t feed(std::string_view bytes);
+  // The body may be that long: to be called once, in `waiting`.
+  void admit(std::uint64_t most_body);
+
+  // From `waiting` on; `peer` and `secure` are not said by bytes. take_head() leaves it empty.
+  [[nodiscard]] const Head& head() const;
+  [[nodiscard]] Head take_head();
+  [[nodiscard]] bool http_1_0() const;
+  [[nodiscard]] bool keep_alive() const;
+  [[nodiscard]] bool expects_continue() const;  // not by HTTP/1.0
+  [[nodiscard]] bool body_announced() const;    // one of at least one octet, or chunks
+  // What came so far.
+  [[nodiscard]] std::size_t body_bytes() const;
+  [[nodiscard]] std::string take_body();
+  [[nodiscard]] const Refusal& refusal() const;  // in `refused`
+
+ private:
+  class Parser;
+  std::unique_ptr<Parser> parser_;
+};
+
+}  // namespace weir::serve

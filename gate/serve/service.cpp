@@ -1,0 +1,289 @@
+#include "gate/serve/service.hpp"
+
+#include "gate/base/text.hpp"
+#include "gate/serve/answers.hpp"
+#include "gate/serve/openapi.hpp"
+#include "gate/serve/service_state.hpp"
+
+namespace weir::serve {
+namespace {
+
+std::string_view name_of(Method method) {
+  switch (method) {
+    case Method::get:
+      return "GET";
+    case Method::head:
+      return "HEAD";
+    case Method::post:
+      return "POST";
+    case Method::put:
+      return "PUT";
+    case Method::remove:
+      return "DELETE";
+    case Method::options:
+      return "OPTIONS";
+    case Method::other:
+      break;
+  }
+  return "OTHER";
+}
+
+// "localhost", "127.0.0.1:8080", "[::1]"; HTTP/1.0 may leave it out.
+bool is_own_name(const std::string* host) {
+  if (host == nullptr) return true;
+  const std::string name = text::lower(host->substr(0, host->rfind(':')));
+  const std::string whole = text::lower(*host);
+  const auto own = [](const std::string& one) {
+    const bool address =
+        one.starts_with("127.") && one.find_first_not_of("0123456789.") == std::string::npos;
+    return one == "localhost" || one == "[::1]" || address;
+  };
+  return own(name) || own(whole);
+}
+
+// What may come with a token that is looked for still. Such a request is admitted once in a while,
+// so that a stranger's hold little of the room for bodies, however slowly they come.
+constexpr std::uint64_t k_most_unknown = std::uint64_t{64} << 10;
+
+}  // namespace
+
+Service::State::State(ServiceOptions given)
+    : options(std::move(given)),
+      access(options.access),
+      keeper(options.open),
+      page_maker(options.open),
+      places(options.readers_waiting) {
+  for (std::size_t i = 0; i < options.readers; ++i) {
+    slots.push_back(std::make_unique<StoreSlot>(options.open));
+  }
+}
+
+Result<void> Service::State::start(const sys::Files& files) {
+  WEIR_TRY(pages, Pages::load(files, options.pages));
+  WEIR_TRY(const auto tokens,
+           keeper.with([](history::ServiceStore& store) { return store.tokens(); }));
+  access.put(tokens);
+  const auto renew_pages = [this] {
+    return page_maker.with(
+        [this](history::ServiceStore& store) { return pages->renew(store, clock.now()); });
+  };
+  intake = std::make_unique<Intake>(options.open, options.intake, meters);
+  readers = std::make_unique<Workers>(options.readers, options.readers_waiting);
+  uploaders = std::make_unique<Workers>(1, options.readers_waiting);
+  tokens_again = std::make_unique<Periodic>(
+      options.tokens_seconds, [this] { renew_tokens(); },
+      [this](const std::string& words) { tell_trouble("tokens: " + words); });
+  pages_again = std::make_unique<Periodic>(
+      options.pages_seconds,
+      [this, renew_pages] {
+        const double begun = clock.steady();
+        if (begun < next_pages) return;
+        if (const auto done = renew_pages(); !done) tell_trouble("pages: " + done.error().message);
+        // Of a large history they take a while: a fifth of one processor at most.
+        next_pages = clock.steady() + 4 * (clock.steady() - begun);
+      },
+      [this](const std::string& words) { tell_trouble("pages: " + words); },
+      // Of a large history the first take a while, too: uploads are taken meanwhile.
+      Periodic::First::at_once);
+  return {};
+}
+
+void Service::State::tell_trouble(const std::string& words) const {
+  if (options.trouble) options.trouble(words);
+}
+
+void Service::State::renew_tokens() {
+  const std::lock_guard lock(keeper_mutex);
+  const auto tokens = keeper.with([](history::ServiceStore& store) { return store.tokens(); });
+  healthy = tokens.has_value();
+  if (tokens) {
+    access.put(*tokens);
+  } else {
+    tell_trouble("tokens: " + tokens.error().message);
+  }
+}
+
+void Service::State::stop() {
+  stopping = true;
+  if (readers) readers->stop();
+  if (uploaders) uploaders->stop();
+  if (intake) intake->stop();
+  // They stay there: requests may still come, and ask for tokens.
+  if (tokens_again) tokens_again->stop();
+  if (pages_again) pages_again->stop();
+}
+
+Response Service::State::finished(const Head& head, Route route, Response response) const {
+  const Finish how{.secure = head.secure,
+                   .page = route == Route::page && response.status == 200,
+                   .is_public = options.is_public};
+  finish(head, how, response);
+  return response;
+}
+
+void Service::State::tell(const Head& head, const Caller& caller, const Response& response,
+                          double seconds) {
+  meters.count_answer(response.status);
+  meters.answer.observe(seconds);
+  if (!options.log) return;
+  options.log({std::string(name_of(head.method)), head.target.path, head.peer,
+               caller.token ? caller.token->id : std::string(), response.status,
+               response.body ? response.body->size() : 0, seconds});
+}
+
+void Service::State::respond(Job& job, Response response) {
+  response = finished(job.request.head, job.route, std::move(response));
+  tell(job.request.head, job.caller, response, clock.steady() - job.begun);
+  // Its body is needed no more, and the server may hold the answer for long.
+  job.request.body = {};
+  const Handler::Answer answer = std::exchange(job.answer, nullptr);
+  answer(std::move(response));
+}
+
+Response Service::State::store_trouble(const Error& error) const {
+  tell_trouble(error.message);
+  if (error.code == Code::internal) return error_answer(500, "a fault in weir");
+  return later_answer(503, "the history can not be asked at the moment", 5);
+}
+
+std::optional<Response> Service::State::let_in(const Head& head, Route route, Caller& caller,
+                                               bool again) {
+  caller =
+      access.find(credential_of(head.header("authorization")), clock.now(), clock.steady(), again);
+  auto response = refused(route, head.target, caller, rules());
+  if (!response || caller.standing != Standing::unknown) return response;
+  ++meters.tokens_refused;
+  if (const auto wait = access.count_refusal(head.peer, clock.steady())) {
+    ++meters.rates_exceeded;
+    return later_answer(429, "too many tokens that are none", *wait);
+  }
+  return response;
+}
+
+void Service::State::run(const JobPtr& job, std::size_t thread) {
+  // Uploads are kept to the last; nobody needs to wait for queries that may take long.
+  if (stopping && job->route != Route::runs) {
+    respond(*job, later_answer(503, "the service stops", 1));
+    return;
+  }
+  if (job->caller.standing == Standing::perhaps) {
+    // It may have been made a moment ago.
+    renew_tokens();
+    if (auto response = let_in(job->request.head, job->route, job->caller, false)) {
+      respond(*job, *std::move(response));
+      return;
+    }
+  }
+  if (job->route == Route::runs) {
+    take_upload(job);
+  } else {
+    respond(*job, read(*job, thread));
+  }
+}
+
+// Uploads have a thread of their own: no query keeps them waiting.
+bool Service::State::queue(const JobPtr& job) {
+  const bool upload = job->route == Route::runs;
+  if (!upload) job->place = places.take(holder_of_peer(job->request.head.peer));
+  if (!upload && !job->place) return false;
+  return (upload ? uploaders : readers)->post([this, job](std::size_t thread) {
+    run_safely(job, thread);
+  });
+}
+
+// What a library throws in spite of all is this request's trouble alone.
+void Service::State::run_safely(const JobPtr& job, std::size_t thread) {
+  job->place.reset();
+  try {
+    run(job, thread);
+  } catch (const std::exception& error) {
+    tell_trouble(fmt::format("a fault in weir: {}", error.what()));
+    if (job->answer) respond(*job, error_answer(500, "a fault in weir"));
+  }
+}
+
+Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Service::~Service() { stop(); }
+
+Result<std::unique_ptr<Service>> Service::start(const sys::Files& files, ServiceOptions options) {
+  auto state = std::make_unique<State>(std::move(options));
+  WEIR_CHECK(state->start(files));
+  return std::unique_ptr<Service>(new Service(std::move(state)));
+}
+
+Admission Service::admit(const Head& head) {
+  State& state = *state_;
+  const double begun = state.clock.steady();
+  const Route route = route_of(head.target.path);
+  Caller caller;
+  auto refuse = [&](Response response) {
+    response = state.finished(head, route, std::move(response));
+    state.tell(head, caller, response, state.clock.steady() - begun);
+    return Admission{0, std::move(response)};
+  };
+  if (state.options.own_names_only && !is_own_name(head.header("host"))) {
+    return refuse(error_answer(421, "this service answers to localhost alone",
+                               "weir serve --public answers to every name"));
+  }
+  if (auto wrong = wrong_route(route, head.method)) return refuse(*std::move(wrong));
+  if (auto response = state.let_in(head, route, caller, true)) return refuse(*std::move(response));
+  if (route != Route::runs) return {0, {}};
+  const std::string* type = head.header("content-type");
+  if (type == nullptr || !upload_type(*type)) {
+    return refuse(error_answer(415, "Content-Type: application/json or application/x-ndjson"));
+  }
+  if (head.length && *head.length > k_most_upload) {
+    return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload),
+                               "send runs in several uploads"));
+  }
+  if (caller.standing == Standing::perhaps) {
+    state.tokens_again->soon();
+    if (!head.length || *head.length > k_most_unknown) {
+      return refuse(later_answer(503, "this token is looked for: send the upload again", 1));
+    }
+    return {k_most_unknown, {}};
+  }
+  if (const auto wait = state.access.count_upload(caller, state.clock.steady())) {
+    ++state.meters.rates_exceeded;
+    return refuse(later_answer(429, "too many uploads with this token", *wait));
+  }
+  return {k_most_upload, {}};
+}
+
+void Service::handle(Request request, Answer answer) {
+  State& state = *state_;
+  auto job = std::make_shared<Job>();
+  job->begun = state.clock.steady();
+  job->request = std::move(request);
+  job->answer = std::move(answer);
+  const Head& head = job->request.head;
+  job->route = route_of(head.target.path);
+  if (auto wrong = wrong_route(job->route, head.method)) {
+    return state.respond(*job, *std::move(wrong));
+  }
+  job->caller = state.access.find(credential_of(head.header("authorization")), state.clock.now(),
+                                  state.clock.steady(), false);
+  // admit() let it in, so that it may be a token that is new.
+  if (job->caller.standing == Standing::unknown) job->caller.standing = Standing::perhaps;
+  if (auto response = refused(job->route, head.target, job->caller, state.rules())) {
+    return state.respond(*job, *std::move(response));
+  }
+  if (job->route == Route::health) return state.respond(*job, state.health());
+  if (job->route == Route::description) {
+    return state.respond(*job, text_answer(200, "application/json", std::string(openapi_text())));
+  }
+  if (!state.queue(job)) {
+    state.respond(*job, later_answer(503, state.stopping ? "the service stops" : "too busy", 1));
+  }
+}
+
+void Service::set_traffic(std::function<Traffic()> traffic) {
+  const std::lock_guard lock(state_->traffic_mutex);
+  state_->traffic = std::move(traffic);
+}
+
+void Service::announce_stop() { state_->stopping = true; }
+
+void Service::stop() { state_->stop(); }
+
+}  // namespace weir::serve

@@ -1,0 +1,82 @@
+// The service itself: requests in, answers out, without a socket. Start at handle().
+//
+// admit() and handle() never wait: what asks the store goes to a few threads with a connection
+// each, what is added goes through Intake. docs/serve.md has the interface.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gate/serve/access.hpp"
+#include "gate/serve/http.hpp"
+#include "gate/serve/intake.hpp"
+#include "gate/serve/judge.hpp"
+#include "gate/serve/pages.hpp"
+#include "gate/sys/clock.hpp"
+
+namespace weir::serve {
+
+// One line of the log. Texts of it are as they came.
+struct RequestLine {
+  std::string method, path, peer;
+  std::string token;  // its id; "" without
+  int status = 0;
+  std::size_t bytes = 0;  // of the answer's body
+  double seconds = 0;
+};
+
+struct ServiceOptions {
+  OpenStore open;
+  bool is_public = false;      // anybody may read
+  bool public_badges = false;  // anybody may see badges
+  // Only requests to this machine by its own names are answered: a page of somebody else's whose
+  // name leads here (DNS rebinding) reads nothing.
+  bool own_names_only = false;
+  std::string version;
+  std::size_t readers = 2;  // threads that ask the store
+  std::size_t readers_waiting = 256;  // queries, of one peer at most half; and as many uploads
+  double tokens_seconds = 2;  // how often tokens are read again
+  double pages_seconds = 3;   // how often it is looked whether pages have to be made anew
+  AccessLimits access{};
+  IntakeLimits intake{};
+  PageOptions pages{};
+  Judge* judge = nullptr;  // may be none, as the next
+  Announcer* announcer = nullptr;
+  // Called by several threads.
+  std::function<void(const RequestLine&)> log{};
+  // What went wrong that answers do not tell: the store's own words.
+  std::function<void(const std::string&)> trouble{};
+};
+
+class Service final : public Handler {
+ public:
+  // Has read its tokens when it returns, and goes on to make the first pages: 503 until they are
+  // there. Fails as the store does, or where there is no folder of pages as it was given.
+  [[nodiscard]] static Result<std::unique_ptr<Service>> start(const sys::Files& files,
+                                                              ServiceOptions options);
+  // As stop().
+  ~Service() override;
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  [[nodiscard]] Admission admit(const Head& head) override;
+  void handle(Request request, Answer answer) override;
+
+  // /metrics tells it from now on.
+  void set_traffic(std::function<Traffic()> traffic);
+  // /healthz says that it stops, and queries are answered 503, also those that wait already;
+  // uploads go on. For when the server begins to drain. Returns at once.
+  void announce_stop();
+  // As announce_stop(). Returns when everything that was taken has been answered: uploads when they
+  // are kept. Requests after it are answered 503.
+  void stop();
+
+ private:
+  struct State;
+  explicit Service(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weir::serve

@@ -1,0 +1,180 @@
+#include "gate/serve/tls.hpp"
+
+#ifdef WEIR_TLS
+
+#include <array>
+#include <chrono>
+#include <mutex>
+
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+namespace weir::serve {
+namespace {
+
+namespace ssl = net::ssl;
+using Context = std::shared_ptr<ssl::context>;
+
+class TlsWire final : public Wire {
+ public:
+  TlsWire(net::ip::tcp::socket socket, Context context)
+      : Wire(std::move(socket)), context_(std::move(context)), stream_(socket_, *context_) {}
+  [[nodiscard]] bool tls() const override { return true; }
+  void greet(Done done) override {
+    stream_.async_handshake(ssl::stream_base::server, std::move(done));
+  }
+  void read_some(char* to, std::size_t size, Moved moved) override {
+    stream_.async_read_some(net::buffer(to, size), std::move(moved));
+  }
+  void write_some(const char* from, std::size_t size, Moved moved) override {
+    stream_.async_write_some(net::buffer(from, size), std::move(moved));
+  }
+  void part(Done done) override {
+    stream_.async_shutdown([this, done = std::move(done)](ErrorCode error) {
+      ErrorCode ignored;
+      socket_.shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+      done(error);
+    });
+  }
+
+ private:
+  Context context_;  // the one that it began with, whatever the files say later
+  ssl::stream<net::ip::tcp::socket&> stream_;
+};
+
+// Changes whenever a file was replaced or written to.
+std::array<std::int64_t, 8> stamp_of(const Tls& files) {
+  std::array<std::int64_t, 8> stamp{};
+  std::size_t at = 0;
+  for (const std::string* file : {&files.certificate_file, &files.key_file}) {
+    struct stat status {};
+    if (stat(file->c_str(), &status) == 0) {
+      stamp[at] = static_cast<std::int64_t>(status.st_ino);
+      stamp[at + 1] = status.st_size;
+#ifdef __APPLE__
+      const timespec changed = status.st_mtimespec;
+#else
+      const timespec changed = status.st_mtim;
+#endif
+      stamp[at + 2] = changed.tv_sec;
+      stamp[at + 3] = changed.tv_nsec;
+    }
+    at += 4;
+  }
+  return stamp;
+}
+
+std::string openssl_words() {
+  std::string words = "unknown";
+  while (const unsigned long error = ERR_get_error()) {
+    const char* reason = ERR_reason_error_string(error);
+    if (reason != nullptr) words = reason;
+  }
+  return words;
+}
+
+int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
+                    const unsigned char* offered, unsigned offered_size, void*) {
+  static constexpr unsigned char k_spoken[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  unsigned char* chosen = nullptr;
+  if (SSL_select_next_proto(&chosen, out_size, k_spoken, sizeof k_spoken, offered, offered_size) !=
+      OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_NOACK;
+  }
+  *out = chosen;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+// Never asks on a terminal for the password of a key.
+int no_password(char*, int, int, void*) { return -1; }
+
+Result<Context> context_of(const Tls& files) {
+  ERR_clear_error();
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
+  SSL_CTX* raw = context->native_handle();
+  SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
+  SSL_CTX_set_options(
+      raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  // Those of 1.3 are all sound. A connection that idles keeps no buffers.
+  SSL_CTX_set_cipher_list(raw, "ECDHE+AESGCM:ECDHE+CHACHA20");
+  SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_default_passwd_cb(raw, no_password);
+  SSL_CTX_set_alpn_select_cb(raw, choose_protocol, nullptr);
+  if (SSL_CTX_use_certificate_chain_file(raw, files.certificate_file.c_str()) != 1) {
+    return fail(Code::config, "{}: no certificate in PEM: {}", files.certificate_file,
+                openssl_words());
+  }
+  if (SSL_CTX_use_PrivateKey_file(raw, files.key_file.c_str(), SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(raw) != 1) {
+    return fail(Code::config, "{}: no key in PEM (without a password) to the certificate\n{}: {}",
+                files.key_file, files.certificate_file, openssl_words());
+  }
+  return context;
+}
+
+class OpenSslKeeper final : public TlsKeeper {
+ public:
+  OpenSslKeeper(Tls files, Context context, const std::array<std::int64_t, 8>& stamp)
+      : files_(std::move(files)), context_(std::move(context)), stamp_(stamp), tried_(stamp) {}
+
+  std::unique_ptr<Wire> wire(net::ip::tcp::socket socket) override {
+    return std::make_unique<TlsWire>(std::move(socket), current());
+  }
+
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+
+  Context current() {
+    const std::lock_guard lock(mutex_);
+    const auto now = SteadyClock::now();
+    if (now - looked_ < std::chrono::seconds(1)) return context_;
+    looked_ = now;
+    const auto stamp = stamp_of(files_);
+    if (stamp == stamp_) return context_;
+    auto fresh = context_of(files_);
+    if (fresh) {
+      context_ = std::move(*fresh);
+      stamp_ = stamp;
+      spdlog::info("TLS: the certificate of {} is in use from now on", files_.certificate_file);
+    } else if (stamp != tried_) {
+      spdlog::warn("TLS: the certificate stays what it was: {}", fresh.error().message);
+    }
+    tried_ = stamp;
+    return context_;
+  }
+
+  const Tls files_;
+  std::mutex mutex_;
+  Context context_;                    // all under mutex_
+  std::array<std::int64_t, 8> stamp_;  // of what is in context_
+  std::array<std::int64_t, 8> tried_;
+  SteadyClock::time_point looked_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TlsKeeper>> TlsKeeper::load(const Tls& files) {
+  const auto stamp = stamp_of(files);  // before: what changes meanwhile is read again
+  WEIR_TRY(Context context, context_of(files));
+  return std::make_unique<OpenSslKeeper>(files, std::move(context), stamp);
+}
+
+}  // namespace weir::serve
+
+#else
+
+namespace weir::serve {
+
+Result<std::unique_ptr<TlsKeeper>> TlsKeeper::load(const Tls&) {
+  return fail(Code::unavailable,
+              "this weir was built without TLS (WEIR_TLS): leave the certificate out and let a\n"
+              "proxy in front of it end TLS");
+}
+
+}  // namespace weir::serve
+
+#endif

@@ -1,0 +1,39 @@
+// Bodies of uploads as what a history keeps. Pure; bodies are hostile.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/history/documents.hpp"
+
+namespace weir::serve {
+
+inline constexpr std::uint64_t k_most_upload = std::uint64_t{32} << 20;  // bytes of a body
+inline constexpr std::size_t k_most_upload_values = 2'000'000;           // of a JSON document
+inline constexpr std::size_t k_most_upload_runs = 10'000;                // of JSON lines
+
+enum class UploadType { document, lines };
+// "application/json" and "application/x-ndjson", with parameters; nothing for others.
+[[nodiscard]] std::optional<UploadType> upload_type(std::string_view content_type);
+
+struct ParsedUpload {
+  history::Batch batch;
+  // Of weir.profiles/1 alone: what can be judged.
+  std::vector<profile::Profile> profiles;
+  // Every project that something of it belongs to.
+  std::vector<std::string> projects;
+  // Acknowledgements and looks, which say what others are to think of a history.
+  bool opinions = false;
+};
+
+// A weir.profiles/1 or weir.verdict/1 document belongs to given.project. Lines of weir.history/1
+// say themselves whose they are, when and where: given facts besides the project are Code::usage
+// then, and with `project_given` all of them have to be that one's. Errors: Code::data, or
+// Code::usage for facts.
+[[nodiscard]] Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
+                                                const history::GivenFacts& given,
+                                                bool project_given, const history::Around& around);
+
+}  // namespace weir::serve

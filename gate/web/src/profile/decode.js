@@ -1,0 +1,56 @@
+// Numbers as the file has them: base64 of varints, column after column. No object is made of an event.
+
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+
+export function bytesOf(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const value = new Uint8Array(128);
+  for (let i = 0; i < 64; ++i) value[LETTERS.charCodeAt(i)] = i;
+  const letters = text.trim().replace(/=+$/, '');
+  const bytes = new Uint8Array(Math.floor((letters.length * 3) / 4));
+  for (let from = 0, to = 0; to < bytes.length; from += 4) {
+    const four = (value[letters.charCodeAt(from) & 127] << 18) | (value[letters.charCodeAt(from + 1) & 127] << 12) |
+      (value[letters.charCodeAt(from + 2) & 127] << 6) | value[letters.charCodeAt(from + 3) & 127];
+    bytes[to++] = four >> 16; // a place beyond the end is no place: nothing is written
+    bytes[to++] = four >> 8;
+    bytes[to++] = four;
+  }
+  return bytes;
+}
+
+// Reads unsigned LEB128 one after the other.
+export class Varints {
+  constructor(bytes) {
+    this.bytes = bytes;
+    this.at = 0;
+  }
+
+  next() {
+    const {bytes} = this;
+    let byte = bytes[this.at++];
+    if (byte < 128) return byte;
+    let value = byte & 127;
+    let factor = 128;
+    do {
+      byte = bytes[this.at++];
+      if (byte === undefined || factor > 2 ** 49) throw new Error('this file is cut short or damaged');
+      value += (byte & 127) * factor; // beyond 32 bits: no shifts
+      factor *= 128;
+    } while (byte >= 128);
+    return value;
+  }
+
+  signed() {
+    const value = this.next();
+    return value % 2 ? -(value + 1) / 2 : value / 2;
+  }
+
+  // `count` numbers into `to`, from its place `from`; each at most `most`.
+  column(to, from, count, most = Infinity) {
+    for (let i = from; i < from + count; ++i) {
+      const value = this.next();
+      if (!(value <= most)) throw new Error('this file is cut short or damaged');
+      to[i] = value;
+    }
+  }
+}

@@ -1,0 +1,98 @@
+// Evidence and models for tests, in a few words.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "gate/explain/explain.hpp"
+
+namespace weir::explain::test {
+
+using Counts = std::map<std::string, Rational>;
+
+inline Side side(const Counts& per_token, const Counts& kernels = {}, const Counts& cpu_ops = {}) {
+  Side made;
+  for (const auto& [base, count] : per_token) {
+    made.metrics[unit::find_metric(base) ? base : base + "_per_token"].exact = count;
+  }
+  for (const auto& [name, count] : kernels) {
+    Work work;
+    work.name = name;
+    work.times = count;
+    made.works.push_back(work);
+  }
+  for (const auto& [name, count] : cpu_ops) {
+    Work work;
+    work.kind = Work::Kind::op;
+    work.name = name;
+    work.on_cpu = true;
+    work.times = count;
+    made.works.push_back(work);
+  }
+  return made;
+}
+
+inline Evidence evidence(Side before, Side after) {
+  Evidence made;
+  made.cell = "llama.cpp/tiny/vulkan/decode";
+  made.device = "vulkan";
+  const auto any = [](const Side& one, Work::Kind kind) {
+    for (const Work& work : one.works) {
+      if (work.kind == kind) return true;
+    }
+    return false;
+  };
+  made.kernels_known = any(before, Work::Kind::kernel) || any(after, Work::Kind::kernel);
+  made.cpu_ops_known = any(before, Work::Kind::op) || any(after, Work::Kind::op);
+  made.before = std::move(before);
+  made.after = std::move(after);
+  return made;
+}
+
+// "690 / 690 / 1".
+inline Side counts(std::int64_t dispatches, std::int64_t barriers, std::int64_t syncs) {
+  return side({{"dispatches", dispatches}, {"barriers", barriers}, {"syncs", syncs}});
+}
+
+// A header with tensors of these names.
+inline profile::GgufHeader header(const std::vector<std::string>& tensors) {
+  profile::GgufHeader made;
+  made.metadata.emplace_back("general.architecture", profile::GgufValue::string("test"));
+  for (const std::string& name : tensors) made.tensors.push_back({name, {256}, 0, 0});
+  return made;
+}
+
+// 24 layers of which every third attends and the others are DeltaNet, as Qwen3.5 has them:
+// attention in 8, ssm_* in 16.
+inline ModelFacts qwen(std::int64_t layers = 24) {
+  std::vector<std::string> tensors = {"token_embd.weight", "output.weight"};
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const std::string block = "blk." + std::to_string(i) + ".";
+    const auto add = [&](std::initializer_list<const char*> names) {
+      for (const char* name : names) tensors.push_back(block + name + ".weight");
+    };
+    add({"attn_norm", "ffn_up", "ffn_gate", "ffn_down", "post_attention_norm"});
+    if (i % 3 == 2) {
+      add({"attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm"});
+    } else {
+      add({"attn_qkv", "attn_gate", "ssm_a", "ssm_conv1d", "ssm_alpha", "ssm_beta", "ssm_out"});
+    }
+  }
+  return model_facts(header(tensors));
+}
+
+inline ModelFacts plain_model(std::int64_t layers) {
+  ModelFacts facts;
+  facts.layers = layers;
+  return facts;
+}
+
+inline Explanation explained(Side before, Side after, const ModelFacts* model = nullptr) {
+  return explain(evidence(std::move(before), std::move(after)), model, {default_bands(), {}});
+}
+
+inline const Finding* best(const Explanation& explanation) {
+  return explanation.findings.empty() ? nullptr : &explanation.findings.front();
+}
+
+}  // namespace weir::explain::test

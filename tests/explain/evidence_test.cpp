@@ -1,0 +1,210 @@
+// Evidence out of a verdict, where only what changed is there.
+#include "gate/explain/evidence.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/explain/build.hpp"
+#include "tests/verdict/build.hpp"
+
+namespace weir::explain {
+namespace {
+
+namespace judged = verdict::test;
+
+Explanation explained(const profile::Profile& before, const profile::Profile& after) {
+  const auto cell = judged::judge(after, {judged::stored(before)});
+  return explain(evidence_of(cell), nullptr, {default_bands(), {}});
+}
+
+TEST(EvidenceOfAVerdict, TellsOfALostFusion) {
+  const profile::Profile before = judged::reference();  // mul_mat 53, rms_norm_mul 12
+  profile::Profile after = before;
+  after.kernels->counts = {{"mul_mat", 53}, {"rms_norm", 12}, {"mul", 12}};
+  judged::add_count(after, "dispatches_per_token", 77);
+  judged::add_count(after, "barriers_per_token", 58);
+  const auto why = explained(before, after);
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_EQ(why.findings.front().kind, "fusion_lost");
+  EXPECT_EQ(why.findings.front().delta, Rational(12));
+  EXPECT_EQ(
+      why.findings.front().headline,
+      "Fusion lost: rms_norm_mul ran as one kernel 12 times a token; now rms_norm and mul run "
+      "apart.");
+}
+
+TEST(EvidenceOfAVerdict, TellsOfOpsOnTheCpu) {
+  profile::Profile before = judged::reference();
+  before.placement = {profile::Placement::State::shown, "", {}};
+  profile::Profile after = before;
+  after.placement = {profile::Placement::State::refuted, "", {{"SOFT_MAX", 4}}};
+  judged::add_count(after, "dispatches_per_token", 61);
+  judged::add_count(after, "syncs_per_token", 9);
+  const auto why = explained(before, after);
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_EQ(why.findings.front().kind, "work_moved_to_cpu");
+  EXPECT_EQ(why.findings.front().ops.front(), "SOFT_MAX");
+}
+
+TEST(EvidenceOfAVerdict, TellsOfMoreBarriersBetweenTheSameKernels) {
+  const profile::Profile before = judged::reference();
+  profile::Profile after = before;
+  judged::add_count(after, "barriers_per_token", 65);
+  const auto why = explained(before, after);
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().kind, "batching_lost");
+}
+
+TEST(EvidenceOfAVerdict, TakesAnyNumberOfAVerdictsText) {
+  for (const double value : {1e300, -1e300, 9.3e18}) {
+    verdict::CellVerdict cell;
+    verdict::MetricVerdict metric;
+    metric.metric = *unit::find_metric("syncs_per_token");
+    metric.nature = profile::Nature::exact;
+    metric.baseline = 1;
+    metric.current = value;
+    cell.metrics = {metric};
+    const Evidence evidence = evidence_of(cell);
+    EXPECT_EQ(evidence.before.metrics.at("syncs_per_token").exact, Rational(1));
+    EXPECT_EQ(evidence.after.metrics.at("syncs_per_token").exact, std::nullopt) << value;
+  }
+}
+
+TEST(EvidenceOfAVerdict, TellsNothingWhereNothingChanged) {
+  profile::Profile same = judged::reference();
+  judged::add_time(same, "decode_tokens_per_second", judged::around(30));
+  const auto why = explained(same, same);
+  EXPECT_TRUE(why.findings.empty());
+  EXPECT_FALSE(why.differs);
+}
+
+// A verdict keeps one number a side, too few to tell anything from noise again.
+TEST(EvidenceOfAVerdict, TellsOfATimeThatTheGateFailed) {
+  verdict::CellVerdict cell;
+  cell.cell = *profile::CellKey::parse("llama.cpp/tiny-llama/vulkan/decode");
+  cell.device = "vulkan";
+  cell.verdict = verdict::Outcome::fail;
+  cell.metrics.resize(2);
+  cell.metrics[0].metric = *unit::find_metric("dispatches_per_token");
+  cell.metrics[0].nature = profile::Nature::exact;
+  cell.metrics[0].baseline = cell.metrics[0].current = 65;
+  verdict::MetricVerdict& rate = cell.metrics[1];
+  rate.metric = *unit::find_metric("decode_tokens_per_second");
+  rate.verdict = verdict::Outcome::fail;
+  rate.baseline = 28.6;
+  rate.current = 25.1;
+  const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().kind, "time_changed");
+  EXPECT_EQ(why.findings.front().headline, "decode tok/s 28.6 → 25.1 (−12.2 %), counts unchanged.");
+  EXPECT_EQ(why.verdict, "fail");
+  // A limit on the value itself fails what did not change.
+  rate.low = -0.2;
+  rate.high = 0.01;
+  EXPECT_TRUE(explain(evidence_of(cell), nullptr, {default_bands(), {}}).findings.empty());
+}
+
+TEST(EvidenceOfAVerdict, TellsOfACountThatIsNearlyExact) {
+  profile::Profile before = judged::reference();
+  judged::add_nearly(before, "instructions_per_token", {1e6, 1e6, 1.0001e6});
+  profile::Profile after = judged::reference();
+  judged::add_nearly(after, "instructions_per_token", {1.2e6, 1.2e6, 1.2001e6});
+  Rule rule;
+  rule.metric = "instructions_per_token";
+  rule.say = "ask Ada";
+  for (const auto& [change, holds] :
+       {std::pair(Rule::Change::more, true), std::pair(Rule::Change::fewer, false),
+        std::pair(Rule::Change::any, true), std::pair(Rule::Change::appeared, false)}) {
+    rule.change = change;
+    const auto cell = judged::judge(after, {judged::stored(before)});
+    const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {rule}});
+    ASSERT_FALSE(why.findings.empty());
+    EXPECT_EQ(why.findings.front().kind, "count_changed");
+    EXPECT_EQ(why.findings.front().delta, Rational(200000));
+    EXPECT_EQ(why.findings.back().kind == "user_rule", holds) << static_cast<int>(change);
+  }
+}
+
+TEST(EvidenceOfAVerdict, SaysWhatTheGateSaidOfACellThatIsNoPass) {
+  const auto fresh = judged::judge(judged::reference(), {});
+  const auto why = explain(evidence_of(fresh), nullptr, {default_bands(), {}});
+  EXPECT_EQ(why.verdict, "new");
+  EXPECT_FALSE(why.reason.empty());
+  EXPECT_EQ(to_json(why)["verdict"], "new");
+}
+
+TEST(EvidenceOfProfiles, TakesCountsOfTheLengthThatKernelsHave) {
+  profile::Profile before = judged::reference();
+  before.metrics.clear();
+  for (const int length : {8, 16, 24}) {
+    judged::add_count(before, "dispatches_at_" + std::to_string(length), 10 * length);
+  }
+  before.kernels->scope = unit::Scope::at_length;
+  before.kernels->length = 16;
+  profile::Profile unnamed = before;
+  unnamed.kernels.reset();
+  EXPECT_EQ(evidence_of(before, before).length, 16);
+  EXPECT_EQ(evidence_of(unnamed, unnamed).length, 24);
+}
+
+const Check& check(const Explanation& why, const std::string& question) {
+  static const Check k_none;
+  for (const Check& one : why.checklist) {
+    if (one.question == question) return one;
+  }
+  ADD_FAILURE() << "no such question: " << question;
+  return k_none;
+}
+
+TEST(ChecklistOfAVerdict, SaysOfANewCellThatThereIsNoBaseline) {
+  const auto said = [](const verdict::CellVerdict& cell) {
+    const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+    return check(why, "Profiled beside a baseline").answer;
+  };
+  const profile::Profile same = judged::reference();
+  EXPECT_EQ(said(judged::judge(same, {judged::stored(same)})), Check::Answer::fine);
+  EXPECT_EQ(said(judged::judge(same, {})), Check::Answer::wrong);
+}
+
+TEST(ChecklistOfAVerdict, AsksTheGateAboutKernelsThatAreTheSame) {
+  const profile::Profile same = judged::reference();
+  const auto why = explained(same, same);
+  EXPECT_EQ(check(why, "Ops in a row are fused").answer, Check::Answer::fine);
+  profile::Profile unnamed = same;
+  unnamed.kernels.reset();
+  EXPECT_EQ(check(explained(unnamed, unnamed), "Ops in a row are fused").answer,
+            Check::Answer::unknown);
+}
+
+// A verdict holds ops only where they changed: that SOFT_MAX left the CPU says nothing of the rest.
+TEST(ChecklistOfAVerdict, DoesNotClaimThatNoOpIsOnTheCpu) {
+  profile::Profile before = judged::reference();
+  before.placement = {profile::Placement::State::shown, "", {{"GET_ROWS", 1}, {"SOFT_MAX", 4}}};
+  profile::Profile after = before;
+  after.placement.cpu_ops = {{"GET_ROWS", 1}};
+  EXPECT_EQ(check(explained(before, after), "No op runs on the CPU unasked").answer,
+            Check::Answer::unknown);
+}
+
+TEST(ChecklistOfProfiles, KnowsWhichOpsAreAllowedOnTheCpu) {
+  profile::Profile same = judged::reference();
+  same.placement = {profile::Placement::State::shown, "", {{"GET_ROWS", 1}}};
+  const auto said = [&](const AllowedOps& allowed) {
+    const auto why = explain(evidence_of(same, same), nullptr, {default_bands(), {}, allowed});
+    return check(why, "No op runs on the CPU unasked").answer;
+  };
+  EXPECT_EQ(said(std::nullopt), Check::Answer::unknown);
+  EXPECT_EQ(said(std::set<std::string>{}), Check::Answer::wrong);
+  EXPECT_EQ(said(std::set<std::string>{"GET_ROWS"}), Check::Answer::fine);
+}
+
+TEST(EvidenceOfProfiles, LeavesOutWhatOneSideLacks) {
+  const profile::Profile before = judged::reference();
+  profile::Profile after = before;
+  after.metrics.erase("barriers_per_token");
+  after.kernels.reset();
+  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  EXPECT_TRUE(why.findings.empty());
+}
+
+}  // namespace
+}  // namespace weir::explain

@@ -1,0 +1,43 @@
+// Lists of kernels as no engine has them: a file from strangers may be anything.
+#include <gtest/gtest.h>
+
+#include "tests/explain/build.hpp"
+
+namespace weir::explain {
+namespace {
+
+// So many kernels that only one side has, each once.
+test::Counts kernels(const std::string& name, int count) {
+  test::Counts made;
+  for (int i = 0; i < count; ++i) made[name + std::to_string(i)] = 1;
+  return made;
+}
+
+// When each was held against each, this took a quarter of an hour: it is the test's time limit that
+// fails.
+TEST(Kernels, AreSoonComparedWhereNearlyAllOfThemChanged) {
+  constexpr int k_many = 60'000;
+  const auto why = test::explained(test::side({{"dispatches", k_many}}, kernels("gone", k_many)),
+                                   test::side({{"dispatches", k_many}}, kernels("new", k_many)));
+  std::vector<std::string> kinds;
+  for (const Finding& finding : why.findings) kinds.push_back(finding.kind);
+  EXPECT_EQ(kinds, (std::vector<std::string>{"op_added", "op_removed"}));
+}
+
+TEST(Kernels, OfTheSameWorkAreFoundAmongAnyNumber) {
+  test::Counts before = kernels("gone", 3000), after = kernels("new", 3000);
+  before["mul_mat_vec_q4_k_f32"] = 53;
+  after["mul_mat_vec_q4_k_f16"] = 53;
+  const auto why = test::explained(test::side({{"dispatches", 3053}}, before),
+                                   test::side({{"dispatches", 3053}}, after));
+  bool found = false;
+  for (const Finding& finding : why.findings) {
+    if (finding.kind != "variant_changed") continue;
+    found = true;
+    EXPECT_EQ(finding.ops.size(), 2U);
+  }
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace weir::explain

@@ -1,0 +1,87 @@
+#include "gate/explain/names.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/explain/planted.hpp"
+
+namespace weir::explain {
+namespace {
+
+TEST(KernelName, IsWhatItComputesAndAVariant) {
+  struct Case {
+    const char* name;
+    const char* base;
+    const char* variant;
+  };
+  // As llama.cpp's Vulkan, Metal and CUDA backends call them.
+  const Case cases[] = {
+      {"rms_norm_mul_f32", "rms_norm_mul", "f32"},
+      {"mul_mat_vec_q4_k_f32_f32", "mul_mat_vec", "q4_k_f32_f32"},
+      {"mul_mat_vec_p021_f16_f322", "mul_mat_vec", "p021_f16_f322"},
+      {"matmul_f16_f32_f16acc_aligned_2", "matmul", "f16_f32_f16acc_aligned_2"},
+      {"matmul_quant_f16_aligned_0", "matmul", "quant_f16_aligned_0"},
+      {"flash_attn_f32_f16_aligned_cm1", "flash_attn", "f32_f16_aligned_cm1"},
+      {"kernel_mul_mv_q4_K_f32", "mul_mv", "q4_k_f32"},
+      {"kernel_flash_attn_ext_vec_f16_dk128_dv128", "flash_attn_ext_vec", "f16_dk128_dv128"},
+      {"void mul_mat_vec_q<(ggml_type)12, 1>(void const*)", "mul_mat_vec_q", ""},
+      {"ggml_cuda::rms_norm_f32<1024, false>", "rms_norm", "f32"},
+      {"MUL_MAT", "mul_mat", ""},
+      {"f32", "f32", ""},
+      {"", "", ""},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(kernel_name(one.name).base(), one.base) << one.name;
+    EXPECT_EQ(kernel_name(one.name).variant, one.variant) << one.name;
+  }
+}
+
+TEST(KernelName, TellsItsParts) {
+  const auto parts = [](const char* joined, std::vector<const char*> names) {
+    std::vector<KernelName> parsed;
+    for (const char* name : names) parsed.push_back(kernel_name(name));
+    return parts_of(kernel_name(joined), parsed);
+  };
+  using Indices = std::vector<std::size_t>;
+  EXPECT_EQ(parts("rms_norm_mul_f32", {"add_f32", "rms_norm_f32", "mul_f32_f32"}), (Indices{1, 2}));
+  EXPECT_EQ(parts("mul_mat_vec_f16", {"mul_f32", "add_f32"}), Indices{}) << "mul alone is chance";
+  EXPECT_EQ(parts("rms_norm_f32", {"rms_norm_f16", "mul_f32"}), Indices{}) << "itself is no part";
+  EXPECT_EQ(parts("flash_attn_f32", {"soft_max_f32", "rope_f32"}), (Indices{0})) << "known";
+}
+
+TEST(KernelName, TakesAnyBytes) {
+  test::Dice dice(3);
+  for (int i = 0; i < 10'000; ++i) {
+    std::string bytes;
+    const auto length = dice.roll(40);
+    for (std::int64_t k = 0; k < length; ++k) {
+      const char* alphabet = "_f32 mul<(:)>\x80\xff\n-./qk0";
+      bytes += dice.roll(4) == 0 ? static_cast<char>(dice.roll(256)) : alphabet[dice.roll(24)];
+    }
+    const KernelName name = kernel_name(bytes);
+    for (const std::string& word : name.words) EXPECT_FALSE(word.empty());
+    EXPECT_TRUE(parts_of(name, {name}).empty() || !name.words.empty());
+  }
+}
+
+TEST(ModelFactsFromConfig, TakesAnyBytes) {
+  const std::string good =
+      R"({"model_type":"x","num_hidden_layers":4,"layer_types":["a","b","a","b"],"num_experts":8})";
+  test::Dice dice(4);
+  for (int i = 0; i < 10'000; ++i) {
+    std::string text = good;
+    for (std::int64_t k = dice.roll(6); k >= 0; --k) {
+      text[static_cast<std::size_t>(dice.roll(static_cast<std::int64_t>(text.size())))] =
+          static_cast<char>(dice.roll(256));
+    }
+    const auto facts = model_facts_from_config(text);
+    if (!facts) continue;
+    EXPECT_GE(facts->layers, 1);
+    EXPECT_LE(facts->layers, k_most_layers);
+    for (const Family& family : facts->families) {
+      EXPECT_LT(family.layers.back(), facts->layers) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::explain

@@ -1,0 +1,168 @@
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/explain/checks.hpp"
+
+#include "tests/explain/build.hpp"
+
+namespace weir::explain {
+namespace {
+
+using profile::Observed;
+using profile::Phase;
+using testing::HasSubstr;
+
+void add_op(Observed& observed, const std::string& op, const std::string& backend,
+            std::int64_t calls, double seconds) {
+  profile::ObservedOp row;
+  row.op = op;
+  row.backend = backend;
+  row.calls = calls;
+  row.seconds = seconds;
+  row.phase = Phase::decode;
+  observed.ops.push_back(row);
+}
+
+// Ten tokens of a model with eight layers.
+Observed ten_tokens() {
+  Observed made;
+  made.format = "made";
+  made.context.backend = "Vulkan";
+  made.profiled_tokens = 10;
+  add_op(made, "MUL_MAT", "Vulkan0", 570, 0.30);
+  add_op(made, "RMS_NORM", "Vulkan0", 170, 0.02);
+  add_op(made, "ADD", "Vulkan0", 160, 0.02);
+  add_op(made, "ROPE", "Vulkan0", 160, 0.02);
+  add_op(made, "SOFT_MAX", "Vulkan0", 80, 0.03);
+  add_op(made, "GET_ROWS", "CPU", 10, 0.001);
+  return made;
+}
+
+TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
+  const Observed before = ten_tokens();
+  Observed after = before;
+  after.ops[4].backend = "CPU";
+  const ModelFacts model = test::plain_model(8);
+  const auto why = explain(evidence_of(before, after), &model, {default_bands(), {}});
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_EQ(why.findings.front().kind, "work_moved_to_cpu");
+  EXPECT_THAT(why.findings.front().headline, HasSubstr("SOFT_MAX 8 times a token"));
+  EXPECT_EQ(why.findings.front().per_layer, 1);
+}
+
+TEST(ObservedRuns, EndSumsOfCallsAtTheLargestNumber) {
+  constexpr auto k_most = std::numeric_limits<std::int64_t>::max();
+  Observed one;
+  one.profiled_tokens = 1;
+  add_op(one, "ADD", "Vulkan0", k_most, 0.02);
+  add_op(one, "ADD", "Vulkan0", 2, 0.02);
+  const Evidence evidence = evidence_of(one, one);
+  ASSERT_EQ(evidence.after.works.size(), 1U);
+  EXPECT_EQ(evidence.after.works[0].times, Rational(k_most));
+}
+
+TEST(ObservedRuns, TellOfAnOpThatIsSlower) {
+  const Observed before = ten_tokens();
+  Observed after = before;
+  *after.ops[4].seconds *= 4;
+  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().kind, "op_slower");
+  EXPECT_EQ(why.findings.front().ops, std::vector<std::string>{"SOFT_MAX"});
+}
+
+TEST(ObservedRuns, AreTheSameWhateverTheirLength) {
+  const Observed before = ten_tokens();
+  Observed twice = before;
+  twice.profiled_tokens = 20;
+  for (auto& op : twice.ops) *op.calls *= 2, *op.seconds *= 2;
+  const auto why = explain(evidence_of(before, twice), nullptr, {default_bands(), {}});
+  EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
+}
+
+TEST(ObservedRuns, SayATokenOnlyWhereBothTellTheirTokens) {
+  Observed before = ten_tokens();
+  before.profiled_tokens.reset();
+  ASSERT_EQ(evidence_of(ten_tokens(), ten_tokens()).scope, unit::Scope::per_token);
+  const Evidence evidence = evidence_of(before, ten_tokens());
+  EXPECT_EQ(evidence.scope, unit::Scope::whole);
+  EXPECT_TRUE(explain(evidence, nullptr, {default_bands(), {}}).findings.empty())
+      << "the same calls: undivided on one side they would all be ten times as many";
+}
+
+TEST(ObservedRuns, AreInAllWhateverTheirCountsAreOf) {
+  Observed before = ten_tokens();
+  before.profiled_tokens.reset();
+  before.counts.push_back({*unit::find_metric("syncs_per_token"), {1}});
+  Observed after = before;
+  after.counts.back().values = {17};
+  const Evidence evidence = evidence_of(before, after);
+  EXPECT_EQ(evidence.scope, unit::Scope::whole);
+  const auto why = explain(evidence, nullptr, {default_bands(), {}});
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().headline, "The CPU waits for the GPU more often.");
+  EXPECT_EQ(why.findings.front().metric, "syncs_per_token");
+}
+
+TEST(ObservedRuns, DivideOnlyWhatBelongsToTheirTokens) {
+  Observed run;
+  run.format = "made";
+  run.steps = {{"token 1", Phase::decode, 1, {}}, {"token 2", Phase::decode, 1, {}}};
+  add_op(run, "MUL_MAT", "Vulkan0", 8, 0.1);
+  run.ops.back().step = 0;
+  add_op(run, "MUL_MAT", "Vulkan0", 8, 0.1);
+  run.ops.back().step = 1;
+  add_op(run, "MUL_MAT", "Vulkan0", 100, 0.1);  // of no token
+  const Evidence evidence = evidence_of(run, run);
+  ASSERT_EQ(evidence.after.works.size(), 1U);
+  EXPECT_EQ(evidence.after.works.front().times, Rational(8));
+}
+
+TEST(ObservedRuns, CountNoCallsThatNobodyTold) {
+  const Observed before = ten_tokens();
+  Observed after = before;
+  for (auto& op : after.ops) op.calls.reset();
+  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
+}
+
+TEST(CrossChecks, TellWhereSumsAndWholeDisagree) {
+  struct Case {
+    double buffers;  // seconds, beside 1 s of dispatches
+    const char* want;
+  };
+  const Case cases[] = {{1.0, ""}, {0.97, ""}, {0.93, "8 % apart"}, {0.5, "too much to trust"}};
+  for (const Case& one : cases) {
+    Observed observed;
+    add_op(observed, "MUL_MAT", "Metal", 10, 1.0);
+    profile::ObservedBuffer buffer;
+    buffer.seconds = one.buffers;
+    observed.buffers.push_back(buffer);
+    const auto doubts = cross_checks(observed, "before");
+    if (*one.want == '\0') {
+      EXPECT_TRUE(doubts.empty()) << one.buffers;
+    } else {
+      ASSERT_EQ(doubts.size(), 1U) << one.buffers;
+      EXPECT_THAT(doubts.front(), HasSubstr(one.want));
+    }
+  }
+}
+
+TEST(CrossChecks, HoldKernelsByNameAgainstTheCountOfDispatches) {
+  profile::Profile profile;
+  profile.device = "vulkan";
+  profile::Measurement measured;
+  measured.metric = *unit::find_metric("dispatches_per_token");
+  measured.exact = Rational(65);
+  profile.metrics["dispatches_per_token"] = measured;
+  profile.kernels = profile::KernelSet{unit::Scope::per_token, {}, true, {{"a", 60}, {"b", 5}}};
+  EXPECT_TRUE(cross_checks(profile, "").empty());
+  profile.kernels->counts["b"] = 4;
+  EXPECT_EQ(cross_checks(profile, ""),
+            std::vector<std::string>{"kernels by name add up to 64, dispatches were counted 65"});
+}
+
+}  // namespace
+}  // namespace weir::explain

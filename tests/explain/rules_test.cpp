@@ -1,0 +1,111 @@
+#include "gate/explain/rules.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/explain/build.hpp"
+
+namespace weir::explain {
+namespace {
+
+using test::side;
+
+Side few() { return side({{"dispatches", 65}, {"syncs", 1}}, {{"mul_mat", 29}, {"add", 8}}); }
+Side more() { return side({{"dispatches", 69}, {"syncs", 1}}, {{"mul_mat", 33}, {"add", 8}}); }
+
+std::vector<std::string> said(const Rule& rule, Side before, Side after) {
+  const auto why = explain(test::evidence(std::move(before), std::move(after)), nullptr,
+                           {default_bands(), {rule}});
+  std::vector<std::string> list;
+  for (const Finding& finding : why.findings) {
+    if (finding.kind == "user_rule") list.push_back(finding.headline);
+  }
+  return list;
+}
+
+Rule rule(const std::string& kernel, Rule::Change change) {
+  Rule made;
+  made.kernel = kernel;
+  made.change = change;
+  made.say = "ask Ada";
+  return made;
+}
+
+TEST(Rule, SpeaksWhenItsKernelChangesSo) {
+  using Change = Rule::Change;
+  EXPECT_EQ(said(rule("mul_*", Change::more), few(), more()).size(), 1U);
+  EXPECT_EQ(said(rule("mul_*", Change::any), more(), few()).size(), 1U);
+  EXPECT_EQ(said(rule("mul_*", Change::fewer), few(), more()).size(), 0U);
+  EXPECT_EQ(said(rule("add", Change::any), few(), more()).size(), 0U) << "add did not change";
+  EXPECT_EQ(said(rule("mul_*", Change::appeared), few(), more()).size(), 0U) << "it was there";
+}
+
+TEST(Rule, AsksForAllThatItNames) {
+  Rule both = rule("mul_mat", Rule::Change::more);
+  both.metric = "dispatches_per_token";
+  EXPECT_EQ(said(both, few(), more()).size(), 1U);
+  both.metric = "syncs_per_token";
+  EXPECT_EQ(said(both, few(), more()).size(), 0U) << "syncs did not change";
+  both.metric.clear();
+  both.cell = "*/metal/*";
+  EXPECT_EQ(said(both, few(), more()).size(), 0U) << "the cell is on Vulkan";
+}
+
+TEST(Rule, SpeaksOfATimeThatTheGateFailed) {
+  Evidence evidence = test::evidence(few(), few());
+  evidence.before.metrics["decode_tokens_per_second"].samples = {28.6};
+  evidence.after.metrics["decode_tokens_per_second"].samples = {25.1};
+  Rule slower;
+  slower.metric = "decode_*";
+  slower.change = Rule::Change::slower;
+  slower.say = "ask Ada";
+  const auto says = [&] {
+    const auto why = explain(evidence, nullptr, {default_bands(), {slower}});
+    return !why.findings.empty() && why.findings.back().kind == "user_rule";
+  };
+  EXPECT_FALSE(says()) << "one run a side, and nobody judged it";
+  evidence.gate = Judgement{};
+  evidence.gate->changed["decode_tokens_per_second"] =
+      *unit::find_metric("decode_tokens_per_second");
+  EXPECT_TRUE(says());
+  slower.change = Rule::Change::faster;
+  EXPECT_FALSE(says());
+}
+
+TEST(Rule, SaysNothingHarmful) {
+  Rule hostile = rule("mul_*", Rule::Change::more);
+  hostile.say = "\x1b[31mred\x07";
+  const auto words = said(hostile, few(), more());
+  ASSERT_EQ(words.size(), 1U);
+  EXPECT_EQ(words.front().find('\x1b'), std::string::npos);
+}
+
+TEST(Bands, AreHintsAboutTheLaterSide) {
+  struct Case {
+    std::int64_t dispatches, syncs;
+    std::vector<std::string> want;
+  };
+  const Case cases[] = {{450, 2, {}},
+                        {1350, 2, {"dispatches_per_token"}},
+                        {65, 2, {"dispatches_per_token"}},
+                        {450, 0, {"syncs_per_token"}},
+                        {450, 17, {"syncs_per_token"}}};
+  for (const Case& one : cases) {
+    const auto why =
+        test::explained(few(), side({{"dispatches", one.dispatches}, {"syncs", one.syncs}}));
+    std::vector<std::string> metrics;
+    for (const Hint& hint : why.hints) metrics.push_back(hint.metric);
+    EXPECT_EQ(metrics, one.want) << one.dispatches << " " << one.syncs;
+  }
+}
+
+TEST(Checklist, TicksWhatTheMeasurementAnswers) {
+  const auto why = test::explained(test::counts(690, 690, 1), test::counts(706, 930, 17));
+  ASSERT_EQ(why.checklist.size(), 8U) << "Agave's list has eight points";
+  EXPECT_EQ(why.checklist[1].answer, Check::Answer::wrong) << "17 syncs";
+  EXPECT_EQ(why.checklist[3].answer, Check::Answer::unknown) << "no op was timed";
+  EXPECT_EQ(why.checklist[5].answer, Check::Answer::unknown) << "no probe saw ops";
+}
+
+}  // namespace
+}  // namespace weir::explain

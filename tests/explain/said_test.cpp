@@ -1,0 +1,176 @@
+// What findings say, and what they do not say: no more than was measured.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/explain/build.hpp"
+
+namespace weir::explain {
+namespace {
+
+using test::best;
+using test::explained;
+using test::side;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> kinds_of(const Explanation& why) {
+  std::vector<std::string> kinds;
+  for (const Finding& finding : why.findings) kinds.push_back(finding.kind);
+  return kinds;
+}
+
+// As a Vulkan layer alone sees it: kernels by name, no ops.
+TEST(LostFusion, IsNoMoveBecauseOfOneCopyLess) {
+  const auto why = explained(
+      side({{"dispatches", 65}, {"copies", 2}}, {{"mul_mat_vec", 53}, {"rms_norm_mul", 12}}),
+      side({{"dispatches", 77}, {"copies", 1}},
+           {{"mul_mat_vec", 53}, {"rms_norm", 12}, {"mul", 12}}));
+  ASSERT_NE(best(why), nullptr);
+  EXPECT_EQ(best(why)->kind, "fusion_lost");
+  EXPECT_THAT(kinds_of(why), Not(testing::Contains("work_moved_to_gpu")));
+}
+
+TEST(GainedFusion, IsNoMoveBecauseOfOneSyncMore) {
+  const auto why = explained(
+      side({{"dispatches", 77}, {"syncs", 1}},
+           {{"mul_mat_vec", 53}, {"rms_norm", 12}, {"mul", 12}}),
+      side({{"dispatches", 65}, {"syncs", 2}}, {{"mul_mat_vec", 53}, {"rms_norm_mul", 12}}));
+  EXPECT_THAT(kinds_of(why), Not(testing::Contains("work_moved_to_cpu")));
+  EXPECT_THAT(kinds_of(why), testing::Contains("fusion_gained"));
+}
+
+TEST(WorkOnTheCpu, LeavesALostFusionToItself) {
+  const auto why = explained(
+      side({{"dispatches", 69}}, {{"mul_mat_vec", 53}, {"soft_max", 4}, {"rms_norm_mul", 12}},
+           {{"GET_ROWS", 1}}),
+      side({{"dispatches", 77}}, {{"mul_mat_vec", 53}, {"rms_norm", 12}, {"mul", 12}},
+           {{"GET_ROWS", 1}, {"SOFT_MAX", 4}}));
+  ASSERT_EQ(kinds_of(why), (std::vector<std::string>{"work_moved_to_cpu", "fusion_lost"}));
+  EXPECT_EQ(why.findings[0].ops, (std::vector<std::string>{"SOFT_MAX", "soft_max"}));
+}
+
+// Every kernel twice as often and no wait more: it decodes twice.
+TEST(BroadRise, SeemsToBeAMove) {
+  const auto why =
+      explained(side({{"dispatches", 22}, {"syncs", 1}},
+                     {{"mul_mat_vec", 12}, {"rms_norm_mul", 4}, {"rope", 2}, {"soft_max", 4}}),
+                side({{"dispatches", 44}, {"syncs", 1}},
+                     {{"mul_mat_vec", 24}, {"rms_norm_mul", 8}, {"rope", 4}, {"soft_max", 8}}));
+  ASSERT_NE(best(why), nullptr);
+  EXPECT_EQ(best(why)->headline, "Work seems to have moved to the GPU.");
+}
+
+TEST(MoreBarriers, StandBetweenTheSameDispatchesOnlyWhereTheseAreCounted) {
+  const auto why = explained(side({{"barriers", 46}}), side({{"barriers", 65}}));
+  ASSERT_NE(best(why), nullptr);
+  EXPECT_EQ(best(why)->headline,
+            "Batching seems lost: +19 barriers a token; dispatches are not known.");
+  const auto counted = explained(side({{"dispatches", 65}, {"barriers", 46}}),
+                                 side({{"dispatches", 65}, {"barriers", 65}}));
+  EXPECT_EQ(best(counted)->headline,
+            "Batching lost: +19 barriers a token between the same dispatches.");
+}
+
+TEST(Copies, AreMoreOrLessByTheirBytesAndElseByTheLeadingCount) {
+  using test::Counts;
+  struct Case {
+    Counts before, after;
+    const char *kind, *headline;
+  };
+  const Case cases[] = {
+      {{{"copies", 2}}, {{"copies", 4}}, "extra_copies", "More is"},
+      {{{"copies", 4}, {"tensor_copies", 1}},
+       {{"copies", 2}, {"tensor_copies", 9}},
+       "copies_removed",
+       "Other things are"},
+      {{{"copies", 4}, {"copied_bytes", 100}},
+       {{"copies", 2}, {"copied_bytes", 900}},
+       "extra_copies",
+       "Other things are"},
+      {{{"copies", 4}, {"copied_bytes", 900}},
+       {{"copies", 2}, {"copied_bytes", 100}},
+       "copies_removed",
+       "Less is"},
+  };
+  for (const Case& one : cases) {
+    const auto why = explained(side(one.before), side(one.after));
+    ASSERT_NE(best(why), nullptr) << one.headline;
+    EXPECT_EQ(best(why)->kind, one.kind) << one.headline;
+    EXPECT_THAT(best(why)->headline, testing::StartsWith(one.headline));
+  }
+}
+
+// Names that say nothing of one another: only the numbers fit.
+TEST(FusionByNumber, IsHedged) {
+  const auto why = explained(side({{"dispatches", 24}}, {{"soft_max", 24}}),
+                             side({{"dispatches", 48}}, {{"argsort", 24}, {"add", 24}}));
+  ASSERT_NE(best(why), nullptr);
+  EXPECT_EQ(best(why)->headline,
+            "Fusion seems lost: soft_max ran as one kernel 24 times a token; now add and argsort "
+            "run apart.");
+}
+
+TEST(AnotherVariant, IsToldInFractions) {
+  const Rational half = *Rational::make(1, 2);
+  const auto why =
+      explained(side({{"dispatches", 1}}, {{"mul_mat_vec_q4_k_f32", half}, {"add_f32", half}}),
+                side({{"dispatches", 1}}, {{"mul_mat_vec_q4_k_f16", half}, {"add_f32", half}}));
+  ASSERT_NE(best(why), nullptr);
+  EXPECT_EQ(best(why)->kind, "variant_changed");
+  EXPECT_THAT(best(why)->headline, HasSubstr("1/2 times a token"));
+}
+
+// 384 = 1 x 8 experts x 48 layers.
+TEST(SyncPerLayer, CountsTheExpertsInUse) {
+  ModelFacts model = test::plain_model(48);
+  model.experts_used = 8;
+  const auto why = explained(side({{"dispatches", 2000}, {"syncs", 1}}),
+                             side({{"dispatches", 2384}, {"syncs", 385}}), &model);
+  ASSERT_NE(best(why), nullptr);
+  EXPECT_EQ(best(why)->headline,
+            "A CPU step came in between GPU steps, once for each of 8 experts in each layer.");
+}
+
+// With one number, 4 layers and a family of 3 of them, chance is 2/4: of 8 layers and one set 1/8.
+TEST(SyncPerLayer, IsNoFactWhereChanceDoesAsWell) {
+  const auto after_syncs = [](std::int64_t more, const ModelFacts& model) {
+    return explained(side({{"dispatches", 100}, {"syncs", 1}}),
+                     side({{"dispatches", 100}, {"syncs", 1 + more}}), &model);
+  };
+  const ModelFacts four = test::plain_model(4), eight = test::plain_model(8);
+  const auto chance = after_syncs(4, four);
+  ASSERT_NE(best(chance), nullptr);
+  EXPECT_EQ(best(chance)->kind, "sync_added");
+  EXPECT_FALSE(best(chance)->per_layer);
+  EXPECT_EQ(best(after_syncs(8, eight))->kind, "sync_per_layer");
+}
+
+// Sums over 8, 16 and 24 tokens: these are three numbers, and works were counted over one.
+TEST(CountsAtLengths, AreThoseOfOneLength) {
+  Evidence evidence = test::evidence(side({{"dispatches_at_8", 80}, {"dispatches_at_16", 160}}),
+                                     side({{"dispatches_at_8", 88}, {"dispatches_at_16", 176}}));
+  evidence.scope = unit::Scope::at_length;
+  for (const auto& [length, delta] : {std::pair(8, 8), std::pair(16, 16)}) {
+    evidence.length = length;
+    const auto why = explain(evidence, nullptr, {default_bands(), {}});
+    ASSERT_NE(best(why), nullptr);
+    EXPECT_EQ(best(why)->metric, "dispatches_at_" + std::to_string(length));
+    EXPECT_EQ(best(why)->delta, Rational(delta));
+    ASSERT_EQ(why.totals.size(), 1U);
+    EXPECT_EQ(why.totals.front().after, Rational(delta * 11));
+  }
+}
+
+TEST(FixedCost, NamesNoUnitWhereThereIsNone) {
+  Evidence evidence =
+      test::evidence(side({{"dispatches_fixed", 500}}), side({{"dispatches_fixed", 520}}));
+  evidence.scope = unit::Scope::at_length;
+  EXPECT_EQ(best(explain(evidence, nullptr, {default_bands(), {}}))->headline,
+            "Only what is done once changed: load, warm-up.");
+  evidence.scope = unit::Scope::per_token;
+  EXPECT_EQ(best(explain(evidence, nullptr, {default_bands(), {}}))->headline,
+            "Only what is done once changed: load, warm-up, prompt; no count a token did.");
+}
+
+}  // namespace
+}  // namespace weir::explain

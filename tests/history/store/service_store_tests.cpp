@@ -1,0 +1,170 @@
+// What the service keeps beside a history, on SQLite and on a real PostgreSQL.
+#include <gmock/gmock.h>
+
+#include "gate/history/service_store.hpp"
+
+#include "tests/history/store/stores.hpp"
+
+namespace weir::history {
+namespace {
+
+class ServiceStoreTest : public OnBoth {
+ protected:
+  std::unique_ptr<ServiceStore> service(const std::string& where) {
+    return value_of(open_service_store(parse_address(where)));
+  }
+};
+
+StoredToken token(const std::string& id, double made_at) {
+  return {id,      std::string(64, 'a'), "engine-*", "read upload", "CI's \"own\" '); DROP",
+          made_at, std::nullopt,         {}};
+}
+
+std::string points_words(const UploadDone& done) {
+  return fmt::format("{} points", done.added.points);
+}
+
+Upload upload(const std::string& run, std::optional<std::string> key = {}, double at = 1000,
+              const std::string& digest = "d") {
+  Upload one;
+  one.batch.runs = {run_at(run, 5, {count_point("a/m/b/p", 65), time_point("a/m/b/p", 7)})};
+  if (key) one.key = UploadKey{"default", *key, digest};
+  one.at = at;
+  one.answer = points_words;
+  return one;
+}
+
+TEST_P(ServiceStoreTest, GivesBackTokensByAge) {
+  const auto store = service(fresh());
+  StoredToken old = token("0b", 1), young = token("0a", 2);
+  old.expires_at = 99.5;
+  value_of(store->add_token(young));
+  value_of(store->add_token(old));
+  EXPECT_EQ(value_of(store->tokens()), (std::vector<StoredToken>{old, young}));
+}
+
+TEST_P(ServiceStoreTest, KeepsTheFirstTokenOfAnId) {
+  const auto store = service(fresh());
+  value_of(store->add_token(token("0a", 1)));
+  const auto again = store->add_token(token("0a", 2));
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().code, Code::data);
+  EXPECT_EQ(value_of(store->tokens()), std::vector<StoredToken>{token("0a", 1)});
+}
+
+TEST_P(ServiceStoreTest, RevokesATokenOnceAndForAll) {
+  const std::string where = fresh();
+  const auto store = service(where);
+  value_of(store->add_token(token("0a", 1)));
+  EXPECT_FALSE(value_of(store->revoke_token("' OR 1=1 --", 5)));
+  EXPECT_TRUE(value_of(store->revoke_token("0a", 5)));
+  EXPECT_TRUE(value_of(store->revoke_token("0a", 6)));
+  EXPECT_EQ(value_of(service(where)->tokens()).at(0).revoked_at, 5);
+}
+
+TEST_P(ServiceStoreTest, KeepsUploadsTogetherAndAnswersEach) {
+  const auto store = service(fresh());
+  const std::vector<Upload> uploads{upload("r1"), upload("r2"), upload("r1")};
+  const auto outcomes = value_of(store->add_uploads(uploads));
+  ASSERT_EQ(outcomes.size(), 3U);
+  EXPECT_EQ(outcomes[0].text, "2 points");
+  EXPECT_FALSE(outcomes[0].done.runs.at(0).known);
+  EXPECT_EQ(outcomes[1].done.runs.at(0).id, "r2");
+  EXPECT_EQ(outcomes[2].text, "0 points");  // the same run, as the first upload brought it
+  EXPECT_TRUE(outcomes[2].done.runs.at(0).known);
+  EXPECT_EQ(content_of(store->history()).runs.size(), 2U);
+}
+
+TEST_P(ServiceStoreTest, TakesNoneWhereOneIsWrongAndGoesOn) {
+  const auto store = service(fresh());
+  Upload wrong = upload("wrong");
+  wrong.batch.runs.front().facts.id = "";  // no name
+  EXPECT_FALSE(store->add_uploads(std::vector<Upload>{upload("r1", "k"), wrong}).has_value());
+  EXPECT_TRUE(content_of(store->history()).runs.empty());
+  const auto alone = value_of(store->add_uploads(std::vector<Upload>{upload("r1", "k")}));
+  EXPECT_EQ(alone.at(0).kind, UploadOutcome::Kind::kept);
+}
+
+// The first answer, not one that says that all was known.
+TEST_P(ServiceStoreTest, AnswersAKeyAgainAsTheFirstTime) {
+  const std::string where = fresh();
+  value_of(service(where)->add_uploads(std::vector<Upload>{upload("r1", "k'1")}));
+  const auto store = service(where);
+  const auto again = value_of(store->add_uploads(
+      std::vector<Upload>{upload("r1", "k'1"), upload("r1", "k'1", 1000, "other"), upload("r1")}));
+  EXPECT_EQ(again.at(0).kind, UploadOutcome::Kind::again);
+  EXPECT_EQ(again.at(0).text, "2 points");
+  EXPECT_EQ(again.at(1).kind, UploadOutcome::Kind::conflict);
+  EXPECT_EQ(again.at(2).text, "0 points");
+}
+
+TEST_P(ServiceStoreTest, KnowsAKeyWithinOneTransaction) {
+  const auto store = service(fresh());
+  const auto both =
+      value_of(store->add_uploads(std::vector<Upload>{upload("r1", "k"), upload("r1", "k")}));
+  EXPECT_EQ(both.at(1).kind, UploadOutcome::Kind::again);
+}
+
+TEST_P(ServiceStoreTest, ForgetsKeysAfterDays) {
+  const auto store = service(fresh());
+  value_of(store->add_uploads(std::vector<Upload>{upload("r1", "k", 1000)}));
+  const double later = 1000 + k_keep_keys_seconds;
+  EXPECT_EQ(value_of(store->add_uploads(std::vector<Upload>{upload("r1", "k", later)})).at(0).kind,
+            UploadOutcome::Kind::again);
+  const auto gone =
+      value_of(store->add_uploads(std::vector<Upload>{upload("r1", "k", later + 1, "other")}));
+  EXPECT_EQ(gone.at(0).kind, UploadOutcome::Kind::kept);
+}
+
+TEST_P(ServiceStoreTest, PagesThroughVerdictsTheNewestFirst) {
+  const auto store = service(fresh());
+  Batch batch;
+  for (int i = 0; i < 5; ++i) {
+    batch.verdicts.push_back(verdict_at("r" + std::to_string(i), i / 2, i == 3 ? "fail" : "pass"));
+    batch.verdicts.back().branch = i == 0 ? "other" : "main";
+  }
+  batch.verdicts.push_back(verdict_at("elsewhere", 9, "pass"));
+  batch.verdicts.back().project = "another";
+  value_of(store->history().add(batch));
+  VerdictsWanted wanted{.project = "default", .branch = {}, .since = {}, .until = {}, .behind = {}};
+  wanted.most = 2;
+  wanted.branch = "main";
+  std::vector<std::string> runs;
+  for (;;) {
+    const auto page = value_of(store->newest_verdicts(wanted));
+    for (const StoredVerdict& one : page) {
+      runs.push_back(one.run);
+      EXPECT_EQ(one.text, "");
+    }
+    if (page.size() < wanted.most) break;
+    const StoredVerdict& last = page.back();
+    wanted.behind = VerdictPlace{last.time, last.kept_at, last.id, last.run};
+  }
+  // Of one time: by id, which is made of the text, so 2 and 3 stand in either order.
+  ASSERT_EQ(runs.size(), 4U);
+  EXPECT_EQ(runs[0], "r4");
+  EXPECT_THAT(std::vector<std::string>(runs.begin() + 1, runs.begin() + 3),
+              testing::UnorderedElementsAre("r2", "r3"));
+  EXPECT_EQ(runs[3], "r1");
+  wanted.behind.reset();
+  wanted.texts = true;
+  wanted.since = 2;
+  EXPECT_EQ(value_of(store->newest_verdicts(wanted)).at(0).text, batch.verdicts[4].text);
+}
+
+TEST_P(ServiceStoreTest, HasAnotherRevisionOnceSomethingCame) {
+  const auto store = service(fresh());
+  const std::string empty = value_of(store->revision());
+  EXPECT_EQ(value_of(store->revision()), empty);
+  value_of(store->add_uploads(std::vector<Upload>{upload("r1")}));
+  const std::string one = value_of(store->revision());
+  EXPECT_NE(one, empty);
+  value_of(store->history().add({{}, {verdict_at("r1", 1, "pass")}, {}}));
+  EXPECT_NE(value_of(store->revision()), one);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, ServiceStoreTest, testing::Values(Kind::sqlite, Kind::postgres),
+                         name_of);
+
+}  // namespace
+}  // namespace weir::history

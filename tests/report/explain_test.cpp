@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/explain_text.hpp"
+
+#include "tests/explain/build.hpp"
+
+namespace weir::report {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<explain::Explanation> agaves() {
+  const explain::ModelFacts model = explain::test::qwen();
+  std::vector<explain::Explanation> all;
+  all.push_back(explain::test::explained(explain::test::counts(690, 690, 1),
+                                         explain::test::counts(706, 930, 17), &model));
+  return all;
+}
+
+TEST(ExplainText, PutsTheBestFindingFirstWithItsArithmetic) {
+  EXPECT_EQ(explain_text(agaves(), {}),
+            "llama.cpp / tiny / vulkan / decode\n"
+            "   690 / 690 / 1 → 706 / 930 / 17   dispatches / barriers / syncs a token\n"
+            "\n"
+            "1  A CPU step came in between GPU steps, once in each layer that has\n"
+            "   blk.*.ssm_*.\n"
+            "     +16 syncs = 1 × 16 layers with blk.*.ssm_* tensors (of 24 layers)\n"
+            "     +16 dispatches = 1 × the same 16 layers\n"
+            "     +240 barriers = 15 × the same 16 layers\n"
+            "     3 of 3 numbers fit these layers: by chance about 1 in 95.\n"
+            "   Typical cause: a split or copy moved from a kernel to the CPU, which has to\n"
+            "     wait for the GPU before and after.\n"
+            "   Look at: what those layers do that the other 8 do not.\n"
+            "\n"
+            "2  Also possible: +240 barriers = 10 × 24 layers (batching off), but syncs and\n"
+            "   dispatches would not fit these layers.\n");
+}
+
+TEST(ExplainText, SaysThatNothingDiffers) {
+  std::vector<explain::Explanation> all;
+  all.push_back(explain::test::explained(explain::test::counts(690, 690, 1),
+                                         explain::test::counts(690, 690, 1)));
+  EXPECT_EQ(explain_text(all, {}), "llama.cpp / tiny / vulkan / decode: nothing differs.\n");
+}
+
+TEST(ExplainText, NeverSaysThatNothingDiffersOfACellThatIsNoPass) {
+  std::vector<explain::Explanation> all(1);
+  all.front().cell = "llama.cpp/tiny/vulkan/decode";
+  all.front().verdict = "error";
+  all.front().reason = "the engine ended with exit code 1";
+  EXPECT_EQ(explain_text(all, {}),
+            "llama.cpp / tiny / vulkan / decode\n"
+            "   The verdict is error: the engine ended with exit code 1\n");
+}
+
+TEST(ExplainText, KeepsToItsWidthAndLetsNothingOut) {
+  using explain::test::side;
+  const std::string hostile = "mul\x1b[31m_mat\n::error::x" + std::string(300, 'y');
+  std::vector<explain::Explanation> all;
+  all.push_back(explain::test::explained(side({{"dispatches", 4}}, {{hostile, 4}}),
+                                         side({{"dispatches", 9}}, {{hostile, 9}})));
+  for (const int width : {40, 80}) {
+    const std::string text = explain_text(all, {.width = width, .checklist = true});
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+    for (const std::string& line : text::lines(text)) {
+      EXPECT_LE(text::columns(line), static_cast<std::size_t>(width)) << line;
+      EXPECT_NE(line.find("::error"), 0U) << line;
+    }
+  }
+}
+
+TEST(ExplainJson, HoldsTheFindingsOfAllCells) {
+  const Json json = explain_json(agaves());
+  EXPECT_EQ(json["schema"], "weir.explanation/1");
+  ASSERT_EQ(json["findings"].size(), 2U);
+  const Json& best = json["findings"][0];
+  EXPECT_EQ(best["kind"], "sync_per_layer");
+  EXPECT_EQ(best["metric"], "syncs_per_token");
+  EXPECT_EQ(best["delta"], 16);
+  EXPECT_EQ(best["per_layer"], 1);
+  EXPECT_EQ(best["layers"].size(), 16U);
+  EXPECT_EQ(best["tensors"], Json::array({"blk.*.ssm_*"}));
+  EXPECT_EQ(best["cell"], "llama.cpp/tiny/vulkan/decode");
+}
+
+TEST(Finding, ComesBackFromAVerdictAsItWas) {
+  const verdict::Finding finding = agaves().front().findings.front();
+  const auto read = verdict::finding_from_json(verdict::to_json(finding));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, finding);
+}
+
+}  // namespace
+}  // namespace weir::report

@@ -1,0 +1,220 @@
+// The document of a profile's page, and what a command line shows of itself there.
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/report/shown_command.hpp"
+#include "gate/report/timeline_page.hpp"
+
+namespace weir::report {
+namespace {
+
+using profile::Command;
+using profile::Interval;
+using testing::HasSubstr;
+using testing::Not;
+using Kind = TimelineDocument::Kind;
+
+constexpr const char* k_hostile = "</script><!-- \u202e\x1b[31m";
+
+// Between the tags of the script element with this id.
+std::string block(const std::string& text, const std::string& id) {
+  const std::size_t at = text.find("id=\"" + id + "\">");
+  EXPECT_NE(at, std::string::npos) << id;
+  const std::size_t begin = text.find('>', at) + 1;
+  return text.substr(begin, text.find("</script>", begin) - begin);
+}
+
+Json head_of(const TimelineDocument& page) {
+  const auto json = parse_json(block(page.data(), "weir-profile"));
+  EXPECT_TRUE(json) << json.error().message;
+  return json ? *json : Json();
+}
+
+std::string events_of(const TimelineDocument& page) { return block(page.data(), "weir-events"); }
+
+TEST(DocumentOfATimeline, HoldsEventsAsColumnsOfVarints) {
+  TimelineDocument page({"a run", {{"machine", "m"}}, {"a doubt"}, {}});
+  const auto process = page.process("engine (1)");
+  const auto track = *page.track(process, Kind::device, "queue");
+  // Out of order, and the earliest of all at 1 us: times count from there.
+  page.event(track, {3e-6, 3.2e-6}, "add");
+  page.event(track, {1e-6, 1.05e-6}, "mul", {{{"node", "q"}}, 64, {}});
+  const Json head = head_of(page);
+  EXPECT_EQ(head["schema"], "weir.profile-page/1");
+  EXPECT_EQ(head["title"], "a run");
+  EXPECT_EQ(head["facts"], Json::parse(R"([["machine", "m"]])"));
+  EXPECT_EQ(head["warnings"], Json::parse(R"(["a doubt"])"));
+  EXPECT_EQ(head["names"], Json::parse(R"(["add", "mul"])"));
+  EXPECT_EQ(head["details"], Json::parse(R"([{"words": [["node", "q"]], "bytes": 64}])"));
+  EXPECT_EQ(head["tracks"], Json::parse(R"([{"name": "queue", "kind": "device", "process": 0,
+                                             "events": 2}])"));
+  // Starts 0 and 2000 (0xd0 0x0f), lengths 50 and 200 (0xc8 0x01), names 1 0, details 1 0:
+  // 00 d0 0f | 32 c8 01 | 01 00 | 01 00
+  EXPECT_EQ(events_of(page), "ANAPMsgBAQABAA==");
+}
+
+TEST(DocumentOfATimeline, HoldsArrowsThatMayPointBack) {
+  TimelineDocument page({});
+  const auto process = page.process("p");
+  const auto a = *page.track(process, Kind::cpu, "a"), b = *page.track(process, Kind::copy, "b");
+  page.arrow(a, 2e-9, b, 1e-9, "get", {{}, 16, {}});
+  EXPECT_EQ(head_of(page)["arrows"], 1);
+  // From 0 to 1, begins 1 after the earliest (its own end), -1 long (zigzag: 1), name 0, detail 1.
+  EXPECT_EQ(events_of(page), "AAEBAQAB");  // 00 01 01 01 00 01
+}
+
+TEST(DocumentOfATimeline, EndsNoElementWhateverSomebodyIsCalled) {
+  TimelineDocument page({k_hostile, {{k_hostile, k_hostile}}, {k_hostile}, {}});
+  page.table({k_hostile, k_hostile, {{k_hostile, k_hostile}}, {{k_hostile}}});
+  const auto track = *page.track(page.process(k_hostile), Kind::async, k_hostile);
+  page.event(track, {0, 1}, k_hostile, {{{k_hostile, k_hostile}}, 0, {}});
+  const auto made = timeline_page("<body>{{data}}</body>", page);
+  ASSERT_TRUE(made) << made.error().message;
+  std::size_t ends = 0;
+  for (std::size_t at = 0; (at = made->find("</script", at)) != std::string::npos; ++at) ++ends;
+  EXPECT_EQ(ends, 2);  // of the two elements that hold the document
+  EXPECT_THAT(*made, Not(HasSubstr("<!--")));
+  EXPECT_THAT(*made, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(*made, Not(HasSubstr("\u202e")));  // reads <U+202E>
+  EXPECT_THAT(head_of(page)["names"][0].get<std::string>(), HasSubstr("</script><!-- <U+202E>"));
+}
+
+TEST(DocumentOfATimeline, LeavesOutWhatHasNoTimeAndSaysSo) {
+  TimelineDocument page({});
+  const auto track = *page.track(page.process("p"), Kind::cpu, "t");
+  page.event(track, {0, std::numeric_limits<double>::infinity()}, "x");
+  page.event(track, {std::nan(""), 1}, "x");
+  page.event(track + 1, {0, 1}, "no such track");
+  page.event(track, {5, 4}, "ends before it begins");
+  const Json head = head_of(page);
+  EXPECT_EQ(head["tracks"][0]["events"], 1);
+  EXPECT_EQ(head["warnings"],
+            Json::parse(R"(["2 events left out: without a time that makes sense"])"));
+}
+
+TEST(DocumentOfATimeline, HasSoManyTracksAndNoMore) {
+  TimelineDocument page({});
+  const auto process = page.process("p");
+  for (std::size_t i = 0; i < TimelineDocument::k_most_tracks; ++i) {
+    ASSERT_TRUE(page.track(process, Kind::cpu, "t"));
+  }
+  EXPECT_FALSE(page.track(process, Kind::cpu, "t"));
+  EXPECT_THAT(head_of(page)["warnings"][0].get<std::string>(), HasSubstr("1 track left out"));
+}
+
+TEST(DocumentOfATimeline, RefusesAPageThatHasNoPlaceForIt) {
+  const auto made = timeline_page("<html></html>", TimelineDocument({}));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::data);
+}
+
+profile::Timeline a_token() {
+  profile::Process process;
+  process.pid = 7;
+  process.name = "engine";
+  process.queues = {{"GPU", "queue 0"}};
+  process.graphs = {{{{"MUL", "q", "Vulkan0", false}}}};
+  process.graph_runs = {{0, 7, {0, 9e-6}}};
+  Command kernel;
+  kernel.name = "mul_f32";
+  kernel.op = "MUL";
+  kernel.node = "q";
+  kernel.groups = {4, 2, 1};
+  kernel.group = 0;
+  Command copy;
+  copy.kind = Command::Kind::copy;
+  copy.name = "copy buffer";
+  copy.bytes = 32;
+  copy.group = 1;
+  Command untimed = kernel;
+  untimed.group.reset();
+  profile::Submission one;
+  one.thread = 7;
+  one.call = {1e-6, 2e-6};
+  one.buffers = {
+      {{kernel, kernel, copy, untimed}, Interval{3e-6, 6e-6}, {{3e-6, 5e-6}, {5e-6, 6e-6}}},
+      {{kernel}, Interval{6e-6, 7e-6}, {}}};
+  process.submissions = {one};
+  process.waits = {{0, 7, "wait for fence", {2e-6, 8e-6}, true}};
+  process.transfers = {{"get", "Vulkan0", "program", 32, 7, {8e-6, 9e-6}}};
+  profile::Timeline out;
+  out.processes = {process};
+  out.warnings = {"the clocks drift"};
+  return out;
+}
+
+TEST(PageOfATimeline, HasTracksForThreadsQueuesCopiesAndBackends) {
+  const Json head = head_of(timeline_document(a_token(), {"t", {}, {}, {}}));
+  std::vector<std::string> tracks;
+  for (const Json& one : head["tracks"]) {
+    tracks.push_back(fmt::format("{} {} {}", one["kind"].get<std::string>(),
+                                 one["name"].get<std::string>(), one["events"].get<int>()));
+  }
+  EXPECT_THAT(tracks,
+              testing::ElementsAre("cpu CPU thread 7 4", "device queue 0, GPU 2",
+                                   "copy queue 0 copies, GPU 1", "backend backend Vulkan0 0"));
+  EXPECT_EQ(head["arrows"], 3);  // two buffers, one transfer
+  EXPECT_THAT(
+      head["names"].get<std::vector<std::string>>(),
+      testing::ElementsAre("graph 0", "submit", "mul_f32 x 2", "copy buffer", "command buffer",
+                           "wait for fence", "get Vulkan0 \u2192 program", "get"));
+  EXPECT_EQ(head["warnings"], Json::parse(R"(["the clocks drift"])"));
+  EXPECT_EQ(head["facts"], Json::parse(R"([["device", "GPU"]])"));
+  EXPECT_EQ(head["processes"], Json::parse(R"j(["engine (7)"])j"));
+}
+
+TEST(PageOfATimeline, TellsWorkWithoutTimesInATable) {
+  const Json head = head_of(timeline_document(a_token(), {}));
+  // The kernel without a group, and that of the buffer whose parts were not timed.
+  EXPECT_EQ(head["tables"][0]["rows"], Json::parse(R"([["mul_f32", 2]])"));
+}
+
+TEST(PageOfATimeline, NamesWorkByOpWhereItIsAsked) {
+  const Json head = head_of(timeline_document(a_token(), {}, profile::By::op));
+  EXPECT_EQ(head["names"][2], "MUL x 2");
+}
+
+TEST(ShownCommand, HidesPlacesPromptsAndSecrets) {
+  const struct {
+    std::vector<std::string> words;
+    const char* hidden;
+    const char* shown;
+  } cases[] = {
+      {{"/home/ann/llama-bench", "-m", "/data/secret project/m.gguf", "-p", "512,1024"},
+       "llama-bench -m m.gguf -p 512,1024",
+       "/home/ann/llama-bench -m '/data/secret project/m.gguf' -p 512,1024"},
+      {{"main", "-p", "Dear Ann", "--n-tokens", "8"},
+       "main -p <8 bytes> --n-tokens 8",
+       "main -p 'Dear Ann' --n-tokens 8"},
+      {{"main", "--prompt=x", "--api-key", "k", "--token=t"},
+       "main --prompt=<1 bytes> --api-key *** --token=***",
+       "main --prompt=x --api-key *** --token=***"},
+      {{"main", "--file=/home/ann/notes.txt"},
+       "main --file=notes.txt",
+       "main --file=/home/ann/notes.txt"},
+      {{"env", "HOME=/home/ann", "API_KEY=k", "main"},
+       "env HOME=ann API_KEY=*** main",
+       "env HOME=/home/ann API_KEY=*** main"},
+      {{"main", "two words"}, "main <9 bytes>", "main 'two words'"},
+      {{"sh", "-c", "cat /home/ann/x | main"},
+       "sh -c <22 bytes>",
+       "sh -c 'cat /home/ann/x | main'"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(shown_command(c.words, Private::hidden), c.hidden);
+    EXPECT_EQ(shown_command(c.words, Private::shown), c.shown);
+  }
+}
+
+TEST(ShownCommand, TakesPlacesOutOfWhatWasSaid) {
+  EXPECT_EQ(without_places("cannot read /home/ann/probes/4711.bin: cut short"),
+            "cannot read 4711.bin: cut short");
+  EXPECT_EQ(without_places("(~/x/y) 3 / 4 a/b \"/q/r\""), "(y) 3 / 4 a/b \"r\"");
+}
+
+}  // namespace
+}  // namespace weir::report

@@ -1,0 +1,215 @@
+// The description holds: every status of every path is seen, and no answer is without one.
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+#pragma GCC diagnostic pop
+
+#include "gate/serve/openapi.hpp"
+#include "gate/serve/uploads.hpp"
+
+#include "tests/serve/support.hpp"
+
+namespace weir::serve {
+namespace {
+
+// What a schema of the description has against a document; "" when nothing.
+std::string complaint(const Json& description, Json schema, const Json& document) {
+  schema["components"] = description["components"];  // what its references point to
+  valijson::Schema made;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), made);
+  valijson::ValidationResults results;
+  valijson::Validator validator;
+  const valijson::adapters::NlohmannJsonAdapter target(document);
+  if (validator.validate(made, target, &results)) return "";
+  valijson::ValidationResults::Error error;
+  std::string out = "refused";
+  while (results.popError(error)) {
+    out += "\n";
+    for (const std::string& part : error.context) out += part;
+    out += " " + error.description;
+  }
+  return out;
+}
+
+class Description : public ServiceTest {
+ protected:
+  // The path of the description that stands for a real one.
+  static std::string described(const std::string& path) {
+    if (path.starts_with("/badge/")) return "/badge/{project}.svg";
+    if (path == "/" || path.starts_with("/data/") || path.starts_with("/assets/")) return "/{page}";
+    return path;
+  }
+  // Asks, and holds the answer to what the description says of its path, method and status.
+  void hold(Service& service, const Asked& asked) {
+    const Got got = ask(service, asked);
+    const std::string path = described(asked.target.substr(0, asked.target.find('?')));
+    const std::string method = asked.method == Method::post ? "post" : "get";
+    const std::string status = std::to_string(got.status);
+    const std::string where = method + " " + asked.target + " " + status;
+    seen_.insert(method + " " + path + " " + status);
+    ASSERT_TRUE(description_["paths"].contains(path)) << where;
+    const Json& operation = description_["paths"][path];
+    ASSERT_TRUE(operation.contains(method)) << where;
+    const Json& responses = operation[method]["responses"];
+    ASSERT_TRUE(responses.contains(status)) << where << "\n" << got.body;
+    const Json& response = responses[status];
+    if (!response.contains("content")) {
+      EXPECT_EQ(got.body, "") << where;
+      return;
+    }
+    const std::string type = got.type.substr(0, got.type.find(';'));
+    ASSERT_TRUE(response["content"].contains(type)) << where << " " << type;
+    if (type == "application/json") {
+      EXPECT_EQ(complaint(description_, response["content"][type]["schema"], Json::parse(got.body)),
+                "")
+          << where << "\n"
+          << got.body;
+    }
+    if (got.status == 503 || got.status == 429) {
+      EXPECT_TRUE(path == "/healthz" || !got.header("Retry-After").empty()) << where;
+    }
+    if (got.status == 401) {
+      EXPECT_NE(got.header("WWW-Authenticate"), "") << where;
+    }
+  }
+
+  const Json description_ = Json::parse(openapi_text());
+  std::set<std::string> seen_;
+};
+
+// Points, places, changes, verdicts: of each something.
+history::Batch something() {
+  history::Batch batch;
+  for (int i = 0; i < 6; ++i) {
+    history::Run run =
+        history::run_at("r" + std::to_string(i), 1000 + i,
+                        {history::count_point("e/m/b/p", *Rational::make(i < 3 ? 131 : 163, 2)),
+                         history::time_point("e/m/b/p", 10 + i, {10.0 + i, 11.0})},
+                        std::string(40, static_cast<char>('a' + i)));
+    run.facts.branch = "main";
+    run.facts.dirty = i == 5;
+    run.points[0].place = {"vulkan-1", "Device", "mc", "Machine", "b1"};
+    batch.runs.push_back(run);
+    batch.verdicts.push_back(history::verdict_at(run.facts.id, 1000 + i, "pass"));
+  }
+  return batch;
+}
+
+TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
+  value_of(store()->history().add(something()));
+  std::filesystem::create_directories(folder_ / "web/assets");
+  value_of(sys::RealFiles().write_atomic(folder_ / "web/index.html", "<!doctype html>"));
+  const std::string reader = token("*", "read"), narrow = token("other", "read"),
+                    uploader = token("*", "upload");
+  ServiceOptions wanted = options();
+  wanted.pages.folder = folder_ / "web";
+  wanted.access.uploads = {.burst = 8, .a_second = 0.0001};
+  wanted.access.refusals = {.burst = 8, .a_second = 0.0001};
+  const auto service = start(std::move(wanted));
+
+  const std::map<std::string, std::string> good{
+      {"/api/v1/series", "?project=default&samples=1"},
+      {"/api/v1/changes", "?project=default"},
+      {"/api/v1/verdicts", "?project=default&full=1&limit=2"},
+      {"/api/v1/projects", ""},
+      {"/badge/default.svg", "?cell=*"},
+      {"/metrics", ""},
+      {"/", ""},
+  };
+  for (const auto& [path, query] : good) {
+    const bool plain = path == "/metrics" || path.starts_with("/badge/");
+    hold(*service, {Method::get, path + query, reader});
+    if (!plain) {
+      hold(*service, {Method::get, path + query, reader, "", "", {{"if-none-match", "*"}}});
+    }
+    if (path != "/metrics" && path != "/") {
+      hold(*service, {Method::get, path + "?what=ever", reader});
+    }
+    hold(*service, {Method::get, path + query});
+    hold(*service, {Method::get, path + query, path == "/api/v1/projects" ? uploader : narrow});
+  }
+  hold(*service, {Method::get, "/data/nothing.js", reader});
+  hold(*service, {Method::get, "/data/overview.js", reader});
+  hold(*service, {Method::get, "/healthz"});
+  hold(*service, {Method::get, "/api/v1/openapi.json"});
+  hold(*service, {Method::get, "/api/v1/openapi.json", "", "", "", {{"if-none-match", "*"}}});
+
+  const std::string runs = "/api/v1/runs";
+  Asked upload = upload_of(uploader, profiles_text(65));
+  upload.headers = {{"idempotency-key", "one"}};
+  hold(*service, upload);                                        // 201
+  hold(*service, upload_of(uploader, profiles_text(65)));        // 200
+  hold(*service, upload_of(uploader, "{}", runs + "?comit=1"));  // 400
+  hold(*service, upload_of("", "{}"));                           // 401
+  hold(*service, upload_of(reader, "{}"));                       // 403
+  upload.type = "text/plain";
+  hold(*service, upload);                     // 415
+  hold(*service, upload_of(uploader, "{}"));  // 422
+  {
+    Asked large = upload_of(uploader, "");
+    large.body.assign(k_most_upload + 1, ' ');
+    hold(*service, large);  // 413
+  }
+  for (int i = 0; i < 8; ++i) (void)ask(*service, upload_of(uploader, "{}"));
+  hold(*service, upload_of(uploader, "{}"));  // 429
+
+  // From one peer many tokens that are none.
+  for (int i = 0; i < 8; ++i) (void)ask(*service, {Method::get, "/metrics", "weir_none"});
+  for (const auto& [path, query] : good) hold(*service, {Method::get, path + query, "weir_none"});
+
+  service->stop();
+  for (const auto& [path, query] : good) hold(*service, {Method::get, path + query, reader});
+  hold(*service, {Method::get, "/healthz"});
+  hold(*service, upload_of(token("*", "upload"), "{}"));
+
+  std::set<std::string> all;
+  for (const auto& [path, operations] : description_["paths"].items()) {
+    for (const auto& [method, operation] : operations.items()) {
+      for (const auto& [status, response] : operation["responses"].items()) {
+        all.insert(method + " " + path + " " + status);
+      }
+    }
+  }
+  EXPECT_THAT(seen_, testing::ContainerEq(all));
+}
+
+// The judge of the others: it follows references, and refuses.
+TEST_F(Description, RefusesWhatItDoesNotDescribe) {
+  const Json error{{"$ref", "#/components/schemas/Error"}};
+  EXPECT_EQ(complaint(description_, error, {{"error", {{"code", "a"}, {"message", "b"}}}}), "");
+  EXPECT_NE(complaint(description_, error, {{"error", {{"code", "a"}}}}), "");
+  EXPECT_NE(complaint(description_, error, {{"error", {{"code", "a"}, {"message", 7}}}}), "");
+  EXPECT_NE(complaint(description_, error, Json::object()), "");
+}
+
+// Of what the program takes, and the description says: the same names.
+TEST_F(Description, HasEveryParameterThatIsTaken) {
+  const auto service = start(true);
+  for (const std::string& path :
+       std::vector<std::string>{"series", "changes", "verdicts", "projects"}) {
+    std::set<std::string> named;
+    const std::string address = "/api/v1/" + path;
+    const Json& get = description_["paths"][address]["get"];
+    for (const Json& one : get.value("parameters", Json::array())) named.insert(one["name"]);
+    for (const char* name : {"project", "cell", "metric", "machine", "branch", "since", "until",
+                             "limit", "cursor", "samples", "all", "full", "commit"}) {
+      const Got got = ask(*service, {Method::get, address + "?" + name + "=x"});
+      const bool unknown = got.body.find("unknown parameter") != std::string::npos;
+      EXPECT_NE(unknown, named.contains(name)) << path << " " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::serve

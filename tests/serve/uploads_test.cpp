@@ -1,0 +1,497 @@
+// What is uploaded: kept once, answered when it is on the disk, refused where it should be.
+#include "gate/serve/uploads.hpp"
+
+#include <random>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "gate/history/json_lines.hpp"
+
+#include "tests/serve/support.hpp"
+
+namespace weir::serve {
+namespace {
+
+class Uploads : public ServiceTest {
+ protected:
+  history::History kept(const std::string& project = "default") {
+    history::Filter filter;
+    filter.project = project;
+    return value_of(store()->history().history(filter));
+  }
+};
+
+std::string lines_of(const std::vector<history::Run>& runs) {
+  std::string text = history::first_line() + "\n";
+  for (const history::Run& run : runs) text += history::line_of(run) + "\n";
+  return text;
+}
+
+history::Run run_of(const std::string& project, const std::string& id) {
+  history::Run run = history::run_at(id, 5, {history::count_point("a/m/b/p", 65)});
+  run.facts.project = project;
+  return run;
+}
+
+Asked lines_upload(const std::string& token, const std::string& body,
+                   const std::string& target = "/api/v1/runs") {
+  return {Method::post, target, token, "application/x-ndjson", body};
+}
+
+TEST_F(Uploads, KeepProfilesWithWhatIsSaidOfThem) {
+  const std::string key = token("engine", "upload");
+  const auto service = start();
+  const Got got = ask(*service, upload_of(key, profiles_text(65),
+                                          "/api/v1/runs?project=engine&commit=1a2b3c4&branch=main&"
+                                          "machine=lab&time=2026-11-20T09:30:15Z"));
+  ASSERT_EQ(got.status, 201) << got.body;
+  const Json json = got.json();
+  EXPECT_EQ(json["schema"], "weir.upload/1");
+  EXPECT_EQ(json["points"], 2);
+  EXPECT_EQ(json["runs"][0]["known"], false);
+  const history::History history = kept("engine");
+  ASSERT_EQ(history.runs.size(), 1U);
+  EXPECT_EQ(history.runs[0].id, json["runs"][0]["id"]);
+  EXPECT_EQ(history.runs[0].commit, "1a2b3c4");
+  EXPECT_EQ(history.runs[0].branch, "main");
+  EXPECT_EQ(history.runs[0].machine, "lab");
+  EXPECT_EQ(history.runs[0].time, 1795167015);  // date -u -d 2026-11-20T09:30:15Z +%s
+  EXPECT_EQ(history.series.size(), 2U);
+}
+
+TEST_F(Uploads, AreKnownTheSecondTime) {
+  const std::string key = token("*", "upload");
+  const auto service = start();
+  const Got first = ask(*service, upload_of(key, profiles_text(65)));
+  const Got second = ask(*service, upload_of(key, profiles_text(65)));
+  EXPECT_EQ(first.status, 201);
+  EXPECT_EQ(second.status, 200);
+  EXPECT_EQ(second.json()["runs"][0]["known"], true);
+  EXPECT_EQ(second.json()["runs"][0]["id"], first.json()["runs"][0]["id"]);
+  EXPECT_EQ(kept().runs.size(), 1U);
+  // Another commit with the same numbers is another run.
+  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?commit=1a2b3c4")).status,
+            201);
+}
+
+TEST_F(Uploads, KeepLinesOfExportsWithTheirProjects) {
+  const std::string key = token("engine-*", "upload");
+  const auto service = start();
+  const std::string both = lines_of({run_of("engine-a", "r1"), run_of("engine-b", "r2")});
+  const Got got = ask(*service, lines_upload(key, both));
+  ASSERT_EQ(got.status, 201) << got.body;
+  EXPECT_EQ(got.json()["runs"].size(), 2U);
+  EXPECT_EQ(kept("engine-a").runs.size(), 1U);
+  // All or nothing.
+  const std::string foreign = lines_of({run_of("engine-a", "r3"), run_of("other", "r4")});
+  EXPECT_EQ(ask(*service, lines_upload(key, foreign)).status, 403);
+  EXPECT_EQ(kept("engine-a").runs.size(), 1U);
+  EXPECT_EQ(ask(*service, lines_upload(key, both, "/api/v1/runs?project=engine-a")).status, 422);
+  EXPECT_EQ(ask(*service, lines_upload(key, both, "/api/v1/runs?commit=1a2b3c4")).status, 422);
+}
+
+TEST_F(Uploads, OfWhatOthersAreToThinkNeedAnAdministrator) {
+  const std::string text = history::first_line() + "\n" +
+                           history::line_of(history::acknowledged("a/m/b/p", "known")) + "\n";
+  const std::string uploader = token("*", "upload"), admin = token("*", "admin");
+  const auto service = start();
+  EXPECT_EQ(ask(*service, lines_upload(uploader, text)).status, 403);
+  EXPECT_TRUE(value_of(store()->history().acknowledgements({})).empty());
+  EXPECT_EQ(ask(*service, lines_upload(admin, text)).status, 201);
+  EXPECT_EQ(value_of(store()->history().acknowledgements({})).size(), 1U);
+}
+
+TEST_F(Uploads, KeepAVerdict) {
+  verdict::GateVerdict gate;
+  gate.verdict = verdict::Outcome::fail;
+  gate.commit = "1a2b3c4d";
+  const std::string key = token("*", "upload");
+  const auto service = start();
+  const Got got = ask(*service, upload_of(key, dump_json(verdict::to_json(gate))));
+  ASSERT_EQ(got.status, 201) << got.body;
+  EXPECT_EQ(got.json()["verdicts"], 1);
+  const auto verdicts = value_of(store()->history().verdicts({}));
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].outcome, "fail");
+  EXPECT_EQ(verdicts[0].commit, "1a2b3c4d");
+}
+
+TEST_F(Uploads, WithAKeyAreAnsweredAsTheFirstTime) {
+  const std::string key = token("*", "upload");
+  const auto service = start();
+  Asked asked = upload_of(key, profiles_text(65));
+  asked.headers = {{"idempotency-key", "job-1/attempt"}};
+  const Got first = ask(*service, asked);
+  ASSERT_EQ(first.status, 201) << first.body;
+  const Got again = ask(*service, asked);
+  EXPECT_EQ(again.status, 201);
+  EXPECT_EQ(again.body, first.body);
+  EXPECT_EQ(first.header("Idempotency-Replayed"), "");
+  EXPECT_EQ(again.header("Idempotency-Replayed"), "true");
+  Asked other = asked;
+  other.body = profiles_text(66);
+  EXPECT_EQ(ask(*service, other).status, 422);
+  other = asked;
+  other.target += "?commit=1a2b3c4";
+  EXPECT_EQ(ask(*service, other).status, 422);
+  for (const std::string& wrong :
+       {std::string(), std::string(256, 'a'), std::string("a\xC3\xA4")}) {
+    asked.headers = {{"idempotency-key", wrong}};
+    EXPECT_EQ(ask(*service, asked).status, 400) << wrong;
+  }
+}
+
+// Lines say their project themselves: a key is no other project's business.
+TEST_F(Uploads, OfTwoProjectsMayHaveTheSameKey) {
+  const std::string key = token("*", "upload");
+  const auto service = start();
+  const auto status = [&](const std::string& project) {
+    Asked asked = lines_upload(key, lines_of({run_of(project, "r1")}));
+    asked.headers = {{"idempotency-key", "4711"}};
+    return ask(*service, asked).status;
+  };
+  EXPECT_EQ(status("one"), 201);
+  EXPECT_EQ(status("two"), 201);
+}
+
+TEST_F(Uploads, ThatAreNoneAreRefusedAndSaidWhy) {
+  const std::string key = token("*", "upload");
+  const auto service = start();
+  struct Case {
+    std::string what, target, body;
+    int status;
+    std::string words;
+  };
+  const std::string good = profiles_text(65), runs = "/api/v1/runs";
+  for (const Case& one : std::vector<Case>{
+           {"no JSON", runs, "{", 422, "JSON"},
+           {"nothing", runs, "", 422, "JSON"},
+           {"an array", runs, "[]", 422, "object"},
+           {"deep", runs, std::string(100'000, '['), 422, "deeper"},
+           {"many values", runs, "[" + std::string(3'000'000, ',') + "]", 422, "values"},
+           {"another schema", runs, R"({"schema": "weir.other/1"})", 422, "weir.profiles/1"},
+           {"no profiles", runs, R"({"schema": "weir.profiles/1"})", 422, "profiles"},
+           {"an empty list", runs, R"({"schema": "weir.profiles/1", "profiles": []})", 422,
+            "nothing was measured"},
+           {"a wrong profile", runs, R"({"schema": "weir.profiles/1", "profiles": [7]})", 422,
+            "profiles[0]"},
+           {"an unknown parameter", runs + "?comit=1a2b3c4", good, 400,
+            "did you mean \\\"commit\\\""},
+           {"a parameter twice", runs + "?branch=a&branch=b", good, 400, "branch"},
+           {"an empty parameter", runs + "?branch=", good, 400, "branch"},
+           {"a long parameter", runs + "?branch=" + std::string(600, 'a'), good, 400, "too long"},
+           {"no commit", runs + "?commit=main", good, 400, "commit"},
+           {"no time", runs + "?time=yesterday", good, 400, "time"},
+           {"no pull request", runs + "?pull=-1", good, 400, "pull"},
+       }) {
+    const Got got = ask(*service, upload_of(key, one.body, one.target));
+    EXPECT_EQ(got.status, one.status) << one.what << ": " << got.body;
+    EXPECT_THAT(got.body, testing::HasSubstr(one.words)) << one.what;
+  }
+  EXPECT_EQ(ask(*service, lines_upload(key, "")).status, 422);
+  EXPECT_EQ(ask(*service, lines_upload(key, "{}\n")).status, 422);
+  EXPECT_TRUE(kept().runs.empty());
+}
+
+// Before the body is read: who is it, what does it say it is, how large.
+TEST_F(Uploads, AreRefusedByTheirHeadersAlone) {
+  const std::string good = token("a", "upload"), reader = token("*", "read");
+  const auto service = start(true);
+  const auto status = [&](Asked asked, std::optional<std::uint64_t> length = {}) {
+    Request request = request_of(asked);
+    if (length) request.head.length = length;
+    const Admission admission = service->admit(request.head);
+    return admission.refused ? admission.refused->status : 0;
+  };
+  const Asked fine = upload_of(good, "{}", "/api/v1/runs?project=a");
+  EXPECT_EQ(status(fine), 0);
+  EXPECT_EQ(status(fine, k_most_upload), 0);
+  EXPECT_EQ(status(fine, k_most_upload + 1), 413);
+  Asked other = fine;
+  other.type = "text/plain";
+  EXPECT_EQ(status(other), 415);
+  other.type = "";
+  EXPECT_EQ(status(other), 415);
+  other.type = "Application/JSON; charset=utf-8";
+  EXPECT_EQ(status(other), 0);
+  other = fine;
+  other.token = "";
+  EXPECT_EQ(status(other), 401);
+  other.token = reader;
+  EXPECT_EQ(status(other), 403);
+  other = fine;
+  other.target = "/api/v1/runs?project=b";
+  EXPECT_EQ(status(other), 403);
+  other.target = "/api/v1/runs?project=a&project=b";
+  EXPECT_EQ(status(other), 403);
+  other.target = "/api/v1/runs";  // may be lines of a
+  EXPECT_EQ(status(other), 0);
+  // … but a document is the default project's.
+  other.body = profiles_text(65);
+  EXPECT_EQ(ask(*service, other).status, 403);
+}
+
+// A browser sends a password unasked, also where another site made it ask.
+TEST_F(Uploads, TakeNoPassword) {
+  const std::string key = token("*", "admin");
+  const auto service = start();
+  Asked asked = upload_of("", profiles_text(65));
+  asked.headers = {{"authorization", "Basic " + base64("me:" + key)}};
+  EXPECT_EQ(ask(*service, asked).status, 401);
+}
+
+TEST_F(Uploads, WithANewTokenAreTakenAtOnceAndWithARevokedOneSoon) {
+  const auto service = start();
+  const std::string key = token("*", "upload");  // the service has read none
+  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(65))).status, 201);
+  // A token that is none is looked for once in a while, and then refused.
+  std::string wrong = key;
+  wrong.back() = wrong.back() == '0' ? '1' : '0';
+  EXPECT_EQ(ask(*service, upload_of(wrong, profiles_text(66))).status, 401);
+  EXPECT_EQ(ask(*service, upload_of("weir_" + std::string(12, 'a') + "_" + std::string(48, 'a'),
+                                    profiles_text(66)))
+                .status,
+            401);
+}
+
+// Nobody fills the room for bodies who has no token.
+TEST_F(Uploads, OfAStrangerAreNotReadWhereTheyAreLarge) {
+  ServiceOptions wanted = options();
+  wanted.access.look_again_seconds = 0;  // each is looked for
+  const auto service = start(std::move(wanted));
+  const std::string nobodys = "weir_" + std::string(12, 'a') + "_" + std::string(48, 'a');
+  Request request = request_of(upload_of(nobodys, ""));
+  const auto most = [&](std::optional<std::uint64_t> length) {
+    request.head.length = length;
+    const Admission admission = service->admit(request.head);
+    if (admission.refused) {
+      EXPECT_EQ(admission.refused->status, 503);
+      EXPECT_EQ(got_of(*admission.refused).header("Retry-After"), "1");
+    }
+    return admission.refused ? 0 : admission.most_body;
+  };
+  EXPECT_EQ(most(64 << 10), 64U << 10);
+  EXPECT_EQ(most((64 << 10) + 1), 0U);
+  EXPECT_EQ(most(std::nullopt), 0U);  // in chunks
+}
+
+TEST_F(Uploads, ThatAreLargeAreTakenWithANewTokenWhenTheyAreSentAgain) {
+  ServiceOptions wanted = options();
+  wanted.access.look_again_seconds = 0;
+  const auto service = start(std::move(wanted));
+  const std::string key = token("*", "upload");  // the service has read none
+  const Asked large = upload_of(key, profiles_text(65) + std::string(70'000, ' '));
+  Got got = ask(*service, large);
+  EXPECT_EQ(got.status, 503);
+  for (int i = 0; i < 1000 && got.status == 503; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    got = ask(*service, large);
+  }
+  EXPECT_EQ(got.status, 201) << got.body;
+}
+
+TEST_F(Uploads, TooOftenAreToldWhenToComeAgain) {
+  const std::string key = token("*", "upload"), other = token("*", "upload");
+  ServiceOptions wanted = options();
+  wanted.access.uploads = {.burst = 2, .a_second = 0.001};
+  const auto service = start(std::move(wanted));
+  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(1))).status, 201);
+  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(2))).status, 201);
+  const Got got = ask(*service, upload_of(key, profiles_text(3)));
+  EXPECT_EQ(got.status, 429);
+  EXPECT_GT(std::stoi(got.header("Retry-After")), 900);  // one in a thousand seconds
+  EXPECT_EQ(ask(*service, upload_of(other, profiles_text(3))).status, 201);
+}
+
+TEST_F(Uploads, OfManyAtOnceAreEachKeptOnceAndEachAnswered) {
+  const std::string key = token("*", "upload");
+  ServiceOptions wanted = options();
+  wanted.access.uploads = {.burst = 1000, .a_second = 1};
+  const auto service = start(std::move(wanted));
+  constexpr int k_threads = 8, k_each = 10;
+  std::atomic<int> fresh{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < k_threads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < k_each; ++i) {
+        // Two threads each bring the same, and one in five is wrong.
+        const int number = (t / 2) * k_each + i;
+        const bool wrong = i % 5 == 4;
+        const Got got = ask(*service, upload_of(key, wrong ? "{}" : profiles_text(number)));
+        fresh += got.status == 201 ? 1 : 0;
+        refused += got.status == 422 ? 1 : 0;
+        EXPECT_EQ(got.status == 422, wrong);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(fresh, 4 * 8);    // four pairs of threads, eight good ones each
+  EXPECT_EQ(refused, 8 * 2);  // each thread's two
+  EXPECT_EQ(kept().runs.size(), 32U);
+}
+
+// What was taken is answered and kept, whatever comes behind.
+TEST_F(Uploads, ThatWereTakenAreKeptWhenTheServiceStops) {
+  const std::string key = token("*", "upload");
+  auto service = start();
+  std::vector<std::unique_ptr<Pending>> pending;
+  for (int i = 0; i < 20; ++i) {
+    Request request = request_of(upload_of(key, profiles_text(i)));
+    ASSERT_FALSE(service->admit(request.head).refused);
+    pending.push_back(std::make_unique<Pending>());
+    service->handle(std::move(request), pending.back()->answer());
+  }
+  service->stop();
+  std::size_t good = 0;
+  for (const auto& one : pending) good += one->wait().status == 201 ? 1U : 0U;
+  EXPECT_EQ(good, 20U);
+  EXPECT_EQ(kept().runs.size(), 20U);
+  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(99))).status, 503);
+  EXPECT_EQ(kept().runs.size(), 20U);
+}
+
+// Judges by a word in the project's name, and notes what is announced.
+class Gate final : public Judge, public Announcer {
+ public:
+  Result<std::optional<verdict::GateVerdict>> judge(
+      const Arrival& arrival, std::span<const profile::Profile> profiles) override {
+    if (arrival.project == "free") return std::nullopt;
+    if (arrival.project == "broken") return fail(Code::config, "no baseline");
+    verdict::GateVerdict gate;
+    gate.verdict = profiles.size() == 1 ? verdict::Outcome::fail : verdict::Outcome::pass;
+    return gate;
+  }
+  void announce(const Arrival& arrival, verdict::GateVerdict verdict) override {
+    const std::lock_guard lock(mutex_);
+    announced_.push_back(fmt::format("{} {} {} {}", arrival.project, arrival.commit.value_or("-"),
+                                     arrival.pull_request.value_or(0),
+                                     verdict::to_string(verdict.verdict)));
+  }
+  std::vector<std::string> announced() {
+    const std::lock_guard lock(mutex_);
+    return announced_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> announced_;
+};
+
+TEST_F(Uploads, AreJudgedKeptWithTheirVerdictAndThenAnnounced) {
+  const std::string key = token("*", "upload");
+  Gate gate;
+  ServiceOptions wanted = options();
+  wanted.judge = &gate;
+  wanted.announcer = &gate;
+  const auto service = start(std::move(wanted));
+  Asked asked = upload_of(key, profiles_text(65), "/api/v1/runs?project=a&commit=1a2b3c4&pull=7");
+  asked.headers = {{"idempotency-key", "one"}};
+  const Got got = ask(*service, asked);
+  ASSERT_EQ(got.status, 201) << got.body;
+  EXPECT_EQ(got.json()["verdict"]["outcome"], "fail");
+  EXPECT_EQ(got.json()["verdicts"], 1);
+  const auto verdicts = value_of(store()->history().verdicts({}));
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].run, got.json()["runs"][0]["id"]);
+  EXPECT_EQ(verdicts[0].outcome, "fail");
+  (void)ask(*service, asked);  // answered as the first time, and said again: it may not have been
+  // Without a gate, or one that can not judge: kept all the same.
+  const Got unjudged =
+      ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?project=free"));
+  EXPECT_EQ(unjudged.status, 201);
+  EXPECT_FALSE(unjudged.json().contains("verdict"));
+  const Got broken =
+      ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?project=broken"));
+  EXPECT_EQ(broken.status, 201);
+  EXPECT_EQ(broken.json()["warnings"][0], "not judged: no baseline");
+  service->stop();
+  EXPECT_THAT(gate.announced(), testing::ElementsAre("a 1a2b3c4 7 fail", "a 1a2b3c4 7 fail"));
+}
+
+// Whatever comes, nothing that is taken is unfit to be kept.
+TEST(UploadBodies, OfAnyBytesAreTakenOrRefused) {
+  std::mt19937 random(1);  // the same each time
+  const std::string lines = lines_of({run_of("a", "r1"), run_of("b", "r2")});
+  const std::string document = profiles_text(65);
+  history::Around around;
+  around.otherwise = 1;
+  int taken = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const bool as_lines = i % 2 == 0;
+    std::string body = as_lines ? lines : document;
+    for (unsigned edits = random() % 4; edits > 0; --edits) {
+      const std::size_t at = random() % body.size();
+      if (random() % 2 == 0) {
+        body[at] = static_cast<char>(random() % 256);
+      } else {
+        body.erase(at, 1 + random() % 8);
+      }
+    }
+    const auto parsed =
+        parse_upload(as_lines ? UploadType::lines : UploadType::document, body, {}, false, around);
+    if (!parsed) {
+      EXPECT_NE(parsed.error().message, "");
+      continue;
+    }
+    ++taken;
+    for (const history::Run& run : parsed->batch.runs) EXPECT_TRUE(history::check(run)) << body;
+  }
+  EXPECT_GT(taken, 1000);  // a quarter has no edit at all
+}
+
+// One that the store will not take fails alone.
+TEST(Intake, LetsAWrongUploadFailAlone) {
+  const Folder folder;
+  Meters meters;
+  Intake intake(
+      [&] { return history::open_service_store(history::parse_address(folder / "history.db")); },
+      {}, meters);
+  std::mutex mutex;
+  std::vector<std::string> answers(20);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    history::Upload upload;
+    upload.batch.runs = {
+        history::run_at(i == 7 ? "" : "r" + std::to_string(i), 1, {history::count_point("a", 1)})};
+    upload.answer = [](const history::UploadDone& done) {
+      return std::to_string(done.added.points);
+    };
+    ASSERT_TRUE(intake.put(std::move(upload), 1, [&, i](Result<history::UploadOutcome> outcome) {
+      const std::lock_guard lock(mutex);
+      answers[i] = outcome ? outcome->text : "failed";
+    }));
+  }
+  intake.stop();
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i], i == 7 ? "failed" : "1") << i;
+  }
+}
+
+TEST(Intake, TakesNoMoreThanItMayHold) {
+  Meters meters;
+  std::mutex gate;
+  gate.lock();
+  const Folder folder;
+  // The writer waits for its store, so that all else has to wait for it.
+  Intake intake(
+      [&] {
+        const std::lock_guard lock(gate);
+        return history::open_service_store(history::parse_address(folder / "history.db"));
+      },
+      {.waiting = 3, .bytes = 100}, meters);
+  std::atomic<int> answered{0};
+  const auto put = [&](std::uint64_t bytes) {
+    return intake.put({}, bytes, [&](const Result<history::UploadOutcome>&) { ++answered; });
+  };
+  ASSERT_TRUE(put(1));
+  while (intake.waiting() > 0) std::this_thread::yield();  // the writer has it
+  EXPECT_TRUE(put(1000));                                  // one may be as large as it likes
+  EXPECT_FALSE(put(1));
+  gate.unlock();
+  intake.stop();
+  EXPECT_EQ(answered, 2);
+  EXPECT_FALSE(put(1));
+}
+
+}  // namespace
+}  // namespace weir::serve
