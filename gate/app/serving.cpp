@@ -196,7 +196,7 @@ std::string ready_words(const ServeOptions& options, const ListenPlace& place, s
 
 Result<ExitCode> serve(const ServeOptions& options) {
   WEIR_TRY(const ListenPlace place, parse_listen(options.listen));
-  WEIR_TRY(const serve::ServerOptions server_options, server_of(options, place));
+  WEIR_TRY(serve::ServerOptions server_options, server_of(options, place));
   // A database that does not answer is given up after a while: libpq by itself waits for minutes.
   (void)::setenv("PGCONNECT_TIMEOUT", "10", 0);
   const sys::RealFiles files;
@@ -210,6 +210,12 @@ Result<ExitCode> serve(const ServeOptions& options) {
           : options.log == "none" ? LogForm::none
                                   : LogForm::text);
   WEIR_TRY(const Arrivals arrivals, arrivals_of(options, files, log));
+  // What was no request, or never came whole, has neither method nor path.
+  server_options.refused = [&log](int status, const std::string& peer) {
+    serve::RequestLine line{"-", "-", peer, {}};
+    line.status = status;
+    log.say(line);
+  };
 
   serve::ServiceOptions service_options;
   service_options.open = [store = options.store] { return open_service_history(store, false); };

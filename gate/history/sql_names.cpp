@@ -1,6 +1,8 @@
 #include "gate/history/sql_names.hpp"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <tuple>
 
 #include "gate/base/text.hpp"
@@ -56,10 +58,20 @@ Result<Named> read_names(Database& database, const Filter& filter) {
 Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& filter,
                                            const Named& named) {
   std::vector<NumberedRun> runs;
+  // Those of one project, or of all: there is an index by project and time.
+  std::int64_t first = std::numeric_limits<std::int64_t>::min();
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  if (filter.project) {
+    const auto one = std::find_if(named.projects.begin(), named.projects.end(),
+                                  [&](const auto& entry) { return entry.second == filter.project; });
+    if (one == named.projects.end()) return runs;
+    first = last = one->first;
+  }
+  const std::array<Param, 2> wanted{first, last};
   WEIR_CHECK(database.read(
       "SELECT id, project, name, source, commit_name, branch, commit_time, dirty, time, machine, "
-      "weir_version FROM weir_run",
-      {}, [&](const Row& row) {
+      "weir_version FROM weir_run WHERE project BETWEEN $1 AND $2",
+      wanted, [&](const Row& row) {
         const auto project = named.projects.find(row.integer(1));
         if (project == named.projects.end()) return Result<void>{};
         if (!fits(filter, project->second, row.optional_text(5), row.real(8)) ||

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -114,35 +115,72 @@ Result<History> SqlStore::history(const Filter& filter) {
   return history;
 }
 
+namespace {
+
+// Ids of cells, both included. Points lie by cell: those of one are read without the others.
+struct Cells {
+  std::int64_t first = std::numeric_limits<std::int64_t>::min();
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+};
+constexpr std::size_t k_most_questions = 64;  // more are slower than one for all
+
+std::vector<Cells> cells_of(const Named& named, const Filter& filter) {
+  if (filter.cells.empty() || named.cells.size() > k_most_questions) return {Cells{}};
+  std::vector<Cells> cells;
+  for (const auto& [id, name] : named.cells) cells.push_back({id, id});
+  return cells;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> SqlStore::cells(const Filter& filter) {
+  Transaction transaction(*database_);
+  WEIR_CHECK(transaction.begin(Database::Access::read));
+  std::vector<std::string> names;
+  WEIR_CHECK(database_->read("SELECT name FROM weir_cell", {}, [&](const Row& row) {
+    if (fits(filter.cells, row.text(0))) names.emplace_back(row.text(0));
+    return Result<void>{};
+  }));
+  std::sort(names.begin(), names.end());
+  WEIR_CHECK(transaction.commit());
+  return names;
+}
+
 Result<std::vector<SeriesSummary>> SqlStore::summaries(const Filter& filter) {
   Transaction transaction(*database_);
   WEIR_CHECK(transaction.begin(Database::Access::read));
   WEIR_TRY(const Named named, read_names(*database_, filter));
   const std::string branch = filter.branch.value_or("");
-  const std::array<Param, 4> wanted{filter.since.value_or(-k_any_time),
-                                    filter.until.value_or(k_any_time),
-                                    std::int64_t{filter.branch ? 1 : 0}, branch};
   std::map<std::tuple<std::string, std::string, Metric, std::string>, SeriesSummary> found;
-  WEIR_CHECK(database_->read(
-      "SELECT r.project, p.cell, p.metric, r.machine, COUNT(*), MIN(r.time), MAX(r.time) "
-      "FROM weir_point p JOIN weir_run r ON r.id = p.run "
-      "WHERE r.time >= $1 AND r.time <= $2 AND ($3 = 0 OR r.branch = $4) "
-      "GROUP BY r.project, p.cell, p.metric, r.machine",
-      wanted, [&](const Row& row) {
-        const auto project = named.projects.find(row.integer(0));
-        const auto cell = named.cells.find(row.integer(1));
-        const auto metric = named.metrics.find(row.integer(2));
-        const std::string machine(row.text(3));
-        if (project == named.projects.end() || cell == named.cells.end() ||
-            metric == named.metrics.end() || !fits(filter.machines, machine) ||
-            (filter.project && *filter.project != project->second)) {
-          return Result<void>{};
-        }
-        found[{project->second, cell->second, metric->second, machine}] = {
-            project->second, cell->second, metric->second, machine,
-            row.integer(4),  row.real(5),  row.real(6)};
-        return Result<void>{};
-      }));
+  const auto take = [&](const Row& row) {
+    const auto project = named.projects.find(row.integer(0));
+    const auto cell = named.cells.find(row.integer(1));
+    const auto metric = named.metrics.find(row.integer(2));
+    const std::string machine(row.text(3));
+    if (project == named.projects.end() || cell == named.cells.end() ||
+        metric == named.metrics.end() || !fits(filter.machines, machine) ||
+        (filter.project && *filter.project != project->second)) {
+      return Result<void>{};
+    }
+    found[{project->second, cell->second, metric->second, machine}] = {
+        project->second, cell->second, metric->second, machine,
+        row.integer(4),  row.real(5),  row.real(6)};
+    return Result<void>{};
+  };
+  for (const Cells& cells : cells_of(named, filter)) {
+    const std::array<Param, 6> wanted{filter.since.value_or(-k_any_time),
+                                      filter.until.value_or(k_any_time),
+                                      std::int64_t{filter.branch ? 1 : 0},
+                                      branch,
+                                      cells.first,
+                                      cells.last};
+    WEIR_CHECK(database_->read(
+        "SELECT r.project, p.cell, p.metric, r.machine, COUNT(*), MIN(r.time), MAX(r.time) "
+        "FROM weir_point p CROSS JOIN weir_run r WHERE r.id = p.run AND p.cell BETWEEN $5 AND $6 "
+        "AND r.time >= $1 AND r.time <= $2 AND ($3 = 0 OR r.branch = $4) "
+        "GROUP BY r.project, p.cell, p.metric, r.machine",
+        wanted, take));
+  }
   std::vector<SeriesSummary> all;
   for (auto& [key, one] : found) all.push_back(std::move(one));
   WEIR_CHECK(transaction.commit());

@@ -35,6 +35,7 @@ class SqlStore final : public Store {
 
   [[nodiscard]] Result<Added> add(const Batch& batch) override;
   [[nodiscard]] Result<History> history(const Filter& filter) override;
+  [[nodiscard]] Result<std::vector<std::string>> cells(const Filter& filter) override;
   [[nodiscard]] Result<std::vector<SeriesSummary>> summaries(const Filter& filter) override;
   [[nodiscard]] Result<std::vector<StoredVerdict>> verdicts(const Filter& filter) override;
   [[nodiscard]] Result<std::vector<Acknowledgement>> acknowledgements(

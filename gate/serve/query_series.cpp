@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "gate/base/encode.hpp"
 #include "gate/base/text.hpp"
@@ -14,10 +13,15 @@ namespace weir::serve {
 namespace {
 
 constexpr std::size_t k_most_samples_a_page = 500'000;
+constexpr std::ptrdiff_t k_cells_at_once = 32;
 
-// By which series stand in order: project, cell, metric, machine. Metrics that two declarations use
-// differently share a name, and then a place in a page.
-using SeriesKey = std::tuple<std::string, std::string, std::string, std::string>;
+// By which series stand in order: points lie by cell, so that a page looks at few of them. Metrics
+// that two declarations use differently share a name, and then a place in a page.
+struct SeriesKey {
+  std::string cell, project, metric, machine;
+
+  friend auto operator<=>(const SeriesKey&, const SeriesKey&) = default;
+};
 
 struct SeriesPlace {
   SeriesKey key;
@@ -25,8 +29,8 @@ struct SeriesPlace {
 };
 
 std::string cursor_of(const SeriesPlace& place) {
-  const auto& [project, cell, metric, machine] = place.key;
-  return base64(dump_json(Json{project, cell, metric, machine, place.points}));
+  const auto& [cell, project, metric, machine] = place.key;
+  return base64(dump_json(Json{cell, project, metric, machine, place.points}));
 }
 
 Result<SeriesPlace> place_of_series_cursor(const std::string& cursor) {
@@ -52,19 +56,29 @@ Result<Page> plan_page(history::Store& store, const Query& query) {
   if (!query.cursor.empty()) {
     WEIR_TRY(page.from, place_of_series_cursor(query.cursor));
   }
-  WEIR_TRY(const auto summaries, store.summaries(query.filter));
-  std::map<SeriesKey, std::size_t> all;
-  for (const history::SeriesSummary& one : summaries) {
-    all[{one.project, one.cell, one.metric.name, one.machine}] +=
-        static_cast<std::size_t>(one.points);
-  }
+  WEIR_TRY(std::vector<std::string> cells, store.cells(query.filter));
+  auto cell = std::lower_bound(cells.begin(), cells.end(), page.from.key.cell);
   std::size_t points = 0;
-  for (auto at = all.lower_bound(page.from.key); at != all.end(); ++at) {
-    const std::size_t given = at->first == page.from.key ? page.from.points : 0;
-    if (at->second <= given) continue;
-    page.wanted.insert(*at);
-    points += at->second - given;
-    if (points > query.limit) break;
+  while (cell != cells.end() && points <= query.limit) {
+    // Some at once, as names: '*' in one matches more, which is left out.
+    const auto end = cell + std::min<std::ptrdiff_t>(k_cells_at_once, cells.end() - cell);
+    history::Filter some = query.filter;
+    some.cells.assign(cell, end);
+    WEIR_TRY(const auto summaries, store.summaries(some));
+    std::map<SeriesKey, std::size_t> found;
+    for (const history::SeriesSummary& one : summaries) {
+      if (!std::binary_search(cell, end, one.cell)) continue;
+      found[{one.cell, one.project, one.metric.name, one.machine}] +=
+          static_cast<std::size_t>(one.points);
+    }
+    for (auto at = found.lower_bound(page.from.key); at != found.end(); ++at) {
+      const std::size_t given = at->first == page.from.key ? page.from.points : 0;
+      if (at->second <= given) continue;
+      page.wanted.insert(*at);
+      points += at->second - given;
+      if (points > query.limit) break;
+    }
+    cell = end;
   }
   return page;
 }
@@ -141,8 +155,8 @@ history::Filter filter_of_page(const Query& query, const Page& page) {
   history::Filter filter = query.filter;
   filter.cells.clear();
   for (const auto& [key, points] : page.wanted) {
-    if (filter.cells.empty() || filter.cells.back() != std::get<1>(key)) {
-      filter.cells.push_back(std::get<1>(key));  // '*' in a name matches more, which is left out
+    if (filter.cells.empty() || filter.cells.back() != key.cell) {
+      filter.cells.push_back(key.cell);  // '*' in a name matches more, which is left out
     }
   }
   return filter;
@@ -160,7 +174,7 @@ Result<Response> answer_series(history::ServiceStore& store, const Query& query,
   history::put_in_order(history, order);
   std::map<SeriesKey, std::vector<const history::Series*>> found;
   for (const history::Series& one : history.series) {
-    const SeriesKey key{one.project, one.cell, one.metric.name, one.machine};
+    const SeriesKey key{one.cell, one.project, one.metric.name, one.machine};
     if (page.wanted.contains(key)) found[key].push_back(&one);
   }
   Json list = Json::array();

@@ -77,6 +77,13 @@ TEST_P(Serve, SendsNothingTwiceUnderOneKey) {
   EXPECT_EQ(ids_in(where), std::vector{id_of(0, 0)});
 }
 
+TEST_P(Serve, LogsAlsoWhatWasNoRequest) {
+  Served served(scratch_, fresh());
+  Client client = served.client();
+  EXPECT_EQ(client.send("GET", "/", {}, {{"X-Long", std::string(100'000, 'a')}}).status, 431);
+  EXPECT_THAT(served.stop().err, HasSubstr(" 431 - - 0 bytes"));
+}
+
 // Uploads never stop; it is told to at some moment among them. Whatever it said was kept, is.
 TEST_P(Serve, LosesNoUploadThatItAnsweredWhenItIsToldToStop) {
   constexpr int k_writers = 6, k_rounds = 4;
