@@ -14,7 +14,7 @@ constexpr int k_recognised = 20;  // less is a guess
 std::string reads_these() {
   std::string list;
   for (const Format& format : formats()) {
-    list += fmt::format("\n    {:<18}{}", format.name, format.what);
+    list += fmt::format("\n    {:<19}{}", format.name, format.what);
   }
   return list;
 }

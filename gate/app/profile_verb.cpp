@@ -275,11 +275,9 @@ Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
     WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, options.what));
     return show_outcome(options, std::move(timeline), options.trace, {}, files);
   }
+  WEIR_CHECK(refuse({"--top", "--by"}));  // what fits no file is said without reading it
   WEIR_TRY(const ProfileFile read, read_profile_file(options.what, files));
-  if (read.observed) {
-    WEIR_CHECK(refuse({"--top", "--by"}));
-    return show_observed(options, *read.observed);
-  }
+  if (read.observed) return show_observed(options, *read.observed);
   WEIR_CHECK(refuse({}));
   const auto& profiles = read.profiles;
   answer(options.common,

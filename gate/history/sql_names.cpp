@@ -62,8 +62,9 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& fil
   std::int64_t first = std::numeric_limits<std::int64_t>::min();
   std::int64_t last = std::numeric_limits<std::int64_t>::max();
   if (filter.project) {
-    const auto one = std::find_if(named.projects.begin(), named.projects.end(),
-                                  [&](const auto& entry) { return entry.second == filter.project; });
+    const auto one =
+        std::find_if(named.projects.begin(), named.projects.end(),
+                     [&](const auto& entry) { return entry.second == filter.project; });
     if (one == named.projects.end()) return runs;
     first = last = one->first;
   }

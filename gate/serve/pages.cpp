@@ -101,6 +101,20 @@ std::optional<Response> Pages::find(const std::string& path) const {
   return Response{200, k_script, {}, std::move(text)};
 }
 
+std::optional<Response> Pages::kept(const std::string& path) const {
+  if (const auto file = files_.find(path); file != files_.end()) return file->second;
+  std::shared_ptr<Documents> documents;
+  {
+    const std::lock_guard lock(mutex_);
+    documents = snapshot_.documents;
+  }
+  if (!documents) return std::nullopt;
+  const std::lock_guard lock(documents->mutex);
+  const auto found = documents->by_path.find(path);
+  if (found == documents->by_path.end()) return std::nullopt;
+  return Response{200, k_script, {}, found->second};
+}
+
 std::optional<double> Pages::made_at() const {
   const std::lock_guard lock(mutex_);
   return snapshot_.site ? std::optional(snapshot_.made_at) : std::nullopt;

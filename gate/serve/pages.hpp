@@ -34,6 +34,8 @@ class Pages {
   [[nodiscard]] Result<void> renew(history::ServiceStore& store, double now);
   // Nothing where there is no such path. 503 for documents until there is a snapshot.
   [[nodiscard]] std::optional<Response> find(const std::string& path) const;
+  // The same as far as it is in memory already: at once.
+  [[nodiscard]] std::optional<Response> kept(const std::string& path) const;
 
   // When the snapshot was made, which is not when it was last looked whether it has to be.
   [[nodiscard]] std::optional<double> made_at() const;

@@ -69,7 +69,7 @@ Result<void> Service::State::start(const sys::Files& files) {
   };
   intake = std::make_unique<Intake>(options.open, options.intake, meters);
   readers = std::make_unique<Workers>(options.readers, options.readers_waiting);
-  uploaders = std::make_unique<Workers>(1, options.readers_waiting);
+  uploaders = std::make_unique<Workers>(1, options.intake.waiting);
   tokens_again = std::make_unique<Periodic>(
       options.tokens_seconds, [this] { renew_tokens(); },
       [this](const std::string& words) { tell_trouble("tokens: " + words); });
@@ -164,6 +164,11 @@ void Service::State::run(const JobPtr& job, std::size_t thread) {
   // Uploads are kept to the last; nobody needs to wait for queries that may take long.
   if (stopping && job->route != Route::runs) {
     respond(*job, later_answer(503, "the service stops", 1));
+    return;
+  }
+  // Whoever asked has given up, or soon will: what comes behind it is not late yet.
+  if (job->route != Route::runs && clock.steady() - job->begun > options.longest_wait_seconds) {
+    respond(*job, later_answer(503, "too busy", 5));
     return;
   }
   if (job->caller.standing == Standing::perhaps) {
@@ -271,6 +276,11 @@ void Service::handle(Request request, Answer answer) {
   if (job->route == Route::health) return state.respond(*job, state.health());
   if (job->route == Route::description) {
     return state.respond(*job, text_answer(200, "application/json", std::string(openapi_text())));
+  }
+  if (job->route == Route::page && job->caller.standing != Standing::perhaps) {
+    if (auto kept = state.pages->kept(head.target.path)) {
+      return state.respond(*job, *std::move(kept));
+    }
   }
   if (!state.queue(job)) {
     state.respond(*job, later_answer(503, state.stopping ? "the service stops" : "too busy", 1));

@@ -36,7 +36,8 @@ struct ServiceOptions {
   bool own_names_only = false;
   std::string version;
   std::size_t readers = 2;  // threads that ask the store
-  std::size_t readers_waiting = 256;  // queries, of one peer at most half; and as many uploads
+  std::size_t readers_waiting = 1024;  // queries, of one peer at most half
+  double longest_wait_seconds = 15;    // of a query for a reader; then 503
   double tokens_seconds = 2;  // how often tokens are read again
   double pages_seconds = 3;   // how often it is looked whether pages have to be made anew
   AccessLimits access{};

@@ -170,6 +170,7 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
 
   service->stop();
   for (const auto& [path, query] : good) hold(*service, {Method::get, path + query, reader});
+  hold(*service, {Method::get, "/data/nothing.js", reader});
   hold(*service, {Method::get, "/healthz"});
   hold(*service, upload_of(token("*", "upload"), "{}"));
 

@@ -349,6 +349,32 @@ TEST_F(ServiceReads, EndAtOnceWhenTheServiceStopsButUploadsDoNot) {
 }
 
 // There is one thread, which is kept busy.
+TEST_F(ServiceReads, ThatWaitedTooLongAreToldSoAndFilesOfPagesNeverWait) {
+  std::filesystem::create_directories(folder_ / "web/assets");
+  value_of(sys::RealFiles().write_atomic(folder_ / "web/index.html", "<!doctype html>"));
+  ServiceOptions wanted = options();
+  wanted.is_public = true;
+  wanted.readers = 1;
+  wanted.longest_wait_seconds = 0;
+  wanted.pages.folder = folder_ / "web";
+  std::promise<void> go, busy;
+  std::atomic<bool> first{true};
+  wanted.log = [&](const RequestLine&) {  // by the reader's thread, before it answers
+    if (!first.exchange(false)) return;
+    busy.set_value();
+    go.get_future().wait();
+  };
+  const auto service = start(std::move(wanted));
+  Pending one, late;
+  service->handle(request_of({Method::get, "/api/v1/series"}), one.answer());
+  busy.get_future().wait();
+  service->handle(request_of({Method::get, "/api/v1/series"}), late.answer());
+  EXPECT_EQ(get(*service, "/").status, 200);  // the thread is still busy
+  go.set_value();
+  EXPECT_EQ(late.wait().status, 503);
+}
+
+// There is one thread, which is kept busy.
 TEST_F(ServiceReads, OfOnePeerLeavePlacesToOthersAndUploadsWaitForNone) {
   const std::string up = token("*", "upload");
   ServiceOptions wanted = options();
@@ -542,6 +568,10 @@ TEST_F(ServiceReads, KnowNoFilesBesideTheirOwn) {
   const auto service = start(std::move(wanted));
   EXPECT_EQ(get(*service, "/assets/weir.js").body, "one");
   EXPECT_EQ(get(*service, "/").type, "text/html; charset=utf-8");
+  for (int i = 0; i < 1000 && get(*service, "/data/overview.js").status == 503; ++i) {
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(10));  // documents are made after the start
+  }
   for (const char* target : {"/assets/", "/assets/secret", "/secret", "/assets/%2E./secret2",
                              "/web/secret", "/data/", "/data/..%5c", "/history.db"}) {
     const auto parsed = parse_target(target);
