@@ -28,9 +28,11 @@ constexpr std::array<bool, 256> k_plain = [] {
   return plain;
 }();
 
-// Whether eight bytes are plain. A byte that is not has its high bit set: at least 0x80; below 0x20;
-// '"' or '\\' (zero after the xor). "Bit Twiddling Hacks", S. E. Anderson, "Determine if a word has a
-// byte less than n". A borrow may mark bytes above one that is not plain, never one instead of it.
+// Whether eight bytes are plain. A byte that is not has its high bit set: at least 0x80; below
+// 0x20;
+// '"' or '\\' (zero after the xor). "Bit Twiddling Hacks", S. E. Anderson, "Determine if a word has
+// a byte less than n". A borrow may mark bytes above one that is not plain, never one instead of
+// it.
 bool eight_plain(const char* at) {
   constexpr std::uint64_t k_ones = 0x0101010101010101;
   constexpr std::uint64_t k_highs = k_ones * 0x80;

@@ -60,7 +60,7 @@ std::size_t ChromeTraceReader::Reading::take_many(std::string_view rest) {
   for (std::size_t at = 0;;) {
     const std::size_t begin = at + between_events(rest.substr(at));
     const std::size_t length = scan_chrome_event(rest.substr(begin), event_);
-    if (length == 0) return at;
+    if (length == 0) return begin;  // blanks are passed over once, however many there are
     take_event();
     at = begin + length;
   }
