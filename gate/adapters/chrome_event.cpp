@@ -79,10 +79,9 @@ class Scanner {
     for (;;) {
       const char* key = at_;
       // An escape in a key hides its name.
-      if (!text() || std::memchr(key, '\\', static_cast<std::size_t>(at_ - key)) != nullptr) {
-        return false;
-      }
+      if (!text()) return false;
       const std::string_view name(key + 1, static_cast<std::size_t>(at_ - key) - 2);
+      if (!plain_ && name.find('\\') != std::string_view::npos) return false;
       blanks();
       if (!take(':')) return false;
       blanks();
@@ -202,18 +201,18 @@ class Scanner {
   bool text() {
     const char* from = at_;
     if (!take('"')) return false;
-    bool plain = true;
+    plain_ = true;
     for (;;) {
       while (end_ - at_ >= 8 && eight_plain(at_)) at_ += 8;
       while (at_ < end_ && k_plain[static_cast<unsigned char>(*at_)]) ++at_;
       if (at_ == end_) return false;
       if (*at_ == '"') break;
-      plain = false;
+      plain_ = false;
       at_ += *at_ == '\\' ? 2 : 1;
       if (at_ >= end_) return false;
     }
     ++at_;
-    return plain || parse_json({from, static_cast<std::size_t>(at_ - from)}).has_value();
+    return plain_ || parse_json({from, static_cast<std::size_t>(at_ - from)}).has_value();
   }
 
   std::size_t digits() {
@@ -244,6 +243,7 @@ class Scanner {
   const char* begin_;
   const char* at_;
   const char* end_;
+  bool plain_ = true;  // the last text
 };
 
 bool is_text(std::string_view value) { return value.size() >= 2 && value.front() == '"'; }

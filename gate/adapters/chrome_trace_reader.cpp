@@ -13,6 +13,15 @@ namespace {
 
 constexpr double k_longest_micros = 1e18;
 
+// Its phase, one character; '\0' where it has none.
+char phase_of(const ChromeEvent& event) {
+  const std::string_view phase = event.phase;
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (phase.size() == 3 && letter(phase[1])) return phase[1];  // as every tracer writes it
+  const auto text = event_text(phase);
+  return text && text->size() == 1 ? text->front() : '\0';
+}
+
 // Of what stands between events; the length of it.
 std::size_t between_events(std::string_view text) {
   return std::min(text.find_first_not_of(" \n\r\t,"), text.size());
@@ -78,12 +87,11 @@ void ChromeTraceReader::Reading::take_json(const Json& event) {
 
 void ChromeTraceReader::Reading::take_event() {
   if (event_.empty) return;  // rocprof ends its list with {}
-  const auto phase = event_text(event_.phase);
-  if (!phase || phase->size() != 1) {
+  const char kind = phase_of(event_);
+  if (kind == '\0') {
     ++unread_;
     return;
   }
-  const char kind = phase->front();
   if (kind == 'M') return tracks_.take_metadata(event_);
   const auto at = event_number(event_.at);
   if (!at || std::fabs(*at) > k_longest_micros) {
