@@ -7,37 +7,78 @@ namespace weir::adapters {
 namespace {
 
 constexpr double k_never = std::numeric_limits<double>::infinity();
-constexpr std::size_t k_deepest = 10'000;
+constexpr std::size_t k_deepest_stack = 10'000;
+constexpr std::size_t k_batch = 65'536;  // put in order together
 
-// Of two that begin together the longer one holds the other; ends come in the order of arrival.
-bool later(const NestedSpans::Event& a, const NestedSpans::Event& b) {
-  if (a.at != b.at) return a.at > b.at;
-  const bool whole = a.kind == NestedSpans::Event::Kind::whole && b.kind == a.kind;
-  if (whole && a.length != b.length) return a.length < b.length;
-  return a.number > b.number;
+bool same_place(const NestedSpans::Event& a, const NestedSpans::Event& b) {
+  return a.at == b.at && a.track == b.track;
+}
+
+bool before(const NestedSpans::Event& a, const NestedSpans::Event& b) {
+  return a.at != b.at ? a.at < b.at : a.track < b.track;
 }
 
 }  // namespace
 
-void NestedSpans::add(Event event) {
-  event.number = number_++;
-  heap_.push_back(event);
-  std::push_heap(heap_.begin(), heap_.end(), later);
-  if (heap_.size() > window_) take_earliest();
+NestedSpans::NestedSpans(std::size_t window, std::function<void(const Ended&)> ended)
+    : window_(window),
+      batch_(std::clamp<std::size_t>(window / 4, 1, k_batch)),
+      ended_(std::move(ended)) {}
+
+void NestedSpans::add(const Event& event) {
+  events_.push_back(event);
+  if (events_.size() - ordered_ < batch_) return;
+  // All at once: growing by and by would need the old and the new together. What is not written to
+  // takes no memory.
+  events_.reserve(window_ + window_ / 4 + 2 * batch_);
+  order();
+  const std::size_t held = events_.size() - first_;
+  if (held > window_) take(held - window_);
+  if (first_ <= window_ / 4) return;
+  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(first_));
+  ordered_ -= first_;
+  first_ = 0;
 }
 
-void NestedSpans::take_earliest() {
-  std::pop_heap(heap_.begin(), heap_.end(), later);
-  const Event event = heap_.back();
-  heap_.pop_back();
-  process(event);
+// Puts what came last among the others: by time, and what is at one place in the order of arrival.
+void NestedSpans::order() {
+  const auto late = events_.begin() + static_cast<std::ptrdiff_t>(ordered_);
+  if (!std::is_sorted(late, events_.end(), before)) std::stable_sort(late, events_.end(), before);
+  if (late != events_.end()) {
+    const auto from = std::upper_bound(events_.begin() + static_cast<std::ptrdiff_t>(first_), late,
+                                       *late, before);
+    std::inplace_merge(from, late, events_.end(), before);
+  }
+  ordered_ = events_.size();
+}
+
+// The first `count` of those in order, and those at the last one's place.
+void NestedSpans::take(std::size_t count) {
+  const std::size_t until = first_ + count;
+  while (first_ < until) {
+    std::size_t end = first_ + 1;
+    // Of whole spans that begin together the longer one holds the other.
+    const auto whole = [&](std::size_t i) { return events_[i].kind == Event::Kind::whole; };
+    while (end < ordered_ && whole(first_) && whole(end) &&
+           same_place(events_[first_], events_[end])) {
+      ++end;
+    }
+    if (end - first_ > 1) {
+      const auto at = [&](std::size_t i) {
+        return events_.begin() + static_cast<std::ptrdiff_t>(i);
+      };
+      std::stable_sort(at(first_), at(end),
+                       [](const Event& a, const Event& b) { return a.length > b.length; });
+    }
+    for (; first_ < end; ++first_) process(events_[first_]);
+  }
 }
 
 void NestedSpans::finish() {
-  // All at once is faster than one by one.
-  std::sort(heap_.begin(), heap_.end(), [](const Event& a, const Event& b) { return later(b, a); });
-  for (const Event& event : heap_) process(event);
-  heap_.clear();
+  order();
+  take(events_.size() - first_);
+  events_.clear();
+  first_ = ordered_ = 0;
   for (Track& track : tracks_) {
     close_before(track, k_never);
     unbalanced_ += track.open.size();  // begun and never ended: their time is not known
@@ -53,7 +94,7 @@ void NestedSpans::process(const Event& event) {
   if (event.kind == Event::Kind::end) return end(track, event.at);
   ++track.events;
   close_before(track, event.at);
-  if (track.open.size() >= k_deepest) {
+  if (track.open.size() >= k_deepest_stack) {
     ++unbalanced_;
     return;
   }

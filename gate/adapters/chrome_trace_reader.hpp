@@ -5,10 +5,10 @@
 //   while (auto chunk = next()) reader.feed(*chunk);
 //   auto observed = reader.finish();
 //
-// Memory does not grow with the trace but with its names and tracks, and is bounded: about 50 MB at
-// most. Events may be out of order by `window` events; beyond that a warning says so, and own times
-// and spans of B and E events are those of the order they came in. Times of X events are right in
-// any order. Pure; one thread.
+// Memory does not grow with the trace but with its names, tracks and open spans: 33 MB for the
+// window, and what is distinct, each of which has a limit. Events may be out of order by `window`
+// events; beyond that a warning says so, and own times and spans of B and E events are those of the
+// order they came in. Times of X events are right in any order. Pure; one thread.
 #pragma once
 
 #include <memory>
@@ -22,9 +22,12 @@ namespace weir::adapters {
 struct ChromeTraceLimits {
   std::size_t window = 1'000'000;  // events
   std::size_t names = 50'000;      // rows; more are added up as "(other names)"
-  std::size_t tracks = 10'000;     // more are one
+  std::size_t tracks = 10'000;     // more are one; at most 65 535
   std::size_t points = 2048;  // of a counter; where it has more, every second, fourth, … is kept
 };
+
+// Whether a text that begins with this (some 64 KiB) is a Chrome trace.
+[[nodiscard]] bool begins_chrome_trace(std::string_view head);
 
 class ChromeTraceReader {
  public:

@@ -56,6 +56,10 @@ void JsonPieces::feed(std::string_view chunk) {
       at = end;
       if (at == chunk.size()) return;
     }
+    if (where_ == Where::element_or_end && takers_.many) {
+      at += takers_.many(list_, chunk.substr(at));
+      if (at == chunk.size()) return;
+    }
     step(chunk[at++]);
   }
 }

@@ -37,6 +37,10 @@ class JsonPieces {
     std::function<void(std::string_view list, Json element)> element;
     // After the last element: the other members of an object, those that were whole.
     std::function<void(Json members)> members;
+    // Where it is given: asked first, with what is there behind an element of `list` or its
+    // beginning. Takes as many whole elements as it likes, with blanks and commas, and answers how
+    // many bytes those are; the next one goes to `element`, in the usual way.
+    std::function<std::size_t(std::string_view list, std::string_view rest)> many = {};
   };
   JsonPieces(std::vector<std::string> lists, Takers takers, JsonPieceLimits limits = {});
 

@@ -1,11 +1,15 @@
 #include "gate/app/profile_files.hpp"
 
-#include "gate/adapters/reading.hpp"
+#include "gate/adapters/chrome_trace_reader.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/sys/file_reader.hpp"
 
 namespace weir::app {
 namespace {
+
+constexpr std::uint64_t k_head = std::uint64_t{1} << 20;   // tells what it is
+constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;  // read at once of what is long
 
 // What a document of weir says it is; "" where it says nothing, or is something else.
 std::string schema_of(const Json& json) {
@@ -30,9 +34,7 @@ Result<ProfileFile> profiles_in(const Json& json, const std::string& schema) {
   return read;
 }
 
-// Everything else: a profiler's words, among them weir.observed/1.
-Result<ProfileFile> observed_in(const std::string& path, const std::string& text) {
-  WEIR_TRY(profile::Observed observed, adapters::read_any({text, {}, path}));
+ProfileFile observed_file(profile::Observed observed) {
   // Where the model lay is nobody's business.
   if (auto& model = observed.context.model) {
     while (model->size() > 1 && model->ends_with('/')) model->pop_back();
@@ -53,16 +55,46 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text) 
                 "  Profiles are what weir run --json writes, and what engines and profilers do.",
                 text::printable(schema.substr(0, 64)));
   }
-  return observed_in(path, text);
+  // Everything else: a profiler's words, among them weir.observed/1.
+  WEIR_TRY(profile::Observed observed, adapters::read_any({text, {}, path}));
+  return observed_file(std::move(observed));
+}
+
+Result<ProfileFile> read_pieces(const std::string& path, const std::string& head,
+                                std::uint64_t most_whole) {
+  if (head.starts_with("\x1F\x8B")) {
+    return fail(Code::data, "it is packed with gzip: unpack it first (gzip -d)");
+  }
+  if (!adapters::begins_chrome_trace(head)) {
+    return fail(Code::data,
+                "it is larger than {} MiB, which only a Chrome trace may be,\n"
+                "  and it does not begin as one",
+                most_whole >> 20);
+  }
+  WEIR_TRY(const sys::FileReader file, sys::FileReader::open(path));
+  adapters::ChromeTraceReader reader;
+  for (std::uint64_t at = 0;;) {
+    WEIR_TRY(const std::string chunk, file.read_at(at, k_chunk));
+    if (chunk.empty()) break;
+    reader.feed(chunk);
+    at += chunk.size();
+  }
+  WEIR_TRY(profile::Observed observed, reader.finish());
+  return observed_file(std::move(observed));
 }
 
 }  // namespace
 
-Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files& files) {
-  WEIR_TRY(const std::string text, files.read(path, adapters::k_most_read));
-  return read_text(path, text).map_error([&](Error error) {
-    return with_context(path, std::move(error));
-  });
+Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files& files,
+                                      std::uint64_t most_whole) {
+  const auto in_file = [&](Error error) { return with_context(path, std::move(error)); };
+  const auto size = files.size(path);
+  if (size && *size > most_whole) {
+    WEIR_TRY(const std::string head, files.read_prefix(path, k_head));
+    return read_pieces(path, head, most_whole).map_error(in_file);
+  }
+  WEIR_TRY(const std::string text, files.read(path, most_whole));
+  return read_text(path, text).map_error(in_file);
 }
 
 }  // namespace weir::app

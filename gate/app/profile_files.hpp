@@ -1,10 +1,12 @@
 // A file of profiles, or whatever an engine or a profiler wrote.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "gate/adapters/reading.hpp"
 #include "gate/base/result.hpp"
 #include "gate/profile/observed.hpp"
 #include "gate/profile/profile.hpp"
@@ -18,9 +20,11 @@ struct ProfileFile {
 };
 
 // weir.profile/1, weir.profiles/1, weir.observed/1, or text of any format that adapters read. Of
-// the model that `observed` names, a path's last part stays. At most 64 MiB. Fails with Code::data
-// where it is none of these, naming the file.
-[[nodiscard]] Result<ProfileFile> read_profile_file(const std::string& path,
-                                                    const sys::Files& files);
+// the model that `observed` names, a path's last part stays. What has more than `most_whole` bytes
+// is read piece by piece from the disk, where it begins as a Chrome trace. Fails with Code::data
+// where it is none of these, naming the file, or longer and no such trace.
+[[nodiscard]] Result<ProfileFile> read_profile_file(
+    const std::string& path, const sys::Files& files,
+    std::uint64_t most_whole = adapters::k_most_read);
 
 }  // namespace weir::app

@@ -6,6 +6,7 @@
 #include "gate/profile/observed_totals.hpp"
 
 #include "tests/adapters/read_data.hpp"
+#include "tests/adapters/samples.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -113,6 +114,113 @@ TEST(ChromeTrace, IsTheSameInAnyOrderAndInChunksOfAnySize) {
   const auto beyond = read(text(), {10, 50'000, 10'000, 2048});
   EXPECT_THAT(beyond.warnings, Contains(HasSubstr("too far out of order")));
   EXPECT_NEAR(*row(beyond, "outer").seconds, 200 * 8e-6, 1e-9);
+}
+
+// In chunks of one byte every event goes the long way, through a parser; in one chunk none does.
+TEST(ChromeTrace, SaysTheSameOfEverySampleInChunksOfEverySize) {
+  std::size_t traces = 0;
+  for (const SampleFile& sample : samples()) {
+    if (std::string_view(sample.format) != "chrome-trace") continue;
+    ++traces;
+    const std::string text = read_data(sample.out);
+    const Json whole = profile::to_json(read(text));
+    for (std::size_t chunk = 1; chunk <= text.size(); ++chunk) {
+      ASSERT_EQ(profile::to_json(read(text, {}, chunk)), whole) << sample.name << " by " << chunk;
+    }
+  }
+  EXPECT_EQ(traces, 3U);  // of the table in samples.hpp
+}
+
+TEST(ChromeTrace, SaysTheSameOfOddEventsEitherWay) {
+  const std::string deep = std::string(70, '[') + std::string(70, ']');
+  const std::string allowed = std::string(60, '[') + std::string(60, ']');
+  const std::string events[] = {
+      R"({"ph":"X","name":"a\u0062\"c","cat":"k\\","pid":"1","tid":null,"ts":"1.5","dur":2})",
+      "{\"ph\":\"X\",\"name\":\"\xC2\xB5s\",\"pid\":1,\"tid\":1.50,\"ts\":1e1,\"dur\":2E-1}",
+      "{\"ph\":\"X\",\"name\":\"\xB5s\",\"ts\":1,\"dur\":2}",     // no UTF-8
+      "{\"ph\":\"X\",\"name\":\"a\tb\",\"ts\":1,\"dur\":2}",      // a tab in a text: no JSON
+      R"({"ph":"X","name":"a\qb","ts":1,"dur":2})",               // no escape
+      R"({"\u0070h":"X","name":"hidden key","ts":1,"dur":2})",    //
+      R"({"ph":"\u0058","name":"hidden phase","ts":1,"dur":2})",  //
+      R"({"ph":"X","name":"first","name":"last","ts":9,"ts":1,"dur":2})",
+      R"({"ph":"X","name":"args twice","ts":1,"dur":2,"args":{"bytes":1},"args":7})",
+      R"({"ph":"X","name":"big","ts":1,"dur":2,"args":{"n":1e300,"m":-0.0,"bytes":"64"}})",
+      R"({"ph":"X","name":"too big","ts":1,"dur":2,"args":{"n":1e400}})",
+      R"({"ph":"X","name":"leading zero","ts":01,"dur":2})",
+      R"({"ph":"X","name":"none","ts":1,"dur":NaN})",
+      R"({"ph":"X","name":"no word","ts":1,"dur":2,"args":{"n":oh}})",
+      R"({"ph":"X","name":"no brackets","ts":1,"dur":2,"args":{"n":[1}]})",
+      R"({"ph":"X","name":7,"ts":1,"dur":2,"pid":123456789012345678901234,"tid":-4})",
+      R"({ "ph" : "X" , "name" : "blanks" , "ts" : 1 , "dur" : 2 , "args" : { } })",
+      R"({"ph":"X","name":"deep","ts":1,"dur":2,"args":{"n":)" + allowed + "}}",
+      R"({"ph":"X","name":"too deep","ts":1,"dur":2,"args":{"n":)" + deep + "}}",
+      R"({"ph":"C","name":"c","pid":1,"ts":1,"args":{"\u0061":1,"b":"2","c":3}})",
+      R"({"ph":"b","name":"r","id":{"y":1,"x":[2.0]},"ts":1})",
+      R"({"ph":"e","name":"r","id":{ "x": [2.0], "y": 1 },"ts":4})",
+      R"({"ph":"M","name":"process_name","pid":1,"args":{"name":"\u0041"}})",
+      R"({"ph":7,"ts":1})",
+      "7",
+      "[1]",
+      "\"text\"",
+      "{}",
+  };
+  // Each alone, behind one that is whole.
+  for (const std::string& event : events) {
+    const std::string text =
+        R"([{"ph":"X","name":"whole","pid":1,"tid":1,"ts":1,"dur":1},)" + event + "]\n";
+    const auto quick = read(text);
+    for (const std::size_t chunk : {std::size_t{1}, std::size_t{5}, text.size() - 3}) {
+      EXPECT_EQ(profile::to_json(read(text, {}, chunk)), profile::to_json(quick)) << event;
+    }
+    EXPECT_EQ(row(quick, "whole").calls, 1) << event;
+  }
+  const auto read_one = [](std::string_view event) { return read(fmt::format("[{}]\n", event)); };
+  EXPECT_EQ(row(read_one(events[0]), "ab\"c").category, "k\\");
+  EXPECT_NEAR(*row(read_one(events[1]), "\xC2\xB5s").seconds, 0.2e-6, 1e-15);
+  EXPECT_EQ(row(read_one(events[5]), "hidden key").calls, 1);
+  EXPECT_NEAR(*row(read_one(events[7]), "last").seconds, 2e-6, 1e-15);
+  EXPECT_EQ(row(read_one(events[9]), "big").bytes, 64);
+}
+
+// Compared two by two, the first X, the B and the second X of one time went round in a circle.
+TEST(ChromeTrace, OrdersEventsOfOneTime) {
+  const auto observed = read(R"([
+    {"ph":"X","name":"short","pid":1,"tid":1,"ts":5,"dur":2},
+    {"ph":"X","name":"long","pid":1,"tid":1,"ts":5,"dur":10},
+    {"ph":"X","name":"of another","pid":1,"tid":2,"ts":5,"dur":4},
+    {"ph":"B","name":"span","pid":1,"tid":1,"ts":5},
+    {"ph":"X","name":"within","pid":1,"tid":1,"ts":5,"dur":1},
+    {"ph":"E","pid":1,"tid":1,"ts":6},
+    {"ph":"B","name":"nothing","pid":1,"tid":1,"ts":20},
+    {"ph":"E","pid":1,"tid":1,"ts":20}])");
+  EXPECT_TRUE(observed.warnings.empty());
+  EXPECT_NEAR(*row(observed, "long").own_seconds, 8e-6, 1e-15);   // 10, of which 2 are of "short"
+  EXPECT_NEAR(*row(observed, "short").own_seconds, 1e-6, 1e-15);  // 2, of which 1 is of "span"
+  EXPECT_NEAR(*row(observed, "span").own_seconds, 0, 1e-15);      // all of it "within"
+  EXPECT_NEAR(*row(observed, "nothing").seconds, 0, 1e-15);
+}
+
+TEST(ChromeTrace, PutsInOrderWhatIsLateByAsMuchAsTheWindow) {
+  // 9 of 10 are inner; each outer comes 900 events after those within it.
+  std::string text = "[";
+  std::string late;
+  for (int i = 0; i < 3000; ++i) {
+    text += fmt::format(R"({{"ph":"X","name":"inner","pid":1,"tid":1,"ts":{},"dur":1}},)", i * 2);
+    if (i % 9 == 0) {
+      late += fmt::format(R"({{"ph":"X","name":"outer","pid":1,"tid":1,"ts":{},"dur":17.5}},)",
+                          i * 2 - 0.25);
+    }
+    if (i % 810 == 809) text += std::exchange(late, "");  // with 90 of them: 900 events
+  }
+  text += late + "{}]";
+  const auto within = read(text, {1000, 50'000, 10'000, 2048});
+  EXPECT_TRUE(within.warnings.empty());
+  // 334 outer ones of 17.5 us; 9 inner ones of 1 us are in each but the last, which has 3000 % 9
+  // = 3.
+  EXPECT_NEAR(*row(within, "outer").own_seconds, (333 * 8.5 + 14.5) * 1e-6, 1e-12);
+  const auto beyond = read(text, {100, 50'000, 10'000, 2048});
+  EXPECT_THAT(beyond.warnings, Contains(HasSubstr("too far out of order")));
+  EXPECT_NEAR(*row(beyond, "outer").seconds, 334 * 17.5e-6, 1e-12) << "sums are right all the same";
 }
 
 TEST(ChromeTrace, BoundsNamesTracksAndPoints) {

@@ -19,6 +19,10 @@ class ProfileFiles : public testing::Test {
     std::ofstream(file_, std::ios::binary) << text;
     return read_profile_file(file_.string(), sys::RealFiles());
   }
+  Result<ProfileFile> read(const std::string& text, std::uint64_t most_whole) {
+    std::ofstream(file_, std::ios::binary) << text;
+    return read_profile_file(file_.string(), sys::RealFiles(), most_whole);
+  }
   void TearDown() override { fs::remove(file_); }
 
   fs::path file_ = fs::path(testing::TempDir()) /
@@ -66,6 +70,52 @@ TEST_F(ProfileFiles, ThatAreNeitherAreRefused) {
     ASSERT_FALSE(read_it) << one.text;
     EXPECT_THAT(read_it.error().message, HasSubstr(one.says)) << one.text;
     EXPECT_THAT(read_it.error().message, HasSubstr(file_.string())) << one.text;
+  }
+}
+
+TEST_F(ProfileFiles, OfAChromeTraceMayBeLongerThanWhatIsReadAtOnce) {
+  std::string text = R"({"schemaVersion": 1, "traceEvents": [)";
+  for (int i = 0; i < 30'000; ++i) {  // 2 MB: more than one chunk
+    text += fmt::format(R"({{"ph": "X", "name": "op {}", "pid": 1, "tid": 1, "ts": {}, "dur": 2}},)"
+                        "\n",
+                        i % 7, i * 3);
+  }
+  text += "{}]}\n";
+  const auto whole = read(text, adapters::k_most_read);
+  const auto pieces = read(text, 100'000);
+  ASSERT_TRUE(whole) << whole.error().message;
+  ASSERT_TRUE(pieces) << pieces.error().message;
+  ASSERT_TRUE(whole->observed && pieces->observed);
+  EXPECT_EQ(*pieces->observed, *whole->observed);
+  ASSERT_EQ(pieces->observed->ops.size(), 7U);
+  ASSERT_EQ(pieces->observed->tracks.size(), 1U);
+  EXPECT_EQ(pieces->observed->tracks[0].events, 30'000);
+  EXPECT_NEAR(pieces->observed->tracks[0].seconds, 0.06, 1e-9);  // 30 000 of 2 us
+
+  const auto cut = read(text.substr(0, text.size() - 50), 100'000);
+  ASSERT_TRUE(cut) << cut.error().message;
+  EXPECT_TRUE(cut->observed->truncated);
+  EXPECT_EQ(cut->observed->tracks[0].events, 29'999) << "the last one is not whole";
+}
+
+TEST_F(ProfileFiles, ThatAreLongAndNoTraceAreRefused) {
+  const std::uint64_t mib = 1 << 20;
+  struct Case {
+    std::string text;
+    const char* says;
+  };
+  const Case cases[] = {
+      {std::string(mib + 1, 'x'), "larger than 1 MiB, which only a Chrome trace may be"},
+      {"[" + std::string(mib, ' ') + "1]", "larger than 1 MiB"},
+      {"\x1F\x8B" + std::string(mib, 'x'), "gzip"},
+      {R"({"traceEvents": [)" + std::string(mib, ' ') + "]}", "nothing of the format chrome-trace"},
+  };
+  for (const Case& one : cases) {
+    const auto refused = read(one.text, mib);
+    ASSERT_FALSE(refused) << one.says;
+    EXPECT_EQ(refused.error().code, Code::data);
+    EXPECT_THAT(refused.error().message, HasSubstr(one.says));
+    EXPECT_THAT(refused.error().message, HasSubstr(file_.string()));
   }
 }
 

@@ -1,0 +1,148 @@
+// A made Chrome trace read by weir and walked by JSON libraries: rates of processor time, and
+// memory.
+//
+//   trace_cost [MB [ROUNDS [FOLDER]]]     default: 100 MB, 5 rounds, /tmp; the file is removed
+//   after
+//
+// Every way runs in a process of its own, all of them in each round. With more than 200 MB those
+// that make a tree of the whole file are left out.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+
+#include "benchmarks/self/trace/made_trace.hpp"
+#include "benchmarks/self/trace/ways.hpp"
+
+namespace weir::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* k_python = R"(
+import json, resource, sys
+with open(sys.argv[1]) as file:
+    text = file.read()
+def seconds():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+began = seconds()
+events = len(json.loads(text)["traceEvents"])
+ended = seconds()
+status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+print(ended - began, events, int(status["VmHWM"].split()[0]) - int(status["RssFile"].split()[0]))
+)";
+
+int walk(std::string_view name, const std::string& file) {
+  for (const Way& way : ways()) {
+    if (way.name != name) continue;
+    const auto walked = way.walk(file);
+    if (!walked) {
+      std::fprintf(stderr, "%s\n", walked.error().message.c_str());
+      return 1;
+    }
+    std::printf("%.6f %llu %llu\n", walked->seconds, static_cast<unsigned long long>(walked->found),
+                static_cast<unsigned long long>(walked->memory_kib));
+    return 0;
+  }
+  return 2;
+}
+
+struct Measured {
+  std::vector<double> seconds;
+  std::uint64_t memory_kib = 0;
+  std::string found;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+bool measure(const std::vector<std::string>& argv, Measured& measured) {
+  sys::RealProcesses processes;
+  sys::ProcessSpec spec;
+  spec.argv = argv;
+  const auto finished = processes.run(spec, sys::Stop());
+  if (!finished || finished->exit_code != 0) {
+    std::fprintf(stderr, "%s failed: %s\n", argv[0].c_str(),
+                 finished ? finished->err.c_str() : finished.error().message.c_str());
+    return false;
+  }
+  const auto words = text::split(text::trim(finished->out), ' ');
+  const auto seconds = words.size() == 3 ? text::to_double(words[0]) : std::nullopt;
+  const auto memory = words.size() == 3 ? text::to_int(words[2]) : std::nullopt;
+  if (!seconds || !memory) return false;
+  measured.seconds.push_back(*seconds);
+  measured.found = words[1];
+  measured.memory_kib = std::max(measured.memory_kib, static_cast<std::uint64_t>(*memory));
+  return true;
+}
+
+int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder) {
+  const fs::path file = folder / "weir-made-trace.json";
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(file.c_str(), "wb"), std::fclose);
+  if (!out) return 1;
+  const MadeTrace made = make_trace(megabytes * 1'000'000, 1, [&](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), out.get());
+  });
+  out.reset();
+  std::vector<std::pair<std::string, std::vector<std::string>>> commands;
+  for (const Way& way : ways()) {
+    commands.emplace_back(way.name, std::vector<std::string>{sys::own_program(), "--walk",
+                                                             std::string(way.name), file.string()});
+  }
+  if (megabytes <= 200) {
+    commands.emplace_back(
+        "Python's json", std::vector<std::string>{"/usr/bin/env", "python3", "-c", k_python, file});
+  }
+  std::map<std::string, Measured> all;
+  bool fine = true;
+  for (std::size_t round = 0; round < rounds && fine; ++round) {
+    for (const auto& [name, argv] : commands) fine = fine && measure(argv, all[name]);
+  }
+  fs::remove(file);
+  if (!fine) return 1;
+  std::printf("%llu bytes, %llu events; %zu rounds, medians\n%-16s %8s %10s %10s %10s\n",
+              static_cast<unsigned long long>(made.bytes),
+              static_cast<unsigned long long>(made.events), rounds, "", "MB/s", "/simdjson", "MiB",
+              "found");
+  for (const auto& [name, argv] : commands) {
+    const Measured& one = all[name];
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < rounds; ++i) {
+      ratios.push_back(all["simdjson"].seconds[i] / one.seconds[i]);
+    }
+    std::printf("%-16s %8.0f %10.2f %10.1f %10s\n", name.c_str(),
+                static_cast<double>(made.bytes) / 1e6 / median(one.seconds), median(ratios),
+                static_cast<double>(one.memory_kib) / 1024, one.found.c_str());
+  }
+  std::printf("goal: weir at least 0.50 of simdjson, at most 64 MiB\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 3 && words[0] == "--walk") return weir::bench::walk(words[1], words[2]);
+  const auto number = [&](std::size_t at, long long otherwise) {
+    const auto value = words.size() > at ? weir::text::to_int(words[at]) : otherwise;
+    return value && *value > 0 && *value <= 100'000 ? *value : 0;
+  };
+  const auto megabytes = number(0, 100), rounds = number(1, 5);
+  if (megabytes == 0 || rounds == 0) {
+    std::fprintf(stderr, "trace_cost [MB [ROUNDS [FOLDER]]]\n");
+    return 2;
+  }
+  return weir::bench::compare(static_cast<std::uint64_t>(megabytes),
+                              static_cast<std::size_t>(rounds),
+                              words.size() > 2 ? words[2] : "/tmp");
+}

@@ -1,0 +1,291 @@
+#include "gate/adapters/chrome_event.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "gate/adapters/json_pieces.hpp"
+#include "gate/adapters/printed.hpp"
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters {
+namespace {
+
+constexpr std::size_t k_deepest_value = JsonPieceLimits{}.depth;
+constexpr std::size_t k_most_numbers = 1000;
+constexpr std::size_t k_longest_event = JsonPieceLimits{}.piece_bytes;
+
+bool json_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+bool json_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Bytes of a text that stand for themselves: neither its end, an escape, a control character (which
+// JSON forbids) nor a part of a longer UTF-8 sequence.
+constexpr std::array<bool, 256> k_plain = [] {
+  std::array<bool, 256> plain{};
+  for (std::size_t c = 0x20; c < 0x80; ++c) plain[c] = c != '"' && c != '\\';
+  return plain;
+}();
+
+// Whether eight bytes are plain. A byte that is not has its high bit set: at least 0x80; below
+// 0x20;
+// '"' or '\\' (zero after the xor). "Bit Twiddling Hacks", S. E. Anderson, "Determine if a word has
+// a byte less than n". A borrow may mark bytes above one that is not plain, never one instead of
+// it.
+bool eight_plain(const char* at) {
+  constexpr std::uint64_t k_ones = 0x0101010101010101;
+  constexpr std::uint64_t k_highs = k_ones * 0x80;
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, at, sizeof bytes);
+  const std::uint64_t quotes = bytes ^ (k_ones * '"');
+  const std::uint64_t escapes = bytes ^ (k_ones * '\\');
+  return ((bytes | (bytes - k_ones * 0x20) | (quotes - k_ones) | (escapes - k_ones)) & k_highs) ==
+         0;
+}
+
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text)
+      : begin_(text.data()), at_(begin_), end_(begin_ + std::min(text.size(), k_longest_event)) {}
+
+  std::size_t event(ChromeEvent& event) {
+    const bool whole = members([&](std::string_view key) {
+      event.empty = false;
+      return key == "args" && at_ < end_ && *at_ == '{' ? args(event) : member(key, event);
+    });
+    return whole ? static_cast<std::size_t>(at_ - begin_) : 0;
+  }
+
+ private:
+  enum class Type { text, number, other };
+
+  void blanks() {
+    while (at_ < end_ && json_space(*at_)) ++at_;
+  }
+
+  bool take(char c) {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+    return true;
+  }
+
+  // An object; `take_member` takes each value. False where anything is not as it should be.
+  template <class TakeMember>
+  bool members(const TakeMember& take_member) {
+    if (!take('{')) return false;
+    blanks();
+    if (take('}')) return true;
+    for (;;) {
+      const char* key = at_;
+      // An escape in a key hides its name.
+      if (!text()) return false;
+      const std::string_view name(key + 1, static_cast<std::size_t>(at_ - key) - 2);
+      if (!plain_ && name.find('\\') != std::string_view::npos) return false;
+      blanks();
+      if (!take(':')) return false;
+      blanks();
+      if (!take_member(name)) return false;
+      blanks();
+      if (take('}')) return true;
+      if (!take(',')) return false;
+      blanks();
+    }
+  }
+
+  bool member(std::string_view key, ChromeEvent& event) {
+    const char* from = at_;
+    Type type{};
+    if (!value(1, type)) return false;
+    const std::string_view found(from, static_cast<std::size_t>(at_ - from));
+    const auto text = type == Type::text ? found : std::string_view();
+    const auto text_or_number = type == Type::other ? std::string_view() : found;
+    switch (key.size()) {
+      case 2:
+        if (key == "ph") event.phase = text;
+        if (key == "ts") event.at = text_or_number;
+        if (key == "id") event.id = found;
+        break;
+      case 3:
+        if (key == "cat") event.category = text;
+        if (key == "dur") event.length = text_or_number;
+        if (key == "pid") event.pid = found;
+        if (key == "tid") event.tid = found;
+        if (key == "id2") event.id2 = found;
+        break;
+      case 4:
+        if (key == "name") event.name = text;
+        if (key == "args") clear_args(event);
+        break;
+      default:
+        break;
+    }
+    return true;
+  }
+
+  static void clear_args(ChromeEvent& event) {
+    event.has_args = false;
+    event.args = 0;
+    event.numbers.clear();
+    event.args_name = event.shape = event.bytes = {};
+  }
+
+  bool args(ChromeEvent& event) {
+    clear_args(event);
+    event.has_args = true;
+    return members([&](std::string_view key) {
+      ++event.args;
+      const char* from = at_;
+      Type type{};
+      if (!value(2, type)) return false;
+      const std::string_view found(from, static_cast<std::size_t>(at_ - from));
+      if (type == Type::number && event.numbers.size() < k_most_numbers) {
+        event.numbers.push_back({{key.data() - 1, key.size() + 2}, found});
+      }
+      if (key == "name") event.args_name = type == Type::text ? found : std::string_view();
+      if (key == "shape") event.shape = type == Type::text ? found : std::string_view();
+      if (key == "bytes") event.bytes = type == Type::other ? std::string_view() : found;
+      return true;
+    });
+  }
+
+  // `depth`: the brackets around it.
+  bool value(std::size_t depth, Type& type) {
+    if (at_ == end_) return false;
+    type = Type::other;
+    if (depth >= k_deepest_value && (*at_ == '{' || *at_ == '[')) return false;
+    switch (*at_) {
+      case '"':
+        type = Type::text;
+        return text();
+      case '{': {
+        Type inner{};
+        return members([&](std::string_view) { return value(depth + 1, inner); });
+      }
+      case '[':
+        return list(depth);
+      case 't':
+        return word("true");
+      case 'f':
+        return word("false");
+      case 'n':
+        return word("null");
+      default:
+        type = Type::number;
+        return number();
+    }
+  }
+
+  bool list(std::size_t depth) {
+    ++at_;
+    blanks();
+    if (take(']')) return true;
+    for (;;) {
+      Type inner{};
+      if (!value(depth + 1, inner)) return false;
+      blanks();
+      if (take(']')) return true;
+      if (!take(',')) return false;
+      blanks();
+    }
+  }
+
+  bool word(std::string_view word) {
+    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(word))
+      return false;
+    at_ += word.size();
+    return true;
+  }
+
+  // Escapes and what is not ASCII are a parser's to judge.
+  bool text() {
+    const char* from = at_;
+    if (!take('"')) return false;
+    plain_ = true;
+    for (;;) {
+      while (end_ - at_ >= 8 && eight_plain(at_)) at_ += 8;
+      while (at_ < end_ && k_plain[static_cast<unsigned char>(*at_)]) ++at_;
+      if (at_ == end_) return false;
+      if (*at_ == '"') break;
+      plain_ = false;
+      at_ += *at_ == '\\' ? 2 : 1;
+      if (at_ >= end_) return false;
+    }
+    ++at_;
+    return plain_ || parse_json({from, static_cast<std::size_t>(at_ - from)}).has_value();
+  }
+
+  std::size_t digits() {
+    const char* from = at_;
+    while (at_ < end_ && json_digit(*at_)) ++at_;
+    return static_cast<std::size_t>(at_ - from);
+  }
+
+  // Those of a size that a double may have trouble with are a parser's to judge.
+  bool number() {
+    const char* from = at_;
+    take('-');
+    const bool zero = at_ < end_ && *at_ == '0';
+    const std::size_t whole = digits();
+    if (whole == 0 || (zero && whole > 1)) return false;
+    if (take('.') && digits() == 0) return false;
+    std::size_t exponent = 1;
+    if (at_ < end_ && (*at_ == 'e' || *at_ == 'E')) {
+      ++at_;
+      if (!take('-')) take('+');
+      exponent = digits();
+    }
+    if (exponent == 0 || at_ == end_) return false;  // at the end of what is there it may go on
+    const std::string_view number(from, static_cast<std::size_t>(at_ - from));
+    return (exponent <= 2 && number.size() <= 64) || parse_json(number).has_value();
+  }
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  bool plain_ = true;  // the last text
+};
+
+bool is_text(std::string_view value) { return value.size() >= 2 && value.front() == '"'; }
+
+// The text within the quotes.
+std::string unescaped(std::string_view value) {
+  const std::string_view within = value.substr(1, value.size() - 2);
+  if (within.find('\\') == std::string_view::npos) return std::string(within);
+  const auto parsed = parse_json(value);
+  return parsed && parsed->is_string() ? parsed->get<std::string>() : std::string(within);
+}
+
+}  // namespace
+
+void ChromeEvent::clear() {
+  auto kept = std::move(numbers);
+  kept.clear();
+  *this = {};
+  numbers = std::move(kept);  // its memory
+}
+
+std::size_t scan_chrome_event(std::string_view text, ChromeEvent& event) {
+  event.clear();
+  return Scanner(text).event(event);
+}
+
+std::optional<std::string> event_text(std::string_view value) {
+  if (!is_text(value)) return std::nullopt;
+  return shown_text(unescaped(value));
+}
+
+std::optional<double> event_number(std::string_view value) {
+  return text::to_double(is_text(value) ? unescaped(value) : value);
+}
+
+std::string event_id(std::string_view value) {
+  if (value.empty() || value == "null") return "";
+  if (is_text(value)) return shown_text(unescaped(value), 100);
+  if (value.size() <= 18 && std::all_of(value.begin(), value.end(), json_digit))
+    return std::string(value);
+  const auto parsed = parse_json(value);
+  return parsed ? dump_json(*parsed).substr(0, 100) : "";
+}
+
+}  // namespace weir::adapters
