@@ -146,7 +146,7 @@ Result<ExitCode> compare_profiles(const CompareOptions& options) {
 
 Result<ExitCode> compare(const CompareOptions& options) {
   const sys::RealFiles files;
-  const bool runs = is_run(options.base, files) && is_run(options.candidate, files);
+  const bool runs = holds_run(options.base, files) && holds_run(options.candidate, files);
   return runs ? compare_runs(options) : compare_profiles(options);
 }
 

@@ -10,7 +10,7 @@
 
 namespace weir::app {
 
-bool is_run(const std::string& path, const sys::Files& files) {
+bool holds_run(const std::string& path, const sys::Files& files) {
   if (files.kind(path) == sys::Kind::folder) {
     return files.kind(sys::join_path(path, std::string(run::k_journal_name))) == sys::Kind::file;
   }
@@ -22,7 +22,7 @@ bool is_run(const std::string& path, const sys::Files& files) {
 
 Result<ProfileFile> read_side(const CommonOptions& options, const std::string& path,
                               const sys::Files& files, std::optional<Measured>& measured) {
-  if (is_run(path, files)) {
+  if (holds_run(path, files)) {
     CommonOptions every = options;
     every.cells.clear();
     WEIR_TRY(Measured run, read_measured(every, path, files));

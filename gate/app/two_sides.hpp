@@ -14,7 +14,7 @@
 namespace weir::app {
 
 // A run's folder or its journal. Other folders, and other files that end in .jsonl, are none.
-[[nodiscard]] bool is_run(const std::string& path, const sys::Files& files);
+[[nodiscard]] bool holds_run(const std::string& path, const sys::Files& files);
 
 // Of a run also its profiles with private names hidden, and the run itself into `measured`. A
 // folder of probe files is what was observed.

@@ -9,8 +9,8 @@ namespace {
 TEST(Sides, OfJsonLinesAreNoRunsWhereAnEngineWroteThem) {
   const sys::RealFiles files;
   const std::string data = std::string(WEIR_SOURCE_DIR) + "/tests/adapters/data/";
-  EXPECT_FALSE(is_run(data + "llama-bench.jsonl", files));
-  EXPECT_FALSE(is_run(data, files)) << "a folder without a journal";
+  EXPECT_FALSE(holds_run(data + "llama-bench.jsonl", files));
+  EXPECT_FALSE(holds_run(data, files)) << "a folder without a journal";
   std::optional<Measured> run;
   const auto read = read_side({}, data + "llama-bench.jsonl", files, run);
   ASSERT_TRUE(read) << read.error().message;
