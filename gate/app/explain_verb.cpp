@@ -1,11 +1,10 @@
 // weir explain: why a cell failed, or what differs between two profiles. Judges nothing.
-#include <algorithm>
 #include <memory>
 
 #include "gate/app/command_line.hpp"
 #include "gate/app/explaining.hpp"
-#include "gate/app/profile_files.hpp"
 #include "gate/app/session.hpp"
+#include "gate/app/two_sides.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
@@ -26,12 +25,6 @@ struct ExplainOptions {
 };
 
 constexpr std::uint64_t k_longest_document = std::uint64_t{64} << 20;
-
-bool cell_wanted(const CommonOptions& options, const std::string& cell) {
-  return options.cells.empty() ||
-         std::any_of(options.cells.begin(), options.cells.end(),
-                     [&](const std::string& glob) { return text::glob_match(glob, cell); });
-}
 
 Result<ExitCode> tell(const ExplainOptions& options, const std::vector<Explanation>& all) {
   const int stream = answer_stream(options.common);
@@ -113,40 +106,11 @@ Result<ExitCode> explain_verdict(const ExplainOptions& options, const sys::Files
 
 // --- two sides ---------------------------------------------------------------------------------
 
-Result<ProfileFile> read_side(const ExplainOptions& options, const std::string& path,
-                              const sys::Files& files, std::optional<Measured>& measured) {
-  if (files.kind(path) == sys::Kind::folder || path.ends_with(".jsonl")) {
-    CommonOptions every = options.common;
-    every.cells.clear();
-    WEIR_TRY(Measured run, read_measured(every, path, files));
-    veil_profiles(run);
-    ProfileFile read;
-    read.profiles = run.profiles;
-    measured = std::move(run);
-    return read;
-  }
-  return read_profile_file(path, files);
-}
-
-// Cells of one name; where both sides have one cell each, these two whatever their names.
-std::vector<std::pair<const profile::Profile*, const profile::Profile*>> pairs_of(
-    const ProfileFile& a, const ProfileFile& b, const CommonOptions& options) {
-  std::vector<std::pair<const profile::Profile*, const profile::Profile*>> pairs;
-  const bool one_each = a.profiles.size() == 1 && b.profiles.size() == 1;
-  for (const profile::Profile& after : b.profiles) {
-    if (!cell_wanted(options, after.cell.str())) continue;
-    for (const profile::Profile& before : a.profiles) {
-      if (one_each || before.cell == after.cell) pairs.emplace_back(&before, &after);
-    }
-  }
-  return pairs;
-}
-
 Result<ExitCode> explain_two(const ExplainOptions& options, const sys::Files& files) {
   WEIR_TRY(const auto named, named_model(options, files));
   std::optional<Measured> run_a, run_b;
-  WEIR_TRY(const ProfileFile a, read_side(options, options.what[0], files, run_a));
-  WEIR_TRY(const ProfileFile b, read_side(options, options.what[1], files, run_b));
+  WEIR_TRY(const ProfileFile a, read_side(options.common, options.what[0], files, run_a));
+  WEIR_TRY(const ProfileFile b, read_side(options.common, options.what[1], files, run_b));
   std::optional<ModelHeaders> models;
   explain::Options settings{explain::default_bands(), {}};
   if (run_b) {
@@ -157,14 +121,14 @@ Result<ExitCode> explain_two(const ExplainOptions& options, const sys::Files& fi
   if (a.observed.has_value() != b.observed.has_value()) {
     return fail(Code::usage,
                 "one side is a profiler's output and the other is not:\n"
-                "  they hold other things, and can not be compared");
+                "  they hold other things: weir compare puts them beside each other");
   }
   if (a.observed) {
     all.push_back(explain::explain(explain::evidence_of(*a.observed, *b.observed),
                                    named ? &*named : nullptr, settings));
     return tell(options, all);
   }
-  for (const auto& [before, after] : pairs_of(a, b, options.common)) {
+  for (const auto& [before, after] : cell_pairs(a, b, options.common)) {
     const explain::ModelFacts* model = named ? &*named : nullptr;
     if (model == nullptr && models) model = models->of(after->cell.model);
     auto why = explain::explain(explain::evidence_of(*before, *after), model, settings);

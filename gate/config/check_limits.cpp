@@ -4,6 +4,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::config {
 namespace {
@@ -26,7 +27,10 @@ std::vector<unit::Metric> metrics_of(const EngineSettings& engine, bool has_dept
   }
   for (const std::string& pattern : entry.metrics) {
     const auto metric = unit::find_metric(pattern);
-    if (metric && metric->scope == unit::Scope::at_length) metrics.push_back(*metric);
+    // Names that nobody knows before the engine runs.
+    if (metric && (metric->scope == unit::Scope::at_length || unit::names_work(pattern))) {
+      metrics.push_back(*metric);
+    }
   }
   return metrics;
 }

@@ -5,6 +5,7 @@
 #include "gate/config/parse.hpp"
 #include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::config {
 namespace {
@@ -16,6 +17,9 @@ const std::vector<std::string>& fact_names() {
 }
 
 bool metric_name(std::string_view name) {
+  if (unit::names_work(name)) {
+    return unit::find_metric(name) && name.find_first_of("*?") == std::string_view::npos;
+  }
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   };
@@ -314,10 +318,12 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
         continue;
       }
       if (!is_fact && !metric_name(entry.key)) {
-        parsing.problems.add(entry.key_at,
-                             fmt::format("\"{}\" can not name a metric: lower-case letters, digits "
-                                         "and \"_\", at most 64, a letter first",
-                                         text::printable(entry.key.substr(0, 80))));
+        parsing.problems.add(
+            entry.key_at,
+            fmt::format("\"{}\" can not name a metric: lower-case letters, digits "
+                        "and \"_\", at most 64, a letter first; or op:NAME, kernel:NAME, "
+                        "op_calls:NAME, kernel_calls:NAME",
+                        text::printable(entry.key.substr(0, 80))));
         continue;
       }
       (is_fact ? generic.facts : generic.values).push_back(parse_rule(entry, is_fact, parsing));

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::config {
 namespace {
@@ -171,6 +172,16 @@ class Rules {
     std::vector<unit::Metric> all;
     for (const std::string& name : unit::metric_names()) {
       if (const auto metric = unit::find_metric(name)) all.push_back(*metric);
+    }
+    std::set<std::string> works;
+    for (const Settings* side : {&base_, &head_}) {
+      for (const verdict::LimitEntry& entry : side->limits) {
+        for (const std::string& pattern : entry.metrics) {
+          if (unit::names_work(pattern) && works.insert(pattern).second) {
+            if (const auto metric = unit::find_metric(pattern)) all.push_back(*metric);
+          }
+        }
+      }
     }
     std::set<std::string> declared;
     for (const EngineSettings& engine : head_.engines) {

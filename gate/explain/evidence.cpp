@@ -5,6 +5,7 @@
 
 #include "gate/explain/checks.hpp"
 #include "gate/stats/quantile.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::explain {
 namespace {
@@ -202,6 +203,8 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
   bool scoped = false;
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     if (!metric.baseline || !metric.current || !judged_change(metric)) continue;
+    // Kernels that changed are told below, by their own names.
+    if (unit::names_work(metric.metric.name) && metric.metric.kind == unit::Kind::count) continue;
     const std::string& name = metric.metric.name;
     evidence.before.metrics[name] = known_of(metric.baseline, metric.baseline_text, metric.nature);
     evidence.after.metrics[name] = known_of(metric.current, metric.current_text, metric.nature);

@@ -3,9 +3,9 @@
 #include <limits>
 #include <set>
 
-#include "gate/base/text.hpp"
 #include "gate/explain/checks.hpp"
 #include "gate/explain/evidence.hpp"
+#include "gate/explain/observed_rows.hpp"
 #include "gate/profile/observed_totals.hpp"
 
 namespace weir::explain {
@@ -13,12 +13,6 @@ namespace {
 
 using profile::Observed;
 using profile::ObservedOp;
-using profile::Phase;
-
-bool names_a_cpu(const std::string& backend) {
-  const std::string name = text::lower(backend);
-  return name.starts_with("cpu") || name == "blas" || name == "host";
-}
 
 Known known_count(const profile::ObservedCount& count) {
   Known known;
@@ -30,20 +24,6 @@ Known known_count(const profile::ObservedCount& count) {
   }
   for (const std::int64_t value : values) known.samples.push_back(static_cast<double>(value));
   return known;
-}
-
-// With tokens to divide by only what belongs to them is.
-bool of_a_step(const Observed& observed) {
-  return std::any_of(observed.ops.begin(), observed.ops.end(),
-                     [](const ObservedOp& op) { return op.phase == Phase::decode && op.step; });
-}
-
-bool tells_tokens(const Observed& observed) { return decoded_tokens(observed).value_or(0) > 0; }
-
-// Decoding is what is compared, where anything is said to be of it.
-bool tells_decoding(const Observed& observed) {
-  return std::any_of(observed.ops.begin(), observed.ops.end(),
-                     [](const ObservedOp& op) { return op.phase == Phase::decode; });
 }
 
 // Rows of one kind together.
@@ -76,14 +56,13 @@ struct SideRows {
   std::set<std::string> uncounted;  // names of works that ran nobody knows how often
 };
 
-SideRows rows_of(const Observed& observed, bool decoding, bool per_token) {
+SideRows rows_of(const Observed& observed, const Shared& shared) {
   SideRows made;
-  const std::int64_t tokens = per_token ? decoded_tokens(observed).value_or(1) : 1;
-  const bool steps = per_token && of_a_step(observed);
+  const RowChoice choice = rows_of_side(observed, shared);
+  const std::int64_t tokens = choice.tokens;
   RowSums rows;
   for (const ObservedOp& op : observed.ops) {
-    if (op.covers_others || (decoding && op.phase != Phase::decode)) continue;
-    if (steps && !op.step) continue;
+    if (!choice.takes(op)) continue;
     made.backends = made.backends || !op.backend.empty();
     if (!op.kernel.empty()) {
       made.kernels = true;
@@ -137,10 +116,10 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   Evidence evidence;
   evidence.cell = after.context.model.value_or(after.format);
   evidence.device = device_of(before, after);
-  const bool decoding = tells_decoding(before) && tells_decoding(after);
-  const bool per_token = decoding && tells_tokens(before) && tells_tokens(after);
-  const SideRows a = rows_of(before, decoding, per_token);
-  const SideRows b = rows_of(after, decoding, per_token);
+  const Shared shared = shared_of(before, after);
+  const bool per_token = shared.per_token;
+  const SideRows a = rows_of(before, shared);
+  const SideRows b = rows_of(after, shared);
   evidence.before = a.side;
   evidence.after = b.side;
   for (const auto* uncounted : {&a.uncounted, &b.uncounted}) {

@@ -52,6 +52,12 @@ class ExplainPage {
   explicit ExplainPage(const ExplainStyle& style)
       : style_(style), page_(style.color, static_cast<std::size_t>(std::max(style.width, 40))) {}
 
+  std::string write(std::span<const Finding> findings) {
+    std::size_t number = 0;
+    for (const Finding& finding : findings) show_finding(finding, ++number);
+    return page_.finish();
+  }
+
   std::string write(std::span<const Explanation> all) {
     std::vector<std::string> same;
     bool first = true;
@@ -137,6 +143,10 @@ class ExplainPage {
 
 std::string explain_text(std::span<const Explanation> explanations, const ExplainStyle& style) {
   return ExplainPage(style).write(explanations);
+}
+
+std::string findings_text(std::span<const Finding> findings, const ExplainStyle& style) {
+  return ExplainPage(style).write(findings);
 }
 
 Json explain_json(std::span<const Explanation> explanations) {

@@ -19,6 +19,10 @@ struct ExplainStyle {
 [[nodiscard]] std::string explain_text(std::span<const explain::Explanation> explanations,
                                        const ExplainStyle& style);
 
+// Findings alone, numbered.
+[[nodiscard]] std::string findings_text(std::span<const explain::Finding> findings,
+                                        const ExplainStyle& style);
+
 // {"schema": "weir.explanation/1", "findings": [...], "cells": [...]}: findings of all cells, each
 // with the name of its cell; the same again cell by cell, with totals, hints and checklist.
 [[nodiscard]] Json explain_json(std::span<const explain::Explanation> explanations);

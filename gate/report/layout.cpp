@@ -161,6 +161,12 @@ std::string plural(std::size_t number, std::string_view one, std::string_view ma
   return many.empty() ? fmt::format("{} {}s", number, one) : fmt::format("{} {}", number, many);
 }
 
+std::string brief_time(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.1f} us", seconds * 1e6);
+}
+
 std::string TextTable::str(std::size_t indent, std::size_t width) const {
   std::vector<std::size_t> widths;
   for (const std::string& name : head) widths.push_back(text::columns(name));

@@ -48,6 +48,9 @@ void say(std::string& out, std::string_view words, std::size_t width, std::size_
 [[nodiscard]] std::string plural(std::size_t number, std::string_view one,
                                  std::string_view many = "");
 
+// A time of at least 0 as tables show it: "1.47 ms", "81.2 us", "2.60 s".
+[[nodiscard]] std::string brief_time(double seconds);
+
 // Columns of text under headings, two spaces apart, the last one not padded. `right` names the
 // columns that hold numbers.
 struct TextTable {

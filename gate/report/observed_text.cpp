@@ -13,12 +13,6 @@ namespace {
 using profile::Observed;
 using profile::OpTotal;
 
-std::string brief_time(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.1f} us", seconds * 1e6);
-}
-
 std::string more_rows(std::size_t all, std::size_t most) {
   return fmt::format("and {} more (--top {} shows them)", all - most, all);
 }

@@ -11,6 +11,7 @@
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/words.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::report {
 
@@ -70,7 +71,8 @@ struct Family {
 // "weir_dispatches_per_token"; names of the configuration's own may be anything.
 std::string family_name(const unit::Metric& metric, bool& exactly) {
   exactly = true;
-  if (unit::find_metric(metric.name)) return "weir_" + metric.name;
+  if (unit::find_metric(metric.name) && !unit::names_work(metric.name))
+    return "weir_" + metric.name;
   std::string name;
   for (const char c : metric.name.substr(0, 64)) {
     const bool plain =

@@ -62,12 +62,6 @@ std::string asked_of(const Process& process) {
   return process.submissions.empty() ? commands : submissions + ", " + commands;
 }
 
-std::string short_time(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.1f} us", seconds * 1e6);
-}
-
 std::string short_bytes(std::uint64_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (bytes >= 1U << 20) return fmt::format("{:.1f} MiB", value / (1 << 20));
@@ -105,10 +99,10 @@ void device_table(std::string& out, const std::vector<WorkTime>& rows, const Tim
     } else if (row.timed == 0) {
       table.rows.push_back({"", "", fmt::format("{}", row.calls), "", name});
     } else {
-      table.rows.push_back({short_time(row.seconds),
+      table.rows.push_back({brief_time(row.seconds),
                             total > 0 ? fmt::format("{:.1f} %", 100 * row.seconds / total) : "",
                             fmt::format("{}", row.calls),
-                            short_time(row.seconds / static_cast<double>(row.timed)), name});
+                            brief_time(row.seconds / static_cast<double>(row.timed)), name});
     }
   }
   out += table.str(2, width);
@@ -195,7 +189,7 @@ std::string timeline_text(const profile::Timeline& timeline, const TimelineStyle
     for (std::size_t i = 0; i < std::min(sorted.size(), style.most_rows); ++i) {
       const auto& [name, row] = sorted[i];
       table.rows.push_back(
-          {short_time(row.seconds), fmt::format("{}", row.calls),
+          {brief_time(row.seconds), fmt::format("{}", row.calls),
            row.syncs == 0 ? "" : fmt::format("{}", row.syncs),
            one_line(name, 100) +
                (row.bytes == 0 ? "" : fmt::format(" ({})", short_bytes(row.bytes)))});

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "gate/base/text.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::unit {
 namespace {
@@ -47,6 +48,30 @@ constexpr std::array k_counts{
     Count{"copied_bytes", Unit::bytes},  Count{"backend_syncs", Unit::count},
     Count{"instructions", Unit::count},
 };
+
+// What single ops and kernels are measured by; behind it stands what the engine calls them.
+struct OfWork {
+  std::string_view prefix;
+  const char* label;
+  Kind kind;
+  Unit unit;
+};
+constexpr std::array k_of_work{
+    OfWork{"op:", "time of ", Kind::time, Unit::seconds},
+    OfWork{"kernel:", "time of ", Kind::time, Unit::seconds},
+    OfWork{"op_calls:", "calls of ", Kind::count, Unit::count},
+    OfWork{"kernel_calls:", "calls of ", Kind::count, Unit::count},
+};
+constexpr std::size_t k_longest_work = 100;
+
+const OfWork* find_work(std::string_view name) {
+  for (const OfWork& one : k_of_work) {
+    if (name.starts_with(one.prefix)) return &one;
+  }
+  return nullptr;
+}
+
+bool fit_for_work(char c) { return c > ' ' && c < 0x7f; }
 
 constexpr std::array<std::pair<Scope, std::string_view>, 5> k_scopes{{
     {Scope::per_token, "_per_token"},
@@ -184,8 +209,23 @@ Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better)
   return {std::string(name), std::string(name), kind, unit, better, Scope::whole, {}};
 }
 
+bool names_work(std::string_view text) { return find_work(text) != nullptr; }
+
+std::string work_name(std::string_view prefix, std::string_view name) {
+  std::string made(prefix);
+  for (const char c : name.substr(0, k_longest_work)) made += fit_for_work(c) ? c : '_';
+  return made;
+}
+
 std::optional<Metric> find_metric(std::string_view name) {
   if (const auto found = table().find(name); found != table().end()) return found->second;
+  if (const OfWork* work = find_work(name)) {
+    const std::string_view what = name.substr(work->prefix.size());
+    const bool fits = !what.empty() && what.size() <= k_longest_work &&
+                      std::all_of(what.begin(), what.end(), fit_for_work);
+    if (!fits) return std::nullopt;
+    return custom_metric(name, work->kind, work->unit, Better::lower);
+  }
   constexpr std::string_view k_at = "_at_";
   const std::size_t at = name.rfind(k_at);
   if (at == std::string_view::npos || find_count(name.substr(0, at)) == nullptr)
@@ -219,6 +259,9 @@ const std::vector<std::string>& count_bases() {
 std::string label(const Metric& metric) {
   for (const Whole& whole : k_whole) {
     if (metric.name == whole.name) return whole.label;
+  }
+  if (const OfWork* work = find_work(metric.name)) {
+    return work->label + metric.name.substr(work->prefix.size());
   }
   std::string words = metric.base;
   for (char& c : words) {
@@ -307,7 +350,8 @@ std::string_view to_string(Kind kind) {
 }
 
 std::optional<Unit> parse_unit(std::string_view text) {
-  for (const Unit unit : {Unit::seconds, Unit::bytes, Unit::count, Unit::tokens_per_second, Unit::ratio}) {
+  for (const Unit unit :
+       {Unit::seconds, Unit::bytes, Unit::count, Unit::tokens_per_second, Unit::ratio}) {
     if (text == to_string(unit)) return unit;
   }
   return std::nullopt;

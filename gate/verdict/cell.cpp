@@ -123,6 +123,9 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   CellVerdict cell;
   describe(question, cell);
   cell.metrics = judge_counts(question);
+  for (MetricVerdict& work : judge_works(question, cell.warnings)) {
+    cell.metrics.push_back(std::move(work));
+  }
   judge_kernels(question, cell);
   explain_instructions(question, cell);
   judge_placement(question, cell);

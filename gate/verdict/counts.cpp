@@ -176,27 +176,6 @@ MetricVerdict verdict_for(const Question& question, const Measurement& current,
   return made;
 }
 
-MetricVerdict judge_count(const Question& question, const Measurement& current,
-                          const Measurement* base) {
-  MetricVerdict made = verdict_for(question, current, base);
-  const Limit& limit = made.limit;
-  if (!made.current || !limit.any() || limit.mode == Mode::off) {
-    if (limit.mode == Mode::off) made.reason = "switched off";
-    return made;
-  }
-  std::optional<Judged> judged = plain_number(limit, current);
-  if (limit.exact || limit.max_increase || limit.max_decrease) {
-    const bool may_judge = question.judge() != nullptr && base != nullptr;
-    const Judged compared =
-        may_judge ? against_base(question, limit, *base, current) : without_base(question, limit);
-    if (!judged || compared.verdict < judged->verdict) judged = compared;
-  }
-  made.verdict = judged->verdict;
-  made.reason = judged->reason;
-  show_only(limit, made.verdict, made.reason);
-  return made;
-}
-
 // The value at length n of a count that is known as a line.
 std::optional<Measurement> on_line(const std::map<std::string, Measurement>& counts,
                                    const unit::Metric& at) {
@@ -297,6 +276,27 @@ bool work_stayed(const Question& question) {
     const auto before = base->placement.cpu_ops.find(op.first);
     return before != base->placement.cpu_ops.end() && op.second <= before->second;
   });
+}
+
+MetricVerdict judge_count(const Question& question, const Measurement& current,
+                          const Measurement* base) {
+  MetricVerdict made = verdict_for(question, current, base);
+  const Limit& limit = made.limit;
+  if (!made.current || !limit.any() || limit.mode == Mode::off) {
+    if (limit.mode == Mode::off) made.reason = "switched off";
+    return made;
+  }
+  std::optional<Judged> judged = plain_number(limit, current);
+  if (limit.exact || limit.max_increase || limit.max_decrease) {
+    const bool may_judge = question.judge() != nullptr && base != nullptr;
+    const Judged compared =
+        may_judge ? against_base(question, limit, *base, current) : without_base(question, limit);
+    if (!judged || compared.verdict < judged->verdict) judged = compared;
+  }
+  made.verdict = judged->verdict;
+  made.reason = judged->reason;
+  show_only(limit, made.verdict, made.reason);
+  return made;
 }
 
 std::vector<MetricVerdict> judge_counts(const Question& question) {

@@ -1,6 +1,7 @@
 // The questions that judge_cell() is made of, one file each. Used by this module alone.
 //
 //   counts.cpp   what a count did, exactly
+//   works.cpp    single kernels and ops that limits name
 //   work.cpp     kernels, placement, and whether both sides did the same work
 //   times.cpp    what a time did, within what stored samples can tell
 //   paired_times.cpp  what a time did beside a base program, with an error guarantee
@@ -43,6 +44,16 @@ void new_beside_nearest(const Question& question, bool exact, Outcome& verdict,
 
 // Every count of the candidate, and those that the baseline has and the candidate lacks.
 [[nodiscard]] std::vector<MetricVerdict> judge_counts(const Question& question);
+
+// One count. `base` is null where nothing is held against it.
+[[nodiscard]] MetricVerdict judge_count(const Question& question,
+                                        const profile::Measurement& current,
+                                        const profile::Measurement* base);
+
+// Calls of the single kernels and ops that limits name. What could not be judged goes into
+// `not_judged`, ready to show.
+[[nodiscard]] std::vector<MetricVerdict> judge_works(const Question& question,
+                                                     std::vector<std::string>& not_judged);
 
 // Every time and memory, in the order of their names.
 [[nodiscard]] std::vector<MetricVerdict> judge_times(const Question& question);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -139,6 +140,8 @@ Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
   Limit limit;
   const Fitting fits = fitting(metric);
   for (const LimitEntry& entry : default_limits()) {
+    // A kernel may be called anything, "x_per_token" too.
+    if (unit::names_work(metric.name)) break;
     Fitting of_default = fits;
     if (is_count(metric)) of_default.max_increase = false;
     if (entry.covers(cell, metric.name)) apply(entry, of_default, limit);

@@ -111,6 +111,13 @@ TEST(Errors, NameTheLimitThatIsWrong) {
   const Case cases[] = {
       {"limits: [{metrics: decode_token_per_second, max_drop: 5%}]\n", "10:20",
        "did you mean \"decode_tokens_per_second\"?"},
+      {"limits: [{metrics: 'kernel_calls:', max: 0}]\n", "10:20",
+       "unknown metric \"kernel_calls:\""},
+      {"limits: [{metrics: 'op:lm head', max: 1}]\n", "10:20", "unknown metric \"op:lm head\""},
+      {"limits: [{metrics: 'op:lm_*', exact: true}]\n", "10:10",
+       "exact makes no sense for op:lm_*"},
+      {"limits: [{metrics: 'kernel_calls:a', max_drop: 1}]\n", "10:10",
+       "max_drop makes no sense for the count kernel_calls:a"},
       {"limits: [{metrics: [], max_drop: 5%}]\n", "10:20", "leave it out for all"},
       {"limits: [{metrics: syncs_per_token}]\n", "10:10", "says nothing"},
       {"limits: [{metrics: syncs_per_token, max: 5%}]\n", "10:42", "a number of at least 0"},

@@ -149,6 +149,15 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->gate.confirm, "origin/main");
 }
 
+// Names of kernels are known to the engine alone: any is one.
+TEST(Settings, TakeLimitsOnSingleOpsAndKernels) {
+  EXPECT_EQ(message_of(whole("limits:\n"
+                             "- {metrics: 'kernel_calls:mul_mat_vec*', exact: true}\n"
+                             "- {metrics: ['op_calls:ROPE', 'kernel_calls:*'], max: 4}\n"
+                             "- {metrics: op:lm_head, max_increase: 10%}\n")),
+            "");
+}
+
 TEST(Settings, HaveDefaultsForWhatIsLeftOut) {
   const auto settings = parse_text(whole("limits:\ngate:\nmatrix:\nvariants:\n"));
   ASSERT_TRUE(settings) << settings.error().message;

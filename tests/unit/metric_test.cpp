@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gate/unit/work_metric.hpp"
+
 namespace weir::unit {
 namespace {
 
@@ -19,6 +21,30 @@ TEST(FindMetric, KnowsEveryNameItLists) {
   // Eight times, memory and quality, thirteen counts in three scopes; over depths twelve counts and
   // two times.
   EXPECT_EQ(seen.size(), 8 + 13 * 3 + (12 + 2) * 2U);
+}
+
+TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {
+  const auto time = find_metric("op:lm_head");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(time->kind, Kind::time);
+  EXPECT_EQ(time->unit, Unit::seconds);
+  EXPECT_EQ(label(*time), "time of lm_head");
+  const auto calls = find_metric("kernel_calls:aten::mm_per_token");
+  ASSERT_TRUE(calls);
+  EXPECT_EQ(calls->kind, Kind::count);
+  EXPECT_EQ(label(*calls), "calls of aten::mm_per_token") << "as the engine calls it";
+  EXPECT_TRUE(names_work("op_calls:gemv_*"));
+  for (const char* bad : {"op:", "kernel_calls:a b", "op_call:a", "op"}) {
+    EXPECT_FALSE(find_metric(bad)) << bad;
+  }
+  EXPECT_FALSE(find_metric("op:" + std::string(101, 'x')));
+}
+
+TEST(WorkName, IsFitForAMetricWhateverTheNameIs) {
+  const std::string hostile = "void f<int>(a b)\n\x1b\xff" + std::string(300, 'y');
+  const std::string name = work_name("kernel_calls:", hostile);
+  EXPECT_TRUE(find_metric(name)) << name;
+  EXPECT_EQ(name.substr(0, 30), "kernel_calls:void_f<int>(a_b)_");
 }
 
 TEST(FindMetric, ReadsCountsAtOneLengthAndRefusesLookAlikes) {

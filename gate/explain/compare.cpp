@@ -1,0 +1,278 @@
+#include "gate/explain/compare.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "gate/explain/compare_rows.hpp"
+
+namespace weir::explain {
+namespace {
+
+using profile::Observed;
+using profile::Profile;
+using Rows = std::vector<const WorkRow*>;
+
+// Rows of one role on both sides.
+struct Together {
+  Rows a, b;
+};
+
+using Field = std::string (*)(const WorkRow&);
+std::string part_of_row(const WorkRow& row) { return row.role.part; }
+std::string shape_of_row(const WorkRow& row) { return row.shape; }
+std::string type_of_row(const WorkRow& row) {
+  return row.type.empty() ? row.role.variant : row.type;
+}
+
+// Every value of the field; nothing where a row does not tell it.
+std::optional<std::set<std::string>> values_of(const Rows& rows, Field field) {
+  std::set<std::string> values;
+  for (const WorkRow* row : rows) {
+    std::string value = field(*row);
+    if (value.empty()) return std::nullopt;
+    values.insert(std::move(value));
+  }
+  return values;
+}
+
+// Both sides tell it, and in words of one kind: those of other formats have none in common.
+bool in_common(const Together& rows, Field field) {
+  if (rows.a.empty() || rows.b.empty()) return field != type_of_row;
+  const auto a = values_of(rows.a, field);
+  const auto b = values_of(rows.b, field);
+  if (!a || !b) return false;
+  // Types of which some are others now: what took the place of what nobody says.
+  if (field == type_of_row) return *a == *b;
+  return std::any_of(a->begin(), a->end(), [&](const auto& one) { return b->contains(one); });
+}
+
+using Detail = std::vector<std::string>;
+
+std::map<Detail, Together> kept_apart(const Together& rows) {
+  const std::array<std::pair<Field, bool>, 3> fields{{
+      {part_of_row, in_common(rows, part_of_row)},
+      {shape_of_row, in_common(rows, shape_of_row)},
+      {type_of_row, in_common(rows, type_of_row)},
+  }};
+  std::map<Detail, Together> apart;
+  const auto add = [&](const Rows& side, Rows Together::*into) {
+    for (const WorkRow* row : side) {
+      Detail detail;
+      for (const auto& [field, used] : fields) detail.push_back(used ? field(*row) : "");
+      (apart[std::move(detail)].*into).push_back(row);
+    }
+  };
+  add(rows.a, &Together::a);
+  add(rows.b, &Together::b);
+  return apart;
+}
+
+// One row that is gone and one that is new are one whose shape is another.
+void join_leftovers(std::map<Detail, Together>& apart) {
+  const std::pair<const Detail, Together>*gone = nullptr, *fresh = nullptr;
+  for (auto& one : apart) {
+    if (!one.second.a.empty() && !one.second.b.empty()) continue;
+    auto*& into = one.second.b.empty() ? gone : fresh;
+    if (into != nullptr) return;
+    into = &one;
+  }
+  if (gone == nullptr || fresh == nullptr || gone->first.front() != fresh->first.front()) return;
+  apart[gone->first].b = fresh->second.b;
+  apart.erase(Detail(fresh->first));
+}
+
+void add_if_told(std::set<std::string>& set, const std::string& text) {
+  if (!text.empty()) set.insert(text);
+}
+
+std::optional<ComparedOp> sum_of(const Rows& rows) {
+  if (rows.empty()) return std::nullopt;
+  ComparedOp sum;
+  sum.calls = sum.seconds = 0;
+  for (const WorkRow* row : rows) {
+    add_if_told(sum.names, row->name);
+    add_if_told(sum.types, type_of_row(*row));
+    add_if_told(sum.shapes, row->shape);
+    add_if_told(sum.backends, row->backend);
+    if (sum.calls) sum.calls = row->calls ? std::optional(*sum.calls + *row->calls) : std::nullopt;
+    if (sum.seconds) {
+      sum.seconds = row->seconds ? std::optional(*sum.seconds + *row->seconds) : std::nullopt;
+    }
+  }
+  return sum;
+}
+
+bool close(double a, double b) { return std::fabs(a - b) <= 1e-9 * std::max(a, b); }
+
+Shift change_of(const OpChange& op) {
+  if (!op.a) return Shift::fresh;
+  if (!op.b) return Shift::gone;
+  const auto each = op.each_ratio();
+  if (each && *each >= k_slower) return Shift::slower;
+  if (op.a->calls && op.b->calls && !close(*op.a->calls, *op.b->calls)) {
+    return *op.b->calls > *op.a->calls ? Shift::more_calls : Shift::fewer_calls;
+  }
+  return each && *each <= 1 / k_slower ? Shift::faster : Shift::same;
+}
+
+double apart(const std::optional<ComparedOp>& a, const std::optional<ComparedOp>& b,
+             std::optional<double> ComparedOp::*what) {
+  const double from = a ? ((*a).*what).value_or(0) : 0;
+  const double to = b ? ((*b).*what).value_or(0) : 0;
+  return std::fabs(to - from);
+}
+
+void sort_ops(std::vector<OpChange>& ops) {
+  const auto rank = [](const OpChange& op) {
+    // What is the same goes by its size.
+    const bool same = op.change == Shift::same;
+    const auto& of = op.b ? op.b : op.a;
+    const double time = same ? of->seconds.value_or(0) : apart(op.a, op.b, &ComparedOp::seconds);
+    const double calls = same ? of->calls.value_or(0) : apart(op.a, op.b, &ComparedOp::calls);
+    return std::tuple(op.change, -time, -calls);
+  };
+  std::stable_sort(ops.begin(), ops.end(),
+                   [&](const OpChange& x, const OpChange& y) { return rank(x) < rank(y); });
+}
+
+std::vector<OpChange> match(const WorkRows& a, const WorkRows& b) {
+  std::map<std::pair<std::string, std::string>, Together> roles;
+  for (const WorkRow& row : a.rows) roles[{row.kind, row.role.work}].a.push_back(&row);
+  for (const WorkRow& row : b.rows) roles[{row.kind, row.role.work}].b.push_back(&row);
+  std::vector<OpChange> ops;
+  for (const auto& [role, rows] : roles) {
+    auto apart = kept_apart(rows);
+    join_leftovers(apart);
+    for (const auto& [detail, both] : apart) {
+      OpChange op{role.second, detail.front(), Shift::same, sum_of(both.a), sum_of(both.b)};
+      op.change = change_of(op);
+      ops.push_back(std::move(op));
+    }
+  }
+  sort_ops(ops);
+  return ops;
+}
+
+// Of what devices did, where anything is said to be that.
+std::optional<double> time_of(const std::vector<WorkRow>& rows) {
+  const bool devices = std::any_of(
+      rows.begin(), rows.end(), [](const WorkRow& row) { return row.kind.empty() && row.seconds; });
+  std::optional<double> sum;
+  for (const WorkRow& row : rows) {
+    if (row.seconds && (!devices || row.kind.empty())) sum = sum.value_or(0) + *row.seconds;
+  }
+  return sum;
+}
+
+std::vector<MetricChange> match_metrics(std::vector<MetricChange> a,
+                                        const std::vector<MetricChange>& b) {
+  std::map<std::string, std::size_t> known;
+  for (std::size_t i = 0; i < a.size(); ++i) known.try_emplace(a[i].name, i);
+  for (const MetricChange& one : b) {
+    const auto [at, fresh] = known.try_emplace(one.name, a.size());
+    if (fresh) {
+      a.push_back({one.name, one.metric, std::nullopt, one.a});
+    } else if (a[at->second].metric.unit == one.metric.unit) {
+      a[at->second].b = one.a;
+    }
+  }
+  return a;
+}
+
+Shared alone(const Observed& observed) { return shared_of(observed, observed); }
+
+struct TwoRows {
+  WorkRows a, b;
+  bool decoding = false;
+  std::vector<std::string> doubts;
+};
+
+TwoRows rows_of_both(const Observed& a, const Observed& b) {
+  const Shared shared = shared_of(a, b);
+  const Naming naming = tells_kernels(a) && tells_kernels(b) ? Naming::kernel : Naming::op;
+  TwoRows both{work_rows(a, shared, naming), work_rows(b, shared, naming), shared.decoding, {}};
+  if (both.a.rows.empty() && both.b.rows.empty()) return both;
+  if (!shared.decoding && (alone(a).decoding || alone(b).decoding)) {
+    both.doubts.push_back(fmt::format("only {} tells decoding apart: everything is compared",
+                                      alone(a).decoding ? "A" : "B"));
+  }
+  if (!shared.per_token) {
+    both.doubts.emplace_back(
+        "tokens are not told on both sides: calls and times are of whole runs, whatever their "
+        "lengths");
+  }
+  return both;
+}
+
+Naming naming_beside(const Observed& observed, const Profile& profile) {
+  return profile.device != "cpu" && tells_kernels(observed) ? Naming::kernel : Naming::op;
+}
+
+TwoRows rows_of_both(const Compared& a, const Compared& b) {
+  const auto* const* observed_a = std::get_if<const Observed*>(&a.what);
+  const auto* const* observed_b = std::get_if<const Observed*>(&b.what);
+  if (observed_a != nullptr && observed_b != nullptr)
+    return rows_of_both(**observed_a, **observed_b);
+  const auto rows = [](const Compared& one, const Compared& other) {
+    if (const auto* profile = std::get_if<const Profile*>(&one.what)) return work_rows(**profile);
+    const Observed& observed = *std::get<const Observed*>(one.what);
+    return work_rows(observed, alone(observed),
+                     naming_beside(observed, *std::get<const Profile*>(other.what)));
+  };
+  TwoRows both{rows(a, b), rows(b, a), false, {}};
+  if (both.a.rows.empty() || both.b.rows.empty() || both.a.per == both.b.per) return both;
+  both.doubts.emplace_back(
+      "A and B do not count by the same unit: what is new or gone is told, and how often is not");
+  for (WorkRows* side : {&both.a, &both.b}) {
+    side->per.clear();
+    for (WorkRow& row : side->rows) row.calls = row.seconds = std::nullopt;
+  }
+  return both;
+}
+
+std::optional<double> ratio(const std::optional<double>& a, const std::optional<double>& b) {
+  if (!a || !b || *a <= 0) return std::nullopt;
+  return *b / *a;
+}
+
+}  // namespace
+
+std::optional<double> OpChange::time_ratio() const {
+  return a && b ? ratio(a->seconds, b->seconds) : std::nullopt;
+}
+
+// Where calls are not told on both sides, of all of them together.
+std::optional<double> OpChange::each_ratio() const {
+  const auto times = time_ratio();
+  if (!times) return std::nullopt;
+  const auto calls = ratio(a->calls, b->calls);
+  if (!calls) return times;
+  return *calls > 0 ? std::optional(*times / *calls) : std::nullopt;
+}
+
+Comparison compare(const Compared& a, const Compared& b) {
+  TwoRows both = rows_of_both(a, b);
+  Comparison made;
+  made.ops = match(both.a, both.b);
+  made.decoding = both.decoding;
+  made.per = both.a.rows.empty() ? both.b.per : both.a.per;
+  made.seconds_a = time_of(both.a.rows);
+  made.seconds_b = time_of(both.b.rows);
+  made.metrics = match_metrics(std::move(both.a.metrics), both.b.metrics);
+  made.doubts = std::move(both.doubts);
+  for (const auto& [side, name] : {std::pair(&both.a, "A: "), std::pair(&both.b, "B: ")}) {
+    for (const std::string& doubt : side->doubts) made.doubts.push_back(name + doubt);
+  }
+  made.a = std::move(both.a.side);
+  made.b = std::move(both.b.side);
+  made.a.name = a.name;
+  made.b.name = b.name;
+  return made;
+}
+
+}  // namespace weir::explain

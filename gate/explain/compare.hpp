@@ -1,0 +1,96 @@
+// Two profiles beside each other, op by op: what is new, gone, slower, called more often, at which
+// shape, on which backend.
+//
+// Ops are matched by role (roles.hpp), so that profiles of other quantizations, backends and
+// engines can be held against each other. Within a role rows are kept apart by shape, by part
+// ("gemv_ffn") and by type as far as both sides tell these in the same words; else they are one
+// row. Judges nothing: times of single runs vary. Base units; absent is absent. Pure.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "gate/base/json.hpp"
+#include "gate/profile/observed.hpp"
+#include "gate/profile/profile.hpp"
+#include "gate/unit/metric.hpp"
+#include "gate/verdict/finding.hpp"
+
+namespace weir::explain {
+
+// What a row of the comparison is, the first that holds. Beyond what single runs vary by:
+// k_slower. Calls are compared as they are.
+enum class Shift {
+  fresh,        // on side B alone: "new"
+  gone,         // on side A alone
+  slower,       // each call takes longer
+  more_calls,   // called more often
+  fewer_calls,  // called less often
+  faster,       // each call takes less long
+  same,
+};
+[[nodiscard]] std::string_view to_string(Shift change);  // "new", "more_calls"
+
+// The time of a call on B over that on A from which it is slower; faster from the inverse on.
+inline constexpr double k_slower = 1.2;
+
+// One side of a row: work of one role together.
+struct ComparedOp {
+  std::set<std::string> names, types, shapes, backends;  // as they were told; empty: not told
+  std::optional<double> calls, seconds;  // per unit of the comparison; absent where a row says none
+
+  friend bool operator==(const ComparedOp&, const ComparedOp&) = default;
+};
+
+struct OpChange {
+  std::string role;  // "MUL_MAT"; the name itself of what is no work of a device ("wait for fence")
+  std::string part;  // "ffn"; "" where not both sides tell it
+  Shift change = Shift::same;
+  std::optional<ComparedOp> a, b;  // at least one
+
+  // B / A; nothing where a side does not say, or A is 0.
+  [[nodiscard]] std::optional<double> time_ratio() const;
+  [[nodiscard]] std::optional<double> each_ratio() const;  // of one call
+};
+
+// A rate, time, count or size that both sides, or one, tell.
+struct MetricChange {
+  std::string name;  // with the case it is of: "tg8 decode_tokens_per_second"
+  unit::Metric metric;
+  std::optional<double> a, b;
+};
+
+// Who is compared, in words of its own; hostile until shown.
+struct ComparedSide {
+  std::string name;                    // of the file or cell
+  std::string format;                  // "vk-perf-logger", "weir"
+  std::string words;                   // "llama.cpp · tiny.gguf · Vulkan"
+  std::optional<std::int64_t> tokens;  // that its ops were divided by
+};
+
+struct Comparison {
+  ComparedSide a, b;
+  bool decoding = false;      // only what decodes is compared
+  std::string per;            // what calls and times are of: "token", "prefill"; "": all
+  std::vector<OpChange> ops;  // by change, then the largest first
+  std::optional<double> seconds_a, seconds_b;  // of all ops that tell a time
+  std::vector<MetricChange> metrics;           // by name, in the order of A, then of B
+  std::vector<verdict::Finding> findings{};    // of explain(), filled in by the caller
+  std::vector<std::string> doubts;
+};
+
+// One profile to compare; the caller's, and not null.
+struct Compared {
+  std::string name;
+  std::variant<const profile::Observed*, const profile::Profile*> what;
+};
+[[nodiscard]] Comparison compare(const Compared& a, const Compared& b);
+
+// One element of the list in weir.comparison/1.
+[[nodiscard]] Json to_json(const Comparison& comparison);
+
+}  // namespace weir::explain

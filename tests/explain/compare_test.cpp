@@ -1,0 +1,280 @@
+// Two profiles beside each other: which work is the same work, and what of it changed.
+#include "gate/explain/compare.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::explain {
+namespace {
+
+using profile::Observed;
+using profile::ObservedOp;
+using profile::Phase;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Row {
+  const char* op;
+  const char* kernel;
+  const char* type;
+  const char* shape;
+  std::int64_t calls;
+  double seconds;
+};
+
+Observed run_of(const char* backend, std::int64_t tokens, std::vector<Row> rows) {
+  Observed made;
+  made.format = "made";
+  made.context.backend = backend;
+  made.profiled_tokens = tokens;
+  for (const Row& row : rows) {
+    ObservedOp op;
+    op.op = row.op;
+    op.kernel = row.kernel;
+    op.type = row.type;
+    op.shape = row.shape;
+    op.backend = backend;
+    op.phase = Phase::decode;
+    op.calls = row.calls;
+    op.seconds = row.seconds;
+    made.ops.push_back(op);
+  }
+  return made;
+}
+
+Comparison compared(const Observed& a, const Observed& b) { return compare({"a", &a}, {"b", &b}); }
+
+const OpChange& only(const Comparison& made) {
+  EXPECT_EQ(made.ops.size(), 1U) << to_json(made).dump(1);
+  static const OpChange k_none;
+  return made.ops.empty() ? k_none : made.ops.front();
+}
+
+constexpr const char* k_shape = "256x64,256->64";
+
+TEST(Compared, WorkIsMatchedByRoleWhateverTheQuantizationTheBackendAndTheEngine) {
+  const Row cpu{"MUL_MAT", "", "q8_0,f32->f32", k_shape, 8, 0.004};
+  const Row vulkan{"", "mul_mat_vec_q4_0_f32_f32", "", "", 8, 0.002};
+  const Row metal{"", "kernel_mul_mv_q8_0_f32", "", "", 8, 0.002};
+  const Row logger{"MUL_MAT", "MUL_MAT_VEC", "q4_0,f32->f32", k_shape, 8, 0.002};
+  const Row agave{"gemv_ffn", "", "", "", 8, 0.002};
+  for (const Row& other : {vulkan, metal, logger, agave}) {
+    const Comparison made = compared(run_of("CPU", 1, {cpu}), run_of("GPU", 1, {other}));
+    const OpChange& op = only(made);
+    EXPECT_EQ(op.role, "MUL_MAT") << other.kernel << other.op;
+    EXPECT_EQ(op.change, Shift::faster);
+    EXPECT_DOUBLE_EQ(op.time_ratio().value(), 0.5);
+    EXPECT_THAT(op.a->backends, ElementsAre("CPU"));
+    EXPECT_THAT(op.b->backends, ElementsAre("GPU"));
+  }
+}
+
+TEST(Compared, AFusionIsNoRoleOfItsParts) {
+  const Comparison made = compared(
+      run_of("GPU", 1, {{"", "rms_norm_mul_f32", "", "", 4, 0.01}}),
+      run_of("GPU", 1, {{"", "rms_norm_f32", "", "", 4, 0.01}, {"", "mul_f32", "", "", 4, 0.01}}));
+  ASSERT_EQ(made.ops.size(), 3U);
+  EXPECT_EQ(made.ops[0].change, Shift::fresh);
+  EXPECT_EQ(made.ops[1].change, Shift::fresh);
+  EXPECT_EQ(made.ops[2].change, Shift::gone);
+  EXPECT_EQ(made.ops[2].role, "RMS_NORM_MUL");
+}
+
+// A side without kernels says what each op was for: a fusion's first op is held against that.
+TEST(Compared, NamesGoByOpWhereOneSideTellsNoKernels) {
+  const Comparison made =
+      compared(run_of("Vulkan", 1, {{"RMS_NORM", "RMS_NORM_MUL", "", "", 4, 0.01}}),
+               run_of("CPU", 1, {{"RMS_NORM", "", "", "", 4, 0.01}, {"MUL", "", "", "", 4, 0.01}}));
+  ASSERT_EQ(made.ops.size(), 2U);
+  EXPECT_EQ(made.ops[0].role, "MUL");
+  EXPECT_EQ(made.ops[0].change, Shift::fresh);
+  EXPECT_EQ(made.ops[1].role, "RMS_NORM");
+  EXPECT_EQ(made.ops[1].change, Shift::same);
+}
+
+TEST(Compared, WhatChangedIsToldByOneWord) {
+  struct Case {
+    std::int64_t calls_a, calls_b;
+    double seconds_a, seconds_b;
+    Shift want;
+    const char* why;
+  };
+  const Case cases[] = {
+      {8, 8, 0.010, 0.010, Shift::same, ""},
+      {8, 8, 0.010, 0.0119, Shift::same, "19 % is what single runs vary by"},
+      {8, 8, 0.010, 0.0121, Shift::slower, ""},
+      {8, 8, 0.012, 0.0099, Shift::faster, ""},
+      {8, 16, 0.010, 0.020, Shift::more_calls, "each takes as long"},
+      {8, 16, 0.010, 0.030, Shift::slower, "more often too, but each takes 1.5 times as long"},
+      {8, 4, 0.010, 0.010, Shift::slower, "each takes twice as long"},
+      {8, 4, 0.010, 0.004, Shift::fewer_calls,
+       "each is faster, but that they are fewer comes first"},
+  };
+  for (const Case& one : cases) {
+    const Comparison made =
+        compared(run_of("GPU", 1, {{"ROPE", "", "", "", one.calls_a, one.seconds_a}}),
+                 run_of("GPU", 1, {{"ROPE", "", "", "", one.calls_b, one.seconds_b}}));
+    EXPECT_EQ(only(made).change, one.want)
+        << one.calls_a << " " << one.calls_b << " " << one.seconds_b << " " << one.why;
+  }
+}
+
+TEST(Compared, RunsOfOtherLengthsAreHeldAgainstEachOtherByToken) {
+  const Comparison made = compared(run_of("GPU", 10, {{"ROPE", "", "", "", 80, 0.10}}),
+                                   run_of("GPU", 5, {{"ROPE", "", "", "", 40, 0.05}}));
+  const OpChange& op = only(made);
+  EXPECT_EQ(op.change, Shift::same);
+  EXPECT_DOUBLE_EQ(op.a->calls.value(), 8);
+  EXPECT_DOUBLE_EQ(op.b->seconds.value(), 0.01);
+  EXPECT_EQ(made.per, "token");
+  EXPECT_EQ(made.a.tokens, 10);
+  EXPECT_TRUE(made.decoding);
+  EXPECT_TRUE(made.doubts.empty());
+}
+
+TEST(Compared, RunsThatDoNotTellTokensSaySo) {
+  Observed a = run_of("GPU", 1, {{"ROPE", "", "", "", 8, 0.01}});
+  a.profiled_tokens.reset();
+  const Comparison made = compared(a, a);
+  EXPECT_EQ(made.per, "");
+  ASSERT_EQ(made.doubts.size(), 1U);
+  EXPECT_THAT(made.doubts.front(), HasSubstr("tokens are not told"));
+}
+
+TEST(Compared, WhatIsAbsentStaysAbsent) {
+  Observed a = run_of("GPU", 1, {{"ROPE", "", "", "", 8, 0}});
+  a.ops.front().seconds.reset();
+  Observed b = a;
+  b.ops.front().calls = 9;
+  const Comparison counts = compared(a, b);
+  EXPECT_EQ(only(counts).change, Shift::more_calls);
+  EXPECT_FALSE(only(counts).time_ratio());
+  EXPECT_FALSE(counts.seconds_a);
+  EXPECT_FALSE(to_json(counts)["ops"][0]["a"].contains("seconds"));
+  b.ops.front().calls.reset();
+  const Comparison nothing = compared(a, b);
+  EXPECT_EQ(only(nothing).change, Shift::same) << "nobody says how often";
+  EXPECT_FALSE(only(nothing).b->calls);
+}
+
+TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
+  const char* other = "512x64,512->64";
+  const std::vector<Row> rows{{"MUL_MAT", "", "q8_0,f32->f32", k_shape, 8, 0.01},
+                              {"MUL_MAT", "", "q8_0,f32->f32", other, 8, 0.01}};
+  auto slower = rows;
+  slower[1].seconds = 0.03;
+  slower[0].type = slower[1].type = "q4_0,f32->f32";
+  const Comparison made = compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower));
+  ASSERT_EQ(made.ops.size(), 2U);
+  EXPECT_EQ(made.ops[0].change, Shift::slower);
+  EXPECT_THAT(made.ops[0].b->shapes, ElementsAre(other));
+  EXPECT_EQ(made.ops[1].change, Shift::same);
+  // Another format words them otherwise: then the role is one row.
+  slower[0].shape = slower[1].shape = "m=64 k=256";
+  EXPECT_EQ(compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower)).ops.size(), 1U);
+}
+
+TEST(Compared, AWorkWhoseShapeChangedIsNotNewAndGone) {
+  const auto run = [](const char* last) {
+    return run_of("GPU", 1,
+                  {{"MUL_MAT", "", "f16,f32->f32", k_shape, 8, 0.01},
+                   {"MUL_MAT", "", "f16,f32->f32", last, 1, 0.01}});
+  };
+  const Comparison made = compared(run("256x1000,256->1000"), run("256x3000,256->3000"));
+  ASSERT_EQ(made.ops.size(), 2U);
+  for (const OpChange& op : made.ops) EXPECT_TRUE(op.a && op.b);
+}
+
+// q4_K_M has q4_K and q6_K, q5_K_M has q5_K and q6_K: nobody says which q6_K became which.
+TEST(Compared, TypesAreKeptApartOnlyWhereTheyAreTheSameOnBothSides) {
+  const std::vector<Row> mixed{{"MUL_MAT", "", "q4_K,f32->f32", k_shape, 8, 0.01},
+                               {"MUL_MAT", "", "q6_K,f32->f32", k_shape, 8, 0.01}};
+  auto other = mixed;
+  other[0].type = "q5_K,f32->f32";
+  EXPECT_EQ(compared(run_of("GPU", 1, mixed), run_of("GPU", 1, mixed)).ops.size(), 2U);
+  const Comparison made = compared(run_of("GPU", 1, mixed), run_of("GPU", 1, other));
+  EXPECT_EQ(only(made).change, Shift::same);
+  EXPECT_EQ(only(made).a->types.size(), 2U);
+}
+
+TEST(Compared, WhatIsWorstComesFirstWithinItsKind) {
+  const Comparison made = compared(run_of("GPU", 1, {}), run_of("GPU", 1,
+                                                                {{"ADD", "", "", "", 1, 0.001},
+                                                                 {"ROPE", "", "", "", 1, 0.003},
+                                                                 {"SCALE", "", "", "", 1, 0.002}}));
+  std::vector<std::string> roles;
+  for (const OpChange& op : made.ops) roles.push_back(op.role);
+  EXPECT_THAT(roles, ElementsAre("ROPE", "SCALE", "ADD"));
+}
+
+TEST(Compared, CallsOfTheCpuInATraceAreNoWorkOfADevice) {
+  Observed a =
+      run_of("GPU", 1, {{"ROPE", "", "", "", 8, 0.01}, {"wait for fence", "", "", "", 2, 0.5}});
+  a.ops[1].category = "wait";
+  const Comparison made = compared(a, a);
+  EXPECT_DOUBLE_EQ(made.seconds_a.value(), 0.01);
+  EXPECT_EQ(made.ops[0].role, "wait for fence") << "under its own name";
+}
+
+profile::Profile profile_of(const char* device, std::map<std::string, Rational> kernels) {
+  profile::Profile made;
+  made.cell = *profile::CellKey::parse("llama.cpp/tiny/x/decode");
+  made.device = device;
+  made.kernels = profile::KernelSet{};
+  made.kernels->named = true;
+  made.kernels->counts = std::move(kernels);
+  return made;
+}
+
+TEST(Compared, ProfilesOfCellsHaveCallsAndNoTimes) {
+  const auto gpu = profile_of("vulkan", {{"mul_mat_vec_q8_0_f32_f32", 29}, {"rope_norm_f32", 8}});
+  auto moved = profile_of("vulkan", {{"mul_mat_vec_q4_0_f32_f32", 29}, {"rope_norm_f32", 4}});
+  moved.placement.cpu_ops = {{"ROPE", 4}};
+  const Comparison made = compare({"a", &gpu}, {"b", &moved});
+  EXPECT_EQ(made.per, "token");
+  ASSERT_EQ(made.ops.size(), 2U);
+  for (const OpChange& op : made.ops) {
+    EXPECT_EQ(op.change, Shift::same) << op.role;
+    EXPECT_FALSE(op.b->seconds);
+  }
+  EXPECT_THAT(made.ops[1].b->backends, ElementsAre("cpu", "vulkan")) << "half of it moved";
+}
+
+TEST(Compared, ACellStandsBesideWhatAProfilerWrote) {
+  const auto cpu = profile_of("cpu", {{"MUL_MAT q8_0,f32->f32 256x64,256->64", 8}});
+  const Observed gpu =
+      run_of("Vulkan", 2, {{"MUL_MAT", "MUL_MAT_VEC", "q4_0,f32->f32", k_shape, 16, 0.1}});
+  const Comparison made = compare({"a", &cpu}, {"b", &gpu});
+  const OpChange& op = only(made);
+  EXPECT_EQ(op.change, Shift::same);
+  EXPECT_THAT(op.a->shapes, ElementsAre(k_shape));
+  EXPECT_THAT(op.a->types, ElementsAre("q8_0,f32->f32"));
+  EXPECT_DOUBLE_EQ(op.b->calls.value(), 8) << "a token";
+}
+
+TEST(Compared, CountsOfOtherUnitsAreNotHeldAgainstEachOther) {
+  auto prefill = profile_of("vulkan", {{"rope_norm_f32", 8}});
+  prefill.kernels->scope = unit::Scope::per_prefill;
+  const auto decode = profile_of("vulkan", {{"rope_norm_f32", 4}, {"scale_f32", 1}});
+  const Comparison made = compare({"a", &prefill}, {"b", &decode});
+  ASSERT_EQ(made.ops.size(), 2U);
+  EXPECT_EQ(made.ops[0].change, Shift::fresh);
+  EXPECT_EQ(made.ops[1].change, Shift::same);
+  EXPECT_FALSE(made.ops[1].a->calls);
+  EXPECT_THAT(made.doubts.front(), HasSubstr("do not count by the same unit"));
+}
+
+TEST(Compared, RatesAndCountsAreThereWithThoseOfOneSideAlone) {
+  Observed a = run_of("GPU", 1, {}), b = a;
+  a.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {100}, {}, {}});
+  b.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {90}, {}, {}});
+  b.counts.push_back({*unit::find_metric("syncs_per_token"), {1, 1, 3}});
+  const Comparison made = compared(a, b);
+  ASSERT_EQ(made.metrics.size(), 2U);
+  EXPECT_EQ(made.metrics[0].b, 90);
+  EXPECT_FALSE(made.metrics[1].a);
+  EXPECT_EQ(made.metrics[1].b, 1) << "the median";
+}
+
+}  // namespace
+}  // namespace weir::explain

@@ -1,0 +1,77 @@
+// What names of kernels and ops are there for.
+#include "gate/explain/roles.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/explain/planted.hpp"
+
+namespace weir::explain {
+namespace {
+
+TEST(Role, IsTheSameWhateverTheTypeTheBackendAndTheEngine) {
+  struct Case {
+    const char* work;
+    std::vector<const char*> names;
+  };
+  // As ggml's graph, llama.cpp's Vulkan, Metal and CUDA backends, Agave, MLX and PyTorch say it.
+  const Case cases[] = {
+      {"MUL_MAT",
+       {"MUL_MAT", "MUL_MAT_VEC", "mul_mat_vec_q4_0_f32_f32", "mul_mat_vec_q8_0_f32_f32",
+        "kernel_mul_mv_q8_0_f32", "kernel_mul_mm_q4_K_f32", "matmul_q4_k_f32_aligned_l",
+        "void mul_mat_vec_q<(ggml_type)12, 1>(void const*)", "gemv_ffn", "lm_head_gemv",
+        "aten::addmm", "affine_qmv"}},
+      {"MUL_MAT_ID", {"MUL_MAT_ID", "mul_mat_vec_id_q4_k_f32", "kernel_mul_mm_id_q8_0_f32"}},
+      {"FLASH_ATTN_EXT",
+       {"FLASH_ATTN_EXT", "flash_attn_f32_f16_aligned", "kernel_flash_attn_ext_vec_f16_dk128_dv128",
+        "sdpa"}},
+      {"RMS_NORM", {"RMS_NORM", "rms_norm_f32", "ggml_cuda::rms_norm_f32<1024, false>", "rmsNorm"}},
+      {"RMS_NORM_MUL", {"RMS_NORM_MUL", "rms_norm_mul_f32", "rms_norm_mul_partials_f32"}},
+      {"ROPE", {"ROPE", "rope_norm_f32", "rope_neox_f32_f16", "kernel_rope_norm_f32", "rope"}},
+      {"ROPE_VIEW_SET_ROWS", {"ROPE_VIEW_SET_ROWS"}},
+      {"GLU", {"GLU", "swiglu_f32", "silu_mul"}},
+      {"GET_ROWS", {"GET_ROWS", "get_rows_f32_f32", "kernel_get_rows_q8_0", "emb_lookup"}},
+      {"CPY", {"CPY", "CONT", "contig_cpy_f32_f32", "cpy_f32_f16"}},
+      {"SOFT_MAX", {"SOFT_MAX", "softmax", "soft_max_f32_wg512"}},
+  };
+  for (const Case& one : cases) {
+    for (const char* name : one.names) EXPECT_EQ(role_of(name).work, one.work) << name;
+  }
+}
+
+TEST(Role, SaysWhatOfTheWorkANameMeans) {
+  EXPECT_EQ(role_of("gemv_ffn"), (Role{"MUL_MAT", "ffn", ""}));
+  EXPECT_EQ(role_of("lm_head_gemv"), (Role{"MUL_MAT", "lm_head", ""}));
+  EXPECT_EQ(role_of("mul_mat_vec_q4_0_f32"), (Role{"MUL_MAT", "vec", "q4_0_f32"}));
+}
+
+TEST(Role, OfWorkThatWasTimedTogetherIsThatOfEach) {
+  EXPECT_EQ(role_of("rope_norm_f32, rope_norm_f32_f16, set_rows_f32_f16_i64 x 2").work,
+            "ROPE+SET_ROWS");
+  // As GGML_VK_PERF_LOGGER_CONCURRENT=1 prints them.
+  EXPECT_EQ(role_of("MUL_MAT_VEC q8_0 m=64 n=1 k=256, RMS_NORM_MUL RMS_NORM(64,1,1,1)").work,
+            "MUL_MAT+RMS_NORM_MUL");
+  EXPECT_EQ(role_of("FLASH_ATTN_EXT dst(64,4,1,1),  q(64,1,4,1)").work, "FLASH_ATTN_EXT");
+  EXPECT_EQ(role_of("void gemv<float, 4>(int, int)").work, "MUL_MAT") << "one name";
+}
+
+TEST(Role, IsANamesOwnWhereNothingIsKnownOfIt) {
+  EXPECT_EQ(role_of("topk_moe_f32"), (Role{"TOPK_MOE", "", "f32"}));
+  EXPECT_EQ(role_of("quantize_mul_x"), (Role{"QUANTIZE_MUL_X", "", ""})) << "no multiplication";
+  EXPECT_EQ(role_of(""), (Role{}));
+}
+
+TEST(Role, TakesAnyBytes) {
+  test::Dice dice(5);
+  for (int i = 0; i < 10'000; ++i) {
+    std::string bytes;
+    for (std::int64_t k = dice.roll(60); k > 0; --k) {
+      const char* alphabet = "_f32 mul_mat<(:)>\x80\xffid-gemv_norm";
+      bytes += dice.roll(6) == 0 ? static_cast<char>(dice.roll(256)) : alphabet[dice.roll(31)];
+    }
+    const Role role = role_of(bytes);
+    EXPECT_LE(role.work.size() + role.part.size(), 2000U) << "of 512 bytes at most";
+  }
+}
+
+}  // namespace
+}  // namespace weir::explain

@@ -1,0 +1,95 @@
+// Recorded outputs of profilers beside each other, as people read them.
+#include "gate/report/compare_text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/explain/compare.hpp"
+
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace {
+
+using support::expect_golden;
+using testing::HasSubstr;
+using testing::Not;
+
+// What readers made of tests/adapters/data/.
+profile::Observed recorded(const std::string& name) {
+  const auto json = parse_json(support::read_file(std::filesystem::path(WEIR_SOURCE_DIR) /
+                                                  "tests/golden/adapters" / (name + ".json")));
+  if (!json) ADD_FAILURE() << name << ": " << json.error().message;
+  const auto read = json ? profile::observed_from_json(*json) : profile::Observed{};
+  EXPECT_TRUE(read) << name;
+  return read.value_or(profile::Observed{});
+}
+
+std::vector<explain::Comparison> compared(const std::string& a, const std::string& b) {
+  const profile::Observed before = recorded(a), after = recorded(b);
+  return {explain::compare({a, &before}, {b, &after})};
+}
+
+struct Pair {
+  const char* a;
+  const char* b;
+  const char* golden;
+};
+// Two formats of one logger; another engine and backend; a profiler of all backends.
+const Pair k_pairs[] = {
+    {"vk-perf-logger", "vk-perf-logger-concurrent", "compare-vk-perf"},
+    {"agave-profile", "vk-perf-logger", "compare-agave-llama"},
+    {"ggml-profile-v2", "ggml-profile-v4", "compare-ggml"},
+    {"llama-bench-json", "llama-bench-md", "compare-llama-bench"},
+};
+
+TEST(CompareText, LookAsStored) {
+  for (const Pair& pair : k_pairs) {
+    const auto all = compared(pair.a, pair.b);
+    expect_golden(std::string(pair.golden) + ".txt", compare_text(all, {}));
+    expect_golden(std::string(pair.golden) + ".md", compare_markdown(all, 10, 65'000));
+  }
+}
+
+TEST(CompareText, KeepToTheirWidth) {
+  for (const Pair& pair : k_pairs) {
+    const std::string text =
+        compare_text(compared(pair.a, pair.b), {.width = 80, .most_rows = 1000});
+    for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
+  }
+}
+
+TEST(CompareText, OfAgaveAndLlamaMatchByRole) {
+  const auto made = compared("agave-profile", "vk-perf-logger").front();
+  std::map<std::string, const explain::OpChange*> by_role;
+  for (const auto& op : made.ops) by_role[op.role] = &op;
+  for (const char* role : {"MUL_MAT", "FLASH_ATTN_EXT", "RMS_NORM", "ROPE", "GET_ROWS"}) {
+    ASSERT_TRUE(by_role.contains(role)) << role;
+    EXPECT_TRUE(by_role[role]->a && by_role[role]->b) << role;
+  }
+  // 20 gemv_qkv, 20 gemv_out and 65 gemv_ffn in 5 tokens; 29 MUL_MAT_VEC in each of 2 blocks.
+  EXPECT_DOUBLE_EQ(by_role["MUL_MAT"]->a->calls.value(), 21);
+  EXPECT_DOUBLE_EQ(by_role["MUL_MAT"]->b->calls.value(), 29);
+}
+
+TEST(CompareText, AreInertWhateverNamesAre) {
+  auto before = recorded("vk-perf-logger");
+  auto after = before;
+  const std::string bad = "x\n::error::y\x1b[31m|<!-- @all <b>";
+  after.ops.back().op = bad;
+  after.ops.back().shape = bad;
+  after.context.model = bad;
+  after.warnings = {bad};
+  const std::vector all{explain::compare({bad, &before}, {bad, &after})};
+  const std::string text = compare_text(all, {});
+  const std::string markdown = compare_markdown(all, 100, 65'000);
+  for (const std::string* one : {&text, &markdown}) {
+    EXPECT_THAT(*one, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(*one, Not(HasSubstr("\n::")));
+  }
+  EXPECT_THAT(markdown, Not(HasSubstr("<!--")));
+}
+
+}  // namespace
+}  // namespace weir::report

@@ -1,0 +1,162 @@
+// Single kernels and ops that limits name: a new one can be gated, not only explained.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/unit/work_metric.hpp"
+
+#include "tests/verdict/build.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+LimitEntry kernels_free() {
+  LimitEntry made = test::entry({"kernels", "dispatches_per_token"});
+  made.exact = false;
+  return made;
+}
+
+std::vector<std::string> works_of(const CellVerdict& cell) {
+  std::vector<std::string> names;
+  for (const MetricVerdict& one : cell.metrics) {
+    if (unit::names_work(one.metric.name)) names.push_back(one.metric.name);
+  }
+  return names;
+}
+
+// The reference cell has 53 mul_mat and 12 rms_norm_mul a token.
+TEST(SingleKernels, AreNotLookedAtUnlessALimitNamesThem) {
+  const auto base = test::reference();
+  EXPECT_THAT(works_of(test::judge(base, {test::stored(base)})), ElementsAre());
+  LimitEntry all = test::entry({"*"});
+  all.exact = true;
+  EXPECT_THAT(works_of(test::judge(base, {test::stored(base)}, {all})), ElementsAre());
+}
+
+TEST(SingleKernels, AreOneMetricForEachNameThatAPatternFits) {
+  const auto base = test::reference();
+  LimitEntry limit = test::entry({"kernel_calls:*m*"});
+  limit.exact = true;
+  const CellVerdict cell = test::judge(base, {test::stored(base)}, {limit});
+  EXPECT_THAT(works_of(cell), ElementsAre("kernel_calls:mul_mat", "kernel_calls:rms_norm_mul"));
+  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::pass);
+  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").current, 53);
+  EXPECT_EQ(unit::label(test::metric(cell, "kernel_calls:mul_mat").metric), "calls of mul_mat");
+}
+
+TEST(SingleKernels, ThatAreNewFailWhereTheyMayNotChange) {
+  const auto base = test::reference();
+  auto now = base;
+  now.kernels->counts = {{"mul_mat", 53}, {"rms_norm", 6}, {"rms_norm_mul", 6}};
+  LimitEntry limit = test::entry({"kernel_calls:rms_norm*"});
+  limit.exact = true;
+  const CellVerdict cell = test::judge(now, {test::stored(base)}, {kernels_free(), limit});
+  EXPECT_EQ(cell.verdict, Outcome::fail);
+  const MetricVerdict& fresh = test::metric(cell, "kernel_calls:rms_norm");
+  EXPECT_EQ(fresh.verdict, Outcome::fail);
+  EXPECT_EQ(fresh.baseline, 0) << "a kernel that a baseline with kernels lacks ran no time";
+  EXPECT_EQ(fresh.reason, "0 to 6 (+6), must not change");
+  EXPECT_EQ(test::metric(cell, "kernel_calls:rms_norm_mul").verdict, Outcome::fail);
+  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::info) << "not named";
+}
+
+TEST(SingleKernels, AreHeldToBoundsWithAndWithoutABaseline) {
+  struct Case {
+    const char* pattern;
+    std::optional<Amount> min, max;
+    Outcome want;
+  };
+  const Case cases[] = {
+      {"kernel_calls:mul_mat", {}, Amount{53, false}, Outcome::pass},
+      {"kernel_calls:mul_mat", {}, Amount{52, false}, Outcome::fail},
+      {"kernel_calls:flash_attn", Amount{1, false}, {}, Outcome::fail},  // it ran no time
+      {"kernel_calls:contig_cpy", {}, Amount{0, false}, Outcome::pass},
+      {"kernel_calls:rms_norm_*", {}, Amount{0, false}, Outcome::fail},
+  };
+  for (const Case& one : cases) {
+    LimitEntry limit = test::entry({one.pattern});
+    limit.min = one.min;
+    limit.max = one.max;
+    const auto base = test::reference();
+    for (const auto& known : {std::vector<baseline::Baseline>{}, {test::stored(base)}}) {
+      const CellVerdict cell = test::judge(base, known, {limit});
+      const auto names = works_of(cell);
+      ASSERT_EQ(names.size(), 1U) << one.pattern;
+      EXPECT_EQ(test::metric(cell, names.front()).verdict, one.want) << one.pattern;
+    }
+  }
+}
+
+TEST(SingleKernels, WithoutABaselineAreNew) {
+  LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
+  limit.exact = true;
+  const CellVerdict cell = test::judge(test::reference(), {}, {limit});
+  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::fresh);
+}
+
+TEST(SingleKernels, BesideABaselineThatNamesNoneAreNew) {
+  auto base = test::reference();
+  base.kernels->named = false;  // hashes of code
+  LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
+  limit.exact = true;
+  const CellVerdict cell = test::judge(test::reference(), {test::stored(base)}, {limit});
+  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::fresh);
+}
+
+TEST(SingleKernels, ThatNobodyNamesAreToldNotToBeJudged) {
+  auto now = test::reference();
+  now.kernels.reset();
+  LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
+  limit.max = Amount{60, false};
+  const CellVerdict cell = test::judge(now, {}, {limit});
+  EXPECT_THAT(works_of(cell), ElementsAre());
+  EXPECT_THAT(cell.warnings, testing::Contains(HasSubstr("kernel_calls:mul_mat: not judged")));
+}
+
+// An allowance is looser than exact, and tells nothing of what it allows.
+TEST(SingleKernels, MayGrowAsFarAsTheLimitSays) {
+  const auto base = test::reference();
+  auto now = base;
+  now.kernels->counts["mul_mat"] = 55;
+  for (const auto& [most, want] : {std::pair(2.0, Outcome::pass), std::pair(1.0, Outcome::fail)}) {
+    LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
+    limit.max_increase = Amount{most, false};
+    const CellVerdict cell = test::judge(now, {test::stored(base)}, {kernels_free(), limit});
+    EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, want) << most;
+  }
+}
+
+TEST(SingleOps, OfTheCpuAreCountedOverTheirShapes) {
+  auto base = test::reference();
+  base.device = "cpu";
+  base.kernels->counts = {{"MUL_MAT q8_0,f32->f32 256x64,256->64", 8},
+                          {"MUL_MAT q8_0,f32->f32 256x512,256->512", 1},
+                          {"ROPE f32 64x4", 8}};
+  LimitEntry limit = test::entry({"op_calls:MUL_*", "kernel_calls:*"});
+  limit.exact = true;
+  const CellVerdict cell = test::judge(base, {test::stored(base)}, {limit});
+  EXPECT_THAT(works_of(cell), ElementsAre("op_calls:MUL_MAT"));
+  EXPECT_EQ(test::metric(cell, "op_calls:MUL_MAT").current, 9);
+}
+
+TEST(SingleOps, HaveTimesThatAreJudgedAsOthers) {
+  const auto base = [] {
+    auto made = test::reference();
+    test::add_time(made, "op:lm_head", test::around(0.002));
+    return made;
+  }();
+  LimitEntry limit = test::entry({"op:lm_head"});
+  limit.max_increase = Amount{0.2, true};
+  auto slow = base;
+  test::add_time(slow, "op:lm_head", test::around(0.004));
+  EXPECT_EQ(test::metric(test::judge(slow, {test::stored(base)}, {limit}), "op:lm_head").verdict,
+            Outcome::fail);
+  EXPECT_EQ(test::metric(test::judge(slow, {test::stored(base)}), "op:lm_head").verdict,
+            Outcome::info)
+      << "no limit names it";
+}
+
+}  // namespace
+}  // namespace weir::verdict
