@@ -42,6 +42,7 @@ WEIR_READER(vk_perf)
 WEIR_READER(vk_sync)
 WEIR_READER(vllm)
 WEIR_READER(weir_observed)
+WEIR_READER(weir_timeline)
 
 // The most rows that are kept of a document; what follows is counted in a warning.
 constexpr std::size_t k_most_rows = 200'000;

@@ -45,6 +45,8 @@ const std::vector<Format>& formats() {
   static const std::vector<Format> k_formats{
       {"weir", "weir.observed/1, as weir writes it", weir_observed::recognises,
        weir_observed::read},
+      {"weir-timeline", "weir profile --json of a program", weir_timeline::recognises,
+       weir_timeline::read},
       {"agave", "Agave's statistics, profile table, counters, --json and agave-bench",
        agave::recognises, agave::read},
       {"llama-bench", "llama-bench -o json or jsonl", llama_bench_json::recognises,

@@ -49,7 +49,8 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text) 
   const auto json = text::trim(text).starts_with('{') ? parse_json(text) : Json();
   const std::string schema = json ? schema_of(*json) : "";
   if (schema == "weir.profile/1" || schema == "weir.profiles/1") return profiles_in(*json, schema);
-  if (schema.starts_with("weir.") && schema != "weir.observed/1") {
+  if (schema.starts_with("weir.") && schema != "weir.observed/1" &&
+      !schema.starts_with("weir.timeline/")) {
     return fail(Code::data,
                 "it is {}, not a profile\n"
                 "  Profiles are what weir run --json writes, and what engines and profilers do.",

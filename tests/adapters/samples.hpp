@@ -90,6 +90,7 @@ inline const std::vector<SampleFile>& samples() {
       {"vllm", "constructed-vllm.json", "", "vllm"},
       {"vllm-metrics", "constructed-vllm-metrics.prom.txt", "", "prometheus"},
       {"pytorch-trace", "constructed-pytorch-trace.json", "", "chrome-trace"},
+      {"weir-timeline", "weir-timeline.json", "", "weir-timeline"},
       {"begin-end-trace", "constructed-begin-end-trace.json", "", "chrome-trace"},
       // What says nothing: the text a model wrote, a summary of an export.
       {"agave-plain-output", "agave-plain.stdout.txt", "", ""},

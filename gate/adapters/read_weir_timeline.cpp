@@ -1,0 +1,56 @@
+// weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, and what
+// the program waited for, as probes saw them.
+#include "gate/adapters/readers.hpp"
+
+namespace weir::adapters::weir_timeline {
+namespace {
+
+constexpr const char* k_schema = "weir.timeline/1";
+
+// Times are of the calls that were timed: where some were not, they say nothing of all.
+std::optional<profile::ObservedOp> row_of(const Json& row) {
+  if (!row.is_object()) return std::nullopt;
+  profile::ObservedOp op;
+  op.kernel = json_text(row, "name").value_or("");
+  op.calls = json_whole(row, "calls");
+  if (op.kernel.empty() || !op.calls) return std::nullopt;
+  const auto copy = row.find("copy");
+  if (copy != row.end() && copy->is_boolean() && copy->get<bool>()) op.category = "copy";
+  if (json_whole(row, "timed") == op.calls && *op.calls > 0) {
+    op.seconds = json_number(row, "seconds");
+    op.least = json_number(row, "least");
+    op.most = json_number(row, "most");
+  }
+  return op;
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) { return printed.holds("\"weir.timeline/") ? 90 : 0; }
+
+Result<profile::Observed> read(const Printed& printed) {
+  WEIR_TRY(const Json json, parse_json(printed.document().out));
+  const std::string schema = json.is_object() ? json_text(json, "schema").value_or("") : "";
+  if (schema != k_schema) {
+    return fail(Code::data, "its schema is {}, this weir reads {}",
+                schema.empty() ? "missing" : schema, k_schema);
+  }
+  profile::Observed observed;
+  observed.format = "weir-timeline";
+  const auto kernels = json.find("kernels");
+  if (kernels != json.end() && kernels->is_array()) {
+    for (const Json& kernel : *kernels) {
+      if (auto row = row_of(kernel)) keep_row(observed.ops, *std::move(row), observed);
+    }
+  }
+  const auto warnings = json.find("warnings");
+  if (warnings != json.end() && warnings->is_array()) {
+    for (const Json& warning : *warnings) {
+      if (warning.is_string()) add_warning(observed, shown_text(warning.get<std::string>(), 600));
+    }
+  }
+  if (observed.ops.empty()) return nothing_found("weir profile --json: no device did anything");
+  return observed;
+}
+
+}  // namespace weir::adapters::weir_timeline
