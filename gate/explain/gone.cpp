@@ -55,6 +55,14 @@ bool replaced(const Move& move, const std::vector<KernelName>& others) {
                      [&](const KernelName& other) { return same_work(move.parsed, other); });
 }
 
+// Where memory is shared nothing is copied; but a step on the CPU cuts what was sent together, and
+// each piece goes with some submissions of its own. A wait that someone added does not.
+bool cut_up(const Differences& found, bool to_cpu) {
+  const double sign = to_cpu ? 1 : -1;
+  const double syncs = sign * found.count("syncs").value();
+  return syncs >= 2 && sign * found.count("submits").value() >= 2 * syncs;
+}
+
 }  // namespace
 
 bool broad_fall(const std::vector<Move>& kernels, bool to_cpu) {
@@ -118,7 +126,7 @@ bool step_in_between(const Differences& found, bool to_cpu) {
   }
   const Balance of_large(large, to_cpu);
   if (!of_large.still()) return of_large.fell();
-  return copies != none && Balance(words, to_cpu).fell();
+  return Balance(words, to_cpu).fell() && (copies != none || cut_up(found, to_cpu));
 }
 
 }  // namespace weir::explain

@@ -25,8 +25,8 @@ namespace weir::explain {
 // of dispatches tells little here, as fusions around the step come apart and others come about. So:
 // fewer products and attentions, with hardly any new, whatever small kernels do beside them. Where
 // these are as before, the small ones' own words have to fall with hardly one rising ("rope" moves
-// from rope_set_rows to rope, "set" and "rows" are gone), and copies have to be seen as well: a
-// wait alone may be anyone's.
+// from rope_set_rows to rope, "set" and "rows" are gone), and copies or many submissions have to be
+// seen as well: a wait alone may be anyone's.
 [[nodiscard]] bool step_in_between(const Differences& found, bool to_cpu);
 
 }  // namespace weir::explain

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gate/base/text.hpp"
+
 #include "tests/explain/build.hpp"
 #include "tests/explain/scored.hpp"
 
@@ -56,14 +58,19 @@ profile::Profile without_ggml(profile::Profile profile) {
   return profile;
 }
 
-std::string undone(const std::string& kind) {
+// Of kinds apart by '|' each.
+std::string undone(const std::string& kinds) {
   static const std::map<std::string, std::string> k_opposite = {
-      {"fusion_lost", "fusion_gained"},  {"batching_lost", "batching_gained"},
-      {"op_added", "op_removed"},        {"work_moved_to_cpu", "work_moved_to_gpu"},
-      {"sync_added", "sync_removed"},    {"sync_per_layer", "sync_removed"},
-      {"extra_copies", "copies_removed"}};
-  const auto found = k_opposite.find(kind);
-  return found == k_opposite.end() ? kind : found->second;
+      {"fusion_lost", "fusion_gained"},   {"batching_lost", "batching_gained"},
+      {"op_added", "op_removed"},         {"op_removed", "op_added"},
+      {"sync_added", "sync_removed"},     {"work_moved_to_cpu", "work_moved_to_gpu"},
+      {"sync_per_layer", "sync_removed"}, {"extra_copies", "copies_removed"}};
+  std::vector<std::string> opposites;
+  for (const std::string& kind : text::split(kinds, '|')) {
+    const auto found = k_opposite.find(kind);
+    opposites.push_back(found == k_opposite.end() ? kind : found->second);
+  }
+  return text::join(opposites, "|");
 }
 
 struct Scores {

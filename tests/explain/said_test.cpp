@@ -46,6 +46,7 @@ TEST(StepInBetween, IsAMoveOnlyWhereWorkIsGoneAndDataCrosses) {
     test::Counts before, after;  // kernels
     int syncs, copies;           // more of them
     bool moved;
+    int submits = 0;
   };
   const test::Counts layers = {{"mul_mat_vec_f16", 29}, {"rms_norm_mul_f32", 8},
                                {"rope_norm_f32", 4},    {"rope_norm_f32_f16", 4},
@@ -69,6 +70,10 @@ TEST(StepInBetween, IsAMoveOnlyWhereWorkIsGoneAndDataCrosses) {
        true},
       {"half of a fusion", layers, with({{"rms_norm_mul_f32", 4}, {"rms_norm_f32", 4}}), 4, 8,
        true},
+      {"half of a fusion where memory is shared", layers,
+       with({{"rms_norm_mul_f32", 4}, {"rms_norm_f32", 4}}), 2, 0, true, 40},
+      {"a fusion undone in part, and each submission waited for", layers,
+       with({{"rms_norm_mul_f32", 4}, {"rms_norm_f32", 4}}), 31, 0, false, 23},
       {"rows fused, and a wait that has nothing to do with it", layers,
        with({{"rope_norm_f32", 0}, {"rope_norm_f32_f16", 8}, {"set_rows_f32_f16", 0}}), 1, 0,
        false},
@@ -85,13 +90,14 @@ TEST(StepInBetween, IsAMoveOnlyWhereWorkIsGoneAndDataCrosses) {
       {"waits and copies alone", layers, layers, 4, 4, false},
   };
   for (const Case& one : cases) {
-    const auto cell = [&](const test::Counts& kernels, int syncs, int copies) {
+    const auto cell = [&](const test::Counts& kernels, int syncs, int copies, int submits) {
       Rational sum(0);
       for (const auto& [name, count] : kernels) sum = sum.plus(count).value_or(sum);
-      return side({{"dispatches", sum}, {"syncs", syncs}, {"copies", copies}}, kernels);
+      return side({{"dispatches", sum}, {"syncs", syncs}, {"copies", copies}, {"submits", submits}},
+                  kernels);
     };
-    const auto before = cell(one.before, 20, 20);
-    const auto after = cell(one.after, 20 + one.syncs, 20 + one.copies);
+    const auto before = cell(one.before, 20, 20, 10);
+    const auto after = cell(one.after, 20 + one.syncs, 20 + one.copies, 10 + one.submits);
     const auto kinds = kinds_of(explained(before, after));
     ASSERT_FALSE(kinds.empty()) << one.what;
     EXPECT_EQ(kinds.front() == "work_moved_to_cpu", one.moved) << one.what << ": " << kinds.front();
