@@ -4,6 +4,7 @@
 
 #include "gate/adapters/reading.hpp"
 #include "gate/base/text.hpp"
+#include "gate/profile/cross_checks.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -80,6 +81,9 @@ Result<profile::EngineReport> read_with(std::string_view format, const Output& o
   report.engine_build = observed.context.engine_build;
   report.device_refuted = refutation_of(observed, output);
   report.warnings.insert(report.warnings.end(), observed.warnings.begin(), observed.warnings.end());
+  for (std::string& doubt : profile::cross_checks(observed)) {
+    report.warnings.push_back("the engine's own profile: " + std::move(doubt));
+  }
   return report;
 }
 

@@ -95,6 +95,9 @@ Result<ExitCode> explain_verdict(const ExplainOptions& options, const sys::Files
     if (!cell_wanted(options.common, cell.cell.str())) continue;
     const explain::ModelFacts* model = named ? &*named : nullptr;
     if (model == nullptr && models) model = models->of(cell.cell.model);
+    if (measured) {
+      settings.cpu_ops_allowed = allowed_ops_of(*measured->settings, cell.cell.engine);
+    }
     auto why = explain::explain(explain::evidence_of(cell), model, settings);
     // The gate knew the model and the true names, and its rules were held against these.
     if (model == nullptr && !cell.findings.empty()) why.findings = cell.findings;
@@ -131,6 +134,7 @@ Result<ExitCode> explain_two(const ExplainOptions& options, const sys::Files& fi
   for (const auto& [before, after] : cell_pairs(a, b, options.common)) {
     const explain::ModelFacts* model = named ? &*named : nullptr;
     if (model == nullptr && models) model = models->of(after->cell.model);
+    if (run_b) settings.cpu_ops_allowed = allowed_ops_of(*run_b->settings, after->cell.engine);
     auto why = explain::explain(explain::evidence_of(*before, *after), model, settings);
     all.push_back(run_b ? veiled(std::move(why), run_b->veil) : std::move(why));
   }

@@ -1,6 +1,7 @@
 #include "gate/app/explaining.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/profile/gguf.hpp"
@@ -72,6 +73,16 @@ explain::Options explain_options(const config::Settings& settings) {
   explain::Options options{explain::default_bands(), settings.explain.rules};
   for (const auto& [metric, band] : settings.explain.bands) options.bands[metric] = band;
   return options;
+}
+
+explain::AllowedOps allowed_ops_of(const config::Settings& settings, const std::string& engine) {
+  for (const config::EngineSettings& one : settings.engines) {
+    if (one.name != engine) continue;
+    std::set<std::string> allowed;
+    for (const auto& [op, why] : one.cpu_ops_allowed) allowed.insert(op);
+    return allowed;
+  }
+  return std::nullopt;
 }
 
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,

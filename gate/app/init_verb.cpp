@@ -26,26 +26,47 @@ struct InitOptions {
   std::string ci;  // "github", "gitlab"; "": none
 };
 
+// As it shall stand in the config; nothing where it is not here.
+std::optional<std::string> find_place(std::string_view program, const std::string& path,
+                                      const sys::Files& files) {
+  for (const char* folder : k_program_folders) {
+    const std::string candidate = fmt::format("{}/{}", folder, program);
+    if (!sys::find_program(files, candidate, ".", "")) continue;
+    return folder == std::string_view(".") ? candidate : fmt::format("./{}", candidate);
+  }
+  if (sys::find_program(files, program, ".", path)) return std::string(program);
+  return std::nullopt;
+}
+
+// By the names of their programs alone: none is started. Ollama's models are no files and its
+// program takes no number of tokens, so it is left to whoever writes the config.
 std::vector<config::StarterEngine> find_engines(const sys::Files& files) {
   std::vector<config::StarterEngine> found;
   const std::string path = sys::environment_value("PATH").value_or("/usr/bin:/bin");
   for (const adapters::Adapter& adapter : adapters::table()) {
+    // Of llama.cpp one is enough, and llama-bench says most.
+    const bool llama_is_here = std::any_of(
+        found.begin(), found.end(), [](const auto& one) { return one.adapter == "llama-bench"; });
+    if (adapter.name == "llama-perf" && llama_is_here) continue;
     for (const std::string_view program : adapter.programs) {
-      std::optional<std::string> place;
-      for (const char* folder : k_program_folders) {
-        const std::string candidate = fmt::format("{}/{}", folder, program);
-        if (!place && sys::find_program(files, candidate, ".", "")) {
-          place = folder == std::string_view(".") ? candidate : fmt::format("./{}", candidate);
-        }
-      }
-      if (!place && sys::find_program(files, program, ".", path)) place = std::string(program);
-      if (place) {
-        const std::string name = adapter.name == "llama-bench" ? "llama.cpp" : std::string(program);
-        found.push_back({name, *place, std::string(adapter.name)});
-      }
+      const auto place = find_place(program, path, files);
+      if (!place) continue;
+      const bool llama = adapter.name == "llama-bench" || adapter.name == "llama-perf";
+      found.push_back(
+          {llama ? "llama.cpp" : std::string(adapter.name), *place, std::string(adapter.name)});
     }
   }
   return found;
+}
+
+// A folder as MLX and others load it.
+bool model_folder(const sys::Files& files, const std::string& path) {
+  if (files.kind(path) != sys::Kind::folder) return false;
+  if (files.kind(sys::join_path(path, "config.json")) != sys::Kind::file) return false;
+  const auto names = files.list(path);
+  return names && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+           return name.ends_with(".safetensors");
+         });
 }
 
 std::vector<config::StarterModel> find_models(const sys::Files& files) {
@@ -54,10 +75,14 @@ std::vector<config::StarterModel> find_models(const sys::Files& files) {
     const auto names = files.list(folder);
     if (!names) continue;
     for (const std::string& name : *names) {
-      if (!name.ends_with(".gguf") || found.size() == k_most_models) continue;
+      if (found.size() == k_most_models) break;
       const std::string path =
           folder == std::string_view(".") ? name : sys::join_path(folder, name);
-      found.push_back({name.substr(0, name.size() - 5), path});
+      if (name.ends_with(".gguf")) {
+        found.push_back({name.substr(0, name.size() - 5), path});
+      } else if (model_folder(files, path)) {
+        found.push_back({name, path, true});
+      }
     }
   }
   return found;
@@ -133,7 +158,12 @@ void add_init(CLI::App& app) {
           "what is there already stays")
       ->type_name("SYSTEM")
       ->check(CLI::IsMember({"github", "gitlab"}));
-  verb->footer("Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");
+  verb->footer(
+      "Looks for llama-bench (or llama-completion), agave, hf2q and mlx_lm.benchmark here, in\n"
+      "build/, build/bin, bin, engines/llama.cpp and PATH, and for models here and in models/:\n"
+      "GGUF files, and folders with config.json and safetensors. Nothing is started but a\n"
+      "look for devices.\n\n"
+      "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");
   set_action(*verb, [options] { return init(*options); });
 }
 

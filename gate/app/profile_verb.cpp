@@ -16,6 +16,7 @@
 #include "gate/probes/fit.hpp"
 #include "gate/probes/timeline.hpp"
 #include "gate/profile/align.hpp"
+#include "gate/profile/cross_checks.hpp"
 #include "gate/report/chrome_trace.hpp"
 #include "gate/report/observed_text.hpp"
 #include "gate/report/profile_text.hpp"
@@ -250,8 +251,17 @@ Result<ExitCode> run_target(const ProfileOptions& options, Target target, const 
   return failed.empty() ? shown : ExitCode::unmeasured;
 }
 
+void add_doubts(std::vector<std::string>& warnings, const std::vector<std::string>& doubts) {
+  for (const std::string& doubt : doubts) {
+    if (std::find(warnings.begin(), warnings.end(), doubt) == warnings.end()) {
+      warnings.push_back(doubt);
+    }
+  }
+}
+
 // What an engine or a profiler wrote.
-Result<ExitCode> show_observed(const ProfileOptions& options, const profile::Observed& observed) {
+Result<ExitCode> show_observed(const ProfileOptions& options, profile::Observed observed) {
+  add_doubts(observed.warnings, profile::cross_checks(observed));
   const auto by = options.by == "op" ? profile::GroupBy::op : profile::GroupBy::kernel;
   const auto width = static_cast<std::size_t>(width_of(answer_stream(options.common)));
   answer(options.common, report::observed_text(observed, {width, options.top, by}));
@@ -276,10 +286,13 @@ Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
     return show_outcome(options, std::move(timeline), options.trace, {}, files);
   }
   WEIR_CHECK(refuse({"--top", "--by"}));  // what fits no file is said without reading it
-  WEIR_TRY(const ProfileFile read, read_profile_file(options.what, files));
-  if (read.observed) return show_observed(options, *read.observed);
+  WEIR_TRY(ProfileFile read, read_profile_file(options.what, files));
+  if (read.observed) return show_observed(options, std::move(*read.observed));
   WEIR_CHECK(refuse({}));
-  const auto& profiles = read.profiles;
+  auto& profiles = read.profiles;
+  for (profile::Profile& profile : profiles) {
+    add_doubts(profile.warnings, profile::cross_checks(profile));
+  }
   answer(options.common,
          report::profiles_text(
              profiles, {.width = width_of(answer_stream(options.common)), .verbose = true}));

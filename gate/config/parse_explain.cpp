@@ -100,10 +100,25 @@ explain::Band parse_band(const Node& node, Problems& problems) {
     } else {
       band.good_from = read_count(good->items[0], "good", problems);
       band.good_to = read_count(good->items[1], "good", problems);
+      if (band.good_from && band.good_to && *band.good_from > *band.good_to) {
+        problems.add(good->at, "good begins above its end");
+      }
     }
+  }
+  if (band.low && band.high && *band.low > *band.high) {
+    problems.add(node.at, "low is above high: every count would be unusual");
   }
   fields.finish();
   return band;
+}
+
+std::vector<std::string> count_names() {
+  std::vector<std::string> names = unit::metric_names();
+  std::erase_if(names, [](const std::string& name) {
+    const auto metric = unit::find_metric(name);
+    return !metric || metric->kind != unit::Kind::count;
+  });
+  return names;
 }
 
 void parse_bands(const Node& node, Parsing& parsing) {
@@ -113,13 +128,14 @@ void parse_bands(const Node& node, Parsing& parsing) {
                                               describe(node)));
     return;
   }
-  const auto& names = unit::metric_names();
   for (const Entry& entry : node.entries) {
     const auto metric = unit::find_metric(entry.key);
     if (!metric || metric->kind != unit::Kind::count) {
-      parsing.problems.add(entry.key_at,
-                           fmt::format("unknown count \"{}\"{}", text::printable(entry.key),
-                                       text::did_you_mean(entry.key, names)));
+      parsing.problems.add(
+          entry.key_at,
+          metric ? fmt::format("{} is no count: bands are for counts alone", metric->name)
+                 : fmt::format("unknown count \"{}\"{}", text::printable(entry.key),
+                               text::did_you_mean(entry.key, count_names())));
       continue;
     }
     parsing.settings.explain.bands[entry.key] = parse_band(entry.value, parsing.problems);

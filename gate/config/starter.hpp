@@ -10,11 +10,12 @@ namespace weir::config {
 struct StarterEngine {
   std::string name;     // a cell name is made of it: "llama.cpp"
   std::string program;  // as it shall stand in the config
-  std::string adapter;  // "llama-bench", else taken for generic
+  std::string adapter;  // "llama-bench", "llama-perf", "agave", "hf2q", "mlx-lm"; else generic
 };
 struct StarterModel {
-  std::string name;  // made a valid name where it is none
-  std::string path;  // as it shall stand in the config
+  std::string name;     // made a valid name where it is none
+  std::string path;     // as it shall stand in the config
+  bool folder = false;  // with config.json and safetensors; else a GGUF file
 };
 struct StarterInput {
   std::vector<StarterEngine> engines;  // none: an example to fill in

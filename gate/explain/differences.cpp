@@ -166,14 +166,6 @@ std::optional<Rational> count_change(const Evidence& evidence, const std::string
   return Rational(static_cast<std::int64_t>(std::llround(delta)));
 }
 
-std::optional<double> time_ratio(const Known& before, const Known& after) {
-  // Of five runs a side, those of one are all beyond the other's once in 126 by chance; that the
-  // step is also larger than either side varies is much rarer.
-  constexpr std::size_t k_least_runs = 5;
-  if (before.value() <= 0 || !apart(before, after, k_least_runs)) return std::nullopt;
-  return after.value() / before.value();
-}
-
 std::optional<unit::Metric> metric_of(const Evidence& evidence, const std::string& name) {
   if (evidence.gate) {
     const auto found = evidence.gate->changed.find(name);

@@ -52,7 +52,6 @@ struct Differences {
 
 // The change, where both are known, and more than samples of either side vary by themselves.
 [[nodiscard]] std::optional<Rational> count_change(const Known& before, const Known& after);
-[[nodiscard]] std::optional<double> time_ratio(const Known& before, const Known& after);
 
 // "dispatches_per_token" of "dispatches" in the scope of the evidence; "" where there is none.
 [[nodiscard]] std::string metric_name(const Evidence& evidence, const std::string& base);

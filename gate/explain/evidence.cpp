@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gate/explain/checks.hpp"
+#include "gate/profile/cross_checks.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/unit/work_metric.hpp"
 
@@ -173,7 +173,7 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
   evidence.scope = scope_of(after).value_or(scope_of(before).value_or(unit::Scope::per_token));
   evidence.length = length_of(before, after);
   for (const auto& [profile, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
-    for (std::string& doubt : cross_checks(*profile, side)) {
+    for (std::string& doubt : profile::cross_checks(*profile, side)) {
       evidence.doubts.push_back(std::move(doubt));
     }
   }

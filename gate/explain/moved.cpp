@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/explain/patterns.hpp"
+#include "gate/explain/gone.hpp"
 
 namespace weir::explain {
 namespace {
@@ -41,73 +41,6 @@ Moves of_sign(const std::vector<Move>& moves, bool up) {
   return list;
 }
 
-// Many kinds of kernels run less often and hardly one more often.
-bool broad_fall(const std::vector<Move>& kernels, bool falls) {
-  double went = 0, came = 0;
-  std::set<std::string> kinds;
-  bool product = false;
-  for (const Move& move : kernels) {
-    if (move.up() == falls) {
-      came += std::fabs(move.delta().value());
-      continue;
-    }
-    went += std::fabs(move.delta().value());
-    kinds.insert(move.parsed.base());
-    for (const std::string& word : move.parsed.words) {
-      product = product || word.find("mat") != std::string::npos || word == "gemv" ||
-                word == "gemm" || word == "mv" || word == "mm";
-    }
-  }
-  return product && kinds.size() >= 4 && came * 4 < went;
-}
-
-std::vector<KernelName> names_in(const Moves& moves) {
-  std::vector<KernelName> names;
-  for (const Move* move : moves) names.push_back(move->parsed);
-  return names;
-}
-
-// Others do its work now: its parts, or a variant of it.
-bool replaced(const Move& move, const std::vector<KernelName>& others) {
-  if (!parts_of(move.parsed, others).empty()) return true;
-  return std::any_of(others.begin(), others.end(),
-                     [&](const KernelName& other) { return same_work(move.parsed, other); });
-}
-
-// The kernels that went with the work: those that run less often on the device it left, but for
-// those that others took the place of.
-Moves went_along(const Board& board, bool to_cpu) {
-  constexpr std::size_t k_most_pairs = 1'000'000;
-  Moves went = of_sign(board.found.kernels, !to_cpu);
-  const Moves came = of_sign(board.found.kernels, to_cpu);
-  if (went.size() * came.size() > k_most_pairs) return went;
-  const std::vector<KernelName> others = names_in(came);
-  const auto names = names_in(went);
-  std::set<std::size_t> parts;
-  for (const KernelName& other : others) {
-    for (const std::size_t part : parts_of(other, names)) parts.insert(part);
-  }
-  Moves list;
-  for (std::size_t i = 0; i < went.size(); ++i) {
-    if (!parts.contains(i) && !replaced(*went[i], others)) list.push_back(went[i]);
-  }
-  return list;
-}
-
-// A kernel is gone (or new) altogether, no other kernel took its place, and hardly one came.
-bool plain_removal(const Board& board, bool to_cpu) {
-  const Moves went = of_sign(board.found.kernels, !to_cpu);
-  if (went_along(board, to_cpu).size() != went.size()) return false;
-  double gone = 0, came = 0;
-  bool whole = false;
-  for (const Move& move : board.found.kernels) {
-    (move.up() == to_cpu ? came : gone) += std::fabs(move.delta().value());
-    if (move.up() == to_cpu) continue;
-    whole = whole || (to_cpu ? move.after : move.before) == Rational(0);
-  }
-  return whole && came * 4 < gone;
-}
-
 std::optional<Moved> by_ops(const Board& board) {
   const Rational listed = sum_of(board.found.cpu_ops);
   const Rational counted = board.found.count("cpu_ops");
@@ -117,6 +50,13 @@ std::optional<Moved> by_ops(const Board& board) {
   moved.to_cpu = net > Rational(0);
   moved.ops = of_sign(board.found.cpu_ops, moved.to_cpu);
   return moved;
+}
+
+Moved seems(bool to_cpu, std::string evidence) { return {to_cpu, {}, std::move(evidence), true}; }
+
+std::string crossings(bool to_cpu) {
+  return to_cpu ? "Dispatches are gone while waits, splits or copies are new."
+                : "Dispatches are new while waits, splits or copies are gone.";
 }
 
 std::optional<Moved> by_counts(const Board& board) {
@@ -135,35 +75,32 @@ std::optional<Moved> by_counts(const Board& board) {
   if (board.evidence.after.metrics.contains(metric_name(board.evidence, "cpu_ops"))) {
     return std::nullopt;
   }
+  const bool named = board.evidence.kernels_known && !board.found.kernels.empty();
+  for (const bool to_cpu : {true, false}) {
+    if (!named || !step_in_between(board.found, to_cpu)) continue;
+    return seems(to_cpu, to_cpu ? "Kernels do less, and the CPU waits for the device more often: "
+                                  "it does the rest in between."
+                                : "Kernels do more, and the CPU waits for the device less often: "
+                                  "it did that in between.");
+  }
   const Rational dispatches = board.found.count("dispatches");
   if (dispatches == none) return std::nullopt;
   const bool to_cpu = dispatches < none;
+  const bool broad = broad_fall(board.found.kernels, to_cpu);
+  // A wait or copy more says little beside kernels that have names: these have to say it too.
+  if (named && !broad && !plain_removal(board.found.kernels, to_cpu)) return std::nullopt;
   int signs = 0;
   for (const char* base : {"syncs", "splits", "copies", "backend_syncs", "tensor_copies"}) {
     const Rational delta = board.found.count(base);
     if (delta == none) continue;
     signs += (delta > none) == to_cpu ? 1 : -1;
   }
-  // A wait or copy more says little beside kernels that have names: these have to say it too.
-  const bool named = board.evidence.kernels_known && !board.found.kernels.empty();
-  if (named && !broad_fall(board.found.kernels, to_cpu) && !plain_removal(board, to_cpu)) {
-    return std::nullopt;
-  }
-  if (signs > 0) {
-    return Moved{to_cpu,
-                 {},
-                 to_cpu ? "Dispatches are gone while waits, splits or copies are new."
-                        : "Dispatches are new while waits, splits or copies are gone.",
-                 true};
-  }
-  if (signs == 0 && broad_fall(board.found.kernels, to_cpu)) {
-    return Moved{to_cpu,
-                 {},
-                 to_cpu ? "Kernels of all kinds run less often: the CPU does their work, or nobody."
-                        : "Kernels of all kinds run more often: the CPU did their work, or nobody.",
-                 true};
-  }
-  return std::nullopt;
+  if (signs > 0) return seems(to_cpu, crossings(to_cpu));
+  if (signs < 0 || !broad) return std::nullopt;
+  return seems(to_cpu, to_cpu ? "Kernels of all kinds run less often: the CPU does their work, or "
+                                "nobody."
+                              : "Kernels of all kinds run more often: the CPU did their work, or "
+                                "nobody.");
 }
 
 std::string headline(const Moved& moved, unit::Scope scope) {
@@ -211,12 +148,15 @@ void find_moved(Board& board) {
   if (!moved) return;
   Finding finding;
   finding.kind = to_string(moved->to_cpu ? Kind::work_moved_to_cpu : Kind::work_moved_to_gpu);
-  about(board, board.found.count("cpu_ops") != Rational(0) ? "cpu_ops" : "dispatches", finding);
+  for (const char* base : {"cpu_ops", "dispatches", "syncs"}) {
+    about(board, base, finding);
+    if (board.found.count(base) != Rational(0)) break;
+  }
   finding.headline = headline(*moved, board.evidence.scope);
   if (!moved->evidence.empty()) finding.lines.push_back(moved->evidence);
   arithmetic(board, amounts_moved(board, *moved), finding);
   for (const Move* op : moved->ops) finding.ops.push_back(op->name);
-  const Moves kernels = went_along(board, moved->to_cpu);
+  const Moves kernels = went_along(board.found.kernels, moved->to_cpu);
   if (!kernels.empty()) {
     finding.lines.push_back(fmt::format("{} the device: {}", moved->to_cpu ? "Gone from" : "New on",
                                         move_words(kernels)));

@@ -3,9 +3,10 @@
 #include <limits>
 #include <set>
 
-#include "gate/explain/checks.hpp"
+#include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
 #include "gate/explain/observed_rows.hpp"
+#include "gate/profile/cross_checks.hpp"
 #include "gate/profile/observed_totals.hpp"
 
 namespace weir::explain {
@@ -132,8 +133,12 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   evidence.graph_known = a.ops && b.ops && !before.truncated && !after.truncated;
   evidence.cpu_ops_known = evidence.graph_known && a.backends && b.backends;
   for (const auto& [observed, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
-    for (std::string& doubt : cross_checks(*observed, side)) {
+    for (std::string& doubt : profile::cross_checks(*observed, side)) {
       evidence.doubts.push_back(std::move(doubt));
+    }
+    if (observed->truncated) {
+      evidence.doubts.push_back(std::string(side) +
+                                ": it ends in the middle: sums are of what was whole");
     }
   }
   return evidence;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
+#include "gate/profile/cross_checks.hpp"
 #include "gate/profile/on_twin.hpp"
 #include "gate/profile/passes.hpp"
 
@@ -182,6 +183,19 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }
 
+// What each process says with figures of its own is told once.
+void add_alike_once(std::vector<std::string>& lines, const std::string& line) {
+  const auto without_numbers = [](std::string text) {
+    std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+    return text;
+  };
+  const std::string bare = without_numbers(line);
+  if (std::none_of(lines.begin(), lines.end(),
+                   [&](const std::string& known) { return without_numbers(known) == bare; })) {
+    lines.push_back(line);
+  }
+}
+
 Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Side side) {
   Profile profile;
   profile.cell = facts.cell;
@@ -201,7 +215,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
       for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
       if (!record->report) continue;
       for (const std::string& warning : record->report->warnings) {
-        add_once(profile.warnings, warning);
+        add_alike_once(profile.warnings, warning);
       }
     }
   }
@@ -251,6 +265,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
                                 : Records{},
            profile);
   leave_out_results(facts, profile);
+  for (const std::string& doubt : cross_checks(profile)) add_once(profile.warnings, doubt);
   set_origin(facts, good, profile);
   // Side by side, counted processes slow each other down more than any probe does.
   if (timed_well && counted_well && facts.counted_alone) {

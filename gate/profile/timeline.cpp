@@ -90,6 +90,53 @@ std::optional<double> Coverage::gap() const {
   return 1 - parts / whole;
 }
 
+namespace {
+
+double last_call(const Process& process) {
+  double end = 0;
+  const auto take = [&](const auto& calls) {
+    for (const auto& one : calls) end = std::max(end, one.call.end);
+  };
+  take(process.submissions);
+  take(process.waits);
+  take(process.graph_runs);
+  take(process.transfers);
+  for (const LoneCommand& one : process.commands) end = std::max(end, one.enqueued);
+  return end;
+}
+
+}  // namespace
+
+std::optional<Busy> busy(const Timeline& timeline) {
+  struct Work {
+    double seconds = 0, first = 0;
+    bool any = false;
+  };
+  std::optional<Busy> most;
+  for (const Process& process : timeline.processes) {
+    std::map<std::uint32_t, Work> queues;
+    const auto add = [&](std::uint32_t queue, double asked, const std::optional<Interval>& device) {
+      if (!device) return;
+      Work& work = queues[queue];
+      work.first = work.any ? std::min(work.first, asked) : asked;
+      work.any = true;
+      work.seconds += device->length();
+    };
+    for (const Submission& submission : process.submissions) {
+      for (const BufferWork& buffer : submission.buffers) {
+        add(submission.queue, submission.call.begin, buffer.device);
+      }
+    }
+    for (const LoneCommand& one : process.commands) add(one.queue, one.enqueued, one.device);
+    const double end = last_call(process);
+    for (const auto& [queue, work] : queues) {
+      if (work.seconds <= 0 || end <= work.first) continue;
+      if (!most || work.seconds > most->device) most = Busy{work.seconds, end - work.first};
+    }
+  }
+  return most;
+}
+
 Coverage coverage(const Timeline& timeline) {
   Coverage result;
   for (const Process& process : timeline.processes) {

@@ -150,4 +150,13 @@ struct Coverage {
 };
 [[nodiscard]] Coverage coverage(const Timeline& timeline);
 
+// What the busiest queue did, held against the clock: from the begin of the first call that gave it
+// work to the end of the last call that the process made.
+struct Busy {
+  double device = 0;  // seconds of its work together; what overlaps counts twice
+  double wall = 0;
+};
+// Nothing where nothing was timed.
+[[nodiscard]] std::optional<Busy> busy(const Timeline& timeline);
+
 }  // namespace weir::profile

@@ -124,6 +124,22 @@ void coverage_words(std::string& out, const profile::Timeline& timeline, std::si
   say(out, words, width, 2);
 }
 
+// The device's time beside the clock's; twins and what only counts have none.
+void clock_words(std::string& out, const profile::Timeline& timeline, std::size_t width) {
+  constexpr double k_too_much = 1.1, k_little = 0.5;
+  const auto busy = profile::busy(timeline);
+  if (!busy) return;
+  const double share = busy->device / busy->wall;
+  if (share > k_little && share <= k_too_much) return;
+  const std::string words =
+      fmt::format("The busiest queue worked {} of the {} from its first work to the last call: ",
+                  short_time(busy->device), short_time(busy->wall));
+  say(out,
+      words + (share > k_too_much ? "its work overlaps, or a clock is at fault."
+                                  : "most of that time is in nothing above."),
+      width, 2);
+}
+
 void alignment_words(std::string& out, const profile::Timeline& timeline, std::size_t width) {
   if (!timeline.alignment) return;
   const profile::Alignment& all = *timeline.alignment;
@@ -170,6 +186,7 @@ std::string timeline_text(const profile::Timeline& timeline, const TimelineStyle
     out += "\ndevices\n";
     device_table(out, rows, style, width);
     coverage_words(out, timeline, width);
+    clock_words(out, timeline, width);
     alignment_words(out, timeline, width);
     if (timeline.serialized) {
       say(out, "Serialized: commands were kept apart, so their sum is more than they take.", width,
@@ -236,6 +253,9 @@ Json timeline_json(const profile::Timeline& timeline) {
   }
   const auto gap = covered.gap();
   out["time_not_in_parts"] = gap ? Json(*gap) : Json(nullptr);
+  if (const auto busy = profile::busy(timeline)) {
+    out["busiest_queue"] = {{"device_seconds", busy->device}, {"wall_seconds", busy->wall}};
+  }
   return out;
 }
 

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/explain/checks.hpp"
-
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
@@ -126,42 +124,6 @@ TEST(ObservedRuns, CountNoCallsThatNobodyTold) {
   for (auto& op : after.ops) op.calls.reset();
   const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
-}
-
-TEST(CrossChecks, TellWhereSumsAndWholeDisagree) {
-  struct Case {
-    double buffers;  // seconds, beside 1 s of dispatches
-    const char* want;
-  };
-  const Case cases[] = {{1.0, ""}, {0.97, ""}, {0.93, "8 % apart"}, {0.5, "too much to trust"}};
-  for (const Case& one : cases) {
-    Observed observed;
-    add_op(observed, "MUL_MAT", "Metal", 10, 1.0);
-    profile::ObservedBuffer buffer;
-    buffer.seconds = one.buffers;
-    observed.buffers.push_back(buffer);
-    const auto doubts = cross_checks(observed, "before");
-    if (*one.want == '\0') {
-      EXPECT_TRUE(doubts.empty()) << one.buffers;
-    } else {
-      ASSERT_EQ(doubts.size(), 1U) << one.buffers;
-      EXPECT_THAT(doubts.front(), HasSubstr(one.want));
-    }
-  }
-}
-
-TEST(CrossChecks, HoldKernelsByNameAgainstTheCountOfDispatches) {
-  profile::Profile profile;
-  profile.device = "vulkan";
-  profile::Measurement measured;
-  measured.metric = *unit::find_metric("dispatches_per_token");
-  measured.exact = Rational(65);
-  profile.metrics["dispatches_per_token"] = measured;
-  profile.kernels = profile::KernelSet{unit::Scope::per_token, {}, true, {{"a", 60}, {"b", 5}}};
-  EXPECT_TRUE(cross_checks(profile, "").empty());
-  profile.kernels->counts["b"] = 4;
-  EXPECT_EQ(cross_checks(profile, ""),
-            std::vector<std::string>{"kernels by name add up to 64, dispatches were counted 65"});
 }
 
 }  // namespace

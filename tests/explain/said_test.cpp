@@ -39,6 +39,73 @@ TEST(GainedFusion, IsNoMoveBecauseOfOneSyncMore) {
   EXPECT_THAT(kinds_of(why), testing::Contains("fusion_gained"));
 }
 
+// Kernels, waits and copies that changed at once, and whether work moved to the CPU.
+TEST(StepInBetween, IsAMoveOnlyWhereWorkIsGoneAndDataCrosses) {
+  struct Case {
+    const char* what;
+    test::Counts before, after;  // kernels
+    int syncs, copies;           // more of them
+    bool moved;
+    int submits = 0;
+  };
+  const test::Counts layers = {{"mul_mat_vec_f16", 29}, {"rms_norm_mul_f32", 8},
+                               {"rope_norm_f32", 4},    {"rope_norm_f32_f16", 4},
+                               {"set_rows_f32_f16", 4}, {"flash_attn_f32_f16", 4}};
+  const auto with = [&](const test::Counts& changes) {
+    test::Counts made = layers;
+    for (const auto& [name, count] : changes) made[name] = count;
+    std::erase_if(made, [](const auto& one) { return one.second == Rational(0); });
+    return made;
+  };
+  const std::vector<Case> cases = {
+      {"one layer's products, fusions beside them apart", layers,
+       with({{"mul_mat_vec_f16", 26},
+             {"rms_norm_mul_f32", 6},
+             {"rms_norm_f32", 1},
+             {"add_rms_f32", 2}}),
+       2, 2, true},
+      {"the same where memory is shared", layers, with({{"mul_mat_vec_f16", 26}}), 2, 0, true},
+      {"the cache's rows", layers,
+       with({{"rope_norm_f32", 8}, {"rope_norm_f32_f16", 0}, {"set_rows_f32_f16", 0}}), 12, 12,
+       true},
+      {"half of a fusion", layers, with({{"rms_norm_mul_f32", 4}, {"rms_norm_f32", 4}}), 4, 8,
+       true},
+      {"half of a fusion where memory is shared", layers,
+       with({{"rms_norm_mul_f32", 4}, {"rms_norm_f32", 4}}), 2, 0, true, 40},
+      {"a fusion undone in part, and each submission waited for", layers,
+       with({{"rms_norm_mul_f32", 4}, {"rms_norm_f32", 4}}), 31, 0, false, 23},
+      {"rows fused, and a wait that has nothing to do with it", layers,
+       with({{"rope_norm_f32", 0}, {"rope_norm_f32_f16", 8}, {"set_rows_f32_f16", 0}}), 1, 0,
+       false},
+      {"products that attention does now",
+       with({{"flash_attn_f32_f16", 0}, {"mul_mat_vec_f16", 37}, {"soft_max_f32", 4}}), layers, 1,
+       1, false},
+      {"products in another kernel", layers,
+       with({{"mul_mat_vec_f16", 1}, {"mul_mat_vec_glu_f16", 14}}), 1, 1, false},
+      {"fusions alone", with({{"rms_norm_mul_f32", 0}, {"rms_norm_f32", 8}, {"mul_f32", 8}}),
+       layers, 1, 1, false},
+      {"more work, and more waits", layers, with({{"mul_mat_vec_f16", 33}}), 2, 2, false},
+      {"less work, and fewer waits", layers, with({{"mul_mat_vec_f16", 26}}), -1, -1, false},
+      {"less work, and fewer copies", layers, with({{"mul_mat_vec_f16", 26}}), 1, -1, false},
+      {"waits and copies alone", layers, layers, 4, 4, false},
+  };
+  for (const Case& one : cases) {
+    const auto cell = [&](const test::Counts& kernels, int syncs, int copies, int submits) {
+      Rational sum(0);
+      for (const auto& [name, count] : kernels) sum = sum.plus(count).value_or(sum);
+      return side({{"dispatches", sum}, {"syncs", syncs}, {"copies", copies}, {"submits", submits}},
+                  kernels);
+    };
+    const auto before = cell(one.before, 20, 20, 10);
+    const auto after = cell(one.after, 20 + one.syncs, 20 + one.copies, 10 + one.submits);
+    const auto kinds = kinds_of(explained(before, after));
+    ASSERT_FALSE(kinds.empty()) << one.what;
+    EXPECT_EQ(kinds.front() == "work_moved_to_cpu", one.moved) << one.what << ": " << kinds.front();
+    const auto back = kinds_of(explained(after, before));
+    EXPECT_EQ(back.front() == "work_moved_to_gpu", one.moved) << one.what << ", undone";
+  }
+}
+
 TEST(WorkOnTheCpu, LeavesALostFusionToItself) {
   const auto why = explained(
       side({{"dispatches", 69}}, {{"mul_mat_vec", 53}, {"soft_max", 4}, {"rms_norm_mul", 12}},

@@ -6,9 +6,11 @@
 namespace weir::profile {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr const char* k_cell = "llama.cpp/tiny-llama/vulkan/decode";
 
@@ -483,6 +485,32 @@ TEST(DecodeLengths, AreThreeMultiplesBetweenFourAndEight) {
   EXPECT_THAT(decode_lengths(300), ElementsAre(8, 16, 24));
   EXPECT_THAT(decode_lengths(24), ElementsAre(6, 12, 18));
   EXPECT_THAT(decode_lengths(1), ElementsAre(4, 8, 12));
+}
+
+// 65 dispatches a token, of which one has no name.
+TEST(Assemble, DoubtsKernelsThatAreNotAsManyAsTheDispatches) {
+  std::vector<RunRecord> records = reference();
+  EXPECT_THAT(assemble(facts(), records).warnings, Not(Contains(HasSubstr("kernels by name"))));
+  for (RunRecord& record : records) {
+    for (ProbeCounts& probe : record.probes) {
+      for (auto& [name, count] : probe.kernels) {
+        if (name == "mul") count -= record.asked.tokens;
+      }
+    }
+  }
+  EXPECT_THAT(assemble(facts(), records).warnings,
+              Contains("kernels by name add up to 64, dispatches were counted 65"));
+}
+
+TEST(Assemble, TellsOnceWhatEachProcessSaysWithFiguresOfItsOwn) {
+  std::vector<RunRecord> records = reference();
+  int percent = 20;
+  for (RunRecord& record : records) {
+    if (!record.report) continue;
+    record.report->warnings = {fmt::format("ops take {}.5 ms a token", ++percent), "another"};
+  }
+  EXPECT_THAT(assemble(facts(), records).warnings,
+              ElementsAre("ops take 21.5 ms a token", "another"));
 }
 
 }  // namespace

@@ -93,6 +93,22 @@ TEST(TimelineText, TellsPartsThatDoNotAddUp) {
   EXPECT_THAT(timeline_text(timeline, {}), testing::HasSubstr("10 % apart: a clock"));
 }
 
+// The device's work beside the time from the first submission to the end of the last call.
+TEST(TimelineText, HoldsTheBusiestQueueAgainstTheClock) {
+  const auto says = [](double device) {
+    profile::Timeline timeline = a_token();
+    auto& process = timeline.processes[0];
+    process.submissions[0].buffers[0].device = Interval{0, device};
+    process.submissions[1].buffers[0].device.reset();
+    return timeline_text(timeline, {});
+  };
+  const auto wall = profile::busy(a_token());
+  ASSERT_TRUE(wall);
+  EXPECT_THAT(says(0.2 * wall->wall), testing::HasSubstr("in nothing above"));
+  EXPECT_THAT(says(0.8 * wall->wall), testing::Not(testing::HasSubstr("busiest queue")));
+  EXPECT_THAT(says(1.5 * wall->wall), testing::HasSubstr("its work overlaps, or a clock"));
+}
+
 TEST(TimelineText, CutsLongTablesAndSaysHowToSeeTheRest) {
   EXPECT_THAT(timeline_text(a_token(), {.most_rows = 1}),
               testing::HasSubstr("and 3 more (--top 4 shows them)"));

@@ -1,37 +1,37 @@
-#include "gate/explain/checks.hpp"
+#include "gate/profile/cross_checks.hpp"
 
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
 #include "gate/profile/observed_totals.hpp"
 
-namespace weir::explain {
+namespace weir::profile {
 namespace {
-
-using profile::Observed;
 
 // As mlx-native has it: dispatches are timed one by one, so their sum is a little more than their
 // buffer's time; 5 % is good, more than 10 % is suspicious.
 constexpr double k_drift_good = 0.05, k_drift_bad = 0.10;
 
-std::string begin(const std::string& side) { return side.empty() ? "" : side + ": "; }
+std::string led_by(const std::string& side) { return side.empty() ? "" : side + ": "; }
 
-std::string time_of(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); }
+std::string in_ms(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); }
 
 void against_buffers(const Observed& observed, const std::string& side,
                      std::vector<std::string>& doubts) {
   double rows = 0, buffers = 0;
   for (const auto& op : observed.ops) {
-    if (!op.covers_others) rows += profile::time_of_its_own(op).value_or(0);
+    const bool on_cpu = text::lower(op.backend) == "cpu";  // in no command buffer
+    if (!op.covers_others && !on_cpu) rows += time_of_its_own(op).value_or(0);
   }
   for (const auto& buffer : observed.buffers) buffers += buffer.seconds.value_or(0);
   if (rows <= 0 || buffers <= 0) return;
   const double drift = rows / buffers - 1;
   if (std::fabs(drift) <= k_drift_good) return;
   doubts.push_back(
-      fmt::format("{}dispatches add up to {}, command buffers to {}: {:.0f} % apart{}", begin(side),
-                  time_of(rows), time_of(buffers), 100 * std::fabs(drift),
+      fmt::format("{}dispatches add up to {}, command buffers to {}: {:.0f} % apart{}",
+                  led_by(side), in_ms(rows), in_ms(buffers), 100 * std::fabs(drift),
                   std::fabs(drift) > k_drift_bad ? ", too much to trust their times" : ""));
 }
 
@@ -48,7 +48,7 @@ void against_the_clock(const Observed& observed, const std::string& side,
   const auto wall = wall_seconds_per_token(observed);
   if (!wall) return;
   double rows = 0;
-  for (const auto& op : op_totals_per_token(observed, profile::GroupBy::op)) {
+  for (const auto& op : op_totals_per_token(observed, GroupBy::op)) {
     rows += op.seconds.value_or(0);
   }
   if (rows <= 0) return;
@@ -57,11 +57,11 @@ void against_the_clock(const Observed& observed, const std::string& side,
     doubts.push_back(
         fmt::format("{}ops take {} a token, the token {}: they overlap, or profiling "
                     "slows them",
-                    begin(side), time_of(rows), time_of(*wall)));
+                    led_by(side), in_ms(rows), in_ms(*wall)));
   } else if (share < 0.5) {
     doubts.push_back(
         fmt::format("{}ops take {} a token, the token {}: most of its time is in no op",
-                    begin(side), time_of(rows), time_of(*wall)));
+                    led_by(side), in_ms(rows), in_ms(*wall)));
   }
 }
 
@@ -71,25 +71,24 @@ std::vector<std::string> cross_checks(const Observed& observed, const std::strin
   std::vector<std::string> doubts;
   against_buffers(observed, side, doubts);
   against_the_clock(observed, side, doubts);
-  if (observed.truncated) {
-    doubts.push_back(begin(side) + "it ends in the middle: sums are of what was whole");
-  }
   return doubts;
 }
 
-std::vector<std::string> cross_checks(const profile::Profile& profile, const std::string& side) {
+std::vector<std::string> cross_checks(const Profile& profile, const std::string& side) {
   if (!profile.kernels || profile.kernels->varies || profile.device == "cpu") return {};
   const unit::Metric metric =
       unit::count_metric("dispatches", profile.kernels->scope, profile.kernels->length);
   const auto counted = profile.metrics.find(metric.name);
   if (counted == profile.metrics.end() || !counted->second.exact) return {};
+  // Beside an engine's own count of dispatches, kernels are ops of its graph: several may be one.
+  if (!counted->second.source.empty() && counted->second.source != profile.device) return {};
   std::optional<Rational> sum = Rational(0);
   for (const auto& [name, count] : profile.kernels->counts) {
     if (sum) sum = sum->plus(count);
   }
   if (!sum || *sum == *counted->second.exact || profile.kernels->counts.empty()) return {};
-  return {fmt::format("{}kernels by name add up to {}, dispatches were counted {}", begin(side),
+  return {fmt::format("{}kernels by name add up to {}, dispatches were counted {}", led_by(side),
                       sum->str(), counted->second.exact->str())};
 }
 
-}  // namespace weir::explain
+}  // namespace weir::profile
