@@ -133,7 +133,7 @@ void clock_words(std::string& out, const profile::Timeline& timeline, std::size_
   if (share > k_little && share <= k_too_much) return;
   const std::string words =
       fmt::format("The busiest queue worked {} of the {} from its first work to the last call: ",
-                  short_time(busy->device), short_time(busy->wall));
+                  brief_time(busy->device), brief_time(busy->wall));
   say(out,
       words + (share > k_too_much ? "its work overlaps, or a clock is at fault."
                                   : "most of that time is in nothing above."),
