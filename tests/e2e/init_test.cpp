@@ -1,0 +1,88 @@
+// weir init, for engines that are found by the names of their programs; none of them is started.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Init : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(scratch_ / "path");
+    // A program that tells whether it was started.
+    program_ = "#!/bin/sh\ntouch " + (scratch_ / "started").string() + "\n";
+  }
+  void install(const std::string& program) {
+    spill_program(scratch_ / ("path/" + program), program_);
+  }
+  void model_folder(const std::string& name) {
+    spill(scratch_ / (name + "/config.json"), "{}");
+    spill(scratch_ / (name + "/model.safetensors"), "no weights");
+  }
+  // The config that is written.
+  std::string init() {
+    const Ended ended =
+        weir(scratch_, {"init", "--force"}, {{"PATH", (scratch_ / "path").string()}});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_FALSE(fs::exists(scratch_ / "started"));
+    said_ = ended.out;
+    return slurp(scratch_ / "weir.yaml");
+  }
+  Scratch scratch_;
+  std::string program_, said_;
+};
+
+TEST_F(Init, FindsEachEngineByItsProgram) {
+  const struct {
+    const char* program;
+    const char* engine;
+    const char* output;
+  } cases[] = {{"llama-bench", "llama.cpp", "llama-bench"},
+               {"llama-completion", "llama.cpp", "llama-perf"},
+               {"agave", "agave", "agave"},
+               {"hf2q", "hf2q", "hf2q"},
+               {"mlx_lm.benchmark", "mlx-lm", "mlx-lm"}};
+  spill(scratch_ / "models/tiny.gguf", "no model at all");
+  model_folder("models/folder");
+  for (const auto& one : cases) {
+    install(one.program);
+    const std::string yaml = init();
+    EXPECT_THAT(yaml, HasSubstr(std::string("\n  ") + one.engine + ":\n")) << said_;
+    EXPECT_THAT(yaml, HasSubstr(std::string("command: [\"") + one.program + "\""));
+    EXPECT_THAT(yaml, HasSubstr(std::string("output: ") + one.output + "\n"));
+    EXPECT_THAT(said_, HasSubstr(std::string("engine  ") + one.engine + " (" + one.program + ")"));
+    fs::remove(scratch_ / ("path/" + std::string(one.program)));
+  }
+}
+
+TEST_F(Init, TakesLlamaBenchAloneOfLlamaCpp) {
+  install("llama-bench");
+  install("llama-completion");
+  EXPECT_THAT(init(), Not(HasSubstr("llama-perf")));
+}
+
+TEST_F(Init, FindsModelsThatAreFolders) {
+  install("mlx_lm.benchmark");
+  spill(scratch_ / "models/tiny.gguf", "no model at all");
+  model_folder("models/folder");
+  spill(scratch_ / "models/no-weights/config.json", "{}");
+  const std::string yaml = init();
+  EXPECT_THAT(yaml, HasSubstr("  folder: \"models/folder\"\n"));
+  EXPECT_THAT(yaml, Not(HasSubstr("tiny.gguf"))) << "mlx_lm loads no GGUF file";
+  EXPECT_THAT(yaml, Not(HasSubstr("no-weights")));
+}
+
+TEST_F(Init, SaysInItsHelpWhatItLooksFor) {
+  const Ended ended = weir(scratch_, {"init", "--help"});
+  for (const char* program :
+       {"llama-bench", "llama-completion", "agave", "hf2q", "mlx_lm.benchmark"}) {
+    EXPECT_THAT(ended.out, HasSubstr(program));
+  }
+}
+
+}  // namespace
+}  // namespace weir::e2e
