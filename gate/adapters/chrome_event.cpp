@@ -46,8 +46,11 @@ bool eight_plain(const char* at) {
 
 class Scanner {
  public:
-  explicit Scanner(std::string_view text)
-      : begin_(text.data()), at_(begin_), end_(begin_ + std::min(text.size(), k_longest_event)) {}
+  Scanner(std::string_view text, bool written)
+      : written_(written),
+        begin_(text.data()),
+        at_(begin_),
+        end_(begin_ + std::min(text.size(), k_longest_event)) {}
 
   std::size_t event(ChromeEvent& event) {
     const bool whole = members([&](std::string_view key) {
@@ -78,10 +81,10 @@ class Scanner {
     if (take('}')) return true;
     for (;;) {
       const char* key = at_;
-      // An escape in a key hides its name.
+      // An escape in a key hides its name, but not where weir wrote it: no name needs one.
       if (!text()) return false;
       const std::string_view name(key + 1, static_cast<std::size_t>(at_ - key) - 2);
-      if (!plain_ && name.find('\\') != std::string_view::npos) return false;
+      if (!written_ && !plain_ && name.find('\\') != std::string_view::npos) return false;
       blanks();
       if (!take(':')) return false;
       blanks();
@@ -240,6 +243,7 @@ class Scanner {
     return (exponent <= 2 && number.size() <= 64) || parse_json(number).has_value();
   }
 
+  bool written_;  // by dump_json
   const char* begin_;
   const char* at_;
   const char* end_;
@@ -265,9 +269,9 @@ void ChromeEvent::clear() {
   numbers = std::move(kept);  // its memory
 }
 
-std::size_t scan_chrome_event(std::string_view text, ChromeEvent& event) {
+std::size_t scan_chrome_event(std::string_view text, ChromeEvent& event, bool written) {
   event.clear();
-  return Scanner(text).event(event);
+  return Scanner(text, written).event(event);
 }
 
 std::optional<std::string> event_text(std::string_view value) {

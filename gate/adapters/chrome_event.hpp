@@ -37,7 +37,9 @@ struct ChromeEvent {
 };
 
 // The event that `text` begins with: the length of its text, or 0 where a parser should look.
-[[nodiscard]] std::size_t scan_chrome_event(std::string_view text, ChromeEvent& event);
+// `written`: it is what that parser's tree was written out as.
+[[nodiscard]] std::size_t scan_chrome_event(std::string_view text, ChromeEvent& event,
+                                            bool written = false);
 
 // What a value says, of those above. Texts are shown_text; nothing where it is absent.
 [[nodiscard]] std::optional<std::string> event_text(std::string_view value);

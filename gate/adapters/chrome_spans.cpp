@@ -7,7 +7,7 @@ namespace weir::adapters {
 namespace {
 
 constexpr double k_never = std::numeric_limits<double>::infinity();
-constexpr std::size_t k_deepest_stack = 10'000;
+constexpr std::size_t k_deepest_stack = 2000;
 constexpr std::size_t k_batch = 65'536;  // put in order together
 
 bool same_place(const NestedSpans::Event& a, const NestedSpans::Event& b) {
@@ -100,6 +100,7 @@ void NestedSpans::process(const Event& event) {
   }
   const bool whole = event.kind == Event::Kind::whole;
   track.open.push_back({event.at, whole ? event.at + event.length : k_never, 0, event.row});
+  if (!(track.open.back().end < k_never)) ++track.begun;
 }
 
 // What has an end that is not after `at` is over.
@@ -112,6 +113,7 @@ void NestedSpans::close_before(Track& track, double at) {
 void NestedSpans::close_last(Track& track, double end, bool from_begin) {
   const Track::Open span = track.open.back();
   track.open.pop_back();
+  if (!(span.end < k_never)) --track.begun;
   const double length = std::max(0.0, end - span.at);
   ended_({span.row, length, std::max(0.0, length - span.inner), from_begin});
   if (track.open.empty()) {
@@ -125,13 +127,13 @@ void NestedSpans::close_last(Track& track, double end, bool from_begin) {
 
 void NestedSpans::end(Track& track, double at) {
   close_before(track, at);
-  // Whole spans that outlast the one that is ended overlap it.
-  std::size_t begun = track.open.size();
-  while (begun > 0 && track.open[begun - 1].end < k_never) --begun;
-  if (begun == 0) {
+  if (track.begun == 0) {  // not looked for among the others: a trace may have millions of these
     ++unbalanced_;
     return;
   }
+  // Whole spans that outlast the one that is ended overlap it.
+  std::size_t begun = track.open.size();
+  while (begun > 0 && track.open[begun - 1].end < k_never) --begun;
   while (track.open.size() > begun) close_last(track, track.open.back().end, false);
   close_last(track, at, true);
 }

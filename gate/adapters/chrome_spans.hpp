@@ -30,6 +30,7 @@ class NestedSpans {
       std::uint32_t row;
     };
     std::vector<Open> open;
+    std::size_t begun = 0;  // of `open`, those that wait for an `end`
   };
   struct Ended {
     std::uint32_t row;

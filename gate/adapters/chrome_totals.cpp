@@ -10,7 +10,7 @@ namespace weir::adapters {
 namespace {
 
 constexpr std::size_t k_most_async = 100'000;
-constexpr std::size_t k_most_nested = 1000;  // open under one id
+constexpr std::size_t k_most_nested = 64;  // open under one id: with all ids 100 MB at the most
 constexpr std::size_t k_most_counters = 1000;
 constexpr std::size_t k_longest_seen = 512;  // bytes of texts together that are kept
 
@@ -199,7 +199,11 @@ void ChromeAsync::begin(const ChromeEvent& event, double at, ChromeRows& rows) {
   const std::uint32_t row = rows.of(event, "", "async");
   rows.add_call(row);
   auto& open = open_[async_key(event)];
-  if (open.size() < k_most_nested) open.emplace_back(at, row);
+  if (open.size() < k_most_nested) {
+    open.emplace_back(at, row);
+  } else {
+    ++lost_;
+  }
 }
 
 void ChromeAsync::end(const ChromeEvent& event, double at, ChromeRows& rows) {

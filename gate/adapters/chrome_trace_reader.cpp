@@ -78,7 +78,7 @@ std::size_t ChromeTraceReader::Reading::take_many(std::string_view rest) {
 void ChromeTraceReader::Reading::take_json(const Json& event) {
   if (!event.is_object()) return;
   const std::string text = dump_json(event);
-  if (scan_chrome_event(text, event_) == 0) {  // of a kind that no tracer writes
+  if (scan_chrome_event(text, event_, true) == 0) {  // of a kind that no tracer writes
     ++unread_;
     return;
   }

@@ -60,11 +60,13 @@ Result<void> refuse_reports(const CompareOptions& options) {
 }
 
 std::string name_of_side(const std::string& path, const sys::Files& files) {
-  // Of a folder of probe files its own folder says more.
-  const bool folder = files.kind(path) == sys::Kind::folder;
   std::string_view trimmed = path;
   while (trimmed.size() > 1 && trimmed.ends_with('/')) trimmed.remove_suffix(1);
-  return folder ? std::string(trimmed) : sys::file_name_of(std::string(trimmed));
+  const std::string name = sys::file_name_of(std::string(trimmed));
+  if (files.kind(path) != sys::Kind::folder) return name;
+  // Of a folder of probe files the one around it says more; where both lie is nobody's business.
+  const std::string around = sys::file_name_of(sys::folder_of(std::string(trimmed)));
+  return around.empty() || around == "." ? name : around + "/" + name;
 }
 
 template <class Profile>
@@ -130,7 +132,11 @@ Result<ExitCode> compare_profiles(const CompareOptions& options) {
   WEIR_TRY(const ProfileFile b, read_side(options.common, options.candidate, files, run_b));
   const explain::Options settings =
       run_b ? explain_options(*run_b->settings) : explain::Options{explain::default_bands(), {}};
-  WEIR_TRY(const auto all, comparisons_of(options, a, b, settings));
+  WEIR_TRY(auto all, comparisons_of(options, a, b, settings));
+  for (Comparison& one : all) {
+    if (run_a) one = veiled(std::move(one), run_a->veil);
+    if (run_b) one = veiled(std::move(one), run_b->veil);
+  }
   const int stream = answer_stream(options.common);
   answer(options.common, report::compare_text(all, {.color = colored(options.common, stream),
                                                     .width = width_of(stream),

@@ -120,6 +120,17 @@ explain::Explanation veiled(explain::Explanation why, const config::Veil& veil) 
   return why;
 }
 
+explain::Comparison veiled(explain::Comparison comparison, const config::Veil& veil) {
+  if (!veil.hides()) return comparison;
+  for (explain::ComparedSide* side : {&comparison.a, &comparison.b}) {
+    hide(side->name, veil);
+    hide(side->words, veil);
+  }
+  for (verdict::Finding& finding : comparison.findings) hide(finding, veil);
+  hide(comparison.doubts, veil);
+  return comparison;
+}
+
 Error veiled(Error error, const config::Veil& veil) {
   hide(error.message, veil);
   return error;

@@ -4,6 +4,7 @@
 
 #include "gate/base/result.hpp"
 #include "gate/config/veil.hpp"
+#include "gate/explain/compare.hpp"
 #include "gate/explain/explain.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/verdict/calibration.hpp"
@@ -16,6 +17,7 @@ namespace weir::app {
 [[nodiscard]] verdict::Calibration veiled(verdict::Calibration calibration,
                                           const config::Veil& veil);
 [[nodiscard]] explain::Explanation veiled(explain::Explanation why, const config::Veil& veil);
+[[nodiscard]] explain::Comparison veiled(explain::Comparison comparison, const config::Veil& veil);
 [[nodiscard]] Error veiled(Error error, const config::Veil& veil);
 
 // Shows to `inner` what is left; both are the caller's. As thread-safe as `inner`.

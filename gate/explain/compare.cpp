@@ -104,6 +104,7 @@ std::optional<ComparedOp> sum_of(const Rows& rows) {
       sum.seconds = row->seconds ? std::optional(*sum.seconds + *row->seconds) : std::nullopt;
     }
   }
+  if (sum.seconds && !std::isfinite(*sum.seconds)) sum.seconds.reset();
   return sum;
 }
 
@@ -166,16 +167,22 @@ std::optional<double> time_of(const std::vector<WorkRow>& rows) {
   for (const WorkRow& row : rows) {
     if (row.seconds && (!devices || row.kind.empty())) sum = sum.value_or(0) + *row.seconds;
   }
+  if (sum && !std::isfinite(*sum)) return std::nullopt;
   return sum;
 }
 
 std::vector<MetricChange> match_metrics(std::vector<MetricChange> a,
                                         const std::vector<MetricChange>& b) {
-  std::map<std::string, std::size_t> known;
-  for (std::size_t i = 0; i < a.size(); ++i) known.try_emplace(a[i].name, i);
+  // A file may have a name twice (a test with two numbers of threads): the first goes with the
+  // first.
+  using Named = std::pair<std::string, std::size_t>;
+  std::map<std::string, std::size_t> times;
+  std::map<Named, std::size_t> known;
+  for (std::size_t i = 0; i < a.size(); ++i) known.emplace(Named{a[i].name, times[a[i].name]++}, i);
+  times.clear();
   for (const MetricChange& one : b) {
-    const auto [at, fresh] = known.try_emplace(one.name, a.size());
-    if (fresh) {
+    const auto at = known.find(Named{one.name, times[one.name]++});
+    if (at == known.end()) {
       a.push_back({one.name, one.metric, std::nullopt, one.a});
     } else if (a[at->second].metric.unit == one.metric.unit) {
       a[at->second].b = one.a;

@@ -26,7 +26,9 @@ struct Sum {
 
 // What a trace says of the CPU's calls is no work of a device.
 std::string kind_of(const ObservedOp& op) {
-  const bool device = op.category.empty() || op.category == "kernel" || op.category == "device";
+  const std::string category = text::lower(op.category);
+  const bool device = category.empty() || category == "kernel" || category == "device" ||
+                      category == "compute";  // the last one is ggml's
   return device ? "" : op.category;
 }
 

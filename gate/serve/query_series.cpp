@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t k_most_samples_a_page = 500'000;
 constexpr std::ptrdiff_t k_cells_at_once = 32;
+constexpr int k_looks_at_some = 2;
 
 // By which series stand in order: points lie by cell, so that a page looks at few of them. Metrics
 // that two declarations use differently share a name, and then a place in a page.
@@ -59,11 +60,14 @@ Result<Page> plan_page(history::Store& store, const Query& query) {
   WEIR_TRY(std::vector<std::string> cells, store.cells(query.filter));
   auto cell = std::lower_bound(cells.begin(), cells.end(), page.from.key.cell);
   std::size_t points = 0;
-  while (cell != cells.end() && points <= query.limit) {
-    // Some at once, as names: '*' in one matches more, which is left out.
-    const auto end = cell + std::min<std::ptrdiff_t>(k_cells_at_once, cells.end() - cell);
+  for (int looks = 0; cell != cells.end() && points <= query.limit; ++looks) {
+    // Some at once, as names: '*' in one matches more, which is left out. What few do not fill is
+    // looked for among all that are left, in one go.
+    const bool all = looks == k_looks_at_some;
+    const auto end =
+        all ? cells.end() : cell + std::min<std::ptrdiff_t>(k_cells_at_once, cells.end() - cell);
     history::Filter some = query.filter;
-    some.cells.assign(cell, end);
+    if (!all) some.cells.assign(cell, end);
     WEIR_TRY(const auto summaries, store.summaries(some));
     std::map<SeriesKey, std::size_t> found;
     for (const history::SeriesSummary& one : summaries) {

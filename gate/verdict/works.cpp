@@ -49,10 +49,11 @@ void add_named(const std::optional<Calls>& calls, const std::vector<std::string>
                std::vector<std::string>& names) {
   if (!calls) return;
   for (const auto& [name, count] : *calls) {
-    if (std::any_of(patterns.begin(), patterns.end(),
-                    [&](const auto& pattern) { return text::glob_match(pattern, name); })) {
-      names.push_back(name);
-    }
+    const bool wanted = std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
+      return text::glob_match(pattern, name);
+    });
+    // A kernel without a name, in a file from outside, is no metric.
+    if (wanted && unit::find_metric(name)) names.push_back(name);
   }
 }
 
@@ -86,7 +87,8 @@ std::vector<MetricVerdict> judge_works(const Question& question,
   add_named(now, patterns, names);
   add_named(before, patterns, names);
   for (const std::string& pattern : patterns) {
-    if (pattern.find_first_of("*?") == std::string::npos) names.push_back(pattern);
+    const bool one = pattern.find('*') == std::string::npos;
+    if (one && unit::find_metric(pattern)) names.push_back(pattern);
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -75,6 +75,14 @@ TEST(ChromeTrace, AddsUpToTheTimeOfItsTracks) {
   EXPECT_NEAR(*row(observed, "decode").seconds, 10e-6, 1e-12) << "the row says its whole time";
 }
 
+TEST(ChromeTrace, TakesEventsWhoseKeysNeedEscapes) {
+  const auto observed = read(R"({"traceEvents": [
+      {"ph": "X", "name": "k", "ts": 0, "dur": 10, "args": {"C:\\x": 1, "say \"a\"": "b"}},
+      {"ph": "X", "name": "j", "ts": 20, "dur": 10}]})");
+  EXPECT_EQ(row(observed, "k").calls, 1);
+  EXPECT_EQ(row(observed, "j").calls, 1);
+}
+
 TEST(ChromeTrace, StacksBeginsAndEndsAndLetsTheLastBracketBeMissing) {
   const auto observed = read(read_data("constructed-begin-end-trace.json"));
   const auto decode = row(observed, "decode");

@@ -264,6 +264,24 @@ TEST(Compared, CountsOfOtherUnitsAreNotHeldAgainstEachOther) {
   EXPECT_THAT(made.doubts.front(), HasSubstr("do not count by the same unit"));
 }
 
+TEST(Compared, ANameThatAFileHasTwiceStandsBesideItselfInOrder) {
+  Observed two = run_of("CPU", 1, {});
+  two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {10}, {}, {}});
+  two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {30}, {}, {}});
+  const Comparison made = compared(two, two);
+  ASSERT_EQ(made.metrics.size(), 2U);
+  EXPECT_EQ(made.metrics[0].b, 10);
+  EXPECT_EQ(made.metrics[1].b, 30);
+}
+
+TEST(Compared, TimesThatAddUpToNoNumberAreNotTold) {
+  const Observed huge =
+      run_of("CPU", 1, {{"MUL_MAT", "", "", "", 1, 1e308}, {"MUL_MAT", "", "", "", 1, 1e308}});
+  const Comparison made = compared(huge, huge);
+  EXPECT_FALSE(made.seconds_a);
+  EXPECT_FALSE(only(made).a->seconds);
+}
+
 TEST(Compared, RatesAndCountsAreThereWithThoseOfOneSideAlone) {
   Observed a = run_of("GPU", 1, {}), b = a;
   a.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {100}, {}, {}});

@@ -181,6 +181,29 @@ TEST_F(ServiceReads, GiveSamplesWhereTheyAreAskedFor) {
 }
 
 // However small the pages are, together they are the whole.
+TEST_F(ServiceReads, FindSeriesAmongManyCells) {
+  history::Batch batch;
+  history::Run run = history::run_at("many", 1000, {});
+  for (int i = 0; i < 200; ++i) {
+    run.points.push_back(history::count_point(fmt::format("e/m{:03}/b/p", i), i));
+  }
+  batch.runs = {run, history::run_at("one", 2000, {history::count_point("e/z/b/p", 7)})};
+  value_of(store()->history().add(batch));
+  const auto service = start(true);
+  std::set<std::string> cells;
+  std::string target = "/api/v1/series?limit=70";
+  for (int pages = 0; pages < 20 && !target.empty(); ++pages) {
+    const Json json = get(*service, target).json();
+    for (const Json& series : json["series"]) cells.insert(series["cell"].get<std::string>());
+    target = json.value("next", "");
+  }
+  EXPECT_EQ(cells.size(), 201U);
+  // Behind more cells than are looked at a few at a time.
+  const Json late = get(*service, "/api/v1/series?since=1500").json();
+  ASSERT_EQ(late["series"].size(), 1U);
+  EXPECT_EQ(late["series"][0]["cell"], "e/z/b/p");
+}
+
 TEST_F(ServiceReads, GoOnWhereAPageEnds) {
   fill();
   const auto service = start(true);

@@ -46,6 +46,16 @@ TEST(SingleKernels, AreOneMetricForEachNameThatAPatternFits) {
   EXPECT_EQ(unit::label(test::metric(cell, "kernel_calls:mul_mat").metric), "calls of mul_mat");
 }
 
+// A baseline is a file of a pull request: its kernels may have any name.
+TEST(SingleKernels, WithoutANameAreNoMetric) {
+  auto base = test::reference();
+  base.kernels->counts[""] = 1;
+  LimitEntry limit = test::entry({"kernel_calls:*", "kernel_calls:"});
+  limit.exact = true;
+  const CellVerdict cell = test::judge(base, {test::stored(base)}, {limit});
+  EXPECT_THAT(works_of(cell), ElementsAre("kernel_calls:mul_mat", "kernel_calls:rms_norm_mul"));
+}
+
 TEST(SingleKernels, ThatAreNewFailWhereTheyMayNotChange) {
   const auto base = test::reference();
   auto now = base;
