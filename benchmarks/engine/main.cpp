@@ -1,195 +1,87 @@
-// What each probe does to the real llama.cpp: its tokens per second with and without, and what
-// reaches the driver meanwhile.
-//
-// Rounds: every way of running once, in an order drawn anew for each round, each divided by the run
-// of the same round with nothing attached. "nothing, again" is such a run too: what its ratio
-// spreads by is noise, and nothing smaller can be seen. What reaches the driver is counted in a run
-// of its own by a layer that shares no code with the probe (tests/probes/independent_layer.cpp).
-#include <algorithm>
+// weir-engine: a small engine that shows how an engine is instrumented, and that weir is tried on.
+// Exit codes: 0; 2 the command line or a missing kernel; 3 anything else.
+#include <chrono>
 #include <cstdio>
-#include <map>
-#include <random>
-#include <string>
-#include <vector>
+#include <memory>
 
-#include <CLI/CLI.hpp>
-#include <unistd.h>
+#include "benchmarks/engine/backend.hpp"
+#include "benchmarks/engine/generate.hpp"
+#include "benchmarks/engine/options.hpp"
+#include "benchmarks/engine/report.hpp"
 
-#include "gate/base/json.hpp"
-#include "gate/base/text.hpp"
-#include "gate/stats/quantile.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/sys/machine.hpp"
-#include "gate/sys/process.hpp"
-
-#include "tests/probes/independent_count.hpp"
-
-namespace weir {
+namespace weir::engine {
 namespace {
 
-const std::string k_probes = WEIR_BINARY_DIR "/lib/weir/probes";
-constexpr const char* k_layer = "VK_LAYER_WEIR_probe";
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-struct Way {
-  std::string name;
-  bool layer = false;  // the Vulkan probe
-  sys::EnvironmentList env;
-};
+Result<std::unique_ptr<Backend>> make_backend(const Options& options, const Model& model,
+                                              Counts& counts) {
+  if (options.vulkan) return make_vulkan_backend(model, options.device, counts);
+  return make_cpu_backend(model, options.threads, counts);
+}
 
-std::vector<Way> ways() {
-  const std::pair<std::string, std::string> events{"WEIR_PROBE_EVENTS", "256"};
-  const std::pair<std::string, std::string> ggml{"LD_PRELOAD", k_probes + "/libweir_ggml.so"};
-  return {
-      {"nothing", false, {}},  // first: what the others are divided by
-      {"nothing, again", false, {}},
-      {"vulkan, counting", true, {}},
-      {"vulkan, events", true, {events}},
-      {"vulkan, batched timing", true, {events, {"WEIR_PROBE_TIMING", "batched"}}},
-      {"vulkan, serialized timing", true, {events, {"WEIR_PROBE_TIMING", "serialized"}}},
-      {"ggml", false, {ggml}},
-      {"ggml and vulkan, counting", true, {ggml}},
-      {"GGML_VK_PERF_LOGGER=1", false, {{"GGML_VK_PERF_LOGGER", "1"}}},
+// Room for what is asked, and no more: a cache for all that a model was trained for may be huge.
+std::uint32_t positions_needed(const Options& options) {
+  const std::uint64_t prompt =
+      std::max<std::uint64_t>(options.work.prompt.size(), options.prompt_tokens);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      options.context,
+      std::max<std::uint64_t>(prompt, 1) + options.work.tokens + options.work.depth));
+}
+
+LogitsSink write_to(std::FILE* file) {
+  if (file == nullptr) return {};
+  return [file](const std::vector<float>& logits) -> Result<void> {
+    if (std::fwrite(logits.data(), sizeof(float), logits.size(), file) != logits.size()) {
+      return fail(Code::io, "the logits can not be written");
+    }
+    return {};
   };
 }
 
-struct Options {
-  int rounds = 5;
-  int tokens = 48;
-  std::uint64_t seed = 1;
-  std::string model = "tiny-llama";
-  std::vector<std::string> env{"GGML_VK_VISIBLE_DEVICES=0", "VK_LOADER_DRIVERS_SELECT=*lvp*"};
-};
-
-class Bench {
- public:
-  Bench(const Options& options, sys::Files& files, std::string scratch)
-      : options_(options), files_(files), scratch_(std::move(scratch)) {}
-
-  // Tokens per second. `counts`: the file for the second count; "" for none.
-  Result<double> run(const Way& way, const std::string& counts = "") {
-    WEIR_CHECK(files_.make_dirs(scratch_));
-    sys::ProcessSpec spec;
-    spec.argv = {WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench",
-                 "-m",
-                 WEIR_SOURCE_DIR "/models/" + options_.model + ".gguf",
-                 "-p",
-                 "0",
-                 "-n",
-                 std::to_string(options_.tokens),
-                 "-r",
-                 "1",
-                 "-ngl",
-                 "99",
-                 "-o",
-                 "json"};
-    for (const std::string& variable : options_.env) {
-      const std::size_t equals = variable.find('=');
-      spec.env.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
-    }
-    spec.env.insert(spec.env.end(), way.env.begin(), way.env.end());
-    spec.env.emplace_back("WEIR_PROBE_DIR", scratch_);
-    std::vector<std::string> layers;
-    if (way.layer) layers.emplace_back(k_layer);
-    if (!counts.empty()) layers.emplace_back(probes::k_independent_layer);  // next to the driver
-    if (!layers.empty()) {
-      spec.env.emplace_back("VK_LAYER_PATH", k_probes + ":" WEIR_INDEPENDENT_LAYER);
-      spec.env.emplace_back("VK_INSTANCE_LAYERS", text::join(layers, ":"));
-      spec.env.emplace_back("WEIR_INDEPENDENT_COUNTS", counts);
-    }
-    WEIR_TRY(const sys::Finished finished, processes_.run(spec, stop_));
-    if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
-      return fail(Code::data, "llama-bench with {} failed: {}{}", way.name, finished.start_error,
-                  finished.err);
-    }
-    WEIR_TRY(const Json json, parse_json(finished.out));
-    if (!json.is_array() || json.size() != 1 || !json[0].contains("avg_ts")) {
-      return fail(Code::data, "llama-bench with {} printed something else", way.name);
-    }
-    return json[0]["avg_ts"].get<double>();
+void print(const Run& run, const Model& model, const Backend& backend, const Counts& counts,
+           bool json) {
+  if (json) {
+    std::puts(profile::to_json(observe(run, model, backend, counts)).dump(1).c_str());
+    return;
   }
-
-  // What reached the driver in a whole run.
-  Result<std::map<std::string, std::int64_t>> count(const Way& way) {
-    const std::string file = scratch_ + "/independent";
-    WEIR_CHECK(files_.remove_tree(scratch_));
-    WEIR_CHECK(run(way, file));
-    return probes::independent_counts(file);
-  }
-
- private:
-  const Options& options_;
-  sys::Files& files_;
-  std::string scratch_;
-  sys::RealProcesses processes_;
-  sys::Stop stop_;
-};
-
-double load() { return sys::RealMachineLoad().load_average().value_or(0); }
-
-std::string with_difference(std::int64_t count, std::int64_t plain) {
-  if (count == plain) return std::to_string(count);
-  return fmt::format("{} ({:+})", count, count - plain);
+  for (const std::uint32_t token : run.repeats.back().tokens) std::printf("%u\n", token);
 }
 
-Result<void> measure(const Options& options, sys::Files& files, const std::string& scratch) {
-  const std::vector<Way> all = ways();
-  Bench bench(options, files, scratch);
-  std::vector<std::map<std::string, std::int64_t>> counts;
-  for (const Way& way : all) {
-    WEIR_TRY(auto of_way, bench.count(way));
-    counts.push_back(std::move(of_way));
+Result<void> run(int argc, char** argv) {
+  WEIR_TRY(const Options options, parse_options(argc, argv));
+  const auto start = std::chrono::steady_clock::now();
+  Counts counts;
+  WEIR_TRY(const Model model, load_model(options.model, positions_needed(options)));
+  WEIR_TRY(const auto backend, make_backend(options, model, counts));
+  Decoder decoder(model, *backend, options.switches);
+  Run run;
+  run.load_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  run.work = options.work;
+  if (run.work.prompt.empty()) run.work.prompt = made_up_prompt(options.prompt_tokens, model);
+
+  const File logits(options.logits.empty() ? nullptr : std::fopen(options.logits.c_str(), "wb"),
+                    [](std::FILE* file) { return file != nullptr ? std::fclose(file) : 0; });
+  if (!logits && !options.logits.empty())
+    return fail(Code::io, "{}: can not be written", options.logits);
+  for (std::uint32_t i = 0; i < run.work.repeats; ++i) {
+    WEIR_TRY(Repeat repeat,
+             generate(model, *backend, decoder, run.work, counts, write_to(logits.get())));
+    run.repeats.push_back(std::move(repeat));
   }
-  const double load_before = load();
-  std::mt19937_64 random(options.seed);
-  std::vector<std::vector<double>> ratios(all.size());
-  for (int round = 0; round < options.rounds; ++round) {
-    std::vector<std::size_t> order(all.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::shuffle(order.begin(), order.end(), random);
-    std::vector<double> speed(all.size());
-    for (const std::size_t at : order) {
-      WEIR_CHECK(files.remove_tree(scratch));
-      WEIR_TRY(speed[at], bench.run(all[at]));
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) ratios[i].push_back(speed[i] / speed[0]);
-    std::fprintf(stderr, "round %d of %d: %.1f tokens/s with nothing attached\n", round + 1,
-                 options.rounds, speed[0]);
-  }
-  fmt::print("{}, {} tokens a run, {} rounds, seed {}, load {:.1f} before and {:.1f} after\n\n",
-             options.model, options.tokens, options.rounds, options.seed, load_before, load());
-  fmt::print(
-      "| attached | tokens/s over nothing attached | 5 to 95 % of rounds | barriers | submits "
-      "| syncs |\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto told = [&](const char* name) {
-      return with_difference(counts[i][name], counts[0][name]);
-    };
-    fmt::print("| {} | {:.3f} | {:.3f} … {:.3f} | {} | {} | {} |\n", all[i].name,
-               *stats::median(ratios[i]), *stats::quantile(ratios[i], 0.05),
-               *stats::quantile(ratios[i], 0.95), told("barriers"), told("submits"), told("syncs"));
-  }
+  print(run, model, *backend, counts, options.json);
   return {};
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::engine
 
 int main(int argc, char** argv) {
-  using namespace weir;
-  Options options;
-  CLI::App app("What each probe does to the real llama.cpp");
-  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 10'000))->capture_default_str();
-  app.add_option("--tokens", options.tokens)->check(CLI::Range(1, 100'000))->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the order within rounds")->capture_default_str();
-  app.add_option("--model", options.model, "A file of models/")->capture_default_str();
-  app.add_option("--env", options.env, "NAME=VALUE for the engine; picks the device")
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  sys::RealFiles files;
-  const std::string scratch = WEIR_BINARY_DIR "/benchmark-out/engine-" + std::to_string(getpid());
-  const auto done = measure(options, files, scratch);
-  (void)files.remove_tree(scratch);
-  if (done) return 0;
-  std::fprintf(stderr, "%s\n", done.error().message.c_str());
-  return 1;
+  const auto ended = weir::engine::run(argc, argv);
+  if (ended) return 0;
+  std::fprintf(stderr, "weir-engine: %s\n", ended.error().message.c_str());
+  const bool asked_wrongly =
+      ended.error().code == weir::Code::usage || ended.error().code == weir::Code::unavailable;
+  return asked_wrongly ? 2 : 3;
 }

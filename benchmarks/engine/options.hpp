@@ -1,0 +1,27 @@
+// The command line of weir-engine.
+#pragma once
+
+#include <string>
+
+#include "benchmarks/engine/decoder.hpp"
+#include "benchmarks/engine/generate.hpp"
+
+namespace weir::engine {
+
+struct Options {
+  std::string model;
+  bool vulkan = false;
+  unsigned device = 0;   // among Vulkan's, in the driver's order
+  unsigned threads = 1;  // of the CPU backend
+  std::uint32_t context = 4096;
+  std::uint32_t prompt_tokens = 0;  // of a made-up prompt, where `work.prompt` is empty
+  Work work;
+  Switches switches;
+  bool json = false;
+  std::string logits;  // a file; "": none
+};
+
+// Code::usage; help that was asked for ends the process.
+[[nodiscard]] Result<Options> parse_options(int argc, char** argv);
+
+}  // namespace weir::engine

@@ -1,0 +1,25 @@
+// The shaders in shaders/, compiled by glslc when this is built, as kernels of a device.
+#pragma once
+
+#include "gate/profile/tensor_type.hpp"
+
+#include "benchmarks/engine/vulkan_device.hpp"
+
+namespace weir::engine {
+
+struct VulkanKernels {
+  struct OfType {
+    profile::TensorType type;
+    Kernel multiply, gate_up;
+  };
+  std::vector<OfType> of_type;
+  Kernel rms_norm, rotate, attend, activate, choose, share;
+
+  // REQUIRES: vulkan_multiplies(type).
+  [[nodiscard]] const OfType& of(profile::TensorType type) const;
+};
+
+[[nodiscard]] bool vulkan_multiplies(profile::TensorType type);
+[[nodiscard]] Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device);
+
+}  // namespace weir::engine

@@ -1,0 +1,195 @@
+// What each probe does to the real llama.cpp: its tokens per second with and without, and what
+// reaches the driver meanwhile.
+//
+// Rounds: every way of running once, in an order drawn anew for each round, each divided by the run
+// of the same round with nothing attached. "nothing, again" is such a run too: what its ratio
+// spreads by is noise, and nothing smaller can be seen. What reaches the driver is counted in a run
+// of its own by a layer that shares no code with the probe (tests/probes/independent_layer.cpp).
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/stats/quantile.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/machine.hpp"
+#include "gate/sys/process.hpp"
+
+#include "tests/probes/independent_count.hpp"
+
+namespace weir {
+namespace {
+
+const std::string k_probes = WEIR_BINARY_DIR "/lib/weir/probes";
+constexpr const char* k_layer = "VK_LAYER_WEIR_probe";
+
+struct Way {
+  std::string name;
+  bool layer = false;  // the Vulkan probe
+  sys::EnvironmentList env;
+};
+
+std::vector<Way> ways() {
+  const std::pair<std::string, std::string> events{"WEIR_PROBE_EVENTS", "256"};
+  const std::pair<std::string, std::string> ggml{"LD_PRELOAD", k_probes + "/libweir_ggml.so"};
+  return {
+      {"nothing", false, {}},  // first: what the others are divided by
+      {"nothing, again", false, {}},
+      {"vulkan, counting", true, {}},
+      {"vulkan, events", true, {events}},
+      {"vulkan, batched timing", true, {events, {"WEIR_PROBE_TIMING", "batched"}}},
+      {"vulkan, serialized timing", true, {events, {"WEIR_PROBE_TIMING", "serialized"}}},
+      {"ggml", false, {ggml}},
+      {"ggml and vulkan, counting", true, {ggml}},
+      {"GGML_VK_PERF_LOGGER=1", false, {{"GGML_VK_PERF_LOGGER", "1"}}},
+  };
+}
+
+struct Options {
+  int rounds = 5;
+  int tokens = 48;
+  std::uint64_t seed = 1;
+  std::string model = "tiny-llama";
+  std::vector<std::string> env{"GGML_VK_VISIBLE_DEVICES=0", "VK_LOADER_DRIVERS_SELECT=*lvp*"};
+};
+
+class Bench {
+ public:
+  Bench(const Options& options, sys::Files& files, std::string scratch)
+      : options_(options), files_(files), scratch_(std::move(scratch)) {}
+
+  // Tokens per second. `counts`: the file for the second count; "" for none.
+  Result<double> run(const Way& way, const std::string& counts = "") {
+    WEIR_CHECK(files_.make_dirs(scratch_));
+    sys::ProcessSpec spec;
+    spec.argv = {WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench",
+                 "-m",
+                 WEIR_SOURCE_DIR "/models/" + options_.model + ".gguf",
+                 "-p",
+                 "0",
+                 "-n",
+                 std::to_string(options_.tokens),
+                 "-r",
+                 "1",
+                 "-ngl",
+                 "99",
+                 "-o",
+                 "json"};
+    for (const std::string& variable : options_.env) {
+      const std::size_t equals = variable.find('=');
+      spec.env.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+    }
+    spec.env.insert(spec.env.end(), way.env.begin(), way.env.end());
+    spec.env.emplace_back("WEIR_PROBE_DIR", scratch_);
+    std::vector<std::string> layers;
+    if (way.layer) layers.emplace_back(k_layer);
+    if (!counts.empty()) layers.emplace_back(probes::k_independent_layer);  // next to the driver
+    if (!layers.empty()) {
+      spec.env.emplace_back("VK_LAYER_PATH", k_probes + ":" WEIR_INDEPENDENT_LAYER);
+      spec.env.emplace_back("VK_INSTANCE_LAYERS", text::join(layers, ":"));
+      spec.env.emplace_back("WEIR_INDEPENDENT_COUNTS", counts);
+    }
+    WEIR_TRY(const sys::Finished finished, processes_.run(spec, stop_));
+    if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
+      return fail(Code::data, "llama-bench with {} failed: {}{}", way.name, finished.start_error,
+                  finished.err);
+    }
+    WEIR_TRY(const Json json, parse_json(finished.out));
+    if (!json.is_array() || json.size() != 1 || !json[0].contains("avg_ts")) {
+      return fail(Code::data, "llama-bench with {} printed something else", way.name);
+    }
+    return json[0]["avg_ts"].get<double>();
+  }
+
+  // What reached the driver in a whole run.
+  Result<std::map<std::string, std::int64_t>> count(const Way& way) {
+    const std::string file = scratch_ + "/independent";
+    WEIR_CHECK(files_.remove_tree(scratch_));
+    WEIR_CHECK(run(way, file));
+    return probes::independent_counts(file);
+  }
+
+ private:
+  const Options& options_;
+  sys::Files& files_;
+  std::string scratch_;
+  sys::RealProcesses processes_;
+  sys::Stop stop_;
+};
+
+double load() { return sys::RealMachineLoad().load_average().value_or(0); }
+
+std::string with_difference(std::int64_t count, std::int64_t plain) {
+  if (count == plain) return std::to_string(count);
+  return fmt::format("{} ({:+})", count, count - plain);
+}
+
+Result<void> measure(const Options& options, sys::Files& files, const std::string& scratch) {
+  const std::vector<Way> all = ways();
+  Bench bench(options, files, scratch);
+  std::vector<std::map<std::string, std::int64_t>> counts;
+  for (const Way& way : all) {
+    WEIR_TRY(auto of_way, bench.count(way));
+    counts.push_back(std::move(of_way));
+  }
+  const double load_before = load();
+  std::mt19937_64 random(options.seed);
+  std::vector<std::vector<double>> ratios(all.size());
+  for (int round = 0; round < options.rounds; ++round) {
+    std::vector<std::size_t> order(all.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    std::vector<double> speed(all.size());
+    for (const std::size_t at : order) {
+      WEIR_CHECK(files.remove_tree(scratch));
+      WEIR_TRY(speed[at], bench.run(all[at]));
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) ratios[i].push_back(speed[i] / speed[0]);
+    std::fprintf(stderr, "round %d of %d: %.1f tokens/s with nothing attached\n", round + 1,
+                 options.rounds, speed[0]);
+  }
+  fmt::print("{}, {} tokens a run, {} rounds, seed {}, load {:.1f} before and {:.1f} after\n\n",
+             options.model, options.tokens, options.rounds, options.seed, load_before, load());
+  fmt::print(
+      "| attached | tokens/s over nothing attached | 5 to 95 % of rounds | barriers | submits "
+      "| syncs |\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto told = [&](const char* name) {
+      return with_difference(counts[i][name], counts[0][name]);
+    };
+    fmt::print("| {} | {:.3f} | {:.3f} … {:.3f} | {} | {} | {} |\n", all[i].name,
+               *stats::median(ratios[i]), *stats::quantile(ratios[i], 0.05),
+               *stats::quantile(ratios[i], 0.95), told("barriers"), told("submits"), told("syncs"));
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace weir
+
+int main(int argc, char** argv) {
+  using namespace weir;
+  Options options;
+  CLI::App app("What each probe does to the real llama.cpp");
+  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 10'000))->capture_default_str();
+  app.add_option("--tokens", options.tokens)->check(CLI::Range(1, 100'000))->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the order within rounds")->capture_default_str();
+  app.add_option("--model", options.model, "A file of models/")->capture_default_str();
+  app.add_option("--env", options.env, "NAME=VALUE for the engine; picks the device")
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  sys::RealFiles files;
+  const std::string scratch = WEIR_BINARY_DIR "/benchmark-out/probes-" + std::to_string(getpid());
+  const auto done = measure(options, files, scratch);
+  (void)files.remove_tree(scratch);
+  if (done) return 0;
+  std::fprintf(stderr, "%s\n", done.error().message.c_str());
+  return 1;
+}

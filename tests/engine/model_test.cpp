@@ -1,0 +1,134 @@
+// Models that are whole, that are beyond the engine, and that are hostile.
+#include "benchmarks/engine/model.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "benchmarks/engine/backend.hpp"
+#include "tests/engine/models.hpp"
+
+namespace weir::engine {
+namespace {
+
+using testing::HasSubstr;
+
+profile::GgufTensor& tensor(profile::GgufHeader& header, std::string_view name) {
+  return *std::find_if(header.tensors.begin(), header.tensors.end(),
+                       [&](const auto& one) { return one.name == name; });
+}
+
+void set(profile::GgufHeader& header, std::string_view key, const profile::GgufValue& value) {
+  for (auto& [known, old] : header.metadata) {
+    if (known == key) old = value;
+  }
+}
+
+class Models : public testing::Test {
+ protected:
+  std::string error_of(const std::string& name, const Change& change) {
+    const auto model = load_model(write_model(folder_, name, second_model(), change), 64);
+    return model ? "" : model.error().message;
+  }
+  probes::Folder folder_;
+};
+
+TEST_F(Models, AreReadWithTheirSizes) {
+  const auto model = load_model(write_model(folder_, "b", second_model()), 64);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->sizes.layers, 3U);
+  EXPECT_EQ(model->sizes.queries(), 192U);
+  EXPECT_EQ(model->sizes.keys(), 64U);
+  EXPECT_EQ(model->sizes.vocabulary, 700U);
+  EXPECT_EQ(model->sizes.context, 64U);  // of 4096 that it was trained for
+  EXPECT_EQ(model->layers[2].down.columns, 544U);
+  EXPECT_EQ(model->frequencies[0], 1.0F);
+}
+
+TEST_F(Models, ThatAreBeyondTheEngineSayWhatIsMissingAndWhatWouldDo) {
+  const struct {
+    const char* name;
+    Change change;
+    const char* what;
+  } cases[] = {
+      {"architecture",
+       [](auto& header) {
+         set(header, "general.architecture", profile::GgufValue::string("phi3"));
+       },
+       "architecture \"phi3\" not implemented \xE2\x80\x94 run it with llama.cpp or "},
+      {"experts", [](auto& header) { header.tensors[5].name = "blk.0.ffn_gate_inp.weight"; },
+       "blk.0.ffn_gate_inp.weight not implemented \xE2\x80\x94 run it with llama.cpp or "},
+  };
+  for (const auto& c : cases) EXPECT_THAT(error_of(c.name, c.change), HasSubstr(c.what));
+}
+
+TEST_F(Models, WithTypesThatABackendDoesNotKnowStopBeforeAnythingIsComputed) {
+  Counts counts;
+  const auto load = [&](const char* type) {
+    return load_model(write_model(folder_, type, of_type(first_model(), type)), 16);
+  };
+  const auto q6 = load("q6_k"), bf16 = load("bf16");
+  ASSERT_TRUE(q6 && bf16);
+  const auto on_cpu = make_cpu_backend(*q6, 1, counts);
+  ASSERT_FALSE(on_cpu);
+  EXPECT_THAT(on_cpu.error().message,
+              HasSubstr("cpu: row look-up in Q6_K (token_embd.weight) not implemented \xE2\x80\x94 "
+                        "run it with llama.cpp or convert to Q8_0"));
+  EXPECT_TRUE(make_cpu_backend(*bf16, 1, counts));
+  const auto on_vulkan = make_vulkan_backend(*bf16, 0, counts);
+  ASSERT_FALSE(on_vulkan);
+  EXPECT_THAT(on_vulkan.error().message,
+              HasSubstr("vulkan: matrix-vector product of BF16 (output.weight) not implemented "
+                        "\xE2\x80\x94 use --backend cpu or convert to Q8_0"));
+  EXPECT_EQ(counts.tally(), Tally{});
+}
+
+TEST_F(Models, ThatAreHostileAreRefused) {
+  const auto number = [](const char* key, std::uint32_t value) {
+    return [=](profile::GgufHeader& header) { set(header, key, profile::GgufValue::u32(value)); };
+  };
+  const struct {
+    const char* name;
+    Change change;
+  } cases[] = {
+      {"no-layers", number("llama.block_count", 0)},
+      {"more-layers", number("llama.block_count", 4)},
+      {"many-layers", number("llama.block_count", 0xffffffff)},
+      {"wide", number("llama.embedding_length", 4096)},
+      {"heads", number("llama.attention.head_count", 0)},
+      {"kv-heads", number("llama.attention.head_count_kv", 4)},
+      {"odd-head", number("llama.attention.key_length", 31)},
+      {"no-context", number("llama.context_length", 0)},
+      {"rope", number("llama.rope.freq_base", 0)},
+      {"without-a-tensor",
+       [](auto& header) {
+         header.tensors.pop_back();
+         header.tensors.pop_back();
+       }},
+      {"turned",
+       [](auto& header) {
+         auto& dims = tensor(header, "blk.1.ffn_up.weight").dims;
+         std::swap(dims[0], dims[1]);
+       }},
+  };
+  for (const auto& c : cases) EXPECT_NE(error_of(c.name, c.change), "") << c.name;
+}
+
+// Wherever the file ends: an error, never a read behind it (the address sanitizer looks on).
+TEST_F(Models, ThatEndAnywhereAreRefused) {
+  auto small = second_model();
+  small.layers = 1;
+  const std::string path = write_model(folder_, "whole", small);
+  const std::string bytes = probes::slurp(path);
+  ASSERT_TRUE(load_model(path, 16));
+  const std::string cut = folder_.path() + "/cut.gguf";
+  for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 97) {
+    std::ofstream(cut, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(size));
+    EXPECT_FALSE(load_model(cut, 16)) << size;
+  }
+  EXPECT_FALSE(load_model(folder_.path(), 16));  // not a file
+  EXPECT_FALSE(load_model(folder_.path() + "/none", 16));
+}
+
+}  // namespace
+}  // namespace weir::engine

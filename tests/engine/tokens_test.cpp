@@ -1,0 +1,85 @@
+// The engine says what the real llama.cpp says, on the same files.
+#include <gmock/gmock.h>
+
+#include "tests/engine/engine_run.hpp"
+
+namespace weir::engine {
+namespace {
+
+constexpr const char* k_prompts[] = {"1", "1,17,4,99,250", "300,2,300,2,300,2,7,8,9,10,11"};
+constexpr const char* k_backends[] = {"cpu", "vulkan"};
+
+struct Named {
+  const char* name;
+  profile::ModelOptions options;
+};
+const Named k_models[] = {{"first", first_model()}, {"second", second_model()}};
+
+TEST(RealTokens, OfF32AreThoseOfLlamaCpp) {
+  const probes::Folder folder;
+  for (const Named& model : k_models) {
+    const std::string path = write_model(folder, model.name, of_type(model.options, "f32"));
+    for (const char* prompt : k_prompts) {
+      const std::string expected = run_llama(path, false, prompt, 64).out;
+      ASSERT_EQ(std::count(expected.begin(), expected.end(), '\n'), 64);
+      for (const char* backend : k_backends) {
+        for (const Words& switches : {Words{}, Words{"--no-batch"}, Words{"--fused-ffn"}}) {
+          Words words{"--backend", backend, "--tokens-in", prompt, "-n", "64"};
+          words.insert(words.end(), switches.begin(), switches.end());
+          EXPECT_EQ(run_engine(path, words).out, expected)
+              << model.name << " " << backend << " " << prompt << " " << switches.size();
+        }
+      }
+    }
+  }
+}
+
+std::size_t largest(const std::vector<float>& row) {
+  return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+// llama.cpp's own results differ between CPU and Vulkan: where its first two are further apart than
+// that, there is one right answer.
+TEST(RealTokens, OfOtherTypesAreThoseOfLlamaCppWhereItAgreesWithItself) {
+  const probes::Folder folder;
+  for (const Named& model : k_models) {
+    for (const char* type : {"f16", "q8_0", "q4_0"}) {
+      const std::string name = std::string(model.name) + "-" + type;
+      const std::string path = write_model(folder, name, of_type(model.options, type));
+      const std::string cpu_file = folder.path() + "/cpu", gpu_file = folder.path() + "/gpu";
+      std::string tokens = "1,17,4\n" + run_llama(path, false, "1,17,4", 64).out;
+      tokens.pop_back();
+      std::replace(tokens.begin(), tokens.end(), '\n', ',');
+      run_llama(path, false, tokens, 0, cpu_file);
+      run_llama(path, true, tokens, 0, gpu_file);
+      const auto on_cpu = read_logits(cpu_file, model.options.vocab);
+      const auto on_gpu = read_logits(gpu_file, model.options.vocab);
+      ASSERT_EQ(on_cpu.size(), 67U) << name;
+      ASSERT_EQ(on_gpu.size(), 67U) << name;
+      for (const char* backend : k_backends) {
+        const std::string own_file = folder.path() + "/own";
+        run_engine(path, {"--backend", backend, "--tokens-in", tokens, "--logits", own_file});
+        const auto own = read_logits(own_file, model.options.vocab);
+        ASSERT_EQ(own.size(), 67U) << name;
+        int compared = 0;
+        for (std::size_t at = 0; at < own.size(); ++at) {
+          float apart = 0;
+          for (std::size_t i = 0; i < own[at].size(); ++i) {
+            apart = std::max(apart, std::fabs(on_cpu[at][i] - on_gpu[at][i]));
+          }
+          std::vector<float> sorted = on_cpu[at];
+          std::sort(sorted.begin(), sorted.end(), std::greater<>());
+          if (sorted[0] - sorted[1] <= apart) continue;
+          ++compared;
+          EXPECT_EQ(largest(own[at]), largest(on_cpu[at]))
+              << name << " " << backend << " at " << at << ": " << sorted[0] - sorted[1] << " > "
+              << apart;
+        }
+        EXPECT_GT(compared, 33) << name << ": too few positions have one right answer";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::engine
