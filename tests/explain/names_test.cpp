@@ -54,8 +54,9 @@ TEST(KernelName, TakesAnyBytes) {
     std::string bytes;
     const auto length = dice.roll(40);
     for (std::int64_t k = 0; k < length; ++k) {
-      const char* alphabet = "_f32 mul<(:)>\x80\xff\n-./qk0";
-      bytes += dice.roll(4) == 0 ? static_cast<char>(dice.roll(256)) : alphabet[dice.roll(24)];
+      constexpr std::string_view k_alphabet = "_f32 mul<(:)>\x80\xff\n-./qk0";
+      const auto at = static_cast<std::size_t>(dice.roll(k_alphabet.size()));
+      bytes += dice.roll(4) == 0 ? static_cast<char>(dice.roll(256)) : k_alphabet[at];
     }
     const KernelName name = kernel_name(bytes);
     for (const std::string& word : name.words) EXPECT_FALSE(word.empty());
