@@ -1,5 +1,5 @@
-// weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, and what
-// the program waited for, as probes saw them.
+// weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
+// probes saw them.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::weir_timeline {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/profile/observed_figures.hpp"
 #include "gate/profile/observed_totals.hpp"
 
 namespace weir::explain {
@@ -53,33 +54,11 @@ ComparedSide side_of(const Observed& observed) {
   return side;
 }
 
-double median_of(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return static_cast<double>(*middle);
-}
-
+// Of a case that failed nothing is compared.
 std::vector<MetricChange> metrics_of(const Observed& observed) {
   std::vector<MetricChange> list;
-  const auto add = [&](std::string name, const unit::Metric& metric, double value) {
-    list.push_back({std::move(name), metric, value, std::nullopt});
-  };
-  for (const auto& timing : observed.timings) {
-    if (const auto value = timing.value()) add(timing.metric.name, timing.metric, *value);
-  }
-  for (const auto& one : observed.latencies) {
-    const std::string figure = one.percentile ? fmt::format("p{:g}", *one.percentile) : one.figure;
-    add(fmt::format("{} {}", one.metric.name, figure), one.metric, one.seconds);
-  }
-  for (const auto& count : observed.counts) {
-    if (!count.values.empty()) add(count.metric.name, count.metric, median_of(count.values));
-  }
-  for (const auto& one : observed.cases) {
-    if (one.error) continue;
-    for (const auto& timing : one.timings) {
-      const auto value = timing.value();
-      if (value) add(fmt::format("{} {}", one.name, timing.metric.name), timing.metric, *value);
-    }
+  for (profile::ObservedFigure& one : profile::figures_of(observed)) {
+    if (!one.error) list.push_back({std::move(one.name), one.metric, one.value, std::nullopt});
   }
   return list;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/profile/observed_figures.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::report {
@@ -31,34 +32,13 @@ std::string observed_head(const Observed& observed) {
   return words.empty() ? format : fmt::format("{} ({})", words, format);
 }
 
-double median_of(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return static_cast<double>(*middle);
-}
-
 void observed_metrics(std::string& out, const Observed& observed, const ObservedStyle& style) {
   TextTable table;
   table.right = {false, true};
-  const auto add = [&](std::string name, const unit::Metric& metric, double value) {
-    table.rows.push_back({one_line(name, 60), one_line(unit::show(metric, value), 60)});
-  };
-  for (const auto& timing : observed.timings) {
-    if (const auto value = timing.value()) add(timing.metric.name, timing.metric, *value);
-  }
-  for (const auto& one : observed.latencies) {
-    const std::string figure = one.percentile ? fmt::format("p{:g}", *one.percentile) : one.figure;
-    add(fmt::format("{} {}", one.metric.name, figure), one.metric, one.seconds);
-  }
-  for (const auto& count : observed.counts) {
-    if (!count.values.empty()) add(count.metric.name, count.metric, median_of(count.values));
-  }
-  for (const auto& one : observed.cases) {
-    for (const auto& timing : one.timings) {
-      const auto value = timing.value();
-      if (value) add(fmt::format("{} {}", one.name, timing.metric.name), timing.metric, *value);
-    }
-    if (one.error) table.rows.push_back({one_line(one.name, 60), one_line(*one.error, 60)});
+  for (const profile::ObservedFigure& one : profile::figures_of(observed)) {
+    table.rows.push_back(
+        {one_line(one.name, 60),
+         one_line(one.value ? unit::show(one.metric, *one.value) : *one.error, 60)});
   }
   const std::size_t all = table.rows.size();
   table.rows.resize(std::min(all, style.most_rows));

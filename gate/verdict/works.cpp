@@ -13,10 +13,11 @@ using profile::KernelSet;
 using profile::Measurement;
 using Calls = std::map<std::string, Rational>;  // metric name -> calls
 
+std::string_view prefix_of(bool cpu) { return cpu ? "op_calls:" : "kernel_calls:"; }
+
 // "MUL_MAT q8_0,f32->f32 256x64,256->64" is the op MUL_MAT: on the CPU kernels are ops.
 std::string metric_of_work(const std::string& name, bool cpu) {
-  return unit::work_name(cpu ? "op_calls:" : "kernel_calls:",
-                         cpu ? name.substr(0, name.find(' ')) : name);
+  return unit::work_name(prefix_of(cpu), cpu ? name.substr(0, name.find(' ')) : name);
 }
 
 // Nothing where the program does not name its kernels, or they varied.
@@ -29,8 +30,6 @@ std::optional<Calls> calls_of(const std::optional<KernelSet>& kernels, bool cpu)
   }
   return calls;
 }
-
-std::string_view prefix_of(bool cpu) { return cpu ? "op_calls:" : "kernel_calls:"; }
 
 // Patterns of the limits of this cell that name such work.
 std::vector<std::string> patterns_of(const Question& question) {

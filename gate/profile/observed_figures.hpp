@@ -1,0 +1,23 @@
+// What a profile says in single numbers, whatever shows or compares them. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/profile/observed.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::profile {
+
+struct ObservedFigure {
+  std::string name;  // with the case it is of: "tg8 decode_tokens_per_second"
+  unit::Metric metric;
+  std::optional<double> value;  // in the metric's base unit; absent in a line for `error` alone
+  std::optional<std::string> error;  // what the case that it is of failed with
+};
+
+// Times, percentiles of latency, counts (their median), then case by case: its times, its error.
+[[nodiscard]] std::vector<ObservedFigure> figures_of(const Observed& observed);
+
+}  // namespace weir::profile
