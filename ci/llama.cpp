@@ -2,7 +2,8 @@
 # Gets a real llama.cpp: pinned, with its shipped libraries, in seconds.
 #
 #   ci/llama.cpp [TOOL…]     llama-bench (default), llama-completion, llama-simple, llama-server,
-#                            test-backend-ops, test-export-graph-ops
+#                            test-backend-ops, test-export-graph-ops, and llama-greedy, which is this
+#                            repository's own (tests/engine/llama_greedy.cpp)
 #
 # The npm package node-llama-cpp carries llama.cpp's source as a git bundle, and its platform
 # packages carry prebuilt libraries (Vulkan included, which Debian's glslc is too old to build).
@@ -41,14 +42,15 @@ tools=("${@:-llama-bench}")
 cxx=${CXX:-g++}
 
 # A stamp holds what the file beside it was made from: this recipe.
-recipe="$version $platform $(cksum <"${BASH_SOURCE[0]}")"
+greedy=$root/tests/engine/llama_greedy.cpp
+recipe="$version $platform $(cat "${BASH_SOURCE[0]}" "$greedy" | cksum)"
 is_done() { [[ -e $engine/$1 && -r $engine/.$1.stamp && $(<"$engine/.$1.stamp") == "$recipe" ]]; }
 mark_done() { printf '%s\n' "$recipe" >"$engine/.$1.stamp"; }
 
 for tool in "${tools[@]}"; do
   case "$tool" in
     llama-bench | llama-completion | llama-simple | llama-server) ;;
-    test-backend-ops | test-export-graph-ops) ;;
+    llama-greedy | test-backend-ops | test-export-graph-ops) ;;
     *) die "unknown tool \"$tool\": see the beginning of this script for those it knows" ;;
   esac
 done
@@ -177,6 +179,7 @@ for tool in "${missing[@]}"; do
     llama-bench) compile "$tool" tools/llama-bench/{llama-bench,main}.cpp ;;
     llama-completion) compile "$tool" tools/completion/{completion,main}.cpp ;;
     llama-simple) compile "$tool" examples/simple/simple.cpp ;;
+    llama-greedy) compile "$tool" "$greedy" ;;
     llama-server) compile_server ;;
     test-*) compile "$tool" "tests/$tool.cpp" ;;
   esac

@@ -70,8 +70,19 @@ class Backend {
   [[nodiscard]] virtual Result<void> finish() = 0;
   [[nodiscard]] virtual std::uint32_t chosen() const = 0;
   [[nodiscard]] virtual std::optional<float> chosen_share() const = 0;
-  // Copies the logits out; for tests and for tools, at any cost.
-  [[nodiscard]] virtual Result<std::vector<float>> logits() = 0;
+
+  // What follows is no part of a forward pass: means for tests, tools and planted faults
+  // (plants.hpp), at any cost.
+  //
+  // Brings a slot to the host: what it held is copied()'s answer after the next wait().
+  virtual void copy_out(Slot slot) = 0;
+  [[nodiscard]] virtual Result<void> wait() = 0;
+  [[nodiscard]] virtual std::vector<float> copied(Slot slot) const = 0;
+  virtual void write(Slot slot, std::span<const float> values) = 0;
+  // Nothing after it begins before all before it is done: on a CPU all workers meet.
+  virtual void barrier() = 0;
+  // Products by kernels that do the same worse.
+  [[nodiscard]] virtual Result<void> take_worse_kernels() = 0;
 };
 
 // Code::unavailable for what it has no kernel for (missing.hpp). `threads` of its own, at least 1.

@@ -1,14 +1,19 @@
-// Everything that this engine counts of itself goes through here, in the words of docs/counting.md:
-// what reaches the device (dispatches, barriers, copies, submits, syncs), and ops that ran on the
-// CPU, by name. It is the one place to look for how an engine is instrumented.
+// Everything that this engine tells of its work goes through here, in the words of
+// docs/counting.md: what reaches the device (dispatches, barriers, copies, submits, syncs), ops,
+// and where they ran. It is the one place to look for how an engine is instrumented.
 //
-// Counted where it is recorded, by the thread that decodes; not to be shared between threads.
+// Each call does two things: it marks for weir (weir/instrument.h, one test of a flag while nobody
+// asks), and it adds to a tally of the engine's own, which goes into its report. Counted where it
+// is recorded, by the thread that decodes; not to be shared between threads.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
-#include <string_view>
+
+#include <weir/instrument.h>
 
 namespace weir::engine {
 
@@ -19,36 +24,102 @@ struct Tally {
 };
 [[nodiscard]] Tally operator-(const Tally& all, const Tally& before);
 
+enum class Copy : std::uint32_t { to_host = WEIR_COPY_TO_HOST, to_device = WEIR_COPY_TO_DEVICE };
+enum class Where { backend, cpu };  // an op's device: the one that was asked for, or the host
+
+struct BothClocks {
+  std::uint64_t cpu_nanoseconds, ticks;
+};
+
 class Counts {
  public:
-  void dispatch(const char* kernel) {
+  // The device of the backend, once, before all else: `api` is "cpu" or "vulkan", `type` one of
+  // weir_device_declare's.
+  void works_on(const char* api, const char* type, const std::string& name) {
+    cpu_ = weir_device_declare("cpu", "cpu", "host", "");
+    on_cpu_ = std::string("cpu") == api;
+    device_ = on_cpu_ ? cpu_ : weir_device_declare(api, type, name.c_str(), "");
+    queue_ = weir_queue_declare(device_);
+  }
+
+  void dispatch(const char* kernel, std::uint32_t groups) {
+    weir_dispatch_groups(queue_, kernel, groups, 1, 1);
     ++tally_.dispatches;
     ++kernels_[kernel];
   }
-  void barrier() { ++tally_.barriers; }
-  void copy() { ++tally_.copies; }
-  void submit() {
+  void barrier() {
+    weir_barrier(queue_);
+    ++tally_.barriers;
+  }
+  void copy(Copy kind, std::uint64_t bytes) {
+    weir_copy(queue_, static_cast<std::uint32_t>(kind), bytes);
+    ++tally_.copies;
+  }
+  // A command buffer of a kind: 0 while nobody asks for times.
+  [[nodiscard]] std::uint64_t buffer_begins(const char* label) const {
+    return weir_buffer_begin(label);
+  }
+  void submit(std::uint64_t buffer) {
+    weir_submit(queue_, buffer);
     ++tally_.submits;
     submitted_ = true;
   }
-  // A wait that ended. It is a sync when something was submitted since the last one.
-  void wait() {
+  // Around a wait. It is a sync when something was submitted since the last one.
+  void wait_begins() { weir_wait_begin(); }
+  void wait_ended() {
+    weir_sync(queue_);
     tally_.syncs += submitted_ ? 1 : 0;
     submitted_ = false;
   }
-  void cpu_op(const char* name) {
-    ++tally_.cpu_ops;
-    ++cpu_ops_[name];
+
+  // How long a tick of the device's clock is, and both clocks at one moment, where that is known.
+  void clock(double tick_nanoseconds, const std::optional<BothClocks>& pair) const {
+    weir_clock_rate(device_, tick_nanoseconds);
+    if (pair) weir_clock_pair(device_, pair->cpu_nanoseconds, pair->ticks);
   }
+  // When the device ran a buffer, in its ticks; `dispatches`: begin and end of each, or nothing.
+  void buffer_times(std::uint64_t buffer, std::uint64_t begin, std::uint64_t end,
+                    std::span<const std::uint64_t> dispatches) const {
+    weir_buffer_times(queue_, buffer, begin, end, dispatches.data(),
+                      static_cast<std::uint32_t>(dispatches.size() / 2));
+  }
+
+  // Of a layer of the model from here on; ops are told with it.
+  void layer(std::int32_t index) { layer_ = index; }
+  // An evaluation of so many tokens is over.
+  void evaluated(std::uint32_t tokens) { weir_token(tokens); }
 
   [[nodiscard]] const Tally& tally() const { return tally_; }
   [[nodiscard]] const std::map<std::string, std::int64_t>& kernels() const { return kernels_; }
   [[nodiscard]] const std::map<std::string, std::int64_t>& cpu_ops() const { return cpu_ops_; }
 
  private:
+  friend class Op;
+  void op_begins(const char* name, Where where) {
+    const bool on_host = on_cpu_ || where == Where::cpu;
+    weir_op_begin(name, on_host ? cpu_ : device_, layer_);
+    if (!on_host) return;
+    ++tally_.cpu_ops;
+    ++cpu_ops_[name];
+  }
+
+  std::uint32_t cpu_ = 0, device_ = 0, queue_ = 0;
+  bool on_cpu_ = false;
+  std::int32_t layer_ = WEIR_LAYER_UNKNOWN;
   Tally tally_;
   std::map<std::string, std::int64_t> kernels_, cpu_ops_;
   bool submitted_ = false;
+};
+
+// An op of the model, from here to the end of the block.
+class Op {
+ public:
+  Op(Counts& counts, const char* name, Where where = Where::backend) {
+    counts.op_begins(name, where);
+  }
+  ~Op() { weir_op_end(); }
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
 };
 
 inline Tally operator-(const Tally& all, const Tally& before) {

@@ -16,7 +16,7 @@ constexpr std::uint32_t k_least_rows = 32;
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const Model& model, unsigned threads, Counts& counts)
-      : model_(model), sizes_(model.sizes), counts_(counts), workers_(threads) {
+      : model_(model), sizes_(model.sizes), counts_(counts), threads_(threads), workers_(threads) {
     for (std::size_t i = 0; i < k_slots; ++i) {
       slots_[i].resize(slot_size(static_cast<Slot>(i), sizes_));
     }
@@ -32,12 +32,12 @@ class CpuBackend final : public Backend {
   std::string device() const override { return instruction_set(); }
 
   void embed(std::uint32_t token) override {
-    counts_.cpu_op("GET_ROWS");
+    const Op op(counts_, "GET_ROWS");
     unpack_row(model_.embedding, token, slot(Slot::state));
   }
 
   void rms_norm(Slot in, const Tensor& weights, Slot out) override {
-    counts_.cpu_op("RMS_NORM");
+    const Op op(counts_, "RMS_NORM");
     const std::span<const float> x = slot(in);
     unpack_row(weights, 0, norm_);
     const float scale = 1 / std::sqrt(dot(x, x) / static_cast<float>(x.size()) + sizes_.epsilon);
@@ -46,7 +46,7 @@ class CpuBackend final : public Backend {
   }
 
   void multiply(Slot in, std::span<const Product> products, Into into) override {
-    counts_.cpu_op("MUL_MAT");
+    const Op op(counts_, "MUL_MAT");
     const Operand x = operand(in, products);
     std::uint32_t rows = 0;
     for (const Product& product : products) rows += product.weights.rows;
@@ -65,7 +65,7 @@ class CpuBackend final : public Backend {
   }
 
   void rotate_and_store(std::uint32_t layer, std::uint32_t position) override {
-    counts_.cpu_op("ROPE");
+    const Op op(counts_, "ROPE");
     angles_at(model_, position, angles_);
     rotate(slot(Slot::query));
     rotate(slot(Slot::key));
@@ -74,19 +74,19 @@ class CpuBackend final : public Backend {
   }
 
   void attend(std::uint32_t layer, std::uint32_t position) override {
-    counts_.cpu_op("ATTENTION");
+    const Op op(counts_, "ATTENTION");
     workers_.share(sizes_.heads, 1, [&](std::uint32_t first, std::uint32_t last) {
       for (std::uint32_t head = first; head < last; ++head) attend_head(layer, position, head);
     });
   }
 
   void activate() override {
-    counts_.cpu_op("SWIGLU");
+    const Op op(counts_, "SWIGLU");
     silu_times(slot(Slot::gate), slot(Slot::up));
   }
 
   void gate_and_up(Slot in, const Tensor& gate, const Tensor& up) override {
-    counts_.cpu_op("GATE_UP_SWIGLU");
+    const Op op(counts_, "GATE_UP_SWIGLU");
     const std::array products{Product{gate, Slot::gate}, Product{up, Slot::up}};
     const Operand x = operand(in, products);
     workers_.share(gate.rows, k_least_rows, [&](std::uint32_t first, std::uint32_t last) {
@@ -97,21 +97,30 @@ class CpuBackend final : public Backend {
   }
 
   void choose(bool share) override {
-    counts_.cpu_op("ARGMAX");
-    const std::span<float> logits = slot(Slot::logits);
-    chosen_ = static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin());
+    find_largest();
     share_.reset();
-    if (!share) return;
-    counts_.cpu_op("SOFT_MAX");
-    std::vector<float> all(logits.begin(), logits.end());
-    const float sum = exponentials(all);
-    share_ = all[chosen_] / sum;
+    if (share) share_ = softmax_of_chosen();
   }
 
   Result<void> finish() override { return {}; }
   std::uint32_t chosen() const override { return chosen_; }
   std::optional<float> chosen_share() const override { return share_; }
-  Result<std::vector<float>> logits() override { return slots_[std::size_t(Slot::logits)]; }
+
+  void copy_out(Slot) override {}
+  Result<void> wait() override { return {}; }
+  std::vector<float> copied(Slot which) const override {
+    return slots_[static_cast<std::size_t>(which)];
+  }
+  void write(Slot which, std::span<const float> values) override {
+    std::ranges::copy(values, slot(which).begin());
+  }
+  void barrier() override {
+    workers_.share(threads_, 1, [](std::uint32_t, std::uint32_t) {});
+  }
+  Result<void> take_worse_kernels() override {
+    take_simplest_kernels();
+    return {};
+  }
 
  private:
   std::span<float> slot(Slot which) { return slots_[static_cast<std::size_t>(which)]; }
@@ -120,6 +129,19 @@ class CpuBackend final : public Backend {
   std::span<float> cached(std::vector<float>& cache, std::uint32_t layer, std::uint32_t position) {
     const std::size_t at = std::size_t{layer} * sizes_.context + position;
     return std::span(cache).subspan(at * sizes_.keys(), sizes_.keys());
+  }
+
+  void find_largest() {
+    const Op op(counts_, "ARGMAX");
+    const std::span<float> logits = slot(Slot::logits);
+    chosen_ = static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin());
+  }
+
+  float softmax_of_chosen() {
+    const Op op(counts_, "SOFT_MAX");
+    std::vector<float> all = slots_[static_cast<std::size_t>(Slot::logits)];
+    const float sum = exponentials(all);
+    return all[chosen_] / sum;
   }
 
   Operand operand(Slot in, std::span<const Product> products) {
@@ -167,6 +189,7 @@ class CpuBackend final : public Backend {
   const Model& model_;
   const Sizes& sizes_;
   Counts& counts_;
+  unsigned threads_;
   Workers workers_;
   std::array<std::vector<float>, k_slots> slots_;
   std::vector<float> keys_, values_, scores_, norm_, angles_;
@@ -180,6 +203,7 @@ class CpuBackend final : public Backend {
 Result<std::unique_ptr<Backend>> make_cpu_backend(const Model& model, unsigned threads,
                                                   Counts& counts) {
   WEIR_CHECK(check_types(model, "cpu", cpu_multiplies));
+  counts.works_on("cpu", "cpu", instruction_set());
   return std::make_unique<CpuBackend>(model, threads, counts);
 }
 

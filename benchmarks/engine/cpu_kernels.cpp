@@ -46,6 +46,13 @@ HWY_INLINE float scale_at(const std::byte* block) {
       hn::PromoteTo(one, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(block))));
 }
 
+// The half float that is nearest.
+HWY_INLINE float as_half(float value) {
+  const hn::CappedTag<float, 1> one;
+  const hn::Rebind<hwy::float16_t, decltype(one)> half;
+  return hn::GetLane(hn::PromoteTo(one, hn::DemoteTo(half, hn::Set(one, value))));
+}
+
 // Whole vectors with four sums at once, since one addition has to wait for the one before it; what
 // is left at the end, value by value.
 template <class Load, std::size_t Bytes>
@@ -198,7 +205,7 @@ void Quantize(const float* x, std::size_t n, std::int8_t* out, float* scales) {
       most = hn::Max(most, hn::Abs(hn::LoadU(d, x + i)));
     }
     const float scale = hn::GetLane(hn::MaxOfLanes(d, most)) / 127;
-    scales[block] = scale;
+    scales[block] = as_half(scale);  // as ggml keeps it: results differ less from llama.cpp's
     const auto inverse = hn::Set(d, scale > 0 ? 1 / scale : 0);
     for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
       const auto whole = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
@@ -267,6 +274,11 @@ std::string instruction_set() {
   (void)dot({&one, 1}, {&one, 1});
   const auto supported = static_cast<std::uint64_t>(hwy::SupportedTargets()) & HWY_TARGETS;
   return hwy::TargetName(static_cast<std::int64_t>(supported & (~supported + 1)));
+}
+
+void take_simplest_kernels() {
+  hwy::DisableTargets(~HWY_STATIC_TARGET);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 }  // namespace weir::engine

@@ -48,7 +48,11 @@ Result<std::uint32_t> Decoder::evaluate(std::span<const std::uint32_t> tokens) {
   }
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     backend_.embed(tokens[i]);
-    for (std::uint32_t index = 0; index < model_.sizes.layers; ++index) layer(index);
+    for (std::uint32_t index = 0; index < model_.sizes.layers; ++index) {
+      counts_.layer(static_cast<std::int32_t>(index));
+      layer(index);
+    }
+    counts_.layer(WEIR_LAYER_UNKNOWN);
     ++position_;
     const bool last = i + 1 == tokens.size();
     if (!last && (i + 1) % k_tokens_at_once == 0) WEIR_CHECK(backend_.finish());
@@ -57,6 +61,7 @@ Result<std::uint32_t> Decoder::evaluate(std::span<const std::uint32_t> tokens) {
   multiply(Slot::normed, {{model_.output, Slot::logits}}, Into::replace);
   backend_.choose(switches_.shares);
   WEIR_CHECK(backend_.finish());
+  counts_.evaluated(static_cast<std::uint32_t>(tokens.size()));
   return backend_.chosen();
 }
 

@@ -17,8 +17,8 @@ struct Switches {
 
 class Decoder {
  public:
-  Decoder(const Model& model, Backend& backend, Switches switches)
-      : model_(model), backend_(backend), switches_(switches) {}
+  Decoder(const Model& model, Backend& backend, Switches switches, Counts& counts)
+      : model_(model), backend_(backend), switches_(switches), counts_(counts) {}
 
   // Forgets all positions.
   void restart() { position_ = 0; }
@@ -35,6 +35,7 @@ class Decoder {
   const Model& model_;
   Backend& backend_;
   Switches switches_;
+  Counts& counts_;
   std::uint32_t position_ = 0;
 };
 

@@ -18,8 +18,9 @@ Result<std::uint32_t> evaluate(Backend& backend, Decoder& decoder,
   std::uint32_t next = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     WEIR_TRY(next, decoder.evaluate(tokens.subspan(i, 1)));
-    WEIR_TRY(const std::vector<float> logits, backend.logits());
-    WEIR_CHECK(sink(logits));
+    backend.copy_out(Slot::logits);
+    WEIR_CHECK(backend.wait());
+    WEIR_CHECK(sink(backend.copied(Slot::logits)));
   }
   return next;
 }

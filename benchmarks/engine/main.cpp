@@ -1,7 +1,9 @@
 // weir-engine: a small engine that shows how an engine is instrumented, and that weir is tried on.
-// Exit codes: 0; 2 the command line or a missing kernel; 3 anything else.
+// Exit codes: 0; 2 the command line or a missing kernel; 3 anything else, as a model that is none,
+// a device that is not there, no memory, an output that can not be written.
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <memory>
 
 #include "benchmarks/engine/backend.hpp"
@@ -16,8 +18,9 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 Result<std::unique_ptr<Backend>> make_backend(const Options& options, const Model& model,
                                               Counts& counts) {
-  if (options.vulkan) return make_vulkan_backend(model, options.device, counts);
-  return make_cpu_backend(model, options.threads, counts);
+  WEIR_TRY(auto backend, options.vulkan ? make_vulkan_backend(model, options.device, counts)
+                                        : make_cpu_backend(model, options.threads, counts));
+  return planted(std::move(backend), options.plants, model, counts);
 }
 
 // Room for what is asked, and no more: a cache for all that a model was trained for may be huge.
@@ -54,7 +57,7 @@ Result<void> run(int argc, char** argv) {
   Counts counts;
   WEIR_TRY(const Model model, load_model(options.model, positions_needed(options)));
   WEIR_TRY(const auto backend, make_backend(options, model, counts));
-  Decoder decoder(model, *backend, options.switches);
+  Decoder decoder(model, *backend, options.switches, counts);
   Run run;
   run.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -71,6 +74,9 @@ Result<void> run(int argc, char** argv) {
     run.repeats.push_back(std::move(repeat));
   }
   print(run, model, *backend, counts, options.json);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return fail(Code::io, "standard output can not be written");
+  }
   return {};
 }
 
@@ -78,7 +84,12 @@ Result<void> run(int argc, char** argv) {
 }  // namespace weir::engine
 
 int main(int argc, char** argv) {
-  const auto ended = weir::engine::run(argc, argv);
+  weir::Result<void> ended;
+  try {
+    ended = weir::engine::run(argc, argv);
+  } catch (const std::exception& error) {  // no memory, no more threads
+    ended = weir::fail(weir::Code::io, "{}", error.what());
+  }
   if (ended) return 0;
   std::fprintf(stderr, "weir-engine: %s\n", ended.error().message.c_str());
   const bool asked_wrongly =

@@ -1,10 +1,12 @@
 #include "benchmarks/engine/model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
 
+#include "gate/base/text.hpp"
 #include "gate/profile/gguf.hpp"
 
 #include "benchmarks/engine/missing.hpp"
@@ -93,6 +95,21 @@ Result<Sizes> read_sizes(const GgufHeader& header) {
   return sizes;
 }
 
+bool is_known(std::string_view name) {
+  constexpr std::array k_whole{"token_embd.weight", "output_norm.weight", "output.weight",
+                               "rope_freqs.weight"};
+  constexpr std::array k_of_layer{"attn_norm", "attn_q",   "attn_k", "attn_v",  "attn_output",
+                                  "ffn_norm",  "ffn_gate", "ffn_up", "ffn_down"};
+  if (std::find(k_whole.begin(), k_whole.end(), name) != k_whole.end()) return true;
+  if (!name.starts_with("blk.")) return false;
+  const std::size_t dot = name.find('.', 4);
+  if (dot == std::string_view::npos) return false;
+  const std::string_view rest = name.substr(dot + 1);
+  return std::any_of(k_of_layer.begin(), k_of_layer.end(), [&](std::string_view known) {
+    return rest.starts_with(known) && rest.substr(known.size()) == ".weight";
+  });
+}
+
 // What a llama model may hold and this engine does not know: better no answer than a wrong one.
 Result<void> refuse_what_is_beyond(const GgufHeader& header, const Tensors& tensors,
                                    const Sizes& sizes) {
@@ -100,10 +117,11 @@ Result<void> refuse_what_is_beyond(const GgufHeader& header, const Tensors& tens
     return missing_kernel("engine", fmt::format("architecture \"{}\"", header.architecture()),
                           k_elsewhere, "take a llama model");
   }
-  for (const char* name : {"blk.0.ffn_gate_inp.weight", "blk.0.attn_q.bias", "blk.0.ffn_up.bias"}) {
-    if (tensors.has(name)) {
-      return missing_kernel("engine", name, k_elsewhere, "take a model without it");
-    }
+  // Biases, experts, norms of heads: what is not known would be left out in silence.
+  for (const GgufTensor& tensor : header.tensors) {
+    if (is_known(tensor.name)) continue;
+    return missing_kernel("engine", text::printable(tensor.name), k_elsewhere,
+                          "take a model without it");
   }
   const auto* scaling = header.find_own("rope.scaling.type");
   const std::string how = scaling != nullptr ? scaling->to_string().value_or("") : "none";
@@ -127,7 +145,11 @@ Result<void> refuse_what_is_beyond(const GgufHeader& header, const Tensors& tens
 Result<std::vector<float>> read_frequencies(const GgufHeader& header, const Tensors& tensors,
                                             const Sizes& sizes) {
   const float base = number_of(header, "rope.freq_base", 10000);
-  const float scale = 1 / number_of(header, "rope.scaling.factor", 1);
+  // As llama.cpp reads them: a type that says "none" wins over a factor, and a factor of 0 is none.
+  const auto* how = header.find_own("rope.scaling.type");
+  const bool off = how != nullptr && how->to_string() == "none";
+  const float factor = off ? 1 : number_of(header, "rope.scaling.factor", 1);
+  const float scale = factor == 0 ? 1 : 1 / factor;
   if (!(base > 0) || !std::isfinite(scale)) return fail(Code::data, "its rope base is not sound");
   std::vector<float> frequencies(sizes.head / 2);
   std::vector<float> factors(sizes.head / 2, 1);

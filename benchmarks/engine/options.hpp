@@ -5,6 +5,7 @@
 
 #include "benchmarks/engine/decoder.hpp"
 #include "benchmarks/engine/generate.hpp"
+#include "benchmarks/engine/plants.hpp"
 
 namespace weir::engine {
 
@@ -17,6 +18,7 @@ struct Options {
   std::uint32_t prompt_tokens = 0;  // of a made-up prompt, where `work.prompt` is empty
   Work work;
   Switches switches;
+  std::vector<Plant> plants;  // that have something to spoil there (check_plants)
   bool json = false;
   std::string logits;  // a file; "": none
 };

@@ -43,7 +43,9 @@ class VulkanBackend final : public Backend {
   Result<void> prepare() {
     WEIR_TRY(kernels_, make_vulkan_kernels(*device_));
     for (std::size_t i = 0; i < k_slots; ++i) {
-      WEIR_TRY(slots_[i], make_floats(slot_size(static_cast<Slot>(i), sizes_), Memory::device));
+      const std::uint32_t size = slot_size(static_cast<Slot>(i), sizes_);
+      WEIR_TRY(slots_[i], make_floats(size, Memory::device));
+      WEIR_TRY(copies_[i], make_floats(size, Memory::host));
     }
     const std::uint64_t cached = std::uint64_t{sizes_.context} * sizes_.keys();
     keys_.resize(sizes_.layers);
@@ -55,9 +57,10 @@ class VulkanBackend final : public Backend {
     WEIR_TRY(scores_, make_floats(std::uint64_t{sizes_.heads} * sizes_.context, Memory::device));
     WEIR_TRY(angles_, make_floats(std::uint64_t{sizes_.context} * sizes_.head, Memory::device));
     WEIR_TRY(chosen_, device_->make_buffer(sizeof(Chosen), Memory::host));
-    WEIR_TRY(seen_logits_, make_floats(sizes_.vocabulary, Memory::host));
     WEIR_TRY(staging_, device_->make_buffer(k_staging_bytes, Memory::host));
-    return upload_all();
+    WEIR_CHECK(upload_all());
+    stream_.label("tokens");
+    return {};
   }
 
   std::string name() const override { return "Vulkan"; }
@@ -66,18 +69,19 @@ class VulkanBackend final : public Backend {
   // One row: looked up by the CPU, since a dispatch takes longer. Counted as the op there that it
   // is, and allowed by name (missing.hpp).
   void embed(std::uint32_t token) override {
-    counts_.cpu_op("GET_ROWS");
+    const Op op(counts_, "GET_ROWS", Where::cpu);
     unpack_row(model_.embedding, token, row_);
-    stream_.update(slot(Slot::state), std::as_bytes(std::span(row_)));
-    stream_.barrier();
+    write(Slot::state, row_);
   }
 
   void rms_norm(Slot in, const Tensor& weights, Slot out) override {
+    const Op op(counts_, "RMS_NORM");
     run(kernels_.rms_norm, {slot(in), weights_of(weights), slot(out)},
         {sizes_.embedding, std::bit_cast<std::uint32_t>(sizes_.epsilon)}, 1);
   }
 
   void multiply(Slot in, std::span<const Product> products, Into into) override {
+    const Op op(counts_, "MUL_MAT");
     const auto type = products.front().weights.type;
     const bool alike =
         products.size() <= k_batch && std::ranges::all_of(products, [&](const Product& product) {
@@ -92,6 +96,7 @@ class VulkanBackend final : public Backend {
   }
 
   void rotate_and_store(std::uint32_t layer, std::uint32_t position) override {
+    const Op op(counts_, "ROPE");
     const std::uint32_t pairs = sizes_.queries() / 2;
     run(kernels_.rotate,
         {slot(Slot::query), slot(Slot::key), slot(Slot::value), keys_[layer], values_[layer],
@@ -100,6 +105,7 @@ class VulkanBackend final : public Backend {
   }
 
   void attend(std::uint32_t layer, std::uint32_t position) override {
+    const Op op(counts_, "ATTENTION");
     run(kernels_.attend,
         {slot(Slot::query), keys_[layer], values_[layer], scores_, slot(Slot::attended)},
         {sizes_.head, sizes_.keys(), sizes_.heads / sizes_.kv_heads, position + 1, sizes_.context},
@@ -107,6 +113,7 @@ class VulkanBackend final : public Backend {
   }
 
   void activate() override {
+    const Op op(counts_, "SWIGLU");
     run(kernels_.activate, {slot(Slot::gate), slot(Slot::up)}, {sizes_.feed_forward},
         groups_of(sizes_.feed_forward, 64));
   }
@@ -118,19 +125,20 @@ class VulkanBackend final : public Backend {
       activate();
       return;
     }
+    const Op op(counts_, "GATE_UP_SWIGLU");
     run(kernels_.of(gate.type).gate_up,
         {slot(in), weights_of(gate), weights_of(up), slot(Slot::gate)}, {gate.columns, gate.rows},
         std::min(gate.rows, k_most_groups));
   }
 
   void choose(bool share) override {
-    run(kernels_.choose, {slot(Slot::logits), chosen_}, {sizes_.vocabulary}, 1);
+    run_op("ARGMAX", kernels_.choose);
     share_ = share ? sizes_.vocabulary < k_softmax_on_gpu_from ? Share::on_cpu : Share::on_gpu
                    : Share::none;
     if (share_ == Share::on_gpu) {
-      run(kernels_.share, {slot(Slot::logits), chosen_}, {sizes_.vocabulary}, 1);
+      run_op("SOFT_MAX", kernels_.share);
     } else if (share_ == Share::on_cpu) {
-      copy_logits();
+      copy_out(Slot::logits);
     }
   }
 
@@ -149,17 +157,33 @@ class VulkanBackend final : public Backend {
   std::uint32_t chosen() const override { return token_; }
   std::optional<float> chosen_share() const override { return share_of_token_; }
 
-  Result<std::vector<float>> logits() override {
-    copy_logits();
-    WEIR_CHECK(stream_.finish());
-    return copied_logits();
+  void copy_out(Slot which) override {
+    const Buffer& to = copies_[static_cast<std::size_t>(which)];
+    stream_.copy(slot(which), to, Copy::to_host, to.bytes);
+    stream_.barrier();
   }
+  Result<void> wait() override { return stream_.finish(); }
+  std::vector<float> copied(Slot which) const override {
+    std::vector<float> values(slot_size(which, sizes_));
+    std::memcpy(values.data(), copies_[static_cast<std::size_t>(which)].mapped,
+                values.size() * sizeof(float));
+    return values;
+  }
+  void write(Slot which, std::span<const float> values) override {
+    stream_.update(slot(which), std::as_bytes(values));
+    stream_.barrier();
+  }
+  void barrier() override { stream_.barrier(); }
+  Result<void> take_worse_kernels() override { return take_serial_kernels(*device_, kernels_); }
 
  private:
   enum class Share { none, on_gpu, on_cpu };
+  // Where weights lie in the file, and how many bytes: those of a hostile one may overlap.
+  using Place = std::pair<const std::byte*, std::size_t>;
+  static Place place_of(const Tensor& tensor) { return {tensor.bytes.data(), tensor.bytes.size()}; }
 
   Buffer& slot(Slot which) { return slots_[static_cast<std::size_t>(which)]; }
-  const Buffer& weights_of(const Tensor& tensor) const { return weights_.at(tensor.bytes.data()); }
+  const Buffer& weights_of(const Tensor& tensor) const { return weights_.at(place_of(tensor)); }
 
   Result<Buffer> make_floats(std::uint64_t count, Memory where) {
     if (count * sizeof(float) > device_->most_buffer_bytes()) {
@@ -175,6 +199,12 @@ class VulkanBackend final : public Backend {
     std::ranges::transform(buffers, handles.begin(), &Buffer::handle);
     stream_.dispatch(kernel, {handles.data(), buffers.size()}, {push.begin(), push.size()}, groups);
     stream_.barrier();
+  }
+
+  // One of those that look at the logits.
+  void run_op(const char* name, const Kernel& kernel) {
+    const Op op(counts_, name);
+    run(kernel, {slot(Slot::logits), chosen_}, {sizes_.vocabulary}, 1);
   }
 
   void multiply_together(Slot in, std::span<const Product> products, Into into) {
@@ -194,22 +224,10 @@ class VulkanBackend final : public Backend {
                      std::min(rows, k_most_groups));
   }
 
-  void copy_logits() {
-    stream_.copy(slot(Slot::logits), seen_logits_,
-                 std::uint64_t{sizes_.vocabulary} * sizeof(float));
-    stream_.barrier();
-  }
-
-  std::vector<float> copied_logits() const {
-    std::vector<float> all(sizes_.vocabulary);
-    std::memcpy(all.data(), seen_logits_.mapped, all.size() * sizeof(float));
-    return all;
-  }
-
   // The second and last kind of op that the CPU does here: see missing.hpp.
   float small_softmax() {
-    counts_.cpu_op("SOFT_MAX");
-    std::vector<float> all = copied_logits();
+    const Op op(counts_, "SOFT_MAX", Where::cpu);
+    std::vector<float> all = copied(Slot::logits);
     const float sum = exponentials(all);
     return all[std::min<std::size_t>(token_, all.size() - 1)] / sum;
   }
@@ -254,7 +272,7 @@ class VulkanBackend final : public Backend {
                             "use --backend cpu", "take a smaller model");
     }
     WEIR_TRY(const Buffer buffer, device_->make_buffer(bytes.size(), Memory::device));
-    weights_[tensor.bytes.data()] = buffer;
+    weights_[place_of(tensor)] = buffer;
     return upload(bytes, buffer);
   }
 
@@ -263,7 +281,7 @@ class VulkanBackend final : public Backend {
       const auto part =
           bytes.subspan(at, std::min<std::uint64_t>(k_staging_bytes, bytes.size() - at));
       std::memcpy(staging_.mapped, part.data(), part.size());
-      stream_.copy(staging_, to, part.size(), at);
+      stream_.copy(staging_, to, Copy::to_device, part.size(), at);
       stream_.barrier();
       WEIR_CHECK(stream_.finish());
     }
@@ -276,10 +294,10 @@ class VulkanBackend final : public Backend {
   std::unique_ptr<VulkanDevice> device_;
   VulkanStream stream_;
   VulkanKernels kernels_;
-  std::array<Buffer, k_slots> slots_;
-  std::vector<Buffer> keys_, values_;  // one a layer
-  Buffer scores_, angles_, chosen_, seen_logits_, staging_;
-  std::map<const std::byte*, Buffer> weights_;  // by where they lie in the file
+  std::array<Buffer, k_slots> slots_, copies_;  // copies: what the host sees of them
+  std::vector<Buffer> keys_, values_;           // one a layer
+  Buffer scores_, angles_, chosen_, staging_;
+  std::map<Place, Buffer> weights_;
   std::vector<float> row_;
   Share share_ = Share::none;
   std::uint32_t token_ = 0;
@@ -292,6 +310,7 @@ Result<std::unique_ptr<Backend>> make_vulkan_backend(const Model& model, unsigne
                                                      Counts& counts) {
   WEIR_CHECK(check_types(model, "vulkan", vulkan_multiplies));
   WEIR_TRY(auto opened, VulkanDevice::open(device));
+  counts.works_on("vulkan", opened->type(), opened->name());
   auto backend = std::make_unique<VulkanBackend>(model, std::move(opened), counts);
   WEIR_CHECK(backend->prepare());
   return backend;

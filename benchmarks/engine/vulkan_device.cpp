@@ -24,11 +24,21 @@ bool has_debug_utils() {
   });
 }
 
+bool has_extension(VkPhysicalDevice device, const char* name) {
+  std::uint32_t count = 0;
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> all(count);
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, all.data());
+  return std::ranges::any_of(all, [&](const VkExtensionProperties& one) {
+    return std::strcmp(one.extensionName, name) == 0;
+  });
+}
+
 }  // namespace
 
 Result<void> vulkan_check(VkResult result, const char* call) {
   if (result == VK_SUCCESS) return {};
-  return fail(Code::unavailable, "vulkan: {} answers {}", call, static_cast<int>(result));
+  return fail(Code::io, "vulkan: {} answers {}", call, static_cast<int>(result));
 }
 
 Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(unsigned index) {
@@ -38,6 +48,21 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(unsigned index) {
   WEIR_CHECK(device->make_device());
   WEIR_CHECK(device->make_layouts());
   return device;
+}
+
+const char* VulkanDevice::type() const {
+  switch (properties_.deviceType) {
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "cpu";
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    default:
+      return "other";
+  }
 }
 
 Result<void> VulkanDevice::make_instance() {
@@ -57,7 +82,7 @@ Result<void> VulkanDevice::pick(unsigned index) {
   std::vector<VkPhysicalDevice> devices(count);
   vkEnumeratePhysicalDevices(instance_, &count, devices.data());
   if (index >= count) {
-    return fail(Code::unavailable, "vulkan: there is no device {} ({} found)", index, count);
+    return fail(Code::io, "vulkan: there is no device {} ({} found)", index, count);
   }
   physical_ = devices[index];
   vkGetPhysicalDeviceProperties(physical_, &properties_);
@@ -65,9 +90,11 @@ Result<void> VulkanDevice::pick(unsigned index) {
   std::vector<VkQueueFamilyProperties> families(count);
   vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, families.data());
   for (family_ = 0; family_ < count; ++family_) {
-    if ((families[family_].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) return {};
+    if ((families[family_].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    stamp_bits_ = families[family_].timestampValidBits;
+    return {};
   }
-  return fail(Code::unavailable, "vulkan: {} has no queue for compute", name());
+  return fail(Code::io, "vulkan: {} has no queue for compute", name());
 }
 
 Result<void> VulkanDevice::make_device() {
@@ -79,6 +106,10 @@ Result<void> VulkanDevice::make_device() {
   auto info = vulkan_struct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
+  clocks_ = has_extension(physical_, VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+  const char* extension = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME;
+  info.enabledExtensionCount = clocks_ ? 1 : 0;
+  info.ppEnabledExtensionNames = &extension;
   WEIR_CHECK(vulkan_check(vkCreateDevice(physical_, &info, nullptr, &device_), "vkCreateDevice"));
   vkGetDeviceQueue(device_, family_, 0, &queue_);
 
@@ -158,9 +189,34 @@ void VulkanDevice::set_name(VkPipeline pipeline, const char* name) const {
   call(device_, &info);
 }
 
+VkQueryPool VulkanDevice::make_stamps(std::uint32_t count) {
+  if (stamp_bits_ == 0 || stamps_ != VK_NULL_HANDLE) return stamps_;
+  auto info = vulkan_struct<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = count;
+  if (vkCreateQueryPool(device_, &info, nullptr, &stamps_) != VK_SUCCESS) stamps_ = VK_NULL_HANDLE;
+  return stamps_;
+}
+
+std::optional<BothClocks> VulkanDevice::both_clocks() const {
+  if (!clocks_) return std::nullopt;
+  const auto call = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(
+      vkGetDeviceProcAddr(device_, "vkGetCalibratedTimestampsEXT"));
+  if (call == nullptr) return std::nullopt;
+  std::array<VkCalibratedTimestampInfoEXT, 2> infos{};
+  for (auto& info : infos) info.sType = VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT;
+  infos[0].timeDomain = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
+  infos[1].timeDomain = VK_TIME_DOMAIN_DEVICE_EXT;
+  std::array<std::uint64_t, 2> stamps{};
+  std::uint64_t apart = 0;
+  if (call(device_, 2, infos.data(), stamps.data(), &apart) != VK_SUCCESS) return std::nullopt;
+  return BothClocks{stamps[0], stamps[1]};
+}
+
 VulkanDevice::~VulkanDevice() {
   if (device_ != VK_NULL_HANDLE) {
     vkDeviceWaitIdle(device_);
+    vkDestroyQueryPool(device_, stamps_, nullptr);
     for (VkPipeline pipeline : pipelines_) vkDestroyPipeline(device_, pipeline, nullptr);
     for (VkDescriptorPool pool : set_pools_) vkDestroyDescriptorPool(device_, pool, nullptr);
     for (VkBuffer buffer : buffers_) vkDestroyBuffer(device_, buffer, nullptr);

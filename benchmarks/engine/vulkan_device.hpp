@@ -1,11 +1,12 @@
 // A Vulkan device with one compute queue, its memory and its kernels: what is set up once.
 //
 // Everything made here lives as long as the device and is destroyed with it. One thread. Failures
-// are Code::unavailable (no device, no memory) with the name of the call and its result.
+// are Code::io (no device, no memory) with the name of the call and its result.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include <vulkan/vulkan.h>
 
 #include "gate/base/result.hpp"
+
+#include "benchmarks/engine/counts.hpp"
 
 namespace weir::engine {
 
@@ -51,6 +54,7 @@ class VulkanDevice {
   VulkanDevice& operator=(const VulkanDevice&) = delete;
 
   [[nodiscard]] std::string name() const { return properties_.deviceName; }
+  [[nodiscard]] const char* type() const;  // in the words of weir_device_declare: "discrete"
   [[nodiscard]] std::uint64_t most_buffer_bytes() const {
     return properties_.limits.maxStorageBufferRange;
   }
@@ -63,6 +67,11 @@ class VulkanDevice {
   // Filled with whatever was there; at least 4 bytes.
   [[nodiscard]] Result<Buffer> make_buffer(std::uint64_t bytes, Memory where);
   [[nodiscard]] Result<Kernel> make_kernel(const char* name, std::span<const std::uint32_t> spirv);
+  // Room for `count` time stamps; null where the queue takes none.
+  [[nodiscard]] VkQueryPool make_stamps(std::uint32_t count);
+  [[nodiscard]] double tick_nanoseconds() const { return properties_.limits.timestampPeriod; }
+  // The CPU's CLOCK_MONOTONIC and the device's, where VK_EXT_calibrated_timestamps reads both.
+  [[nodiscard]] std::optional<BothClocks> both_clocks() const;
   // A descriptor set of these buffers.
   [[nodiscard]] Result<VkDescriptorSet> make_set(std::span<const VkBuffer> buffers);
 
@@ -80,14 +89,16 @@ class VulkanDevice {
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkPhysicalDeviceProperties properties_{};
   VkDevice device_ = VK_NULL_HANDLE;
-  std::uint32_t family_ = 0;
+  std::uint32_t family_ = 0, stamp_bits_ = 0;
   VkQueue queue_ = VK_NULL_HANDLE;
   VkCommandPool command_pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   VkFence fence_ = VK_NULL_HANDLE;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  bool names_ = false;  // VK_EXT_debug_utils is there
+  bool names_ = false;   // VK_EXT_debug_utils is there
+  bool clocks_ = false;  // VK_EXT_calibrated_timestamps is there
+  VkQueryPool stamps_ = VK_NULL_HANDLE;
   std::vector<VkDescriptorPool> set_pools_;
   std::vector<VkPipeline> pipelines_;
   std::vector<VkBuffer> buffers_;

@@ -32,6 +32,18 @@ constexpr std::uint32_t k_gate_up_q8_0[] =
 constexpr std::uint32_t k_gate_up_q4_0[] =
 #include "shaders/gate_up_q4_0.inc"
     ;
+constexpr std::uint32_t k_multiply_f32_serial[] =
+#include "shaders/multiply_f32_serial.inc"
+    ;
+constexpr std::uint32_t k_multiply_f16_serial[] =
+#include "shaders/multiply_f16_serial.inc"
+    ;
+constexpr std::uint32_t k_multiply_q8_0_serial[] =
+#include "shaders/multiply_q8_0_serial.inc"
+    ;
+constexpr std::uint32_t k_multiply_q4_0_serial[] =
+#include "shaders/multiply_q4_0_serial.inc"
+    ;
 constexpr std::uint32_t k_rms_norm[] =
 #include "shaders/rms_norm.inc"
     ;
@@ -53,14 +65,18 @@ constexpr std::uint32_t k_share[] =
 
 struct Source {
   TensorType type;
-  const char *multiply_name, *gate_up_name;
-  std::span<const std::uint32_t> multiply, gate_up;
+  const char *multiply_name, *gate_up_name, *serial_name;
+  std::span<const std::uint32_t> multiply, gate_up, serial;
 };
 constexpr Source k_sources[] = {
-    {TensorType::f32, "multiply_f32", "gate_up_f32", k_multiply_f32, k_gate_up_f32},
-    {TensorType::f16, "multiply_f16", "gate_up_f16", k_multiply_f16, k_gate_up_f16},
-    {TensorType::q8_0, "multiply_q8_0", "gate_up_q8_0", k_multiply_q8_0, k_gate_up_q8_0},
-    {TensorType::q4_0, "multiply_q4_0", "gate_up_q4_0", k_multiply_q4_0, k_gate_up_q4_0},
+    {TensorType::f32, "multiply_f32", "gate_up_f32", "multiply_f32_serial", k_multiply_f32,
+     k_gate_up_f32, k_multiply_f32_serial},
+    {TensorType::f16, "multiply_f16", "gate_up_f16", "multiply_f16_serial", k_multiply_f16,
+     k_gate_up_f16, k_multiply_f16_serial},
+    {TensorType::q8_0, "multiply_q8_0", "gate_up_q8_0", "multiply_q8_0_serial", k_multiply_q8_0,
+     k_gate_up_q8_0, k_multiply_q8_0_serial},
+    {TensorType::q4_0, "multiply_q4_0", "gate_up_q4_0", "multiply_q4_0_serial", k_multiply_q4_0,
+     k_gate_up_q4_0, k_multiply_q4_0_serial},
 };
 
 }  // namespace
@@ -88,6 +104,14 @@ Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device) {
   WEIR_TRY(kernels.choose, device.make_kernel("choose", k_choose));
   WEIR_TRY(kernels.share, device.make_kernel("share", k_share));
   return kernels;
+}
+
+Result<void> take_serial_kernels(VulkanDevice& device, VulkanKernels& kernels) {
+  for (const Source& source : k_sources) {
+    auto& of_type = *std::ranges::find(kernels.of_type, source.type, &VulkanKernels::OfType::type);
+    WEIR_TRY(of_type.multiply, device.make_kernel(source.serial_name, source.serial));
+  }
+  return {};
 }
 
 }  // namespace weir::engine

@@ -21,5 +21,7 @@ struct VulkanKernels {
 
 [[nodiscard]] bool vulkan_multiplies(profile::TensorType type);
 [[nodiscard]] Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device);
+// A planted fault: products by one thread a row, "multiply_f16_serial", with the same results.
+[[nodiscard]] Result<void> take_serial_kernels(VulkanDevice& device, VulkanKernels& kernels);
 
 }  // namespace weir::engine

@@ -19,7 +19,7 @@ Result<std::uint32_t> VulkanDevice::memory_type(std::uint32_t allowed, Memory wh
     const bool fits = (memory.memoryTypes[i].propertyFlags & wanted) == wanted;
     if (fits && (allowed >> i & 1U) != 0) return i;
   }
-  return fail(Code::unavailable, "vulkan: {} has no fitting memory", name());
+  return fail(Code::io, "vulkan: {} has no fitting memory", name());
 }
 
 Result<Buffer> VulkanDevice::make_buffer(std::uint64_t bytes, Memory where) {

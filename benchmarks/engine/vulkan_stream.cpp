@@ -15,6 +15,7 @@ bool VulkanStream::begin() {
   so_far_ =
       vulkan_check(vkBeginCommandBuffer(device_.command_buffer(), &info), "vkBeginCommandBuffer");
   recording_ = so_far_.has_value();
+  if (recording_) times_.begin(label_);
   return recording_;
 }
 
@@ -41,8 +42,10 @@ void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buff
                           nullptr);
   vkCmdPushConstants(commands, device_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                      static_cast<std::uint32_t>(push.size_bytes()), push.data());
+  times_.before_dispatch();
   vkCmdDispatch(commands, groups, 1, 1);
-  counts_.dispatch(kernel.name);
+  times_.after_dispatch();
+  counts_.dispatch(kernel.name, groups);
 }
 
 void VulkanStream::barrier() {
@@ -64,16 +67,16 @@ void VulkanStream::update(const Buffer& to, std::span<const std::byte> bytes) {
   for (std::uint64_t at = 0; at < bytes.size(); at += k_update_bytes) {
     const std::uint64_t size = std::min<std::uint64_t>(k_update_bytes, bytes.size() - at);
     vkCmdUpdateBuffer(device_.command_buffer(), to.handle, at, size, bytes.data() + at);
-    counts_.copy();
+    counts_.copy(Copy::to_device, size);
   }
 }
 
-void VulkanStream::copy(const Buffer& from, const Buffer& to, std::uint64_t bytes,
+void VulkanStream::copy(const Buffer& from, const Buffer& to, Copy kind, std::uint64_t bytes,
                         std::uint64_t to_offset) {
   if (!begin()) return;
   const VkBufferCopy region{0, to_offset, bytes};
   vkCmdCopyBuffer(device_.command_buffer(), from.handle, to.handle, 1, &region);
-  counts_.copy();
+  counts_.copy(kind, bytes);
 }
 
 Result<void> VulkanStream::finish() {
@@ -85,15 +88,18 @@ Result<void> VulkanStream::finish() {
 Result<void> VulkanStream::submit_and_wait() {
   const VkCommandBuffer commands = device_.command_buffer();
   const VkFence fence = device_.fence();
+  times_.end();
   WEIR_CHECK(vulkan_check(vkEndCommandBuffer(commands), "vkEndCommandBuffer"));
   auto info = vulkan_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   info.commandBufferCount = 1;
   info.pCommandBuffers = &commands;
   WEIR_CHECK(vulkan_check(vkQueueSubmit(device_.queue(), 1, &info, fence), "vkQueueSubmit"));
-  counts_.submit();
+  counts_.submit(times_.buffer());
+  counts_.wait_begins();
   WEIR_CHECK(vulkan_check(vkWaitForFences(device_.handle(), 1, &fence, VK_TRUE, UINT64_MAX),
                           "vkWaitForFences"));
-  counts_.wait();
+  counts_.wait_ended();
+  WEIR_CHECK(times_.read());
   return vulkan_check(vkResetFences(device_.handle(), 1, &fence), "vkResetFences");
 }
 

@@ -11,12 +11,17 @@
 
 #include "benchmarks/engine/counts.hpp"
 #include "benchmarks/engine/vulkan_device.hpp"
+#include "benchmarks/engine/vulkan_times.hpp"
 
 namespace weir::engine {
 
 class VulkanStream {
  public:
-  VulkanStream(VulkanDevice& device, Counts& counts) : device_(device), counts_(counts) {}
+  VulkanStream(VulkanDevice& device, Counts& counts)
+      : device_(device), counts_(counts), times_(device, counts) {}
+
+  // What command buffers hold from the next one on (a literal).
+  void label(const char* text) { label_ = text; }
 
   // `groups` workgroups of a kernel; `push` at most k_push_bytes.
   void dispatch(const Kernel& kernel, std::span<const VkBuffer> buffers,
@@ -25,7 +30,8 @@ class VulkanStream {
   void barrier();
   // Bytes into a buffer, by way of the command buffer; a multiple of 4.
   void update(const Buffer& to, std::span<const std::byte> bytes);
-  void copy(const Buffer& from, const Buffer& to, std::uint64_t bytes, std::uint64_t to_offset = 0);
+  void copy(const Buffer& from, const Buffer& to, Copy kind, std::uint64_t bytes,
+            std::uint64_t to_offset = 0);
 
   // Submits what was recorded and waits for it; nothing recorded: nothing done. What went wrong
   // since the last finish() comes out here, and recording begins anew.
@@ -38,6 +44,8 @@ class VulkanStream {
 
   VulkanDevice& device_;
   Counts& counts_;
+  VulkanTimes times_;
+  const char* label_ = "weights";
   std::map<std::vector<VkBuffer>, VkDescriptorSet> sets_;
   bool recording_ = false;
   Result<void> so_far_;  // the first failure while recording

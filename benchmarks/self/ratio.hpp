@@ -25,6 +25,10 @@ inline const std::vector<Ratio>& ratios() {
       {"ggml probe, per wait", "ggml_wait_with_probe", "ggml_wait_bare", 20, true, 1},
       {"ggml probe, per set of a tensor", "ggml_set_with_probe", "ggml_set_bare", 20, true, 1},
       {"ggml probe, per op of a graph", "ggml_graph_with_probe", "ggml_graph_bare", 60, true, 200},
+      {"an engine's mark that is off, begin and end", "scope_off", "nothing_marked", 2, true, 1},
+      {"an engine's op scope, timed", "scope_timed", "nothing_marked", 60, true, 1},
+      {"of that without reading the clock twice", "scope_timed", "clock_twice", 30, true, 1},
+      {"an engine's dispatch, counted", "dispatch_counted", "nothing_marked", 60, true, 1},
   };
   return k_ratios;
 }

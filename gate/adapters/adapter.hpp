@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ struct Output {
   const config::GenericOutput* generic = nullptr;  // for the generic adapter
   // Which values have to be there: times in a timed pass, counts in a counted one. Left out: any.
   std::optional<profile::Pass> pass;
+  // Patterns of metrics of single ops that are wanted ("op:lm_head", "op_calls:gemv_*").
+  std::span<const std::string> works{};
 };
 
 // Fails with Code::data when the text is not what this engine prints: empty, garbage, truncated,
@@ -32,6 +35,9 @@ struct Adapter {
   Reader read;
   // Programs `weir init` takes for this engine, and the command it writes for them.
   std::vector<std::string_view> programs;
+  // Its engines tell counts: always, or in the counted pass where weir.yaml turns on (profile_args,
+  // counted_env) what tells them. The generic one's are what its rules read.
+  enum class Counts { none, asked, always } counts = Counts::none;
 };
 
 [[nodiscard]] const std::vector<Adapter>& table();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -28,20 +29,42 @@ constexpr std::array<bool, 256> k_plain = [] {
   return plain;
 }();
 
-// Whether eight bytes are plain. A byte that is not has its high bit set: at least 0x80; below
-// 0x20;
-// '"' or '\\' (zero after the xor). "Bit Twiddling Hacks", S. E. Anderson, "Determine if a word has
-// a byte less than n". A borrow may mark bytes above one that is not plain, never one instead of
-// it.
-bool eight_plain(const char* at) {
-  constexpr std::uint64_t k_ones = 0x0101010101010101;
-  constexpr std::uint64_t k_highs = k_ones * 0x80;
+constexpr std::uint64_t k_ones = 0x0101010101010101;
+constexpr std::uint64_t k_highs = k_ones * 0x80;
+
+std::uint64_t eight_bytes(const char* at) {
   std::uint64_t bytes = 0;
   std::memcpy(&bytes, at, sizeof bytes);
+  if constexpr (std::endian::native == std::endian::big) bytes = __builtin_bswap64(bytes);
+  return bytes;
+}
+
+// How many of eight bytes come before the first that is marked, the lowest one.
+std::size_t before_mark(std::uint64_t marks) {
+  return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
+}
+
+// Marks (with high bits) bytes that are not plain: at least 0x80; below 0x20; '"' or '\\' (zero
+// after the xor). "Bit Twiddling Hacks", S. E. Anderson, "Determine if a word has a byte less than
+// n". A borrow may mark bytes above one that is not plain, never one below it.
+std::uint64_t not_plain(std::uint64_t bytes) {
   const std::uint64_t quotes = bytes ^ (k_ones * '"');
   const std::uint64_t escapes = bytes ^ (k_ones * '\\');
-  return ((bytes | (bytes - k_ones * 0x20) | (quotes - k_ones) | (escapes - k_ones)) & k_highs) ==
-         0;
+  return (bytes | (bytes - k_ones * 0x20) | (quotes - k_ones) | (escapes - k_ones)) & k_highs;
+}
+
+// The same for what is no digit: those are 0 to 9 after the xor, and with 0x76 still below 0x80.
+std::uint64_t no_digits(std::uint64_t bytes) {
+  const std::uint64_t digits = bytes ^ (k_ones * '0');
+  return (digits | (digits + k_ones * 0x76)) & k_highs;
+}
+
+// A short text as one number: quicker to compare. Of more than seven bytes it is 0, as of none.
+constexpr std::uint64_t short_text(std::string_view text) {
+  if (text.size() > 7) return 0;
+  std::uint64_t number = 0;
+  for (const char c : text) number = number << 8 | static_cast<unsigned char>(c);
+  return number;
 }
 
 class Scanner {
@@ -55,7 +78,9 @@ class Scanner {
   std::size_t event(ChromeEvent& event) {
     const bool whole = members([&](std::string_view key) {
       event.empty = false;
-      return key == "args" && at_ < end_ && *at_ == '{' ? args(event) : member(key, event);
+      const std::uint64_t code = short_text(key);
+      const bool is_args = code == short_text("args") && at_ < end_ && *at_ == '{';
+      return is_args ? args(event) : member(code, event);
     });
     return whole ? static_cast<std::size_t>(at_ - begin_) : 0;
   }
@@ -63,7 +88,12 @@ class Scanner {
  private:
   enum class Type { text, number, other };
 
-  void blanks() {
+  // Mostly there is none or one.
+  [[gnu::always_inline]] void blanks() {
+    if (at_ < end_ && json_space(*at_)) more_blanks();
+  }
+  [[gnu::noinline]] void more_blanks() {
+    ++at_;
     while (at_ < end_ && json_space(*at_)) ++at_;
   }
 
@@ -96,29 +126,44 @@ class Scanner {
     }
   }
 
-  bool member(std::string_view key, ChromeEvent& event) {
+  // `key` as short_text.
+  bool member(std::uint64_t key, ChromeEvent& event) {
     const char* from = at_;
     Type type{};
     if (!value(1, type)) return false;
     const std::string_view found(from, static_cast<std::size_t>(at_ - from));
     const auto text = type == Type::text ? found : std::string_view();
     const auto text_or_number = type == Type::other ? std::string_view() : found;
-    switch (key.size()) {
-      case 2:
-        if (key == "ph") event.phase = text;
-        if (key == "ts") event.at = text_or_number;
-        if (key == "id") event.id = found;
+    switch (key) {
+      case short_text("ph"):
+        event.phase = text;
         break;
-      case 3:
-        if (key == "cat") event.category = text;
-        if (key == "dur") event.length = text_or_number;
-        if (key == "pid") event.pid = found;
-        if (key == "tid") event.tid = found;
-        if (key == "id2") event.id2 = found;
+      case short_text("ts"):
+        event.at = text_or_number;
         break;
-      case 4:
-        if (key == "name") event.name = text;
-        if (key == "args") clear_args(event);
+      case short_text("dur"):
+        event.length = text_or_number;
+        break;
+      case short_text("pid"):
+        event.pid = found;
+        break;
+      case short_text("tid"):
+        event.tid = found;
+        break;
+      case short_text("cat"):
+        event.category = text;
+        break;
+      case short_text("name"):
+        event.name = text;
+        break;
+      case short_text("id"):
+        event.id = found;
+        break;
+      case short_text("id2"):
+        event.id2 = found;
+        break;
+      case short_text("args"):
+        clear_args(event);
         break;
       default:
         break;
@@ -145,9 +190,19 @@ class Scanner {
       if (type == Type::number && event.numbers.size() < k_most_numbers) {
         event.numbers.push_back({{key.data() - 1, key.size() + 2}, found});
       }
-      if (key == "name") event.args_name = type == Type::text ? found : std::string_view();
-      if (key == "shape") event.shape = type == Type::text ? found : std::string_view();
-      if (key == "bytes") event.bytes = type == Type::other ? std::string_view() : found;
+      switch (short_text(key)) {
+        case short_text("name"):
+          event.args_name = type == Type::text ? found : std::string_view();
+          break;
+        case short_text("shape"):
+          event.shape = type == Type::text ? found : std::string_view();
+          break;
+        case short_text("bytes"):
+          event.bytes = type == Type::other ? std::string_view() : found;
+          break;
+        default:
+          break;
+      }
       return true;
     });
   }
@@ -200,14 +255,25 @@ class Scanner {
     return true;
   }
 
+  void pass_plain() {
+    while (end_ - at_ >= 8) {
+      const std::uint64_t marks = not_plain(eight_bytes(at_));
+      if (marks != 0) {
+        at_ += before_mark(marks);
+        return;
+      }
+      at_ += 8;
+    }
+    while (at_ < end_ && k_plain[static_cast<unsigned char>(*at_)]) ++at_;
+  }
+
   // Escapes and what is not ASCII are a parser's to judge.
   bool text() {
     const char* from = at_;
     if (!take('"')) return false;
     plain_ = true;
     for (;;) {
-      while (end_ - at_ >= 8 && eight_plain(at_)) at_ += 8;
-      while (at_ < end_ && k_plain[static_cast<unsigned char>(*at_)]) ++at_;
+      pass_plain();
       if (at_ == end_) return false;
       if (*at_ == '"') break;
       plain_ = false;
@@ -220,6 +286,14 @@ class Scanner {
 
   std::size_t digits() {
     const char* from = at_;
+    while (end_ - at_ >= 8) {
+      const std::uint64_t marks = no_digits(eight_bytes(at_));
+      if (marks != 0) {
+        at_ += before_mark(marks);
+        return static_cast<std::size_t>(at_ - from);
+      }
+      at_ += 8;
+    }
     while (at_ < end_ && json_digit(*at_)) ++at_;
     return static_cast<std::size_t>(at_ - from);
   }

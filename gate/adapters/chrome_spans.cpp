@@ -89,6 +89,7 @@ void NestedSpans::finish() {
 void NestedSpans::process(const Event& event) {
   if (event.track >= tracks_.size()) tracks_.resize(event.track + 1);
   Track& track = tracks_[event.track];
+  track.number = event.track;
   if (event.at < track.last) ++disordered_;
   track.last = std::max(track.last, event.at);
   if (event.kind == Event::Kind::end) return end(track, event.at);
@@ -115,7 +116,7 @@ void NestedSpans::close_last(Track& track, double end, bool from_begin) {
   track.open.pop_back();
   if (!(span.end < k_never)) --track.begun;
   const double length = std::max(0.0, end - span.at);
-  ended_({span.row, length, std::max(0.0, length - span.inner), from_begin});
+  ended_({span.row, track.number, from_begin, span.at, length, std::max(0.0, length - span.inner)});
   if (track.open.empty()) {
     track.length += length;
   } else {

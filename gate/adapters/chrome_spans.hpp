@@ -31,11 +31,13 @@ class NestedSpans {
     };
     std::vector<Open> open;
     std::size_t begun = 0;  // of `open`, those that wait for an `end`
+    std::uint16_t number = 0;
   };
   struct Ended {
     std::uint32_t row;
-    double length, own;
+    std::uint16_t track;
     bool from_begin;  // of a begin and an end: its time was not known before
+    double at, length, own;
   };
 
   // At least `window` events are held back to be put in order, and at most 3/8 as many again (33 MB

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "gate/adapters/printed.hpp"
+#include "gate/base/text.hpp"
 #include "gate/profile/observed_totals.hpp"
 
 namespace weir::adapters {
@@ -12,7 +14,23 @@ namespace {
 constexpr std::size_t k_most_async = 100'000;
 constexpr std::size_t k_most_nested = 64;  // open under one id: with all ids 100 MB at the most
 constexpr std::size_t k_most_counters = 1000;
-constexpr std::size_t k_longest_seen = 512;  // bytes of texts together that are kept
+constexpr std::size_t k_most_seen_bytes = std::size_t{8} << 20;  // of all texts that are kept
+
+bool moves_data(std::string_view category) {
+  const std::string name = text::lower(category);
+  for (const char* part : {"copy", "memcpy", "memset"}) {
+    if (name.find(part) != name.npos) return true;
+  }
+  return false;
+}
+
+// "Vulkan0" of "GPU: Vulkan0".
+std::string_view backend_of(std::string_view process) {
+  for (const std::string_view before : {"GPU: ", "CPU: "}) {
+    if (process.starts_with(before)) return process.substr(before.size());
+  }
+  return "";
+}
 
 std::string async_key(const ChromeEvent& event) {
   return event_text(event.category).value_or("") + "\n" + event_id(event.id) + event_id(event.id2) +
@@ -22,92 +40,123 @@ std::string async_key(const ChromeEvent& event) {
 }  // namespace
 
 bool SeenTexts::join(std::initializer_list<std::string_view> texts) {
-  key_.clear();
+  char* to = key_.data();
+  const char* const end = to + key_.size();
   for (const std::string_view text : texts) {
-    if (key_.size() + text.size() >= k_longest_seen) return false;
-    key_.append(text).push_back('\0');  // which no JSON holds
+    if (text.size() >= static_cast<std::size_t>(end - to)) return false;
+    to = std::copy(text.begin(), text.end(), to);
+    *to++ = '\0';  // which no JSON holds
   }
+  key_size_ = static_cast<std::size_t>(to - key_.data());
+  key_hash_ = std::hash<std::string_view>()({key_.data(), key_size_});
   return true;
 }
 
+const SeenTexts::Slot* SeenTexts::find_joined() const {
+  if (slots_.empty()) return nullptr;
+  const std::string_view key(key_.data(), key_size_);
+  for (std::size_t at = key_hash_;; ++at) {
+    const Slot& slot = slots_[at & (slots_.size() - 1)];
+    if (slot.size == 0) return nullptr;
+    if (slot.hash == key_hash_ && std::string_view(texts_).substr(slot.text, slot.size) == key) {
+      return &slot;
+    }
+  }
+}
+
+void SeenTexts::place(const Slot& slot) {
+  std::size_t at = slot.hash;
+  while (slots_[at & (slots_.size() - 1)].size != 0) ++at;
+  slots_[at & (slots_.size() - 1)] = slot;
+}
+
 void SeenTexts::add(std::uint32_t index) {
-  if (seen_.size() >= most_) seen_.clear();  // there are many ways to write the same
-  seen_.emplace(key_, index);
+  // There are many ways to write the same.
+  if (used_ >= most_ || texts_.size() + key_size_ > k_most_seen_bytes) {
+    slots_.clear();
+    texts_.clear();
+    used_ = 0;
+  }
+  if (2 * used_ >= slots_.size()) {
+    std::vector<Slot> old(std::max<std::size_t>(64, 2 * slots_.size()));
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.size != 0) place(slot);
+    }
+  }
+  place({key_hash_, static_cast<std::uint32_t>(texts_.size()),
+         static_cast<std::uint16_t>(key_size_), index});
+  texts_.append(key_.data(), key_size_);
+  ++used_;
 }
 
 std::uint32_t ChromeRows::of(const ChromeEvent& event, std::string_view otherwise,
-                             std::string_view always) {
-  return seen_.find({otherwise, always, event.category, event.name, event.shape}, [&] {
+                             std::string_view always, const ChromeTracks* backends) {
+  const std::string_view of_pid = backends != nullptr ? event.pid : std::string_view();
+  return seen_.find({otherwise, always, event.category, event.name, event.shape, of_pid}, [&] {
     std::string category(always);
     if (always.empty()) category = event_text(event.category).value_or("");
     if (category.empty()) category = otherwise;
-    return look_up(event, category);
+    return look_up(event, category,
+                   backends != nullptr ? backends->backend(event_id(event.pid)) : "");
   });
 }
 
 std::pair<std::uint32_t, bool> ChromeRows::look_up(const ChromeEvent& event,
-                                                   std::string_view category) {
+                                                   std::string_view category, std::string backend) {
   auto key = std::make_tuple(std::string(category), event_text(event.name).value_or("(no name)"),
-                             event_text(event.shape).value_or(""));
+                             event_text(event.shape).value_or(""), std::move(backend));
   const auto found = index_.find(key);
   if (found != index_.end()) return {found->second, true};
-  const bool own = rows_.size() < most_;
+  const bool own = ops_.size() < most_;
   if (!own) {
     ++lost_;
-    key = {"", "(other names)", ""};
+    key = {"", "(other names)", "", ""};
     const auto rest = index_.find(key);
     if (rest != index_.end()) return {rest->second, false};
   }
-  Row row;
-  row.op.op = std::get<1>(key);
-  row.op.category = std::get<0>(key);
-  row.op.shape = std::get<2>(key);
-  row.op.layer = profile::layer_of_node(row.op.op);
-  row.op.calls = 0;
-  if (category == "kernel") row.op.kernel = row.op.op;
-  rows_.push_back(std::move(row));
-  const auto index = static_cast<std::uint32_t>(rows_.size() - 1);
+  profile::ObservedOp op;
+  op.op = std::get<1>(key);
+  op.category = std::get<0>(key);
+  op.shape = std::get<2>(key);
+  op.backend = std::get<3>(key);
+  op.layer = profile::layer_of_node(op.op);
+  if (category == "kernel") op.kernel = op.op;
+  ops_.push_back(std::move(op));
+  sums_.emplace_back();
+  sums_.back().moves = moves_data(std::get<0>(key));
+  const auto index = static_cast<std::uint32_t>(ops_.size() - 1);
   index_.emplace(std::move(key), index);
   return {index, own};
 }
 
-void ChromeRows::add_call(std::uint32_t row) { rows_[row].op.calls = *rows_[row].op.calls + 1; }
-
-void ChromeRows::add_time(std::uint32_t row, double micros) {
-  profile::ObservedOp& op = rows_[row].op;
-  op.seconds = op.seconds.value_or(0) + micros;
-  op.least = std::min(op.least.value_or(micros), micros);
-  op.most = std::max(op.most.value_or(micros), micros);
-}
-
-void ChromeRows::add_own(std::uint32_t row, double micros) {
-  profile::ObservedOp& op = rows_[row].op;
-  op.own_seconds = op.own_seconds.value_or(0) + micros;
-}
-
-void ChromeRows::add_bytes(std::uint32_t row, const ChromeEvent& event) {
+void ChromeRows::add_moved(std::uint32_t row, const ChromeEvent& event) {
   const auto bytes = event_number(event.bytes);
   if (!bytes || *bytes < 0) return;
-  rows_[row].bytes += *bytes;
-  ++rows_[row].with_bytes;
+  sums_[row].bytes += *bytes;
+  ++sums_[row].with_bytes;
 }
 
 std::vector<profile::ObservedOp> ChromeRows::take() {
-  std::vector<profile::ObservedOp> ops;
-  for (Row& row : rows_) {
-    for (auto* time : {&row.op.seconds, &row.op.least, &row.op.most, &row.op.own_seconds}) {
-      if (*time) **time /= 1e6;
+  for (std::size_t row = 0; row < ops_.size(); ++row) {
+    profile::ObservedOp& op = ops_[row];
+    const Sums& sums = sums_[row];
+    op.calls = sums.calls;
+    if (sums.least <= sums.most) {
+      op.seconds = sums.seconds / 1e6;
+      op.least = sums.least / 1e6;
+      op.most = sums.most / 1e6;
     }
-    if (row.with_bytes > 0 && row.with_bytes == row.op.calls) {
-      row.op.bytes = row.bytes / static_cast<double>(row.with_bytes);
+    if (sums.has_own) op.own_seconds = sums.own / 1e6;
+    if (sums.with_bytes > 0 && sums.with_bytes == sums.calls) {
+      op.bytes = sums.bytes / static_cast<double>(sums.with_bytes);
     }
-    ops.push_back(std::move(row.op));
   }
-  std::stable_sort(ops.begin(), ops.end(),
+  std::stable_sort(ops_.begin(), ops_.end(),
                    [](const profile::ObservedOp& a, const profile::ObservedOp& b) {
                      return a.seconds.value_or(-1) > b.seconds.value_or(-1);
                    });
-  return ops;
+  return std::exchange(ops_, {});
 }
 
 std::uint16_t ChromeTracks::of(const ChromeEvent& event) {
@@ -132,6 +181,7 @@ void ChromeTracks::take_metadata(const ChromeEvent& event) {
   if (!what || !name) return;
   if (*what == "process_name" && process_names_.size() < most_) {
     process_names_[event_id(event.pid)] = *name;
+    has_backends_ = has_backends_ || !backend_of(*name).empty();
   } else if (*what == "thread_name") {
     tracks_[of(event)].name = *name;
   }
@@ -140,6 +190,19 @@ void ChromeTracks::take_metadata(const ChromeEvent& event) {
 std::string ChromeTracks::process(const std::string& pid) const {
   const auto found = process_names_.find(pid);
   return found == process_names_.end() ? fmt::format("process {}", pid) : found->second;
+}
+
+std::string ChromeTracks::backend(const std::string& pid) const {
+  const auto found = process_names_.find(pid);
+  return found == process_names_.end() ? "" : std::string(backend_of(found->second));
+}
+
+std::vector<profile::ObservedMoments::Track> ChromeTracks::names() const {
+  std::vector<profile::ObservedMoments::Track> names;
+  for (const Track& track : tracks_) {
+    names.push_back({process(track.pid), track.name.empty() ? track.tid : track.name});
+  }
+  return names;
 }
 
 std::vector<profile::ObservedTrack> ChromeTracks::take(const NestedSpans& spans) const {
@@ -154,37 +217,51 @@ std::vector<profile::ObservedTrack> ChromeTracks::take(const NestedSpans& spans)
   return tracks;
 }
 
-void ChromeCounters::add(const ChromeEvent& event, double at) {
-  if (event.numbers.empty()) return;
+ChromeCounters::Series* ChromeCounters::series_of(const ChromeEvent& event,
+                                                  const ChromeEvent::Number& number) {
+  const std::string_view several = event.args > 1 ? "several" : "";
+  const std::uint32_t index = seen_.find({event.pid, event.name, number.key, several}, [&] {
+    const std::uint32_t found = look_up(event, number);
+    return std::pair(found, found < series_.size());
+  });
+  return index < series_.size() ? &series_[index] : nullptr;
+}
+
+std::uint32_t ChromeCounters::look_up(const ChromeEvent& event, const ChromeEvent::Number& number) {
   const std::string name = event_text(event.name).value_or("(no name)");
+  std::string label = name;
+  const std::string series = event_text(number.key).value_or("");
+  if (event.args > 1 || series != name) label += "." + shown_text(series, 100);
   const std::string pid = event_id(event.pid);
+  const std::string key = pid + "\n" + label;
+  const auto found = index_.find(key);
+  if (found != index_.end()) return found->second;
+  const auto next = static_cast<std::uint32_t>(series_.size());
+  if (next >= k_most_counters) return next;
+  series_.push_back({{label, "", "counter", {}}, pid});
+  index_.emplace(key, next);
+  return next;
+}
+
+void ChromeCounters::add(const ChromeEvent& event, double at) {
   for (const ChromeEvent::Number& number : event.numbers) {
     const auto value = event_number(number.value);
-    if (!value) continue;
-    std::string label = name;
-    const std::string series = event_text(number.key).value_or("");
-    if (event.args > 1 || series != name) label += "." + shown_text(series, 100);
-    const std::string key = pid + "\n" + label;
-    auto found = series_.find(key);
-    if (found == series_.end()) {
-      if (series_.size() >= k_most_counters) continue;
-      found = series_.emplace(key, Series{{label, "", "counter", {}}, pid}).first;
-    }
-    Series& kept = found->second;
-    auto& points = kept.counter.points;
-    if (kept.seen++ % kept.every != 0) continue;
+    Series* kept = value ? series_of(event, number) : nullptr;
+    if (kept == nullptr || kept->seen++ % kept->every != 0) continue;
+    auto& points = kept->counter.points;
     points.push_back({at / 1e6, *value});
     if (points.size() <= most_points_) continue;
     std::size_t left = 0;
     for (std::size_t i = 0; i < points.size(); i += 2) points[left++] = points[i];
     points.resize(left);
-    kept.every *= 2;
+    kept->every *= 2;
   }
 }
 
 std::vector<profile::ObservedCounter> ChromeCounters::take(const ChromeTracks& tracks) {
   std::vector<profile::ObservedCounter> counters;
-  for (auto& [key, series] : series_) {
+  for (const auto& [key, index] : index_) {
+    Series& series = series_[index];
     series.counter.track = tracks.process(series.pid);
     counters.push_back(std::move(series.counter));
   }
@@ -206,11 +283,12 @@ void ChromeAsync::begin(const ChromeEvent& event, double at, ChromeRows& rows) {
   }
 }
 
-void ChromeAsync::end(const ChromeEvent& event, double at, ChromeRows& rows) {
+std::optional<std::pair<double, std::uint32_t>> ChromeAsync::end(const ChromeEvent& event,
+                                                                 double at, ChromeRows& rows) {
   const auto found = open_.find(async_key(event));
   if (found == open_.end()) {
     ++lost_;
-    return;
+    return std::nullopt;
   }
   const auto [begin, row] = found->second.back();
   rows.add_time(row, std::max(0.0, at - begin));
@@ -218,6 +296,7 @@ void ChromeAsync::end(const ChromeEvent& event, double at, ChromeRows& rows) {
   rows.covers_others(row);
   found->second.pop_back();
   if (found->second.empty()) open_.erase(found);
+  return std::pair(begin, row);
 }
 
 }  // namespace weir::adapters

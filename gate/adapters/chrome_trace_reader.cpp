@@ -1,5 +1,7 @@
 #include "gate/adapters/chrome_trace_reader.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "gate/adapters/chrome_event.hpp"
@@ -12,6 +14,7 @@ namespace weir::adapters {
 namespace {
 
 constexpr double k_longest_micros = 1e18;
+constexpr std::int64_t k_long_clock = 1'000'000'000;  // microseconds: what begins there is moved
 
 // Its phase, one character; '\0' where it has none.
 char phase_of(const ChromeEvent& event) {
@@ -20,6 +23,34 @@ char phase_of(const ChromeEvent& event) {
   if (phase.size() == 3 && letter(phase[1])) return phase[1];  // as every tracer writes it
   const auto text = event_text(phase);
   return text && text->size() == 1 ? text->front() : '\0';
+}
+
+// A time as whole microseconds and the rest: a number holds no fractions of one that counts from
+// 1970.
+struct Moment {
+  std::int64_t whole = 0;
+  double rest = 0;
+};
+
+std::optional<Moment> moment_of(std::string_view value) {
+  constexpr std::size_t k_exact = 15, k_most = 18;  // digits: of a double, of an int64
+  if (value.size() > k_exact) {
+    Moment moment;
+    const char* const end = value.data() + value.size();
+    const auto [dot, wrong] = std::from_chars(value.data(), end, moment.whole);
+    const auto digits = static_cast<std::size_t>(dot - value.data());
+    if (wrong == std::errc() && moment.whole >= 0 && digits <= k_most) {
+      if (dot == end) return moment;
+      if (*dot == '.' &&
+          std::from_chars(dot, end, moment.rest, std::chars_format::fixed).ptr == end) {
+        return moment;
+      }
+    }
+  }
+  const auto at = event_number(value);
+  if (!at || !(std::fabs(*at) < k_longest_micros)) return std::nullopt;
+  const double whole = std::floor(*at);
+  return Moment{static_cast<std::int64_t>(whole), *at - whole};
 }
 
 // Of what stands between events; the length of it.
@@ -31,8 +62,9 @@ std::size_t between_events(std::string_view text) {
 
 class ChromeTraceReader::Reading {
  public:
-  explicit Reading(const ChromeTraceLimits& limits)
-      : spans_(limits.window, [this](const NestedSpans::Ended& ended) { take_ended(ended); }),
+  Reading(const ChromeTraceLimits& limits, profile::ObservedMoments* moments)
+      : moments_(moments),
+        spans_(limits.window, [this](const NestedSpans::Ended& ended) { take_ended(ended); }),
         pieces_({"traceEvents"},
                 {[this](std::string_view, const Json& event) { take_json(event); },
                  [this](const Json& members) { take_members(members); },
@@ -48,10 +80,18 @@ class ChromeTraceReader::Reading {
   std::size_t take_many(std::string_view rest);
   void take_json(const Json& event);
   void take_event();
+  // Microseconds from origin_ on.
+  std::optional<double> time_of(std::string_view value);
+  std::uint32_t row_of(std::string_view otherwise = "") {
+    return rows_.of(event_, otherwise, "", tracks_.has_backends() ? &tracks_ : nullptr);
+  }
   void take_whole(double at);
   void take_members(const Json& members);
   void take_ended(const NestedSpans::Ended& ended);
+  void take_async(double at);
   void add_doubts(profile::Observed& observed);
+
+  profile::ObservedMoments* moments_;  // absent where nobody asks
 
   NestedSpans spans_;
   JsonPieces pieces_;
@@ -59,7 +99,8 @@ class ChromeTraceReader::Reading {
   ChromeTracks tracks_;
   ChromeCounters counters_;
   ChromeAsync async_;
-  ChromeEvent event_;  // the one being taken
+  ChromeEvent event_;                   // the one being taken
+  std::optional<std::int64_t> origin_;  // microseconds of the clock, 0 where that is young
   profile::ObservedContext context_;
   std::optional<std::string> version_;
   std::size_t events_ = 0, unread_ = 0, unfinished_ = 0;
@@ -85,6 +126,13 @@ void ChromeTraceReader::Reading::take_json(const Json& event) {
   take_event();
 }
 
+std::optional<double> ChromeTraceReader::Reading::time_of(std::string_view value) {
+  const auto moment = moment_of(value);
+  if (!moment) return std::nullopt;
+  if (!origin_) origin_ = moment->whole > k_long_clock ? moment->whole : 0;
+  return static_cast<double>(moment->whole - *origin_) + moment->rest;
+}
+
 void ChromeTraceReader::Reading::take_event() {
   if (event_.empty) return;  // rocprof ends its list with {}
   const char kind = phase_of(event_);
@@ -93,8 +141,8 @@ void ChromeTraceReader::Reading::take_event() {
     return;
   }
   if (kind == 'M') return tracks_.take_metadata(event_);
-  const auto at = event_number(event_.at);
-  if (!at || std::fabs(*at) > k_longest_micros) {
+  const auto at = time_of(event_.at);
+  if (!at) {
     ++unread_;
     return;
   }
@@ -102,25 +150,25 @@ void ChromeTraceReader::Reading::take_event() {
   if (kind == 'X') {
     take_whole(*at);
   } else if (kind == 'B') {
-    const std::uint32_t row = rows_.of(event_);
+    const std::uint32_t row = row_of();
     rows_.add_call(row);
     rows_.add_bytes(row, event_);
     spans_.add({*at, 0, row, tracks_.of(event_), NestedSpans::Event::Kind::begin});
   } else if (kind == 'E') {
     spans_.add({*at, 0, 0, tracks_.of(event_), NestedSpans::Event::Kind::end});
   } else if (kind == 'C') {
-    counters_.add(event_, *at);
+    counters_.add(event_, *at + static_cast<double>(*origin_));
   } else if (kind == 'i' || kind == 'I' || kind == 'n') {
-    rows_.add_call(rows_.of(event_, "instant"));
+    rows_.add_call(row_of("instant"));
   } else if (kind == 'b' || kind == 'S') {
     async_.begin(event_, *at, rows_);
   } else if (kind == 'e' || kind == 'F') {
-    async_.end(event_, *at, rows_);
+    take_async(*at);
   }  // flows, objects, clocks and samples say nothing of time taken
 }
 
 void ChromeTraceReader::Reading::take_whole(double at) {
-  const std::uint32_t row = rows_.of(event_);
+  const std::uint32_t row = row_of();
   rows_.add_call(row);
   rows_.add_bytes(row, event_);
   const auto length = event_number(event_.length);
@@ -154,6 +202,16 @@ void ChromeTraceReader::Reading::take_members(const Json& members) {
 void ChromeTraceReader::Reading::take_ended(const NestedSpans::Ended& ended) {
   if (ended.from_begin) rows_.add_time(ended.row, ended.length);
   rows_.add_own(ended.row, ended.own);
+  if (moments_ != nullptr) {
+    moments_->add({ended.at / 1e6, ended.length / 1e6, ended.row, ended.track, false});
+  }
+}
+
+void ChromeTraceReader::Reading::take_async(double at) {
+  const auto ended = async_.end(event_, at, rows_);
+  if (moments_ == nullptr || !ended) return;
+  const auto [begin, row] = *ended;
+  moments_->add({begin / 1e6, std::max(0.0, at - begin) / 1e6, row, tracks_.of(event_), true});
 }
 
 void ChromeTraceReader::Reading::add_doubts(profile::Observed& observed) {
@@ -180,6 +238,13 @@ Result<profile::Observed> ChromeTraceReader::Reading::finish() {
   observed.version = version_;
   observed.context = std::move(context_);
   if (events_ == 0) return nothing_found("chrome-trace");
+  if (moments_ != nullptr) {
+    for (const profile::ObservedOp& op : rows_.ops()) {
+      moments_->rows.push_back({op.op, op.category, op.shape});
+    }
+    moments_->tracks = tracks_.names();
+    moments_->origin = static_cast<double>(origin_.value_or(0)) / 1e6;
+  }
   observed.ops = rows_.take();
   observed.tracks = tracks_.take(spans_);
   observed.counters = counters_.take(tracks_);
@@ -188,8 +253,9 @@ Result<profile::Observed> ChromeTraceReader::Reading::finish() {
   return observed;
 }
 
-ChromeTraceReader::ChromeTraceReader(const ChromeTraceLimits& limits)
-    : reading_(std::make_unique<Reading>(limits)) {}
+ChromeTraceReader::ChromeTraceReader(const ChromeTraceLimits& limits,
+                                     profile::ObservedMoments* moments)
+    : reading_(std::make_unique<Reading>(limits, moments)) {}
 ChromeTraceReader::~ChromeTraceReader() = default;
 ChromeTraceReader::ChromeTraceReader(ChromeTraceReader&&) noexcept = default;
 ChromeTraceReader& ChromeTraceReader::operator=(ChromeTraceReader&&) noexcept = default;

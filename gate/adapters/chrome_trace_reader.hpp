@@ -16,6 +16,7 @@
 
 #include "gate/base/result.hpp"
 #include "gate/profile/observed.hpp"
+#include "gate/profile/observed_moments.hpp"
 
 namespace weir::adapters {
 
@@ -31,7 +32,10 @@ struct ChromeTraceLimits {
 
 class ChromeTraceReader {
  public:
-  explicit ChromeTraceReader(const ChromeTraceLimits& limits = {});
+  // `moments`: where it is given, and outlives the reading, each span that has an end is put there,
+  // with the names of rows and tracks at the end.
+  explicit ChromeTraceReader(const ChromeTraceLimits& limits = {},
+                             profile::ObservedMoments* moments = nullptr);
   ~ChromeTraceReader();
   ChromeTraceReader(ChromeTraceReader&&) noexcept;
   ChromeTraceReader& operator=(ChromeTraceReader&&) noexcept;

@@ -1,10 +1,15 @@
 #include "gate/adapters/from_observed.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
 
 #include "gate/adapters/reading.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/cross_checks.hpp"
+#include "gate/profile/observed_totals.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -28,6 +33,39 @@ void take_counts(const profile::Observed& observed, profile::EngineReport& repor
           fmt::format("{}: not the same each time ({} and {})", count.metric.name, *least, *most));
     }
     report.counts[count.metric.name] = count.values.back();
+  }
+}
+
+bool wanted(const Output& output, const std::string& name) {
+  return std::any_of(output.works.begin(), output.works.end(),
+                     [&](const std::string& pattern) { return text::glob_match(pattern, name); });
+}
+
+// Single ops of the engine's own profile, as limits name them, a token: their time of a timed pass,
+// their calls else. Names that become one metric are added up.
+void take_works(const profile::Observed& observed, const Output& output,
+                profile::EngineReport& report) {
+  using profile::GroupBy;
+  if (output.works.empty()) return;
+  const bool timed = output.pass == profile::Pass::timed;
+  for (const auto& [by, time, calls] : {std::tuple{GroupBy::op, "op:", "op_calls:"},
+                                        {GroupBy::kernel, "kernel:", "kernel_calls:"}}) {
+    std::map<std::string, double> sums;
+    for (const auto& one : profile::op_totals_per_token(observed, by)) {
+      const std::string name = unit::work_name(timed ? time : calls, one.name);
+      const auto& value = timed ? one.seconds : one.calls;
+      if (value && unit::find_metric(name) && wanted(output, name)) sums[name] += *value;
+    }
+    for (const auto& [name, sum] : sums) {
+      if (timed) {
+        report.times.push_back({*unit::find_metric(name), {sum}});
+      } else if (sum == std::floor(sum) && sum < 1e15) {
+        report.counts[name] = static_cast<std::int64_t>(sum);
+      } else {
+        report.warnings.push_back(
+            fmt::format("{}: {:.4g} a token: not as many for each, so not counted", name, sum));
+      }
+    }
   }
 }
 
@@ -70,6 +108,7 @@ Result<profile::EngineReport> read_with(std::string_view format, const Output& o
   }
   if (format == "llama-bench-table") WEIR_CHECK(check_tests(observed, output.asked));
   take_counts(observed, report);
+  take_works(observed, output, report);
   const bool timed = output.pass == profile::Pass::timed;
   if (report.times.empty() && (timed || report.counts.empty())) {
     return fail(Code::data, "there is no {} in the engine's output ({})",
@@ -102,6 +141,9 @@ Result<profile::EngineReport> read_mlx_lm(const Output& output) {
 }
 Result<profile::EngineReport> read_ollama(const Output& output) {
   return read_with("ollama", output);
+}
+Result<profile::EngineReport> read_weir_observed(const Output& output) {
+  return read_with("weir", output);
 }
 
 }  // namespace weir::adapters

@@ -18,5 +18,6 @@ namespace weir::adapters {
 [[nodiscard]] Result<profile::EngineReport> read_llama_perf(const Output& output);
 [[nodiscard]] Result<profile::EngineReport> read_mlx_lm(const Output& output);
 [[nodiscard]] Result<profile::EngineReport> read_ollama(const Output& output);
+[[nodiscard]] Result<profile::EngineReport> read_weir_observed(const Output& output);
 
 }  // namespace weir::adapters

@@ -230,6 +230,15 @@ bool read_test_name(std::string_view name, BenchFields& fields) {
   return any && scan.done();
 }
 
+// Of its columns, as llama-bench's other forms call them.
+constexpr std::pair<std::string_view, std::string_view> k_markdown_names[] = {
+    {"model", "model_type"},        {"size", "model_size"},  {"params", "model_n_params"},
+    {"backend", "backends"},        {"ngl", "n_gpu_layers"}, {"threads", "n_threads"},
+    {"fa", "flash_attn"},           {"sm", "split_mode"},    {"mg", "main_gpu"},
+    {"nkvo", "no_kv_offload"},      {"mmap", "use_mmap"},    {"embd", "embeddings"},
+    {"nopo", "no_op_offload"},      {"dev", "devices"},      {"ts", "tensor_split"},
+    {"ot", "tensor_buft_overrides"}};
+
 // The columns of the table for people have short names; its last two are always test and t/s.
 void add_markdown(const std::vector<std::string>& names, const std::vector<std::string>& cells,
                   profile::Observed& observed) {
@@ -243,8 +252,12 @@ void add_markdown(const std::vector<std::string>& names, const std::vector<std::
   if (rate.take("\xC2\xB1")) {
     if (const auto deviation = rate.number()) fields["stddev_ts"] = fmt::format("{}", *deviation);
   }
-  if (const auto model = fields.find("model"); model != fields.end())
-    fields["model_type"] = model->second;
+  for (const auto& [title, field] : k_markdown_names) {
+    const auto found = fields.find(title);
+    if (found == fields.end()) continue;
+    fields[std::string(field)] = found->second;
+    if (title != field) fields.erase(std::string(title));
+  }
   fields.erase("t/s");
   fields.erase("test");
   add_test(fields, observed);

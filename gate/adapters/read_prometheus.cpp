@@ -2,6 +2,7 @@
 // become its metrics; everything is kept as a counter under its own name.
 //
 // Counters count since the server began: rates over them are means of its whole life.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,6 +12,8 @@
 
 namespace weir::adapters::prometheus {
 namespace {
+
+constexpr std::size_t k_most_places = 256;
 
 bool name_char(char c, bool first) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':' ||
@@ -78,6 +81,17 @@ std::string label_value(const std::string& labels, std::string_view name) {
   return labels.substr(begin, labels.find('"', begin) - begin);
 }
 
+// Which server it was, and where its model lies. A model's name that is no path is none, nor is a
+// number. Values are as they stand: a backslash is two.
+bool names_place(std::string_view label, std::string_view value) {
+  const std::string name = text::lower(label);
+  for (const char* part : {"instance", "host", "node", "pod", "user"}) {
+    if (name.find(part) != name.npos) return !value.empty() && !text::to_double(value);
+  }
+  return name.find("model") != name.npos &&
+         (value.find('/') != value.npos || value.find("\\\\") != value.npos);
+}
+
 // A histogram's buckets by their upper edge, all its label sets together.
 struct Histogram {
   std::map<double, double> buckets;
@@ -129,7 +143,37 @@ class Reading {
       rows_.erase(at);
       return;
     }
+    if (fresh) keep_places(sample.labels);
     observed_.counters[at->second].points.push_back({sample.at, sample.value});
+  }
+
+  // `labels` as they stand: `le="0.5",model="m"`, quotes in values behind backslashes.
+  void keep_places(std::string_view labels) {
+    auto& places = observed_.context.places;
+    while (places.size() < k_most_places) {
+      const std::size_t equals = labels.find("=\"");
+      if (equals == labels.npos) return;
+      const std::size_t end = past_quoted(labels, equals + 1);
+      const std::string_view label = labels.substr(0, equals);
+      const std::size_t last = std::min(end, labels.size() + 1) - 1;
+      const std::string value(labels.substr(equals + 2, last - equals - 2));
+      if (names_place(label, value)) {
+        keep_place(value);
+        // "box:8080" is the host "box" too.
+        const std::size_t colon = value.rfind(':');
+        if (colon != value.npos && value.find_first_of("/\\") == value.npos) {
+          keep_place(value.substr(0, colon));
+        }
+      }
+      if (end >= labels.size()) return;
+      labels.remove_prefix(end);
+    }
+  }
+
+  void keep_place(std::string value) {
+    auto& places = observed_.context.places;
+    if (value.empty() || std::find(places.begin(), places.end(), value) != places.end()) return;
+    places.push_back(std::move(value));
   }
 
   bool histogram(const Sample& sample) {

@@ -41,6 +41,12 @@ std::optional<Line> line_of(std::string_view text) {
   return line;
 }
 
+// What was meant to be a row: "NAME: … x … us".
+bool like_a_row(std::string_view text) {
+  return text.find(": ") != text.npos && text.find(" x ") != text.npos &&
+         text.find(" us") != text.npos;
+}
+
 bool upper_word(std::string_view word) {
   for (const char c : word) {
     if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
@@ -159,6 +165,7 @@ Result<profile::Observed> read(const Printed& printed) {
   observed.context.engine = "llama.cpp";
   observed.context.backend = "Vulkan";
   Block block;
+  std::size_t unfit = 0;
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
     if (!block.open && scan.take("ggml_vulkan: 0 =")) {
@@ -177,12 +184,20 @@ Result<profile::Observed> read(const Printed& printed) {
       const auto total = scan.number();
       if (total && scan.take("us.")) end_block(block, *total / 1e6, observed);
     } else if (block.open) {
-      if (const auto timing = line_of(line)) add_line(*timing, block, observed);
+      if (const auto timing = line_of(line)) {
+        add_line(*timing, block, observed);
+      } else if (like_a_row(line) && !printed.cut(line)) {
+        ++unfit;
+      }
     }
   }
   if (block.open) {
     end_block(block, std::nullopt, observed);
     mark_truncated(observed);
+  }
+  if (unfit > 0) {
+    add_warning(observed,
+                fmt::format("{} of the rows of timings make no sense and were left out", unfit));
   }
   if (observed.steps.empty()) return nothing_found("vk-perf-logger");
   return observed;

@@ -19,9 +19,27 @@ std::string reads_these() {
   return list;
 }
 
-Result<profile::Observed> finished(const Format& format, Result<profile::Observed> read) {
-  if (!read) return tl::unexpected(with_context(format.name, std::move(read).error()));
-  if (profile::empty(*read)) return nothing_found(format.name);
+// The line that says that the program crashed: then it wrote nothing else. "" where none does.
+std::string crash_in(const Printed& printed) {
+  for (const std::string_view line : printed.lines()) {
+    for (const char* mark : {"terminate called", "ggml_uncaught_exception", "GGML_ASSERT",
+                             "ggml_abort", "ggml_print_backtrace", "Segmentation fault",
+                             "panicked at", "core dumped", "Traceback (most recent call last)"}) {
+      if (line.find(mark) != line.npos) return shown_text(line, 120);
+    }
+  }
+  return "";
+}
+
+Result<profile::Observed> finished(const Format& format, const Printed& printed,
+                                   Result<profile::Observed> read) {
+  if (read && profile::empty(*read)) read = nothing_found(format.name);
+  if (!read) {
+    Error error = with_context(format.name, std::move(read).error());
+    const std::string crash = crash_in(printed);
+    if (!crash.empty()) error.message += fmt::format("; the program crashed: {}", crash);
+    return tl::unexpected(std::move(error));
+  }
   read->format = format.name;
   return read;
 }
@@ -113,7 +131,7 @@ Result<profile::Observed> read_any(const Document& document) {
   }
   std::optional<Error> first;
   for (const Format* format : found) {
-    auto read = finished(*format, format->read(printed));
+    auto read = finished(*format, printed, format->read(printed));
     if (read) return read;
     if (!first) first = std::move(read).error();
   }
@@ -129,7 +147,8 @@ Result<profile::Observed> read_as(std::string_view format, const Document& docum
                 text::did_you_mean(format, names), text::join(names));
   }
   WEIR_CHECK(check_size(document));
-  return finished(*known, known->read(Printed(document)));
+  const Printed printed(document);
+  return finished(*known, printed, known->read(printed));
 }
 
 }  // namespace weir::adapters

@@ -10,6 +10,7 @@
 #include "gate/app/veiled.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
@@ -49,8 +50,8 @@ std::string proposal(const profile::Profile& profile, const Taken& taken) {
 std::string stored_value(const profile::Measurement& measurement) {
   if (measurement.exact) return measurement.exact->str();
   if (!measurement.value() || !measurement.repeatability) return "varies";
-  return fmt::format("{} (within {:.2g} %)", unit::show(measurement.metric, *measurement.value()),
-                     100 * *measurement.repeatability);
+  return fmt::format("{} (within {} %)", unit::show(measurement.metric, *measurement.value()),
+                     report::about(100 * *measurement.repeatability));
 }
 
 std::string changes(const std::optional<baseline::Baseline>& old, const baseline::Baseline& now) {
@@ -185,7 +186,7 @@ Result<ExitCode> accept(AcceptOptions options) {
   for (const std::string& text : kept.said) answer(options.common, text);
   for (const std::string& note : taken.notes) answer(options.common, taken.veil.text(note + "\n"));
   answer(options.common,
-         fmt::format("{} cells accepted, {} left out\n", kept.accepted, kept.left_out));
+         fmt::format("{} accepted, {} left out\n", report::plural(kept.accepted, "cell"), kept.left_out));
   WEIR_CHECK(write_json(
       options.common,
       dump_json({{"schema", "weir.accepted/1"}, {"cells", std::move(kept.cells)}}, 1) + "\n"));

@@ -140,6 +140,7 @@ Result<Taken> take(const AcceptOptions& options, sys::Files& files) {
   Taken taken;
   MeasureOptions wanted;
   wanted.plan.counted_processes = k_processes_that_agree;
+  wanted.plan.overlapping_processes = k_processes_that_vary;
   wanted.plan.instruction_processes = wants_instructions(options) ? k_processes_that_vary : 0;
   wanted.output_places = {options.common.baselines};
   if (options.common.json && *options.common.json != "-") {

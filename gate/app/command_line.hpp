@@ -95,6 +95,7 @@ void talk(const CommonOptions& options, std::string_view line);
 [[nodiscard]] Result<ExitCode> doctor_of(const CommonOptions& common);
 
 // One function a verb, each in its own file.
+void add_demo(CLI::App& app);
 void add_init(CLI::App& app);
 void add_run(CLI::App& app);
 void add_gate(CLI::App& app);

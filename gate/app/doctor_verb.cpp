@@ -39,8 +39,15 @@ struct Patient {
 };
 
 Patient patient_of(const config::EngineSettings& engine, const std::string& folder) {
-  return {engine.name,         engine.command.front(),      folder, engine.extra.env, engine.probes,
-          engine.instructions, engine.container.has_value()};
+  // A server that runs already has no command.
+  const std::string program = engine.command.empty() ? "" : engine.command.front();
+  return {engine.name,
+          program,
+          folder,
+          engine.extra.env,
+          engine.probes,
+          engine.instructions,
+          engine.container.has_value()};
 }
 
 // Those asked for, else those of weir.yaml, where there is one.
@@ -95,6 +102,10 @@ report::DoctorEngine examine(const Patient& patient, const std::vector<std::stri
                              const sys::Files& files) {
   report::DoctorEngine engine;
   engine.name = patient.name;
+  if (patient.program.empty()) {
+    engine.error = "is a server that runs already: there is no program to look at";
+    return engine;
+  }
   if (patient.in_container) {
     engine.error =
         "runs in a container, where nothing can be looked at from here; take the program and its "

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gate/adapters/adapter.hpp"
+#include "gate/adapters/serving.hpp"
 #include "gate/app/twins.hpp"
 #include "gate/probes/locate.hpp"
 #include "gate/sys/clock.hpp"
@@ -24,7 +25,13 @@ config::Known known_now(const sys::Files& files, const std::string& config_file)
   known.twins = known_twins(files, sys::absolute(sys::folder_of(config_file)));
   known.today = sys::date_of(sys::RealClock().now());
   known.adapters = adapters::names();
+  for (const adapters::Adapter& adapter : adapters::table()) {
+    using Counts = adapters::Adapter::Counts;
+    if (adapter.counts == Counts::always) known.telling.emplace_back(adapter.name);
+    if (adapter.counts == Counts::asked) known.telling_if_asked.emplace_back(adapter.name);
+  }
   known.probes = probe_names();
+  known.apis = adapters::serving::api_names();
   for (const char* later : {"opencl", "cuda", "hip", "metal"}) {
     const auto& here = known.probes;
     if (std::find(here.begin(), here.end(), later) == here.end()) {

@@ -15,6 +15,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.footer(
       "Examples:\n"
+      "  weir demo                    one regression from start to end, in a minute\n"
       "  weir init                    write a starter weir.yaml for the engines found here\n"
       "  weir gate                    measure, compare with baselines/, report\n"
       "  weir gate --counts-only      seconds instead of minutes: counts are exact in one run\n"
@@ -22,6 +23,7 @@ int run(int argc, char** argv) {
       "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration, 3 something could not "
       "be\n"
       "measured, 4 inconclusive (under on_inconclusive: fail), 130 interrupted.");
+  add_demo(app);
   add_init(app);
   add_run(app);
   add_gate(app);

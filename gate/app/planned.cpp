@@ -20,7 +20,10 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Common
   std::vector<PlannedCommand> commands;
   for (const run::Step& step : ready.plan.steps) {
     const run::PreparedCell& cell = ready.plan.cells[step.cell];
-    config::CommandLine line = run::line_of(cell, step, places.out, places.probe_dir);
+    const std::optional<config::ServerSettings>& server = cell.cell.engine->server;
+    config::CommandLine line =
+        run::line_of(cell, step, places.out, places.probe_dir, server ? "{port}" : "");
+    if (line.argv.empty() && server) line.argv = {server->url};
     if (step.instructions && cell.instructions == run::CountInstructions::valgrind) {
       line.argv = probes::under_valgrind(cell.valgrind, options.out, line.argv);
     }
@@ -37,6 +40,7 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Common
                                     : std::max<std::int64_t>(1, step.asked.tokens) *
                                           std::max<std::int64_t>(1, step.asked.repeats)};
     command.on_twin = cell.twin.has_value();
+    command.serves = server.has_value();
     for (const auto& [name, value] : line.env) command.env.emplace_back(name, value);
     if (const config::ContainerSettings* container = run::container_of(cell)) {
       command.in_container = true;

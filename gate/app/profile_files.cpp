@@ -45,7 +45,8 @@ ProfileFile observed_file(profile::Observed observed) {
   return read;
 }
 
-Result<ProfileFile> read_text(const std::string& path, const std::string& text) {
+Result<ProfileFile> read_text(const std::string& path, const std::string& text,
+                              profile::ObservedMoments* moments) {
   const auto json = text::trim(text).starts_with('{') ? parse_json(text) : Json();
   const std::string schema = json ? schema_of(*json) : "";
   if (schema == "weir.profile/1" || schema == "weir.profiles/1") return profiles_in(*json, schema);
@@ -58,11 +59,17 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text) 
   }
   // Everything else: a profiler's words, among them weir.observed/1.
   WEIR_TRY(profile::Observed observed, adapters::read_any({text, {}, path}));
+  const bool trace = observed.format == "chrome-trace" && schema.empty();
+  if (moments != nullptr && trace) {  // again, now that it is one
+    adapters::ChromeTraceReader reader({}, moments);
+    reader.feed(text);
+    WEIR_TRY(observed, reader.finish());
+  }
   return observed_file(std::move(observed));
 }
 
 Result<ProfileFile> read_pieces(const std::string& path, const std::string& head,
-                                std::uint64_t most_whole) {
+                                std::uint64_t most_whole, profile::ObservedMoments* moments) {
   if (head.starts_with("\x1F\x8B")) {
     return fail(Code::data, "it is packed with gzip: unpack it first (gzip -d)");
   }
@@ -73,7 +80,7 @@ Result<ProfileFile> read_pieces(const std::string& path, const std::string& head
                 most_whole >> 20);
   }
   WEIR_TRY(const sys::FileReader file, sys::FileReader::open(path));
-  adapters::ChromeTraceReader reader;
+  adapters::ChromeTraceReader reader({}, moments);
   for (std::uint64_t at = 0;;) {
     WEIR_TRY(const std::string chunk, file.read_at(at, k_chunk));
     if (chunk.empty()) break;
@@ -87,15 +94,15 @@ Result<ProfileFile> read_pieces(const std::string& path, const std::string& head
 }  // namespace
 
 Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files& files,
-                                      std::uint64_t most_whole) {
+                                      std::uint64_t most_whole, profile::ObservedMoments* moments) {
   const auto in_file = [&](Error error) { return with_context(path, std::move(error)); };
   const auto size = files.size(path);
   if (size && *size > most_whole) {
     WEIR_TRY(const std::string head, files.read_prefix(path, k_head));
-    return read_pieces(path, head, most_whole).map_error(in_file);
+    return read_pieces(path, head, most_whole, moments).map_error(in_file);
   }
   WEIR_TRY(const std::string text, files.read(path, most_whole));
-  return read_text(path, text).map_error(in_file);
+  return read_text(path, text, moments).map_error(in_file);
 }
 
 }  // namespace weir::app

@@ -9,6 +9,7 @@
 #include "gate/adapters/reading.hpp"
 #include "gate/base/result.hpp"
 #include "gate/profile/observed.hpp"
+#include "gate/profile/observed_moments.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/sys/files.hpp"
 
@@ -22,9 +23,10 @@ struct ProfileFile {
 // weir.profile/1, weir.profiles/1, weir.observed/1, or text of any format that adapters read. Of
 // the model that `observed` names, a path's last part stays. What has more than `most_whole` bytes
 // is read piece by piece from the disk, where it begins as a Chrome trace. Fails with Code::data
-// where it is none of these, naming the file, or longer and no such trace.
+// where it is none of these, naming the file, or longer and no such trace. `moments`, where given,
+// is filled of a Chrome trace.
 [[nodiscard]] Result<ProfileFile> read_profile_file(
     const std::string& path, const sys::Files& files,
-    std::uint64_t most_whole = adapters::k_most_read);
+    std::uint64_t most_whole = adapters::k_most_read, profile::ObservedMoments* moments = nullptr);
 
 }  // namespace weir::app

@@ -56,4 +56,16 @@ Result<void> write_profile_page(const ProfilePage& page, const std::string& fram
   return files.write_atomic(page.file, text);
 }
 
+Result<void> write_observed_page(const ProfilePage& page, profile::GroupBy by,
+                                 const std::string& frame, const profile::Observed& observed,
+                                 const profile::ObservedMoments* moments, sys::Files& files) {
+  report::PageFacts around;
+  around.title = page.title;
+  around.facts.emplace_back("weir", k_version);
+  WEIR_TRY(const std::string text,
+           report::timeline_page(frame, report::observed_page(observed, moments, std::move(around),
+                                                              {page.privacy, by})));
+  return files.write_atomic(page.file, text);
+}
+
 }  // namespace weir::app

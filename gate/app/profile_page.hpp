@@ -6,6 +6,7 @@
 
 #include "gate/base/result.hpp"
 #include "gate/profile/timeline.hpp"
+#include "gate/report/observed_page.hpp"
 #include "gate/report/shown_command.hpp"
 #include "gate/report/timeline_page.hpp"
 #include "gate/sys/files.hpp"
@@ -28,5 +29,14 @@ struct ProfilePage {
 // Writes it whole or not at all.
 [[nodiscard]] Result<void> write_profile_page(const ProfilePage& page, const std::string& frame,
                                               const profile::Timeline& timeline, sys::Files& files);
+
+// The same of what an engine or a profiler wrote, its ops named `by`: `page.title` is the file's
+// name. Nothing is said of this machine, as the file was not made on it. `moments` is absent where
+// the format has none.
+[[nodiscard]] Result<void> write_observed_page(const ProfilePage& page, profile::GroupBy by,
+                                               const std::string& frame,
+                                               const profile::Observed& observed,
+                                               const profile::ObservedMoments* moments,
+                                               sys::Files& files);
 
 }  // namespace weir::app

@@ -18,6 +18,7 @@
 #include "gate/profile/align.hpp"
 #include "gate/profile/cross_checks.hpp"
 #include "gate/report/chrome_trace.hpp"
+#include "gate/report/hiding.hpp"
 #include "gate/report/observed_text.hpp"
 #include "gate/report/profile_text.hpp"
 #include "gate/report/timeline_text.hpp"
@@ -125,6 +126,12 @@ Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
                 "{} runs in a container, where weir profile does not reach; weir run counts there",
                 target.veil.cell_name(longest.cell));
   }
+  if (longest.serves) {
+    return fail(Code::usage,
+                "{} is a server's, which weir profile does not send prompts to; weir run counts "
+                "there",
+                target.veil.cell_name(longest.cell));
+  }
   target.spec.argv = longest.argv;
   target.spec.env = longest.env;
   target.spec.folder = longest.folder;
@@ -161,6 +168,9 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
   added[WEIR_PROBE_EVENTS_VARIABLE] = fmt::format("{}", options.events_mib);
   if (options.timing != "off" && !target->on_twin)
     added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
+  // An engine's own marks: here with command buffers and each dispatch.
+  const auto marks = added.find("WEIR_PROFILE");
+  if (marks != added.end()) marks->second = "counts,ops,cb,dispatch";
   config::Environment own;
   for (const auto& [name, value] : target->spec.env) own[name] = value;
   // ggml names its pipelines when it is asked to.
@@ -260,13 +270,39 @@ void add_doubts(std::vector<std::string>& warnings, const std::vector<std::strin
 }
 
 // What an engine or a profiler wrote.
-Result<ExitCode> show_observed(const ProfileOptions& options, profile::Observed observed) {
+Result<ExitCode> show_observed(const ProfileOptions& options, profile::Observed observed,
+                               const profile::ObservedMoments& moments, sys::Files& files) {
+  const bool trace = !moments.rows.empty();
+  if (!options.trace.empty()) {
+    return fail(Code::usage, "--trace: {} {}", options.what,
+                trace ? "is a Chrome trace already"
+                      : "holds totals, no moments: no trace can be made of it");
+  }
   add_doubts(observed.warnings, profile::cross_checks(observed));
-  const auto by = options.by == "op" ? profile::GroupBy::op : profile::GroupBy::kernel;
-  const auto width = static_cast<std::size_t>(width_of(answer_stream(options.common)));
-  answer(options.common, report::observed_text(observed, {width, options.top, by}));
-  WEIR_CHECK(write_json(options.common, dump_json(profile::to_json(observed), 1) + "\n"));
+  report::ObservedStyle style;
+  style.width = static_cast<std::size_t>(width_of(answer_stream(options.common)));
+  style.most_rows = options.top;
+  (void)report::set_grouping(style, options.by);
+  answer(options.common, report::observed_text(observed, style));
+  const Json json = profile::to_json(report::without_private(observed, options.page.privacy));
+  WEIR_CHECK(write_json(options.common, dump_json(json, 1) + "\n"));
+  if (options.page.file.empty()) return ExitCode::pass;
+  ProfilePage page = options.page;
+  page.title = sys::file_name_of(options.what);
+  WEIR_TRY(const std::string frame, page_template(files));
+  WEIR_CHECK(
+      write_observed_page(page, style.by, frame, observed, trace ? &moments : nullptr, files));
+  answer(options.common, fmt::format("\npage {} (open it in a browser)\n", page.file));
   return ExitCode::pass;
+}
+
+// Of what the probes saw, work has two names.
+Result<void> check_grouping(const ProfileOptions& options) {
+  if (options.by == "kernel" || options.by == "op") return {};
+  return fail(
+      Code::usage,
+      "--by {} is for what an engine or a profiler wrote; what probes see goes by kernel or op",
+      options.by);
 }
 
 // A folder of probe files, profiles as weir writes them, or what others wrote.
@@ -282,12 +318,17 @@ Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
   };
   if (folder) {
     WEIR_CHECK(refuse({"--trace", "--top", "--by", "--html", "--show-private"}));
+    WEIR_CHECK(check_grouping(options));
     WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, options.what));
     return show_outcome(options, std::move(timeline), options.trace, {}, files);
   }
-  WEIR_CHECK(refuse({"--top", "--by"}));  // what fits no file is said without reading it
-  WEIR_TRY(ProfileFile read, read_profile_file(options.what, files));
-  if (read.observed) return show_observed(options, std::move(*read.observed));
+  // What fits no file is said without reading it.
+  WEIR_CHECK(refuse({"--top", "--by", "--html", "--show-private", "--trace"}));
+  profile::ObservedMoments moments;
+  const bool asked = !options.page.file.empty() || !options.trace.empty();
+  WEIR_TRY(ProfileFile read, read_profile_file(options.what, files, adapters::k_most_read,
+                                               asked ? &moments : nullptr));
+  if (read.observed) return show_observed(options, std::move(*read.observed), moments, files);
   WEIR_CHECK(refuse({}));
   auto& profiles = read.profiles;
   for (profile::Profile& profile : profiles) {
@@ -320,8 +361,10 @@ Result<void> check_options(const ProfileOptions& options, const sys::Files& file
   }
   WEIR_CHECK(check_place("--trace", options.trace, files));
   if (options.page.file.empty()) {
-    if (options.page.privacy == report::Private::hidden) return {};
-    return fail(Code::usage, "--show-private is for a page: --html FILE");
+    const bool json = options.common.json.has_value() && options.command.empty();
+    if (options.page.privacy == report::Private::hidden || json) return {};
+    return fail(Code::usage,
+                "--show-private is for a page: --html FILE, or for --json of what others wrote");
   }
   WEIR_CHECK(check_place("--html", options.page.file, files));
   WEIR_TRY([[maybe_unused]] const std::string frame, page_template(files));
@@ -333,6 +376,7 @@ Result<ExitCode> profile(const ProfileOptions& options) {
   WEIR_CHECK(check_options(options, files));
   const bool is_command = !options.command.empty();
   if (!is_command && files.exists(options.what)) return show_file(options, files);
+  WEIR_CHECK(check_grouping(options));
   for (const std::string& given : options.given) {
     if (is_command || given != "--timeout") continue;
     return fail(Code::usage, "--timeout is for a program behind --: a cell has its engine's own");
@@ -378,12 +422,15 @@ void add_profile(CLI::App& app) {
       ->type_name("FILE");
   verb->add_flag_callback(
       "--show-private", [options] { options->page.privacy = report::Private::shown; },
-      "Leave paths and prompts in the page's command line");
+      "Leave paths, prompts and hosts in the page, and in the JSON of what others wrote");
   verb->add_option("--top", options->top, "Rows of each table")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
-  verb->add_option("--by", options->by, "Name device work by kernel, or by the engine's op")
-      ->check(CLI::IsMember({"kernel", "op"}))
+  verb->add_option(
+          "--by", options->by,
+          "Name device work by kernel, or by the engine's op; of what others wrote also by "
+          "shape, backend, layer, …")
+      ->check(CLI::IsMember(report::observed_groupings()))
       ->capture_default_str();
   verb->add_option("--timeout", options->timeout, "Seconds until a COMMAND is stopped")
       ->check(CLI::Range(1.0, 86'400.0))
@@ -397,7 +444,8 @@ void add_profile(CLI::App& app) {
       "  weir profile -- llama-bench -m model.gguf -n 16\n"
       "  weir profile --html profile.html -- llama-bench -m model.gguf -n 16\n"
       "  weir profile --timing serialized --trace t.json -- ./my-engine\n"
-      "  weir profile engine.stderr.txt             as GGML_VK_PERF_LOGGER=1 prints it");
+      "  weir profile engine.stderr.txt             as GGML_VK_PERF_LOGGER=1 prints it\n"
+      "  weir profile --html page.html trace.json   of PyTorch, rocprof, …");
   set_action_with_words(*verb, [verb, options] {
     options->command = words_behind();
     for (const char* name : {"--probes", "--timing", "--trace", "--html", "--show-private", "--top",

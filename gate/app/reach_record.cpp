@@ -9,6 +9,7 @@
 #include "gate/profile/reach.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/journal.hpp"
+#include "gate/run/step_record.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/lock.hpp"
 #include "gate/sys/paths.hpp"
@@ -204,6 +205,10 @@ class Recorder {
       }
       if (command->in_container) {
         talk(options_, name + ": runs in a container: not recorded");
+        continue;
+      }
+      if (command->serves) {
+        talk(options_, name + ": is a server's: not recorded");
         continue;
       }
       talk(options_, fmt::format("running {} under valgrind", name));

@@ -110,6 +110,7 @@ struct PlannedCommand {
   std::uint64_t output_limit = 0;
   std::vector<std::string> probes;  // of the counted pass
   bool in_container = false;        // argv is docker's, podman's or srun's
+  bool serves = false;              // argv holds {port}; of one that runs already, its URL alone
   bool on_twin = false;             // the device is a description
   std::int64_t length = 0;          // tokens and repeats asked for, multiplied
 };

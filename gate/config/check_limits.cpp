@@ -39,6 +39,33 @@ bool names(const verdict::LimitEntry& entry, std::string_view metric) {
   return std::find(entry.metrics.begin(), entry.metrics.end(), metric) != entry.metrics.end();
 }
 
+// Whether metrics of single ops and kernels that `pattern` fits can come up in a cell at all:
+// probes count kernels of devices and ops of the CPU; times, and all else, an engine has to print.
+bool is_told(const std::string& pattern, const Cell& cell) {
+  const bool cpu = cell.device == "cpu";
+  if (pattern.starts_with(cpu ? "op_calls:" : "kernel_calls:")) return true;
+  if (cell.adapter != "generic") return cell.adapter != "llama-bench";  // others print profiles
+  const auto& rules = cell.engine->generic.values;
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](const ValueRule& rule) { return text::glob_match(pattern, rule.metric); });
+}
+
+std::optional<std::string> told_by_nobody(const verdict::LimitEntry& entry,
+                                          std::span<const Cell> cells) {
+  for (const std::string& pattern : entry.metrics) {
+    if (!unit::names_work(pattern)) continue;
+    const bool told = std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) {
+      return entry.match.fits(cell.key) && is_told(pattern, cell);
+    });
+    if (told) continue;
+    return fmt::format(
+        "nobody tells \"{}\" in the cells that this limit matches: probes count kernel_calls of "
+        "devices and op_calls of the CPU, the rest is what an engine prints",
+        pattern);
+  }
+  return std::nullopt;
+}
+
 // An entry over many metrics holds each of them to what of it makes sense there; one that is named
 // has to make sense, and a pattern has to for some.
 std::optional<std::string> complaint(const verdict::LimitEntry& entry,
@@ -76,6 +103,7 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
   }
   if (!fits_a_cell) return "this limit matches no cell of the matrix";
   if (!covers) return "no engine that this limit matches has such a metric";
+  if (auto why = told_by_nobody(entry, cells)) return why;
   return makes_sense ? std::nullopt : why_not;
 }
 

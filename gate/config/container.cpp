@@ -42,7 +42,8 @@ constexpr std::array<std::string_view, 9> k_probe_variables{
     "LD_PRELOAD",           "VK_LAYER_PATH",    "VK_ADD_LAYER_PATH",        "VK_INSTANCE_LAYERS",
     "VK_DRIVER_FILES",      "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "OPENCL_LAYERS",
     "CUDA_INJECTION64_PATH"};
-constexpr std::array<std::string_view, 2> k_probe_prefixes{"WEIR_PROBE", "WEIR_TWIN"};
+constexpr std::array<std::string_view, 3> k_probe_prefixes{"WEIR_PROBE", "WEIR_PROFILE",
+                                                           "WEIR_TWIN"};
 
 // Options of srun without a value, or with one that only "=" brings; and of pyxis.
 constexpr std::array<std::string_view, 40> k_srun_flags{"--bcast",

@@ -126,9 +126,7 @@ std::vector<std::string> read_texts(const Node& node, std::string_view what, Pro
 void check_placeholders(std::string_view text, Place at, Problems& problems) {
   const auto& names = placeholder_names();
   for (const std::string& word : placeholders_in(text)) {
-    if (word == "port") {
-      problems.add(at, "{port} is for engines that serve, which a later version of weir runs");
-    } else if (std::find(names.begin(), names.end(), word) == names.end()) {
+    if (std::find(names.begin(), names.end(), word) == names.end()) {
       problems.add(at, fmt::format("unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the "
                                    "text itself{}",
                                    shown(word), text::did_you_mean(word, names), shown(word),

@@ -21,6 +21,7 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
     if (name == "seed") return std::to_string(cell.seed);
     if (name == "out") return filling.out;
     if (name == "probe_dir") return filling.probe_dir;
+    if (name == "port") return filling.port;
     return "";  // the parser lets no other through
   };
   const bool counted = filling.pass == profile::Pass::counted && !filling.instructions;
@@ -37,6 +38,9 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
 }
 
 profile::Asked timed_asked(const Cell& cell, const GateSettings& gate) {
+  if (cell.engine != nullptr && cell.engine->server) {
+    return {cell.prompt_tokens, cell.tokens, cell.requests, 0};
+  }
   const bool repeats = uses(cell.command, cell.env, "repeats");
   return {cell.prompt_tokens, cell.tokens, repeats ? gate.repeats : 1, cell.depth};
 }
@@ -58,6 +62,9 @@ std::vector<profile::Asked> counted_asked(const Cell& cell, std::span<const std:
         asked.push_back({cell.prompt_tokens, cell.tokens, repeats, cell.depth});
       }
       break;
+    case profile::Sweep::overlapping:
+      asked.push_back({cell.prompt_tokens, cell.tokens, cell.requests, 0});
+      break;
     case profile::Sweep::none:
       asked.push_back({cell.prompt_tokens, cell.tokens, 1, cell.depth});
       break;
@@ -77,6 +84,9 @@ std::vector<profile::Asked> instructions_asked(const Cell& cell) {
       for (const std::int64_t repeats : profile::instruction_repeats(cell.prompt_tokens)) {
         asked.push_back({cell.prompt_tokens, cell.tokens, repeats, cell.depth});
       }
+      break;
+    case profile::Sweep::overlapping:
+      asked.push_back({cell.prompt_tokens, cell.tokens, cell.requests, 0});
       break;
     case profile::Sweep::none:
       asked.push_back({cell.prompt_tokens, cell.tokens, 1, cell.depth});

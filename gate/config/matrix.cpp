@@ -8,23 +8,16 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/check_limits.hpp"
+#include "gate/config/combination.hpp"
 #include "gate/config/container.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/unit/work_metric.hpp"
 
 namespace weir::config {
 namespace {
 
 constexpr std::size_t k_most_cells = 20'000;
 constexpr std::size_t k_most_combinations = 50'000;
-
-// One combination of the product, before it is known to fit.
-struct Combination {
-  const EngineSettings* engine;
-  const VariantSettings* variant;
-  const ModelSettings* model;
-  const BackendSettings* backend;
-  const PromptSettings* prompt;
-};
 
 verdict::Match match_of(const MatrixEntry& entry) {
   return {entry.engine, entry.model, entry.backend, entry.prompt, entry.variant};
@@ -77,16 +70,62 @@ std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments
   Json prompt = {
       {"prompt_tokens", cell.prompt_tokens}, {"tokens", cell.tokens}, {"depth", cell.depth}};
   if (cell.text) prompt["text"] = hash_hex(*cell.text);
+  if (const auto& server = cell.engine->server) {
+    // Where it listens and when it is up change nothing of what it does.
+    arguments["server"] = {{"api", server->api},
+                           {"model_name", server->model_name},
+                           {"warm_up", server->warm_up},
+                           {"own_fields", server->own_fields}};
+    prompt["requests"] = cell.requests;
+    if (cell.rate) prompt["rate"] = *cell.rate;
+    if (!cell.rate) prompt["concurrency"] = cell.concurrency;
+  }
   return {{"arguments", dump_json(arguments)},
           {"environment", dump_json(environment)},
           {"prompt", dump_json(prompt)}};
 }
 
-Cell make_cell(const Combination& of, std::optional<std::int64_t> depth) {
+// One of the cells that a prompt's lists make.
+struct Point {
+  std::optional<std::int64_t> depth, concurrency;
+};
+
+profile::CellKey key_of(const Combination& of, const Point& at) {
+  return {of.engine->name,
+          of.variant->name,
+          of.model->name,
+          of.backend->name,
+          of.prompt->name,
+          of.prompt->depth_is_list ? at.depth : std::nullopt,
+          of.prompt->concurrency_is_list ? at.concurrency : std::nullopt};
+}
+
+std::vector<Point> points_of(const PromptSettings& prompt) {
+  std::vector<std::optional<std::int64_t>> depths{std::nullopt}, at_once{std::nullopt};
+  if (!prompt.depth.empty()) depths.assign(prompt.depth.begin(), prompt.depth.end());
+  if (!prompt.concurrency.empty()) {
+    at_once.assign(prompt.concurrency.begin(), prompt.concurrency.end());
+  }
+  std::vector<Point> points;
+  for (const auto depth : depths) {
+    for (const auto concurrency : at_once) points.push_back({depth, concurrency});
+  }
+  return points;
+}
+
+// A server's load: where one request alone is under way, counts have a line over its lengths.
+void set_load(const Combination& of, const Point& at, Cell& cell) {
+  constexpr std::int64_t k_each = 8, k_arriving = 32;
+  cell.concurrency = at.concurrency.value_or(1);
+  cell.rate = of.prompt->rate;
+  cell.requests = of.prompt->requests.value_or(cell.rate ? k_arriving : k_each * cell.concurrency);
+  const bool alone = cell.concurrency == 1 && !cell.rate;
+  cell.sweep = alone ? profile::Sweep::tokens : profile::Sweep::overlapping;
+}
+
+Cell make_cell(const Combination& of, const Point& at) {
   Cell cell;
-  cell.key = {of.engine->name,  of.variant->name, of.model->name,
-              of.backend->name, of.prompt->name,  of.prompt->depth_is_list ? depth : std::nullopt,
-              std::nullopt};
+  cell.key = key_of(of, at);
   cell.device = of.backend->device;
   cell.twin = of.backend->twin;
   cell.runner = of.backend->runner;
@@ -97,7 +136,7 @@ Cell make_cell(const Combination& of, std::optional<std::int64_t> depth) {
   cell.model_path = of.model->path;
   cell.prompt_tokens = of.prompt->prompt_tokens.value_or(0);
   cell.tokens = of.prompt->tokens.value_or(0);
-  cell.depth = depth.value_or(0);
+  cell.depth = at.depth.value_or(0);
   cell.text = of.prompt->text;
   cell.prompt_file = of.prompt->file;
   cell.is_private = of.engine->is_private || of.model->is_private || of.prompt->is_private;
@@ -117,7 +156,9 @@ Cell make_cell(const Combination& of, std::optional<std::int64_t> depth) {
   cell.command = container ? whole_command(*container, command) : command;
 
   const bool counts_itself = of.engine->probes.empty() && of.engine->reports_counts();
-  if (counts_itself) {
+  if (of.engine->server) {
+    set_load(of, at, cell);
+  } else if (counts_itself) {
     cell.sweep = profile::Sweep::none;
   } else if (cell.tokens > 0) {
     cell.sweep = profile::Sweep::tokens;
@@ -125,37 +166,12 @@ Cell make_cell(const Combination& of, std::optional<std::int64_t> depth) {
     cell.sweep =
         uses(cell.command, cell.env, "repeats") ? profile::Sweep::repeats : profile::Sweep::none;
   }
-  cell.identity = identity_of(cell,
-                              container ? without_program(*container, command)
-                                        : Arguments(command.begin() + 1, command.end()),
-                              numbers);
+  // A server that runs already has no command.
+  const auto program = command.begin() + (command.empty() ? 0 : 1);
+  cell.identity = identity_of(
+      cell, container ? without_program(*container, command) : Arguments(program, command.end()),
+      numbers);
   return cell;
-}
-
-// Why the engine can not be asked for this, or nothing.
-std::optional<std::string> misfit(const Cell& cell, const Combination& of,
-                                  const Settings& settings) {
-  const auto has = [&](std::string_view name) { return uses(cell.command, cell.env, name); };
-  const auto no_placeholder = [](std::string_view name) {
-    return fmt::format("the command has no {{{}}}", name);
-  };
-  if (cell.prompt_tokens != 0 && !has("prompt_tokens")) return no_placeholder("prompt_tokens");
-  if (cell.tokens != 0 && !has("tokens")) return no_placeholder("tokens");
-  if (cell.depth != 0 && !has("depth")) return no_placeholder("depth");
-  if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
-  if (cell.text && !has("prompt") && !has("prompt_file")) {
-    return "the command takes no text (it has neither {prompt} nor {prompt_file})";
-  }
-  if (cell.prompt_file && !has("prompt_file")) return no_placeholder("prompt_file");
-  if (!cell.text && !cell.prompt_file && (has("prompt") || has("prompt_file"))) {
-    return "the command wants a text, and the prompt has none";
-  }
-  const Extra of_model = of.model->extra.for_engine(of.engine->name);
-  if (settings.models.size() > 1 && !has("model") && of_model.args.empty() &&
-      of_model.env.empty()) {
-    return "the command has no {model}, so that all models would be the same";
-  }
-  return std::nullopt;
 }
 
 // Variants that name engines are not made for others.
@@ -213,17 +229,12 @@ class Expansion {
   }
 
   Result<bool> add(const Combination& of) {
-    std::vector<std::optional<std::int64_t>> depths{std::nullopt};
-    if (!of.prompt->depth.empty()) depths.assign(of.prompt->depth.begin(), of.prompt->depth.end());
-    for (const auto depth : depths) {
+    for (const Point& at : points_of(*of.prompt)) {
       // The name alone decides what the matrix entries say; making the whole cell is dearer.
-      const profile::CellKey key{of.engine->name, of.variant->name,
-                                 of.model->name,  of.backend->name,
-                                 of.prompt->name, of.prompt->depth_is_list ? depth : std::nullopt,
-                                 std::nullopt};
+      const profile::CellKey key = key_of(of, at);
       const MatrixEntry* asked = nullptr;
       if (!wanted(key, asked)) continue;
-      Cell cell = make_cell(of, depth);
+      Cell cell = make_cell(of, at);
       if (const auto reason = misfit(cell, of, settings_)) {
         if (asked != nullptr && asks_by_name(*asked)) {
           return fail(Code::config, "{}: {} does not fit: {}", asked->source, cell.key.str(),
@@ -236,9 +247,19 @@ class Expansion {
         return fail(Code::config, "{}: the matrix has more than {} cells", settings_.file,
                     k_most_cells);
       }
+      name_works(cell);
       matrix_.cells.push_back(std::move(cell));
     }
     return true;
+  }
+
+  void name_works(Cell& cell) const {
+    for (const verdict::LimitEntry& entry : settings_.limits) {
+      if (!entry.match.fits(cell.key)) continue;
+      for (const std::string& pattern : entry.metrics) {
+        if (unit::names_work(pattern)) cell.works.push_back(pattern);
+      }
+    }
   }
 
   bool wanted(const profile::CellKey& key, const MatrixEntry*& asked) {
@@ -313,8 +334,9 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
   for (const Cell& cell : matrix.cells) {
     shown.push_back(veil.cell(cell.key).str());
     names.push_back({cell.key.str(), shown.back()});
-    if (!cell.key.depth) continue;
-    const profile::CellKey line = cell.key.line();
+    if (!cell.key.depth && !cell.key.concurrency) continue;
+    profile::CellKey line = cell.key.line();
+    line.concurrency.reset();
     names.back().push_back(line.str());
     names.back().push_back(veil.cell(line).str());
   }

@@ -31,6 +31,10 @@ struct Cell {
   std::string model_path;  // as written
   std::int64_t prompt_tokens = 0, tokens = 0, depth = 0;
   std::optional<std::string> text, prompt_file;
+  // Of servers: requests under way at once, or arrivals a second; how many a timed run sends.
+  std::int64_t concurrency = 1;
+  std::optional<double> rate{};
+  std::int64_t requests = 1;
   std::int64_t threads = 0;  // 0: the machine's physical cores
   std::int64_t seed = 1;
   profile::Sweep sweep = profile::Sweep::tokens;
@@ -39,6 +43,9 @@ struct Cell {
   // What the fingerprint is made of, as written in the config, without the program's path: name ->
   // text ("arguments", "environment", "prompt"). The model's header is added by the caller.
   std::map<std::string, std::string> identity;
+  // Patterns of metrics of single ops and kernels (unit/work_metric.hpp) that limits of this cell
+  // name: of what an engine prints of them, only these are taken.
+  std::vector<std::string> works{};
 };
 
 struct Matrix {
@@ -64,6 +71,7 @@ struct Filling {
   std::string prompt_file;  // resolved path, "" when none
   std::string out;          // a folder the engine may write into
   std::string probe_dir;    // "" in a timed pass
+  std::string port{};       // of a server that weir starts
   std::int64_t threads = 1;
   profile::Pass pass = profile::Pass::timed;
   // One thread whatever the config says, and nothing of what the counted pass adds: a process that

@@ -21,6 +21,8 @@ Extra PerEngine::for_engine(const std::string& engine) const {
 }
 
 bool EngineSettings::reports_counts() const {
+  const bool asked = !profile_args.empty() || !counted_env.empty();
+  if (tells_counts || (tells_counts_if_asked && asked)) return true;
   return std::any_of(generic.values.begin(), generic.values.end(), [](const ValueRule& rule) {
     const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
     return metric && metric->kind == unit::Kind::count;

@@ -36,6 +36,11 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
                    Parsing& parsing);
 // `container` of an engine whose command and probes are known.
 void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing);
+// The keys of an engine that serves, where `kind` says that it is one; else a complaint about each
+// of them that stands there.
+void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing);
+// What does not go with a server, once all of the engine is known.
+void check_server(const Node& node, const EngineSettings& engine, Problems& problems);
 // args, env, threads, seed.
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing);
 // The same, and `engines: {NAME: {…}}`.

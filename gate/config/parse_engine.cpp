@@ -223,7 +223,9 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   engine.name = entry.key;
   engine.source = problems.source(entry.key_at);
   Fields fields(entry.value, fmt::format("engine \"{}\"", text::printable(entry.key)), problems);
-  if (const Node* command = fields.need("command")) {
+  parse_server(fields, entry.key_at, engine, parsing);
+  const bool has_command = !engine.server || engine.server->url.empty();
+  if (const Node* command = has_command ? fields.need("command") : fields.take("command")) {
     engine.command = read_arguments(*command, "command", problems);
     if (command->kind == Node::Kind::list &&
         (engine.command.empty() || engine.command.front().empty())) {
@@ -235,8 +237,18 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
       problems.add(command->at, "{args} may stand in the command once");
     }
   }
-  if (const Node* output = fields.need("output")) {
+  if (engine.server) {
+    engine.output = k_requests;
+    if (const Node* output = fields.take("output")) {
+      problems.add(output->at, "a server is not read by what it prints: leave output out");
+    }
+  } else if (const Node* output = fields.need("output")) {
     engine.output = read_choice(*output, "output", parsing.known.adapters, problems).value_or("");
+    const auto is_in = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), engine.output) != names.end();
+    };
+    engine.tells_counts = is_in(parsing.known.telling);
+    engine.tells_counts_if_asked = is_in(parsing.known.telling_if_asked);
   }
   if (const Node* probes = fields.take("probes")) parse_probes(*probes, engine, parsing);
   if (const Node* how = fields.take("instructions")) {
@@ -285,12 +297,15 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
                    "stands in what the engine prints");
     }
     parse_generic(metrics, facts, engine.generic, parsing);
+  } else if (engine.server && (metrics != nullptr || facts != nullptr)) {
+    problems.add((metrics != nullptr ? metrics : facts)->at,
+                 "metrics and facts are read from output, which a server has none of");
   } else if (!engine.output.empty() && (metrics != nullptr || facts != nullptr)) {
     problems.add((metrics != nullptr ? metrics : facts)->at,
                  "metrics and facts are for output: generic");
   }
-  fields.later({"kind", "url", "ready", "api", "concurrency", "rate"});
   fields.finish();
+  if (entry.value.kind == Node::Kind::map) check_server(entry.value, engine, problems);
   parsing.settings.engines.push_back(std::move(engine));
 }
 

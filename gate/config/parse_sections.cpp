@@ -53,6 +53,61 @@ void parse_depth(const Node& node, PromptSettings& prompt, Problems& problems) {
   }
 }
 
+// One number, or a list of them, each of which is a cell.
+void parse_concurrency(const Node& node, PromptSettings& prompt, Problems& problems) {
+  constexpr std::int64_t k_most_at_once = 1024;
+  constexpr std::size_t k_most = 100;
+  prompt.concurrency_is_list = node.kind == Node::Kind::list;
+  const Node alone{Node::Kind::list, node.at, false, {}, {node}, {}};
+  const Node& list = prompt.concurrency_is_list ? node : alone;
+  if (list.items.empty() || list.items.size() > k_most) {
+    problems.add(node.at, fmt::format("concurrency must be a number or a list of 1 to {}", k_most));
+    return;
+  }
+  std::set<std::int64_t> seen;
+  for (const Node& item : list.items) {
+    const auto at_once = read_integer(item, "concurrency", 1, k_most_at_once, problems);
+    if (!at_once) continue;
+    if (!seen.insert(*at_once).second) {
+      problems.add(item.at, fmt::format("concurrency {} stands here twice", *at_once));
+    }
+    prompt.concurrency.push_back(*at_once);
+  }
+}
+
+// How many requests a second arrive.
+void parse_rate(const Node& node, PromptSettings& prompt, Problems& problems) {
+  constexpr double k_fastest = 100'000;
+  const auto text = read_text(node, "rate", problems);
+  if (!text) return;
+  const auto rate = text::to_double(*text);
+  if (!rate || !(*rate > 0) || *rate > k_fastest) {
+    problems.add(node.at, fmt::format("rate must be requests a second, above 0 and at most {}: "
+                                      "not {}",
+                                      k_fastest, describe(node)));
+    return;
+  }
+  prompt.rate = *rate;
+}
+
+void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
+  constexpr std::int64_t k_most_requests = 1'000'000;
+  if (const Node* concurrency = fields.take("concurrency")) {
+    parse_concurrency(*concurrency, prompt, problems);
+  }
+  if (const Node* rate = fields.take("rate")) {
+    parse_rate(*rate, prompt, problems);
+    if (!prompt.concurrency.empty()) {
+      problems.add(rate->at,
+                   "rate and concurrency: requests are sent as they arrive, or as soon as one "
+                   "before them has ended; not both");
+    }
+  }
+  if (const Node* requests = fields.take("requests")) {
+    prompt.requests = read_integer(*requests, "requests", 1, k_most_requests, problems);
+  }
+}
+
 void check_prompt(const Entry& entry, const PromptSettings& prompt, Problems& problems) {
   // What was written counts here, also where its value was refused: one mistake, one complaint.
   const auto has = [&](const char* key) { return entry.value.find(key) != nullptr; };
@@ -91,7 +146,8 @@ void parse_prompt(const Entry& entry, Parsing& parsing) {
     prompt.is_private = read_boolean(*is_private, "private", problems).value_or(true);
   }
   parse_per_engine(fields, prompt.extra, parsing);
-  fields.later({"concurrency", "rate", "chat", "images", "cache"});
+  parse_load(fields, prompt, problems);
+  fields.later({"chat", "images", "cache"});
   fields.finish();
   if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, problems);
   parsing.settings.prompts.push_back(std::move(prompt));

@@ -135,6 +135,16 @@ class Rules {
     differs("counted_env", before.counted_env == after.counted_env);
     differs("instructions", before.instructions == after.instructions);
     differs("metrics read from the output", same_rules(before.generic, after.generic));
+    differs("the way of asking", same_server(before.server, after.server));
+  }
+
+  // When it is up says nothing of what is measured of it.
+  static bool same_server(const std::optional<ServerSettings>& a,
+                          const std::optional<ServerSettings>& b) {
+    if (!a || !b) return a.has_value() == b.has_value();
+    return a->url == b->url && a->api == b->api && a->model_name == b->model_name &&
+           a->warm_up == b->warm_up && a->own_fields == b->own_fields &&
+           a->objectives == b->objectives;
   }
 
   static bool same_rules(const GenericOutput& a, const GenericOutput& b) {

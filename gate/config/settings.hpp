@@ -11,6 +11,7 @@
 #include "gate/base/result.hpp"
 #include "gate/explain/bands.hpp"
 #include "gate/explain/rules.hpp"
+#include "gate/profile/served_summary.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/limits.hpp"
 
@@ -63,10 +64,27 @@ struct ContainerSettings {
   Arguments args;     // for the runtime, before the image
 };
 
+// An engine that serves (`kind: server`): weir starts its command, or finds it under a URL, and
+// sends it the prompts over HTTP.
+struct ServerSettings {
+  std::string url;         // without a path; may hold {port}; "": http://127.0.0.1:{port}
+  std::string api;         // "completions", "chat", "llama", "ollama"
+  std::string ready_url;   // a path of the server or a whole URL that answers 2xx once it is up
+  std::string ready_line;  // instead: a regular expression that a line of its output matches
+  double ready_seconds = 60;
+  std::string model_name;    // sent with each request; "": none
+  std::int64_t warm_up = 2;  // requests before the load, one after the other
+  bool own_fields = true;    // adapters::serving::Ask::own_fields
+  profile::ServedObjectives objectives;
+};
+
+// Where times of a server come from: what weir saw of its requests.
+inline constexpr const char* k_requests = "requests";
+
 struct EngineSettings {
   std::string name;
-  Arguments command;      // argv[0] is the program
-  std::string output;     // adapter
+  Arguments command;      // argv[0] is the program; empty: a server that runs already
+  std::string output;     // adapter; of a server k_requests
   GenericOutput generic;  // for output: generic
   std::vector<std::string> probes;
   InstructionsBy instructions = InstructionsBy::automatic;
@@ -78,10 +96,14 @@ struct EngineSettings {
   std::int64_t output_limit = std::int64_t{16} << 20;
   Arguments build;
   std::optional<ContainerSettings> container{};
+  std::optional<ServerSettings> server{};
   bool is_private = false;
   std::string source;  // "weir.yaml:3:3"
 
-  // Its output is said to hold counts (a count among the generic adapter's values).
+  // What its output tells of counts, as Known says of its adapter: nothing unless asked to.
+  bool tells_counts = false, tells_counts_if_asked = false;
+
+  // Its output is said to hold counts: by its adapter, or a count among the generic one's values.
   [[nodiscard]] bool reports_counts() const;
 };
 
@@ -114,6 +136,11 @@ struct PromptSettings {
   std::optional<std::int64_t> prompt_tokens, tokens;
   std::vector<std::int64_t> depth;  // as written; empty: unset
   bool depth_is_list = false;
+  // Of servers: requests under way at once, or arrivals a second; how many are sent in a run.
+  std::vector<std::int64_t> concurrency;  // as written; empty: unset
+  bool concurrency_is_list = false;
+  std::optional<double> rate;
+  std::optional<std::int64_t> requests;
   std::optional<std::string> text, file;
   PerEngine extra;
   bool is_private = false;
@@ -135,8 +162,8 @@ struct GateSettings {
   std::int64_t repeats = 3;
   double stored_level = 0.05;
   bool fail_on_inconclusive = false;
-  // A drop that stored samples suggest is confirmed by pairs beside this REF's base before it fails;
-  // absent: the branch a pull request is to be merged into, where a CI system names it.
+  // A drop that stored samples suggest is confirmed by pairs beside this REF's base before it
+  // fails; absent: the branch a pull request is to be merged into, where a CI system names it.
   std::optional<std::string> confirm{};
   bool confirms = true;
   // The cell of a pinned program that tells how fast the machine is, and where it was named.
@@ -173,6 +200,10 @@ struct Known {
   std::vector<std::string> probes;        // names `probes:` may take in this build
   std::vector<std::string> later_probes;  // names a later version takes: the error says so
   std::optional<std::vector<std::string>> twins{};  // names `twin:` may take; absent: none here
+  std::vector<std::string> apis{};                  // names `api:` may take
+  // Of `adapters`, those whose engines always tell counts, and those that do where profile_args or
+  // counted_env ask them to.
+  std::vector<std::string> telling{}, telling_if_asked{};
 };
 
 // Fails with Code::config: file:line:column, what is wrong, a suggestion, what is known here.

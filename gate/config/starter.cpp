@@ -179,7 +179,7 @@ std::string starter_config(const StarterInput& found) {
       "# you know yours, give them a limit that it can hold: {metrics: \"*_tokens_per_second\",\n"
       "# max_drop: 5%}.\n"
       "limits:\n"
-      "  - {metrics: [\"*_tokens_per_second\", \"*_seconds*\", peak_rss_bytes], mode: report}\n";
+      "  - {metrics: [\"*_per_second\", \"*_seconds*\", peak_rss_bytes], mode: report}\n";
   return text;
 }
 

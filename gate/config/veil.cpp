@@ -72,6 +72,10 @@ Veil::Veil(const Settings& settings, std::string_view folder)
     add(engine.name, alias);
     Arguments command = engine.command;
     if (engine.container) command = add_container(engine, folder, alias);
+    if (engine.server && !engine.server->url.empty()) add(engine.server->url, alias);
+    if (engine.server && !engine.server->model_name.empty()) {
+      add(engine.server->model_name, alias);
+    }
     for (std::size_t i = 0; i < command.size(); ++i) {
       const std::string& word = command[i];
       // The program, and what else of the command is a file: a script, a library.

@@ -89,9 +89,11 @@ WorkRow op_row(const std::string& named) {
   return row;
 }
 
-std::string unit_of(unit::Scope scope) {
-  if (scope == unit::Scope::per_token) return "token";
-  return scope == unit::Scope::per_prefill ? "prefill" : "";
+std::string unit_of(const profile::KernelSet& kernels) {
+  if (kernels.scope == unit::Scope::per_token) return "token";
+  if (kernels.scope == unit::Scope::per_prefill) return "prefill";
+  // Counts of another length are no counts of the same work.
+  return kernels.length ? fmt::format("run of length {}", *kernels.length) : "";
 }
 
 }  // namespace
@@ -147,7 +149,7 @@ WorkRows work_rows(const Profile& profile) {
   made.doubts = first_of(profile.warnings);
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->varies) {
-    made.per = unit_of(profile.kernels->scope);
+    made.per = unit_of(*profile.kernels);
     for (const auto& [name, count] : profile.kernels->counts) {
       WorkRow row = cpu ? op_row(name) : WorkRow{"", role_of(name), name, {}, {}, {}, {}, {}};
       row.backend = profile.device;

@@ -40,6 +40,11 @@ void find_barriers(Board& board) {
   const bool with_dispatches = dispatches != none && (dispatches > none) == (barriers > none);
   const double reach = 2 * explained_units(board) + 2;
   const bool kernels_changed = !board.found.kernels.empty();
+  // One before a copy and one behind it: where no dispatch changed, they came with the copies.
+  const Rational copies = board.open("copies");
+  const bool with_copies = copies != none && (copies > none) == (barriers > none) &&
+                           dispatches == none && !kernels_changed;
+  if (with_copies && size_of(barriers) <= 2 * size_of(copies)) return;
   if ((with_dispatches || kernels_changed) && size_of(barriers) <= reach) return;
   const bool more = barriers > none;
   Finding finding;

@@ -1,7 +1,9 @@
 #include "gate/explain/evidence.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
 #include "gate/profile/cross_checks.hpp"
 #include "gate/stats/quantile.hpp"
@@ -44,15 +46,34 @@ Side side_of(const profile::Profile& profile) {
   return side;
 }
 
-// What a side mostly counts by.
+// What a side mostly counts by: tokens, where it has any count of these.
+constexpr std::array k_scopes = {unit::Scope::per_token, unit::Scope::per_prefill,
+                                 unit::Scope::at_zero_context, unit::Scope::at_length};
+
 std::optional<unit::Scope> scope_of(const profile::Profile& profile) {
-  for (const unit::Scope scope : {unit::Scope::per_token, unit::Scope::per_prefill,
-                                  unit::Scope::at_zero_context, unit::Scope::at_length}) {
+  for (const unit::Scope scope : k_scopes) {
     for (const auto& [name, measured] : profile.metrics) {
       if (measured.metric.kind == unit::Kind::count && measured.metric.scope == scope) return scope;
     }
   }
   return std::nullopt;
+}
+
+// The same of metrics that have both sides; of others, the first that tells one.
+std::optional<unit::Scope> scope_of(const Evidence& evidence,
+                                    const std::vector<verdict::MetricVerdict>& metrics) {
+  std::set<unit::Scope> told;
+  std::optional<unit::Scope> first;
+  for (const verdict::MetricVerdict& metric : metrics) {
+    const unit::Scope scope = metric.metric.scope;
+    if (metric.metric.kind != unit::Kind::count || scope == unit::Scope::fixed) continue;
+    if (!evidence.after.metrics.contains(metric.metric.name)) continue;
+    told.insert(scope);
+    if (!first) first = scope;
+  }
+  const auto* const found =
+      std::ranges::find_if(k_scopes, [&](unit::Scope scope) { return told.contains(scope); });
+  return found == k_scopes.end() ? first : *found;
 }
 
 using Length = std::optional<std::int64_t>;
@@ -200,7 +221,6 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
   evidence.cell = cell.cell.str();
   evidence.device = cell.device;
   evidence.gate = judgement_of(cell);
-  bool scoped = false;
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     if (!metric.baseline || !metric.current || !judged_change(metric)) continue;
     // Kernels that changed are told below, by their own names.
@@ -209,11 +229,8 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
     evidence.before.metrics[name] = known_of(metric.baseline, metric.baseline_text, metric.nature);
     evidence.after.metrics[name] = known_of(metric.current, metric.current_text, metric.nature);
     evidence.length = longest(evidence.length, metric.metric);
-    if (scoped || metric.metric.kind != unit::Kind::count) continue;
-    if (metric.metric.scope == unit::Scope::fixed) continue;
-    evidence.scope = metric.metric.scope;
-    scoped = true;
   }
+  evidence.scope = scope_of(evidence, cell.metrics).value_or(evidence.scope);
   Work kernel;
   kernel.on_cpu = on_the_cpu(cell.device);
   kernel.kind = kernel.on_cpu ? Work::Kind::op : Work::Kind::kernel;

@@ -29,7 +29,7 @@ enum class Kind {
   work_moved_to_gpu,
   fusion_lost,
   fusion_gained,
-  batching_lost,    // more barriers between the same dispatches
+  batching_lost,    // more barriers between the same dispatches, or the same work in more of these
   batching_gained,  // fewer of them
   sync_per_layer,   // as many syncs as there are layers of a kind
   sync_added,       // some, not by layers

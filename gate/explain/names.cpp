@@ -149,10 +149,10 @@ std::vector<std::size_t> parts_of(const KernelName& joined, const std::vector<Ke
 }
 
 bool small_work(const KernelName& name) {
-  static constexpr std::array k_small = {"add",  "mul",     "sub",    "div",     "scale", "silu",
-                                         "gelu", "relu",    "tanh",   "norm",    "rope",  "cpy",
-                                         "copy", "glu",     "swiglu", "sigmoid", "cont",  "rows",
-                                         "max",  "softmax", "bias",   "sqr",     "sum",   "exp"};
+  static constexpr std::array k_small = {
+      "add",  "mul",     "sub",  "div",  "scale", "silu",   "gelu",    "relu",     "tanh",
+      "norm", "rope",    "cpy",  "copy", "glu",   "swiglu", "sigmoid", "cont",     "rows",
+      "max",  "softmax", "bias", "sqr",  "sum",   "exp",    "act",     "activate", "activation"};
   if (name.words.size() > 4) return false;
   for (const std::string& word : name.words) {
     if (word == "mat" || word == "matmul" || word == "gemv" || word == "gemm" || word == "mv") {

@@ -1,7 +1,10 @@
 // What a profiler said of two runs, as evidence.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
@@ -40,6 +43,7 @@ struct RowSum {
 };
 
 using RowSums = std::map<RowKey, RowSum>;
+const std::string k_nowhere;
 
 void add_row(RowSums& rows, RowKey key, const ObservedOp& op, bool timed) {
   RowSum& sum = rows[std::move(key)];
@@ -57,7 +61,13 @@ struct SideRows {
   std::set<std::string> uncounted;  // names of works that ran nobody knows how often
 };
 
-SideRows rows_of(const Observed& observed, const Shared& shared) {
+bool tells_backends(const Observed& observed) {
+  return std::any_of(observed.ops.begin(), observed.ops.end(),
+                     [](const ObservedOp& op) { return !op.backend.empty(); });
+}
+
+// `backends`: both sides tell them. Else where an op ran is no difference.
+SideRows rows_of(const Observed& observed, const Shared& shared, bool backends) {
   SideRows made;
   const RowChoice choice = rows_of_side(observed, shared);
   const std::int64_t tokens = choice.tokens;
@@ -65,13 +75,14 @@ SideRows rows_of(const Observed& observed, const Shared& shared) {
   for (const ObservedOp& op : observed.ops) {
     if (!choice.takes(op)) continue;
     made.backends = made.backends || !op.backend.empty();
+    const std::string& backend = backends ? op.backend : k_nowhere;
     if (!op.kernel.empty()) {
       made.kernels = true;
-      add_row(rows, {Work::Kind::kernel, op.kernel, op.type, op.shape, op.backend}, op, true);
+      add_row(rows, {Work::Kind::kernel, op.kernel, op.type, op.shape, backend}, op, true);
     }
     if (op.op.empty()) continue;
     made.ops = true;
-    add_row(rows, {Work::Kind::op, op.op, op.type, op.shape, op.backend}, op, op.kernel.empty());
+    add_row(rows, {Work::Kind::op, op.op, op.type, op.shape, backend}, op, op.kernel.empty());
   }
   for (const auto& [key, sum] : rows) {
     Work work{key.kind, key.name, key.type, key.shape, key.backend, names_a_cpu(key.backend),
@@ -111,6 +122,61 @@ std::string device_of(const Observed& before, const Observed& after) {
   return "";
 }
 
+// What a side that tells no work at all would make of the other's: all of it new, or gone.
+void drop_one_sided(Evidence& evidence) {
+  for (Side* const none : {&evidence.before, &evidence.after}) {
+    Side& other = none == &evidence.before ? evidence.after : evidence.before;
+    if (!none->works.empty() || other.works.empty()) continue;
+    other.works.clear();
+    evidence.doubts.push_back(std::string(none == &evidence.before ? "before" : "after") +
+                              ": it tells no op, so what ran is not compared");
+  }
+}
+
+// A tool that runs each op as often as it likes.
+bool repeats_at_will(const Observed& observed) { return observed.format == "test-backend-ops"; }
+
+void drop_calls(Side& side) {
+  for (Work& work : side.works) work.times = Rational(1);
+}
+
+// Times that differ by a fifth and more, and are too few to be judged: weir compare shows them.
+void say_what_is_not_judged(Evidence& evidence) {
+  constexpr double k_apart = 1.2;
+  constexpr std::size_t k_enough_samples = 4, k_enough_works = 5;
+  const auto apart = [](double a, double b) {
+    return a > 0 && b > 0 && std::max(a, b) / std::min(a, b) >= k_apart;
+  };
+  for (const auto& [name, before] : evidence.before.metrics) {
+    const auto after = evidence.after.metrics.find(name);
+    if (after == evidence.after.metrics.end() || before.samples.empty()) continue;
+    const bool few =
+        std::min(before.samples.size(), after->second.samples.size()) < k_enough_samples;
+    if (!few || !apart(before.value(), after->second.value())) continue;
+    evidence.doubts.push_back(fmt::format("{}: {:.3g}, then {:.3g}: not judged, as of too few runs",
+                                          name, before.value(), after->second.value()));
+  }
+  const auto key = [](const Work& work) {
+    return RowKey{work.kind, work.name, work.type, work.shape, work.backend};
+  };
+  std::map<RowKey, double> seconds;
+  for (const Work& work : evidence.before.works) {
+    if (work.seconds) seconds[key(work)] = *work.seconds;
+  }
+  std::size_t timed = 0, moved = 0;
+  for (const Work& work : evidence.after.works) {
+    const auto found = work.seconds ? seconds.find(key(work)) : seconds.end();
+    if (found == seconds.end()) continue;
+    ++timed;
+    moved += apart(found->second, *work.seconds) ? 1U : 0U;
+  }
+  if (timed >= k_enough_works) return;
+  if (moved == 0) return;
+  evidence.doubts.push_back(
+      "times of single ops are not judged: fewer than five have one on both sides (weir compare "
+      "shows them)");
+}
+
 }  // namespace
 
 Evidence evidence_of(const Observed& before, const Observed& after) {
@@ -119,13 +185,19 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   evidence.device = device_of(before, after);
   const Shared shared = shared_of(before, after);
   const bool per_token = shared.per_token;
-  const SideRows a = rows_of(before, shared);
-  const SideRows b = rows_of(after, shared);
+  const bool backends = tells_backends(before) && tells_backends(after);
+  const SideRows a = rows_of(before, shared, backends);
+  const SideRows b = rows_of(after, shared, backends);
   evidence.before = a.side;
   evidence.after = b.side;
   for (const auto* uncounted : {&a.uncounted, &b.uncounted}) {
     drop_times(evidence.before, *uncounted);
     drop_times(evidence.after, *uncounted);
+  }
+  drop_one_sided(evidence);
+  if (repeats_at_will(before) || repeats_at_will(after)) {
+    drop_calls(evidence.before);
+    drop_calls(evidence.after);
   }
   const bool works = !a.side.works.empty() || !b.side.works.empty();
   if (!per_token && (works || !counts_per_token(b.side))) evidence.scope = unit::Scope::whole;
@@ -133,6 +205,10 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   evidence.graph_known = a.ops && b.ops && !before.truncated && !after.truncated;
   evidence.cpu_ops_known = evidence.graph_known && a.backends && b.backends;
   for (const auto& [observed, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
+    for (const std::string& error : observed->errors) {
+      evidence.doubts.push_back(fmt::format("{}: the engine says: {}", side, error));
+      break;  // the first says why
+    }
     for (std::string& doubt : profile::cross_checks(*observed, side)) {
       evidence.doubts.push_back(std::move(doubt));
     }
@@ -141,6 +217,7 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
                                 ": it ends in the middle: sums are of what was whole");
     }
   }
+  say_what_is_not_judged(evidence);
   return evidence;
 }
 

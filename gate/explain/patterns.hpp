@@ -4,6 +4,7 @@
 //   batches.cpp   the same work in more or fewer batches
 //   moved.cpp     work that left the device for the CPU, or came back
 //   syncs.cpp     waits, by layer or not
+//   pieces.cpp    the same products in more dispatches
 //   kernels.cpp   fusions, variants, work added and removed, told by names of kernels
 //   totals.cpp    the same where only sums of dispatches are known
 //   counts.cpp    barriers, splits, copies, context, the fixed part, and what is left
@@ -45,6 +46,7 @@ struct Board {
 void find_batches(Board& board);
 void find_moved(Board& board);
 void find_syncs(Board& board);
+void find_pieces(Board& board);
 void find_kernels(Board& board);
 void find_totals(Board& board);
 void find_barriers(Board& board);

@@ -91,8 +91,11 @@ void add_slow(Board& board, const Timed& one) {
   finding.kind = to_string(slower ? Kind::op_slower : Kind::op_faster);
   finding.ops = {move.name};
   const double factor = std::exp(std::fabs(one.log_ratio));
-  finding.headline = fmt::format("{} takes {:.2g} times as long{}.", safe(move.name),
-                                 slower ? factor : 1 / factor, slower ? "" : " as before");
+  const double times = slower ? factor : 1 / factor;
+  const std::string shown =
+      times < 10 ? fmt::format("{:.2g}", times) : fmt::format("{:.0f}", times);
+  finding.headline = fmt::format("{} takes {} times as long{}.", safe(move.name), shown,
+                                 slower ? "" : " as before");
   finding.lines.push_back(fmt::format(
       "{} → {} each time, {:.0f} % of all time", time_text(each(*move.seconds_before, move.before)),
       time_text(each(*move.seconds_after, move.after)), 100 * one.share));

@@ -58,6 +58,7 @@ enum weir_event_kind {
   WEIR_EVENT_NODE = 11,     /* index: op; the nodes of a graph, once for each graph entry */
   WEIR_EVENT_TRANSFER = 12, /* index: transfer */
   WEIR_EVENT_COMMAND = 13,  /* index: kernel; work with times of its own (OpenCL) */
+  WEIR_EVENT_OP = 14,       /* index: device; what an engine says that it does (instrument) */
   /* For replay, later: */
   WEIR_EVENT_KERNEL_CODE = 64,
   WEIR_EVENT_CONSTANTS = 65,
@@ -85,7 +86,8 @@ struct weir_event_submit {
 struct weir_event_buffer {
   uint64_t serial;
   uint32_t order;    /* in the submission */
-  uint32_t commands; /* records that follow */
+  uint32_t commands; /* records that follow; 0: not known yet */
+  /* its label may follow, ends in 0 */
 };
 
 #define WEIR_DISPATCH_INDIRECT 0x1u
@@ -193,6 +195,15 @@ struct weir_event_command {
   uint32_t queue;
   uint32_t copy; /* 1 + weir_copy_kind; 0: a kernel */
   uint64_t cpu;  /* when the call that enqueued it began */
+};
+
+/* A scope of the CPU's, written when it ends. */
+struct weir_event_op {
+  uint64_t begin, end;
+  uint64_t token; /* boundaries of graphs before it in this process */
+  int32_t layer;  /* -1: unknown */
+  uint32_t depth; /* scopes around it */
+  /* its name follows, ends in 0 */
 };
 
 #endif

@@ -180,6 +180,7 @@ std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::s
        "injected by the CUDA driver"},
       {"hip", "HIP", {"libamdhip64.so"}, "preloaded in front of HIP"}};
   std::vector<Fit> fits;
+  if (const auto marks = judge_marks(program)) fits.push_back(*marks);
   const std::optional<Fit> barrier = no_way_in(program);
   const auto add = [&](const char* probe, Fit fit) {
     // What is not used is not worth a reason why it could not be seen; but of a program that
@@ -209,6 +210,26 @@ std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::s
     fits.push_back({"metal", State::unused, "Metal needs macOS, and a program built for it", ""});
   }
   return fits;
+}
+
+// Nothing has to be loaded, so what keeps probes out does not keep this one out.
+std::optional<Fit> judge_marks(const ProgramFacts& program) {
+  const auto fit = [&](std::string how) -> Fit {
+    if (program.changes_rights) {
+      return {"instrument", State::blind,
+              "runs with other rights than its caller's, so the library in it ignores WEIR_PROFILE",
+              "Measure a copy without: cp PROGRAM copy"};
+    }
+    return {"instrument", State::sees, std::move(how), ""};
+  };
+  for (const auto* libraries : {&program.libraries, &program.plug_ins}) {
+    if (const LoadedLibrary* found = find(*libraries, "libweir_instrument.so")) {
+      return fit(fmt::format("the engine's own marks ({}, which {} needs)", found->name,
+                             found->needed_by));
+    }
+  }
+  if (program.holds_marks) return fit("the engine's own marks: weir's library is inside it");
+  return std::nullopt;
 }
 
 Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways) {

@@ -35,6 +35,7 @@ struct ProgramFacts {
   // Words found in the program's own bytes and in its own libraries': what it may open by itself.
   bool names_vulkan = false;  // "libvulkan"
   bool holds_ggml = false;    // ggml's messages, though no library of ggml's is loaded
+  bool holds_marks = false;   // weir's instrument library, as an archive
 };
 
 // Code::io or Code::data where the program itself cannot be read. `path`: of the program; links are
@@ -56,12 +57,16 @@ struct Fit {
   std::string cure;  // when it cannot; may be ""
 };
 // One entry for each of ggml, vulkan, opencl, cuda, hip, metal, in this order; for a program of
-// macOS, of ggml and metal. `installed`: names of this build's probes.
+// macOS, of ggml and metal. One for instrument in front, where the program has it. `installed`:
+// names of this build's probes.
 [[nodiscard]] std::vector<Fit> judge_fit(const ProgramFacts& program,
                                          const std::vector<std::string>& installed);
 // The part of it for FileKind::mach_o.
 [[nodiscard]] std::vector<Fit> judge_mach_o(const ProgramFacts& program,
                                             const std::vector<std::string>& installed);
+
+// Of a program that is linked with weir's instrument library.
+[[nodiscard]] std::optional<Fit> judge_marks(const ProgramFacts& program);
 
 // How instructions can be counted on this machine, and how weir.yaml wants them counted.
 struct InstructionWays {

@@ -85,6 +85,7 @@ std::vector<Fit> judge_mach_o(const ProgramFacts& program,
       program.file.mach_o ? shut(program)
                           : Fit{"", State::perhaps, "a program of macOS that cannot be read", ""};
   std::vector<Fit> fits;
+  if (const auto marks = judge_marks(program)) fits.push_back(*marks);
   for (const char* probe : {"ggml", "metal"}) {
     const bool here = std::find(installed.begin(), installed.end(), probe) != installed.end();
     Fit fit = barrier                             ? *barrier

@@ -162,7 +162,8 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
                                                            const std::string& folder,
                                                            const sys::Files& files,
                                                            const Lookup& lookup) {
-  if (sys::k_on_macos && probe != "metal" && probe_devices().count(std::string(probe)) != 0) {
+  if (sys::k_on_macos && probe != "metal" && probe != "instrument" &&
+      probe_devices().count(std::string(probe)) != 0) {
     return fail(Code::unavailable, "the {} probe is not on macOS", probe);
   }
   if (probe == "vulkan") return environment_for_vulkan(places, folder, files, lookup);
@@ -177,11 +178,15 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
       return fail(Code::unavailable, "the metal probe needs macOS, as Metal does");
     return environment_to_preload(probe, k_metal_library, places, folder, files);
   }
+  // Linked by the engine itself: it is switched on, not loaded.
+  if (probe == "instrument") {
+    return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"WEIR_PROFILE", "counts,ops"}};
+  }
   // Counted from outside, in processes of their own: nothing is loaded into the engine.
   if (probe == "instructions") return Variables{};
   return fail(Code::config,
               "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, cuda, hip, "
-              "metal, instructions",
+              "metal, instructions, instrument",
               probe);
 }
 
@@ -196,13 +201,17 @@ const std::map<std::string, std::vector<std::string>>& probe_devices() {
       {"ggml", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
       // Beside a device the processor waits by spinning, never for the same number of instructions.
       {"instructions", {"cpu"}},
+      // Whatever the engine says.
+      {"instrument", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
   };
   return k_devices;
 }
 
 std::map<std::string, std::vector<std::string>> probe_devices_here() {
   std::map<std::string, std::vector<std::string>> devices = probe_devices();
-  if (sys::k_on_macos) std::erase_if(devices, [](const auto& one) { return one.first != "metal"; });
+  if (sys::k_on_macos)
+    std::erase_if(
+        devices, [](const auto& one) { return one.first != "metal" && one.first != "instrument"; });
   return devices;
 }
 

@@ -46,6 +46,12 @@ bool holds(const std::string& path, std::string_view word) {
   return false;
 }
 
+// What a program with the library inside it holds. Put together here: weir itself must not hold it.
+std::string marker() {
+  const std::vector<std::string> parts{"weir", "instrument", "abi", ""};
+  return text::join(parts, "-");
+}
+
 bool is_of_system(const std::string& path) {
   return path.starts_with("/lib/") || path.starts_with("/lib64/") || path.starts_with("/usr/lib");
 }
@@ -76,11 +82,20 @@ class Loader {
     if (facts_.file.mach_o && !facts_.file.mach_o->needs("libggml")) {
       facts_.holds_ggml = holds(facts_.path, "GGML_ASSERT(");
     }
+    const bool program = facts_.file.kind == FileKind::elf || facts_.file.kind == FileKind::mach_o;
+    if (program) facts_.holds_marks = holds(facts_.path, marker());
     if (facts_.file.kind != FileKind::elf) return std::move(facts_);
     const std::string name = sys::file_name_of(facts_.path);
     load(facts_.file, name, origin_, facts_.libraries);
     if (!facts_.file.is_static()) load_plug_ins();
     look_for_words();
+    // A library of the engine's may have it inside, too.
+    for (const auto* libraries : {&facts_.libraries, &facts_.plug_ins}) {
+      for (const LoadedLibrary& one : *libraries) {
+        if (facts_.holds_marks) break;
+        if (!is_of_system(one.path)) facts_.holds_marks = holds(one.path, marker());
+      }
+    }
     return std::move(facts_);
   }
 

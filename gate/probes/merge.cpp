@@ -12,16 +12,25 @@ namespace {
 
 constexpr std::uint64_t k_most_bytes = std::uint64_t{64} << 20;
 constexpr std::size_t k_most_files = 4096;
+constexpr std::string_view k_marks = "instrument";
 
 std::uint64_t count_of(const Counters& counters, weir_probe_counter which) {
   return counters[static_cast<std::size_t>(which)];
+}
+
+// Of probes that stand in front of an API nothing arrives without a submission; an engine may mark
+// its dispatches alone.
+bool got_work(const ProbeQueue& queue) {
+  return count_of(queue.counters, WEIR_COUNT_SUBMISSIONS) > 0 ||
+         count_of(queue.counters, WEIR_COUNT_DISPATCHES) > 0 ||
+         count_of(queue.counters, WEIR_COUNT_COPIES) > 0;
 }
 
 // An op kind that ran on a device is work that it did.
 std::vector<bool> devices_that_worked(const ProbeFile& file) {
   std::vector<bool> worked(file.devices.size(), false);
   for (const ProbeQueue& queue : file.queues) {
-    if (count_of(queue.counters, WEIR_COUNT_SUBMISSIONS) > 0) worked[queue.device] = true;
+    if (got_work(queue)) worked[queue.device] = true;
   }
   for (const ProbeOp& op : file.ops) {
     if (op.count > 0) worked[op.device] = true;
@@ -31,6 +40,11 @@ std::vector<bool> devices_that_worked(const ProbeFile& file) {
 
 bool counts_ops(std::string_view counter) {
   return counter == "ops" || counter == "cpu_ops" || counter == "splits";
+}
+
+void drop_zero(std::map<std::string, std::int64_t>* counts, const char* name) {
+  const auto found = counts->find(name);
+  if (found != counts->end() && found->second == 0) counts->erase(found);
 }
 
 void add_named(const ProbeFile& file, profile::ProbeCounts* out) {
@@ -67,9 +81,7 @@ void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
 bool did_work(const ProbeFile& file) {
   const auto graphs = file.counters.find("graphs");
   if (graphs != file.counters.end() && graphs->second > 0) return true;
-  return std::any_of(file.queues.begin(), file.queues.end(), [](const ProbeQueue& queue) {
-    return count_of(queue.counters, WEIR_COUNT_SUBMISSIONS) > 0;
-  });
+  return std::any_of(file.queues.begin(), file.queues.end(), got_work);
 }
 
 profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files) {
@@ -141,6 +153,11 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   }
   if (ops_unseen)
     std::erase_if(out.counts, [](const auto& item) { return counts_ops(item.first); });
+  // What an engine never marks it does not count: no number, not 0.
+  if (probe == k_marks) {
+    for (const auto& [name, which] : k_of_queues) drop_zero(&out.counts, name);
+    for (const auto& [name, which] : k_of_devices) drop_zero(&out.counts, name);
+  }
   out.kernels_named = any_kernel && all_named;
   work.tell(&out);
   out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());

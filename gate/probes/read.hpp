@@ -28,6 +28,11 @@ struct ProbeDevice {
   Counters counters{};  // calls that belong to no single queue: waits, polls
 };
 
+// What is computed on it is computed by the CPU: ggml's own CPU backend, or what an engine declares
+// as such. A device of Vulkan, OpenCL or another API that is made of the processor (lavapipe) is
+// the device that was asked for, not a fall back.
+[[nodiscard]] bool is_cpu_backend(const ProbeDevice& device);
+
 struct ProbeQueue {
   std::uint32_t device = 0;  // index into devices
   std::uint32_t family = 0, index = 0, flags = 0;

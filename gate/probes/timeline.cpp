@@ -81,6 +81,7 @@ class Builder {
         const auto body = event.as<weir_event_buffer>();
         std::vector<Buffer>& buffers = buffers_[body.serial];
         buffers.push_back({.order = body.order, .work = {}, .groups = {}});
+        buffers.back().work.label = text_behind<weir_event_buffer>(event);
         open_ = &buffers.back();
         return;
       }
@@ -112,9 +113,33 @@ class Builder {
         return take_transfer(event);
       case WEIR_EVENT_COMMAND:
         return take_lone(event);
+      case WEIR_EVENT_OP:
+        return take_op(event);
       default:
         return;  // of a later probe
     }
+  }
+
+  // Text that follows a struct and ends in 0, or with the record.
+  template <class T>
+  static std::string text_behind(const ProbeEvent& event) {
+    const std::string_view rest = event.behind<T>();
+    return text::printable(rest.substr(0, rest.find('\0')));
+  }
+
+  void take_op(const ProbeEvent& event) {
+    const auto body = event.as<weir_event_op>();
+    if (event.index >= record_.counts.devices.size()) {
+      ++lost_;
+      return;
+    }
+    into_->op_scopes.push_back({.op = text_behind<weir_event_op>(event),
+                                .backend = record_.counts.devices[event.index].name,
+                                .layer = body.layer < 0 ? std::nullopt : std::optional(body.layer),
+                                .token = body.token,
+                                .depth = body.depth,
+                                .thread = thread_,
+                                .call = call(body.begin, body.end)});
   }
 
   std::optional<std::uint32_t> queue_of(std::uint32_t index) const {
@@ -205,7 +230,7 @@ class Builder {
       nodes.resize(body.position + 1);
     }
     nodes[body.position] = {op.op, text::printable(name.substr(0, name.find('\0'))), device.name,
-                            device.type == "cpu"};
+                            is_cpu_backend(device)};
   }
 
   void take_transfer(const ProbeEvent& event) {
@@ -348,6 +373,7 @@ void each_interval(profile::Process& process, Visit visit) {
   for (profile::Wait& wait : process.waits) visit(wait.call);
   for (profile::GraphRun& run : process.graph_runs) visit(run.call);
   for (profile::Transfer& transfer : process.transfers) visit(transfer.call);
+  for (profile::OpScope& scope : process.op_scopes) visit(scope.call);
 }
 
 template <class List>
@@ -377,6 +403,7 @@ void rebase(std::vector<profile::Process>& processes) {
     sort_by_call(process.waits);
     sort_by_call(process.graph_runs);
     sort_by_call(process.transfers);
+    sort_by_call(process.op_scopes);
   }
 }
 

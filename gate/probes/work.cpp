@@ -56,6 +56,10 @@ std::string shape_text(const ProbeOp& op) {
   });
 }
 
+bool is_cpu_backend(const ProbeDevice& device) {
+  return device.type == "cpu" && (device.api == "cpu" || device.api == "ggml");
+}
+
 void Work::add(const ProbeFile& file) {
   std::vector<GraphKey> keys;
   for (const ProbeGraph& graph : file.graphs) {
@@ -75,7 +79,7 @@ void Work::add(const ProbeFile& file) {
     if (op.count == 0 || file.graphs[op.graph].computed == 0) continue;
     const ProbeDevice& device = file.devices[op.device];
     Shapes& shapes =
-        ops_[{keys[op.graph], op.op, type_text(op), device.name, device.type == "cpu"}];
+        ops_[{keys[op.graph], op.op, type_text(op), device.name, is_cpu_backend(device)}];
     add_count(&shapes[shape_text(op)], op.count);
   }
   for (const ProbeTransfer& transfer : file.transfers) {

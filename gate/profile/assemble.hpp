@@ -23,8 +23,9 @@
 namespace weir::profile {
 
 // How a cell's counted pass varies: over generation lengths (decode), over repeats (prefill), or
-// not at all (an engine without {repeats}, or one that counts by itself).
-enum class Sweep { tokens, repeats, none };
+// not at all (an engine without {repeats}, or one that counts by itself). Overlapping: of a server
+// with more than one request under way, whose counts are divided by all tokens it generated.
+enum class Sweep { tokens, repeats, none, overlapping };
 
 // What assembling needs to know of the plan.
 struct CellFacts {

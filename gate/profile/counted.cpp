@@ -48,6 +48,16 @@ bool saw_graphs(const Records& counted) {
   });
 }
 
+// What tells of the cell's device: its own probe, or the engine's marks if it made any.
+std::string device_probe(const CellFacts& facts, const std::vector<std::string>& probes,
+                         const Records& counted) {
+  const auto has = [&](std::string_view name) {
+    return std::find(probes.begin(), probes.end(), name) != probes.end();
+  };
+  if (has(facts.device)) return facts.device;
+  return has(k_marks) && !devices_of(k_marks, counted).empty() ? std::string(k_marks) : "";
+}
+
 std::vector<std::string> bases_of(const std::string& probe, const Records& counted) {
   std::set<std::string> seen;
   if (probe == "ggml" && !saw_graphs(counted)) return {};  // its zeros would say nothing
@@ -102,6 +112,8 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
 
 void add_kernels(const CellFacts& facts, const std::string& probe, const Records& counted,
                  Profile& profile) {
+  // Which kernels run depends on how requests happened to meet in a batch.
+  if (facts.sweep == Sweep::overlapping) return;
   std::set<std::string> names;
   bool named = true;
   for (const RunRecord* record : counted) {
@@ -173,7 +185,7 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
 }
 
 void set_device(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const std::vector<DeviceSeen> devices = devices_of(facts.device, counted);
+  const std::vector<DeviceSeen> devices = devices_of_api(facts.device, counted);
   if (devices.empty()) return;
   std::vector<std::string> classes, names;
   for (const DeviceSeen& device : devices) {
@@ -260,12 +272,25 @@ std::vector<DeviceSeen> devices_of(std::string_view probe, const Records& counte
   return devices;
 }
 
+std::vector<DeviceSeen> devices_of_api(std::string_view api, const Records& counted) {
+  std::vector<DeviceSeen> devices = devices_of(api, counted);
+  // Of a processor the class is known already, and by more than a name.
+  if (!devices.empty() || api == "cpu") return devices;
+  devices = devices_of(k_marks, counted);
+  std::erase_if(devices, [&](const DeviceSeen& device) { return device.api != api; });
+  return devices;
+}
+
 bool has_counts(const Profile& profile) {
   return std::any_of(profile.metrics.begin(), profile.metrics.end(),
                      [](const auto& item) { return item.second.metric.kind == unit::Kind::count; });
 }
 
 std::int64_t length_of(const RunRecord& record, Sweep sweep) {
+  if (sweep == Sweep::overlapping) {
+    const auto each = record.report ? record.report->generated_tokens : std::nullopt;
+    return std::max<std::int64_t>(1, each.value_or(record.asked.tokens) * record.asked.repeats);
+  }
   const bool tokens = sweep == Sweep::tokens || (sweep == Sweep::none && record.asked.tokens > 0);
   if (!tokens) return std::max<std::int64_t>(1, record.asked.repeats);
   const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
@@ -289,14 +314,13 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
   set_device(facts, counted, profile);
   for (const std::string& probe : probes) {
     add_probe_counts(facts, probe, counted, profile);
-    if (of_a_device(probe)) add_kernels(facts, probe, counted, profile);
+    if (of_a_device(probe) || probe == k_marks) add_kernels(facts, probe, counted, profile);
   }
   add_own_counts(facts, counted, profile);
   const bool device_probed = std::any_of(probes.begin(), probes.end(), of_a_device);
   if (!device_probed) add_op_kernels(facts, counted, profile);
   check_graphs(facts, counted, profile);
-  const bool probed = std::find(probes.begin(), probes.end(), facts.device) != probes.end();
-  place(facts, probed, counted, profile);
+  place(facts, device_probe(facts, probes, counted), counted, profile);
 
   const bool sees_ops = std::find(probes.begin(), probes.end(), "ggml") != probes.end();
   if (sees_ops && !saw_graphs(counted)) {
@@ -306,6 +330,12 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
     // a baseline holds counts, their absence is still an error there.
     if (facts.device == "cpu" && !has_counts(profile)) profile.counts_skipped = why;
     add_once(profile.warnings, why);
+  }
+  if (std::find(probes.begin(), probes.end(), k_marks) != probes.end() &&
+      devices_of(k_marks, counted).empty()) {
+    add_once(profile.warnings,
+             "the engine marked nothing: it is not linked with weir's instrument library, or marks "
+             "no work");
   }
   if (!has_counts(profile) && !profile.counts_skipped &&
       profile.placement.state != Placement::State::refuted) {

@@ -126,6 +126,17 @@ void add_least_squares(const CountSeries& series, const ByLength& groups, Sweep 
                                             series.source, std::move(intercepts)));
 }
 
+// Of requests that overlap: how they share batches differs from run to run.
+Measurement shares_of_tokens(const CountSeries& series) {
+  std::vector<double> shares;
+  for (const LengthCount& point : series.points) {
+    shares.push_back(static_cast<double>(point.count) /
+                     static_cast<double>(std::max<std::int64_t>(1, point.length)));
+  }
+  return varying_measurement(unit::count_metric(series.base, unit::Scope::per_token), series.source,
+                             std::move(shares));
+}
+
 std::vector<std::int64_t> first_counts(const ByLength& groups) {
   std::vector<std::int64_t> counts;
   for (const auto& [length, seen] : groups) counts.push_back(seen.front());
@@ -184,6 +195,10 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = by_length(series.points);
   if (groups.empty()) return fit;
+  if (sweep == Sweep::overlapping) {
+    fit.metrics.push_back(shares_of_tokens(series));
+    return fit;
+  }
   if (sweep != Sweep::none && groups.size() > 1) {
     if (repeats_only_nearly(series.base)) {
       add_least_squares(series, groups, sweep, fit);

@@ -1,7 +1,9 @@
 // Marginal counting: what one count did over the runs of a counted pass -> metrics (DESIGN §4).
 //
 // C(n) = fixed + slope * n over the lengths n (tokens reported generated, or repeats). Only an
-// exact line makes `_per_token` and `_fixed`; otherwise every length is a metric of its own. Pure.
+// exact line makes `_per_token` and `_fixed`; otherwise every length is a metric of its own. Where
+// requests overlap (Sweep::overlapping; n is then all tokens generated) it is count / n, nearly
+// exact. Pure.
 #pragma once
 
 #include <map>

@@ -15,6 +15,11 @@ double median_of(std::vector<std::int64_t> values) {
 
 }  // namespace
 
+std::string figure_name(const ObservedLatency& latency) {
+  if (latency.percentile) return fmt::format("p{:g}", *latency.percentile);
+  return latency.figure == "median" ? "p50" : latency.figure;
+}
+
 std::vector<ObservedFigure> figures_of(const Observed& observed) {
   std::vector<ObservedFigure> list;
   const auto add = [&](std::string name, const unit::Metric& metric, double value) {
@@ -24,8 +29,16 @@ std::vector<ObservedFigure> figures_of(const Observed& observed) {
     if (const auto value = timing.value()) add(timing.metric.name, timing.metric, *value);
   }
   for (const auto& one : observed.latencies) {
-    const std::string figure = one.percentile ? fmt::format("p{:g}", *one.percentile) : one.figure;
-    add(fmt::format("{} {}", one.metric.name, figure), one.metric, one.seconds);
+    std::string name = fmt::format("{} {}", one.metric.name, figure_name(one));
+    // A median and a p50 are one figure.
+    const auto same = [&](const ObservedFigure& other) { return other.name == name; };
+    if (std::any_of(list.begin(), list.end(), same)) continue;
+    if (one.at_most) {
+      list.push_back({std::move(name), one.metric, std::nullopt,
+                      "at most " + unit::show(one.metric, one.seconds)});
+    } else {
+      add(std::move(name), one.metric, one.seconds);
+    }
   }
   for (const auto& count : observed.counts) {
     if (!count.values.empty()) add(count.metric.name, count.metric, median_of(count.values));

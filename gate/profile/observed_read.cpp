@@ -35,7 +35,7 @@ Phase phase_in(JsonReader& read) {
   const auto text = read.optional_string("phase");
   if (!text) return Phase::unknown;
   const auto phase = parse_phase(*text);
-  if (!phase) read.complain(fmt::format("{}: \"phase\" is none of weir's", read.path()));
+  if (!phase) read.complain("\"phase\" is none of weir's");
   return phase.value_or(Phase::unknown);
 }
 
@@ -43,7 +43,7 @@ std::optional<std::size_t> index_in(JsonReader& read, const char* key, std::size
   const auto index = read.optional_integer(key);
   if (!index) return std::nullopt;
   if (*index < 0 || static_cast<std::size_t>(*index) >= size) {
-    read.complain(fmt::format("{}: \"{}\" leads nowhere", read.path(), key));
+    read.complain(fmt::format("\"{}\" leads nowhere", key));
     return std::nullopt;
   }
   return static_cast<std::size_t>(*index);
@@ -51,14 +51,14 @@ std::optional<std::size_t> index_in(JsonReader& read, const char* key, std::size
 
 std::optional<std::int64_t> count_in(JsonReader& read, const char* key) {
   const auto count = read.optional_integer(key);
-  if (count && *count < 0) read.complain(fmt::format("{}: \"{}\" is below 0", read.path(), key));
+  if (count && *count < 0) read.complain(fmt::format("\"{}\" is below 0", key));
   return count;
 }
 
 unit::Metric metric_in(JsonReader& read, const Json& item) {
   const auto metric =
       item.is_object() && item.contains("metric") ? metric_from_json(item["metric"]) : std::nullopt;
-  if (!metric) read.complain(fmt::format("{}: \"metric\" is no metric", read.path()));
+  if (!metric) read.complain("\"metric\" is no metric");
   return metric.value_or(unit::Metric{});
 }
 
@@ -197,7 +197,7 @@ ObservedCounter counter_in(JsonReader& read) {
     const bool pair = point.is_array() && point.size() == 2 && point[0].is_number();
     const Json& value = pair ? point[1] : point;
     if (!value.is_number()) {
-      read.complain(fmt::format("{}: a point is a number or two", read.path()));
+      read.complain("a point is a number or two");
       return counter;
     }
     counter.points.push_back(

@@ -64,9 +64,16 @@ void add_row(OpTotal& total, const ObservedOp& op) {
   }
   if (op.least) total.least = std::min(total.least.value_or(*op.least), *op.least);
   if (op.most) total.most = std::max(total.most.value_or(*op.most), *op.most);
-  if (const auto flops = of_all(op, op.flops)) total.flops = total.flops.value_or(0) + *flops;
-  if (const auto bytes = of_all(op, op.bytes)) total.bytes = total.bytes.value_or(0) + *bytes;
+  const auto flops = of_all(op, op.flops), bytes = of_all(op, op.bytes);
+  total.flops_partly |= total.rows > 0 && total.flops.has_value() != flops.has_value();
+  total.bytes_partly |= total.rows > 0 && total.bytes.has_value() != bytes.has_value();
+  if (flops) total.flops = total.flops.value_or(0) + *flops;
+  if (bytes) total.bytes = total.bytes.value_or(0) + *bytes;
   ++total.rows;
+}
+
+std::optional<double> finite(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 bool wanted(const ObservedOp& op, const Rows& rows) {
@@ -110,12 +117,16 @@ std::optional<double> bytes_of(const std::string& type, const std::string& shape
 }
 
 std::optional<double> bytes_of_call(const ObservedOp& op) {
+  // Which rows and experts of the whole are touched their shapes do not say.
+  if (op.op == "SET_ROWS" || op.op == "MUL_MAT_ID") return std::nullopt;
   const auto types = sides_of(op.type);
   const auto shapes = sides_of(op.shape);
   if (!types || !shapes || types->sources.size() != shapes->sources.size()) return std::nullopt;
   auto sum = bytes_of(types->result, shapes->result);
   for (std::size_t i = 0; i < types->sources.size() && sum; ++i) {
-    const auto source = bytes_of(types->sources[i], shapes->sources[i]);
+    // Of a table as many rows as the result has.
+    const bool table = i == 0 && op.op == "GET_ROWS";
+    const auto source = bytes_of(types->sources[i], table ? shapes->result : shapes->sources[i]);
     sum = source ? std::optional(*sum + *source) : std::nullopt;
   }
   return sum;
@@ -206,6 +217,16 @@ std::optional<double> time_of_its_own(const ObservedOp& op) {
   return op.seconds && op.own_seconds ? op.own_seconds : op.seconds;
 }
 
+std::optional<double> OpTotal::flops_per_second() const {
+  if (!flops || flops_partly || !seconds || partly || *seconds <= 0) return std::nullopt;
+  return finite(*flops / *seconds);
+}
+
+std::optional<double> OpTotal::bytes_per_second() const {
+  if (!bytes || bytes_partly || !seconds || partly || *seconds <= 0) return std::nullopt;
+  return finite(*bytes / *seconds);
+}
+
 std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by) {
   const auto tokens = decoded_tokens(observed);
   if (!tokens || *tokens <= 0) return {};
@@ -219,8 +240,9 @@ std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by
   for (const OpTotal& total : op_totals(observed, by, {Phase::decode, std::nullopt, of_steps})) {
     const auto calls =
         total.calls ? std::optional(static_cast<double>(*total.calls)) : std::nullopt;
-    found.push_back(
-        {total.name, each(calls), each(total.seconds), each(total.flops), each(total.bytes)});
+    found.push_back({total.name, each(calls), each(total.seconds),
+                     total.flops_partly ? std::nullopt : each(total.flops),
+                     total.bytes_partly ? std::nullopt : each(total.bytes)});
   }
   return found;
 }

@@ -41,6 +41,11 @@ struct OpTotal {
   std::optional<double> seconds, least, most, own_seconds;
   std::optional<double> flops, bytes;  // of all calls together
   bool partly = false;
+  bool flops_partly = false, bytes_partly = false;  // some rows do not say
+
+  // Operations or bytes a second; nothing where not all rows have both.
+  [[nodiscard]] std::optional<double> flops_per_second() const;
+  [[nodiscard]] std::optional<double> bytes_per_second() const;
 };
 
 // Most time first, then most calls, then by name; groups by layer in the order of layers.

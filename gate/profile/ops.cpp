@@ -12,7 +12,8 @@
 namespace weir::profile {
 namespace {
 
-constexpr std::string_view k_probe = "ggml";
+// Those that see ops; where several do, the first is taken: it sees those that nobody marked.
+constexpr std::array<std::string_view, 2> k_probes{"ggml", k_marks};
 
 struct Key {
   std::string op, type, shape, backend;
@@ -28,15 +29,23 @@ void add_to(std::int64_t& sum, std::int64_t amount) {
   if (__builtin_add_overflow(sum, amount, &sum)) sum = std::numeric_limits<std::int64_t>::max();
 }
 
-// The probe's counts of every run; empty where one of them saw no op.
-std::vector<const ProbeCounts*> seen(const Records& counted) {
+std::vector<const ProbeCounts*> seen_by(std::string_view name, const Records& counted) {
   std::vector<const ProbeCounts*> probes;
   for (const RunRecord* record : counted) {
-    const ProbeCounts* probe = find_probe(*record, k_probe);
+    const ProbeCounts* probe = find_probe(*record, name);
     if (probe == nullptr || probe->ops.empty()) return {};
     probes.push_back(probe);
   }
   return probes;
+}
+
+// The probe's counts of every run; empty where one of them saw no op.
+std::vector<const ProbeCounts*> seen(const Records& counted) {
+  for (const std::string_view name : k_probes) {
+    auto probes = seen_by(name, counted);
+    if (!probes.empty()) return probes;
+  }
+  return {};
 }
 
 Series series_of(const CellFacts& facts, const Records& counted) {
@@ -130,7 +139,8 @@ OpWork op_work(const CellFacts& facts, const Records& counted) {
   work.complete = is_complete(probes);
   std::set<std::int64_t> lengths;
   for (const RunRecord* record : counted) lengths.insert(length_of(*record, facts.sweep));
-  if (facts.sweep == Sweep::none || lengths.size() < 2) {
+  const bool no_line = facts.sweep == Sweep::none || facts.sweep == Sweep::overlapping;
+  if (no_line || lengths.size() < 2) {
     work.unit = "a graph";
     work.ops = of_a_graph(*probes.front());
     return work;
@@ -145,6 +155,7 @@ OpWork op_work(const CellFacts& facts, const Records& counted) {
 }
 
 void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& profile) {
+  if (facts.sweep == Sweep::overlapping) return;  // as in add_kernels
   const Series series = series_of(facts, counted);
   if (series.empty() || profile.kernels) return;
   KernelFit fit = fit_ops(series, facts.sweep, true);
@@ -159,14 +170,17 @@ void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& pro
 }
 
 void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const auto probes = seen(counted);
+  if (probes.empty()) return;
   const auto exact = [&](std::string_view base) -> std::optional<Rational> {
     const auto found = profile.metrics.find(fmt::format("{}_per_token", base));
-    if (found == profile.metrics.end() || found->second.source != k_probe) return std::nullopt;
+    if (found == profile.metrics.end() || found->second.source != probes.front()->probe)
+      return std::nullopt;
     return found->second.exact;
   };
   // Only where a token is a graph does one tell what the other should.
   if (facts.sweep != Sweep::tokens || exact("graphs") != Rational(1)) return;
-  for (const ProbeCounts* probe : seen(counted)) {
+  for (const ProbeCounts* probe : probes) {
     const GraphCount* graph = busiest(*probe, true);
     if (graph == nullptr) continue;
     for (const auto& [base, count] :

@@ -1,5 +1,5 @@
-// What a probe that sees ops ("ggml") tells of a counted pass: which ops a token or a prefill is
-// made of, and where each of them ran. Pure. Used by this module alone.
+// What a probe that sees ops ("ggml", or an engine's own marks) tells of a counted pass: which ops
+// a token or a prefill is made of, and where each of them ran. Pure. Used by this module alone.
 //
 // Ops of the start (warm-up, a prompt in front of what is generated) are not among them: an op's
 // rate is its slope over the lengths. Where there is one length only, the kind of graph that was

@@ -46,8 +46,13 @@ void add_instructions(const CellFacts& facts, const Records& counted, Profile& p
 // Length of a record in the counted pass: tokens reported generated (else asked for), or repeats.
 [[nodiscard]] std::int64_t length_of(const RunRecord& record, Sweep sweep);
 
-// Did the work run where it was asked to? `probed`: the device's own probe saw every run.
-void place(const CellFacts& facts, bool probed, const Records& counted, Profile& profile);
+// The probe that is made of an engine's own marks: of whatever device the engine says.
+inline constexpr std::string_view k_marks = "instrument";
+
+// Did the work run where it was asked to? `probe` saw every run and tells of the cell's device: its
+// own, or k_marks where the engine marks any work; "" where there is none.
+void place(const CellFacts& facts, std::string_view probe, const Records& counted,
+           Profile& profile);
 
 // What a probe counted in a run; null when it was not attached.
 [[nodiscard]] const ProbeCounts* find_probe(const RunRecord& record, std::string_view name);
@@ -55,6 +60,8 @@ void place(const CellFacts& facts, bool probed, const Records& counted, Profile&
 [[nodiscard]] std::int64_t count_of(const ProbeCounts& probe, const std::string& base);
 // The devices that a probe saw, each class once, sorted.
 [[nodiscard]] std::vector<DeviceSeen> devices_of(std::string_view probe, const Records& counted);
+// Those of an API, by its own probe or else by the engine's marks.
+[[nodiscard]] std::vector<DeviceSeen> devices_of_api(std::string_view api, const Records& counted);
 [[nodiscard]] bool has_counts(const Profile& profile);
 
 void add_once(std::vector<std::string>& lines, const std::string& line);

@@ -20,15 +20,35 @@ bool refuted(const Profile& profile) {
   return profile.placement.state == Placement::State::refuted;
 }
 
+// An engine says itself on which device it worked.
+void place_marks(const CellFacts& facts, const Records& counted, Profile& profile) {
+  std::vector<std::string> elsewhere;
+  bool here = false;
+  for (const DeviceSeen& device : devices_of(k_marks, counted)) {
+    here = here || device.api == facts.device;
+    if (device.api != facts.device) add_once(elsewhere, device.name);
+  }
+  // A GPU's cell may also work on the CPU; ops tell what that was.
+  if (elsewhere.empty() || (here && facts.device != "cpu")) return;
+  refute(profile, fmt::format("asked for {}: the engine says that it worked on {}", facts.device,
+                              text::join(elsewhere)));
+}
+
 // A device's own probe: was the device opened, and did it get work?
-void place_device(const CellFacts& facts, bool probed, const Records& counted, Profile& profile) {
+void place_device(const CellFacts& facts, std::string_view probe, const Records& counted,
+                  Profile& profile) {
+  if (refuted(profile)) return;
+  if (probe == k_marks) place_marks(facts, counted, profile);
   if (facts.device == "cpu" || refuted(profile)) return;
   const std::string there =
-      !profile.provenance.device_name.empty() && !devices_of(facts.device, counted).empty()
+      !profile.provenance.device_name.empty() && !devices_of_api(facts.device, counted).empty()
           ? profile.provenance.device_name
           : facts.device_present.value_or("");
-  if (!probed) {
-    if (facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
+  if (probe.empty()) {
+    const bool marks = std::any_of(counted.begin(), counted.end(), [](const RunRecord* record) {
+      return find_probe(*record, k_marks) != nullptr;
+    });
+    if (!marks && facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
       refute(profile,
              fmt::format("asked for {}: the engine ran and never opened it, though {} is there",
                          facts.device, there));
@@ -37,7 +57,7 @@ void place_device(const CellFacts& facts, bool probed, const Records& counted, P
   }
   std::int64_t dispatches = 0;
   for (const RunRecord* record : counted) {
-    dispatches = std::max(dispatches, count_of(*find_probe(*record, facts.device), "dispatches"));
+    dispatches = std::max(dispatches, count_of(*find_probe(*record, probe), "dispatches"));
   }
   const auto slope =
       std::find_if(profile.metrics.begin(), profile.metrics.end(), [](const auto& item) {
@@ -164,13 +184,14 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
 
 }  // namespace
 
-void place(const CellFacts& facts, bool probed, const Records& counted, Profile& profile) {
-  place_device(facts, probed, counted, profile);
+void place(const CellFacts& facts, std::string_view probe, const Records& counted,
+           Profile& profile) {
+  place_device(facts, probe, counted, profile);
   const OpWork work = op_work(facts, counted);
   if (work.ops.empty()) return;
   if (!work.complete) {
     add_once(profile.warnings,
-             "the ggml probe could not list every op: where those ran that are "
+             "the probe that sees ops could not list every one: where those ran that are "
              "not in its list is not known");
   }
   if (facts.device == "cpu") {

@@ -39,6 +39,7 @@ struct BufferWork {
   std::vector<Command> commands;
   std::optional<Interval> device;  // the whole of it
   std::vector<Interval> groups;    // empty when it was not timed
+  std::string label{};             // that the engine gave it; "" when none
 };
 
 struct Submission {
@@ -89,6 +90,17 @@ struct Transfer {
   Interval call;
 };
 
+// What an engine says that it does, on the CPU (gate/probes/instrument).
+struct OpScope {
+  std::string op;                     // "MUL_MAT"
+  std::string backend;                // the device that it does it on
+  std::optional<std::int32_t> layer;  // of the model
+  std::uint64_t token = 0;            // evaluations that had ended before in this process
+  std::uint32_t depth = 0;            // scopes around it
+  std::uint32_t thread = 0;
+  Interval call;
+};
+
 struct Queue {
   std::string device;  // "NVIDIA H200"
   std::string name;    // "vulkan queue 0.0"
@@ -104,6 +116,7 @@ struct Process {
   std::vector<Graph> graphs;
   std::vector<GraphRun> graph_runs;
   std::vector<Transfer> transfers;
+  std::vector<OpScope> op_scopes{};
 };
 
 // How the dispatches of a device match the nodes of the graphs that sent them (align.hpp).

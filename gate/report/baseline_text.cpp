@@ -81,7 +81,7 @@ std::string baseline_show(const Baseline& stored, int width) {
   for (const auto& [name, measured] : stored.counts) {
     std::string nature = measured.nature == profile::Nature::exact ? "exact" : "nearly exact";
     if (measured.repeatability)
-      nature += fmt::format(", within {:.2g} %", *measured.repeatability * 100);
+      nature += fmt::format(", within {} %", about(*measured.repeatability * 100));
     counts.rows.push_back(
         {clip(one_line(unit::label(measured.metric), 96), 32), value_of(measured), nature});
   }

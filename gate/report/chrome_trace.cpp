@@ -136,6 +136,11 @@ class ProcessTracks {
       cpu(run.thread, "graph", fmt::format("graph {}", run.graph), run.call,
           known ? Json{{"nodes", process_.graphs[run.graph].nodes.size()}} : Json::object());
     }
+    for (const profile::OpScope& scope : process_.op_scopes) {
+      Json args = {{"backend", scope.backend}, {"token", scope.token}};
+      if (scope.layer) args["layer"] = *scope.layer;
+      cpu(scope.thread, "op", scope.op, scope.call, std::move(args));
+    }
     for (const profile::Transfer& moved : process_.transfers) {
       cpu(moved.thread, "transfer",
           fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to), moved.call,

@@ -1,6 +1,7 @@
 #include "gate/report/layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -161,7 +162,12 @@ std::string plural(std::size_t number, std::string_view one, std::string_view ma
   return many.empty() ? fmt::format("{} {}s", number, one) : fmt::format("{} {}", number, many);
 }
 
+std::string about(double value) {
+  return std::fabs(value) < 10 ? fmt::format("{:.2g}", value) : fmt::format("{:.0f}", value);
+}
+
 std::string brief_time(double seconds) {
+  if (!(seconds < 1e6)) return fmt::format("{:.3g} s", seconds);
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
   return fmt::format("{:.1f} us", seconds * 1e6);

@@ -51,6 +51,9 @@ void say(std::string& out, std::string_view words, std::size_t width, std::size_
 // A time of at least 0 as tables show it: "1.47 ms", "81.2 us", "2.60 s".
 [[nodiscard]] std::string brief_time(double seconds);
 
+// About two digits, never as a power of ten: "0.52", "3.4", "117".
+[[nodiscard]] std::string about(double value);
+
 // Columns of text under headings, two spaces apart, the last one not padded. `right` names the
 // columns that hold numbers.
 struct TextTable {

@@ -4,17 +4,34 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gate/profile/observed.hpp"
 #include "gate/profile/observed_totals.hpp"
 
 namespace weir::report {
 
+// What the table of it is of.
+enum class ObservedList {
+  ops,      // grouped
+  tokens,   // work of one token
+  steps,    // tokens or graphs, in order
+  buffers,  // command buffers, in order
+  splits,
+};
+
 struct ObservedStyle {
   std::size_t width = 80;
   std::size_t most_rows = 20;  // of each table
   profile::GroupBy by = profile::GroupBy::kernel;
+  ObservedList list = ObservedList::ops;
 };
+
+// The words of --by, in the order of a help text, and what each means.
+[[nodiscard]] const std::vector<std::string>& observed_groupings();
+// Sets `by` and `list`; false where the word is none of them.
+[[nodiscard]] bool set_grouping(ObservedStyle& style, std::string_view word);
 
 [[nodiscard]] std::string observed_text(const profile::Observed& observed,
                                         const ObservedStyle& style);

@@ -31,7 +31,7 @@ std::string spread(const Profile& of, const Measurement& measured) {
                       unit::show(measured.metric, *most));
   }
   if (measured.repeatability) {
-    out += fmt::format("within {:.2g} %, ", *measured.repeatability * 100);
+    out += fmt::format("within {} %, ", about(*measured.repeatability * 100));
   }
   return out + plural(std::max<std::size_t>(measured.samples.size(), 1), "run");
 }

@@ -15,7 +15,20 @@ enum class Private { hidden, shown };
 // given is never shown, nor what stands behind "?" in an address.
 [[nodiscard]] std::string shown_command(const std::vector<std::string>& words, Private how);
 
-// The same for what was said: of absolute paths ("/a/b/c", "~/b/c") the last part stays.
-[[nodiscard]] std::string without_places(std::string_view text);
+// Of a command line as somebody else wrote it down: words as a shell takes them (quotes are kept
+// together; nothing is expanded). What an option for prompts is given goes on to the next option,
+// as whoever wrote the line may have left its quotes out.
+[[nodiscard]] std::string shown_command_line(std::string_view line, Private how);
+
+// Whether what has this name is a secret: a key, a token, a password. Numbers of tokens, and how
+// long keys are, are none.
+[[nodiscard]] bool names_secret(std::string_view name, bool number);
+
+enum class Paths { all, certain };
+
+// The same for what was said: of absolute paths ("/a/b/c", "~/b/c", "C:\a\b", "\\host\a") the
+// last part stays. `certain`: only those of drives, of hosts, of top folders that systems have, and
+// of files with a suffix that begins with a letter: "/model/layers.0/MatMul" is a name.
+[[nodiscard]] std::string without_places(std::string_view text, Paths which = Paths::all);
 
 }  // namespace weir::report

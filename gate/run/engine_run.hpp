@@ -15,7 +15,8 @@ namespace weir::run {
 // The engine's command line in one step, and its environment as weir.yaml and the cell's twin have
 // it: of one that runs here, and what is carried in of one in a container.
 [[nodiscard]] config::CommandLine line_of(const PreparedCell& cell, const Step& step,
-                                          const std::string& out, const std::string& probe_dir);
+                                          const std::string& out, const std::string& probe_dir,
+                                          const std::string& port = "");
 
 // `folder` (absolute) is the run's: the process gets a place of its own below it, removed after.
 // Nothing when a stop was requested before the engine had ended: there is no record then. Fails
@@ -25,8 +26,5 @@ namespace weir::run {
                                                                    const PreparedCell& cell,
                                                                    const Step& step,
                                                                    std::int64_t attempt);
-
-// The end of hostile text, fit to show: at most 20 lines of at most 500 characters.
-[[nodiscard]] std::string last_lines(std::string_view text);
 
 }  // namespace weir::run

@@ -84,6 +84,14 @@ sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
   return {set.begin(), set.end()};
 }
 
+std::vector<std::string> probes_own(const sys::EnvironmentList& inherited) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : inherited) {
+    if (name == "WEIR_PROFILE" || name.starts_with("WEIR_PROBE_")) names.push_back(name);
+  }
+  return names;
+}
+
 config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
   return {{"VK_DRIVER_FILES", twin.driver},
           {"VK_ICD_FILENAMES", twin.driver},  // what older loaders read

@@ -6,6 +6,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/profile/metric_json.hpp"
 
 namespace weir::run {
 namespace {
@@ -37,6 +38,12 @@ Json reading_json(const config::EngineSettings& engine) {
       json["rules"].push_back({rule.metric, rule.regex, rule.pointer, static_cast<int>(rule.stream),
                                static_cast<int>(rule.pick)});
     }
+  }
+  if (engine.server) {
+    const profile::ServedObjectives& slo = engine.server->objectives;
+    json["slo"] = {profile::optional_to_json(slo.first_token_seconds),
+                   profile::optional_to_json(slo.per_token_seconds),
+                   profile::optional_to_json(slo.end_to_end_seconds)};
   }
   return json;
 }
@@ -118,7 +125,9 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     for (const profile::Asked& asked : points) {
       lengths.push_back(cell.facts.sweep == profile::Sweep::repeats ? asked.repeats : asked.tokens);
     }
-    const auto processes = std::max<std::int64_t>(1, options.counted_processes);
+    const bool overlapping = cell.facts.sweep == profile::Sweep::overlapping;
+    const auto processes = std::max<std::int64_t>(
+        1, overlapping ? options.overlapping_processes : options.counted_processes);
     for (std::int64_t process = 0; process < processes; ++process) {
       for (const profile::Asked& asked : points) add(i, profile::Pass::counted, asked);
     }

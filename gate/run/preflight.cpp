@@ -37,7 +37,9 @@ class Preflight {
     prepared.cell = cell;
     prepared.folder = around_.config_folder;
     prepared.threads = cell.threads > 0 ? cell.threads : around_.machine.usable_cores;
-    if (container_of(prepared) != nullptr) {
+    if (cell.command.empty() && cell.engine != nullptr && cell.engine->server) {
+      note_address(prepared);
+    } else if (container_of(prepared) != nullptr) {
       look_for_runtime(prepared);
     } else {
       look_for_program(prepared);
@@ -120,6 +122,18 @@ class Preflight {
                               files_.kind(path) == sys::Kind::file
                                   ? "is not executable (chmod +x)"
                                   : "no such program; build it, or correct the path"));
+  }
+
+  // Of a server that runs already nothing lies here.
+  void note_address(PreparedCell& prepared) {
+    const config::Cell& cell = prepared.cell;
+    if (around_.programs) {
+      return problems_.add(fmt::format(
+          "{}engine \"{}\": it is a server that runs already, so no other commit has a program in "
+          "its place; give it a command",
+          where(cell), cell.key.engine));
+    }
+    prepared.program_stamp = cell.engine->server->url;
   }
 
   // Of an engine in a container only docker, podman or srun lies here.

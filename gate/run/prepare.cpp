@@ -13,6 +13,8 @@ std::string_view sweep_name(Sweep sweep) {
       return "tokens";
     case Sweep::repeats:
       return "repeats";
+    case Sweep::overlapping:
+      return "overlapping";
     case Sweep::none:
       break;
   }
@@ -102,7 +104,7 @@ Result<profile::CellFacts> facts_from_json(const Json& json) {
   facts.provenance = provenance(read_from);
   if (auto problem = read_from.problem()) return tl::unexpected(std::move(*problem));
   WEIR_TRY(facts.cell, profile::CellKey::parse(name));
-  for (const Sweep known : {Sweep::tokens, Sweep::repeats, Sweep::none}) {
+  for (const Sweep known : {Sweep::tokens, Sweep::repeats, Sweep::none, Sweep::overlapping}) {
     if (sweep_name(known) != sweep) continue;
     facts.sweep = known;
     return facts;

@@ -2,6 +2,7 @@
 // journal before it counts.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,12 +15,29 @@
 #include "gate/run/probing.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/sys/clock.hpp"
+#include "gate/sys/http.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/lock.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/process.hpp"
+#include "gate/sys/streams.hpp"
 
 namespace weir::run {
+
+// How engines that serve are spoken to: every step makes connections of its own, for steps may run
+// side by side.
+struct Speaking {
+  std::function<std::unique_ptr<sys::Streams>(const sys::Clock&)> streams =
+      [](const sys::Clock& clock) {
+        // Servers close connections that they kept a while (llama-server after 5 s), just when the
+        // next request is on its way: each has one of its own.
+        return std::make_unique<sys::RealStreams>(clock,
+                                                  sys::StreamOptions{.keep_connections = false});
+      };
+  std::function<std::unique_ptr<sys::Http>()> http = [] {
+    return std::make_unique<sys::RealHttp>();
+  };
+};
 
 // All of it must outlive the runner.
 struct Effects {
@@ -31,6 +49,7 @@ struct Effects {
   Probing& probing;
   Progress& progress;
   const sys::Stop& stop;
+  Speaking speaking{};
 };
 
 // What a run does when its plan is carried out, decided by what was measured so far.

@@ -1,15 +1,12 @@
 #include "gate/sys/http.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include <curl/curl.h>
-#include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include "gate/base/text.hpp"
+#include "gate/sys/curl_pieces.hpp"
 
 namespace weir::sys {
 namespace {
@@ -17,42 +14,6 @@ namespace {
 using What = HttpFailure::What;
 
 constexpr std::size_t k_most_header_bytes = 256 << 10;
-
-// Once for the program, before the first handle; never undone, so that no other user of libcurl in
-// this process and no thread that still runs at exit loses it.
-bool libcurl_ready() {
-  static const bool k_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  return k_ready;
-}
-
-// OpenSSL writes to sockets in a way that raises SIGPIPE when the other side is gone. Holds it back
-// in this thread, and takes away one that came meanwhile.
-class NoPipeSignal {
- public:
-  NoPipeSignal() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~NoPipeSignal() {
-    sigset_t pending;
-    sigpending(&pending);
-    if (!was_pending_ && sigismember(&pending, SIGPIPE) == 1) {
-      int signal = 0;
-      sigwait(&pipe_, &signal);
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoPipeSignal(const NoPipeSignal&) = delete;
-  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
-
- private:
-  sigset_t pipe_, before_;
-  bool was_pending_ = false;
-};
 
 // What is being received.
 struct Incoming {
@@ -88,28 +49,6 @@ std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   return size;
 }
 
-bool fits_in_a_line(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; });
-}
-
-struct Handle {
-  CURL* easy = curl_easy_init();
-  curl_slist* headers = nullptr;
-  Handle() = default;
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() {
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(easy);
-  }
-  bool add(const std::string& line) {
-    curl_slist* longer = curl_slist_append(headers, line.c_str());
-    if (longer != nullptr) headers = longer;
-    return longer != nullptr;
-  }
-};
-
 // This machine's own addresses are not reached through a proxy.
 bool is_loopback(const std::string& url) {
   CURLU* parts = curl_url();
@@ -123,10 +62,6 @@ bool is_loopback(const std::string& url) {
   curl_free(host);
   curl_url_cleanup(parts);
   return loopback;
-}
-
-long milliseconds(double seconds) {  // 0 would mean "no limit"
-  return std::lround(std::clamp(seconds * 1000, 1.0, 1e9));
 }
 
 What what_of(CURLcode code) {
@@ -169,7 +104,7 @@ HttpFailure failure(CURLcode code, const Incoming& incoming, CURL* easy, std::st
   return failed;
 }
 
-bool set_up(Handle& handle, const HttpRequest& request, const HttpLimits& limits) {
+bool set_up(CurlHandle& handle, const HttpRequest& request, const HttpLimits& limits) {
   CURL* easy = handle.easy;
   bool good = true;
   const auto set = [&](CURLoption option, auto value) {
@@ -182,8 +117,8 @@ bool set_up(Handle& handle, const HttpRequest& request, const HttpLimits& limits
   set(CURLOPT_SSL_VERIFYPEER, 1L);
   set(CURLOPT_SSL_VERIFYHOST, 2L);
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(limits.connect_seconds));
-  set(CURLOPT_TIMEOUT_MS, milliseconds(limits.total_seconds));
+  set(CURLOPT_CONNECTTIMEOUT_MS, curl_milliseconds(limits.connect_seconds));
+  set(CURLOPT_TIMEOUT_MS, curl_milliseconds(limits.total_seconds));
   set(CURLOPT_QUICK_EXIT, 1L);  // do not wait for a name server when time is up
   if (is_loopback(request.url)) set(CURLOPT_PROXY, "");
   const bool sends =
@@ -198,13 +133,7 @@ bool set_up(Handle& handle, const HttpRequest& request, const HttpLimits& limits
   // libcurl by itself sends a request again when a connection that it kept turns out to be dead,
   // also one that may have been carried out. Only what does no harm twice may meet such a one.
   if (request.method != "GET" && request.method != "HEAD") set(CURLOPT_FRESH_CONNECT, 1L);
-  for (const auto& [name, value] : request.headers) {
-    good = handle.add(fmt::format("{}: {}", name, value)) && good;
-  }
-  if (!request.authorization.empty()) {
-    good = handle.add("Authorization: " + request.authorization.reveal()) && good;
-  }
-  good = handle.add("Expect:") && good;  // no waiting for "100 Continue"
+  good = handle.add_all(request.headers, request.authorization) && good;
   set(CURLOPT_HTTPHEADER, handle.headers);
   return good;
 }
@@ -262,15 +191,12 @@ tl::expected<HttpResponse, HttpFailure> RealHttp::send(const HttpRequest& reques
   const auto failed = [](What what, const char* words) {
     return tl::unexpected(HttpFailure{.what = what, .message = words});
   };
-  bool fits = fits_in_a_line(request.method) && fits_in_a_line(request.url) &&
-              fits_in_a_line(request.authorization.reveal());
-  for (const auto& [name, value] : request.headers) {
-    fits = fits && fits_in_a_line(name) && fits_in_a_line(value);
-  }
+  const bool fits =
+      fits_in_headers(request.method, request.url, request.headers, request.authorization);
   if (!fits) return failed(What::invalid, "the request holds control characters");
   if (stop.requested()) return failed(What::stopped, "interrupted");
   const NoPipeSignal quiet;
-  Handle handle;
+  CurlHandle handle;
   if (!connections_->ready() || handle.easy == nullptr || !set_up(handle, request, limits)) {
     return failed(What::other, "libcurl can not be set up");
   }
@@ -286,10 +212,7 @@ tl::expected<HttpResponse, HttpFailure> RealHttp::send(const HttpRequest& reques
     HttpFailure why =
         failure(ended.value_or(CURLE_ABORTED_BY_CALLBACK), incoming, handle.easy, words);
     if (!ended) why = {.what = What::stopped, .sent = why.sent, .message = "interrupted"};
-    Masker masker;
-    const std::string& value = request.authorization.reveal();  // "Bearer TOKEN"
-    masker.add(Secret(value.substr(value.rfind(' ') + 1)));
-    why.message = text::printable(masker.mask(why.message));
+    why.message = shown_words(why.message, request.authorization);
     return tl::unexpected(std::move(why));
   }
   long status = 0;

@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,8 @@ struct ProcessSpec {
   std::size_t keep_tail = std::size_t{64} << 10;
   // Counted over the engine and everything it starts, from its first instruction to its end.
   std::optional<PerfEvent> count{};
+  // Hears what the engine prints as it comes, piece by piece, on the thread that is in run().
+  std::function<void(std::string_view piece)> heard{};
 };
 
 enum class HowEnded {

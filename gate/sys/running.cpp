@@ -231,6 +231,7 @@ class Running {
         grow(bytes);
       }
       capture.add({buffer, bytes});
+      if (spec_.heard) spec_.heard({buffer, bytes});
       if (&capture == &out_ && out_.whole() && out_.held() >= k_free_output && !place_) return;
     }
   }

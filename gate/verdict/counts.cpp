@@ -237,6 +237,23 @@ std::optional<MetricVerdict> missing(const Question& question, const Measurement
   return made;
 }
 
+// An engine's own marks (weir/instrument.h) tell what happened: of a kind that never did there is
+// no count, since an engine may mark some kinds alone. Beside other counts of theirs on the same
+// side, none was none: the first copy a token is one more than before, not one that is new.
+std::optional<Measurement> none_of_marks(const std::map<std::string, Measurement>& side,
+                                         const Measurement& other) {
+  constexpr std::string_view k_marks = "instrument";
+  if (other.source != k_marks || !other.exact) return std::nullopt;
+  const bool marks = std::any_of(side.begin(), side.end(), [&](const auto& item) {
+    return item.second.source == k_marks && item.second.metric.scope == other.metric.scope &&
+           item.second.metric.length == other.metric.length;
+  });
+  if (!marks) return std::nullopt;
+  Measurement none = other;
+  none.exact = Rational(0);
+  return none;
+}
+
 }  // namespace
 
 const Baseline* Question::judge() const {
@@ -319,7 +336,8 @@ std::vector<MetricVerdict> judge_counts(const Question& question) {
       made.back().warnings.push_back(crooked);
       continue;
     }
-    made.push_back(judge_count(question, measured, nullptr));
+    const auto none = none_of_marks(base, measured);
+    made.push_back(judge_count(question, measured, none ? &*none : nullptr));
     if (question.judge() != nullptr && is_slope(measured.metric) &&
         has_lengths(base, measured.metric.base)) {
       made.back().verdict = Outcome::info;
@@ -339,6 +357,10 @@ std::vector<MetricVerdict> judge_counts(const Question& question) {
         on_line(base, unit::count_metric(stored.metric.base, unit::Scope::at_length, 1));
     // A pass that ended in an error has said so already, once.
     if (at_lengths || unmeasured) continue;
+    if (const auto none = none_of_marks(current, stored)) {
+      made.push_back(judge_count(question, *none, &stored));
+      continue;
+    }
     if (auto verdict = missing(question, stored)) made.push_back(std::move(*verdict));
   }
   return made;

@@ -61,6 +61,90 @@ TEST(ChromeTrace, AddsUpByNameWithWhatIsNestedTakenOut) {
   EXPECT_TRUE(stream);
 }
 
+TEST(ChromeTrace, TellsWhenItsSpansTookPlaceWhereItIsAsked) {
+  profile::ObservedMoments moments;
+  ChromeTraceReader reader({}, &moments);
+  reader.feed(R"([
+      {"ph": "X", "name": "inner", "pid": 1, "tid": 2, "ts": 1000003, "dur": 4, "cat": "kernel"},
+      {"ph": "X", "name": "outer", "pid": 1, "tid": 2, "ts": 1000000, "dur": 10},
+      {"ph": "B", "name": "step", "pid": 1, "tid": 3, "ts": 1000001},
+      {"ph": "E", "pid": 1, "tid": 3, "ts": 1000006},
+      {"ph": "b", "name": "request", "id": 7, "cat": "r", "pid": 1, "tid": 3, "ts": 1000002},
+      {"ph": "e", "name": "request", "id": 7, "cat": "r", "pid": 1, "tid": 3, "ts": 1000009},
+      {"ph": "B", "name": "never ended", "pid": 1, "tid": 3, "ts": 1000007},
+      {"ph": "M", "name": "thread_name", "pid": 1, "tid": 3, "args": {"name": "worker"}}])");
+  ASSERT_TRUE(reader.finish());
+  std::vector<std::string> spans;
+  for (const auto& span : moments.spans) {
+    spans.push_back(fmt::format("{} {} {:.6f}+{:.6f}{}", moments.tracks.at(span.track).name,
+                                moments.rows.at(span.row).name, span.at, span.length,
+                                span.async ? " async" : ""));
+  }
+  EXPECT_THAT(
+      spans, testing::UnorderedElementsAre("2 inner 1.000003+0.000004", "2 outer 1.000000+0.000010",
+                                           "worker step 1.000001+0.000005",
+                                           "worker request 1.000002+0.000007 async"));
+  EXPECT_EQ(moments.rows.at(0).category, "kernel");
+}
+
+TEST(ChromeTrace, KeepsShortTimesOfAClockThatCountsFrom1970) {
+  // A double of 1.7e15 us holds quarters of one: 0.1 us would be none, 1.1 us would be 1.
+  for (const double length : {0.1, 1.1}) {
+    std::string text = "[";
+    for (int i = 0; i < 1000; ++i) {
+      // Each begins where the one before ends, in tenths of a microsecond.
+      const auto tenths = static_cast<int>(length * 10 + 0.5) * i;
+      text +=
+          fmt::format(R"({}{{"ph":"X","name":"k","pid":1,"tid":1,"ts":{}.{},"dur":{}}})",
+                      i == 0 ? "" : ",", 1'700'000'000'000'000 + tenths / 10, tenths % 10, length);
+    }
+    text += R"(,{"ph":"C","name":"c","ts":1700000000000000,"args":{"n":1}}])";
+    profile::ObservedMoments moments;
+    ChromeTraceReader reader({}, &moments);
+    reader.feed(text);
+    const auto observed = reader.finish();
+    ASSERT_TRUE(observed);
+    EXPECT_NEAR(*row(*observed, "k").own_seconds, length * 1e-3, length * 1e-7);
+    ASSERT_EQ(moments.spans.size(), 1000U);
+    EXPECT_EQ(moments.origin, 1.7e9);
+    for (const auto& span : moments.spans) EXPECT_NEAR(span.length, length / 1e6, 1e-12);
+    EXPECT_NEAR(moments.spans.back().at, 999 * length / 1e6, 1e-12);
+    EXPECT_EQ(observed->counters.at(0).points.at(0).at, 1.7e9) << "on the document's own clock";
+  }
+}
+
+TEST(ChromeTrace, TakesBytesAsTrafficOnlyOfWhatMovesThem) {
+  // ggml's bytes of an op are those of its result: 9216 of a product that reads a whole matrix.
+  const auto observed = read(read_data("constructed-ggml-profile-chrome-trace.json"));
+  std::size_t copies = 0;
+  for (const auto& op : observed.ops) {
+    EXPECT_EQ(op.bytes.has_value(), op.category == "copy") << op.op;
+    copies += op.category == "copy" ? 1 : 0;
+  }
+  EXPECT_GT(copies, 0U);
+}
+
+TEST(ChromeTrace, HasTheBackendsThatGgmlCallsProcesses) {
+  const auto observed = read(read_data("constructed-ggml-profile-chrome-trace.json"));
+  EXPECT_EQ(row(observed, "GET_ROWS").backend, "CPU");
+  EXPECT_EQ(row(observed, "RMS_NORM").backend, "Vulkan0");
+  EXPECT_EQ(row(read(read_data("constructed-pytorch-trace.json")), "aten::mm").backend, "");
+}
+
+TEST(ChromeTrace, ReadsTextsAndNumbersOfEveryLength) {
+  // They are looked at eight bytes at a time: ends at every place of those, and beyond them.
+  for (std::size_t length = 1; length <= 40; ++length) {
+    const std::string name(length, 'n'), digits(std::min<std::size_t>(length, 15), '1');
+    const auto observed =
+        read(fmt::format(R"([{{"ph":"X","name":"{0}","pid":1,"tid":1,"ts":{1},"dur":0.{1}}},
+                             {{"ph":"X","name":"{0}\u00e9","pid":1,"tid":1,"ts":{1},"dur":2e0}}])",
+                         name, digits));
+    EXPECT_NEAR(*row(observed, name).seconds, std::stod("0." + digits) / 1e6, 1e-20) << length;
+    EXPECT_NEAR(*row(observed, name + "\u00e9").seconds, 2e-6, 1e-20) << length;
+    EXPECT_TRUE(observed.warnings.empty()) << length;
+  }
+}
+
 TEST(ChromeTrace, AddsUpToTheTimeOfItsTracks) {
   // 10 us of decode hold 6 of layer, which hold 4 of mul: 10 us passed, not 20.
   const auto observed = read(R"({"traceEvents": [
@@ -152,7 +236,7 @@ TEST(ChromeTrace, SaysTheSameOfOddEventsEitherWay) {
       R"({"ph":"\u0058","name":"hidden phase","ts":1,"dur":2})",  //
       R"({"ph":"X","name":"first","name":"last","ts":9,"ts":1,"dur":2})",
       R"({"ph":"X","name":"args twice","ts":1,"dur":2,"args":{"bytes":1},"args":7})",
-      R"({"ph":"X","name":"big","ts":1,"dur":2,"args":{"n":1e300,"m":-0.0,"bytes":"64"}})",
+      R"({"ph":"X","name":"big","cat":"gpu_memcpy","ts":1,"dur":2,"args":{"n":1e300,"m":-0.0,"bytes":"64"}})",
       R"({"ph":"X","name":"too big","ts":1,"dur":2,"args":{"n":1e400}})",
       R"({"ph":"X","name":"leading zero","ts":01,"dur":2})",
       R"({"ph":"X","name":"none","ts":1,"dur":NaN})",

@@ -56,6 +56,76 @@ TEST(AgaveAdapter, CountsInACountedPass) {
   EXPECT_EQ(report->counts.at("syncs_per_token"), 1);
 }
 
+// As weir-engine prints it.
+constexpr const char* k_observed = R"({"schema": "weir.observed/1", "format": "weir-engine",
+  "context": {"engine": "weir-engine", "engine_build": "1", "backend": "Vulkan"},
+  "generated_tokens": 4, "prompt_tokens": 1,
+  "timings": [{"metric": "decode_tokens_per_second", "samples": [50.0, 52.0]}],
+  "counts": [{"metric": "dispatches_per_token", "values": [39, 39, 39]}]})";
+
+TEST(WeirObservedAdapter, GivesRatesCountsAndTokens) {
+  const auto report = read("weir-observed", k_observed, "", {}, "vulkan");
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->times.size(), 1U);
+  EXPECT_THAT(report->times[0].samples, ElementsAre(50.0, 52.0));
+  EXPECT_EQ(report->counts.at("dispatches_per_token"), 39);
+  EXPECT_EQ(report->generated_tokens, 4);
+  EXPECT_EQ(report->device_refuted, std::nullopt);
+}
+
+TEST(WeirObservedAdapter, RefusesWhatIsCutOrOfAnotherSchema) {
+  const std::string whole = k_observed;
+  EXPECT_FALSE(read("weir-observed", whole.substr(0, whole.size() / 2), ""));
+  EXPECT_FALSE(read("weir-observed", R"({"schema": "weir.verdict/1"})", ""));
+  EXPECT_FALSE(read("weir-observed", "", ""));
+}
+
+// Agave's table: gemv_qkv 20 calls of 1607 us on average, of 5 tokens (the first came of the
+// prompt).
+TEST(AgaveAdapter, GivesTimesAndCallsOfOpsThatLimitsName) {
+  const std::string text = read_data("agave-profile.stderr.txt");
+  const std::vector<std::string> works{"op:gemv_*", "op_calls:gemv_qkv"};
+  const auto of = [&](profile::Pass pass) {
+    const auto report = find("agave")->read({"", text, {}, "cpu", nullptr, pass, works});
+    EXPECT_TRUE(report) << report.error().message;
+    return *report;
+  };
+  const profile::EngineReport timed = of(profile::Pass::timed);
+  std::map<std::string, double> seconds;
+  for (const auto& time : timed.times) seconds[time.metric.name] = time.samples.at(0);
+  EXPECT_TRUE(seconds.contains("op:gemv_out"));
+  EXPECT_NEAR(seconds["op:gemv_qkv"], 20 * 1607e-6 / 5, 1e-9);
+  EXPECT_FALSE(seconds.contains("op:rms_norm"));
+  EXPECT_FALSE(timed.counts.contains("op_calls:gemv_qkv"));
+  const profile::EngineReport counted = of(profile::Pass::counted);
+  EXPECT_EQ(counted.counts.at("op_calls:gemv_qkv"), 20 / 5);
+  EXPECT_FALSE(counted.counts.contains("op_calls:gemv_out"));
+}
+
+// "lm head" and "lm_head" are one metric: 10 ms and 20 ms of one token.
+TEST(WeirObservedAdapter, AddsUpOpsThatShareAMetricAndLeavesOutWhatIsNotTheSameForEachToken) {
+  const std::vector<std::string> works{"op:*", "op_calls:*"};
+  const auto of = [&](profile::Pass pass, int tokens) {
+    const std::string text = fmt::format(
+        R"({{"schema": "weir.observed/1", "format": "e", "profiled_tokens": {},
+            "timings": [{{"metric": "decode_tokens_per_second", "samples": [50.0]}}],
+            "ops": [{{"op": "lm head", "phase": "decode", "calls": 4, "seconds": 0.01}},
+                    {{"op": "lm_head", "phase": "decode", "calls": 4, "seconds": 0.02}}]}})",
+        tokens);
+    const auto report = find("weir-observed")->read({text, "", {}, "cpu", nullptr, pass, works});
+    EXPECT_TRUE(report) << report.error().message;
+    return *report;
+  };
+  const auto timed = of(profile::Pass::timed, 1);
+  ASSERT_EQ(timed.times.size(), 2U);
+  EXPECT_EQ(timed.times[1].metric.name, "op:lm_head");
+  EXPECT_NEAR(timed.times[1].samples.at(0), 0.03, 1e-12);
+  EXPECT_EQ(of(profile::Pass::counted, 1).counts.at("op_calls:lm_head"), 8);
+  const auto uneven = of(profile::Pass::counted, 3);
+  EXPECT_FALSE(uneven.counts.contains("op_calls:lm_head"));
+  EXPECT_THAT(uneven.warnings, Contains(HasSubstr("op_calls:lm_head: 2.667 a token")));
+}
+
 TEST(Hf2qAdapter, TellsCountsThatAreNotTheSameForEachToken) {
   const auto report = read("hf2q", "", read_data("constructed-hf2q.stderr.txt"), {}, "metal",
                            profile::Pass::counted);

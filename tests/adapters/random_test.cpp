@@ -90,7 +90,7 @@ TEST(Adapters, AreFoundByName) {
   for (const Adapter& adapter : table()) EXPECT_EQ(find(adapter.name), &adapter);
   EXPECT_EQ(find("llama-Bench"), nullptr);
   EXPECT_EQ(names(), (std::vector<std::string>{"llama-bench", "llama-bench-table", "llama-perf",
-                                               "agave", "hf2q", "mlx-lm", "ollama", "generic"}));
+                                               "agave", "hf2q", "mlx-lm", "ollama", "weir-observed", "generic"}));
 }
 
 }  // namespace

@@ -149,6 +149,19 @@ TEST(VkPerfLogger, TellsNoTokensWhereTheirNumberIsBeyondAll) {
   EXPECT_EQ(observed.steps[0].tokens, std::nullopt);
 }
 
+TEST(VkPerfLogger, SaysHowManyRowsDoNotFit) {
+  const auto observed = read("",
+                             "Vulkan Timings:\n"
+                             "GLU: 4 x nan us = nan us\n"
+                             "ADD: -4 x 1 us = -4 us\n"
+                             "MUL: 12345678901234567890123 x 1 us = 4 us\n"
+                             "load_backend: loaded CPU backend\n"
+                             "SCALE: 4 x 1 us = 4 us\n"
+                             "Total time: 4 us.\n");
+  EXPECT_EQ(observed.ops.size(), 1U);
+  EXPECT_THAT(observed.warnings, Contains(HasSubstr("3 of the rows of timings")));
+}
+
 TEST(VkPerfLogger, KeepsNodesThatRanTogetherAsOneKernel) {
   const auto observed = read("", read_data("vk-perf-logger-concurrent.stderr.txt"));
   EXPECT_THAT(observed.ops, Contains(testing::Field(&profile::ObservedOp::kernel,
@@ -330,6 +343,17 @@ TEST(TestBackendOps, TellsWhatLooksLikeSuccessAndMeasuredNothing) {
   EXPECT_EQ(failing.ops.size(), 2U);
 }
 
+TEST(LlamaBenchTables, NameTheColumnsOfMarkdownAsTheOtherFormsDo) {
+  const auto md = read(read_data("llama-bench.md.txt"));
+  const auto& facts = md.cases.at(0).facts;
+  EXPECT_EQ(facts.at("model_type"), "gemma3 ?B (guessed) Q8_0");
+  EXPECT_EQ(facts.at("model_size"), "2.41 MiB");
+  EXPECT_EQ(facts.at("model_n_params"), "2.36 M");
+  EXPECT_EQ(facts.at("backends"), "Vulkan");
+  EXPECT_EQ(facts.at("n_gpu_layers"), "-1");
+  EXPECT_EQ(facts.count("ngl"), 0U);
+}
+
 TEST(LlamaBenchTables, SayWhatTheJsonSaysButForSamples) {
   const auto csv = read(read_data("llama-bench.csv"));
   ASSERT_EQ(csv.cases.size(), 2U);
@@ -465,6 +489,17 @@ TEST(Prometheus, TakesRatesAndTokensOfAServerItKnows) {
   EXPECT_THAT(samples_of(observed.timings, "decode_tokens_per_second"), ElementsAre(685.302));
   EXPECT_THAT(samples_of(observed.timings, "prefill_tokens_per_second"),
               ElementsAre(DoubleNear(74 / 0.226975, 1e-6)));
+}
+
+TEST(Prometheus, KnowsWhichLabelsArePlaces) {
+  const auto observed = read(
+      "# TYPE a counter\n"
+      "a{model_name=\"/home/ann/secretdir/m.gguf\",instance=\"ann-host:8080\",slot=\"7\"} 1\n"
+      "# TYPE b gauge\n"
+      "b{model_name=\"tiny\",host=\"box\",node=\"0\"} 1\n");
+  EXPECT_THAT(observed.context.places,
+              testing::UnorderedElementsAre("/home/ann/secretdir/m.gguf", "ann-host:8080",
+                                            "ann-host", "box"));
 }
 
 TEST(Prometheus, BoundsPercentilesByTheBucketTheyLieIn) {

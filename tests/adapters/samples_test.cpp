@@ -125,6 +125,12 @@ TEST(ReadAny, SaysWhatIsWrongWithWhatItCanNotTake) {
   EXPECT_THAT(read_any({huge, ""}).error().message, testing::HasSubstr("64 MiB"));
 }
 
+TEST(ReadAny, SaysThatTheProgramCrashed) {
+  const auto read = read_any({read_data("test-backend-ops-error-missing-file.stdout.txt"), ""});
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, testing::HasSubstr("; the program crashed: "));
+}
+
 TEST(ReadAs, KnowsFormatsByNameAndSuggestsTheNearest) {
   const auto wrong = read_as("agvae", {"x"});
   ASSERT_FALSE(wrong);

@@ -98,6 +98,20 @@ TEST_F(ProfileFiles, OfAChromeTraceMayBeLongerThanWhatIsReadAtOnce) {
   EXPECT_EQ(cut->observed->tracks[0].events, 29'999) << "the last one is not whole";
 }
 
+TEST_F(ProfileFiles, OfAChromeTraceTellWhenThingsTookPlaceHoweverLongItIs) {
+  const std::string text = R"({"traceEvents": [
+      {"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2}]})";
+  for (const std::uint64_t most_whole : {std::uint64_t{10}, std::uint64_t{10'000}}) {
+    std::ofstream(file_) << text;
+    profile::ObservedMoments moments;
+    const auto read_it = read_profile_file(file_.string(), sys::RealFiles(), most_whole, &moments);
+    ASSERT_TRUE(read_it) << read_it.error().message;
+    ASSERT_EQ(moments.spans.size(), 1U) << most_whole;
+    EXPECT_NEAR(moments.spans[0].at, 5e-6, 1e-15);
+    EXPECT_NEAR(moments.spans[0].length, 2e-6, 1e-15);
+  }
+}
+
 TEST_F(ProfileFiles, ThatAreLongAndNoTraceAreRefused) {
   const std::uint64_t mib = 1 << 20;
   struct Case {

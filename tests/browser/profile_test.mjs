@@ -241,6 +241,36 @@ describe('the page of a profile', () => {
     assert.equal((await rows(page)).length, 10);
   }));
 
+  // What other programs wrote, by the program itself.
+  const foreign = (name) => {
+    const file = join(folder, `${name}.html`);
+    const data = fileURLToPath(new URL(`../adapters/data/${name}`, import.meta.url));
+    execFileSync(join(build, 'weir'), ['profile', '--html', file, data]);
+    return {address: pathToFileURL(file).href, file};
+  };
+
+  it('shows the trace of another program on tracks', async () => visit('#/', async (page) => {
+    assert.equal(await page.locator('h1').innerText(), 'constructed-pytorch-trace.json');
+    // 20.5 and 19.5 microseconds on stream 7; aten::mm took 50, 10 of it in cudaLaunchKernel.
+    assert.deepEqual((await row(page, 'gemv<float>')).slice(2, 5), ['2', '40 µs', '40 µs']);
+    assert.deepEqual((await row(page, 'aten::mm')).slice(2, 5), ['1', '50 µs', '40 µs']);
+    assert.ok((await page.locator('.facts').innerText()).includes('NVIDIA H200'));
+    assert.equal((await page.content()).includes('/home/someone'), false);
+    assert.equal(await page.locator('#no-moments').count(), 0);
+    assert.deepEqual(await seriousFaults(page), []);
+  }, {bypassCSP: true}, foreign('constructed-pytorch-trace.json')));
+
+  for (const width of [1200, 360]) {
+    it(`is whole without a timeline, ${width} pixels wide`, async () => visit('#/?v=1-2&r=3-4&e=5&find=x', async (page) => {
+      assert.match(await page.locator('#no-moments').innerText(), /totals, no moments/);
+      assert.equal(await page.locator('#timeline').count(), 0);
+      assert.ok((await page.locator('table').allInnerTexts()).some((text) => text.includes('gemv_qkv')));
+      assert.deepEqual(await seriousFaults(page), []);
+      const scrolls = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(scrolls <= width, `it is ${scrolls} pixels wide`);
+    }, {width, bypassCSP: true}, foreign('agave-profile.stderr.txt')));
+  }
+
   it('says what is wrong with a file that is damaged', async () => {
     const damaged = join(folder, 'damaged.html');
     execFileSync('sh', ['-c', 'sed "s|id=\\"weir-events\\">.*</script>|id=\\"weir-events\\">AAAA</script>|" "$0" >"$1"', small.file, damaged]);

@@ -110,7 +110,8 @@ TEST(Configs, LoadAndMakeCells) {
   ASSERT_GE(files.size(), 2U);
   for (const auto& path : files) {
     Known known = known_here_and_now();
-    known.probes.emplace_back("instructions");
+    for (const char* probe : {"instructions", "instrument"}) known.probes.emplace_back(probe);
+    known.adapters.emplace_back("weir-observed");
     known.twins = described_devices();
     const auto settings = parse_settings(read_file(path), path.string(), known);
     ASSERT_TRUE(settings) << settings.error().message;
@@ -157,7 +158,8 @@ TEST_F(SchemaTest, RefusesWhatWeirRefuses) {
       whole("variants: {'a/b': {}}\n"),
       whole("variants: {a: {args: --x}}\n"),
       with_head("prompts: {p: {tokens: many}}\n"),
-      with_head("prompts: {p: {tokens: 8, concurrency: 4}}\n"),
+      with_head("prompts: {p: {tokens: 8, concurrency: 0}}\n"),
+      with_head("prompts: {p: {tokens: 8, rate: 0}}\n"),
       "version: 2\n",
   };
   for (const std::string& yaml : cases) {

@@ -83,7 +83,6 @@ TEST(Errors, NameTheSectionThatIsWrong) {
       {"variants: {fused: {env: {A-B: 1}}}\n", "10:26", "no name of an environment variable"},
       {"variants: {fused: {env: {A: }}}\n", "10:29", "A must be a text, not nothing"},
       {"variants: {fused: {env: {A: '{args}'}}}\n", "10:29", "can not be in the environment"},
-      {"variants: {fused: {env: {A: 'x{port}'}}}\n", "10:29", "later version"},
       {"variants: {fused: {threads: 0}}\n", "10:29", "from 1 to 4096"},
       {"variants: {'a/b': {}}\n", "10:12", "can not name a variant"},
       {"variants: {'../x': {}}\n", "10:12", "can not name a variant"},
@@ -105,6 +104,8 @@ TEST(Errors, NameTheSectionThatIsWrong) {
       {"gate: {budget: 0s}\n", "10:16", "more than nothing"},
   };
   for (const Case& one : cases) check(one, whole(one.yaml));
+  EXPECT_THAT(message_of(whole("variants: {fused: {env: {A: 'x{port}'}}}\n")),
+              HasSubstr("{port} is for engines that serve"));
 }
 
 TEST(Errors, NameTheLimitThatIsWrong) {
@@ -118,6 +119,13 @@ TEST(Errors, NameTheLimitThatIsWrong) {
        "exact makes no sense for op:lm_*"},
       {"limits: [{metrics: 'kernel_calls:a', max_drop: 1}]\n", "10:10",
        "max_drop makes no sense for the count kernel_calls:a"},
+      // No rule reads it, and no probe times an op in a gate.
+      {"limits: [{metrics: 'op:lm_head', max_increase: 5%}]\n", "10:10",
+       "nobody tells \"op:lm_head\" in the cells that this limit matches"},
+      {"limits: [{match: {backend: cpu}, metrics: 'kernel_calls:a', max: 1}]\n", "10:10",
+       "probes count kernel_calls of devices and op_calls of the CPU"},
+      {"limits: [{match: {backend: vulkan}, metrics: ['op_calls:ROPE'], max: 1}]\n", "10:10",
+       "nobody tells \"op_calls:ROPE\""},
       {"limits: [{metrics: [], max_drop: 5%}]\n", "10:20", "leave it out for all"},
       {"limits: [{metrics: syncs_per_token}]\n", "10:10", "says nothing"},
       {"limits: [{metrics: syncs_per_token, max: 5%}]\n", "10:42", "a number of at least 0"},
@@ -170,7 +178,12 @@ TEST(Errors, NameThePromptThatIsWrong) {
       {"prompts: {p: {tokens: [8]}}\n", "9:23", "not a list"},
       {"prompts: {p: {tokens: 8, depth: []}}\n", "9:33", "a list of 1 to 100"},
       {"prompts: {p: {tokens: 8, depth: [1, 1]}}\n", "9:37", "stands here twice"},
-      {"prompts: {p: {tokens: 8, concurrency: 4}}\n", "9:26", "a later version of weir has it"},
+      {"prompts: {p: {tokens: 8, concurrency: 0}}\n", "9:39", "a whole number from 1 to 1024"},
+      {"prompts: {p: {tokens: 8, concurrency: []}}\n", "9:39", "a list of 1 to 100"},
+      {"prompts: {p: {tokens: 8, concurrency: [4, 4]}}\n", "9:43", "stands here twice"},
+      {"prompts: {p: {tokens: 8, rate: 0}}\n", "9:32", "above 0"},
+      {"prompts: {p: {tokens: 8, concurrency: 2, rate: 3}}\n", "9:48", "not both"},
+      {"prompts: {p: {tokens: 8, concurrency: 4}}\n", "", "are asked of servers (kind: server)"},
       {"prompts: {p: 8}\n", "9:14", "must be a mapping, not \"8\""},
       {"prompts: {p: {tokens: 8}, 'P': {tokens: 8}}\n", "9:27", "two prompts are named"},
       {"prompts: {p: {tokens: 8, threads: 2}}\n", "", "has no {threads} for \"threads\""},
@@ -214,8 +227,8 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
        "a later version of weir"},
       {"{command: [a], output: llama-bench, probes: [vulkan, vulkan]}", "m.gguf", "{}", "2:58",
        "twice"},
-      {"{command: [a], output: llama-bench, kind: server}", "m.gguf", "{}", "2:50",
-       "\"kind\" of engine \"e\": a later version of weir has it"},
+      {"{command: [a], output: llama-bench, kind: server}", "m.gguf", "{}", "2:11",
+       "engine \"e\" needs \"api\": how the server is asked"},
       {"{command: [a], output: llama-bench, timeout: 0s}", "m.gguf", "{}", "2:59", "at most 24h"},
       {"{command: [a], output: llama-bench, timeout: 120}", "m.gguf", "{}", "2:59",
        "is not a duration"},

@@ -13,7 +13,8 @@ inline Known known_here_and_now() {
           {"llama-bench", "generic"},
           {"vulkan", "ggml"},
           {"opencl"},
-          std::vector<std::string>{"amd-rx-7900-xtx", "intel-arc-a770"}};
+          std::vector<std::string>{"amd-rx-7900-xtx", "intel-arc-a770"},
+          {"chat", "completions", "llama", "ollama"}};
 }
 
 inline Result<Settings> parse_text(std::string_view yaml) {

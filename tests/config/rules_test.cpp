@@ -131,8 +131,8 @@ TEST(Rules, ALimitOnASingleKernelIsTold) {
   EXPECT_THAT(words_between(whole("limits: [{metrics: 'kernel_calls:mul*', max: 4}]\n"),
                             whole("limits: [{metrics: 'kernel_calls:mul*', max: 8}]\n")),
               ElementsAre("max of kernel_calls:mul*: 4 → 8: looser, in 4 cells"));
-  EXPECT_THAT(words_between(whole("limits: [{metrics: 'op:lm_head', max: 4}]\n"), whole("")),
-              ElementsAre("max of op:lm_head: 4 → removed: looser, in 4 cells"));
+  EXPECT_THAT(words_between(whole("limits: [{metrics: 'op_calls:ROPE', max: 4}]\n"), whole("")),
+              ElementsAre("max of op_calls:ROPE: 4 → removed: looser, in 4 cells"));
 }
 
 TEST(Rules, CellsThatAreGoneOrAreOtherCellsAreToldFirst) {

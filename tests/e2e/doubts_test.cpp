@@ -65,6 +65,26 @@ TEST(ProfileOfAFile, TellsWhereItsNumbersDisagree) {
   }
 }
 
+TEST(ProfileOfAFile, WritesAsJsonWhatAPageWouldShow) {
+  Json made = observed(1.0, 1.0, 9.8);
+  made["context"] = {{"model", "/home/ann/m.gguf"},
+                     {"facts", {{"cwd", "/home/ann"}, {"api_key", "4711"}}},
+                     {"places", {"/home/ann/m.gguf", "box17"}}};
+  made["warnings"] = {"box17 was slow"};
+  Scratch scratch;
+  spill(scratch / "o.json", made.dump());
+  const Ended hidden = weir(scratch, {"profile", "o.json", "--json", "hidden.json"});
+  ASSERT_EQ(hidden.exit_code, 0) << hidden.err;
+  const std::string text = slurp(scratch / "hidden.json");
+  for (const char* place : {"/home", "box17", "4711"}) EXPECT_THAT(text, Not(HasSubstr(place)));
+  EXPECT_EQ(weir(scratch, {"profile", "hidden.json"}).exit_code, 0) << "it is read back";
+  const Ended shown = weir(scratch, {"profile", "o.json", "--json", "-", "--show-private"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("/home/ann/m.gguf"));
+  EXPECT_THAT(shown.out, HasSubstr("box17 was slow"));
+  EXPECT_THAT(shown.out, Not(HasSubstr("4711"))) << "secrets are never shown";
+}
+
 // A file of weir run --json whose kernels are one fewer than its dispatches.
 TEST(ProfileOfAFile, HoldsKernelsAgainstDispatches) {
   std::string name;

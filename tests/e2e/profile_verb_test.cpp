@@ -172,6 +172,28 @@ TEST(Profile, TimesEveryLaunchOfAnOpenClProgram) {
   EXPECT_TRUE(queue);
 }
 
+TEST(Profile, WritesAPageOfWhatOthersWrote) {
+  Scratch scratch;
+  const struct {
+    const char* file;
+    bool tracks;
+  } cases[] = {{"constructed-pytorch-trace.json", true}, {"agave-profile.stderr.txt", false}};
+  for (const auto& c : cases) {
+    const Ended ended = weir(
+        scratch, {"profile", "--html", "page.html", k_root + "/tests/adapters/data/" + c.file});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("page page.html (open it in a browser)"));
+    const std::string page = slurp(scratch / "page.html");
+    const std::string begin = "id=\"weir-profile\">";
+    const std::size_t at = page.find(begin) + begin.size();
+    const Json head = Json::parse(page.substr(at, page.find("</script>", at) - at));
+    EXPECT_EQ(head["title"], c.file);
+    EXPECT_EQ(!head["tracks"].empty(), c.tracks) << c.file;
+    EXPECT_THAT(head["tables"].dump(), HasSubstr("\"title\":\"Ops\""));
+    EXPECT_EQ(page.find("/home/someone"), std::string::npos);
+  }
+}
+
 TEST(Profile, SaysWhatItCannotDo) {
   Scratch scratch;
   spill(scratch / "junk.json", "{\"schema\": \"other\"}");
@@ -194,6 +216,13 @@ TEST(Profile, SaysWhatItCannotDo) {
       {{"profile", "--show-private", "--", "/bin/true"}, 2, "is for a page: --html FILE"},
       {{"profile", "--events", "4097", "--", "/bin/true"}, 2, "4097"},
       {{"profile", "--keep", "junk.json"}, 2, "--keep does not apply"},
+      {{"profile", "--trace", "t.json", k_root + "/tests/adapters/data/agave-profile.stderr.txt"},
+       2,
+       "holds totals, no moments"},
+      {{"profile", "--trace", "t.json",
+        k_root + "/tests/adapters/data/constructed-pytorch-trace.json"},
+       2,
+       "is a Chrome trace already"},
       {{"profile", "."}, 3, "No probe saw a device"},
       {{"gate", "--", "./fails"}, 2, "are the base's command: --against -- COMMAND"},
       {{"run", "--", "./fails"}, 2, "takes no program behind \"--\""},

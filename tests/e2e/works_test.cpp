@@ -70,7 +70,8 @@ TEST(LimitsOnSingleOps, HoldWhatAnEnginePrintsOfThem) {
         "      decode_tokens_per_second: {regex: 'speed ([0-9.]+)'}\n"
         "      op:lm_head: {regex: 'lm_head ([0-9.]+) ms', unit: ms}\n"
         "      op_calls:softmax: {regex: 'softmax ([0-9]+) calls'}\n"
-        "models:\n  m: " WEIR_SOURCE_DIR "/models/tiny-llama.gguf\nbackends:\n  cpu: {}\nprompts:\n  decode: {tokens: 8}\n"
+        "models:\n  m: " WEIR_SOURCE_DIR
+        "/models/tiny-llama.gguf\nbackends:\n  cpu: {}\nprompts:\n  decode: {tokens: 8}\n"
         "limits:\n  - {metrics: op:lm_head, max: 0.003}\n"
         "  - {metrics: \"op_calls:*\", max: 8}\ngate: {runs: 5}\n");
   const Ended good = weir(scratch, {"gate", "--json", "-"});
@@ -83,6 +84,40 @@ TEST(LimitsOnSingleOps, HoldWhatAnEnginePrintsOfThem) {
   EXPECT_EQ(slow.exit_code, 1) << slow.err;
   EXPECT_EQ(metric_named(json_of(slow), "op:lm_head").value("verdict", ""), "fail") << slow.out;
   EXPECT_EQ(metric_named(json_of(slow), "op_calls:softmax").value("verdict", ""), "fail");
+}
+
+// An engine whose own profile is all there is: no probe sees it.
+TEST(LimitsOnSingleOps, HoldWhatAnEngineWritesAsWeirsOwnFormat) {
+  const Scratch scratch;
+  const auto engine = [&](int dispatches, int calls) {
+    spill_program(
+        scratch / "engine",
+        "#!/bin/sh\ncat <<END\n"
+        R"({"schema": "weir.observed/1", "format": "e", "generated_tokens": 4, "profiled_tokens": 4,
+ "timings": [{"metric": "decode_tokens_per_second", "samples": [50.0]}],
+ "counts": [{"metric": "dispatches_per_token", "values": [)" +
+            std::to_string(dispatches) + R"(]}],
+ "ops": [{"op": "gemv", "phase": "decode", "calls": )" +
+            std::to_string(4 * calls) + R"(, "seconds": 0.01}]})" + "\nEND\n");
+  };
+  engine(30, 4);
+  spill(scratch / "weir.yaml",
+        "version: 1\nengines:\n  mine:\n    command: [./engine, \"{model}\", \"{tokens}\"]\n"
+        "    output: weir-observed\n"
+        "models:\n  m: " WEIR_SOURCE_DIR
+        "/models/tiny-llama.gguf\nbackends:\n  metal: {}\n"
+        "prompts:\n  decode: {tokens: 4}\n"
+        "limits:\n  - {metrics: \"op_calls:gemv\", exact: true}\ngate: {runs: 5}\n");
+  ASSERT_EQ(weir(scratch, {"baseline", "accept", "--counts-only"}).exit_code, 0);
+  const Ended good = weir(scratch, {"gate", "--counts-only", "--json", "-"});
+  ASSERT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_EQ(metric_named(json_of(good), "op_calls:gemv").value("current", 0), 4) << good.out;
+  EXPECT_EQ(metric_named(json_of(good), "dispatches_per_token").value("verdict", ""), "pass");
+  engine(31, 8);
+  const Ended more = weir(scratch, {"gate", "--counts-only", "--json", "-"});
+  EXPECT_EQ(more.exit_code, 1) << more.err;
+  EXPECT_EQ(metric_named(json_of(more), "op_calls:gemv").value("verdict", ""), "fail") << more.out;
+  EXPECT_EQ(metric_named(json_of(more), "dispatches_per_token").value("verdict", ""), "fail");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Models that are whole, that are beyond the engine, and that are hostile.
 #include "benchmarks/engine/model.hpp"
 
+#include <bit>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -58,8 +59,37 @@ TEST_F(Models, ThatAreBeyondTheEngineSayWhatIsMissingAndWhatWouldDo) {
        "architecture \"phi3\" not implemented \xE2\x80\x94 run it with llama.cpp or "},
       {"experts", [](auto& header) { header.tensors[5].name = "blk.0.ffn_gate_inp.weight"; },
        "blk.0.ffn_gate_inp.weight not implemented \xE2\x80\x94 run it with llama.cpp or "},
+      // llama.cpp adds them; left out in silence the tokens would be wrong ones.
+      {"bias", [](auto& header) { header.tensors[5].name = "blk.2.attn_k.bias"; },
+       "blk.2.attn_k.bias not implemented"},
+      {"norm", [](auto& header) { header.tensors[5].name = "blk.0.attn_q_norm.weight"; },
+       "blk.0.attn_q_norm.weight not implemented"},
   };
   for (const auto& c : cases) EXPECT_THAT(error_of(c.name, c.change), HasSubstr(c.what));
+}
+
+// As llama.cpp takes them.
+TEST_F(Models, WithoutRopeScalingTurnByTheWholeAngleWhateverItsFactor) {
+  const auto turned = [&](const char* name, const std::optional<std::string>& type, float factor) {
+    const auto model = load_model(
+        write_model(folder_, name, second_model(),
+                    [&](profile::GgufHeader& header) {
+                      if (type) {
+                        header.metadata.emplace_back("llama.rope.scaling.type",
+                                                     profile::GgufValue::string(*type));
+                      }
+                      header.metadata.emplace_back(
+                          "llama.rope.scaling.factor",
+                          profile::GgufValue::f32_bits(std::bit_cast<std::uint32_t>(factor)));
+                    }),
+        64);
+    EXPECT_TRUE(model) << name;
+    return model ? model->frequencies[0] : -1;
+  };
+  EXPECT_EQ(turned("none", "none", 4), 1.0F);
+  EXPECT_EQ(turned("zero", std::nullopt, 0), 1.0F);
+  EXPECT_EQ(turned("linear", "linear", 4), 0.25F);
+  EXPECT_EQ(turned("unsaid", std::nullopt, 4), 0.25F);
 }
 
 TEST_F(Models, WithTypesThatABackendDoesNotKnowStopBeforeAnythingIsComputed) {

@@ -264,6 +264,18 @@ TEST(Compared, CountsOfOtherUnitsAreNotHeldAgainstEachOther) {
   EXPECT_THAT(made.doubts.front(), HasSubstr("do not count by the same unit"));
 }
 
+TEST(Compared, CountsOfOtherLengthsAreNotHeldAgainstEachOther) {
+  auto short_run = profile_of("vulkan", {{"scale_f32", 8}});
+  short_run.kernels->scope = unit::Scope::at_length;
+  short_run.kernels->length = 8;
+  auto long_run = short_run;
+  long_run.kernels->length = 16;
+  EXPECT_EQ(compare({"a", &short_run}, {"b", &short_run}).per, "run of length 8");
+  const Comparison made = compare({"a", &short_run}, {"b", &long_run});
+  EXPECT_FALSE(only(made).a->calls);
+  EXPECT_THAT(made.doubts.front(), HasSubstr("do not count by the same unit"));
+}
+
 TEST(Compared, ANameThatAFileHasTwiceStandsBesideItselfInOrder) {
   Observed two = run_of("CPU", 1, {});
   two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {10}, {}, {}});

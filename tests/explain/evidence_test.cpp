@@ -32,6 +32,21 @@ TEST(EvidenceOfAVerdict, TellsOfALostFusion) {
       "apart.");
 }
 
+// An engine's own report counts prefills beside tokens; kernels are those of a token.
+TEST(EvidenceOfAVerdict, IsOfTokensWherePrefillsAreCountedAsWell) {
+  profile::Profile before = judged::reference();
+  judged::add_count(before, "barriers_per_prefill", 46);
+  profile::Profile after = before;
+  after.kernels->counts = {{"mul_mat", 53}, {"rms_norm", 12}, {"mul", 12}};
+  judged::add_count(after, "dispatches_per_token", 77);
+  judged::add_count(after, "barriers_per_prefill", 58);
+  const auto why = explained(before, after);
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_EQ(why.scope, unit::Scope::per_token);
+  EXPECT_NE(why.findings.front().headline.find("12 times a token"), std::string::npos)
+      << why.findings.front().headline;
+}
+
 TEST(EvidenceOfAVerdict, TellsOfOpsOnTheCpu) {
   profile::Profile before = judged::reference();
   before.placement = {profile::Placement::State::shown, "", {}};

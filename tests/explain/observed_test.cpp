@@ -126,5 +126,39 @@ TEST(ObservedRuns, CountNoCallsThatNobodyTold) {
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
 }
 
+TEST(ObservedRuns, OfASideThatTellsNoOpsInventNoWork) {
+  Observed before = ten_tokens();
+  before.ops.clear();
+  before.errors = {"cannot open model.gguf"};
+  const auto why = explain(evidence_of(before, ten_tokens()), nullptr, {default_bands(), {}});
+  EXPECT_TRUE(why.findings.empty());
+  EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("before: it tells no op")));
+  EXPECT_THAT(why.doubts, testing::Contains("before: the engine says: cannot open model.gguf"));
+}
+
+// One format of the same run names backends, the other does not.
+TEST(ObservedRuns, OfWhichOneTellsNoBackendsDifferInNothing) {
+  const Observed before = ten_tokens();
+  Observed after = before;
+  for (auto& op : after.ops) op.backend.clear();
+  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  EXPECT_TRUE(why.findings.empty()) << why.findings.front().headline;
+}
+
+TEST(ObservedRuns, SayWhatWasNotJudged) {
+  Observed before;
+  before.profiled_tokens = 1;
+  add_op(before, "gemv_ffn", "CPU", 10, 0.01);
+  before.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {100, 101}, {}, {}});
+  Observed after = before;
+  *after.ops[0].seconds *= 10;
+  after.timings[0].samples = {48, 49};
+  const auto doubts = evidence_of(before, after).doubts;
+  EXPECT_THAT(doubts, testing::Contains(HasSubstr("times of single ops are not judged")));
+  EXPECT_THAT(doubts,
+              testing::Contains(HasSubstr("decode_tokens_per_second: 100, then 48.5: not judged")));
+  EXPECT_THAT(evidence_of(before, before).doubts, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace weir::explain

@@ -112,6 +112,16 @@ TEST(EnvironmentFor, PreloadsTheGgmlProbeForEveryDevice) {
   }
 }
 
+TEST(EnvironmentFor, SwitchesOnTheMarksOfAnEngineThatLoadsNothing) {
+  const sys::RealFiles files;
+  const auto nothing = [](std::string_view) { return std::optional<std::string>(); };
+  const auto env = environment_for("instrument", {"/nowhere", ""}, "/out", files, nothing);
+  ASSERT_TRUE(env) << env.error().message;
+  EXPECT_THAT(*env, testing::UnorderedElementsAre(testing::Pair("WEIR_PROBE_DIR", "/out"),
+                                                  testing::Pair("WEIR_PROFILE", "counts,ops")));
+  EXPECT_THAT(probe_devices_here().at("instrument"), testing::Contains("metal"));
+}
+
 TEST(EnvironmentFor, RefusesWhatItDoesNotHave) {
   const sys::RealFiles files;
   const Folder folder;

@@ -127,7 +127,9 @@ Image work() {
   Image image;
   std::strcpy(image.header.probe, "ggml");
   std::strcpy(image.device("ggml-Vulkan0", "Vulkan0").api, "ggml");
-  std::strcpy(image.device("ggml-CPU", "CPU").type, "cpu");
+  weir_probe_device& cpu = image.device("ggml-CPU", "CPU");
+  std::strcpy(cpu.api, "ggml");
+  std::strcpy(cpu.type, "cpu");
   image.counter("graphs", 5);
   image.counter("cpu_ops", 5);
   image.graph(0, 0);

@@ -123,6 +123,20 @@ TEST(Assemble, PassesOverRecordsOfOtherCells) {
   EXPECT_EQ(exact(assemble(facts(), records), "dispatches_per_token"), Rational(65));
 }
 
+// 4 requests of 8 tokens each, which share batches as it happens: 16 dispatches a token, then 18.
+TEST(Assemble, DividesCountsOfOverlappingRequestsByAllTheirTokens) {
+  std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 576)};
+  for (RunRecord& record : records) record.asked.repeats = 4;
+  const Profile profile = assemble(facts(Sweep::overlapping), records);
+  EXPECT_THAT(profile.errors, IsEmpty());
+  const Measurement& measured = profile.metrics.at("dispatches_per_token");
+  EXPECT_EQ(measured.nature, Nature::nearly_exact);
+  EXPECT_THAT(measured.samples, ElementsAre(16, 18));
+  EXPECT_NEAR(measured.repeatability.value_or(0), 2.0 / 17, 1e-12);  // (18 − 16) / median
+  EXPECT_FALSE(profile.metrics.contains("dispatches_fixed"));
+  EXPECT_FALSE(profile.kernels) << "which kernels run depends on how requests meet";
+}
+
 TEST(Assemble, FitsPrefillOverRepeats) {
   std::vector<RunRecord> records;
   for (const std::int64_t repeats : {1, 2, 3}) {

@@ -107,7 +107,11 @@ TEST(Observed, RefusesWhatIsNotItsJson) {
     json[Json::json_pointer(one.at)] = one.value;
     const auto read = observed_from_json(json);
     ASSERT_FALSE(read) << one.at;
-    EXPECT_THAT(read.error().message, HasSubstr(one.complaint)) << one.at;
+    const std::string& message = read.error().message;
+    EXPECT_THAT(message, HasSubstr(one.complaint)) << one.at;
+    if (const std::size_t place = message.find("ops[0]"); place != message.npos) {
+      EXPECT_EQ(message.find("ops[0]", place + 1), message.npos) << message;
+    }
   }
 }
 
@@ -231,6 +235,22 @@ TEST(FillFromShape, GivesTheWorkOfAMultiplication) {
   fill_from_shape(op);  // what the document says stays
   EXPECT_EQ(op.flops, 1);
   EXPECT_EQ(op.bytes, 2);
+}
+
+TEST(FillFromShape, CountsOfATableTheRowsThatAreRead) {
+  ObservedOp op;
+  op.op = "GET_ROWS";
+  op.type = "f16,i32->f32";
+  op.shape = "256x512,9->256x9";
+  fill_from_shape(op);
+  EXPECT_EQ(op.bytes, 256 * 9 * 2 + 9 * 4 + 256 * 9 * 4);  // not 512 rows of the table
+  for (const char* name : {"SET_ROWS", "MUL_MAT_ID"}) {
+    ObservedOp other = op;
+    other.op = name;
+    other.bytes.reset();
+    fill_from_shape(other);
+    EXPECT_EQ(other.bytes, std::nullopt) << name;
+  }
 }
 
 TEST(FillFromShape, SaysNothingOfWhatItDoesNotKnow) {

@@ -27,6 +27,57 @@ TEST(ShownCommand, NeverShowsWhatAnAddressAsksFor) {
   }
 }
 
+TEST(ShownCommand, TakesALineThatSomebodyElseWroteDown) {
+  struct Case {
+    const char* line;
+    const char* hidden;
+  };
+  const Case cases[] = {
+      {"/a/llama-bench -m /b/x.gguf -n 8", "llama-bench -m x.gguf -n 8"},
+      {"e -p 'tell me' -n 8", "e -p <7 bytes> -n 8"},
+      {"e -p tell me all -n 8", "e -p <11 bytes> -n 8"},  // the quotes were left out
+      {"e --prompt=tell me all --x", "e --prompt=<11 bytes> --x"},
+      {"e -p 512 -n 8", "e -p 512 -n 8"},
+      {"e \"/a b/c d\" \\ e", "e <8 bytes> <2 bytes>"},
+      {"e 'never closed", "e <12 bytes>"},
+      {"C:\\bin\\e.exe -m C:\\Users\\ann\\f.gguf", "e.exe -m f.gguf"},
+      {"e -m=\\\\nas\\ann\\f.gguf", "e -m=f.gguf"},
+      {"e \"C:\\a b\\f.gguf\"", "e f.gguf"},
+      {"e --passphrase abc --passes 3", "e --passphrase *** --passes 3"},
+      {"", ""},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(shown_command_line(one.line, Private::hidden), one.hidden) << one.line;
+  }
+  EXPECT_EQ(shown_command_line("/a/e -p 'tell me' --api-key k", Private::shown),
+            "/a/e -p 'tell me' --api-key ***");
+}
+
+TEST(ShownCommand, CutsPlacesOfWindowsInWhatWasSaid) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"cannot open C:\\Users\\ann\\f.gguf: no", "cannot open f.gguf: no"},
+      {"cannot open \"c:/Users/ann/f.gguf\"", "cannot open \"f.gguf\""},
+      {"at \\\\nas\\ann\\f.gguf", "at f.gguf"},
+      {"file=D:\\x\\y", "file=y"},
+      {"10:30 a:b x\\y", "10:30 a:b x\\y"},
+      {"see /home/ann/f and https://h/p", "see f and https:p"},
+  };
+  for (const auto& [said, shown] : cases) EXPECT_EQ(without_places(said), shown) << said;
+}
+
+TEST(ShownCommand, LeavesNamesWithSlashesInPeace) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"/home/ann/proj/train.py(12): forward", "train.py(12): forward"},
+      {"/proj/train.py(12): forward", "train.py(12): forward"},
+      {"/model/layers.0/attn/MatMul", "/model/layers.0/attn/MatMul"},
+      {"C:\\p\\train.py(12): forward", "train.py(12): forward"},
+      {"a / b", "a / b"},
+  };
+  for (const auto& [name, shown] : cases) {
+    EXPECT_EQ(without_places(name, Paths::certain), shown) << name;
+  }
+}
+
 TEST(ShownCommand, NeverShowsSecretsByTheNameOfTheirOption) {
   const std::vector<std::string> words = {"e", "--api-key", "abc", "--hf-token=def", "-n", "8"};
   for (const Private how : {Private::hidden, Private::shown}) {

@@ -56,5 +56,14 @@ TEST(Environment, ReplacesEverythingElse) {
             (Map{{"VK_DRIVER_FILES", "/one"}}));
 }
 
+TEST(Environment, OfProbesIsNotTakenOver) {
+  EXPECT_EQ(probes_own({{"PATH", "/bin"},
+                        {"WEIR_PROFILE", "ops"},
+                        {"WEIR_PROBE_DIR", "/tmp/x"},
+                        {"WEIR_PROBE_EVENTS", "1"},
+                        {"WEIR_PROBES", "/opt/probes"}}),
+            (std::vector<std::string>{"WEIR_PROFILE", "WEIR_PROBE_DIR", "WEIR_PROBE_EVENTS"}));
+}
+
 }  // namespace
 }  // namespace weir::run

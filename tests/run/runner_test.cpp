@@ -6,6 +6,7 @@
 
 #include "gate/run/admission.hpp"
 #include "gate/run/engine_run.hpp"
+#include "gate/run/step_record.hpp"
 #include "gate/run/tally.hpp"
 
 #include "tests/run/scene.hpp"
@@ -276,6 +277,19 @@ TEST(Runner, TellsWhenTheProbesCanNotBeAttached) {
   ASSERT_TRUE(records.has_value());
   EXPECT_EQ(records->back().error, "the probes could not be attached: no probe here");
   EXPECT_TRUE(stage.processes.started.empty());
+}
+
+TEST(Runner, SaysWhatAnEngineHasNoKernelFor) {
+  sys::Finished refused = ended(sys::HowEnded::exited, 2);
+  refused.err = "engine: vulkan: matrix-vector product of BF16 not implemented \xE2\x80\x94 use "
+                "--backend cpu or convert to Q8_0\n";
+  Stage stage(make_scene(), [&](const sys::ProcessSpec&) { return refused; });
+  stage.scene->cells.resize(1);
+  const auto records = stage.run(plan_of(*stage.scene, {.runs = 1}));
+  ASSERT_TRUE(records.has_value());
+  EXPECT_EQ(records->back().error,
+            "missing kernel: engine: vulkan: matrix-vector product of BF16 not implemented "
+            "\xE2\x80\x94 use --backend cpu or convert to Q8_0 (exited with code 2)");
 }
 
 // The real processes, files and locks, with engines that misbehave in every way, among which one

@@ -50,6 +50,7 @@ inline std::unique_ptr<Scene> make_scene(const std::string& yaml = k_scene_yaml)
   known.today = "2026-11-20";
   known.adapters = adapters::names();
   known.probes = {"vulkan", "instructions"};
+  known.apis = {"completions"};
   auto settings = config::parse_settings(yaml, "weir.yaml", known);
   if (!settings) throw std::runtime_error(settings.error().message);
   scene->settings = std::make_unique<config::Settings>(std::move(*settings));

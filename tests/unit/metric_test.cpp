@@ -18,9 +18,9 @@ TEST(FindMetric, KnowsEveryNameItLists) {
     EXPECT_TRUE(seen.insert(label(*metric)).second)
         << "two metrics read \"" << label(*metric) << '"';
   }
-  // Eight times, memory and quality, thirteen counts in three scopes; over depths twelve counts and
-  // two times.
-  EXPECT_EQ(seen.size(), 8 + 13 * 3 + (12 + 2) * 2U);
+  // Eight times, memory and quality, thirteen of serving alone, thirteen counts in three scopes;
+  // over depths twelve counts and two times.
+  EXPECT_EQ(seen.size(), 21 + 13 * 3 + (12 + 2) * 2U);
 }
 
 TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {

@@ -227,6 +227,30 @@ TEST(Counts, OfInstructionsAreSkippedWhereThisMachineCanNotCountThem) {
   EXPECT_THAT(cell.notes, testing::Contains(HasSubstr("virtual machine")));
 }
 
+// An engine marks what it does: a kind that never happened has no count.
+TEST(Counts, OfMarksAreNoneWhereOthersOfTheirsAreThere) {
+  const auto marked = [](std::map<std::string, int> counts) {
+    Profile profile = reference();
+    for (const auto& [name, count] : counts) {
+      add_count(profile, name, Rational(count));
+      profile.metrics[name].source = "instrument";
+    }
+    return profile;
+  };
+  const Profile without = marked({{"graphs_per_token", 1}});
+  const Profile with = marked({{"graphs_per_token", 1}, {"copies_per_token", 2}});
+  const MetricVerdict first = metric(judge(with, {stored(without)}), "copies_per_token");
+  EXPECT_EQ(first.verdict, Outcome::fail);
+  EXPECT_EQ(first.baseline, 0);
+  const MetricVerdict gone = metric(judge(without, {stored(with)}), "copies_per_token");
+  EXPECT_EQ(gone.verdict, Outcome::fail) << "it fell, and where the work ran is not known";
+  EXPECT_EQ(gone.current, 0) << "not: could not be measured";
+  Profile other = with;
+  other.metrics["copies_per_token"].source = "vulkan";
+  EXPECT_EQ(metric(judge(other, {stored(without)}), "copies_per_token").verdict, Outcome::fresh)
+      << "a probe that stands before an API counts every kind";
+}
+
 TEST(Counts, ThatNoLongerRepeatFailWhereTheyWereExact) {
   Profile after = reference();
   add_nearly(after, "dispatches_per_token", {65, 65, 66});

@@ -13,8 +13,8 @@ uint word(uint matrix, uint index) { return matrix == 0 ? gate[index] : up[index
 
 void main() {
   for (uint row = gl_WorkGroupID.x; row < rows; row += gl_NumWorkGroups.x) {
-    const float g = sum_of_lanes(part_of_row(0, row, columns));
-    const float u = sum_of_lanes(part_of_row(1, row, columns));
+    const float g = sum_of_row(0, row, columns);
+    const float u = sum_of_row(1, row, columns);
     if (gl_LocalInvocationID.x == 0) y[row] = g / (1 + exp(-g)) * u;
   }
 }

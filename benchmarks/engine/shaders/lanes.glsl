@@ -1,6 +1,10 @@
 // One workgroup of 32 threads works on one row, head or vector: each thread takes every 32nd value,
 // then all are added up.
+#ifdef SERIAL  // a planted fault: see weights.glsl
+layout(local_size_x = 1) in;
+#else
 layout(local_size_x = 32) in;
+#endif
 
 const uint k_lanes = 32;
 shared float shared_values[k_lanes];

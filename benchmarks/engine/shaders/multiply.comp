@@ -21,7 +21,7 @@ void main() {
   for (uint row = gl_WorkGroupID.x; row < rows; row += gl_NumWorkGroups.x) {
     const uint matrix = row < rows0 ? 0 : row < rows0 + rows1 ? 1 : 2;
     const uint own = row - (matrix == 0 ? 0 : matrix == 1 ? rows0 : rows0 + rows1);
-    const float sum = sum_of_lanes(part_of_row(matrix, own, columns));
+    const float sum = sum_of_row(matrix, own, columns);
     if (gl_LocalInvocationID.x != 0) continue;
     if (matrix == 0) y0[own] = add != 0 ? y0[own] + sum : sum;
     if (matrix == 1) y1[own] = add != 0 ? y1[own] + sum : sum;

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "gate/probes/writer/system.h"
 
 namespace weir_probe {
 
@@ -21,14 +21,20 @@ namespace {
 static_assert(sizeof(weir_event) == 8 && sizeof(weir_events_header) <= WEIR_EVENTS_HEADER_SIZE);
 static_assert(sizeof(weir_event_dispatch) == 24 && sizeof(weir_event_times) == 40);
 static_assert(sizeof(weir_event_clock) == 40 && sizeof(weir_event_command) == 48);
+static_assert(sizeof(weir_event_op) == 32);
 
+#ifdef MAP_POPULATE
+constexpr int k_populate = MAP_POPULATE;
+#else
+constexpr int k_populate = 0;
+#endif
 constexpr uint32_t k_room = WEIR_EVENTS_BLOCK_SIZE - sizeof(weir_events_block);
 
 // The block that a thread writes to. Kept for good: a thread that comes later takes over that of
 // one that is gone.
 struct Writer {
   Writer* next;
-  pid_t thread;
+  uint32_t thread;
   char* block;  // null: none yet
   uint32_t used;
   uint32_t log;  // atomic; of which process it is: g_log.generation
@@ -49,14 +55,6 @@ Log g_log = {PTHREAD_MUTEX_INITIALIZER, nullptr, 1, 0, true, 0, nullptr, {}, {}}
 weir_events_header g_nowhere;  // a header to count in where there is no file
 
 thread_local Writer* t_writer = nullptr;
-
-pid_t thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
-
-// 0 when it cannot be told. fstat itself is too new a symbol.
-uint64_t inode_of(int descriptor) {
-  struct statx status;
-  return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO, &status) == 0 ? status.stx_ino : 0;
-}
 
 // The file, open again: a descriptor kept open might be closed by the program, and stand for
 // something else by then.
@@ -81,7 +79,7 @@ void stop(const char* what, int error) {
   const size_t shown = length <= 0                                 ? 0
                        : static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length)
                                                                    : sizeof line - 1;
-  if (write(STDERR_FILENO, line, shown) < 0) return;  // nobody is left to tell
+  write_quietly(STDERR_FILENO, line, shown);
 }
 
 // Under the lock. Null when the file is full or cannot grow.
@@ -107,11 +105,11 @@ char* fresh_block() {
     return nullptr;
   }
   // All blocks of the disk first: else a full one shows as SIGBUS inside the engine.
-  const int error = posix_fallocate(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
+  const int error = extend(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
   void* memory = MAP_FAILED;
   if (error == 0) {
-    memory = mmap(nullptr, WEIR_EVENTS_BLOCK_SIZE, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_POPULATE, descriptor, offset);
+    memory = mmap(nullptr, WEIR_EVENTS_BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | k_populate,
+                  descriptor, offset);
   }
   const int reason = error != 0 ? error : errno;
   close(descriptor);
@@ -125,9 +123,8 @@ char* fresh_block() {
 
 // A writer of a thread that is gone. Under the lock.
 Writer* abandoned() {
-  const pid_t process = getpid();
   for (Writer* at = g_log.writers; at != nullptr; at = at->next) {
-    if (syscall(SYS_tgkill, process, at->thread, 0) != 0 && errno == ESRCH) return at;
+    if (thread_is_gone(at->thread)) return at;
   }
   return nullptr;
 }
@@ -140,7 +137,7 @@ bool begin_block(Writer* writer) {
   writer->used = 0;
   writer->block = fresh_block();
   if (writer->block == nullptr) return false;
-  put(writer, WEIR_EVENT_THREAD, static_cast<uint32_t>(writer->thread), nullptr, 0, nullptr, 0);
+  put(writer, WEIR_EVENT_THREAD, writer->thread, nullptr, 0, nullptr, 0);
   return true;
 }
 
@@ -152,7 +149,7 @@ Writer* adopt() {
     writer->next = g_log.writers;
     g_log.writers = writer;
   }
-  writer->thread = thread_id();
+  writer->thread = thread_number();
   __atomic_store_n(&writer->log, g_log.generation, __ATOMIC_RELAXED);
   if (writer->block != nullptr) {
     // Where the thread that is gone has stopped, with all that it did before.
@@ -160,7 +157,7 @@ Writer* adopt() {
     writer->used = __atomic_load_n(&block->used, __ATOMIC_ACQUIRE);
   }
   if (writer->block != nullptr && writer->used + sizeof(weir_event) <= k_room) {
-    put(writer, WEIR_EVENT_THREAD, static_cast<uint32_t>(writer->thread), nullptr, 0, nullptr, 0);
+    put(writer, WEIR_EVENT_THREAD, writer->thread, nullptr, 0, nullptr, 0);
   }
   return writer;
 }
@@ -179,6 +176,7 @@ Writer* writer_for(uint32_t bytes) {
   }
   bool room = false;
   if (bytes <= k_most_event) {
+    const KeepErrno keep;
     pthread_mutex_lock(&g_log.lock);
     if (writer == nullptr || !is_of_this_process(writer)) t_writer = writer = adopt();
     room = writer != nullptr &&
@@ -219,7 +217,7 @@ void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32
 // or 0 where it tells nothing.
 bool make_file(const File& file) {
   errno = 0;
-  const char* folder = secure_getenv(WEIR_PROBE_DIR_VARIABLE);
+  const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || !file.backed) return false;
   const int length =
       snprintf(g_log.path, sizeof g_log.path, "%s/%s%s", folder, file.stem, WEIR_EVENTS_SUFFIX);
@@ -228,7 +226,7 @@ bool make_file(const File& file) {
   if (descriptor < 0) return false;
   void* memory = MAP_FAILED;
   g_log.inode = inode_of(descriptor);
-  int error = g_log.inode == 0 ? errno : posix_fallocate(descriptor, 0, WEIR_EVENTS_HEADER_SIZE);
+  int error = g_log.inode == 0 ? errno : extend(descriptor, 0, WEIR_EVENTS_HEADER_SIZE);
   if (g_log.inode != 0 && error == 0) {
     memory =
         mmap(nullptr, WEIR_EVENTS_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -255,7 +253,7 @@ bool make_file(const File& file) {
 }
 
 uint64_t blocks_wanted() {
-  const char* text = secure_getenv(WEIR_PROBE_EVENTS_VARIABLE);
+  const char* text = environment(WEIR_PROBE_EVENTS_VARIABLE);
   if (text == nullptr) return 0;
   char* end = nullptr;
   const unsigned long long mebibytes = strtoull(text, &end, 10);
@@ -276,7 +274,7 @@ void start(const File& file) {
 
 Timing timing_wanted() {
   if (g_log.most_blocks == 0) return Timing::off;
-  const char* text = secure_getenv(WEIR_PROBE_TIMING_VARIABLE);
+  const char* text = environment(WEIR_PROBE_TIMING_VARIABLE);
   if (text == nullptr) return Timing::off;
   if (strcmp(text, "batched") == 0) return Timing::batched;
   return strcmp(text, "serialized") == 0 ? Timing::serialized : Timing::off;

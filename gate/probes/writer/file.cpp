@@ -39,7 +39,7 @@ void complain(const char* probe, const char* what, const char* path, int error) 
   if (length <= 0) return;
   const size_t shown =
       static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line - 1;
-  if (write(STDERR_FILENO, line, shown) < 0) return;  // nobody is left to tell
+  write_quietly(STDERR_FILENO, line, shown);
 }
 
 namespace {
@@ -158,6 +158,19 @@ void write_header(File* file, const char* probe) {
 // The last resort when not even anonymous memory can be had: a probe must not bring its host down.
 alignas(k_page) char g_static_memory[k_most_bytes];
 
+// Puts the file into `memory`, or where that is none into some of this process's own.
+void finish(File* file, const char* probe, const weir_probe_header& plan, void* memory) {
+  const size_t size = plan.file_size;
+  file->backed = memory != MAP_FAILED;
+  if (!file->backed) {
+    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) memory = g_static_memory;
+  }
+  memcpy(memory, &plan, sizeof plan);
+  point_at(file, memory);
+  write_header(file, probe);
+}
+
 // Copies the entries of a section, then reset(entry) takes the counts out.
 template <class Entry, class Reset>
 void copy_entries(const File& from, const File& to, uint32_t kind, Entry* File::*entries,
@@ -167,6 +180,27 @@ void copy_entries(const File& from, const File& to, uint32_t kind, Entry* File::
     (to.*entries)[i] = (from.*entries)[i];
     reset(&(to.*entries)[i]);
   }
+}
+
+// All entries; `to` may be `from` itself.
+void copy_without_counts(const File& from, const File& to) {
+  const auto no_counters = [](auto* entry) { memset(entry->counters, 0, sizeof entry->counters); };
+  copy_entries(from, to, WEIR_SECTION_DEVICES, &File::devices, no_counters);
+  copy_entries(from, to, WEIR_SECTION_QUEUES, &File::queues, no_counters);
+  copy_entries(from, to, WEIR_SECTION_KERNELS, &File::kernels,
+               [](weir_probe_kernel* entry) { entry->dispatches = 0; });
+  copy_entries(from, to, WEIR_SECTION_COUNTERS, &File::counters,
+               [](weir_probe_named_counter* entry) { entry->value = 0; });
+  copy_entries(from, to, WEIR_SECTION_OPS, &File::ops,
+               [](weir_probe_op* entry) { entry->count = 0; });
+  copy_entries(from, to, WEIR_SECTION_GRAPHS, &File::graphs, [](weir_probe_graph* entry) {
+    entry->computed = 0;
+    memset(entry->sums, 0, sizeof entry->sums);
+  });
+  copy_entries(from, to, WEIR_SECTION_TRANSFERS, &File::transfers,
+               [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
+  copy_entries(from, to, WEIR_SECTION_LAUNCHES, &File::launches,
+               [](weir_probe_launch* entry) { entry->count = 0; });
 }
 
 }  // namespace
@@ -218,18 +252,26 @@ void open_file(File* file, const char* probe, const Capacity& capacity) {
       complain(probe, "cannot map its file in", WEIR_PROBE_DIR_VARIABLE, errno);
     close(descriptor);
   }
-  file->backed = memory != MAP_FAILED;
-  if (!file->backed) {
-    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) memory = g_static_memory;
-  }
-  memcpy(memory, &plan, sizeof plan);
-  point_at(file, memory);
-  write_header(file, probe);
+  finish(file, probe, plan, memory);
 }
 
+void open_memory(File* file, const char* probe, const Capacity& capacity) {
+  weir_probe_header plan;
+  lay_out(&plan, capacity);
+  file->stem[0] = '\0';
+  finish(file, probe, plan, MAP_FAILED);
+}
+
+void clear_counts(File* file) { copy_without_counts(*file, *file); }
+
 void detach_after_fork(File* file) {
-  if (file->header == nullptr || !file->backed) return;
+  if (file->header == nullptr) return;
+  if (!file->backed) {
+    // Memory of its own already, perhaps of a child that has not made its file yet.
+    file->header->parent_pid = file->header->pid;
+    file->header->pid = static_cast<uint32_t>(getpid());
+    return;
+  }
   const size_t size = file->header->file_size;
   void* copy = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return;
@@ -239,23 +281,7 @@ void detach_after_fork(File* file) {
   mine.header->flags |= WEIR_PROBE_FORKED;
   mine.header->parent_pid = file->header->pid;
   mine.header->pid = static_cast<uint32_t>(getpid());
-  const auto no_counters = [](auto* entry) { memset(entry->counters, 0, sizeof entry->counters); };
-  copy_entries(*file, mine, WEIR_SECTION_DEVICES, &File::devices, no_counters);
-  copy_entries(*file, mine, WEIR_SECTION_QUEUES, &File::queues, no_counters);
-  copy_entries(*file, mine, WEIR_SECTION_KERNELS, &File::kernels,
-               [](weir_probe_kernel* entry) { entry->dispatches = 0; });
-  copy_entries(*file, mine, WEIR_SECTION_COUNTERS, &File::counters,
-               [](weir_probe_named_counter* entry) { entry->value = 0; });
-  copy_entries(*file, mine, WEIR_SECTION_OPS, &File::ops,
-               [](weir_probe_op* entry) { entry->count = 0; });
-  copy_entries(*file, mine, WEIR_SECTION_GRAPHS, &File::graphs, [](weir_probe_graph* entry) {
-    entry->computed = 0;
-    memset(entry->sums, 0, sizeof entry->sums);
-  });
-  copy_entries(*file, mine, WEIR_SECTION_TRANSFERS, &File::transfers,
-               [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
-  copy_entries(*file, mine, WEIR_SECTION_LAUNCHES, &File::launches,
-               [](weir_probe_launch* entry) { entry->count = 0; });
+  copy_without_counts(*file, mine);
   // Handles in the parent's memory point into the mapping: the copy takes its very place.
   move_mapping(copy, file->header, size);
   file->backed = false;

@@ -43,6 +43,11 @@ struct File {
 // Makes the file of this process for `probe`, in the folder named by WEIR_PROBE_DIR.
 void open_file(File* file, const char* probe, const Capacity& capacity = k_device_capacity);
 
+// The same without a file and without a word: memory of this process alone.
+void open_memory(File* file, const char* probe, const Capacity& capacity);
+// Every count 0. Nobody may count meanwhile, or what they count may be lost.
+void clear_counts(File* file);
+
 // To be called in a child process after fork: from here on the same addresses hold memory of its
 // own with all counts at 0. Its file is made by the next make_forked_file (async-signal-safe).
 void detach_after_fork(File* file);

@@ -3,14 +3,62 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace weir_probe {
+
+// To the end of its block: the program's errno is the program's.
+class KeepErrno {
+ public:
+  KeepErrno() = default;
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+  ~KeepErrno() { errno = error_; }
+
+ private:
+  int error_ = errno;
+};
+
+// Writes to a descriptor that nobody may read any more: then there is nobody left to tell, and no
+// reason to end the program by SIGPIPE.
+inline void write_quietly(int descriptor, const char* text, size_t size) {
+  sigset_t pipes, before, pending;
+  sigemptyset(&pipes);
+  sigaddset(&pipes, SIGPIPE);
+  sigemptyset(&pending);
+  sigpending(&pending);
+  const bool had_one = sigismember(&pending, SIGPIPE) == 1;
+#ifdef __APPLE__
+  pthread_sigmask(SIG_BLOCK, &pipes, &before);
+#else
+  sigprocmask(SIG_BLOCK, &pipes, &before);  // of this thread; the other's symbol is too new
+#endif
+  if (write(descriptor, text, size) < 0 && errno == EPIPE && !had_one) {
+#ifdef __APPLE__
+    int taken = 0;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGPIPE) == 1) sigwait(&pipes, &taken);
+#else
+    const timespec at_once = {0, 0};
+    while (sigtimedwait(&pipes, nullptr, &at_once) < 0 && errno == EINTR) continue;
+#endif
+  }
+#ifdef __APPLE__
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#else
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+#endif
+}
 
 // Null where there is none, and in a program with other rights than its caller's.
 inline const char* environment(const char* name) {
@@ -26,6 +74,27 @@ inline const char* program_name() {
   return getprogname();
 #else
   return program_invocation_short_name;
+#endif
+}
+
+// The system's number of the calling thread.
+inline uint32_t thread_number() {
+#ifdef __APPLE__
+  uint64_t number = 0;
+  pthread_threadid_np(nullptr, &number);
+  return static_cast<uint32_t>(number);
+#else
+  return static_cast<uint32_t>(syscall(SYS_gettid));
+#endif
+}
+
+// Has the thread of this process ended? False where that can not be told.
+inline bool thread_is_gone(uint32_t number) {
+#ifdef __APPLE__
+  (void)number;
+  return false;
+#else
+  return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(number), 0) != 0 && errno == ESRCH;
 #endif
 }
 
@@ -61,6 +130,31 @@ inline int reserve(int descriptor, size_t size) {
   return 0;
 #else
   return posix_fallocate(descriptor, 0, static_cast<off_t>(size));
+#endif
+}
+
+// What tells an open file from another of its name; 0 when it cannot be told.
+inline uint64_t inode_of(int descriptor) {
+#ifdef __APPLE__
+  struct stat status;
+  return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+#else
+  struct statx status;  // fstat itself is too new a symbol
+  return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO, &status) == 0 ? status.stx_ino : 0;
+#endif
+}
+
+// Gives a file that ends at `offset` `size` bytes more and all their blocks. 0, or an errno.
+inline int extend(int descriptor, off_t offset, size_t size) {
+#ifdef __APPLE__
+  fstore_t wanted{};
+  wanted.fst_flags = F_ALLOCATEALL;
+  wanted.fst_posmode = F_PEOFPOSMODE;
+  wanted.fst_length = static_cast<off_t>(size);
+  if (fcntl(descriptor, F_PREALLOCATE, &wanted) != 0) return errno;
+  return ftruncate(descriptor, offset + static_cast<off_t>(size)) == 0 ? 0 : errno;
+#else
+  return posix_fallocate(descriptor, offset, static_cast<off_t>(size));
 #endif
 }
 

@@ -1,7 +1,7 @@
 // libcurl's functions for a weir that is not linked with it (WEIR_STATIC): opened when the first
 // request is made, so that measuring needs no libcurl on the machine. Where it is missing,
-// curl_global_init says that it failed, and nothing else is called. A function that sys/http uses
-// and that is not here does not link.
+// curl_global_init says that it failed, and nothing else is called. A function that sys/http or
+// sys/streams uses and that is not here does not link.
 //
 // Not linked, because Debian's static libcurl needs libraries that Debian has no static form of;
 // and because distributions version its symbols in different ways: a look-up by name takes each.
@@ -120,6 +120,19 @@ CURLMcode curl_multi_poll(CURLM* multi, curl_waitfd* more, unsigned count, int t
                           int* ready) {
   WEIR_REAL(curl_multi_poll, CURLM_INTERNAL_ERROR);
   return real_curl_multi_poll(multi, more, count, timeout, ready);
+}
+CURLMcode curl_multi_socket_action(CURLM* multi, curl_socket_t socket, int events, int* running) {
+  WEIR_REAL(curl_multi_socket_action, CURLM_INTERNAL_ERROR);
+  return real_curl_multi_socket_action(multi, socket, events, running);
+}
+// As with curl_easy_setopt: functions are as wide as pointers.
+CURLMcode curl_multi_setopt(CURLM* multi, CURLMoption option, ...) {
+  WEIR_REAL(curl_multi_setopt, CURLM_INTERNAL_ERROR);
+  va_list rest;
+  va_start(rest, option);
+  void* value = va_arg(rest, void*);
+  va_end(rest);
+  return real_curl_multi_setopt(multi, option, value);
 }
 CURLMsg* curl_multi_info_read(CURLM* multi, int* left) {
   WEIR_REAL(curl_multi_info_read, nullptr);

@@ -54,6 +54,13 @@ class Page {
     const act = (words, title, onclick) => h('button', {type: 'button', title, onclick}, words);
     return [
       h('h1', {}, this.model.head.title), factsOf(this.model.head),
+      ...(this.model.tracks.length ? this.timelineNodes(act) : [h('p', {class: 'soft', id: 'no-moments'}, 'This profile holds totals, no moments: there is no timeline.')]),
+      tablesOf(this.model.head),
+    ];
+  }
+
+  timelineNodes(act) {
+    return [
       h('section', {'aria-labelledby': 'timeline-title'}, h('h2', {id: 'timeline-title'}, 'Timeline'),
         h('div', {class: 'bar', role: 'toolbar', 'aria-label': 'Timeline'},
           h('label', {class: 'field'}, h('span', {}, 'Search'), this.input),
@@ -65,7 +72,7 @@ class Page {
         h('details', {}, h('summary', {}, 'By hand and by keyboard'),
           h('p', {}, 'A drag moves; with Shift, or on the ruler, it marks a stretch of time, and the statistics are of that. Ctrl and the wheel, or two fingers, zoom. A double click brings an event near. Narrower than two pixels, a column is as high as that time is busy.'),
           h('dl', {class: 'keys', id: 'timeline-keys'}, KEYS.map(([key, what]) => [h('dt', {}, key), h('dd', {}, what)])))),
-      this.stats.box, tablesOf(this.model.head),
+      this.stats.box,
     ];
   }
 

@@ -1,0 +1,68 @@
+#include "benchmarks/load/bare_reader.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace weir::benchmarks {
+
+double thread_cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+BareRead read_bare(int port, int streams, const std::string& request, std::int64_t bytes_each) {
+  struct One {
+    int fd = -1;
+    std::int64_t left = 0;
+  };
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  std::vector<One> all;
+  BareRead read;
+  const double start = steady_seconds(), cpu = thread_cpu_seconds();
+  for (int i = 0; i < streams; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+        send(fd, request.data(), request.size(), 0) != static_cast<ssize_t>(request.size())) {
+      std::abort();
+    }
+    all.push_back({fd, bytes_each});
+  }
+  static char buffer[65536];
+  std::vector<pollfd> watched;
+  while (!all.empty()) {
+    watched.clear();
+    for (const One& one : all) watched.push_back({one.fd, POLLIN, 0});
+    poll(watched.data(), watched.size(), -1);
+    for (std::size_t i = watched.size(); i-- > 0;) {
+      if (watched[i].revents == 0) continue;
+      const ssize_t got = recv(all[i].fd, buffer, sizeof buffer, MSG_DONTWAIT);
+      if (got <= 0) std::abort();
+      read.bytes += got;
+      all[i].left -= got;
+      if (all[i].left > 0) continue;
+      close(all[i].fd);
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  read.seconds = steady_seconds() - start;
+  read.cpu_seconds = thread_cpu_seconds() - cpu;
+  return read;
+}
+
+}  // namespace weir::benchmarks

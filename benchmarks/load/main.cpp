@@ -1,0 +1,199 @@
+// How well the load driver keeps time, and how much of it it needs: against a server whose tokens
+// come at known moments.
+//
+//   load_cost [RUNS]     runs of each row (default 10); prints tables in Markdown
+//
+// The driver runs on the first core that this process may use, the server's thread on the last.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "gate/load/load.hpp"
+#include "gate/stats/quantile.hpp"
+
+#include "benchmarks/load/bare_reader.hpp"
+#include "tests/load/scripts.hpp"
+#include "tests/load/stream_server.hpp"
+
+namespace weir::benchmarks {
+namespace {
+
+using namespace tests;
+
+struct Shape {
+  int streams = 64;
+  int tokens = 200;  // of each stream
+  double gap = 0.02;
+  bool together = false;  // all streams' tokens at once, as a server that batches sends them
+};
+
+// The scripts of a shape: the first token after a quarter of a second, when all streams stand.
+// Streams that do not speak together are spread over the gap.
+Script script_of(const Shape& shape, std::int64_t stream) {
+  constexpr double k_first = 0.25;
+  const double shift = shape.together ? 0 : shape.gap * static_cast<double>(stream) / shape.streams;
+  Script script = scripts::well(scripts::llama(shape.tokens), k_first + shift, shape.gap);
+  script.keeps_moments_as = stream;
+  return script;
+}
+
+struct Run {
+  std::vector<double> off_schedule, off_server;  // |measured gap − gap|, seconds
+  double tokens_per_second = 0;
+  double cpu_share = 0;  // of the driver's thread, while tokens came
+  std::int64_t whole = 0;
+};
+
+load::LoadPlan plan_of(const Shape& shape, const StreamServer& server) {
+  load::LoadPlan plan;
+  plan.url = server.url();
+  plan.api = "llama";
+  // A prompt is the number of its stream, so that the server knows which one it answers.
+  for (int i = 0; i < shape.streams; ++i)
+    plan.prompts.push_back({"p", std::to_string(i), shape.tokens});
+  plan.loop = load::ClosedLoop{shape.streams};
+  plan.requests = shape.streams;
+  return plan;
+}
+
+// The server's thread inherits the core that it is started on.
+void use_core(bool last) {
+  static const cpu_set_t k_all = [] {
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }();
+  int chosen = -1;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &k_all) && (last || chosen < 0)) chosen = i;
+  }
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(chosen, &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+Run drive(const Shape& shape) {
+  use_core(true);
+  StreamServer server([&](const SeenPost& post) {
+    return script_of(shape, std::atol(post.body.c_str() + post.body.find("\"prompt\":\"") + 10));
+  });
+  use_core(false);
+  const sys::RealClock clock;
+  const sys::Stop stop;
+  sys::RealStreams streams(clock);
+  const double cpu = thread_cpu_seconds(), start = steady_seconds();
+  const auto load = load::drive(plan_of(shape, server), streams, clock, stop);
+  const double seconds = steady_seconds() - start;
+  Run run;
+  run.cpu_share = (thread_cpu_seconds() - cpu) / seconds;
+  if (!load) std::abort();
+  const auto moments = server.moments();
+  std::int64_t tokens = 0;
+  double first = INFINITY, last = 0;
+  for (const auto& request : load->requests) {
+    if (request.failure) continue;
+    ++run.whole;
+    tokens += request.counted_tokens;
+    first = std::min(first, request.tokens.front().at);
+    last = std::max(last, request.tokens.back().at);
+    const std::vector<double>& sent = moments.at(request.number);
+    for (std::size_t i = 1; i < request.tokens.size(); ++i) {
+      const double gap = request.tokens[i].at - request.tokens[i - 1].at;
+      run.off_schedule.push_back(std::fabs(gap - shape.gap));
+      run.off_server.push_back(std::fabs(gap - (sent[i + 1] - sent[i])));  // sent[0]: the header
+    }
+  }
+  run.tokens_per_second = static_cast<double>(tokens) / (last - first);
+  return run;
+}
+
+double ms(const std::vector<double>& seconds, double share) {
+  return 1e3 * stats::quantile(seconds, share).value_or(NAN);
+}
+
+void print_gaps(const char* name, const Shape& shape, int runs) {
+  std::vector<Run> all;
+  for (int i = 0; i < runs; ++i) all.push_back(drive(shape));
+  const auto best = std::min_element(all.begin(), all.end(), [](const Run& a, const Run& b) {
+    return ms(a.off_schedule, 0.99) < ms(b.off_schedule, 0.99);
+  });
+  std::vector<double> p99s;
+  for (const Run& run : all) p99s.push_back(ms(run.off_schedule, 0.99));
+  fmt::print("| {} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.0f} % |\n", name,
+             best->tokens_per_second, ms(best->off_schedule, 0.5), ms(best->off_schedule, 0.99),
+             ms(best->off_schedule, 1), ms(best->off_server, 0.99),
+             stats::median(p99s).value_or(NAN), best->cpu_share * 100);
+  std::fflush(stdout);
+}
+
+void gaps(int runs) {
+  fmt::print(
+      "Gaps, best of {} runs by their p99 (ms); \"server\": against when it really sent\n\n"
+      "| streams | tokens/s | p50 | p99 | most | p99, server | p99, median run | driver's core "
+      "|\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+      runs);
+  print_gaps("1, a token each 20 ms", {.streams = 1}, runs);
+  print_gaps("64, each 20 ms, one after the other", {}, runs);
+  print_gaps("64, each 20 ms, all at once", {.together = true}, runs);
+  print_gaps("64, each 6.4 ms, one after the other", {.tokens = 500, .gap = 0.0064}, runs);
+  print_gaps("64, each 6.4 ms, all at once", {.tokens = 500, .gap = 0.0064, .together = true},
+             runs);
+  print_gaps("64, each 3.2 ms, one after the other", {.tokens = 1000, .gap = 0.0032}, runs);
+}
+
+// As fast as the server can: tokens a second of the driver, of a reader that only reads.
+void throughput(int runs) {
+  constexpr int k_tokens = 4000;
+  const Shape shape{.streams = 64, .tokens = k_tokens, .gap = 0, .together = true};
+  Script script = scripts::well(scripts::llama(k_tokens));
+  std::int64_t bytes = 0;
+  for (const auto& step : script.steps) bytes += static_cast<std::int64_t>(step.bytes.size());
+  std::vector<double> bare, driven, bare_cpu, driven_cpu;
+  for (int i = 0; i < runs; ++i) {
+    use_core(true);
+    StreamServer server([&](const SeenPost&) { return script; });
+    use_core(false);
+    const std::string post = "POST /completion HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}";
+    const double tokens = 1.0 * k_tokens * shape.streams;
+    const BareRead read = read_bare(server.port(), shape.streams, post, bytes);
+    bare.push_back(tokens / read.seconds);
+    bare_cpu.push_back(read.cpu_seconds / tokens * 1e6);
+
+    const sys::RealClock clock;
+    const sys::Stop stop;
+    sys::RealStreams streams(clock);
+    const double cpu = thread_cpu_seconds(), start = steady_seconds();
+    const auto load = load::drive(plan_of(shape, server), streams, clock, stop);
+    if (!load) std::abort();
+    driven.push_back(tokens / (steady_seconds() - start));
+    driven_cpu.push_back((thread_cpu_seconds() - cpu) / tokens * 1e6);
+  }
+  const auto row = [](const char* name, const std::vector<double>& rate,
+                      const std::vector<double>& cpu) {
+    fmt::print("| {} | {:.0f} | {:.0f} | {:.2f} |\n", name, stats::median(rate).value_or(NAN),
+               *std::max_element(rate.begin(), rate.end()), stats::median(cpu).value_or(NAN));
+  };
+  fmt::print(
+      "\nAs fast as it goes, 64 streams of {} tokens, {} runs interleaved\n\n"
+      "| reader | tokens/s, median | best | its processor time a token, µs |\n"
+      "| --- | ---: | ---: | ---: |\n",
+      k_tokens, runs);
+  row("a bare one: recv() alone", bare, bare_cpu);
+  row("the driver", driven, driven_cpu);
+}
+
+}  // namespace
+}  // namespace weir::benchmarks
+
+int main(int argc, char** argv) {
+  const int runs = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 10;
+  weir::benchmarks::gaps(runs);
+  weir::benchmarks::throughput(runs);
+}

@@ -1,0 +1,57 @@
+// Bytes of a streamed answer -> its events, whatever chunks they come in. Pure.
+//
+// Server-sent events as WHATWG's HTML standard, 9.2.6, has them: lines end in CR, LF or CRLF, a
+// blank line ends an event, a line that begins with ':' is a comment, several `data` lines are one
+// text with '\n' between. Or JSON lines, as Ollama streams them: each line that is not blank is
+// one.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "gate/base/result.hpp"
+
+namespace weir::adapters {
+
+enum class Framing { server_sent, json_lines };
+
+struct EventLimits {
+  std::size_t line_bytes = std::size_t{1} << 20;
+  std::size_t event_bytes = std::size_t{1} << 20;  // its data
+};
+
+// Each event has some data. One whose data is empty is none, unlike in the standard: some servers
+// keep a connection alive with such.
+class EventReader {
+ public:
+  // `type` is that of the `event` field, "" where there is none (and of JSON lines).
+  using Take = std::function<void(std::string_view type, std::string_view data)>;
+
+  explicit EventReader(Framing framing, EventLimits limits = {});
+
+  // Hands on each event that is whole, in order. Fails with Code::data when a limit is passed; the
+  // events before are handed on, those behind are not, nor is anything fed later.
+  // Any cut of the same bytes into chunks gives the same events.
+  [[nodiscard]] Result<void> feed(std::string_view chunk, const Take& take);
+
+  // Once, when no more comes: hands on a last JSON line that lacks its end. What is left of an
+  // event that never ended is dropped, as the standard says.
+  // False: there was such a rest.
+  [[nodiscard]] bool finish(const Take& take);
+
+ private:
+  [[nodiscard]] Result<void> end_line(const Take& take);
+  void field(std::string_view name, std::string_view value);
+
+  Framing framing_;
+  EventLimits limits_;
+  std::string line_, type_, data_;
+  bool has_data_ = false;
+  bool after_cr_ = false;  // an LF now belongs to the CR before it
+  bool at_start_ = true;   // where a byte order mark may stand
+  bool failed_ = false;
+};
+
+}  // namespace weir::adapters

@@ -1,0 +1,131 @@
+#include "gate/adapters/serving.hpp"
+
+#include <algorithm>
+
+#include "gate/adapters/serving_apis.hpp"
+#include "gate/adapters/serving_json.hpp"
+
+namespace weir::adapters::serving {
+namespace {
+
+constexpr std::size_t k_longest_words = 300;
+
+constexpr std::string_view k_events = "text/event-stream";
+constexpr std::string_view k_lines = "application/x-ndjson";
+
+// name, path, content type, framing, needs a model, body, events
+constexpr Api k_apis[] = {
+    {"completions", "/v1/completions", k_events, Framing::server_sent, false, completions::body,
+     completions::read},
+    {"chat", "/v1/chat/completions", k_events, Framing::server_sent, false, chat::body, chat::read},
+    {"llama", "/completion", k_events, Framing::server_sent, false, llama::body, llama::read},
+    {"ollama", "/api/generate", k_lines, Framing::json_lines, true, ollama::body, ollama::read},
+};
+
+std::string shown(std::string_view words) {
+  std::string text = text::printable(words.substr(0, k_longest_words));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return std::string(text::trim(text));
+}
+
+template <class T>
+void take_newer(std::optional<T>& known, const std::optional<T>& newer) {
+  if (newer) known = newer;
+}
+
+}  // namespace
+
+std::span<const Api> apis() { return k_apis; }
+
+const Api* find_api(std::string_view name) {
+  const auto found = std::find_if(std::begin(k_apis), std::end(k_apis),
+                                  [&](const Api& api) { return api.name == name; });
+  return found == std::end(k_apis) ? nullptr : &*found;
+}
+
+std::vector<std::string> api_names() {
+  std::vector<std::string> names;
+  for (const Api& api : k_apis) names.emplace_back(api.name);
+  return names;
+}
+
+std::string body_of(const Api& api, const Ask& ask) {
+  Json body = api.body(ask);
+  if (ask.more.is_object()) body.update(ask.more);
+  return dump_json(body);
+}
+
+std::string error_words(std::string_view body) {
+  const auto json = parse_json(body, k_event_limits);
+  if (!json) return shown(body);
+  if (const auto error = error_of(*json)) return *error;
+  for (const char* key : {"message", "detail"}) {
+    if (const std::string* words = text_in(*json, key)) return shown(*words);
+  }
+  return shown(body);
+}
+
+void merge(profile::ServedReport& known, const profile::ServedReport& newer) {
+  take_newer(known.prompt_tokens, newer.prompt_tokens);
+  take_newer(known.cached_tokens, newer.cached_tokens);
+  take_newer(known.output_tokens, newer.output_tokens);
+  take_newer(known.prompt_seconds, newer.prompt_seconds);
+  take_newer(known.output_seconds, newer.output_seconds);
+  take_newer(known.finish, newer.finish);
+  take_newer(known.model, newer.model);
+  take_newer(known.build, newer.build);
+}
+
+std::optional<std::string> error_of(const Json& json) {
+  const Json* error = member(json, "error");
+  if (error == nullptr) return std::nullopt;
+  if (error->is_string()) return shown(error->get_ref<const std::string&>());
+  const std::string* words = text_in(*error, "message");
+  return shown(words != nullptr ? *words : dump_json(*error));
+}
+
+profile::ServedReport timings_of(const Json& json) {
+  constexpr double k_ms = 1e-3;
+  profile::ServedReport report;
+  const Json* timings = member(json, "timings");
+  if (timings == nullptr) return report;
+  report.cached_tokens = count_in(*timings, "cache_n");
+  // prompt_n are those that were computed.
+  if (const auto computed = count_in(*timings, "prompt_n")) {
+    report.prompt_tokens = *computed + report.cached_tokens.value_or(0);
+  }
+  report.output_tokens = count_in(*timings, "predicted_n");
+  report.prompt_seconds = seconds_in(*timings, "prompt_ms", k_ms);
+  report.output_seconds = seconds_in(*timings, "predicted_ms", k_ms);
+  return report;
+}
+
+profile::ServedReport usage_of(const Json& json) {
+  profile::ServedReport report;
+  report.model = name_in(json, "model");
+  report.build = name_in(json, "system_fingerprint");
+  const Json* usage = member(json, "usage");
+  if (usage == nullptr) return report;
+  report.prompt_tokens = count_in(*usage, "prompt_tokens");
+  report.output_tokens = count_in(*usage, "completion_tokens");
+  if (const Json* details = member(*usage, "prompt_tokens_details")) {
+    report.cached_tokens = count_in(*details, "cached_tokens");
+  }
+  return report;
+}
+
+Json openai_body(const Ask& ask) {
+  Json body = {{"max_tokens", ask.max_tokens},
+               {"seed", ask.seed},
+               {"stream", true},
+               {"stream_options", {{"include_usage", true}}},
+               {"temperature", 0}};
+  if (!ask.model.empty()) body["model"] = ask.model;
+  if (ask.own_fields) {
+    body["cache_prompt"] = ask.cached_prompts;
+    if (ask.to_full_length) body["ignore_eos"] = true;
+  }
+  return body;
+}
+
+}  // namespace weir::adapters::serving

@@ -1,0 +1,52 @@
+// llama-server's own /completion: each event has `content`, the ids of its `tokens`, and `stop`;
+// the one where that is true has no token, and `timings` of all. An error stands in `error`.
+//
+// A token that ends within a character of UTF-8 is held back until the character is whole, and what
+// is left at the end comes with no text at all. `tokens_predicted`, the count so far, tells how
+// many tokens an event stands for; also the last one, where tokens were left.
+#include "gate/adapters/serving_apis.hpp"
+#include "gate/adapters/serving_json.hpp"
+
+namespace weir::adapters::serving::llama {
+
+Json body(const Ask& ask) {
+  Json body = {{"prompt", ask.prompt}, {"n_predict", ask.max_tokens},
+               {"seed", ask.seed},     {"stream", true},
+               {"temperature", 0},     {"cache_prompt", ask.cached_prompts}};
+  if (!ask.model.empty()) body["model"] = ask.model;
+  if (ask.to_full_length) body["ignore_eos"] = true;
+  return body;
+}
+
+Result<Piece> read(std::string_view data) {
+  WEIR_TRY(const Json json, event_object(data));
+  Piece piece;
+  if (auto error = error_of(json)) {
+    piece.error = std::move(error);
+    return piece;
+  }
+  const std::string* content = text_in(json, "content");
+  const Json* stop = member(json, "stop");
+  if (content == nullptr || stop == nullptr || !stop->is_boolean()) {
+    return fail(Code::data, "an event without \"content\" and \"stop\"");
+  }
+  piece.text = *content;
+  piece.is_last = stop->get<bool>();
+  const Json* ids = member(json, "tokens");
+  const std::size_t count = ids != nullptr && ids->is_array() ? ids->size() : 0;
+  piece.is_token = count > 0 || !piece.text.empty() || (ids == nullptr && !piece.is_last);
+  if (count > 0) piece.tokens = static_cast<std::int64_t>(count);
+  piece.so_far = count_in(json, "tokens_predicted");
+  piece.reported = timings_of(json);
+  piece.reported.model = name_in(json, "model");
+  if (piece.is_last) {
+    // Older builds have no timings; these two they all have.
+    if (!piece.reported.output_tokens) piece.reported.output_tokens = piece.so_far;
+    if (!piece.reported.prompt_tokens)
+      piece.reported.prompt_tokens = count_in(json, "tokens_evaluated");
+    piece.reported.finish = name_in(json, "stop_type");
+  }
+  return piece;
+}
+
+}  // namespace weir::adapters::serving::llama

@@ -1,0 +1,47 @@
+// Ollama's /api/generate: JSON lines, each with a piece of `response`; the last has done: true, and
+// counts and durations (nanoseconds) of all. An error is a line of its own.
+//
+// raw: the prompt goes to the model as it is, without the model's template. Ollama has no switch
+// for its prompt cache, nor one to go on behind the end of a text; newer ones say what was cached.
+#include "gate/adapters/serving_apis.hpp"
+#include "gate/adapters/serving_json.hpp"
+
+namespace weir::adapters::serving::ollama {
+
+Json body(const Ask& ask) {
+  return {{"model", ask.model},
+          {"prompt", ask.prompt},
+          {"raw", true},
+          {"stream", true},
+          {"options", {{"num_predict", ask.max_tokens}, {"seed", ask.seed}, {"temperature", 0}}}};
+}
+
+Result<Piece> read(std::string_view data) {
+  constexpr double k_ns = 1e-9;
+  WEIR_TRY(const Json json, event_object(data));
+  Piece piece;
+  if (auto error = error_of(json)) {
+    piece.error = std::move(error);
+    return piece;
+  }
+  const Json* done = member(json, "done");
+  if (done == nullptr || !done->is_boolean()) {
+    return fail(Code::data, "a line without \"done\"");
+  }
+  piece.is_last = done->get<bool>();
+  for (const char* key : {"thinking", "response"}) {
+    if (const std::string* text = text_in(json, key)) piece.text += *text;
+  }
+  piece.is_token = !piece.text.empty() || !piece.is_last;
+  piece.reported.model = name_in(json, "model");
+  if (!piece.is_last) return piece;
+  piece.reported.cached_tokens = count_in(json, "prompt_eval_cached_count");
+  piece.reported.prompt_tokens = count_in(json, "prompt_eval_count");
+  piece.reported.output_tokens = count_in(json, "eval_count");
+  piece.reported.prompt_seconds = seconds_in(json, "prompt_eval_duration", k_ns);
+  piece.reported.output_seconds = seconds_in(json, "eval_duration", k_ns);
+  piece.reported.finish = name_in(json, "done_reason");
+  return piece;
+}
+
+}  // namespace weir::adapters::serving::ollama

@@ -1,0 +1,97 @@
+// OpenAI's streams: /v1/completions and /v1/chat/completions of vLLM, llama-server, SGLang, TGI, …
+//
+// A chunk has `choices` (one: n is 1) with a text, or a delta of the message; the last that has a
+// choice names a finish_reason; with stream_options.include_usage one more has `usage` and no
+// choices; "[DONE]" ends the stream. vLLM's last choice has text and finish_reason in one,
+// llama-server's has no text. A chunk without text is a token all the same (half of a character,
+// a special one), as vLLM's bench counts it; unlike there, a chat's first chunk, which only names
+// the role, is none, nor is one that only finishes: no token stands behind them.
+#include "gate/adapters/serving_apis.hpp"
+#include "gate/adapters/serving_json.hpp"
+
+namespace weir::adapters::serving {
+namespace {
+
+constexpr std::string_view k_done = "[DONE]";
+
+// The text of a choice, and whether a token stands behind it.
+struct Said {
+  std::string text;
+  bool is_token = false;
+};
+
+Said said_in_completion(const Json& choice, bool finished) {
+  Said said;
+  if (const std::string* text = text_in(choice, "text")) {
+    said.text = *text;
+    said.is_token = !text->empty() || !finished;
+  }
+  return said;
+}
+
+Said said_in_chat(const Json& choice, bool finished) {
+  Said said;
+  const Json* delta = member(choice, "delta");
+  if (delta == nullptr) return said;
+  bool has_text = false;
+  // Thinking is output as well; servers name it either way.
+  for (const char* key : {"content", "reasoning_content", "reasoning"}) {
+    if (const std::string* text = text_in(*delta, key)) {
+      said.text += *text;
+      has_text = true;
+    }
+  }
+  const bool calls = member(*delta, "tool_calls") != nullptr;
+  const bool names_role = member(*delta, "role") != nullptr;
+  said.is_token = !said.text.empty() || calls || (has_text && !finished && !names_role);
+  return said;
+}
+
+Result<Piece> read_chunk(std::string_view data, Said (*said_in)(const Json&, bool)) {
+  Piece piece;
+  if (data == k_done) {
+    piece.is_last = true;
+    return piece;
+  }
+  WEIR_TRY(const Json json, event_object(data));
+  if (auto error = error_of(json)) {
+    piece.error = std::move(error);
+    return piece;
+  }
+  piece.reported = usage_of(json);
+  // Its own account is the finer one; both are of the same tokens.
+  merge(piece.reported, timings_of(json));
+  const Json* choices = member(json, "choices");
+  if (choices == nullptr || !choices->is_array()) {
+    if (choices == nullptr && member(json, "usage") != nullptr) return piece;
+    return fail(Code::data, "a chunk without \"choices\"");
+  }
+  if (choices->size() > 1) return fail(Code::data, "{} choices, asked for one", choices->size());
+  if (choices->empty()) return piece;
+  const Json& choice = choices->front();
+  piece.reported.finish = name_in(choice, "finish_reason");
+  Said said = said_in(choice, piece.reported.finish.has_value());
+  piece.is_token = said.is_token;
+  piece.text = std::move(said.text);
+  return piece;
+}
+
+}  // namespace
+
+Json completions::body(const Ask& ask) {
+  Json body = openai_body(ask);
+  body["prompt"] = ask.prompt;
+  return body;
+}
+Result<Piece> completions::read(std::string_view data) {
+  return read_chunk(data, said_in_completion);
+}
+
+Json chat::body(const Ask& ask) {
+  Json body = openai_body(ask);
+  body["messages"] = Json::array({{{"role", "user"}, {"content", ask.prompt}}});
+  return body;
+}
+Result<Piece> chat::read(std::string_view data) { return read_chunk(data, said_in_chat); }
+
+}  // namespace weir::adapters::serving

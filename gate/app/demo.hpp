@@ -1,0 +1,37 @@
+// weir demo: one regression from the baseline to its cause, by weir's own verbs on the reference
+// engine (docs/engine.md). Each step is a real process of this program in the demo's folder; what
+// it prints is shown as it comes.
+#pragma once
+
+#include <string>
+
+#include "gate/app/command_line.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/interrupts.hpp"
+
+namespace weir::app {
+
+struct DemoOptions {
+  CommonOptions common;  // of it, the colour alone
+  std::string plant;     // the regression; "": one that this machine can show
+  std::string keep;      // a folder that is made and stays; "": one that is removed
+  std::string engine;    // weir-engine; "": the one beside this program
+};
+
+// The reference engine as a build leaves it or an installation has it, below the folder of
+// `program` (weir itself, absolute) or the one above. Code::unavailable with where it was looked
+// for and how to get it.
+[[nodiscard]] Result<std::string> find_demo_engine(const sys::Files& files,
+                                                   const std::string& program);
+
+// The demo's weir.yaml. Without `vulkan`, for the CPU backend. `fused`: with the fused kernel of
+// the feed-forward network, which a lost fusion needs.
+[[nodiscard]] std::string demo_config(bool vulkan, bool fused);
+
+// ExitCode::pass when all went as it should: the gate passed before the regression and failed with
+// it. Code::data with what a step said where one went otherwise, Code::usage for a regression that
+// the engine does not have.
+[[nodiscard]] Result<ExitCode> demo(const DemoOptions& options, sys::Files& files,
+                                    const sys::Stop& stop);
+
+}  // namespace weir::app

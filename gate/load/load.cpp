@@ -1,0 +1,288 @@
+#include "gate/load/load.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "gate/base/text.hpp"
+#include "gate/load/request.hpp"
+#include "gate/stats/arrivals.hpp"
+
+namespace weir::load {
+namespace {
+
+constexpr std::int64_t k_most_at_once = 1024;
+constexpr std::int64_t k_most_requests = 1'000'000;
+// So many are sent, where they are due, before those under way are looked at again.
+constexpr int k_longest_burst = 16;
+
+bool above_zero(double value) { return std::isfinite(value) && value > 0; }
+
+Result<void> check_loop(const LoadPlan& plan) {
+  const auto at_once = [](std::int64_t count) { return count >= 1 && count <= k_most_at_once; };
+  if (const auto* closed = std::get_if<ClosedLoop>(&plan.loop)) {
+    if (!at_once(closed->concurrency)) {
+      return fail(Code::usage, "a concurrency of {}: 1 to {} can be had", closed->concurrency,
+                  k_most_at_once);
+    }
+    return {};
+  }
+  const auto& open = std::get<OpenLoop>(plan.loop);
+  if (!above_zero(open.requests_per_second) || open.requests_per_second > 1e6) {
+    return fail(Code::usage, "a rate of {} requests a second", open.requests_per_second);
+  }
+  if (!at_once(open.most_at_once)) {
+    return fail(Code::usage, "{} requests at once: 1 to {} can be had", open.most_at_once,
+                k_most_at_once);
+  }
+  return {};
+}
+
+Result<void> check(const LoadPlan& plan) {
+  const auto* api = adapters::serving::find_api(plan.api);
+  if (api == nullptr) {
+    const auto names = adapters::serving::api_names();
+    return fail(Code::usage, "unknown API \"{}\"{}\n  known here: {}", plan.api,
+                text::did_you_mean(plan.api, names), text::join(names));
+  }
+  if (!plan.url.starts_with("http://") && !plan.url.starts_with("https://")) {
+    return fail(Code::usage, "\"{}\" is no URL of a server (http:// or https://)", plan.url);
+  }
+  if (api->needs_model && plan.model.empty()) {
+    return fail(Code::usage, "the API \"{}\" needs the name of a model", plan.api);
+  }
+  if (plan.prompts.empty()) return fail(Code::usage, "no prompt to send");
+  for (const LoadPrompt& prompt : plan.prompts) {
+    if (prompt.max_tokens < 1 || prompt.max_tokens > 1'000'000) {
+      return fail(Code::usage, "prompt {} asks for {} tokens", prompt.name, prompt.max_tokens);
+    }
+  }
+  if (plan.requests < 1 || plan.requests > k_most_requests || plan.warm_up < 0 ||
+      plan.warm_up > k_most_requests) {
+    return fail(Code::usage, "{} requests after {} to warm up: 1 to {} can be sent", plan.requests,
+                plan.warm_up, k_most_requests);
+  }
+  const LoadLimits& limits = plan.limits;
+  for (const double seconds :
+       {limits.header_seconds, limits.first_token_seconds, limits.next_token_seconds,
+        limits.request_seconds, limits.load_seconds}) {
+    if (!above_zero(seconds)) return fail(Code::usage, "a time limit of {} s", seconds);
+  }
+  if (limits.answer_bytes < 1) return fail(Code::usage, "a limit of no bytes");
+  return check_loop(plan);
+}
+
+// Where a base URL names the API's version already, as OpenAI's does, it is not said twice.
+std::string address(std::string url, std::string_view path) {
+  while (url.ends_with('/')) url.pop_back();
+  if (url.ends_with("/v1") && path.starts_with("/v1/")) path.remove_prefix(3);
+  return url.append(path);
+}
+
+// When the next request is due, in either loop.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+  // The intended start of the next one, on Clock::steady(), with `under_way` not over yet; nothing
+  // before one of those has ended.
+  [[nodiscard]] virtual std::optional<double> next(std::size_t under_way) const = 0;
+  virtual void take_next() = 0;
+  virtual void ended(double at) = 0;
+};
+
+class ClosedSchedule final : public Schedule {
+ public:
+  ClosedSchedule(std::int64_t places, double start)
+      : free_since_(static_cast<std::size_t>(places), start) {}
+  std::optional<double> next(std::size_t) const override {
+    return free_since_.empty() ? std::nullopt : std::optional(free_since_.front());
+  }
+  void take_next() override { free_since_.pop_front(); }
+  void ended(double at) override { free_since_.push_back(at); }
+
+ private:
+  std::deque<double> free_since_;
+};
+
+class OpenSchedule final : public Schedule {
+ public:
+  OpenSchedule(const OpenLoop& loop, std::int64_t requests, double start)
+      : arrivals_(stats::poisson_arrivals(loop.requests_per_second,
+                                          static_cast<std::size_t>(requests), loop.seed)),
+        most_(static_cast<std::size_t>(loop.most_at_once)),
+        start_(start) {}
+  std::optional<double> next(std::size_t under_way) const override {
+    if (under_way >= most_ || taken_ == arrivals_.size()) return std::nullopt;
+    return start_ + arrivals_[taken_];
+  }
+  void take_next() override { ++taken_; }
+  void ended(double) override {}
+
+ private:
+  std::vector<double> arrivals_;
+  std::size_t most_;
+  double start_;
+  std::size_t taken_ = 0;
+};
+
+class Driver {
+ public:
+  Driver(const LoadPlan& plan, sys::Streams& streams, const sys::Clock& clock,
+         const sys::Stop& stop)
+      : plan_(plan),
+        api_(*adapters::serving::find_api(plan.api)),
+        streams_(streams),
+        clock_(clock),
+        stop_(stop),
+        zero_(clock.steady()),
+        last_(zero_ + plan.limits.load_seconds) {
+    for (const LoadPrompt& prompt : plan.prompts) posts_.push_back(post_of(prompt));
+  }
+
+  Load go() {
+    if (plan_.warm_up > 0) {
+      ClosedSchedule one_by_one(1, clock_.steady());
+      run(one_by_one, plan_.warm_up, true);
+    }
+    const double start = clock_.steady();
+    if (const auto* closed = std::get_if<ClosedLoop>(&plan_.loop)) {
+      ClosedSchedule schedule(closed->concurrency, start);
+      load_.not_sent = run(schedule, plan_.requests, false);
+    } else {
+      OpenSchedule schedule(std::get<OpenLoop>(plan_.loop), plan_.requests, start);
+      load_.not_sent = run(schedule, plan_.requests, false);
+    }
+    return std::move(load_);
+  }
+
+ private:
+  struct UnderWay {
+    std::unique_ptr<Request> request;
+    sys::Streams::Id id = 0;
+    std::size_t place = 0;  // in load_.requests
+  };
+
+  [[nodiscard]] sys::StreamRequest post_of(const LoadPrompt& prompt) const {
+    adapters::serving::Ask ask;
+    ask.model = plan_.model;
+    ask.prompt = prompt.text;
+    ask.max_tokens = prompt.max_tokens;
+    ask.seed = plan_.seed;
+    ask.own_fields = plan_.own_fields;
+    ask.to_full_length = plan_.to_full_length;
+    ask.cached_prompts = plan_.cached_prompts;
+    ask.more = plan_.more;
+    sys::StreamRequest post;
+    post.url = address(plan_.url, api_.path);
+    post.headers = {{"Content-Type", "application/json"},
+                    {"Accept", std::string(api_.content_type)}};
+    if (!plan_.token.empty()) post.authorization = Secret("Bearer " + plan_.token.reveal());
+    post.body = adapters::serving::body_of(api_, ask);
+    return post;
+  }
+
+  void send(std::int64_t number, double intended, bool warm_up) {
+    const auto which = static_cast<std::size_t>(number) % plan_.prompts.size();
+    profile::ServedRequest begun;
+    begun.number = number;
+    begun.prompt = plan_.prompts[which].name;
+    begun.asked_tokens = plan_.prompts[which].max_tokens;
+    begun.warm_up = warm_up;
+    begun.intended = intended - zero_;
+    begun.sent = clock_.steady() - zero_;
+    UnderWay one;
+    one.request = std::make_unique<Request>(api_, plan_.limits, zero_, std::move(begun));
+    one.place = load_.requests.size();
+    load_.requests.emplace_back();
+    one.id = streams_.post(posts_[which], *one.request);
+    under_way_.push_back(std::move(one));
+  }
+
+  // How long nothing has to be done unless something comes.
+  [[nodiscard]] double next_moment(const std::optional<double>& due) const {
+    double until = last_;
+    if (due) until = std::min(until, *due);
+    for (const UnderWay& one : under_way_) until = std::min(until, one.request->deadline());
+    return until;
+  }
+
+  void end_overdue() {
+    const double now = clock_.steady();
+    for (UnderWay& one : under_way_) {
+      if (one.request->is_over() || one.request->deadline() > now) continue;
+      streams_.drop(one.id);
+      one.request->give_up(now);
+    }
+  }
+
+  void take_over(Schedule& schedule) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < under_way_.size(); ++i) {
+      UnderWay& one = under_way_[i];
+      if (one.request->is_over()) {
+        load_.requests[one.place] = one.request->take();
+        schedule.ended(one.request->over_at());
+      } else {
+        if (kept != i) under_way_[kept] = std::move(one);
+        ++kept;
+      }
+    }
+    under_way_.resize(kept);
+  }
+
+  // Whether weir shall go on; else what is under way is ended.
+  bool goes_on(Schedule& schedule) {
+    load_.interrupted = load_.interrupted || stop_.requested();
+    const double now = clock_.steady();
+    load_.out_of_time = load_.out_of_time || now >= last_;
+    if (!load_.interrupted && !load_.out_of_time) return true;
+    for (UnderWay& one : under_way_) {
+      streams_.drop(one.id);
+      one.request->interrupt(
+          now, load_.interrupted ? "weir was stopped" : "the load as a whole ran out of time");
+    }
+    take_over(schedule);
+    return false;
+  }
+
+  // Answers how many were not sent.
+  std::int64_t run(Schedule& schedule, std::int64_t requests, bool warm_up) {
+    std::int64_t sent = 0;
+    while (goes_on(schedule) && (sent < requests || !under_way_.empty())) {
+      for (int burst = 0; burst < k_longest_burst && sent < requests; ++burst) {
+        const auto due = schedule.next(under_way_.size());
+        if (!due || *due > clock_.steady()) break;
+        schedule.take_next();
+        send(sent++, *due, warm_up);
+      }
+      const auto due = sent < requests ? schedule.next(under_way_.size()) : std::nullopt;
+      streams_.wait(next_moment(due), stop_);
+      end_overdue();
+      take_over(schedule);
+    }
+    return requests - sent;
+  }
+
+  const LoadPlan& plan_;
+  const adapters::serving::Api& api_;
+  sys::Streams& streams_;
+  const sys::Clock& clock_;
+  const sys::Stop& stop_;
+  double zero_, last_;
+  std::vector<sys::StreamRequest> posts_;  // by prompt
+  std::vector<UnderWay> under_way_;
+  Load load_;
+};
+
+}  // namespace
+
+Result<Load> drive(const LoadPlan& plan, sys::Streams& streams, const sys::Clock& clock,
+                   const sys::Stop& stop) {
+  WEIR_CHECK(check(plan));
+  return Driver(plan, streams, clock, stop).go();
+}
+
+}  // namespace weir::load

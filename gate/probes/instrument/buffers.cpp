@@ -1,0 +1,310 @@
+// Command buffers by label: what was encoded into them, when the GPU ran them.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/instrument/state.h"
+
+#define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace weir_probe {
+
+// Kernels of a buffer: indices of their rows in the file.
+constexpr uint32_t k_kernels_of_chunk = 254;
+struct BufferChunk {
+  BufferChunk* next;
+  uint32_t kernels[k_kernels_of_chunk];
+};
+
+// For the dump: what a buffer holds until its times are known. Its thread may append while another
+// one reads, so what there is never moves.
+struct Buffer {
+  Buffer* next;
+  uint64_t serial;
+  uint32_t label;  // index into g_labels
+  bool open;       // its thread may still add to it
+  uint32_t used;   // atomic: stored when the kernel and its chunk are there
+  BufferChunk* first;
+  BufferChunk* last;  // of its thread
+};
+
+namespace {
+
+constexpr uint32_t k_most_labels = 512;
+constexpr uint32_t k_most_entries = 4096;  // of the table of dispatches
+constexpr uint32_t k_most_flying = 256;
+constexpr uint32_t k_most_in_buffer = 16384;
+
+struct Label {
+  char name[64];
+  uint64_t hash;
+  Timed timed;
+};
+// A place in buffers of one label, and the kernel that ran there.
+struct Entry {
+  uint32_t label, position, kernel;
+  uint64_t calls, total;
+};
+// All of it under the lock.
+Label g_labels[k_most_labels];
+uint32_t g_label_count;
+Entry g_entries[k_most_entries];
+uint32_t g_entry_count;
+constinit Map g_entry_of;
+Buffer* g_flying;
+uint32_t g_flying_count;
+uint64_t g_serial;  // atomic
+
+Label* label_of(const char* name) {
+  const uint64_t hash = hash_text(name, 0);
+  for (uint32_t i = 0; i < g_label_count; ++i) {
+    if (g_labels[i].hash == hash) return &g_labels[i];
+  }
+  if (g_label_count == k_most_labels) return &g_labels[k_most_labels - 1];
+  Label* label = &g_labels[g_label_count++];
+  const bool last = g_label_count == k_most_labels;
+  copy_text(label->name, sizeof label->name, last ? "(other)" : name == nullptr ? "" : name);
+  label->hash = hash;
+  label->timed.least = UINT64_MAX;
+  return label;
+}
+
+void time_label(Label* label, uint64_t nanoseconds) {
+  ++label->timed.calls;
+  label->timed.total += nanoseconds;
+  if (nanoseconds < label->timed.least) label->timed.least = nanoseconds;
+  if (nanoseconds > label->timed.most) label->timed.most = nanoseconds;
+}
+
+void time_entry(uint32_t label, uint32_t position, uint32_t kernel, uint64_t nanoseconds) {
+  const uint64_t key = mix(mix(label + 1, position), kernel);
+  auto* entry = static_cast<Entry*>(g_entry_of.find(key));
+  if (entry == nullptr) {
+    if (g_entry_count == k_most_entries) return;
+    entry = &g_entries[g_entry_count];
+    *entry = {label, position, kernel, 0, 0};
+    if (!g_entry_of.insert(key, entry)) return;
+    ++g_entry_count;
+  }
+  ++entry->calls;
+  entry->total += nanoseconds;
+}
+
+void drop(Buffer** at) {
+  Buffer* const buffer = *at;
+  *at = buffer->next;
+  --g_flying_count;
+  for (BufferChunk* chunk = buffer->first; chunk != nullptr;) {
+    BufferChunk* const next = chunk->next;
+    free(chunk);
+    chunk = next;
+  }
+  free(buffer);
+}
+
+// The list has the newest first: the last one that nobody adds to goes.
+void drop_oldest() {
+  Buffer** oldest = nullptr;
+  for (Buffer** at = &g_flying; *at != nullptr; at = &(*at)->next) {
+    if (!(*at)->open) oldest = at;
+  }
+  if (oldest != nullptr) drop(oldest);
+}
+
+Buffer* follow(uint64_t serial, const char* label) {
+  const KeepErrno keep;
+  if (g_flying_count >= k_most_flying) drop_oldest();
+  auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
+  if (buffer == nullptr) return nullptr;
+  buffer->serial = serial;
+  buffer->label = static_cast<uint32_t>(label_of(label) - g_labels);
+  buffer->open = true;
+  buffer->next = g_flying;
+  g_flying = buffer;
+  ++g_flying_count;
+  return buffer;
+}
+
+uint64_t length(const Clock& clock, uint64_t begin, uint64_t end) {
+  return end <= begin ? 0
+                      : static_cast<uint64_t>(static_cast<double>(end - begin) * tick_of(clock));
+}
+
+void tabulate(const Clock& clock, uint64_t serial, uint64_t begin, uint64_t end,
+              const uint64_t* pairs, uint32_t dispatches) {
+  Buffer** at = &g_flying;
+  while (*at != nullptr && (*at)->serial != serial) at = &(*at)->next;
+  if (*at == nullptr) return;
+  Buffer* const buffer = *at;
+  time_label(&g_labels[buffer->label], length(clock, begin, end));
+  const uint32_t used = __atomic_load_n(&buffer->used, __ATOMIC_ACQUIRE);
+  const BufferChunk* chunk = nullptr;
+  for (uint32_t i = 0; i < dispatches && i < used; ++i) {
+    const uint32_t place = i % k_kernels_of_chunk;
+    if (place == 0) chunk = i == 0 ? buffer->first : chunk->next;
+    time_entry(buffer->label, i, chunk->kernels[place],
+               length(clock, pairs[size_t{2} * i], pairs[size_t{2} * i + 1]));
+  }
+  if (!buffer->open) drop(at);
+}
+
+// Times of many dispatches take several records.
+void write_times(uint32_t queue, uint64_t serial, uint64_t begin, uint64_t end,
+                 const uint64_t* pairs, uint32_t dispatches) {
+  constexpr uint32_t k_pair = 2 * sizeof(uint64_t);
+  constexpr uint32_t k_most = (k_most_event - 64) / k_pair;
+  uint32_t first = 0;
+  do {
+    const uint32_t now = dispatches - first < k_most ? dispatches - first : k_most;
+    const weir_event_times times = {serial, 0, first, begin, end, now, 0};
+    write_event(WEIR_EVENT_TIMES, queue, &times, sizeof times,
+                now == 0 ? nullptr : pairs + size_t{2} * first, now * k_pair);
+    first += now;
+  } while (first < dispatches);
+}
+
+int by_total(const void* a, const void* b) {
+  const auto* one = *static_cast<const Label* const*>(a);
+  const auto* two = *static_cast<const Label* const*>(b);
+  return one->timed.total < two->timed.total ? 1 : one->timed.total > two->timed.total ? -1 : 0;
+}
+
+}  // namespace
+
+void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z) {
+  if ((weir_profile_flags & WEIR_PROFILE_DISPATCH) == 0) return;
+  const uint32_t group = thread->in_buffer++;
+  if (events_on()) {
+    const weir_event_dispatch event = {x, y, z, 0, group, 0};
+    write_event(WEIR_EVENT_DISPATCH, kernel, &event, sizeof event);
+  }
+  Buffer* buffer = thread->entries;
+  if (buffer == nullptr || buffer->used == k_most_in_buffer) return;
+  const uint32_t at = buffer->used % k_kernels_of_chunk;
+  if (at == 0) {
+    const KeepErrno keep;
+    auto* fresh = static_cast<BufferChunk*>(calloc(1, sizeof(BufferChunk)));
+    if (fresh == nullptr) return;
+    (buffer->first == nullptr ? buffer->first : buffer->last->next) = fresh;
+    buffer->last = fresh;
+  }
+  buffer->last->kernels[at] = kernel;
+  __atomic_store_n(&buffer->used, buffer->used + 1, __ATOMIC_RELEASE);
+}
+
+void close_buffer(Thread* thread) {
+  if (thread->entries != nullptr) thread->entries->open = false;
+  thread->entries = nullptr;
+}
+
+void leave_buffer(Thread* thread) {
+  if (thread->entries != nullptr) {
+    pthread_mutex_lock(&g.lock);
+    close_buffer(thread);
+    pthread_mutex_unlock(&g.lock);
+  }
+  thread->buffer = 0;
+}
+
+void enter_submit(uint32_t queue, uint64_t buffer) {
+  const uint64_t now = now_nanoseconds();
+  const uint64_t serial = buffer != 0 ? buffer : __atomic_add_fetch(&g_serial, 1, __ATOMIC_RELAXED);
+  const weir_event_submit event = {serial, now, now, buffer != 0 ? 1U : 0U, 0};
+  write_event(WEIR_EVENT_SUBMIT, event_queue(queue), &event, sizeof event);
+}
+
+void forget_buffers() {
+  while (g_flying != nullptr) drop(&g_flying);
+}
+
+void reset_buffers() {
+  for (uint32_t i = 0; i < g_label_count; ++i) {
+    g_labels[i].timed = {0, 0, UINT64_MAX, 0};
+  }
+  for (uint32_t i = 0; i < g_entry_count; ++i) g_entries[i].calls = g_entries[i].total = 0;
+}
+
+void dump_buffers(int descriptor) {
+  const Label* sorted[k_most_labels];
+  uint32_t count = 0;
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < g_label_count; ++i) {
+    if (g_labels[i].timed.calls == 0) continue;
+    sorted[count++] = &g_labels[i];
+    total += g_labels[i].timed.total;
+  }
+  if (count == 0) return;
+  qsort(sorted, count, sizeof sorted[0], by_total);
+  print(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", "command buffers", "times", "GPU ms",
+        "mean us", "max us", "share");
+  for (uint32_t i = 0; i < count; ++i)
+    print_timed(descriptor, sorted[i]->name, sorted[i]->timed, total);
+  for (uint32_t l = 0; l < count; ++l) {
+    bool first = true;
+    for (uint32_t i = 0; i < g_entry_count; ++i) {
+      const Entry& entry = g_entries[i];
+      if (&g_labels[entry.label] != sorted[l] || entry.calls == 0) continue;
+      if (first) {
+        print(descriptor, "\n  %-4s %-40.40s %8s %10s %8s\n", "nr", sorted[l]->name, "times",
+              "GPU ms", "mean us");
+      }
+      first = false;
+      print(descriptor, "  %-4u %-40.40s %8llu %10.3f %8.2f\n", entry.position,
+            g.file.kernels[entry.kernel].name, static_cast<unsigned long long>(entry.calls),
+            static_cast<double>(entry.total) * 1e-6,
+            static_cast<double>(entry.total) * 1e-3 / static_cast<double>(entry.calls));
+    }
+  }
+}
+
+}  // namespace weir_probe
+
+using namespace weir_probe;
+
+WEIR_EXPORT uint64_t weir_buffer_begin(const char* label) {
+  if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return 0;
+  const Mark mark;
+  Thread* thread = mark.thread;
+  if (is_nobody(thread)) return 0;
+  leave_buffer(thread);
+  if (label == nullptr) label = "";
+  const uint64_t serial = __atomic_add_fetch(&g_serial, 1, __ATOMIC_RELAXED);
+  thread->buffer = serial;
+  thread->in_buffer = 0;
+  if (events_on()) {
+    const weir_event_buffer event = {serial, 0, 0};
+    const size_t length = strnlen(label, sizeof Label::name - 1);
+    char text[sizeof Label::name] = {};
+    memcpy(text, label, length);
+    write_event(WEIR_EVENT_BUFFER, 0, &event, sizeof event, text,
+                static_cast<uint32_t>(length) + 1);
+  }
+  if (g.attached) return serial;
+  pthread_mutex_lock(&g.lock);
+  thread->entries = follow(serial, label);
+  pthread_mutex_unlock(&g.lock);
+  return serial;
+}
+
+WEIR_EXPORT void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t begin, uint64_t end,
+                                   const uint64_t* pairs, uint32_t dispatches) {
+  if ((weir_profile_flags & WEIR_PROFILE_CB) == 0 || buffer == 0) return;
+  self();
+  queue = checked_queue(queue);
+  if (pairs == nullptr || (weir_profile_flags & WEIR_PROFILE_DISPATCH) == 0) dispatches = 0;
+  const uint32_t device = g.queues[queue].device;
+  pthread_mutex_lock(&g.lock);
+  use_clock(device);
+  const Clock clock = g.clocks[device];
+  if (!g.attached) tabulate(clock, buffer, begin, end, pairs, dispatches);
+  pthread_mutex_unlock(&g.lock);
+  if (clock.tick <= 0) warn_of_tick();
+  if (events_on()) write_times(event_queue(queue), buffer, begin, end, pairs, dispatches);
+}
+
+WEIR_EXPORT void weir_record(const char* label, uint64_t nanoseconds) {
+  if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
+  self();
+  pthread_mutex_lock(&g.lock);
+  time_label(label_of(label), nanoseconds);
+  pthread_mutex_unlock(&g.lock);
+}

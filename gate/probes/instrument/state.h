@@ -1,0 +1,258 @@
+// What the parts of the instrument library share.
+//
+// Two ways out: the probe file (and event file) where WEIR_PROBE_DIR names a folder, tables to
+// standard error else. Both count in the same memory, which then is a file or is not.
+//
+// A thread's marks go to a record of its own, found by thread-local storage. Everything that it
+// counts in is looked up in a map that only it writes; only what it has not seen before takes the
+// lock. Counters in the file are changed by atomic additions, and threads have rows of their own
+// there (up to k_most_slots), so that they do not fight for a cache line.
+#pragma once
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "gate/probes/instrument/stamp.h"
+#include "gate/probes/writer/events.h"
+#include "gate/probes/writer/file.h"
+#include "gate/probes/writer/system.h"
+
+// The functions themselves, not their short forms.
+#define WEIR_NO_INLINE
+#include "gate/probes/instrument/include/weir/instrument.h"
+
+namespace weir_probe {
+
+constexpr uint32_t k_most_devices = 16;
+constexpr uint32_t k_most_queues = 64;
+constexpr uint32_t k_most_slots = 4;  // k_most_queues * k_most_slots rows of queues
+constexpr uint32_t k_most_kinds = 4096;
+constexpr uint32_t k_most_graphs = 256;
+constexpr uint32_t k_most_depth = 32;
+constexpr uint32_t k_most_operands = WEIR_OP_SOURCES + 1;
+
+// Hash -> what this thread counts it in. One thread writes and reads.
+class Map {
+ public:
+  [[nodiscard]] void* find(uint64_t key) const;
+  // False when memory is out, or the map as large as it may get.
+  bool insert(uint64_t key, void* value);
+  [[nodiscard]] uint32_t size() const { return used_; }
+
+ private:
+  struct Entry {
+    uint64_t key;
+    void* value;  // null: empty
+  };
+  bool grow();
+  Entry* entries_ = nullptr;
+  uint32_t mask_ = 0, used_ = 0;
+};
+
+// A kind of op: name, device and operands. Made under the lock, then never changed but for
+// `pending`.
+struct Kind {
+  uint64_t hash;
+  uint64_t pending;  // what the boundary in progress found of it; under the lock
+  Kind* next;        // of those with some
+  weir_probe_op shape;
+};
+
+// One thread's count of a kind. Written by its thread, read by others.
+struct KindRow {
+  Kind* kind;
+  uint64_t count;                   // atomic, as are the two below
+  uint64_t total, most;             // in units of stamps, where timed
+  uint64_t taken;                   // by the last boundary; under the lock, as are the two below
+  uint64_t base_count, base_total;  // what there was when the tables were reset
+};
+
+constexpr uint32_t k_rows_of_chunk = 64;
+struct KindChunk {
+  KindRow rows[k_rows_of_chunk];
+  uint32_t used;    // atomic
+  KindChunk* next;  // atomic
+};
+
+// A name as it was first given here; kept for good.
+struct Name {
+  uint64_t hash;  // of name and place
+  char text[sizeof weir_probe_kernel::name];
+};
+
+// What a name was last time, by where its text lies: programs pass the same literals over and over.
+// The text itself is compared as well, since something else may stand there by now.
+struct Seen {
+  const char* text;
+  uint64_t where;  // queue as the program says it (32 bits), or device and k_of_device
+  const Name* name;
+  weir_probe_kernel* kernel;  // of a queue
+  weir_probe_queue* queue;
+};
+constexpr uint32_t k_seen = 256;
+constexpr uint64_t k_of_device = uint64_t{1} << 40;
+
+// An op scope that is open.
+struct Scope {
+  uint64_t hash;
+  uint64_t begin;  // 0: not timed
+  uint32_t device;
+  int32_t layer;
+  uint32_t operands;
+  const Name* name;
+  weir_probe_operand operand[k_most_operands];
+};
+
+struct Buffer;
+
+struct Thread {
+  Thread* next;
+  uint32_t number;  // of the system
+  uint32_t slot;
+  uint32_t generation;  // 1 more in each forked process
+  uint32_t left;        // atomic: stored when a mark is done
+  uint64_t wait_began;  // 0: nobody said
+  Map rows;             // salted hashes: kernels, queues, kinds
+  KindChunk first;
+  KindChunk* last;
+  uint32_t depth;  // of scopes, those beyond k_most_depth included
+  uint32_t epoch;  // they are of: g.epoch
+  Scope scopes[k_most_depth];
+  Name unkept[k_most_depth];  // names of scopes that there is no room to keep
+  Seen seen[k_seen];
+  uint64_t buffer;     // this thread's command buffer; 0: none
+  uint32_t in_buffer;  // dispatches in it so far
+  Buffer* entries;     // for the dump; null: not kept
+};
+
+// A queue as declared. `submitted`: 0 nothing ever, 1 since the last sync, 2 nothing since.
+struct Queue {
+  uint32_t device;
+  uint32_t index;
+  uint32_t submitted;                  // atomic
+  uint32_t row_of_slot[k_most_slots];  // 1 + index in the file; 0: none yet. Atomic
+};
+
+// What ties a device's ticks to the CPU's clock. Under the lock.
+struct Clock {
+  double tick;       // nanoseconds; 0: not known
+  double told_tick;  // what the event file was told, which may be before it is known
+  uint64_t cpu[2], ticks[2];
+  uint32_t pairs;  // 0, 1, 2: the first and the latest
+  bool told;       // the event file knows the tick
+  bool used;       // times were taken by it
+};
+
+// A row of a table.
+struct Timed {
+  uint64_t calls, total, least, most;  // nanoseconds
+};
+
+struct Globals {
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of everything but what says otherwise
+  File file = {};
+  bool ready = false;         // atomic: the file is made, and this process's own
+  bool attached = false;      // by weir: to a file
+  bool timed = false;         // scopes ask the clock
+  Stamps stamps = {};         // which one; set before `ready`
+  uint32_t generation = 0;    // atomic
+  Thread* threads = nullptr;  // those that are gone stay, for the next
+  weir_probe_device devices[k_most_devices] = {};
+  Queue queues[k_most_queues] = {};
+  Clock clocks[k_most_devices] = {};
+  uint32_t device_count = 0, queue_count = 0;  // atomic
+  uint32_t early_flags = 0;                    // of the file, from before it was made
+  uint64_t tokens = 0;                         // boundaries so far; atomic
+  uint64_t base_tokens = 0;                    // when the tables were reset; under the lock
+  uint32_t epoch = 0;                          // 1 more each time that ops go on or off; atomic
+};
+extern Globals g;
+
+// Not null; makes the file and the thread's record at its first mark.
+Thread* enter();
+extern __thread Thread* t_thread
+#ifndef __APPLE__
+    __attribute__((tls_model("initial-exec")))
+#endif
+    ;
+inline Thread* self() {
+  Thread* thread = t_thread;
+  if (__builtin_expect(thread != nullptr &&
+                           thread->generation == __atomic_load_n(&g.generation, __ATOMIC_RELAXED),
+                       1)) {
+    return thread;
+  }
+  return enter();
+}
+
+// One mark of this thread. Its end is what the thread that takes the record over later waits for.
+struct Mark {
+  Thread* thread = self();
+  Mark() = default;
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+  ~Mark() { __atomic_store_n(&thread->left, 1, __ATOMIC_RELEASE); }
+};
+
+// The record of threads that there was no memory for: all of them share it, so nothing is kept
+// there.
+bool is_nobody(const Thread* thread);
+// Under this key the thread finds `value` from now on. `shared`: further keys may lead there, and
+// their number has no end; what has one always finds room.
+inline void keep(Thread* thread, uint64_t key, void* value, bool shared = false) {
+  constexpr uint32_t k_most_shared = 1U << 14;
+  if (is_nobody(thread) || (shared && thread->rows.size() >= k_most_shared)) return;
+  (void)thread->rows.insert(key, value);
+}
+
+// Under the lock, as are the two below.
+void ensure_file();
+// The devices of the file are those that were declared, in their order.
+void fill_devices();
+// An index into g.queues that is there, whatever the program says.
+uint32_t checked_queue(uint32_t queue);
+uint32_t checked_device(uint32_t device);
+// The first row of a queue in the file: what events name.
+uint32_t event_queue(uint32_t queue);
+// The counters of `queue` that `thread` adds to.
+weir_probe_queue* row_of(Thread* thread, uint32_t queue);
+
+inline Seen* seen_at(Thread* thread, const char* text, uint64_t where) {
+  const uint64_t mixed =
+      (reinterpret_cast<uint64_t>(text) ^ (where << 48) ^ (where >> 20)) * 0x9e3779b97f4a7c15ULL;
+  return &thread->seen[mixed >> 56];
+}
+inline bool is_seen(const Seen& seen, const char* text, uint64_t where) {
+  return seen.text == text && seen.where == where && strcmp(seen.name->text, text) == 0;
+}
+// The name kept under a hash, made of `text` when it is not yet; null where there is no room for
+// it.
+const Name* kept_name(Thread* thread, uint64_t hash, const char* text);
+
+uint64_t hash_text(const char* text, uint64_t salt);
+inline uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(a, &b, sizeof b); }
+
+// ops.cpp; under the lock
+void take_boundary(uint32_t rows);
+void forget_ops_after_fork();
+void forget_op_times();
+void dump_ops(int descriptor);
+// clock.cpp; `use_clock` under the lock, `warn_of_tick` not
+double tick_of(const Clock& clock);
+void use_clock(uint32_t device);
+void warn_of_tick();
+// buffers.cpp
+void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z);
+void enter_submit(uint32_t queue, uint64_t buffer);
+void leave_buffer(Thread* thread);
+void close_buffer(Thread* thread);  // under the lock, as are the three below
+void forget_buffers();
+void reset_buffers();
+void dump_buffers(int descriptor);
+// dump.cpp
+void print(int descriptor, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void print_timed(int descriptor, const char* name, const Timed& timed, uint64_t of_all);
+
+}  // namespace weir_probe

@@ -1,0 +1,306 @@
+// Threads' own records and the maps in them; devices and queues; what a fork leaves behind.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/instrument/state.h"
+#include "gate/probes/writer/system.h"
+
+#define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace weir_probe {
+
+constinit Globals g;
+__thread Thread* t_thread
+#ifndef __APPLE__
+    __attribute__((tls_model("initial-exec")))
+#endif
+    = nullptr;
+
+namespace {
+
+constexpr uint64_t k_queue_salt = 1, k_name_salt = 6;
+constexpr uint32_t k_most_names = 1U << 13;  // of a thread
+constexpr uint32_t k_first_entries = 256, k_most_entries = 1U << 16;
+constexpr const char* k_probe = "instrument";
+
+// What a thread without memory for a record of its own counts in: nothing.
+constinit Thread g_nobody = {};
+
+// 4096 kernels in 1 MiB, 4096 ops in 2.4: with the rest below what file.cpp can always give.
+constexpr Capacity k_capacity{k_most_devices, k_most_queues* k_most_slots, 2048, 8, k_most_kinds,
+                              k_most_graphs};
+
+void before_fork() { pthread_mutex_lock(&g.lock); }
+void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
+
+void after_fork_in_child() {
+  const KeepErrno keep;
+  pthread_mutex_init(&g.lock, nullptr);
+  // Also of a child that has marked nothing before it forked: whose file it is changes.
+  if (g.file.header != nullptr) detach_after_fork(&g.file);
+  if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
+  detach_events_after_fork();
+  if (!g.attached) clear_counts(&g.file);
+  forget_ops_after_fork();
+  forget_op_times();
+  forget_buffers();
+  reset_buffers();
+  for (Clock& clock : g.clocks) {
+    clock.told = clock.used = false;
+    clock.told_tick = 0;
+  }
+  __atomic_store_n(&g.ready, false, __ATOMIC_RELEASE);
+  __atomic_add_fetch(&g.generation, 1, __ATOMIC_RELAXED);
+}
+
+// Records of the process that this one was forked from are left alone: their threads may have been
+// in the middle of a mark.
+bool is_gone(const Thread* thread) {
+  return thread->generation == g.generation && thread_is_gone(thread->number);
+}
+
+// A record of a thread that is gone, or a fresh one. Under the lock.
+Thread* adopt() {
+  uint32_t count = 0;
+  for (Thread* at = g.threads; at != nullptr; at = at->next, ++count) {
+    if (!is_gone(at)) continue;
+    (void)__atomic_load_n(&at->left, __ATOMIC_ACQUIRE);  // all that it did before
+    return at;
+  }
+  Thread* thread = static_cast<Thread*>(calloc(1, sizeof(Thread)));
+  if (thread == nullptr) return nullptr;
+  thread->slot = count < k_most_slots ? count : k_most_slots - 1;
+  thread->last = &thread->first;
+  thread->next = g.threads;
+  __atomic_store_n(&g.threads, thread, __ATOMIC_RELEASE);
+  return thread;
+}
+
+// Also before there is a file. Under the lock.
+void too_many(uint32_t flag) {
+  g.early_flags |= flag;
+  if (g.file.header != nullptr) set_flag(&g.file, flag);
+}
+
+weir_probe_device unknown_device() {
+  weir_probe_device device;
+  memset(&device, 0, sizeof device);
+  copy_text(device.type, sizeof device.type, "other");
+  copy_text(device.name, sizeof device.name, "(not declared)");
+  copy_text(device.device_class, sizeof device.device_class, "not-declared");
+  return device;
+}
+
+}  // namespace
+
+void* Map::find(uint64_t key) const {
+  if (entries_ == nullptr) return nullptr;
+  for (uint32_t at = static_cast<uint32_t>(key) & mask_;; at = (at + 1) & mask_) {
+    if (entries_[at].value == nullptr) return nullptr;
+    if (entries_[at].key == key) return entries_[at].value;
+  }
+}
+
+bool Map::insert(uint64_t key, void* value) {
+  if ((entries_ == nullptr || used_ * 2 > mask_) && !grow()) return false;
+  uint32_t at = static_cast<uint32_t>(key) & mask_;
+  while (entries_[at].value != nullptr) at = (at + 1) & mask_;
+  entries_[at] = {key, value};
+  ++used_;
+  return true;
+}
+
+bool Map::grow() {
+  const uint32_t size = entries_ == nullptr ? k_first_entries : 2 * (mask_ + 1);
+  if (size > k_most_entries) return false;
+  const KeepErrno keep;
+  auto* fresh = static_cast<Entry*>(calloc(size, sizeof(Entry)));
+  if (fresh == nullptr) return false;
+  for (uint32_t i = 0; entries_ != nullptr && i <= mask_; ++i) {
+    if (entries_[i].value == nullptr) continue;
+    uint32_t at = static_cast<uint32_t>(entries_[i].key) & (size - 1);
+    while (fresh[at].value != nullptr) at = (at + 1) & (size - 1);
+    fresh[at] = entries_[i];
+  }
+  free(entries_);
+  entries_ = fresh;
+  mask_ = size - 1;
+  return true;
+}
+
+const Name* kept_name(Thread* thread, uint64_t hash, const char* text) {
+  const uint64_t key = mix(k_name_salt, hash);
+  auto* known = static_cast<Name*>(thread->rows.find(key));
+  if (known != nullptr) return known;
+  if (is_nobody(thread) || thread->rows.size() >= k_most_names) return nullptr;
+  const KeepErrno keep;
+  auto* name = static_cast<Name*>(calloc(1, sizeof(Name)));
+  if (name == nullptr) return nullptr;
+  name->hash = hash;
+  if (!copy_text(name->text, sizeof name->text, text) || !thread->rows.insert(key, name)) {
+    free(name);  // too long to be told by its text
+    return nullptr;
+  }
+  return name;
+}
+
+uint64_t hash_text(const char* text, uint64_t salt) {
+  if (text == nullptr) text = "";
+  return hash_bytes(k_hash_seed ^ salt, text, strlen(text));
+}
+
+bool is_nobody(const Thread* thread) { return thread == &g_nobody; }
+
+void ensure_file() {
+  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
+  if (g.file.header == nullptr) {
+    if (g.attached) {
+      open_file(&g.file, k_probe, k_capacity);
+    } else {
+      open_memory(&g.file, k_probe, k_capacity);
+    }
+    set_flag(&g.file, g.early_flags);
+    open_events(g.file);
+    g.timed = g.timed || events_on();
+    g.stamps = begin_stamps(!events_on());
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    __atomic_store_n(&g.generation, 1, __ATOMIC_RELAXED);
+  } else {
+    make_forked_file(&g.file);
+    make_forked_events(g.file);
+  }
+  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
+}
+
+Thread* enter() {
+  const KeepErrno keep;
+  pthread_mutex_lock(&g.lock);
+  ensure_file();
+  Thread* thread = t_thread;
+  if (thread == nullptr || thread == &g_nobody) thread = adopt();
+  if (thread == nullptr) {
+    set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+    thread = &g_nobody;
+    thread->last = &thread->first;
+  }
+  thread->number = thread_number();
+  thread->depth = 0;
+  // The last one's of a thread that ended within it; a parent's is gone already.
+  if (thread->generation == g.generation) close_buffer(thread);
+  thread->buffer = thread->wait_began = 0;
+  thread->entries = nullptr;
+  thread->generation = g.generation;
+  t_thread = thread;
+  pthread_mutex_unlock(&g.lock);
+  return thread;
+}
+
+uint32_t checked_device(uint32_t device) {
+  if (device < __atomic_load_n(&g.device_count, __ATOMIC_ACQUIRE)) return device;
+  // Declared nothing: one to count in, which no placement is satisfied with.
+  if (__atomic_load_n(&g.device_count, __ATOMIC_ACQUIRE) == 0) {
+    weir_device_declare("", "other", "(not declared)", "not-declared");
+  }
+  weir_warn_once("a mark names a device that was not declared: it counts for the last one");
+  return __atomic_load_n(&g.device_count, __ATOMIC_ACQUIRE) - 1;
+}
+
+uint32_t checked_queue(uint32_t queue) {
+  if (queue < __atomic_load_n(&g.queue_count, __ATOMIC_ACQUIRE)) return queue;
+  if (__atomic_load_n(&g.queue_count, __ATOMIC_ACQUIRE) == 0) weir_queue_declare(0);
+  weir_warn_once("a mark names a queue that was not declared: it counts for the last one");
+  return __atomic_load_n(&g.queue_count, __ATOMIC_ACQUIRE) - 1;
+}
+
+void fill_devices() {
+  const weir_probe_section* section = section_of(&g.file, WEIR_SECTION_DEVICES);
+  while (section->used < g.device_count) add_device(&g.file, g.devices[section->used]);
+}
+
+static uint32_t row_of_slot(uint32_t queue, uint32_t slot) {
+  Queue& of = g.queues[queue];
+  if (of.row_of_slot[slot] == 0) {
+    fill_devices();
+    const uint32_t row = add_queue(&g.file, of.device, 0, of.index, 0);
+    __atomic_store_n(&of.row_of_slot[slot], 1 + row, __ATOMIC_RELEASE);
+  }
+  return of.row_of_slot[slot] - 1;
+}
+
+uint32_t event_queue(uint32_t queue) {
+  const uint32_t known = __atomic_load_n(&g.queues[queue].row_of_slot[0], __ATOMIC_ACQUIRE);
+  if (__builtin_expect(known != 0, 1)) return known - 1;
+  pthread_mutex_lock(&g.lock);
+  const uint32_t row = row_of_slot(queue, 0);
+  pthread_mutex_unlock(&g.lock);
+  return row;
+}
+
+weir_probe_queue* row_of(Thread* thread, uint32_t queue) {
+  const uint64_t key = mix(k_queue_salt, queue);
+  auto* known = static_cast<weir_probe_queue*>(thread->rows.find(key));
+  if (__builtin_expect(known != nullptr, 1)) return known;
+  queue = checked_queue(queue);
+  pthread_mutex_lock(&g.lock);
+  row_of_slot(queue, 0);
+  weir_probe_queue* row = &g.file.queues[row_of_slot(queue, thread->slot)];
+  pthread_mutex_unlock(&g.lock);
+  keep(thread, key, row);
+  return row;
+}
+
+}  // namespace weir_probe
+
+using namespace weir_probe;
+
+WEIR_EXPORT uint32_t weir_device_declare(const char* api, const char* type, const char* name,
+                                         const char* device_class) {
+  weir_probe_device device = unknown_device();
+  copy_text(device.api, sizeof device.api, api == nullptr ? "" : api);
+  copy_text(device.type, sizeof device.type, type == nullptr ? "other" : type);
+  copy_text(device.name, sizeof device.name, name == nullptr ? "" : name);
+  const bool given = device_class != nullptr && device_class[0] != '\0';
+  if (given) {
+    copy_text(device.device_class, sizeof device.device_class, device_class);
+  } else {
+    snprintf(device.device_class, sizeof device.device_class, "%s-%016llx", device.api,
+             static_cast<unsigned long long>(hash_text(device.name, 0)));
+  }
+  pthread_mutex_lock(&g.lock);
+  uint32_t index = 0;
+  // Declared again, it is the same one.
+  while (index < g.device_count &&
+         (strcmp(g.devices[index].api, device.api) != 0 ||
+          strcmp(g.devices[index].name, device.name) != 0 ||
+          strcmp(g.devices[index].device_class, device.device_class) != 0)) {
+    ++index;
+  }
+  if (index == k_most_devices) {
+    index = k_most_devices - 1;
+    too_many(WEIR_PROBE_DEVICES_OVERFLOWED);
+  } else if (index == g.device_count) {
+    g.devices[index] = device;
+    __atomic_store_n(&g.device_count, index + 1, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&g.lock);
+  return index;
+}
+
+WEIR_EXPORT uint32_t weir_queue_declare(uint32_t device) {
+  device = checked_device(device);
+  pthread_mutex_lock(&g.lock);
+  uint32_t index = g.queue_count;
+  if (index == k_most_queues) {
+    index = k_most_queues - 1;
+    too_many(WEIR_PROBE_QUEUES_OVERFLOWED);
+  } else {
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < index; ++i) before += g.queues[i].device == device ? 1 : 0;
+    g.queues[index].device = device;
+    g.queues[index].index = before;
+    __atomic_store_n(&g.queue_count, index + 1, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&g.lock);
+  return index;
+}

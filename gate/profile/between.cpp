@@ -1,0 +1,158 @@
+#include "gate/profile/between.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "gate/base/text.hpp"
+
+namespace weir::profile {
+namespace {
+
+using Counts = std::map<std::string, std::int64_t>;
+
+// What tells one kind of graph from others: its figures and the ops that it is made of.
+using OpKey = std::tuple<std::string, std::string, std::string, std::string, bool>;
+struct GraphKey {
+  std::int64_t rows = 0, ops = 0, cpu_ops = 0, splits = 0;
+  std::map<OpKey, std::int64_t> made_of;  // op -> how often in one of its computations
+  friend auto operator<=>(const GraphKey&, const GraphKey&) = default;
+};
+
+OpKey key_of(const OpCount& op) { return {op.op, op.type, op.shape, op.backend, op.on_cpu}; }
+
+std::vector<GraphKey> keys_of(const ProbeCounts& probe) {
+  std::vector<GraphKey> keys;
+  for (const GraphCount& graph : probe.graphs) {
+    keys.push_back({graph.rows, graph.ops, graph.cpu_ops, graph.splits, {}});
+  }
+  for (const OpCount& op : probe.ops) {
+    if (op.graph < 0 || op.graph >= static_cast<std::int64_t>(keys.size())) continue;
+    const auto place = static_cast<std::size_t>(op.graph);
+    const std::int64_t computed = probe.graphs[place].computed;
+    if (computed > 0) keys[place].made_of[key_of(op)] += op.count / computed;
+  }
+  return keys;
+}
+
+// The difference of two probes' counts; remembers whether one went back.
+class Difference {
+ public:
+  Difference(const ProbeCounts& before, const ProbeCounts& after)
+      : before_(before), after_(after) {}
+
+  Result<ProbeCounts> make() {
+    ProbeCounts made = after_;
+    made.functions.clear();
+    made.counts = minus(after_.counts, before_.counts, true);
+    made.kernels = minus(after_.kernels, before_.kernels, false);
+    graphs(made);
+    transfers(made);
+    if (!went_back_.empty()) {
+      return fail(Code::data,
+                  "the {} probe's count of {} went back while the server ran: it is not the same "
+                  "process that was counted",
+                  after_.probe, text::printable(went_back_));
+    }
+    return made;
+  }
+
+ private:
+  std::int64_t less(std::int64_t after, std::int64_t before, const std::string& what) {
+    if (after < before && went_back_.empty()) went_back_ = what;
+    return after - before;
+  }
+
+  Counts minus(const Counts& after, const Counts& before, bool keep_zero) {
+    Counts made;
+    for (const auto& [name, count] : after) {
+      const auto known = before.find(name);
+      const std::int64_t left = less(count, known == before.end() ? 0 : known->second, name);
+      if (keep_zero || left != 0) made[name] = left;
+    }
+    return made;
+  }
+
+  // Lists them anew, without those that were not computed in between.
+  void graphs(ProbeCounts& made) {
+    std::map<GraphKey, const GraphCount*> known;
+    std::map<std::pair<GraphKey, OpKey>, std::int64_t> known_ops;
+    const std::vector<GraphKey> before_keys = keys_of(before_), after_keys = keys_of(after_);
+    for (std::size_t i = 0; i < before_keys.size(); ++i) known[before_keys[i]] = &before_.graphs[i];
+    for (const OpCount& op : before_.ops) {
+      if (const auto place = place_of(op, before_keys)) {
+        known_ops[{before_keys[*place], key_of(op)}] += op.count;
+      }
+    }
+    made.graphs.clear();
+    made.ops.clear();
+    std::vector<std::int64_t> places(after_keys.size(), -1);
+    for (std::size_t i = 0; i < after_keys.size(); ++i) {
+      GraphCount graph = after_.graphs[i];
+      const auto earlier = known.find(after_keys[i]);
+      if (earlier != known.end()) {
+        graph.computed = less(graph.computed, earlier->second->computed, "graphs");
+        graph.sums = minus(graph.sums, earlier->second->sums, true);
+      }
+      if (graph.computed == 0) continue;
+      places[i] = static_cast<std::int64_t>(made.graphs.size());
+      made.graphs.push_back(std::move(graph));
+    }
+    for (const OpCount& op : after_.ops) {
+      const auto place = place_of(op, after_keys);
+      if (!place || places[*place] < 0) continue;
+      OpCount left = op;
+      const auto earlier = known_ops.find({after_keys[*place], key_of(op)});
+      if (earlier != known_ops.end()) left.count = less(op.count, earlier->second, op.op);
+      left.graph = places[*place];
+      if (left.count != 0) made.ops.push_back(std::move(left));
+    }
+  }
+
+  void transfers(ProbeCounts& made) {
+    made.transfers.clear();
+    for (const TransferCount& transfer : after_.transfers) {
+      TransferCount left = transfer;
+      const auto earlier = std::find_if(
+          before_.transfers.begin(), before_.transfers.end(), [&](const TransferCount& known) {
+            return known.kind == transfer.kind && known.from == transfer.from &&
+                   known.to == transfer.to;
+          });
+      if (earlier != before_.transfers.end()) {
+        left.calls = less(left.calls, earlier->calls, transfer.kind);
+        left.bytes = less(left.bytes, earlier->bytes, transfer.kind);
+      }
+      if (left.calls != 0) made.transfers.push_back(std::move(left));
+    }
+  }
+
+  static std::optional<std::size_t> place_of(const OpCount& op, const std::vector<GraphKey>& keys) {
+    const auto place = static_cast<std::size_t>(op.graph);
+    if (op.graph < 0 || place >= keys.size()) return std::nullopt;
+    return place;
+  }
+
+  const ProbeCounts& before_;
+  const ProbeCounts& after_;
+  std::string went_back_;
+};
+
+}  // namespace
+
+Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,
+                                                std::span<const ProbeCounts> after) {
+  std::vector<ProbeCounts> made;
+  for (const ProbeCounts& probe : after) {
+    const auto earlier = std::find_if(before.begin(), before.end(), [&](const ProbeCounts& known) {
+      return known.probe == probe.probe;
+    });
+    const ProbeCounts nothing;
+    WEIR_TRY(ProbeCounts left,
+             Difference(earlier == before.end() ? nothing : *earlier, probe).make());
+    made.push_back(std::move(left));
+  }
+  return made;
+}
+
+}  // namespace weir::profile

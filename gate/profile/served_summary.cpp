@@ -1,0 +1,244 @@
+#include "gate/profile/served_summary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "gate/profile/metric_json.hpp"
+
+namespace weir::profile {
+namespace {
+
+// A driver that sends this late (p99) has added to what it measures.
+constexpr double k_late_seconds = 0.002;
+
+// Of values in order, at least one.
+double percentile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+std::optional<ServedSpread> spread_of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  ServedSpread spread;
+  spread.samples = static_cast<std::int64_t>(values.size());
+  spread.mean =
+      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  spread.p50 = percentile(values, 0.5);
+  spread.p90 = percentile(values, 0.9);
+  spread.p99 = percentile(values, 0.99);
+  spread.most = values.back();
+  return spread;
+}
+
+// Of one whole request.
+struct Latencies {
+  double first_token = 0, end_to_end = 0;
+  std::optional<double> per_token;  // of more than one token
+};
+
+Latencies latencies_of(const ServedRequest& request) {
+  const double first = request.tokens.front().at, last = request.tokens.back().at;
+  Latencies found;
+  found.first_token = first - request.intended;
+  found.end_to_end = last - request.intended;
+  const std::int64_t tokens = request.output_tokens();
+  if (tokens > 1) found.per_token = (last - first) / static_cast<double>(tokens - 1);
+  return found;
+}
+
+bool is_within(const Latencies& found, const ServedObjectives& objectives) {
+  const auto good = [](const std::optional<double>& limit, double value) {
+    return !limit || value <= *limit;
+  };
+  return good(objectives.first_token_seconds, found.first_token) &&
+         good(objectives.per_token_seconds, found.per_token.value_or(0)) &&
+         good(objectives.end_to_end_seconds, found.end_to_end);
+}
+
+// What the sums and the doubts are made from, over all requests.
+struct Gathered {
+  std::vector<double> first_token, per_token, gap, end_to_end, late;
+  double first_start = INFINITY, last_end = -INFINITY;
+  std::int64_t miscounted = 0, from_cache = 0, cache_unsaid = 0, short_of_asked = 0, unreported = 0;
+};
+
+void gather_whole(const ServedRequest& request, const ServedObjectives& objectives,
+                  ServedSummary& summary, Gathered& all) {
+  const Latencies found = latencies_of(request);
+  ++summary.whole;
+  all.first_token.push_back(found.first_token);
+  all.end_to_end.push_back(found.end_to_end);
+  if (found.per_token) all.per_token.push_back(*found.per_token);
+  for (std::size_t i = 1; i < request.tokens.size(); ++i) {
+    all.gap.push_back(request.tokens[i].at - request.tokens[i - 1].at);
+  }
+  if (summary.good && is_within(found, objectives)) ++*summary.good;
+
+  const ServedReport& reported = request.reported;
+  summary.input_tokens += reported.prompt_tokens.value_or(0);
+  summary.output_tokens += request.output_tokens();
+  summary.cached_tokens += reported.cached_tokens.value_or(0);
+  all.unreported += reported.output_tokens ? 0 : 1;
+  all.cache_unsaid += reported.cached_tokens ? 0 : 1;
+  all.from_cache += reported.cached_tokens.value_or(0) > 0 ? 1 : 0;
+  all.miscounted +=
+      reported.output_tokens && *reported.output_tokens != request.counted_tokens ? 1 : 0;
+  all.short_of_asked += request.output_tokens() < request.asked_tokens ? 1 : 0;
+
+  ServedOutputs& outputs = summary.outputs[request.prompt];
+  const std::int64_t tokens = request.output_tokens();
+  outputs.least_tokens = outputs.digests.empty() ? tokens : std::min(outputs.least_tokens, tokens);
+  outputs.most_tokens = std::max(outputs.most_tokens, tokens);
+  ++outputs.digests[request.output_digest];
+}
+
+void add_doubts(ServedSummary& summary, const Gathered& all) {
+  const auto doubt = [&](std::int64_t of, std::string_view words) {
+    if (of > 0)
+      summary.warnings.push_back(fmt::format("{} of {} requests {}", of, summary.whole, words));
+  };
+  for (const auto& [fault, count] : summary.faults) {
+    summary.warnings.push_back(
+        fmt::format("{} of {} requests failed: {}", count, summary.requests, to_string(fault)));
+  }
+  doubt(all.unreported, "have no report of their tokens: those that came were counted");
+  doubt(all.miscounted,
+        "report another number of tokens than came as events: gaps are between events, rates and "
+        "times per token go by the report");
+  doubt(all.short_of_asked, "have fewer tokens than asked for");
+  doubt(all.from_cache, "took a part of their prompt from a cache");
+  doubt(all.cache_unsaid, "do not say whether a cache was used");
+  for (const auto& [prompt, outputs] : summary.outputs) {
+    if (outputs.digests.size() > 1) {
+      summary.warnings.push_back(
+          fmt::format("prompt {} has {} different outputs", prompt, outputs.digests.size()));
+    }
+  }
+  if (summary.late && summary.late->p99 > k_late_seconds) {
+    summary.warnings.push_back(
+        fmt::format("requests were sent late, by {:.3g} ms at p99: the machine that sends, or its "
+                    "limit on requests at once, is a part of every latency",
+                    summary.late->p99 * 1e3));
+  }
+}
+
+unit::Metric time_metric(const std::string& name) {
+  if (const auto known = unit::find_metric(name)) return *known;
+  return unit::custom_metric(name, unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
+}
+
+void add_figures(std::vector<ServedFigure>& figures, const std::string& base,
+                 const std::optional<ServedSpread>& spread) {
+  if (!spread) return;
+  figures.push_back({time_metric(base + "_seconds"), spread->p50});
+  figures.push_back({time_metric(base + "_p90_seconds"), spread->p90});
+  figures.push_back({time_metric(base + "_p99_seconds"), spread->p99});
+}
+
+void add_rate(std::vector<ServedFigure>& figures, const char* name, unit::Unit unit,
+              const std::optional<double>& value) {
+  if (value) {
+    figures.push_back(
+        {unit::custom_metric(name, unit::Kind::time, unit, unit::Better::higher), *value});
+  }
+}
+
+Json to_json(const std::optional<ServedSpread>& spread) {
+  if (!spread) return {};
+  return {{"samples", spread->samples}, {"mean", spread->mean}, {"p50", spread->p50},
+          {"p90", spread->p90},         {"p99", spread->p99},   {"most", spread->most}};
+}
+
+}  // namespace
+
+ServedSummary summarise(std::span<const ServedRequest> requests,
+                        const ServedObjectives& objectives) {
+  ServedSummary summary;
+  Gathered all;
+  if (objectives.any()) summary.good = 0;
+  for (const ServedRequest& request : requests) {
+    if (request.warm_up) continue;
+    ++summary.requests;
+    all.first_start = std::min(all.first_start, request.intended);
+    all.last_end = std::max(all.last_end, request.ended);
+    all.late.push_back(request.sent - request.intended);
+    if (request.failure) {
+      ++summary.faults[request.failure->fault];
+    } else if (request.tokens.empty()) {
+      ++summary.faults[ServedFault::no_token];
+    } else {
+      gather_whole(request, objectives, summary, all);
+    }
+  }
+  if (summary.requests == 0) return {};
+  summary.span_seconds = std::max(all.last_end - all.first_start, 0.0);
+  summary.first_token = spread_of(std::move(all.first_token));
+  summary.per_token = spread_of(std::move(all.per_token));
+  summary.gap = spread_of(std::move(all.gap));
+  summary.end_to_end = spread_of(std::move(all.end_to_end));
+  summary.late = spread_of(std::move(all.late));
+  if (summary.span_seconds > 0) {
+    const auto rate = [&](std::int64_t count) {
+      return static_cast<double>(count) / summary.span_seconds;
+    };
+    summary.output_tokens_per_second = rate(summary.output_tokens);
+    summary.requests_per_second = rate(summary.whole);
+    if (summary.good) summary.goodput = rate(*summary.good);
+  }
+  add_doubts(summary, all);
+  return summary;
+}
+
+std::vector<ServedFigure> figures_of(const ServedSummary& summary) {
+  std::vector<ServedFigure> figures;
+  add_figures(figures, "time_to_first_token", summary.first_token);
+  add_figures(figures, "time_per_output_token", summary.per_token);
+  add_figures(figures, "inter_token_latency", summary.gap);
+  add_figures(figures, "end_to_end_latency", summary.end_to_end);
+  add_rate(figures, "output_tokens_per_second", unit::Unit::tokens_per_second,
+           summary.output_tokens_per_second);
+  // weir has no unit of requests a second: a plain number.
+  add_rate(figures, "requests_per_second", unit::Unit::ratio, summary.requests_per_second);
+  add_rate(figures, "goodput_requests_per_second", unit::Unit::ratio, summary.goodput);
+  return figures;
+}
+
+Json to_json(const ServedSummary& summary) {
+  Json faults = Json::object(), outputs = Json::object();
+  for (const auto& [fault, count] : summary.faults) faults[std::string(to_string(fault))] = count;
+  for (const auto& [prompt, of] : summary.outputs) {
+    outputs[prompt] = {{"digests", of.digests},
+                       {"least_tokens", of.least_tokens},
+                       {"most_tokens", of.most_tokens}};
+  }
+  Json json = {{"schema", "weir.served-summary/1"},
+               {"requests", summary.requests},
+               {"whole", summary.whole},
+               {"faults", std::move(faults)},
+               {"span_seconds", summary.span_seconds},
+               {"input_tokens", summary.input_tokens},
+               {"output_tokens", summary.output_tokens},
+               {"cached_tokens", summary.cached_tokens},
+               {"outputs", std::move(outputs)},
+               {"warnings", summary.warnings}};
+  for (const auto& [key, spread] : {std::pair("time_to_first_token_seconds", &summary.first_token),
+                                    {"time_per_output_token_seconds", &summary.per_token},
+                                    {"inter_token_latency_seconds", &summary.gap},
+                                    {"end_to_end_latency_seconds", &summary.end_to_end},
+                                    {"late_seconds", &summary.late}}) {
+    json[key] = to_json(*spread);
+  }
+  json["output_tokens_per_second"] = optional_to_json(summary.output_tokens_per_second);
+  json["requests_per_second"] = optional_to_json(summary.requests_per_second);
+  json["goodput_requests_per_second"] = optional_to_json(summary.goodput);
+  json["good"] = optional_to_json(summary.good);
+  return json;
+}
+
+}  // namespace weir::profile

@@ -1,0 +1,29 @@
+// What an engine or a profiler wrote, as the document of a page: facts, doubts, tables of ops,
+// steps, command buffers and results, and tracks where it is known when things took place.
+//
+// Unless private parts are to be shown, what hiding.hpp takes out is not in it: paths are cut to
+// their last part, texts that the document calls places (hosts among them) do not appear at all
+// otherwise, and facts that are about prompts, users or hosts are left out. Pure.
+#pragma once
+
+#include "gate/profile/observed.hpp"
+#include "gate/profile/observed_moments.hpp"
+#include "gate/profile/observed_totals.hpp"
+#include "gate/report/shown_command.hpp"
+#include "gate/report/timeline_document.hpp"
+
+namespace weir::report {
+
+struct ObservedPageOptions {
+  Private privacy = Private::hidden;
+  profile::GroupBy by = profile::GroupBy::kernel;
+};
+
+// `around` is what the caller knows besides: a title, weir's version. `moments` is absent where the
+// format has none.
+[[nodiscard]] TimelineDocument observed_page(const profile::Observed& observed,
+                                             const profile::ObservedMoments* moments,
+                                             PageFacts around,
+                                             const ObservedPageOptions& options = {});
+
+}  // namespace weir::report

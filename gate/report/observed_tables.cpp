@@ -1,0 +1,308 @@
+#include "gate/report/observed_tables.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/profile/observed_figures.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::report {
+namespace {
+
+using profile::Observed;
+using profile::ObservedTiming;
+using profile::OpTotal;
+
+constexpr std::size_t k_most_rows = 2000;  // of each table: it has to open
+
+template <class T>
+Json known(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json ratio(const std::optional<double>& over, const std::optional<double>& under) {
+  if (!over || !under || *under <= 0) return {};
+  const double value = *over / *under;
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+// Columns in which nobody has anything go.
+PageTable filled(PageTable table) {
+  for (std::size_t i = table.columns.size(); i-- > 1;) {
+    const auto empty = [&](const std::vector<Json>& row) {
+      return row[i].is_null() ||
+             (row[i].is_string() && row[i].get_ref<const std::string&>().empty());
+    };
+    if (!std::all_of(table.rows.begin(), table.rows.end(), empty)) continue;
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    table.columns.erase(table.columns.begin() + at);
+    for (auto& row : table.rows) row.erase(row.begin() + at);
+  }
+  return table;
+}
+
+// Rows beyond the most go.
+void add(std::vector<PageTable>& tables, PageTable table) {
+  if (table.rows.empty()) return;
+  if (table.rows.size() > k_most_rows) {
+    const std::size_t more = table.rows.size() - k_most_rows;
+    table.note +=
+        fmt::format("{}{} left out.", table.note.empty() ? "" : " ", plural(more, "more row"));
+    table.rows.resize(k_most_rows);
+  }
+  tables.push_back(filled(std::move(table)));
+}
+
+PageTable ops(const Observed& observed, profile::GroupBy by, const Shown& shown) {
+  PageTable out{"Ops",
+                "",
+                {{"What", {}},
+                 {"Calls", ""},
+                 {"Total", "s"},
+                 {"Share, %", ""},
+                 {"Average", "s"},
+                 {"Least", "s"},
+                 {"Most", "s"},
+                 {"GFLOP/s", ""},
+                 {"GB/s", ""}},
+                {}};
+  const std::vector<OpTotal> totals = profile::op_totals(observed, by);
+  double sum = 0;
+  bool partly = false;
+  for (const OpTotal& one : totals) {
+    sum += one.seconds.value_or(0);
+    partly = partly || one.partly;
+  }
+  for (const OpTotal& one : totals) {
+    const bool whole = one.seconds && !one.partly;
+    Json share, average, flops, bytes;
+    if (one.seconds && sum > 0 && std::isfinite(sum)) share = 100 * *one.seconds / sum;
+    if (whole && one.calls && *one.calls > 0) {
+      average = *one.seconds / static_cast<double>(*one.calls);
+    }
+    if (const auto rate = one.flops_per_second()) flops = *rate / 1e9;
+    if (const auto rate = one.bytes_per_second()) bytes = *rate / 1e9;
+    out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), share, average,
+                        known(one.least), known(one.most), flops, bytes});
+  }
+  const bool nested =
+      std::any_of(observed.ops.begin(), observed.ops.end(),
+                  [](const profile::ObservedOp& op) { return op.own_seconds.has_value(); });
+  if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
+  if (partly) {
+    out.note += fmt::format("{}Where only some calls have a time, the total is of those.",
+                            out.note.empty() ? "" : " ");
+  }
+  return out;
+}
+
+// Sample standard deviation (n - 1), as llama-bench has it; the document's own where it says one.
+std::optional<double> deviation(const ObservedTiming& timing) {
+  if (timing.stddev) return timing.stddev;
+  const auto count = static_cast<double>(timing.samples.size());
+  if (count < 2) return std::nullopt;
+  double mean = 0, squares = 0;
+  for (const double one : timing.samples) mean += one / count;
+  for (const double one : timing.samples) squares += (one - mean) * (one - mean);
+  return std::sqrt(squares / (count - 1));
+}
+
+std::string unit_of(const unit::Metric& metric) {
+  if (metric.unit == unit::Unit::count || metric.unit == unit::Unit::ratio) return "";
+  return std::string(unit::to_string(metric.unit));
+}
+
+// A size or a count as llama-bench writes it: "2526208", "2.41 MiB", "2.36 M". Nothing for words.
+std::optional<double> number_of_setting(std::string_view text) {
+  constexpr std::pair<std::string_view, double> k_units[] = {
+      {" KiB", 1024}, {" MiB", 1048576}, {" GiB", 1073741824}, {" TiB", 1099511627776},
+      {" M", 1e6},    {" B", 1e9},       {" T", 1e12}};
+  for (const auto& [unit, size] : k_units) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = text::to_double(text.substr(0, text.size() - unit.size()));
+    return number ? std::optional(std::round(*number * size)) : std::nullopt;
+  }
+  return text::to_double(text);
+}
+
+// A column of a setting becomes numbers where every row has one.
+void make_numbers(PageTable& table, std::size_t column, const char* unit) {
+  std::vector<Json> numbers;
+  for (const auto& row : table.rows) {
+    if (row[column].is_null()) {
+      numbers.emplace_back();
+      continue;
+    }
+    const auto number = number_of_setting(row[column].get_ref<const std::string&>());
+    if (!number || !std::isfinite(*number)) return;
+    const bool whole = *number == std::floor(*number) && std::fabs(*number) < 9e15;
+    numbers.push_back(whole ? Json(static_cast<std::int64_t>(*number)) : Json(*number));
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) table.rows[i][column] = std::move(numbers[i]);
+  table.columns[column].unit = unit;
+}
+
+// As llama-bench prints its own: a row a test, what was set, each rate or time with its deviation.
+PageTable results(const Observed& observed, const Shown& shown) {
+  PageTable out{"Results", "", {{"Test", {}}}, {}};
+  constexpr const char* k_settings[][2] = {
+      {"model_type", "Model"}, {"model_size", "Size"},           {"model_n_params", "Parameters"},
+      {"backends", "Backend"}, {"n_gpu_layers", "GPU layers"},   {"n_threads", "Threads"},
+      {"n_batch", "Batch"},    {"n_ubatch", "Micro-batch"},      {"type_k", "K"},
+      {"type_v", "V"},         {"flash_attn", "Flash attention"}};
+  for (const auto& setting : k_settings) out.columns.push_back({setting[1], {}});
+  std::vector<std::string> metrics;
+  for (const auto& one : observed.cases) {
+    for (const ObservedTiming& timing : one.timings) {
+      const std::string& name = timing.metric.name;
+      if (metrics.size() >= 20 || std::find(metrics.begin(), metrics.end(), name) != metrics.end())
+        continue;
+      metrics.push_back(name);
+      out.columns.push_back({unit::label(timing.metric), unit_of(timing.metric)});
+      out.columns.push_back({"\u00b1", unit_of(timing.metric)});
+    }
+  }
+  out.columns.push_back({"Error", {}});
+  for (const auto& one : observed.cases) {
+    std::vector<Json> row{shown(one.name)};
+    for (const auto& setting : k_settings) {
+      const auto found = one.facts.find(setting[0]);
+      row.push_back(found == one.facts.end() ? Json() : Json(shown(found->second)));
+    }
+    for (const std::string& metric : metrics) {
+      const auto timing = std::find_if(one.timings.begin(), one.timings.end(),
+                                       [&](const auto& it) { return it.metric.name == metric; });
+      const bool has = timing != one.timings.end();
+      row.push_back(has ? known(timing->value()) : Json());
+      row.push_back(has ? known(deviation(*timing)) : Json());
+    }
+    row.push_back(one.error ? Json(shown(*one.error)) : Json());
+    out.rows.push_back(std::move(row));
+  }
+  std::size_t column = 0;
+  for (const auto& setting : k_settings) {
+    ++column;
+    const std::string_view title = setting[1];
+    for (const char* number :
+         {"Size", "Parameters", "GPU layers", "Threads", "Batch", "Micro-batch"}) {
+      if (title == number) make_numbers(out, column, title == "Size" ? "B" : "");
+    }
+  }
+  return out;
+}
+
+// Of the whole run: rates, times, memory, latencies, counts. In words, as each has its own unit.
+PageTable measured(const Observed& observed, const Shown& shown) {
+  PageTable out{"Measured", "", {{"What", {}}, {"Value", {}}, {"\u00b1", {}}, {"Samples", ""}}, {}};
+  for (const ObservedTiming& timing : observed.timings) {
+    const auto value = timing.value();
+    if (!value) continue;
+    const auto spread = deviation(timing);
+    out.rows.push_back({shown(timing.metric.name), unit::show(timing.metric, *value),
+                        spread ? Json(unit::show(timing.metric, *spread)) : Json(),
+                        timing.samples.empty() ? Json() : Json(timing.samples.size())});
+  }
+  for (const auto& one : observed.latencies) {
+    out.rows.push_back({shown(fmt::format("{} {}", one.metric.name, profile::figure_name(one))),
+                        (one.at_most ? "at most " : "") + unit::show(one.metric, one.seconds),
+                        Json(), Json()});
+  }
+  for (const auto& count : observed.counts) {
+    if (count.values.empty()) continue;
+    const auto [least, most] = std::minmax_element(count.values.begin(), count.values.end());
+    out.rows.push_back(
+        {shown(count.metric.name),
+         *least == *most ? fmt::format("{}", *least) : fmt::format("{} to {}", *least, *most),
+         Json(), count.values.size()});
+  }
+  return out;
+}
+
+PageTable gauges(const Observed& observed, const Shown& shown) {
+  PageTable out{"Counters", "", {{"Counter", {}}, {"Of", {}}, {"Last", ""}, {"Values", ""}}, {}};
+  for (const auto& one : observed.counters) {
+    if (one.points.empty()) continue;
+    out.rows.push_back(
+        {shown(one.name), shown(one.track), one.points.back().value, one.points.size()});
+  }
+  return out;
+}
+
+}  // namespace
+
+PageTable buffer_table(const Observed& observed, const Shown& shown) {
+  PageTable out{"Command buffers",
+                "",
+                {{"Label", {}},
+                 {"Buffers", ""},
+                 {"Dispatches", ""},
+                 {"Barriers", ""},
+                 {"Syncs", ""},
+                 {"Total", "s"},
+                 {"Least", "s"},
+                 {"Most", "s"}},
+                {}};
+  for (const auto& one : observed.buffers) {
+    out.rows.push_back({shown(one.label), one.buffers, known(one.dispatches), known(one.barriers),
+                        known(one.syncs), known(one.seconds), known(one.least), known(one.most)});
+  }
+  return filled(std::move(out));
+}
+
+PageTable step_table(const Observed& observed, const Shown& shown) {
+  PageTable out{"Steps", "", {{"Step", {}}, {"Phase", {}}, {"Tokens", ""}, {"Time", "s"}}, {}};
+  for (const auto& one : observed.steps) {
+    const bool phase = one.phase != profile::Phase::unknown;
+    out.rows.push_back({shown(one.label),
+                        phase ? Json(std::string(profile::to_string(one.phase))) : Json(),
+                        known(one.tokens), known(one.seconds)});
+  }
+  return filled(std::move(out));
+}
+
+PageTable split_table(const Observed& observed, const Shown& shown) {
+  PageTable out{"Splits",
+                "Stretches of a graph on one backend, and what is copied there first.",
+                {{"Backend", {}}, {"Graph", ""}, {"Split", ""}, {"Ops", ""}, {"Copied", "B"}},
+                {}};
+  for (const auto& one : observed.splits) {
+    std::int64_t bytes = 0;
+    for (const auto& input : one.inputs) bytes += input.bytes;
+    out.rows.push_back({shown(one.backend), one.graph, one.number, known(one.ops), bytes});
+  }
+  return filled(std::move(out));
+}
+
+PageTable token_table(const Observed& observed, const Shown& shown) {
+  PageTable out{"A token",
+                "Decoding alone, divided by the tokens that it covers.",
+                {{"What", {}}, {"Calls", ""}, {"Time", "s"}, {"GFLOP/s", ""}, {"GB/s", ""}},
+                {}};
+  for (const auto& one : profile::op_totals_per_token(observed, profile::GroupBy::kernel)) {
+    Json flops, bytes;
+    if (one.flops) flops = ratio(*one.flops / 1e9, one.seconds);
+    if (one.bytes) bytes = ratio(*one.bytes / 1e9, one.seconds);
+    out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), flops, bytes});
+  }
+  return filled(std::move(out));
+}
+
+std::vector<PageTable> observed_tables(const Observed& observed, profile::GroupBy by,
+                                       const Shown& shown, bool counters) {
+  std::vector<PageTable> out;
+  add(out, results(observed, shown));
+  add(out, measured(observed, shown));
+  add(out, ops(observed, by, shown));
+  add(out, buffer_table(observed, shown));
+  add(out, step_table(observed, shown));
+  add(out, split_table(observed, shown));
+  if (counters) add(out, gauges(observed, shown));
+  return out;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,29 @@
+// What a server's answers say, as the report of a record; and what a prompt is as text. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "gate/profile/record.hpp"
+#include "gate/profile/served.hpp"
+#include "gate/run/prepare.hpp"
+
+namespace weir::run {
+
+// Of a load without a failed request. The tokens of one request, its prompt's and the digest of
+// what it answered are there where all requests agree; a digest of requests that shared batches is
+// left out, for sums in another order may answer other words.
+[[nodiscard]] profile::EngineReport served_report(const PreparedCell& cell,
+                                                  std::span<const profile::ServedRequest> requests);
+
+// "3 of 16 requests failed: 2 timeout_token, 1 status (HTTP 500: out of memory)"; nothing when all
+// went well.
+[[nodiscard]] std::optional<std::string> served_failures(
+    std::span<const profile::ServedRequest> requests);
+
+// A text of about so many tokens, the same for the same number: common words, most of which
+// vocabularies have whole.
+[[nodiscard]] std::string made_up_prompt(std::int64_t tokens);
+
+}  // namespace weir::run

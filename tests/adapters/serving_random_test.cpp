@@ -1,0 +1,107 @@
+// Whatever a server streams, it means the same in whatever chunks, and every event is a piece or an
+// error: 10 000 streams that were good before something was done to them.
+#include <cmath>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "gate/adapters/serving.hpp"
+
+#include "tests/adapters/read_data.hpp"
+
+namespace weir::adapters::serving {
+namespace {
+
+// Flips, drops, doubles and inserts what matters to readers of lines and JSON.
+std::string mutated(std::string text, std::mt19937& random) {
+  static constexpr std::string_view k_pieces[] = {
+      "\n", "\r", "\r\n\r\n", "data:", ": ",   "event: error\n", "[DONE]",      "{",
+      "}",  "[",  "\"",       "null",  "1e99", "\xFF",           "\xEF\xBB\xBF"};
+  const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random()) % limit; };
+  for (std::size_t i = below(6) + 1; i > 0 && !text.empty(); --i) {
+    const std::size_t at = below(text.size());
+    switch (below(5)) {
+      case 0:
+        text[at] = static_cast<char>(below(256));
+        break;
+      case 1:
+        text.erase(at, below(40) + 1);
+        break;
+      case 2:
+        text.insert(at, k_pieces[below(std::size(k_pieces))]);
+        break;
+      case 3:
+        text.insert(at, text.substr(below(text.size()), below(60)));
+        break;
+      default:
+        text.resize(at);
+        break;
+    }
+  }
+  return text;
+}
+
+// All that is handed on, in words.
+std::string meaning(const Api& api, std::string_view bytes, std::size_t step, int& errors) {
+  EventReader reader(api.framing, {.line_bytes = 1000, .event_bytes = 1000});
+  std::string said;
+  const auto take = [&](std::string_view type, std::string_view event) {
+    const auto piece = api.read(event);
+    said.append(type).append("|");
+    if (!piece) {
+      ++errors;
+      EXPECT_FALSE(piece.error().message.empty());
+      said += piece.error().message;
+      return;
+    }
+    EXPECT_GE(piece->tokens, 1);
+    const auto seconds = piece->reported.output_seconds;
+    EXPECT_TRUE(!seconds || (std::isfinite(*seconds) && *seconds >= 0));
+    said += piece->text + (piece->is_token ? "|token" : "|") + piece->error.value_or("");
+  };
+  for (std::size_t at = 0; at < bytes.size(); at += step) {
+    const auto fed = reader.feed(bytes.substr(at, step), take);
+    if (!fed) {
+      said += fed.error().message;
+      break;
+    }
+  }
+  return said + (reader.finish(take) ? "|whole" : "|cut");
+}
+
+TEST(Streams, OfEveryKindMeanTheSameInWhateverChunks) {
+  const std::string llama = read_data("llama-server-stream.sse.txt");
+  const struct {
+    const char* api;
+    std::string stream;
+  } streams[] = {
+      {"llama", llama},
+      {"completions",
+       "data: {\"choices\":[{\"index\":0,\"text\":\" a\",\"finish_reason\":null}]}\n\n"
+       ": ping\n\ndata: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\n"
+       "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}\n\n"
+       "data: [DONE]\n\n"},
+      {"chat",
+       "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\r\n\r\n"
+       "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\r\n\r\n"
+       "data: {\"error\":{\"message\":\"no memory\"}}\r\n\r\ndata: [DONE]\r\n\r\n"},
+      {"ollama",
+       "{\"model\":\"m\",\"response\":\"a\",\"done\":false}\n"
+       "{\"model\":\"m\",\"response\":\"\",\"done\":true,\"eval_count\":1,\"eval_duration\":7}\n"},
+  };
+  std::mt19937 random(1);
+  int errors = 0, quiet = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const auto& one = streams[static_cast<std::size_t>(i) % std::size(streams)];
+    const Api& api = *find_api(one.api);
+    const std::string bytes = mutated(one.stream, random);
+    const std::string whole = meaning(api, bytes, bytes.size() + 1, errors);
+    for (const std::size_t step : {std::size_t{1}, std::size_t{7}}) {
+      ASSERT_EQ(meaning(api, bytes, step, quiet), whole) << bytes;
+    }
+  }
+  EXPECT_GT(errors, 1000);  // else nothing much was done to them
+}
+
+}  // namespace
+}  // namespace weir::adapters::serving

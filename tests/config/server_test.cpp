@@ -1,0 +1,172 @@
+// Engines that serve: what may stand in weir.yaml, and which cells it makes.
+#include <gmock/gmock.h>
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// The engine's keys stand on line 3; `rest` begins on line 4.
+std::string with_server(std::string_view keys, std::string_view rest = "") {
+  return fmt::format(
+      "version: 1\n"
+      "engines:\n"
+      "  s: {{{}}}\n"
+      "{}"
+      "models: {{tiny: tiny.gguf}}\n"
+      "backends: {{cpu: {{}}}}\n",
+      keys, rest.empty() ? "prompts: {p: {text: Hello, tokens: 8}}\n" : rest);
+}
+
+const std::string k_plain = "kind: server, api: llama, command: [serve, --port, '{port}']";
+
+TEST(Server, HasWhatIsLeftOut) {
+  const auto settings = parse_text(with_server(k_plain));
+  ASSERT_TRUE(settings) << settings.error().message;
+  const EngineSettings& engine = settings->engines.at(0);
+  ASSERT_TRUE(engine.server);
+  EXPECT_EQ(engine.output, k_requests);
+  EXPECT_EQ(engine.server->api, "llama");
+  EXPECT_EQ(engine.server->url, "");
+  EXPECT_EQ(engine.server->ready_url, "/health");
+  EXPECT_EQ(engine.server->ready_seconds, 60);
+  EXPECT_EQ(engine.server->warm_up, 2);
+  EXPECT_TRUE(engine.server->own_fields);
+  EXPECT_FALSE(engine.server->objectives.any());
+}
+
+TEST(Server, TakesAllThatItIsTold) {
+  const auto settings = parse_text(with_server(
+      "kind: server, api: completions, url: 'http://10.0.0.7:8000/', ready: {url: /up, timeout: "
+      "5m}, model_name: big, warm_up: 0, own_fields: false, slo: {ttft: 200ms, tpot: 20ms, e2e: "
+      "3s}"));
+  ASSERT_TRUE(settings) << settings.error().message;
+  const ServerSettings& server = *settings->engines.at(0).server;
+  EXPECT_EQ(server.url, "http://10.0.0.7:8000");
+  EXPECT_EQ(server.ready_url, "/up");
+  EXPECT_EQ(server.ready_seconds, 300);
+  EXPECT_EQ(server.model_name, "big");
+  EXPECT_EQ(server.warm_up, 0);
+  EXPECT_FALSE(server.own_fields);
+  EXPECT_EQ(server.objectives.first_token_seconds, 0.2);
+  EXPECT_EQ(server.objectives.per_token_seconds, 0.02);
+  EXPECT_EQ(server.objectives.end_to_end_seconds, 3);
+  const auto by_line = parse_text(with_server(k_plain + ", ready: {line: 'listening on .*:\\d+'}"));
+  ASSERT_TRUE(by_line) << by_line.error().message;
+  EXPECT_EQ(by_line->engines.at(0).server->ready_line, "listening on .*:\\d+");
+  EXPECT_EQ(by_line->engines.at(0).server->ready_url, "");
+}
+
+TEST(Server, MakesACellOfEachConcurrencyAndCountsTokensAloneOrSharesOfThem) {
+  const auto settings =
+      parse_text(with_server(k_plain,
+                             "prompts:\n"
+                             "  one: {text: Hello, tokens: 8}\n"
+                             "  many: {text: Hello, tokens: 8, concurrency: [1, 4]}\n"
+                             "  some: {prompt_tokens: 64, tokens: 8, rate: 2.5, requests: 5}\n"));
+  ASSERT_TRUE(settings) << settings.error().message;
+  const auto matrix = expand(*settings);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  ASSERT_EQ(matrix->cells.size(), 4U);
+  std::vector<std::string> prompts;
+  for (const Cell& cell : matrix->cells) prompts.push_back(cell.key.prompt_part());
+  EXPECT_THAT(prompts, ElementsAre("one", "many@c1", "many@c4", "some"));
+  EXPECT_THAT(matrix->notes, testing::IsEmpty());
+
+  const Cell &one = matrix->cells[0], &four = matrix->cells[2], &some = matrix->cells[3];
+  EXPECT_EQ(one.sweep, profile::Sweep::tokens);
+  EXPECT_EQ(timed_asked(one, settings->gate), (profile::Asked{0, 8, 8, 0}));
+  EXPECT_THAT(counted_asked(one),
+              ElementsAre(profile::Asked{0, 4, 1, 0}, profile::Asked{0, 8, 1, 0},
+                          profile::Asked{0, 12, 1, 0}));
+  EXPECT_EQ(four.sweep, profile::Sweep::overlapping);
+  EXPECT_EQ(timed_asked(four, settings->gate), (profile::Asked{0, 8, 32, 0}));  // 8 for each
+  EXPECT_THAT(counted_asked(four), ElementsAre(profile::Asked{0, 8, 32, 0}));
+  EXPECT_EQ(some.sweep, profile::Sweep::overlapping);
+  EXPECT_EQ(some.rate, 2.5);
+  EXPECT_EQ(timed_asked(some, settings->gate), (profile::Asked{64, 8, 5, 0}));
+  EXPECT_NE(four.identity, matrix->cells[1].identity) << "another load is another cell";
+}
+
+TEST(Server, FillsItsPort) {
+  const auto settings = parse_text(with_server(k_plain));
+  ASSERT_TRUE(settings) << settings.error().message;
+  const auto matrix = expand(*settings);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  Filling filling;
+  filling.port = "8123";
+  EXPECT_THAT(fill(matrix->cells.at(0), filling).argv, ElementsAre("serve", "--port", "8123"));
+}
+
+TEST(Server, SelectsAllItsCellsByThePromptAlone) {
+  const auto settings =
+      parse_text(with_server(k_plain, "prompts: {p: {text: a, tokens: 8, concurrency: [1, 4]}}\n"));
+  ASSERT_TRUE(settings) << settings.error().message;
+  const auto matrix = expand(*settings);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  const std::vector<std::string> globs{"s/tiny/cpu/p"};
+  const auto chosen = select(*matrix, globs);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(chosen->size(), 2U);
+}
+
+struct Case {
+  std::string keys;
+  const char* place;
+  const char* says;
+};
+
+TEST(Server, MistakesAreNamedWhereTheyStand) {
+  const Case cases[] = {
+      {"kind: sever, command: [x], output: generic, metrics: {}", "3:13",
+       "did you mean \"server\""},
+      {"kind: server, command: [x, '{port}']", "3:3", "needs \"api\""},
+      {"kind: server, api: lama, command: [x, '{port}']", "3:26", "did you mean \"llama\""},
+      {"kind: server, api: llama", "3:6", "needs \"command\""},
+      {"kind: server, api: llama, command: [x]", "3:42", "put {port} where the command takes it"},
+      {"kind: server, api: ollama, command: [x, '{port}']", "3:3", "needs \"model_name\""},
+      {k_plain + ", output: generic", "3:77", "leave output out"},
+      {k_plain + ", metrics: {}", "3:78", "which a server has none of"},
+      {k_plain + ", url: localhost", "3:74", "url is where the server listens"},
+      {k_plain + ", url: 'http://h:{prompt}'", "3:74", "{port} alone, not {prompt}"},
+      {k_plain + ", ready: health", "3:76", "a path of the server"},
+      {k_plain + ", ready: {line: '('}", "3:83", "regular expression"},
+      {k_plain + ", ready: {line: a, url: /b}", "3:83", "both url and line"},
+      {k_plain + ", ready: {timeout: 0s}", "3:86", "more than nothing"},
+      {k_plain + ", slo: {ttfb: 1s}", "3:75", "did you mean \"ttft\""},
+      {k_plain + ", slo: {}", "3:74", "at least one of"},
+      {k_plain + ", warm_up: -1", "3:78", "a whole number from 0"},
+      {k_plain + ", container: docker", "3:80", "not started by this version"},
+      {"kind: server, api: llama, url: 'http://h:1', probes: [ggml]", "3:60", "starts no program"},
+      {"kind: server, api: llama, url: 'http://h:{port}'", "3:38", "there is none"},
+      {"kind: server, api: llama, url: 'http://h:1', ready: {line: up}", "3:59", "did not start"},
+      {"command: [x, '{tokens}'], output: llama-bench, api: llama", "3:59", "kind: server"},
+      {"command: [x, '{tokens}', '{port}'], output: llama-bench", "3:16", "{port} is for engines"},
+  };
+  for (const Case& one : cases) {
+    const std::string message = message_of(with_server(one.keys));
+    EXPECT_THAT(message, HasSubstr(fmt::format("weir.yaml:{}:", one.place))) << one.keys;
+    EXPECT_THAT(message, HasSubstr(one.says)) << one.keys;
+  }
+}
+
+TEST(Server, LeavesOutPromptsThatItCanNotBeAsked) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{tokens: 8}", "a server wants a prompt: text, file or prompt_tokens"},
+      {"{text: a}", "a server is asked for at least one token"},
+      {"{text: a, tokens: 8, depth: 256}", "a server has no depth"},
+      {"{text: a, tokens: 8, threads: 2}", "the command has no {threads}"},
+  };
+  for (const auto& [prompt, says] : cases) {
+    EXPECT_THAT(message_of(with_server(k_plain, fmt::format("prompts: {{p: {}}}\n", prompt))),
+                HasSubstr(says))
+        << prompt;
+  }
+}
+
+}  // namespace
+}  // namespace weir::config

@@ -1,0 +1,103 @@
+// An engine that marks its own work (tests/probes/instrument/engine.c), gated as any other.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+class Instrumented : public testing::Test {
+ protected:
+  Instrumented() {
+    spill(scratch_ / "m.bin", "no model at all");
+    spill(scratch_ / "weir.yaml", R"(version: 1
+engines:
+  mine:
+    command: [)" WEIR_INSTRUMENT_ENGINE R"(, tokens, "{tokens}", "{args}"]
+    output: generic
+    metrics: {decode_tokens_per_second: {regex: '\(([\d.]+) tok/s\)'}}
+    probes: [instrument]
+    cpu_ops_allowed: {GET_ROWS: one row}
+models: {m: m.bin}
+backends:
+  metal: {args: [metal]}
+  lost: {device: metal, args: [cpu]}
+prompts: {decode: {tokens: 8}}
+)");
+  }
+  Ended counted(std::vector<std::string> words, const std::string& cell,
+                const std::map<std::string, std::string>& env = {}) {
+    words.insert(words.end(), {"--counts-only", "--cell", cell});
+    return weir(scratch_, words, env);
+  }
+  Scratch scratch_;
+};
+
+constexpr const char* k_metal = "mine/m/metal/decode";
+
+TEST_F(Instrumented, CountsPerTokenWhatItMarks) {
+  ASSERT_EQ(counted({"baseline", "accept"}, k_metal).exit_code, 0);
+  const Json gate = json_of(counted({"gate", "--json", "-"}, k_metal));
+  const Json cell = cell_of(gate, k_metal);
+  EXPECT_EQ(cell.value("outcome", cell.value("verdict", "")), "pass");
+  const Json stored =
+      *parse_json(slurp(scratch_ / "baselines/mine/m/metal/decode/sample-1002-0-0-1-0.json"));
+  // What engine.c says of a token; its start and its prefill are the fixed part.
+  const std::map<std::string, int> want = {{"dispatches_per_token", 6}, {"dispatches_fixed", 6},
+                                           {"barriers_per_token", 2},   {"copies_per_token", 1},
+                                           {"copies_fixed", 3},         {"submits_per_token", 1},
+                                           {"syncs_per_token", 1},      {"syncs_fixed", 2},
+                                           {"cpu_ops_per_token", 1},    {"graphs_per_token", 1}};
+  for (const auto& [name, count] : want) EXPECT_EQ(stored["counts"].value(name, -1), count) << name;
+  EXPECT_EQ(stored["kernels"]["counts"], (Json{{"mul_mat", 4}, {"rms_norm", 2}}));
+  EXPECT_EQ(stored["placement"].value("state", ""), "shown");
+}
+
+TEST_F(Instrumented, FailsWhenACountGrew) {
+  ASSERT_EQ(counted({"baseline", "accept"}, k_metal).exit_code, 0);
+  const Ended grew = counted({"gate"}, k_metal, {{"SAMPLE_EXTRA_BARRIER", "1"}});
+  EXPECT_EQ(grew.exit_code, 1) << grew.err;
+  EXPECT_THAT(grew.out, testing::ContainsRegex("barriers/token +2 → 4 +\\+2"));
+}
+
+TEST_F(Instrumented, FailsWhenTheEngineSaysThatItWorkedElsewhere) {
+  const Ended lost = counted({"gate"}, "mine/m/lost/decode");
+  EXPECT_EQ(lost.exit_code, 1) << lost.err;
+  EXPECT_THAT(lost.out, HasSubstr("asked for metal"));
+}
+
+TEST_F(Instrumented, IsProfiledWithItsScopesAndCommandBuffers) {
+  const Ended profiled = weir(
+      scratch_, {"profile", "--trace", "trace.json", "--", WEIR_INSTRUMENT_ENGINE, "tokens", "3"});
+  EXPECT_EQ(profiled.exit_code, 0) << profiled.err;
+  EXPECT_THAT(profiled.out, HasSubstr("4 of 4 command buffers timed"));
+  const Json trace = *parse_json(slurp(scratch_ / "trace.json"));
+  int scopes = 0;
+  for (const Json& event : trace["traceEvents"]) scopes += event.value("cat", "") == "op" ? 1 : 0;
+  EXPECT_EQ(scopes, 4 * 7);
+}
+
+TEST_F(Instrumented, IsSeenByDoctorWithoutBeingRun) {
+  for (const char* program : {WEIR_INSTRUMENT_ENGINE, WEIR_INSTRUMENT_ENGINE_SHARED}) {
+    const Ended doctor = weir(scratch_, {"doctor", program});
+    EXPECT_THAT(doctor.out, HasSubstr("instrument: the engine's own marks")) << program;
+  }
+}
+
+TEST_F(Instrumented, FailsWhereAKindOfWorkAppearsThatThereWasNone) {
+  ASSERT_EQ(counted({"baseline", "accept"}, k_metal, {{"SAMPLE_NO_BARRIERS", "1"}}).exit_code, 0);
+  const Ended grew = counted({"gate"}, k_metal);
+  EXPECT_EQ(grew.exit_code, 1) << grew.out;
+  EXPECT_THAT(grew.out, HasSubstr("barriers/token    0 \u2192 2   +2")) << grew.out;
+}
+
+TEST_F(Instrumented, IsTimedWithoutMarksWhateverWeirsOwnSurroundingsAsk) {
+  const Ended ran = weir(scratch_, {"run", "--cell", k_metal, "--json", "-"},
+                         {{"WEIR_PROFILE", "counts,ops"}, {"SAMPLE_REFUSES_MARKS", "1"}});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+}
+
+}  // namespace
+}  // namespace weir::e2e

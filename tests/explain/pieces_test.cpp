@@ -1,0 +1,100 @@
+// The same work in more dispatches, with other barriers, and what looks like it and is not.
+#include <gtest/gtest.h>
+
+#include "tests/explain/build.hpp"
+
+namespace weir::explain {
+namespace {
+
+using test::best;
+using test::side;
+
+struct Case {
+  const char* what;
+  test::Counts before, after;  // kernels
+  test::Counts counts_before, counts_after;
+  const char* kind;  // of the first finding
+};
+
+Rational sum_of(const test::Counts& kernels) {
+  Rational sum(0);
+  for (const auto& [name, count] : kernels) sum = sum.plus(count).value_or(sum);
+  return sum;
+}
+
+TEST(ProductsInMoreDispatches, AreLostBatchingWhereNothingElseChanged) {
+  const test::Counts layers = {{"multiply_q8_0", 25}, {"rms_norm", 13}, {"rotate", 6}};
+  const auto with = [&](const test::Counts& changes) {
+    test::Counts made = layers;
+    for (const auto& [name, count] : changes) made[name] = count;
+    std::erase_if(made, [](const auto& one) { return one.second == Rational(0); });
+    return made;
+  };
+  const Case cases[] = {
+      {"query, key and value apart",
+       layers,
+       with({{"multiply_q8_0", 37}}),
+       {},
+       {},
+       "batching_lost"},
+      {"with a barrier behind each",
+       layers,
+       with({{"multiply_q8_0", 37}}),
+       {{"barriers", 50}},
+       {{"barriers", 62}},
+       "batching_lost"},
+      {"products of two types",
+       with({{"multiply_q4_0", 6}}),
+       with({{"multiply_q8_0", 31}, {"multiply_q4_0", 12}}),
+       {},
+       {},
+       "batching_lost"},
+      {"one product more: nobody knows", layers, with({{"multiply_q8_0", 26}}), {}, {}, "op_added"},
+      {"norms follow from no weights", layers, with({{"rms_norm", 19}}), {}, {}, "op_added"},
+      {"a kernel that was not there", layers, with({{"fwht", 6}}), {}, {}, "op_added"},
+      {"a small one beside them",
+       layers,
+       with({{"multiply_q8_0", 31}, {"rms_norm", 19}}),
+       {},
+       {},
+       "op_added"},
+      {"a fusion undone",
+       with({{"gate_up_q8_0", 6}}),
+       with({{"multiply_q8_0", 31}, {"activate", 6}}),
+       {},
+       {},
+       "fusion_lost"},
+  };
+  for (const Case& one : cases) {
+    test::Counts before = one.counts_before, after = one.counts_after;
+    before["dispatches"] = sum_of(one.before);
+    after["dispatches"] = sum_of(one.after);
+    const auto why = test::explained(side(before, one.before), side(after, one.after));
+    ASSERT_NE(best(why), nullptr) << one.what;
+    EXPECT_EQ(best(why)->kind, one.kind) << one.what << ": " << best(why)->text();
+  }
+}
+
+TEST(BarriersAroundACopy, AreNoLostBatching) {
+  const struct {
+    std::int64_t copies, barriers;  // more of them
+    const char* kind;
+    std::size_t findings;
+  } cases[] = {
+      {1, 1, "extra_copies", 1},
+      {6, 12, "extra_copies", 1},
+      {1, 30, "batching_lost", 2},  // more than a copy needs
+      {0, 6, "batching_lost", 1},
+  };
+  for (const auto& one : cases) {
+    const auto why = test::explained(
+        side({{"dispatches", 65}, {"copies", 2}, {"barriers", 46}}),
+        side({{"dispatches", 65}, {"copies", 2 + one.copies}, {"barriers", 46 + one.barriers}}));
+    ASSERT_NE(best(why), nullptr);
+    EXPECT_EQ(best(why)->kind, one.kind) << one.barriers;
+    EXPECT_EQ(why.findings.size(), one.findings) << one.barriers;
+  }
+}
+
+}  // namespace
+}  // namespace weir::explain

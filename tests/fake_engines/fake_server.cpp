@@ -1,0 +1,142 @@
+// A server of a model that is not there: answers /health, and prompts as OpenAI's completions do.
+//
+//   fake_server MODE PORT
+//
+//   ok           serves at once; slow_start: says 503 for a third of a second before
+//   never_up     says 503 for ever
+//   dies_early   complains and exits with 3; exits_early: exits with 0
+//   dies_serving crashes within its fourth answer
+//   refuses      answers prompts with HTTP 500
+//   stays        does not listen to SIGTERM
+//   leaves       leaves a process behind, in a session of its own, whose id is in left.pid
+//   slower       takes 3 ms a token
+// All but never_up and dies_early print "listening on PORT" when they are up.
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/load/scripts.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string mode;
+Clock::time_point up_at;
+std::atomic<int> answers{0};
+
+void say(int fd, const std::string& text) {
+  std::size_t sent = 0;
+  while (sent < text.size()) {
+    const ssize_t got = send(fd, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    if (got <= 0) return;
+    sent += static_cast<std::size_t>(got);
+  }
+}
+
+// One request, header and body; "" at the connection's end.
+std::string hear(int fd) {
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const std::size_t end = text.find("\r\n\r\n");
+    if (end != std::string::npos) {
+      const std::size_t length = text.find("Content-Length: ");
+      const std::size_t body =
+          length < end ? std::strtoul(text.c_str() + length + 16, nullptr, 10) : 0;
+      if (text.size() >= end + 4 + body) return text;
+    }
+    const ssize_t got = recv(fd, buffer, sizeof buffer, 0);
+    if (got <= 0) return "";
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+void answer(int fd, const std::string& status, const std::string& type, const std::string& body) {
+  say(fd, "HTTP/1.1 " + status + "\r\nContent-Type: " + type +
+              "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+}
+
+void answer_prompt(int fd, const std::string& request) {
+  if (mode == "refuses") {
+    return answer(fd, "500 Internal Server Error", "application/json",
+                  R"({"error": {"message": "out of memory"}})");
+  }
+  const std::size_t asked = request.find("\"max_tokens\":");
+  const int tokens = asked == std::string::npos ? 1 : std::atoi(request.c_str() + asked + 13);
+  const bool dies = ++answers == 4 && mode == "dies_serving";
+  const auto words = weir::tests::scripts::completions(tokens);
+  say(fd, weir::tests::scripts::head());
+  for (const std::string& event : words.tokens) {
+    if (mode == "slower") std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    say(fd, weir::tests::scripts::chunk(event));
+    if (dies) raise(SIGSEGV);
+  }
+  for (const std::string& event : words.end) say(fd, weir::tests::scripts::chunk(event));
+  say(fd, weir::tests::scripts::last_chunk());
+}
+
+void serve(int fd) {
+  for (std::string request = hear(fd); !request.empty(); request = hear(fd)) {
+    if (request.starts_with("POST ")) {
+      answer_prompt(fd, request);
+    } else {
+      const bool up = mode != "never_up" && Clock::now() >= up_at;
+      answer(fd, up ? "200 OK" : "503 Service Unavailable", "text/plain", up ? "ok" : "loading");
+    }
+  }
+  close(fd);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 3) return 2;
+  mode = words[1];
+  if (mode == "dies_early") {
+    std::fprintf(stderr, "error: no such model\n");
+    return 3;
+  }
+  if (mode == "exits_early") return 0;
+  if (mode == "stays") std::signal(SIGTERM, SIG_IGN);
+  if (mode == "leaves") {
+    if (const pid_t left = fork(); left == 0) {
+      setsid();
+      pause();
+      _exit(0);
+    } else {
+      std::ofstream("left.pid") << left << "\n";
+    }
+  }
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  const int yes = 1;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<std::uint16_t>(std::atoi(words[2])));
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+      listen(listener, 64) != 0) {
+    std::perror("bind");
+    return 1;
+  }
+  up_at = Clock::now() + std::chrono::milliseconds(mode == "slow_start" ? 300 : 0);
+  if (mode != "never_up") {
+    std::printf("listening on %s\n", words[2]);
+    std::fflush(stdout);
+  }
+  for (;;) {
+    const int fd = accept(listener, nullptr, nullptr);
+    if (fd >= 0) std::thread(serve, fd).detach();
+  }
+}

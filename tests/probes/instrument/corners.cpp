@@ -1,0 +1,115 @@
+// What few engines do, and marks have to live through all the same: the scenes of corners.c.
+#include <regex>
+
+#include "gate/base/text.hpp"
+
+#include "tests/probes/instrument/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+Ran corner(const std::string& scene, const std::map<std::string, std::string>& env = {}) {
+  return run({WEIR_INSTRUMENT_CORNERS, scene}, env);
+}
+
+// 20 buffers of 50 dispatches and 3000 behind them: the first 50 are there each time.
+TEST(MarksInCorners, OfThreadsThatHandTheirBuffersOver) {
+  const Ran ran = corner("handover", {{"WEIR_PROFILE", "dispatch"}});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.err, ContainsRegex("handed over +20 "));
+  EXPECT_THAT(ran.err, ContainsRegex("  0 +first +20 "));
+  EXPECT_THAT(ran.err, ContainsRegex("  49 +first +20 "));
+  EXPECT_THAT(ran.err, Not(ContainsRegex("  50 +first ")));
+}
+
+// 800 threads of 16000 dispatches each would be 50 MB.
+TEST(MarksInCorners, OfEndedOnesAreForgotten) {
+  const Ran ran =
+      corner("left-open", {{"WEIR_PROFILE", "dispatch"}, {"ASAN_OPTIONS", "quarantine_size_mb=1"}});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_LT(std::stol(ran.out), 16 * 1024);
+  EXPECT_THAT(ran.err, ContainsRegex("left open +1200 "));
+}
+
+TEST(MarksInCorners, TellKernelsFromOpsOfTheSameName) {
+  const Ran ran = corner("names", {{"WEIR_PROFILE", "counts,ops"}});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.err, ContainsRegex("Sample GPU 0 +1025 "));
+  EXPECT_THAT(ran.err, ContainsRegex("MUL_MAT +1025\n"));
+  EXPECT_THAT(ran.err, ContainsRegex("MUL_MAT +1024 "));
+}
+
+// A million ticks are 40 ms. One buffer's were taken for 1 ms, before anything told; a warning says
+// so.
+TEST(MarksInCorners, TakeTheTickFromAPairThatComesLate) {
+  const Ran ran = corner("late-clock", {{"WEIR_PROFILE", "cb"}});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out, "1160000000\n");
+  EXPECT_THAT(ran.err, ContainsRegex("early +1 +1\\.000 "));
+  EXPECT_THAT(ran.err, ContainsRegex("late +3 +120\\.000 "));
+  EXPECT_THAT(ran.err, HasSubstr("a GPU tick is taken for 1 ns"));
+}
+
+TEST(MarksInCorners, AreCountedAfterScopesThatWereCutOff) {
+  const Ran ran = corner("switched");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, ContainsRegex("WHOLE +1 "));
+  EXPECT_THAT(ran.out, Not(HasSubstr("CUT")));
+}
+
+// Of one scope alone the mean is the longest.
+void expect_one_of_each(const Ran& ran) {
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("\n1 evaluation\n"));
+  std::smatch found;
+  ASSERT_TRUE(
+      std::regex_search(ran.out, found, std::regex("OP +1 +[0-9.]+ +([0-9.]+) +([0-9.]+) ")))
+      << ran.out;
+  EXPECT_EQ(found[1], found[2]);
+}
+
+TEST(MarksInCorners, AreAllForgottenByAReset) { expect_one_of_each(corner("reset")); }
+
+TEST(MarksInCorners, AreAllForgottenInAForkedChild) { expect_one_of_each(corner("fork-reset")); }
+
+TEST(MarksInCorners, OfAForkedChildsForkedChildAreItsOwn) {
+  const Folder folder;
+  const Ran ran = corner("fork-twice", counting(folder.path()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto files = probe_files(folder.path());
+  ASSERT_THAT(files, SizeIs(2));
+  for (const ProbeFile& file : files) {
+    if ((file.flags & WEIR_PROBE_FORKED) == 0) continue;
+    EXPECT_EQ(fmt::format("{} {}\n", file.parent_pid, file.pid), ran.out);
+  }
+}
+
+TEST(MarksInCorners, NeverKillByAPipeThatNobodyReads) {
+  const Ran ran = corner("pipe");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.out, "alive, pending\n");
+}
+
+TEST(MarksInCorners, LeaveErrnoAlone) {
+  const Folder folder;
+  auto events = counting(folder.path(), {{"WEIR_PROBE_EVENTS", "4"}});
+  events["WEIR_PROFILE"] = "counts,ops,cb,dispatch";
+  const std::map<std::string, std::string> cases[] = {
+      {{"WEIR_PROFILE", "counts,ops,cb,dispatch"}},
+      events,
+      counting("/nowhere"),
+  };
+  for (const auto& env : cases) {
+    const Ran ran = corner("errno", env);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "");
+  }
+}
+
+}  // namespace
+}  // namespace weir::probes

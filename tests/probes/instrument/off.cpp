@@ -1,0 +1,76 @@
+// What marks cost that are off: instructions, by callgrind. Counts are exact, so this may be a
+// test.
+#include "gate/base/text.hpp"
+
+#include "tests/probes/instrument/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr long k_marks = 100;  // of each kind (off.c)
+
+// Function -> instructions in it and in what it calls.
+std::map<std::string, long> instructions(const char* program) {
+  const Folder folder;
+  const std::string out = folder.path() + "/callgrind";
+  const Ran counted = run({"valgrind", "--tool=callgrind", "--callgrind-out-file=" + out, program},
+                          {{"LD_BIND_NOW", "1"}});
+  EXPECT_EQ(counted.status, 0) << counted.err;
+  const Ran told = run({"callgrind_annotate", "--inclusive=yes", "--threshold=100", out}, {});
+  EXPECT_EQ(told.status, 0) << told.err;
+  std::map<std::string, long> found;
+  for (std::string line : text::lines(told.out)) {
+    const std::size_t at = line.find(":off_");
+    if (at == std::string::npos) continue;
+    const std::string name = line.substr(at + 5, line.find(' ', at) - at - 5);
+    std::erase(line, ',');
+    found[name] = std::atol(line.c_str());
+  }
+  return found;
+}
+
+struct Cost {
+  const char* mark;
+  long most;
+};
+
+void expect_costs(const char* program, const std::vector<Cost>& costs) {
+  const auto found = instructions(program);
+  ASSERT_TRUE(found.contains("nothing"));
+  for (const Cost& cost : costs) {
+    ASSERT_TRUE(found.contains(cost.mark)) << cost.mark;
+    const long taken = found.at(cost.mark) - found.at("nothing");
+    EXPECT_GE(taken, k_marks) << cost.mark << " was not measured";
+    // What the hundred share (the function's frame) is less than one for each.
+    EXPECT_LE(taken / k_marks, cost.most) << cost.mark;
+  }
+}
+
+#ifdef __x86_64__
+TEST(InstrumentOff, CostsTwoInstructionsInLine) {
+  // A test of memory and a jump that is not taken.
+  expect_costs(WEIR_INSTRUMENT_OFF, {{"op_begin", 2},
+                                     {"op_end", 2},
+                                     {"wait_begin", 2},
+                                     {"dispatch", 2},
+                                     {"barrier", 2},
+                                     {"submit", 2},
+                                     {"sync", 2},
+                                     {"token", 2}});
+}
+
+TEST(InstrumentOff, CostsSixInstructionsThroughTheAbi) {
+  // Call, the linker's jump, address of the flag, test, jump, return; and one for each argument.
+  expect_costs(WEIR_INSTRUMENT_OFF_SHARED, {{"op_end", 6},
+                                            {"wait_begin", 6},
+                                            {"barrier", 6 + 1},
+                                            {"sync", 6 + 1},
+                                            {"token", 6 + 1},
+                                            {"dispatch", 6 + 2},
+                                            {"submit", 6 + 2},
+                                            {"op_begin", 6 + 3}});
+}
+#endif
+
+}  // namespace
+}  // namespace weir::probes

@@ -1,0 +1,74 @@
+// Two readings of one process, and what it did in between.
+#include "gate/profile/between.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::profile {
+namespace {
+
+using testing::HasSubstr;
+
+// A graph of one token and one of a prompt: `tokens` and `prompts` computations of them.
+ProbeCounts seen(std::int64_t tokens, std::int64_t prompts) {
+  ProbeCounts probe;
+  probe.probe = "ggml";
+  probe.counts = {{"graphs", tokens + prompts}, {"cpu_ops", 0}};
+  const auto add = [&](std::int64_t rows, std::int64_t computed) {
+    if (computed == 0) return;  // probes leave out what did not occur
+    const auto place = static_cast<std::int64_t>(probe.graphs.size());
+    probe.graphs.push_back({rows, computed, 2, 0, 1, {{"tensor_sets", 3 * computed}}});
+    probe.ops.push_back({"ADD", "f32", std::to_string(rows), "CPU", true, place, computed});
+    probe.ops.push_back({"MUL", "f32", std::to_string(rows), "CPU", true, place, computed});
+  };
+  add(7, prompts);
+  add(1, tokens);
+  return probe;
+}
+
+TEST(Between, IsTheSecondReadingLessTheFirst) {
+  const std::vector<ProbeCounts> before{seen(3, 1)}, after{seen(11, 2)};
+  const auto between = counts_between(before, after);
+  ASSERT_TRUE(between) << between.error().message;
+  EXPECT_EQ(*between, std::vector{seen(8, 1)});
+}
+
+TEST(Between, LeavesOutKindsOfGraphThatWereNotComputedAndFindsThoseThatRemain) {
+  const std::vector<ProbeCounts> before{seen(3, 1)}, after{seen(5, 1)};
+  const auto between = counts_between(before, after);
+  ASSERT_TRUE(between) << between.error().message;
+  // The prompt's graph stands first in both readings: the token's moves up to its place.
+  EXPECT_EQ(*between, std::vector{seen(2, 0)});
+}
+
+TEST(Between, KeepsCountsThatStayedAsZeroAndDropsKernelsThatDidNotRun) {
+  ProbeCounts before, after;
+  before.probe = after.probe = "vulkan";
+  before.counts = {{"syncs", 4}, {"dispatches", 10}};
+  before.kernels = {{"load", 6}, {"add", 4}};
+  before.transfers = {{"set", "program", "Vulkan0", 2, 100}, {"get", "Vulkan0", "program", 1, 8}};
+  after.counts = {{"syncs", 4}, {"dispatches", 15}, {"copies", 2}};
+  after.kernels = {{"load", 6}, {"add", 8}, {"mul", 1}};
+  after.transfers = {{"set", "program", "Vulkan0", 2, 100}, {"get", "Vulkan0", "program", 3, 24}};
+  const auto between = counts_between(std::vector{before}, std::vector{after});
+  ASSERT_TRUE(between) << between.error().message;
+  const ProbeCounts& found = between->at(0);
+  EXPECT_EQ(found.counts,
+            (std::map<std::string, std::int64_t>{{"syncs", 0}, {"dispatches", 5}, {"copies", 2}}));
+  EXPECT_EQ(found.kernels, (std::map<std::string, std::int64_t>{{"add", 4}, {"mul", 1}}));
+  EXPECT_EQ(found.transfers, (std::vector<TransferCount>{{"get", "Vulkan0", "program", 2, 16}}));
+}
+
+TEST(Between, IsAllOfAProbeThatHadSeenNothingBefore) {
+  const auto between = counts_between({}, std::vector{seen(2, 1)});
+  ASSERT_TRUE(between) << between.error().message;
+  EXPECT_EQ(*between, std::vector{seen(2, 1)});
+}
+
+TEST(Between, RefusesCountsThatWentBack) {
+  const auto between = counts_between(std::vector{seen(5, 1)}, std::vector{seen(4, 1)});
+  ASSERT_FALSE(between);
+  EXPECT_THAT(between.error().message, HasSubstr("the ggml probe's count of graphs went back"));
+}
+
+}  // namespace
+}  // namespace weir::profile

@@ -1,0 +1,264 @@
+#include "gate/profile/served.hpp"
+
+#include <functional>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "gate/profile/served_summary.hpp"
+
+namespace weir::profile {
+namespace {
+
+// Tokens at these moments; reported as many as came, nothing from a cache.
+ServedRequest request(double intended, std::vector<double> tokens, std::string prompt = "p") {
+  ServedRequest made;
+  made.prompt = std::move(prompt);
+  made.intended = made.sent = intended;
+  for (const double at : tokens) made.tokens.push_back({at, 1});
+  made.ended = tokens.empty() ? intended : tokens.back();
+  made.counted_tokens = static_cast<std::int64_t>(tokens.size());
+  made.asked_tokens = made.counted_tokens;
+  made.reported.output_tokens = made.counted_tokens;
+  made.reported.prompt_tokens = 10;
+  made.reported.cached_tokens = 0;
+  made.output_digest = "d";
+  return made;
+}
+
+ServedRequest failed(double intended, double ended, ServedFault fault) {
+  ServedRequest made = request(intended, {});
+  made.ended = ended;
+  made.failure = ServedFailure{fault, 0, ""};
+  return made;
+}
+
+double figure(const ServedSummary& summary, std::string_view name) {
+  for (const ServedFigure& one : figures_of(summary)) {
+    if (one.metric.name == name) return one.value;
+  }
+  ADD_FAILURE() << "no figure " << name;
+  return -1;
+}
+
+TEST(Summary, OfTwoRequestsIsWhatOneCountsByHand) {
+  // A: due at 1, tokens at 2, 2.5, 4.    first 1, gaps .5 1.5, per token (4−2)/2 = 1, in all 3
+  // B: due at 2, tokens at 5, 5.25, 5.5. first 3, gaps .25 .25, per token .5/2 = .25, in all 3.5
+  const std::vector<ServedRequest> requests = {request(1, {2, 2.5, 4}), request(2, {5, 5.25, 5.5})};
+  const ServedSummary summary = summarise(requests);
+  EXPECT_EQ(summary.requests, 2);
+  EXPECT_EQ(summary.whole, 2);
+  EXPECT_DOUBLE_EQ(summary.span_seconds, 4.5);  // 1 … 5.5
+  // Two values a, b: numpy.percentile gives a + (b − a)·p
+  EXPECT_DOUBLE_EQ(summary.first_token->p50, 2);
+  EXPECT_DOUBLE_EQ(summary.first_token->p90, 2.8);
+  EXPECT_DOUBLE_EQ(summary.first_token->p99, 2.98);
+  EXPECT_DOUBLE_EQ(summary.first_token->mean, 2);
+  EXPECT_DOUBLE_EQ(summary.first_token->most, 3);
+  EXPECT_DOUBLE_EQ(summary.per_token->p50, 0.625);
+  EXPECT_DOUBLE_EQ(summary.end_to_end->p50, 3.25);
+  // .25 .25 .5 1.5: place 1.5 between .25 and .5; place 2.7 between .5 and 1.5
+  EXPECT_EQ(summary.gap->samples, 4);
+  EXPECT_DOUBLE_EQ(summary.gap->p50, 0.375);
+  EXPECT_DOUBLE_EQ(summary.gap->p90, 1.2);
+  EXPECT_DOUBLE_EQ(summary.gap->p99, 1.47);
+  EXPECT_DOUBLE_EQ(*summary.output_tokens_per_second, 6 / 4.5);
+  EXPECT_DOUBLE_EQ(*summary.requests_per_second, 2 / 4.5);
+  EXPECT_FALSE(summary.goodput);
+  EXPECT_EQ(summary.input_tokens, 20);
+  EXPECT_EQ(summary.output_tokens, 6);
+  EXPECT_EQ(summary.outputs.at("p").digests, (std::map<std::string, std::int64_t>{{"d", 2}}));
+  EXPECT_EQ(summary.warnings, std::vector<std::string>{});
+}
+
+TEST(Summary, FiguresStandUnderTheNamesOfTheirMetrics) {
+  const std::vector<ServedRequest> requests = {request(1, {2, 2.5, 4}), request(2, {5, 5.25, 5.5})};
+  const ServedSummary summary = summarise(requests, {.first_token_seconds = 2});
+  EXPECT_DOUBLE_EQ(figure(summary, "time_to_first_token_seconds"), 2);
+  EXPECT_DOUBLE_EQ(figure(summary, "time_to_first_token_p99_seconds"), 2.98);
+  EXPECT_DOUBLE_EQ(figure(summary, "time_per_output_token_seconds"), 0.625);
+  EXPECT_DOUBLE_EQ(figure(summary, "inter_token_latency_p90_seconds"), 1.2);
+  EXPECT_DOUBLE_EQ(figure(summary, "end_to_end_latency_seconds"), 3.25);
+  EXPECT_DOUBLE_EQ(figure(summary, "output_tokens_per_second"), 6 / 4.5);
+  EXPECT_DOUBLE_EQ(figure(summary, "requests_per_second"), 2 / 4.5);
+  EXPECT_DOUBLE_EQ(figure(summary, "goodput_requests_per_second"), 1 / 4.5);
+  std::set<std::string> names;
+  for (const ServedFigure& one : figures_of(summary)) {
+    EXPECT_TRUE(names.insert(one.metric.name).second) << one.metric.name << " twice";
+    const bool rate = one.metric.name.find("per_second") != std::string::npos;
+    EXPECT_EQ(one.metric.better, rate ? unit::Better::higher : unit::Better::lower);
+  }
+  EXPECT_EQ(names.size(), 15U);
+}
+
+TEST(Summary, GoodRequestsAreWithinEveryObjectiveThatIsStated) {
+  // first 1, 3; per token 1, .25; in all 3, 3.5
+  const std::vector<ServedRequest> requests = {request(1, {2, 2.5, 4}), request(2, {5, 5.25, 5.5}),
+                                               failed(2, 3, ServedFault::cut_off)};
+  const struct {
+    ServedObjectives objectives;
+    std::int64_t good;
+  } cases[] = {
+      {{.first_token_seconds = 3}, 2},  // at the limit is within it
+      {{.first_token_seconds = 2.9}, 1},
+      {{.per_token_seconds = 0.5}, 1},
+      {{.first_token_seconds = 2, .per_token_seconds = 0.5}, 0},
+      {{.end_to_end_seconds = 3.2}, 1},
+      {{.first_token_seconds = 9, .per_token_seconds = 9, .end_to_end_seconds = 9}, 2},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(summarise(requests, c.objectives).good, c.good);
+    EXPECT_DOUBLE_EQ(summarise(requests, c.objectives).goodput.value_or(-1),
+                     static_cast<double>(c.good) / 4.5);
+  }
+}
+
+TEST(Summary, ARequestOfOneTokenHasNoTimePerTokenAndIsGoodByIt) {
+  const std::vector<ServedRequest> requests = {request(0, {1})};
+  const ServedSummary summary = summarise(requests, {.per_token_seconds = 1e-9});
+  EXPECT_FALSE(summary.per_token);
+  EXPECT_FALSE(summary.gap);
+  EXPECT_EQ(summary.good, 1);
+}
+
+// Two tokens an event, as with speculation: gaps are between events, times per token by the report.
+TEST(Summary, ReportedTokensAreTheOnesThatCount) {
+  ServedRequest one = request(0, {1, 3});
+  one.reported.output_tokens = 5;
+  const std::vector<ServedRequest> requests = {one};
+  const ServedSummary summary = summarise(requests);
+  EXPECT_EQ(summary.output_tokens, 5);
+  EXPECT_DOUBLE_EQ(summary.per_token->p50, 0.5);  // 2 / (5 − 1)
+  EXPECT_DOUBLE_EQ(summary.gap->p50, 2);
+  ASSERT_EQ(summary.warnings.size(), 1U);
+  EXPECT_EQ(summary.warnings[0].substr(0, 62),
+            "1 of 1 requests report another number of tokens than came as e");
+}
+
+TEST(Summary, FailedOnesAreCountedByFaultAndInNoLatency) {
+  const std::vector<ServedRequest> requests = {
+      request(0, {1, 2}), failed(0, 7, ServedFault::timeout_token),
+      failed(1, 8, ServedFault::status), failed(2, 9, ServedFault::status)};
+  const ServedSummary summary = summarise(requests);
+  EXPECT_EQ(summary.requests, 4);
+  EXPECT_EQ(summary.whole, 1);
+  EXPECT_EQ(summary.faults, (std::map<ServedFault, std::int64_t>{{ServedFault::timeout_token, 1},
+                                                                 {ServedFault::status, 2}}));
+  EXPECT_EQ(summary.end_to_end->samples, 1);
+  EXPECT_DOUBLE_EQ(summary.span_seconds, 9);  // what failed took time, too
+  EXPECT_DOUBLE_EQ(*summary.requests_per_second, 1.0 / 9);
+  EXPECT_EQ(summary.warnings, (std::vector<std::string>{"1 of 4 requests failed: timeout_token",
+                                                        "2 of 4 requests failed: status"}));
+}
+
+TEST(Summary, OfNothingIsAbsentAndNotZero) {
+  ServedRequest warm = request(0, {1, 2});
+  warm.warm_up = true;
+  for (const auto& requests : {std::vector<ServedRequest>{}, std::vector<ServedRequest>{warm}}) {
+    const ServedSummary summary = summarise(requests, {.first_token_seconds = 1});
+    EXPECT_EQ(summary, ServedSummary{});
+    EXPECT_TRUE(figures_of(summary).empty());
+  }
+  const std::vector<ServedRequest> none_whole = {failed(0, 1, ServedFault::refused)};
+  const ServedSummary summary = summarise(none_whole);
+  EXPECT_FALSE(summary.first_token);
+  EXPECT_EQ(summary.output_tokens_per_second, 0);
+}
+
+TEST(Summary, DoubtsAreSaid) {
+  const struct {
+    const char* words;
+    std::function<void(std::vector<ServedRequest>&)> make;
+  } cases[] = {
+      {"1 of 2 requests took a part of their prompt from a cache",
+       [](auto& r) { r[0].reported.cached_tokens = 3; }},
+      {"1 of 2 requests do not say whether a cache was used",
+       [](auto& r) { r[0].reported.cached_tokens.reset(); }},
+      {"1 of 2 requests have no report of their tokens: those that came were counted",
+       [](auto& r) { r[1].reported.output_tokens.reset(); }},
+      {"2 of 2 requests have fewer tokens than asked for",
+       [](auto& r) { r[0].asked_tokens = r[1].asked_tokens = 9; }},
+      {"prompt p has 2 different outputs", [](auto& r) { r[0].output_digest = "e"; }},
+      {"requests were sent late, by 98.8 ms at p99",  // 90 ms and 98.9 ms: 90 + 0.99·8.9
+       [](auto& r) {
+         r[0].sent = r[0].intended + 0.09;
+         r[1].sent = r[1].intended + 0.0989;
+       }},
+  };
+  for (const auto& c : cases) {
+    std::vector<ServedRequest> requests = {request(0, {1, 2}), request(1, {2, 3})};
+    c.make(requests);
+    const auto warnings = summarise(requests).warnings;
+    ASSERT_EQ(warnings.size(), 1U) << c.words;
+    EXPECT_EQ(warnings[0].substr(0, std::string_view(c.words).size()), c.words);
+  }
+}
+
+TEST(Summary, InJsonHasEachFigure) {
+  const std::vector<ServedRequest> requests = {request(1, {2, 2.5, 4}),
+                                               failed(1, 2, ServedFault::tls)};
+  const Json json = to_json(summarise(requests));
+  EXPECT_EQ(json["schema"], "weir.served-summary/1");
+  EXPECT_EQ(json["time_to_first_token_seconds"]["p50"], 1);
+  EXPECT_EQ(json["time_per_output_token_seconds"]["samples"], 1);
+  EXPECT_EQ(json["faults"], (Json{{"tls", 1}}));
+  EXPECT_TRUE(json["goodput_requests_per_second"].is_null());
+}
+
+TEST(ServedRequests, ComeBackFromJsonAsTheyWere) {
+  ServedRequest full = request(1.5, {2.25, 2.5}, "hello");
+  full.number = 7;
+  full.warm_up = true;
+  full.sent = 1.625;
+  full.connected = 1.75;
+  full.answered = 2;
+  full.kept_connection = true;
+  full.tokens[1].tokens = 3;
+  full.reported.prompt_seconds = 0.125;
+  full.reported.output_seconds = 0.25;
+  full.reported.finish = "length";
+  full.reported.model = "m";
+  full.reported.build = "b1";
+  full.failure = ServedFailure{ServedFault::status, 500, "no memory"};
+  for (const ServedRequest& one : {full, request(0, {1, 2}), failed(0, 1, ServedFault::tls)}) {
+    const auto back = served_request_from_json(to_json(one));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(*back, one);
+  }
+}
+
+TEST(ServedRequests, OfAnotherShapeAreRefused) {
+  const Json good = to_json(request(0, {1, 2}));
+  const struct {
+    const char* what;
+    const char* key;
+    Json value;
+  } cases[] = {{"schema", "schema", "weir.run/1"},
+               {"number", "number", "7"},
+               {"times", "token_times", {1, "2"}},
+               {"counts", "tokens_of_each", {1}},
+               {"fault", "failure", {{"fault", "bad luck"}}},
+               {"failure", "failure", 7},
+               {"reported", "reported", nullptr}};
+  ASSERT_TRUE(served_request_from_json(good));
+  for (const auto& c : cases) {
+    Json bad = good;
+    bad[c.key] = c.value;
+    EXPECT_FALSE(served_request_from_json(bad)) << c.what;
+  }
+  EXPECT_FALSE(served_request_from_json(Json::array()));
+}
+
+TEST(ServedFaults, HaveANameEach) {
+  std::set<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(ServedFault::other); ++i) {
+    const auto fault = static_cast<ServedFault>(i);
+    names.insert(to_string(fault));
+    EXPECT_EQ(parse_served_fault(to_string(fault)), fault);
+  }
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(ServedFault::other) + 1);
+  EXPECT_FALSE(parse_served_fault("bad luck"));
+}
+
+}  // namespace
+}  // namespace weir::profile

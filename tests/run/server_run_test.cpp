@@ -1,0 +1,215 @@
+// A step of a server, whose process is a stand-in and whose answers are a script's.
+#include "gate/run/server_run.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gate/sys/clock.hpp"
+#include "gate/sys/port.hpp"
+
+#include "tests/load/scripts.hpp"
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::Pass;
+using profile::RunRecord;
+using testing::HasSubstr;
+
+// A process that stays until it is told to end; what it does meanwhile is `starts`.
+class StandIn final : public sys::Processes {
+ public:
+  // Called with each start's number, from 1; a Finished ends the process at once.
+  std::function<std::optional<sys::Finished>(const sys::ProcessSpec&, int)> starts;
+  std::vector<sys::ProcessSpec> started;
+
+  Result<sys::Finished> run(const sys::ProcessSpec& spec, const sys::Stop& stop) override {
+    started.push_back(spec);
+    if (starts) {
+      if (auto at_once = starts(spec, static_cast<int>(started.size()))) return *at_once;
+    }
+    while (!stop.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    sys::Finished finished;
+    finished.ended = sys::HowEnded::interrupted;
+    finished.wall_seconds = 2;
+    return finished;
+  }
+};
+
+// Is up at once.
+class Up final : public sys::Http {
+ public:
+  tl::expected<sys::HttpResponse, sys::HttpFailure> send(const sys::HttpRequest& request,
+                                                         const sys::HttpLimits&,
+                                                         const sys::Stop&) override {
+    asked = request.url;
+    return sys::HttpResponse{200, {}, "ok"};
+  }
+  static inline std::string asked;
+};
+
+// Counts 100 at the start and 7 for each request answered so far.
+class CountingProbes final : public Probing {
+ public:
+  explicit CountingProbes(const tests::StreamServer& server) : server_(server) {}
+  Result<config::Environment> attach(std::span<const std::string>, const std::string& folder,
+                                     const config::Environment*) override {
+    return config::Environment{{"WEIR_PROBE_DIR", folder}};
+  }
+  Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> probes,
+                                                    const std::string&) override {
+    profile::ProbeCounts counts;
+    counts.probe = probes.front();
+    counts.counts["dispatches"] = 100 + 7 * server_.requests();
+    return std::vector{counts};
+  }
+  [[nodiscard]] std::string folder() const override { return "/probe"; }
+
+ private:
+  const tests::StreamServer& server_;
+};
+
+class ServerRun : public testing::Test {
+ protected:
+  // The engine's keys; its command is ./bench.
+  void make(const std::string& keys, const std::string& prompt) {
+    scene_ = make_scene(
+        "version: 1\nengines:\n  s: {kind: server, command: [./bench, '{port}'], "
+        "api: completions, probes: [vulkan], " +
+        keys + "}\nmodels: {tiny: tiny.bin}\nbackends: {vulkan: {}}\nprompts: {p: " + prompt +
+        "}\ngate: {runs: 1}\n");
+    plan_ = plan_of(*scene_);
+  }
+  [[nodiscard]] std::string there() const { return "url: '" + server_.url() + "'"; }
+
+  RunRecord run(const Step& step) {
+    Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
+    effects.speaking.http = [] { return std::make_unique<Up>(); };
+    auto record = run_server(effects, "/out", plan_.cell_of(step), step, 1);
+    EXPECT_TRUE(record) << record.error().message;
+    EXPECT_TRUE(!record || *record) << "stopped";
+    return record && *record ? **record : RunRecord{};
+  }
+  [[nodiscard]] const Step& first(Pass pass) const {
+    return *std::find_if(plan_.steps.begin(), plan_.steps.end(),
+                         [&](const Step& step) { return step.pass == pass; });
+  }
+
+  tests::StreamServer server_{
+      [](const tests::SeenPost&) { return tests::scripts::well(tests::scripts::completions(4)); }};
+  StandIn processes_;
+  sys::RealClock clock_;
+  FakeLocks locks_;
+  FakeLoad load_;
+  CountingProbes probing_{server_};
+  FakeProgress progress_;
+  sys::Stop stop_;
+  std::unique_ptr<Scene> scene_;
+  Plan plan_;
+};
+
+TEST_F(ServerRun, CountsItsRequestsAloneWithoutStartAndWarmUp) {
+  make(there() + ", warm_up: 3", "{text: Hello, tokens: 4}");
+  const RunRecord record = run(first(Pass::counted));
+  EXPECT_EQ(record.error, std::nullopt) << *record.error;
+  EXPECT_EQ(server_.requests(), 4);  // three to warm up, one that counts
+  ASSERT_EQ(record.probes.size(), 1U);
+  EXPECT_EQ(record.probes[0].counts.at("dispatches"), 7);
+  ASSERT_TRUE(record.report);
+  EXPECT_EQ(record.report->generated_tokens, 4);
+  EXPECT_EQ(record.report->prompt_tokens, 5);
+  EXPECT_TRUE(record.report->output_digest);
+  EXPECT_EQ(record.ended, profile::Ended::exited);
+  EXPECT_EQ(record.wall_seconds, 2);
+}
+
+TEST_F(ServerRun, TimesAllRequestsOfATimedRun) {
+  make(there(), "{text: Hello, tokens: 4, concurrency: 2, requests: 6}");
+  const RunRecord record = run(first(Pass::timed));
+  EXPECT_EQ(record.error, std::nullopt) << *record.error;
+  EXPECT_EQ(server_.requests(), 2 + 6);
+  EXPECT_TRUE(record.probes.empty());
+  ASSERT_TRUE(record.report);
+  std::vector<std::string> names;
+  for (const auto& series : record.report->times) names.push_back(series.metric.name);
+  EXPECT_THAT(names, testing::IsSupersetOf(
+                         {"time_to_first_token_seconds", "load_seconds", "requests_per_second"}));
+  EXPECT_FALSE(record.report->output_digest) << "batches may change a token";
+}
+
+// Somebody who listens on a port of 127.0.0.1.
+int take(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<std::uint16_t>(port));
+  EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  EXPECT_EQ(listen(fd, 1), 0);
+  return fd;
+}
+
+// The first start finds its port taken, as it is when another program was quicker.
+TEST_F(ServerRun, TriesAnotherPortWhereOneWasTakenMeanwhile) {
+  make(there() + ", ready: {line: never, timeout: 1s}", "{text: Hello, tokens: 4}");
+  int taken = -1;
+  processes_.starts = [&](const sys::ProcessSpec& spec,
+                          int number) -> std::optional<sys::Finished> {
+    if (number > 1) {
+      spec.heard("never say ne");
+      return std::nullopt;
+    }
+    taken = take(std::stoi(spec.argv.at(1)));
+    sys::Finished finished;
+    finished.exit_code = 1;
+    finished.err = "bind: address already in use\n";
+    return finished;
+  };
+  const RunRecord record = run(first(Pass::timed));
+  EXPECT_EQ(record.error, std::nullopt) << *record.error;
+  ASSERT_EQ(processes_.started.size(), 2U);
+  EXPECT_NE(processes_.started[0].argv, processes_.started[1].argv);
+  close(taken);
+}
+
+TEST_F(ServerRun, SaysHowItEndedBeforeItWasUp) {
+  make(there() + ", ready: {line: never, timeout: 60s}", "{text: Hello, tokens: 4}");
+  processes_.starts = [](const sys::ProcessSpec&, int) -> std::optional<sys::Finished> {
+    sys::Finished finished;
+    finished.exit_code = 3;
+    finished.err = "error: no such model\n";
+    return finished;
+  };
+  const RunRecord record = run(first(Pass::timed));
+  EXPECT_EQ(record.error, "the server ended before it was up: exited with code 3");
+  EXPECT_EQ(record.stderr_tail, "error: no such model");
+  EXPECT_EQ(processes_.started.size(), 1U) << "its port is free: another one would not help";
+}
+
+TEST_F(ServerRun, MeasuresNothingWhereARequestFailed) {
+  make(there(), "{text: Hello, tokens: 4, requests: 3}");
+  server_.die();
+  const RunRecord record = run(first(Pass::timed));
+  ASSERT_TRUE(record.error);
+  EXPECT_THAT(*record.error, HasSubstr("warm-up: 2 of 2 requests failed: 2 cut_off"));
+  EXPECT_FALSE(record.report);
+}
+
+TEST(Port, IsFreeUntilSomebodyListensThere) {
+  const auto port = sys::free_port();
+  ASSERT_TRUE(port) << port.error().message;
+  EXPECT_TRUE(sys::is_free(*port));
+  const int fd = take(*port);
+  EXPECT_FALSE(sys::is_free(*port));
+  close(fd);
+}
+
+}  // namespace
+}  // namespace weir::run
