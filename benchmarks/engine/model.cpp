@@ -111,8 +111,7 @@ bool is_known(std::string_view name) {
 }
 
 // What a llama model may hold and this engine does not know: better no answer than a wrong one.
-Result<void> refuse_what_is_beyond(const GgufHeader& header, const Tensors& tensors,
-                                   const Sizes& sizes) {
+Result<void> refuse_what_is_beyond(const GgufHeader& header, const Sizes& sizes) {
   if (header.architecture() != "llama") {
     return missing_kernel("engine", fmt::format("architecture \"{}\"", header.architecture()),
                           k_elsewhere, "take a llama model");
@@ -197,7 +196,7 @@ Result<Model> read_model(MappedFile file, std::uint32_t context) {
   if (header.architecture() == "llama") {
     WEIR_TRY(model.sizes, read_sizes(header));
   }
-  WEIR_CHECK(refuse_what_is_beyond(header, tensors, model.sizes));
+  WEIR_CHECK(refuse_what_is_beyond(header, model.sizes));
   Sizes& sizes = model.sizes;
   sizes.context = std::min(sizes.context, context);
   const auto* words = header.find("tokenizer.ggml.tokens");
