@@ -185,8 +185,8 @@ Result<ExitCode> accept(AcceptOptions options) {
   }
   for (const std::string& text : kept.said) answer(options.common, text);
   for (const std::string& note : taken.notes) answer(options.common, taken.veil.text(note + "\n"));
-  answer(options.common,
-         fmt::format("{} accepted, {} left out\n", report::plural(kept.accepted, "cell"), kept.left_out));
+  answer(options.common, fmt::format("{} accepted, {} left out\n",
+                                     report::plural(kept.accepted, "cell"), kept.left_out));
   WEIR_CHECK(write_json(
       options.common,
       dump_json({{"schema", "weir.accepted/1"}, {"cells", std::move(kept.cells)}}, 1) + "\n"));

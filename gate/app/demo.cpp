@@ -5,12 +5,11 @@
 #include <cstdlib>
 #include <utility>
 
-#include <unistd.h>
-
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
+#include "gate/sys/scratch.hpp"
 
 namespace weir::app {
 namespace {
@@ -22,53 +21,20 @@ constexpr const char* k_needs_fusion = "lost-fusion";
 
 using Words = std::vector<std::string>;
 
-// A folder of its own; removed at the end unless it shall stay.
-class Place {
- public:
-  static Result<Place> make(const std::string& keep, sys::Files& files) {
-    if (!keep.empty()) {
-      const auto names = files.list(keep);
-      if (files.exists(keep) && (!names || !names->empty())) {
-        return fail(Code::usage, "{}: is there already; --keep takes a new folder", keep);
-      }
-      WEIR_CHECK(files.make_dirs(keep));
-      return Place(sys::absolute(keep), true, files);
-    }
+// Where it goes on: a folder to keep, or one that is gone in the end.
+Result<sys::ScratchFolder> make_place(const std::string& keep, sys::Files& files) {
+  if (keep.empty()) {
     const std::string base = sys::environment_value("TMPDIR").value_or("/tmp");
-    std::string pattern = sys::join_path(sys::absolute(base), "weir-demo-XXXXXX");
-    if (mkdtemp(pattern.data()) == nullptr) {
-      return fail(Code::io, "{}: no folder can be made there; --keep names another", base);
-    }
-    return Place(pattern, false, files);
+    auto made = sys::ScratchFolder::make(files, sys::absolute(base), "weir-demo-");
+    if (!made) made.error().message += "; --keep names another";
+    return made;
   }
-  Place(Place&& other) noexcept
-      : path_(std::move(other.path_)),
-        stays_(std::exchange(other.stays_, true)),
-        files_(other.files_) {}
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  Place& operator=(Place&&) = delete;
-  ~Place() {
-    if (!stays_) (void)files_.remove_tree(path_);
+  const auto names = files.list(keep);
+  if (files.exists(keep) && (!names || !names->empty())) {
+    return fail(Code::usage, "{}: is there already; --keep takes a new folder", keep);
   }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] bool stays() const { return stays_; }
-  [[nodiscard]] std::string operator/(const char* name) const {
-    return sys::join_path(path_, name);
-  }
-
- private:
-  Place(std::string path, bool stays, sys::Files& files)
-      : path_(std::move(path)), stays_(stays), files_(files) {}
-  std::string path_;
-  bool stays_;
-  sys::Files& files_;
-};
-
-// As a shell would take it again.
-std::string quoted(const std::string& word) {
-  const bool plain = word.find_first_of(" *?'\"\\$&|;<>()") == std::string::npos;
-  return plain && !word.empty() ? word : "'" + word + "'";
+  WEIR_CHECK(files.make_dirs(keep));
+  return sys::ScratchFolder::kept(files, sys::absolute(keep));
 }
 
 // Lines that are too long for the terminal, broken at spaces. Paths stay whole, and so do lines
@@ -95,7 +61,7 @@ std::string narrow(const std::string& text, std::size_t width) {
 
 class Demo {
  public:
-  Demo(const DemoOptions& options, Place place, const sys::Stop& stop)
+  Demo(const DemoOptions& options, sys::ScratchFolder place, const sys::Stop& stop)
       : options_(options), place_(std::move(place)), stop_(stop) {}
 
   Result<ExitCode> walk(const std::string& engine, sys::Files& files) {
@@ -105,13 +71,12 @@ class Demo {
         "is a command that runs now, in");
     print(fmt::format("  {}\n({})\n", place_.path(),
                       place_.stays() ? "it stays" : "removed at the end; --keep DIR keeps one"));
-    WEIR_CHECK(files.link(engine, place_ / "weir-engine"));
+    WEIR_CHECK(files.link(engine, place_.at("weir-engine")));
 
     title("An engine and a model");
     tell(
         "The engine is weir's own small one; it needs no GPU. The model is tiny, and its weights "
-        "are "
-        "random numbers: speed does not depend on what a model knows.");
+        "are random numbers: speed does not depend on what a model knows.");
     print("\n");
     WEIR_CHECK(weir({"model", "make", "toy.gguf", "--layers", "6", "--quantization", "q8_0"}, 0));
     WEIR_CHECK(choose_backend());
@@ -119,14 +84,13 @@ class Demo {
 
     title("weir.yaml: what to run, and what counts");
     const std::string config = demo_config(vulkan_, plant_ == k_needs_fusion);
-    WEIR_CHECK(files.write_atomic(place_ / "weir.yaml", config));
+    WEIR_CHECK(files.write_atomic(place_.at("weir.yaml"), config));
     print("$ cat weir.yaml\n" + config);
 
     title("What it counts today becomes the baseline");
     tell(
         "Counts do not vary: three fresh processes agree to the last dispatch. The folder "
-        "baselines/ "
-        "belongs into the engine's repository.");
+        "baselines/ belongs into the engine's repository.");
     print("\n");
     WEIR_CHECK(weir({"baseline", "accept", "--counts-only"}, 0));
 
@@ -182,7 +146,7 @@ class Demo {
   // A verb of weir's, shown with what it prints.
   Result<void> weir(Words words, int expected, const std::string& plant = "") {
     std::string line = plant.empty() ? "$ weir" : fmt::format("$ {}={} weir", k_variable, plant);
-    for (const std::string& word : words) line += " " + quoted(word);
+    for (const std::string& word : words) line += " " + text::shell_word(word);
     print(line + "\n");
     // Behind a pipe these would not be coloured.
     const bool takes_color = words.front() == "gate" || words.front() == "explain";
@@ -206,7 +170,7 @@ class Demo {
   }
 
   Result<sys::Finished> engine(const Words& words, const std::string& plant = "") {
-    Words argv{place_ / "weir-engine"};
+    Words argv{place_.at("weir-engine")};
     argv.insert(argv.end(), words.begin(), words.end());
     return run(argv, plant);
   }
@@ -263,7 +227,7 @@ class Demo {
   }
 
   const DemoOptions& options_;
-  Place place_;
+  sys::ScratchFolder place_;
   const sys::Stop& stop_;
   sys::RealProcesses processes_;
   bool vulkan_ = false;
@@ -317,7 +281,7 @@ Result<ExitCode> demo(const DemoOptions& options, sys::Files& files, const sys::
   } else if (!files.executable(engine)) {
     return fail(Code::usage, "--engine {}: no such program", options.engine);
   }
-  WEIR_TRY(Place place, Place::make(options.keep, files));
+  WEIR_TRY(sys::ScratchFolder place, make_place(options.keep, files));
   return Demo(options, std::move(place), stop).walk(engine, files);
 }
 

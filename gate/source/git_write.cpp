@@ -1,45 +1,10 @@
 // Commits made without a work tree: objects, an index of their own, a branch that moves only from
 // where it was seen.
-#include <unistd.h>
-
 #include "gate/base/text.hpp"
 #include "gate/source/git.hpp"
-#include "gate/sys/paths.hpp"
+#include "gate/sys/scratch.hpp"
 
 namespace weir::source {
-namespace {
-
-// A folder below the repository's store, removed with all in it.
-class Scratch {
- public:
-  static Result<Scratch> make(sys::Files& files, const std::string& store) {
-    std::string pattern = sys::join_path(store, "weir-XXXXXX");
-    if (mkdtemp(pattern.data()) == nullptr) {
-      return fail(Code::io, "{}: no folder can be made there", store);
-    }
-    return Scratch(files, pattern);
-  }
-  Scratch(Scratch&& other) noexcept : files_(other.files_), folder_(std::move(other.folder_)) {
-    other.folder_.clear();
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  Scratch& operator=(Scratch&&) = delete;
-  ~Scratch() {
-    if (!folder_.empty()) (void)files_.remove_tree(folder_);
-  }
-  [[nodiscard]] std::string at(const std::string& name) const {
-    return sys::join_path(folder_, name);
-  }
-
- private:
-  Scratch(sys::Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
-  sys::Files& files_;
-  std::string folder_;
-};
-
-}  // namespace
-
 Result<std::optional<std::string>> Git::branch_tip(const std::string& name) const {
   WEIR_TRY(const Answer valid, call({"check-ref-format", "--branch", name}, How{}));
   if (valid.exit_code != 0 || text::first_line(valid.out) != name || name.starts_with("-")) {
@@ -56,7 +21,8 @@ Result<std::string> Git::checked_out_in(const std::string& branch) const {
 
 Result<std::optional<std::string>> Git::commit_to(const std::string& branch,
                                                   const Commit& wanted) const {
-  WEIR_TRY(const Scratch scratch, Scratch::make(effects_->files, store_));
+  WEIR_TRY(const sys::ScratchFolder scratch,
+           sys::ScratchFolder::make(effects_->files, store_, "weir-"));
   How how;
   how.env = {{"GIT_INDEX_FILE", scratch.at("index")}};
   const auto must = [&](std::vector<std::string> arguments) -> Result<std::string> {

@@ -6,6 +6,7 @@
 #include "gate/adapters/adapter.hpp"
 
 #include "tests/adapters/read_data.hpp"
+#include "tests/support/mutated.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -26,36 +27,9 @@ config::GenericOutput rules() {
   return found;
 }
 
-// Flips, drops, doubles and inserts what matters to a reader of JSON.
-std::string mutated(std::string text, std::mt19937& random) {
-  static constexpr std::string_view k_pieces[] = {"{",  "}",     "[",     "]",   "\"",   ",",
-                                                  ":",  "-",     "1e999", "NaN", "null", "\n",
-                                                  "\\", "\x1B[", "\xFF",  "0"};
-  const auto below = [&](std::size_t limit) {
-    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
-  };
-  for (std::size_t i = below(8) + 1; i > 0 && !text.empty(); --i) {
-    const std::size_t at = below(text.size());
-    switch (below(5)) {
-      case 0:
-        text[at] = static_cast<char>(below(256));
-        break;
-      case 1:
-        text.erase(at, below(40) + 1);
-        break;
-      case 2:
-        text.insert(at, k_pieces[below(std::size(k_pieces))]);
-        break;
-      case 3:
-        text.insert(at, text.substr(below(text.size()), below(60)));
-        break;
-      default:
-        text.resize(at);
-        break;
-    }
-  }
-  return text;
-}
+// What matters to a reader of JSON.
+constexpr std::string_view k_pieces[] = {"{",     "}",   "[",    "]",  "\"", ",",     ":",    "-",
+                                         "1e999", "NaN", "null", "\n", "\\", "\x1B[", "\xFF", "0"};
 
 TEST(Adapters, AnswerEveryOneOf10000MutatedOutputs) {
   // One result each: as an array, and as a line.
@@ -70,7 +44,7 @@ TEST(Adapters, AnswerEveryOneOf10000MutatedOutputs) {
     int errors = 0;
     int reports = 0;
     for (int i = 0; i < 10'000; ++i) {
-      const std::string out = mutated(seeds[i % 2], random);
+      const std::string out = tests::mutated(seeds[i % 2], k_pieces, 8, random);
       const auto report =
           adapter.read({out, "1 syncs", {16, 0, i % 2 == 0 ? 3 : 2, 0}, "vulkan", &generic, {}});
       if (report) {
@@ -89,8 +63,9 @@ TEST(Adapters, AnswerEveryOneOf10000MutatedOutputs) {
 TEST(Adapters, AreFoundByName) {
   for (const Adapter& adapter : table()) EXPECT_EQ(find(adapter.name), &adapter);
   EXPECT_EQ(find("llama-Bench"), nullptr);
-  EXPECT_EQ(names(), (std::vector<std::string>{"llama-bench", "llama-bench-table", "llama-perf",
-                                               "agave", "hf2q", "mlx-lm", "ollama", "weir-observed", "generic"}));
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{"llama-bench", "llama-bench-table", "llama-perf", "agave",
+                                      "hf2q", "mlx-lm", "ollama", "weir-observed", "generic"}));
 }
 
 }  // namespace

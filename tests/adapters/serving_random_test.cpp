@@ -8,38 +8,15 @@
 #include "gate/adapters/serving.hpp"
 
 #include "tests/adapters/read_data.hpp"
+#include "tests/support/mutated.hpp"
 
 namespace weir::adapters::serving {
 namespace {
 
-// Flips, drops, doubles and inserts what matters to readers of lines and JSON.
-std::string mutated(std::string text, std::mt19937& random) {
-  static constexpr std::string_view k_pieces[] = {
-      "\n", "\r", "\r\n\r\n", "data:", ": ",   "event: error\n", "[DONE]",      "{",
-      "}",  "[",  "\"",       "null",  "1e99", "\xFF",           "\xEF\xBB\xBF"};
-  const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random()) % limit; };
-  for (std::size_t i = below(6) + 1; i > 0 && !text.empty(); --i) {
-    const std::size_t at = below(text.size());
-    switch (below(5)) {
-      case 0:
-        text[at] = static_cast<char>(below(256));
-        break;
-      case 1:
-        text.erase(at, below(40) + 1);
-        break;
-      case 2:
-        text.insert(at, k_pieces[below(std::size(k_pieces))]);
-        break;
-      case 3:
-        text.insert(at, text.substr(below(text.size()), below(60)));
-        break;
-      default:
-        text.resize(at);
-        break;
-    }
-  }
-  return text;
-}
+// What matters to readers of lines and JSON.
+constexpr std::string_view k_pieces[] = {
+    "\n", "\r", "\r\n\r\n", "data:", ": ",   "event: error\n", "[DONE]",      "{",
+    "}",  "[",  "\"",       "null",  "1e99", "\xFF",           "\xEF\xBB\xBF"};
 
 // All that is handed on, in words.
 std::string meaning(const Api& api, std::string_view bytes, std::size_t step, int& errors) {
@@ -94,7 +71,7 @@ TEST(Streams, OfEveryKindMeanTheSameInWhateverChunks) {
   for (int i = 0; i < 10'000; ++i) {
     const auto& one = streams[static_cast<std::size_t>(i) % std::size(streams)];
     const Api& api = *find_api(one.api);
-    const std::string bytes = mutated(one.stream, random);
+    const std::string bytes = tests::mutated(one.stream, k_pieces, 6, random);
     const std::string whole = meaning(api, bytes, bytes.size() + 1, errors);
     for (const std::size_t step : {std::size_t{1}, std::size_t{7}}) {
       ASSERT_EQ(meaning(api, bytes, step, quiet), whole) << bytes;

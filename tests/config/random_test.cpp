@@ -8,42 +8,16 @@
 #include "gate/config/starter.hpp"
 
 #include "tests/config/parse_text.hpp"
+#include "tests/support/mutated.hpp"
 
 namespace weir::config {
 namespace {
 
-std::string mutated(std::string text, std::mt19937& random) {
-  static constexpr std::string_view k_pieces[] = {
-      "{",       "}",     "[",       "]",      ": ",    "- ",      "\n",    "  ",    "&a ",
-      "*a",      "!!x ",  "|",       ">",      "'",     "\"",      "#",     "---\n", "? ",
-      "{model}", "{{x}}", "~",       "-1",     "1e999", "5%",      "\xFF",  "\x1B",  "\\",
-      "<<",      "*",     "engines", "tokens", "args",  "metrics", "limits"};
-  const auto below = [&](std::size_t limit) {
-    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
-  };
-  for (std::size_t i = below(6) + 1; i > 0 && !text.empty(); --i) {
-    const std::size_t at = below(text.size());
-    switch (below(6)) {
-      case 0:
-        text[at] = static_cast<char>(below(256));
-        break;
-      case 1:
-        text.erase(at, below(20) + 1);
-        break;
-      case 2:
-      case 3:
-        text.insert(at, k_pieces[below(std::size(k_pieces))]);
-        break;
-      case 4:
-        text.insert(at, text.substr(below(text.size()), below(80)));
-        break;
-      default:
-        text.erase(at, 1);
-        break;
-    }
-  }
-  return text;
-}
+constexpr std::string_view k_pieces[] = {
+    "{",       "}",     "[",       "]",      ": ",    "- ",      "\n",    "  ",    "&a ",
+    "*a",      "!!x ",  "|",       ">",      "'",     "\"",      "#",     "---\n", "? ",
+    "{model}", "{{x}}", "~",       "-1",     "1e999", "5%",      "\xFF",  "\x1B",  "\\",
+    "<<",      "*",     "engines", "tokens", "args",  "metrics", "limits"};
 
 TEST(Settings, AnswerEveryOneOf10000MutatedTexts) {
   const std::string seeds[] = {
@@ -57,7 +31,7 @@ TEST(Settings, AnswerEveryOneOf10000MutatedTexts) {
   int read = 0;
   int refused = 0;
   for (int i = 0; i < 10'000; ++i) {
-    const auto settings = parse_text(mutated(seeds[i % 2], random));
+    const auto settings = parse_text(tests::mutated(seeds[i % 2], k_pieces, 6, random));
     if (!settings) {
       ++refused;
       EXPECT_EQ(settings.error().code, Code::config);

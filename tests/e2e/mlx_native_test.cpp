@@ -2,10 +2,9 @@
 // public interface (tests/e2e/mlx_native_stand_in.rs), run, and read by weir.
 #include <gmock/gmock.h>
 
-#include "gate/base/text.hpp"
-
 #include "tests/e2e/weir_process.hpp"
 #include "tests/probes/support.hpp"
+#include "tests/support/code_blocks.hpp"
 
 namespace weir::e2e {
 namespace {
@@ -13,20 +12,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Blocks that begin with exactly ```rust.
 std::string exporter() {
-  std::string out;
-  bool inside = false;
-  for (const std::string& line : text::lines(slurp(WEIR_SOURCE_DIR "/docs/mlx-native.md"))) {
-    if (line == "```rust") {
-      inside = true;
-    } else if (line.starts_with("```")) {
-      inside = false;
-    } else if (inside) {
-      out += line + "\n";
-    }
-  }
-  return out;
+  return tests::code_blocks(slurp(WEIR_SOURCE_DIR "/docs/mlx-native.md"), "rust");
 }
 
 // Three tokens that count, behind one that does not.

@@ -281,8 +281,9 @@ TEST(Runner, TellsWhenTheProbesCanNotBeAttached) {
 
 TEST(Runner, SaysWhatAnEngineHasNoKernelFor) {
   sys::Finished refused = ended(sys::HowEnded::exited, 2);
-  refused.err = "engine: vulkan: matrix-vector product of BF16 not implemented \xE2\x80\x94 use "
-                "--backend cpu or convert to Q8_0\n";
+  refused.err =
+      "engine: vulkan: matrix-vector product of BF16 not implemented \xE2\x80\x94 use "
+      "--backend cpu or convert to Q8_0\n";
   Stage stage(make_scene(), [&](const sys::ProcessSpec&) { return refused; });
   stage.scene->cells.resize(1);
   const auto records = stage.run(plan_of(*stage.scene, {.runs = 1}));

@@ -1,26 +1,13 @@
 // The examples of docs/instrument.md, out of its own text: compiled, run, and what they mark looked
 // at.
-#include "gate/base/text.hpp"
-
 #include "tests/probes/instrument/support.hpp"
+#include "tests/support/code_blocks.hpp"
 
 namespace weir::probes {
 namespace {
 
-// All blocks of a language, one behind the other.
 std::string blocks(const std::string& language) {
-  std::string out;
-  bool inside = false;
-  for (const std::string& line : text::lines(slurp(WEIR_SOURCE_DIR "/docs/instrument.md"))) {
-    if (line == "```" + language) {
-      inside = true;
-    } else if (line.starts_with("```")) {
-      inside = false;
-    } else if (inside) {
-      out += line + "\n";
-    }
-  }
-  return out;
+  return tests::code_blocks(slurp(WEIR_SOURCE_DIR "/docs/instrument.md"), language);
 }
 
 bool has(const std::string& program) { return run({program, "--version"}, {}).status == 0; }
