@@ -72,6 +72,21 @@ std::string changes(const std::optional<baseline::Baseline>& old, const baseline
   return text::join(parts);
 }
 
+// Counts that lie so far apart that no limit on them tells much.
+std::string blind(const baseline::Baseline& now) {
+  constexpr double k_too_far = 0.2;  // three times that is allowed
+  std::vector<std::string> names;
+  for (const auto& [name, measurement] : now.counts) {
+    if (measurement.repeatability.value_or(0) > k_too_far && measurement.value() != 0)
+      names.push_back(unit::label(measurement.metric));
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "{} of its runs lie so far apart that a gate can hardly tell a regression from this\n"
+      "    machine's noise: accept the cell again when fewer programs run beside it",
+      text::join(names));
+}
+
 // What storing came to: told, and written as JSON, once it is kept.
 struct Kept {
   std::vector<std::string> said;
@@ -115,6 +130,10 @@ Result<Kept> store(const AcceptOptions& options, const Taken& taken, StoredBasel
       say(fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
       keep(profile, "accepted", "changes", changes(old, now));
       kept.cells.back()["path"] = taken.veil.text(path);
+      if (const std::string why = blind(now); !why.empty()) {
+        say(fmt::format("    warning: {}\n", why));
+        kept.cells.back()["warning"] = taken.veil.text(why);
+      }
       kept.names.push_back(cell);
     }
     ++kept.accepted;

@@ -126,6 +126,17 @@ void add_least_squares(const CountSeries& series, const ByLength& groups, Sweep 
                                             series.source, std::move(intercepts)));
 }
 
+// How far apart runs lie, the farthest on each side left out where there are enough of them: a
+// machine that stood still while requests were to meet says nothing about the engine. At least as
+// far as the rounds of batches that a request more or less at the edges makes.
+double spread_of_batches(std::vector<double> shares, double middle) {
+  constexpr std::size_t k_enough = 5;
+  constexpr double k_edges = 0.02;
+  std::ranges::sort(shares);
+  if (shares.size() >= k_enough) shares = {shares.begin() + 1, shares.end() - 1};
+  return std::max(spread(shares, middle), middle == 0 ? 0 : k_edges);
+}
+
 // Of requests that overlap: how they share batches differs from run to run.
 Measurement shares_of_tokens(const CountSeries& series) {
   std::vector<double> shares;
@@ -133,8 +144,12 @@ Measurement shares_of_tokens(const CountSeries& series) {
     shares.push_back(static_cast<double>(point.count) /
                      static_cast<double>(std::max<std::int64_t>(1, point.length)));
   }
-  return varying_measurement(unit::count_metric(series.base, unit::Scope::per_token), series.source,
-                             std::move(shares));
+  Measurement measured = varying_measurement(
+      unit::count_metric(series.base, unit::Scope::per_token), series.source, std::move(shares));
+  if (measured.repeatability) {
+    measured.repeatability = spread_of_batches(measured.samples, *measured.value());
+  }
+  return measured;
 }
 
 std::vector<std::int64_t> first_counts(const ByLength& groups) {

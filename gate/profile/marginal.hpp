@@ -3,7 +3,7 @@
 // C(n) = fixed + slope * n over the lengths n (tokens reported generated, or repeats). Only an
 // exact line makes `_per_token` and `_fixed`; otherwise every length is a metric of its own. Where
 // requests overlap (Sweep::overlapping; n is then all tokens generated) it is count / n, nearly
-// exact. Pure.
+// exact, with what its runs span, the farthest on each side left out, for a repeatability. Pure.
 #pragma once
 
 #include <map>

@@ -1,4 +1,6 @@
-// The unmodified llama-server on the CPU, through the example config.
+// The unmodified llama-server through the example config: both tiny models, CPU and Vulkan.
+#include <fmt/format.h>
+
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
@@ -6,13 +8,15 @@ namespace {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_engine = k_root + "/engines/llama.cpp/llama-server";
-constexpr const char* k_alone = "llama-server/tiny-llama/cpu/hello@c1";
-constexpr const char* k_together = "llama-server/tiny-llama/cpu/hello@c4";
 
-class LlamaServer : public testing::Test {
+struct Place {
+  const char *model, *backend;
+};
+
+class LlamaServer : public testing::TestWithParam<Place> {
  protected:
   void SetUp() override {
-    if (!fs::exists(k_engine)) GTEST_SKIP() << "no llama-server under engines/";
+    ASSERT_TRUE(fs::exists(k_engine)) << "run ci/llama.cpp llama-server first";
     ASSERT_TRUE(fs::exists(k_root + "/models/tiny-llama.gguf")) << "run ci/models first";
     write_config("");
   }
@@ -21,22 +25,23 @@ class LlamaServer : public testing::Test {
   void write_config(const std::string& more) {
     spill_program(scratch_ / "server", "#!/bin/sh\nexec " + k_engine + " \"$@\" " + more + "\n");
     std::string text = slurp(k_root + "/configs/llama-server.yaml");
-    const auto replace = [&](const std::string& from, const std::string& to) {
-      const auto at = text.find("[" + from);
-      const auto place = at == std::string::npos ? text.find(from) : at + 1;
-      ASSERT_NE(place, std::string::npos) << from;
-      text.replace(place, from.size(), to);
-    };
-    replace("../engines/llama.cpp/llama-server", "./server");
-    replace("../models/tiny-llama.gguf", k_root + "/models/tiny-llama.gguf");
+    for (const std::string words : {"../engines/llama.cpp/llama-server",
+                                    "../models/tiny-llama.gguf", "../models/tiny-gemma3.gguf"}) {
+      const auto at = text.find(words);
+      ASSERT_NE(at, std::string::npos) << words;
+      text.replace(at, words.size(),
+                   words.ends_with("server") ? "./server" : k_root + words.substr(2));
+    }
     spill(scratch_ / "weir.yaml", text);
   }
 
-  Json gate(int exit_code, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{"gate", "--counts-only", "--json", "-"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Ended ended = weir(scratch_, words);
-    EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
+  static std::string cell(const char* prompt) {
+    return fmt::format("llama-server/{}/{}/{}", GetParam().model, GetParam().backend, prompt);
+  }
+
+  Json gate(int exit_code, const std::string& cells) {
+    const Ended ended = weir(scratch_, {"gate", "--counts-only", "--json", "-", "--cell", cells});
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.err << ended.out;
     EXPECT_EQ(processes_with(scratch_.path().filename()), std::vector<std::string>{});
     return json_of(ended);
   }
@@ -44,25 +49,40 @@ class LlamaServer : public testing::Test {
   Scratch scratch_;
 };
 
-TEST_F(LlamaServer, PassesAgainstItsOwnCountsAndFailsWhenRequestsNoLongerShareBatches) {
-  const Ended accepted = weir(scratch_, {"baseline", "accept", "--counts-only"});
+TEST_P(LlamaServer, PassesAgainstItsOwnCountsAndFailsWhenRequestsNoLongerShareBatches) {
+  const Ended accepted =
+      weir(scratch_, {"baseline", "accept", "--counts-only", "--cell", cell("*")});
   ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
-  const Json same = gate(0);
+  const Json same = gate(0, cell("*"));
   // A request alone: one graph a token.
-  EXPECT_EQ(metric_of(cell_of(same, k_alone), "graphs_per_token")["current"], 1);
-  EXPECT_EQ(metric_of(cell_of(same, k_alone), "graphs_per_token")["nature"], "exact");
-  EXPECT_EQ(cell_of(same, k_alone)["verdict"], "pass");
-  const Json together = metric_of(cell_of(same, k_together), "graphs_per_token");
-  EXPECT_EQ(together["nature"], "nearly exact");
-  EXPECT_LT(together.value("current", 1.0), 0.5) << "four requests share most graphs";
+  const std::string alone = cell("hello@c1"), together = cell("hello@c4");
+  EXPECT_EQ(metric_of(cell_of(same, alone), "graphs_per_token")["current"], 1);
+  EXPECT_EQ(metric_of(cell_of(same, alone), "graphs_per_token")["nature"], "exact");
+  EXPECT_EQ(cell_of(same, alone)["verdict"], "pass");
+  const Json shared = metric_of(cell_of(same, together), "graphs_per_token");
+  EXPECT_EQ(shared["nature"], "nearly exact");
+  EXPECT_LT(shared.value("current", 1.0), 0.5) << "four requests share most graphs";
+
+  // Requests join no batch that is under way.
+  write_config("--no-cont-batching");
+  const Json later = metric_of(cell_of(gate(1, together), together), "graphs_per_token");
+  EXPECT_EQ(later["verdict"], "fail") << later;
+  EXPECT_GT(later.value("current", 0.0), shared.value("current", 1.0));
 
   // One slot: requests wait for each other, and every token is a graph of its own again.
   write_config("-np 1");
-  const Json apart = gate(1, {"--cell", "*@c4"});
-  const Json graphs = metric_of(cell_of(apart, k_together), "graphs_per_token");
-  EXPECT_EQ(graphs["verdict"], "fail");
-  EXPECT_GE(graphs.value("current", 0.0), 1);
+  const Json apart = metric_of(cell_of(gate(1, together), together), "graphs_per_token");
+  EXPECT_EQ(apart["verdict"], "fail") << apart;
+  EXPECT_GE(apart.value("current", 0.0), 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(Real, LlamaServer,
+                         testing::Values(Place{"tiny-llama", "cpu"}, Place{"tiny-llama", "vulkan"},
+                                         Place{"tiny-gemma3", "cpu"},
+                                         Place{"tiny-gemma3", "vulkan"}),
+                         [](const auto& test) {
+                           return fmt::format("{}_on_{}", test.param.model + 5, test.param.backend);
+                         });
 
 }  // namespace
 }  // namespace weir::e2e

@@ -137,6 +137,25 @@ TEST(Assemble, DividesCountsOfOverlappingRequestsByAllTheirTokens) {
   EXPECT_FALSE(profile.kernels) << "which kernels run depends on how requests meet";
 }
 
+// Ten runs of 512 tokens: what is left without the lowest and the highest spans 128 to 136 of 132.
+TEST(Assemble, LeavesTheFarthestRunsOutOfHowFarBatchesRepeat) {
+  std::vector<RunRecord> records;
+  for (const std::int64_t graphs : {128, 132, 132, 130, 132, 134, 132, 136, 420, 100}) {
+    records.push_back(counted(static_cast<std::int64_t>(records.size()), 512, graphs));
+  }
+  const Measurement measured =
+      assemble(facts(Sweep::overlapping), records).metrics.at("dispatches_per_token");
+  EXPECT_EQ(measured.samples.size(), 10U);
+  EXPECT_NEAR(measured.value().value_or(0), 132.0 / 512, 1e-12);
+  EXPECT_NEAR(measured.repeatability.value_or(0), 8.0 / 132, 1e-12);
+
+  for (RunRecord& record : records) record = counted(record.order, 512, 132);
+  EXPECT_EQ(
+      assemble(facts(Sweep::overlapping), records).metrics.at("dispatches_per_token").repeatability,
+      0.02)
+      << "that ten runs met in the same way does not say that the next will";
+}
+
 TEST(Assemble, FitsPrefillOverRepeats) {
   std::vector<RunRecord> records;
   for (const std::int64_t repeats : {1, 2, 3}) {
