@@ -52,6 +52,7 @@ void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
   }
   // Functions without a symbol go by their library, which may be the engine's program.
   for (verdict::Changed& one : cell.functions) hide(one.name, veil);
+  for (profile::ServerFigure& figure : cell.server) hide(figure.name, veil);
 }
 
 }  // namespace
