@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* k_server_keys[] = {
     "url",    "api",     "ready",     "model_name",           "slo", "own_fields", "warm_up",
-    "blocks", "metrics", "token_env", "max_different_outputs"};
+    "blocks", "server_metrics", "token_env", "max_different_outputs"};
 
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
                                     Problems& problems) {
@@ -190,8 +190,8 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
     server.warm_up =
         read_integer(*warm_up, "warm_up", 0, k_most_warm_up, problems).value_or(server.warm_up);
   }
-  if (const Node* metrics = fields.take("metrics")) {
-    parse_place(*metrics, "metrics", "/metrics, or a URL", server.metrics, problems);
+  if (const Node* metrics = fields.take("server_metrics")) {
+    parse_place(*metrics, "server_metrics", "/metrics, or a URL", server.metrics, problems);
   }
   if (const Node* token = fields.take("token_env")) parse_token(*token, server, problems);
   if (const Node* different = fields.take("max_different_outputs")) {
