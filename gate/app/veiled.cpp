@@ -87,6 +87,7 @@ profile::Profile veiled(profile::Profile profile, const config::Veil& veil) {
     for (const auto& [name, count] : profile.functions->counts) shown[veil.text(name)] = count;
     profile.functions->counts = std::move(shown);
   }
+  for (profile::ServerFigure& figure : profile.server) hide(figure.name, veil);
   hide(profile.warnings, veil);
   return profile;
 }
