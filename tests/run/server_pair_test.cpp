@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
+#include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -34,6 +34,7 @@ class StandIns final : public sys::Processes {
     {
       const std::lock_guard hold(mutex_);
       started.push_back(spec.argv.front());
+      ports_.insert(spec.argv.at(1));
       most = std::max(most, ++running);
       if (fails) {
         if (auto at_once = fails(spec)) {
@@ -50,17 +51,30 @@ class StandIns final : public sys::Processes {
     return finished;
   }
 
+  bool is_there(const std::string& url) {
+    const std::lock_guard hold(mutex_);
+    return std::any_of(ports_.begin(), ports_.end(), [&](const std::string& port) {
+      return url.find(":" + port + "/") != std::string::npos;
+    });
+  }
+
  private:
   std::mutex mutex_;
+  std::set<std::string> ports_;
 };
 
+// A server is up as soon as its process is there.
 class Up final : public sys::Http {
  public:
-  tl::expected<sys::HttpResponse, sys::HttpFailure> send(const sys::HttpRequest&,
+  explicit Up(StandIns& processes) : processes_(processes) {}
+  tl::expected<sys::HttpResponse, sys::HttpFailure> send(const sys::HttpRequest& request,
                                                          const sys::HttpLimits&,
                                                          const sys::Stop&) override {
-    return sys::HttpResponse{200, {}, "ok"};
+    return sys::HttpResponse{processes_.is_there(request.url) ? 200 : 503, {}, ""};
   }
+
+ private:
+  StandIns& processes_;
 };
 
 // What one server streams; `log` gets its letter at each request.
@@ -103,7 +117,7 @@ class ServerPair : public testing::Test {
     processes_.started.clear();
     std::size_t made = 0;
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
-    effects.speaking.http = [] { return std::make_unique<Up>(); };
+    effects.speaking.http = [this] { return std::make_unique<Up>(processes_); };
     effects.speaking.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
       // Warmed up in the order of their slots.
       const bool base = (made++ == 0) == base_first;

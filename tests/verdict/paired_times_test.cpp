@@ -183,7 +183,7 @@ TEST(PairedTimes, OfServersAreOfStartsAndSayHowManyRequestsAPercentileNeeds) {
     runs.metrics.push_back({metric, "requests", {0.1, 0.1, true}, {}});
     runs.metrics[0].pairs.assign(12, {0.1, 0.1, true});
     LimitEntry limit = entry({name});
-    limit.max_increase = MaxChange{{0.1, true}, {0.05, true}};
+    limit.max_increase = Amount{0.1, true};
     const auto known = stored(reference());
     return judge_cell(profile, {baseline::choose(profile, {&known, 1}), runs}, {&limit, 1}, {});
   };
