@@ -4,9 +4,9 @@
 // Counters count since the server began: rates over them are means of its whole life.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
+#include "gate/adapters/prometheus_line.hpp"
 #include "gate/adapters/readers.hpp"
 #include "gate/base/text.hpp"
 
@@ -14,65 +14,6 @@ namespace weir::adapters::prometheus {
 namespace {
 
 constexpr std::size_t k_most_places = 256;
-
-bool name_char(char c, bool first) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':' ||
-         (!first && c >= '0' && c <= '9');
-}
-
-struct Sample {
-  std::string name, labels;  // labels as they stand: `le="0.5",model="m"`
-  double value = 0;
-  std::optional<double> at;
-};
-
-// Past a quoted value; npos when it does not end.
-std::size_t past_quoted(std::string_view text, std::size_t at) {
-  for (++at; at < text.size(); ++at) {
-    if (text[at] == '\\') {
-      ++at;
-    } else if (text[at] == '"') {
-      return at + 1;
-    }
-  }
-  return std::string_view::npos;
-}
-
-// "+Inf" and "NaN" are values of the format, and none of a measurement.
-std::optional<double> value_of(std::string_view text) {
-  const std::string word = text::lower(text);
-  if (word == "+inf" || word == "inf") return std::numeric_limits<double>::infinity();
-  if (word == "-inf") return -std::numeric_limits<double>::infinity();
-  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-  return text::to_double(text);
-}
-
-std::optional<Sample> sample_of(std::string_view line) {
-  std::size_t end = 0;
-  while (end < line.size() && name_char(line[end], end == 0)) ++end;
-  if (end == 0) return std::nullopt;
-  Sample sample;
-  sample.name = shown_text(line.substr(0, end));
-  if (end < line.size() && line[end] == '{') {
-    std::size_t at = end + 1;
-    while (at < line.size() && line[at] != '}') {
-      at = line[at] == '"' ? past_quoted(line, at) : at + 1;
-    }
-    if (at >= line.size()) return std::nullopt;
-    sample.labels = shown_text(line.substr(end + 1, at - end - 1), 400);
-    end = at + 1;
-  } else if (end >= line.size() || (line[end] != ' ' && line[end] != '\t')) {
-    return std::nullopt;
-  }
-  Scan scan(line.substr(end));
-  const auto word = scan.word();
-  const auto value = word ? value_of(*word) : std::nullopt;
-  if (!value) return std::nullopt;
-  sample.value = *value;
-  if (const auto stamp = scan.number()) sample.at = *stamp / 1e3;
-  if (!scan.done() && !scan.take("#")) return std::nullopt;  // "#": an exemplar follows
-  return sample;
-}
 
 std::string label_value(const std::string& labels, std::string_view name) {
   const std::size_t at = labels.find(fmt::format("{}=\"", name));
@@ -112,7 +53,7 @@ class Reading {
  public:
   explicit Reading(profile::Observed& observed) : observed_(observed) {}
 
-  void add(Sample sample) {
+  void add(PrometheusSample sample) {
     if (histogram(sample)) return;
     if (!std::isfinite(sample.value)) return;
     totals_[sample.name] += sample.value;
@@ -135,7 +76,7 @@ class Reading {
   }
 
  private:
-  void keep(const Sample& sample) {
+  void keep(const PrometheusSample& sample) {
     const std::string name =
         sample.labels.empty() ? sample.name : fmt::format("{}{{{}}}", sample.name, sample.labels);
     const auto [at, fresh] = rows_.try_emplace(name, observed_.counters.size());
@@ -153,7 +94,7 @@ class Reading {
     while (places.size() < k_most_places) {
       const std::size_t equals = labels.find("=\"");
       if (equals == labels.npos) return;
-      const std::size_t end = past_quoted(labels, equals + 1);
+      const std::size_t end = past_prometheus_quoted(labels, equals + 1);
       const std::string_view label = labels.substr(0, equals);
       const std::size_t last = std::min(end, labels.size() + 1) - 1;
       const std::string value(labels.substr(equals + 2, last - equals - 2));
@@ -176,13 +117,13 @@ class Reading {
     places.push_back(std::move(value));
   }
 
-  bool histogram(const Sample& sample) {
+  bool histogram(const PrometheusSample& sample) {
     for (const auto& [base, metric] : k_histograms) {
       if (!sample.name.starts_with(base)) continue;
       const std::string_view rest = std::string_view(sample.name).substr(base.size());
       Histogram& histogram = histograms_[std::string(base)];
       if (rest == "_bucket") {
-        const auto edge = value_of(label_value(sample.labels, "le"));
+        const auto edge = prometheus_value(label_value(sample.labels, "le"));
         if (edge && !std::isnan(*edge) && std::isfinite(sample.value) &&
             histogram.buckets.size() < 1000) {
           histogram.buckets[*edge] += sample.value;
@@ -302,7 +243,7 @@ Result<profile::Observed> read(const Printed& printed) {
       const auto kind = scan.word();
       if (name && kind) reading.kind(*name, *kind);
     } else if (!line.starts_with('#')) {
-      if (auto sample = sample_of(line)) reading.add(std::move(*sample));
+      if (auto sample = prometheus_sample(line)) reading.add(std::move(*sample));
     }
   }
   reading.finish();

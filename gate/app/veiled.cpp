@@ -52,6 +52,7 @@ void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
   }
   // Functions without a symbol go by their library, which may be the engine's program.
   for (verdict::Changed& one : cell.functions) hide(one.name, veil);
+  for (profile::ServerFigure& figure : cell.server) hide(figure.name, veil);
 }
 
 }  // namespace
@@ -86,6 +87,7 @@ profile::Profile veiled(profile::Profile profile, const config::Veil& veil) {
     for (const auto& [name, count] : profile.functions->counts) shown[veil.text(name)] = count;
     profile.functions->counts = std::move(shown);
   }
+  for (profile::ServerFigure& figure : profile.server) hide(figure.name, veil);
   hide(profile.warnings, veil);
   return profile;
 }

@@ -9,8 +9,9 @@
 namespace weir::config {
 namespace {
 
-constexpr const char* k_server_keys[] = {"url", "api",        "ready",  "model_name",
-                                         "slo", "own_fields", "warm_up"};
+constexpr const char* k_server_keys[] = {
+    "url",    "api",     "ready",     "model_name",           "slo", "own_fields", "warm_up",
+    "blocks", "server_metrics", "token_env", "max_different_outputs"};
 
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
                                     Problems& problems) {
@@ -64,16 +65,39 @@ void parse_url(const Node& node, ServerSettings& server, Problems& problems) {
   server.url = std::move(*url);
 }
 
-void parse_ready_url(const Node& node, ServerSettings& server, Problems& problems) {
-  const auto url = read_text(node, "ready", problems);
+// A path of the server, or a whole URL.
+void parse_place(const Node& node, std::string_view what, std::string_view may_be,
+                 std::string& into, Problems& problems) {
+  const auto url = read_text(node, what, problems);
   if (!url) return;
   if (!url->starts_with('/') && !is_web(*url)) {
-    problems.add(node.at, fmt::format("ready is a path of the server, as in /health, a URL, or "
-                                      "{{line: REGEX}}: not {}",
+    problems.add(node.at, fmt::format("{} is a path of the server, as in {}: not {}", what, may_be,
                                       describe(node)));
   }
-  check_url_words(node, "ready", *url, problems);
-  server.ready_url = *url;
+  check_url_words(node, what, *url, problems);
+  into = *url;
+}
+
+void parse_ready_url(const Node& node, ServerSettings& server, Problems& problems) {
+  parse_place(node, "ready", "/health, a URL, or {line: REGEX}", server.ready_url, problems);
+}
+
+// The name of a variable; what it holds stands in no file.
+void parse_token(const Node& node, ServerSettings& server, Problems& problems) {
+  const auto name = read_text(node, "token_env", problems);
+  if (!name) return;
+  const auto fits = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  if (name->empty() || name->size() > 128 || (name->front() >= '0' && name->front() <= '9') ||
+      !std::all_of(name->begin(), name->end(), fits)) {
+    // Not shown: somebody may have put the token itself here.
+    problems.add(node.at,
+                 "token_env is the name of an environment variable, as in SERVER_TOKEN: the token "
+                 "itself stands in no file");
+    return;
+  }
+  server.token_env = *name;
 }
 
 void parse_ready_line(const Node& node, ServerSettings& server, Problems& problems) {
@@ -166,6 +190,20 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
     server.warm_up =
         read_integer(*warm_up, "warm_up", 0, k_most_warm_up, problems).value_or(server.warm_up);
   }
+  if (const Node* metrics = fields.take("server_metrics")) {
+    parse_place(*metrics, "server_metrics", "/metrics, or a URL", server.metrics, problems);
+  }
+  if (const Node* token = fields.take("token_env")) parse_token(*token, server, problems);
+  if (const Node* different = fields.take("max_different_outputs")) {
+    constexpr std::int64_t k_most = 1'000'000;
+    server.most_different_outputs =
+        read_integer(*different, "max_different_outputs", 0, k_most, problems);
+  }
+  if (const Node* blocks = fields.take("blocks")) {
+    constexpr std::int64_t k_most_blocks = 64;
+    server.blocks =
+        read_integer(*blocks, "blocks", 0, k_most_blocks, problems).value_or(server.blocks);
+  }
 }
 
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems) {
@@ -179,7 +217,7 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
     return;
   }
   const ServerSettings& server = *engine.server;
-  const bool url_takes_port = uses({server.url, server.ready_url}, {}, "port");
+  const bool url_takes_port = uses({server.url, server.ready_url, server.metrics}, {}, "port");
   if (command == nullptr) {
     for (const char* key : {"probes", "profile_args", "counted_env", "env", "build"}) {
       if (node.find(key) == nullptr) continue;

@@ -75,6 +75,13 @@ struct ServerSettings {
   std::string model_name;    // sent with each request; "": none
   std::int64_t warm_up = 2;  // requests before the load, one after the other
   bool own_fields = true;    // adapters::serving::Ask::own_fields
+  // Beside a base program: into how many blocks each side's requests are split, which take turns
+  // while both servers are up. 0: one server after the other.
+  std::int64_t blocks = 4;
+  std::string metrics;    // a path of the server or a whole URL of its own metrics; "": not asked
+  std::string token_env;  // the variable of weir's environment that holds its token; "": none
+  // So many requests of a load may be answered otherwise than most of them are; absent: a warning.
+  std::optional<std::int64_t> most_different_outputs{};
   profile::ServedObjectives objectives;
 };
 

@@ -241,6 +241,10 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   }
   if (timed_well) {
     profile.timed_runs = static_cast<std::int64_t>(passes.timed.size());
+    if (const auto& last = passes.timed.back()->report) {
+      profile.requests = last->requests;
+      profile.server = last->server;
+    }
     add_timed(facts, passes.timed, profile);
   }
   if (counted_well) {

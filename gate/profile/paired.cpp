@@ -85,22 +85,42 @@ NumberPair pair_of(const Two& two, const Numbers& base, const Numbers& candidate
 
 }  // namespace
 
+double wall_seconds_of(std::span<const RunRecord* const> records) {
+  double sum = 0;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<double, double>> beside;
+  for (const RunRecord* record : records) {
+    if (record->turns.empty()) {
+      sum += record->wall_seconds;
+      continue;
+    }
+    const double end = record->started_at + record->wall_seconds;
+    const auto [span, first] =
+        beside.try_emplace({record->pair.value_or(0), record->attempt}, record->started_at, end);
+    if (first) continue;
+    span->second.first = std::min(span->second.first, record->started_at);
+    span->second.second = std::max(span->second.second, end);
+  }
+  for (const auto& [pair, span] : beside) sum += span.second - span.first;
+  return sum;
+}
+
 PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records) {
   PairedRuns runs;
   std::map<std::int64_t, Two> by_number;
   std::array<Failures, 2> failures;
   std::array<int, 2> warm_ups{};
-  Records base_runs, candidate_runs;
+  Records all, base_runs, candidate_runs;
   for (const RunRecord* record : last_attempts(facts.cell.str(), records)) {
     if (!record->pair) continue;
     Two& two = by_number[*record->pair];
     (record->side == Side::base ? two.base : two.candidate) = record;
     if (*record->pair == 0) ++warm_ups.at(static_cast<std::size_t>(record->side));
-    runs.seconds += record->wall_seconds;
+    all.push_back(record);
     note_failure(*record, failures, runs);
     if (*record->pair > 0)
       (record->side == Side::base ? base_runs : candidate_runs).push_back(record);
   }
+  runs.seconds = wall_seconds_of(all);
   runs.error = judge_failures(failures);
   for (const auto& [side, mine] :
        {std::pair(Side::base, &base_runs), std::pair(Side::candidate, &candidate_runs)}) {

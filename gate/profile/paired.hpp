@@ -46,6 +46,10 @@ struct PairedRuns {
   std::vector<std::string> notes;
 };
 
+// Wall time that records of one cell's pairs took: one after the other, or, where both of a pair
+// were up at the same time, from the first one's start to the end of both.
+[[nodiscard]] double wall_seconds_of(std::span<const RunRecord* const> records);
+
 [[nodiscard]] PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records);
 
 }  // namespace weir::profile

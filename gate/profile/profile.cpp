@@ -229,6 +229,8 @@ Json to_json(const Profile& profile) {
           {"warnings", profile.warnings},
           {"counted_runs", profile.counted_runs},
           {"timed_runs", profile.timed_runs},
+          {"requests", optional_to_json(profile.requests)},
+          {"server_metrics", to_json(profile.server)},
           {"profiling_cost", optional_to_json(profile.profiling_cost)}};
 }
 
@@ -263,6 +265,10 @@ Result<Profile> profile_from_json(const Json& json) {
   profile.counted_runs = read.optional_integer("counted_runs").value_or(0);
   profile.timed_runs = read.optional_integer("timed_runs").value_or(0);
   profile.profiling_cost = read.optional_number("profiling_cost");
+  profile.requests = read.optional_integer("requests");
+  if (read.has("server_metrics")) {
+    WEIR_TRY(profile.server, server_figures_from_json(read.array("server_metrics")));
+  }
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   return profile;
 }

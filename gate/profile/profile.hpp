@@ -121,6 +121,9 @@ struct Profile {
   std::vector<std::string> warnings;
   std::int64_t counted_runs = 0;
   std::int64_t timed_runs = 0;
+  // Of an engine that serves: requests of one timed run, and what its own metrics said of the last.
+  std::optional<std::int64_t> requests{};
+  std::vector<ServerFigure> server{};
   // Of the reference workload itself it names its own cell.
   std::optional<Reference> reference{};
   std::optional<double> profiling_cost;  // 1 - counted rate / timed rate, where both were measured

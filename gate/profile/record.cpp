@@ -2,6 +2,7 @@
 // default is left out, so that a journal of thousands of lines stays small.
 #include "gate/profile/record.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -26,9 +27,17 @@ void put(Json& json, const char* key, const std::optional<T>& value) {
 void put(Json& json, const char* key, const std::vector<std::string>& values) {
   if (!values.empty()) json[key] = values;
 }
+void put(Json& json, const char* key, const std::vector<std::int64_t>& values) {
+  if (!values.empty()) json[key] = values;
+}
 void put(Json& json, const char* key, const std::map<std::string, std::int64_t>& values) {
   if (!values.empty()) json[key] = values;
 }
+
+constexpr std::array<std::pair<ServerFigure::Kind, std::string_view>, 3> k_figure_kinds{
+    {{ServerFigure::Kind::counter, "counter"},
+     {ServerFigure::Kind::gauge, "gauge"},
+     {ServerFigure::Kind::mean, "mean"}}};
 
 Json report_to_json(const EngineReport& report) {
   Json json = Json::object();
@@ -48,6 +57,8 @@ Json report_to_json(const EngineReport& report) {
   put(json, "generated_tokens", report.generated_tokens);
   put(json, "prompt_tokens", report.prompt_tokens);
   put(json, "output_digest", report.output_digest);
+  put(json, "requests", report.requests);
+  if (!report.server.empty()) json["server"] = to_json(report.server);
   put(json, "model", report.model);
   put(json, "engine_build", report.engine_build);
   put(json, "cpu_variant", report.cpu_variant);
@@ -87,6 +98,10 @@ Result<EngineReport> report_from_json(const Json& json) {
   report.generated_tokens = read.optional_integer("generated_tokens");
   report.prompt_tokens = read.optional_integer("prompt_tokens");
   report.output_digest = read.optional_string("output_digest");
+  report.requests = read.optional_integer("requests");
+  if (read.has("server")) {
+    WEIR_TRY(report.server, server_figures_from_json(read.array("server")));
+  }
   report.model = read.optional_string("model");
   report.engine_build = read.optional_string("engine_build");
   report.cpu_variant = read.optional_string("cpu_variant");
@@ -228,6 +243,43 @@ int small_integer(JsonReader& read, const char* key) {
 
 }  // namespace
 
+std::string_view to_string(ServerFigure::Kind kind) {
+  for (const auto& [known, name] : k_figure_kinds) {
+    if (known == kind) return name;
+  }
+  return "counter";
+}
+
+Json to_json(const std::vector<ServerFigure>& figures) {
+  Json list = Json::array();
+  for (const ServerFigure& figure : figures) {
+    list.push_back({{"name", figure.name},
+                    {"kind", to_string(figure.kind)},
+                    {"value", number_to_json(figure.value)}});
+  }
+  return list;
+}
+
+Result<std::vector<ServerFigure>> server_figures_from_json(const Json& list) {
+  std::vector<ServerFigure> figures;
+  for (const Json& item : list) {
+    JsonReader read(item, "server's metric");
+    ServerFigure& figure = figures.emplace_back();
+    figure.name = read.string("name");
+    const std::string kind = read.string("kind");
+    figure.value = read.number("value");
+    const auto known = std::find_if(k_figure_kinds.begin(), k_figure_kinds.end(),
+                                    [&](const auto& one) { return one.second == kind; });
+    if (known == k_figure_kinds.end()) {
+      read.complain("is neither counter nor gauge nor mean");
+    } else {
+      figure.kind = known->first;
+    }
+    if (auto problem = read.problem()) return tl::unexpected(*problem);
+  }
+  return figures;
+}
+
 std::string_view to_string(Pass pass) { return pass == Pass::timed ? "timed" : "counted"; }
 
 std::string_view to_string(Side side) { return side == Side::base ? "base" : "candidate"; }
@@ -251,6 +303,7 @@ Json to_json(const RunRecord& record) {
   if (record.twin_fill != 0) json["twin_fill"] = record.twin_fill;
   if (record.side != Side::candidate) json["side"] = to_string(record.side);
   put(json, "pair", record.pair);
+  put(json, "turns", record.turns);
   if (record.attempt != 1) json["attempt"] = record.attempt;
   if (record.exit_code != 0) json["exit_code"] = record.exit_code;
   if (record.signal != 0) json["signal"] = record.signal;
@@ -298,6 +351,7 @@ Result<RunRecord> record_from_json(const Json& json) {
   if (record.pair && (*record.pair < 0 || record.pass != Pass::timed)) {
     read.complain("has a pair that no timed process can be of");
   }
+  record.turns = integers_from_json(read, "turns");
   JsonReader asked(read.object("asked"), "record asked");
   record.asked.prompt_tokens = asked.optional_integer("prompt_tokens").value_or(0);
   record.asked.tokens = asked.optional_integer("tokens").value_or(0);

@@ -39,6 +39,20 @@ enum class Ended {
   interrupted,   // Ctrl-C or SIGTERM reached weir
 };
 
+// What a server's own metrics said of a load: how much a counter grew, what a gauge was at the end,
+// the mean of what a histogram took in meanwhile.
+struct ServerFigure {
+  enum class Kind { counter, gauge, mean };
+  std::string name;  // as the server has it, without labels; hostile text, fit to show
+  Kind kind = Kind::counter;
+  double value = 0;
+
+  friend bool operator==(const ServerFigure&, const ServerFigure&) = default;
+};
+[[nodiscard]] std::string_view to_string(ServerFigure::Kind kind);  // "counter", "gauge", "mean"
+[[nodiscard]] Json to_json(const std::vector<ServerFigure>& figures);
+[[nodiscard]] Result<std::vector<ServerFigure>> server_figures_from_json(const Json& list);
+
 // What an engine said of itself, read by an adapter. Base units; absent is absent.
 struct EngineReport {
   struct Series {
@@ -53,11 +67,13 @@ struct EngineReport {
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition
   std::optional<std::string> output_digest;
+  std::optional<std::int64_t> requests;     // that its figures are of, of an engine that serves
   std::optional<std::string> model;         // the engine's description of the model
   std::optional<std::string> engine_build;  // commit or version
   std::optional<std::string> cpu_variant;
   // Why the asked-for device did not do the work, where the engine itself says so.
   std::optional<std::string> device_refuted;
+  std::vector<ServerFigure> server;  // by name
   std::vector<std::string> warnings;
 
   friend bool operator==(const EngineReport&, const EngineReport&) = default;
@@ -86,6 +102,8 @@ struct RunRecord {
   // Of a timed process that runs next to one of the other side: the pair's number within its cell,
   // from 1; 0 is the warm-up, which is not measured.
   std::optional<std::int64_t> pair = std::nullopt;
+  // Of a server that was up beside the other side's: which turns of the pair were its own, from 0.
+  std::vector<std::int64_t> turns{};
   Asked asked;
   std::int64_t attempt = 1;  // 2 after the one infrastructure retry
   double started_at = 0;     // seconds since the epoch

@@ -1,6 +1,9 @@
 #include "gate/profile/served.hpp"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
+#include <utility>
 
 #include "gate/profile/metric_json.hpp"
 
@@ -107,6 +110,32 @@ std::optional<ServedFault> parse_served_fault(std::string_view text) {
 
 std::int64_t ServedRequest::output_tokens() const {
   return reported.output_tokens.value_or(counted_tokens);
+}
+
+void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> block) {
+  if (all.empty()) {
+    all = std::move(block);
+    return;
+  }
+  if (block.empty()) return;
+  const auto later = [](double at, const ServedRequest& one) { return std::max(at, one.ended); };
+  const auto earlier = [](double at, const ServedRequest& one) {
+    return std::min(at, one.intended);
+  };
+  const double end = std::accumulate(all.begin(), all.end(), all.front().ended, later);
+  const double begin = std::accumulate(block.begin(), block.end(), block.front().intended, earlier);
+  const double shift = end - begin;
+  const auto first = static_cast<std::int64_t>(all.size());
+  for (ServedRequest& request : block) {
+    request.number += first;
+    request.intended += shift;
+    request.sent += shift;
+    request.ended += shift;
+    if (request.connected) *request.connected += shift;
+    if (request.answered) *request.answered += shift;
+    for (ServedToken& token : request.tokens) token.at += shift;
+    all.push_back(std::move(request));
+  }
 }
 
 Json to_json(const ServedRequest& request) {

@@ -95,6 +95,11 @@ struct ServedRequest {
   friend bool operator==(const ServedRequest&, const ServedRequest&) = default;
 };
 
+// Adds the requests of a block of a load that was sent in several, with other work between them:
+// their times go on from where the block before ended, so that rates and spans are those of the
+// blocks alone. Numbers go on as well.
+void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> block);
+
 // One line of a file of requests (weir.served/1). What is absent is left out.
 [[nodiscard]] Json to_json(const ServedRequest& request);
 // Fails with Code::data when it is not that.

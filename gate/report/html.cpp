@@ -10,6 +10,7 @@
 #include "gate/report/html_style.hpp"
 #include "gate/report/junit.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/load_curves.hpp"
 #include "gate/report/proposals.hpp"
 #include "gate/report/ratios.hpp"
 #include "gate/report/words.hpp"
@@ -102,6 +103,28 @@ std::string pictures(const CellVerdict& cell) {
   return out;
 }
 
+// What the server's own metrics said of its load.
+std::string server_figures(const CellVerdict& cell) {
+  if (cell.server.empty()) return "";
+  std::string rows;
+  for (const profile::ServerFigure& figure : cell.server) {
+    const std::string_view sign = figure.kind == profile::ServerFigure::Kind::counter ? "+" : "";
+    rows += fmt::format(
+        "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td "
+        "class=\"number\">{}{:.6g}</td></tr>\n",
+        html_text(one_line(figure.name, 200)), profile::to_string(figure.kind), sign, figure.value);
+  }
+  return fmt::format(
+      "<details>\n<summary>What the server itself counted</summary>\n<div class=\"wide\" "
+      "tabindex=\"0\" role=\"region\" aria-label=\"the server's own metrics of {}\">\n<table>\n"
+      "<caption>Its own metrics of one load: how much counters grew, gauges at the end, means of "
+      "histograms. They judge nothing.</caption>\n"
+      "<thead><tr><th scope=\"col\">metric</th><th scope=\"col\">kind</th>"
+      "<th scope=\"col\" class=\"number\">value</th></tr></thead>\n"
+      "<tbody>\n{}</tbody>\n</table>\n</div>\n</details>\n",
+      html_text(cell_title(cell.cell)), rows);
+}
+
 // The best explanation, with its arithmetic.
 std::string explained(const CellVerdict& cell) {
   if (cell.findings.empty()) return "";
@@ -131,7 +154,7 @@ std::string body(const CellVerdict& cell) {
                          html_text(text::join(tail, "\n")));
     }
   }
-  out += table(cell) + pictures(cell);
+  out += table(cell) + pictures(cell) + server_figures(cell);
   out += explained(cell);
   out += changes("kernels that changed", changed_words(cell.kernels));
   out += changes("functions that changed", function_words(cell.functions));
@@ -151,6 +174,12 @@ std::string body(const CellVerdict& cell) {
     out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(text::join(where, " \u00b7 ")));
   }
   return out;
+}
+
+std::string loads(const GateVerdict& gate) {
+  std::string out;
+  for (const LoadCurve& curve : load_curves(gate)) out += load_figure(curve);
+  return out.empty() ? "" : "<h2>Latency against load</h2>\n" + out;
 }
 
 std::string proposed(const GateVerdict& gate) {
@@ -258,7 +287,7 @@ std::string html(const GateVerdict& gate) {
   if (beside_base(gate)) {
     out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(one_line(gate.decision_rule, 4000)));
   }
-  out += proposed(gate) + wrong(gate) + matrix(gate) + facts(gate);
+  out += proposed(gate) + wrong(gate) + loads(gate) + matrix(gate) + facts(gate);
   return out + "</main>\n</body>\n</html>\n";
 }
 

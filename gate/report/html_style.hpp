@@ -57,6 +57,18 @@ svg.ratios .limit { stroke: var(--text); stroke-width: 2; }
 svg.ratios .tolerated { stroke: var(--text); stroke-dasharray: 3 3; }
 svg.ratios .interval { stroke: var(--text); stroke-width: 2; }
 svg.ratios .estimate { fill: var(--text); }
+figure.load { max-width: none; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem 1.6rem; }
+svg.load { display: block; overflow: visible; }
+svg.load text { fill: var(--soft); font: 11px system-ui, sans-serif; stroke: var(--page);
+  stroke-width: 4px; paint-order: stroke; }
+svg.load text.head { fill: var(--text); }
+svg.load .axis { stroke: var(--line); }
+svg.load line.p50, svg.load line.p90, svg.load line.p99, svg.load line.rate { stroke: var(--accent);
+  stroke-width: 2; }
+svg.load line.p90 { stroke-dasharray: 5 3; }
+svg.load line.p99 { stroke-dasharray: 2 3; }
+svg.load circle { fill: var(--accent); }
 details { border-top: 1px solid var(--line); }
 details:last-of-type { border-bottom: 1px solid var(--line); }
 summary { cursor: pointer; padding: .35rem 0; }

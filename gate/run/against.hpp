@@ -95,6 +95,8 @@ class Against final : public Sequel {
   [[nodiscard]] std::vector<Step> base_counts() const;
   [[nodiscard]] std::vector<Step> counts_to_confirm() const;
   [[nodiscard]] std::vector<Step> warm_ups() const;
+  // That the processes of its warm-ups took, or of its pairs.
+  [[nodiscard]] double seconds_of(std::size_t cell, bool warm_ups) const;
   [[nodiscard]] Step timed(std::size_t cell, std::int64_t pair, profile::Side side) const;
   [[nodiscard]] std::vector<Round> make_rounds() const;
   [[nodiscard]] std::vector<profile::PairedRuns> runs_of(const Round& round) const;

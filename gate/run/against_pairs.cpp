@@ -52,6 +52,14 @@ std::vector<Step> Against::warm_ups() const {
   return steps;
 }
 
+double Against::seconds_of(std::size_t cell, bool warm_ups) const {
+  std::vector<const RunRecord*> wanted;
+  for (const RunRecord& record : records_[cell].paired) {
+    if ((record.pair.value_or(0) == 0) == warm_ups) wanted.push_back(&record);
+  }
+  return profile::wall_seconds_of(wanted);
+}
+
 std::vector<Against::Round> Against::make_rounds() const {
   std::vector<profile::CellKey> keys;
   for (const PreparedCell& cell : plan_.cells) keys.push_back(cell.cell.key);
@@ -91,9 +99,7 @@ PairingCell Against::rules_of(Round& round) const {
   PairingCell made;
   made.name = (round.line ? round.line->fit : plan_.cells[round.cells.front()].cell.key).str();
   for (const std::size_t i : round.cells) {
-    for (const RunRecord& record : records_[i].paired) {
-      if (record.pair == 0) made.pair_seconds += record.wall_seconds;
-    }
+    made.pair_seconds += seconds_of(i, true);
   }
   const std::vector<PairedRuns> runs = runs_of(round);
   for (std::size_t of = 0; of < runs.size(); ++of) {
@@ -207,9 +213,7 @@ void Against::note_pairs(std::size_t place) {
   for (std::size_t k = 0; k < round.cells.size(); ++k) {
     const CellRecords& mine = records_[round.cells[k]];
     if (!mine.out || all_out) whole = std::min(whole.value_or(runs[k].pairs), runs[k].pairs);
-    for (const RunRecord& record : mine.paired) {
-      if (record.pair.value_or(0) > 0) seconds += record.wall_seconds;
-    }
+    seconds += seconds_of(round.cells[k], false);
   }
   const std::int64_t fresh = whole.value_or(0) - round.noted;
   if (fresh <= 0) return;

@@ -1,6 +1,7 @@
 #include "gate/run/runner.hpp"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <list>
@@ -10,6 +11,7 @@
 
 #include "gate/run/admission.hpp"
 #include "gate/run/engine_run.hpp"
+#include "gate/run/server_run.hpp"
 #include "gate/run/tally.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -177,20 +179,70 @@ class Work {
       if (stopped()) break;
       if (step.pass != Pass::timed || !wanted(step)) continue;
       show(step);
-      (void)carry_out(step);
+      if (const Step* other = beside(step)) {
+        carry_out_pair(std::min(step.order, other->order), std::max(step.order, other->order));
+      } else {
+        (void)carry_out(step);
+      }
     }
+  }
+
+  // The other side's step of the same pair, where both servers are up at the same time. In a run
+  // that was killed between their records the one that is there already runs again, for the other
+  // one's sake.
+  [[nodiscard]] const Step* beside(const Step& step) const {
+    if (!step.pair || !serves_in_turns(plan_.cells[step.cell])) return nullptr;
+    for (const std::int64_t order : {step.order + 1, step.order - 1}) {
+      if (order < 0 || order >= static_cast<std::int64_t>(steps_.size())) continue;
+      const Step& other = steps_[static_cast<std::size_t>(order)];
+      if (other.cell == step.cell && other.pair == step.pair && other.side != step.side &&
+          (wanted(other) || *step.pair > 0)) {
+        return &other;
+      }
+    }
+    return nullptr;
+  }
+
+  void carry_out_pair(std::int64_t first, std::int64_t second) {
+    const std::array<const Step*, 2> steps{&steps_[static_cast<std::size_t>(first)],
+                                           &steps_[static_cast<std::size_t>(second)]};
+    std::array<ServerSlot, 2> slots;
+    std::int64_t attempt = 1;
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      const Step& step = *steps.at(slot);
+      slots.at(slot) = {&plan_.cell_of(step), &step};
+      const auto next = first_attempt_[static_cast<std::size_t>(step.order)];
+      if (wanted(step)) attempt = std::max(attempt, next);
+    }
+    auto held = acquire(*slots[0].cell, Pass::timed);
+    for (bool again = held.has_value(); again && !stopped(); ++attempt) {
+      auto records = run_server_pair(effects_, folder_, slots, attempt);
+      if (!records) return give_up(std::move(records).error());
+      again = false;
+      for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+        auto& record = records->at(slot);
+        if (!record || !wanted(*steps.at(slot))) continue;
+        again = again || !is_last(*record);
+        if (!keep(*steps.at(slot), std::move(*record))) return;
+      }
+    }
+  }
+
+  // Nothing where they were not to be had, which ends the run.
+  std::optional<std::unique_ptr<sys::Held>> acquire(const PreparedCell& cell, Pass pass) {
+    auto held =
+        effects_.locks.acquire(locks_for(cell, pass), effects_.stop,
+                               [this](const std::string& line) { effects_.progress.say(line); });
+    if (held) return std::move(*held);
+    give_up(std::move(held).error());
+    return std::nullopt;
   }
 
   // Runs a step, and once more if it did not start. Answers its peak memory.
   std::optional<std::int64_t> carry_out(const Step& step) {
     const PreparedCell& cell = plan_.cell_of(step);
-    auto held =
-        effects_.locks.acquire(locks_for(cell, step.pass), effects_.stop,
-                               [this](const std::string& line) { effects_.progress.say(line); });
-    if (!held) {
-      give_up(std::move(held).error());
-      return std::nullopt;
-    }
+    const auto held = acquire(cell, step.pass);
+    if (!held) return std::nullopt;
     const auto first = first_attempt_[static_cast<std::size_t>(step.order)];
     for (std::int64_t attempt = first; attempt <= 2; ++attempt) {
       auto record = run_engine(effects_, folder_, cell, step, attempt);

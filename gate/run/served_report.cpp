@@ -1,8 +1,11 @@
 #include "gate/run/served_report.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
+#include "gate/adapters/server_metrics.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/served_summary.hpp"
 
@@ -24,6 +27,12 @@ std::optional<T> same_of(std::span<const ServedRequest> requests, Get get) {
   return found;
 }
 
+std::int64_t output_tokens(std::span<const ServedRequest> requests) {
+  std::int64_t sum = 0;
+  for (const ServedRequest& request : requests) sum += request.output_tokens();
+  return sum;
+}
+
 }  // namespace
 
 EngineReport served_report(const PreparedCell& cell, std::span<const ServedRequest> requests) {
@@ -33,6 +42,7 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
   for (const profile::ServedFigure& figure : profile::figures_of(summary)) {
     report.times.push_back({figure.metric, {figure.value}});
   }
+  report.requests = summary.whole;
   report.generated_tokens = same_of<std::int64_t>(
       requests,
       [](const ServedRequest& one) -> std::optional<std::int64_t> { return one.output_tokens(); });
@@ -75,6 +85,37 @@ std::optional<std::string> served_failures(std::span<const ServedRequest> reques
   if (!why.detail.empty()) details.push_back(why.detail);
   if (!details.empty()) words += fmt::format(" ({})", text::join(details, ": "));
   return words;
+}
+
+std::int64_t different_outputs(std::span<const ServedRequest> requests) {
+  const profile::ServedSummary summary = profile::summarise(requests);
+  std::int64_t different = 0;
+  for (const auto& [prompt, outputs] : summary.outputs) {
+    std::int64_t all = 0, most = 0;
+    for (const auto& [digest, count] : outputs.digests) {
+      all += count;
+      most = std::max(most, count);
+    }
+    different += all - most;
+  }
+  return different;
+}
+
+bool counts_the_same(const std::vector<profile::ServerFigure>& figures,
+                     std::span<const ServedRequest> requests) {
+  const auto counted = adapters::generated_between(figures);
+  return !counted || *counted == static_cast<double>(output_tokens(requests));
+}
+
+void add_server_figures(std::vector<profile::ServerFigure> figures,
+                        std::span<const ServedRequest> requests, EngineReport& report) {
+  if (!counts_the_same(figures, requests)) {
+    report.warnings.push_back(fmt::format(
+        "the server's own metrics count {:g} generated tokens, its answers {}: somebody else may "
+        "have asked it meanwhile",
+        *adapters::generated_between(figures), output_tokens(requests)));
+  }
+  report.server = std::move(figures);
 }
 
 std::string made_up_prompt(std::int64_t tokens) {

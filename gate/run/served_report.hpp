@@ -22,6 +22,18 @@ namespace weir::run {
 [[nodiscard]] std::optional<std::string> served_failures(
     std::span<const profile::ServedRequest> requests);
 
+// How many requests were answered otherwise than most of their prompt's were.
+[[nodiscard]] std::int64_t different_outputs(std::span<const profile::ServedRequest> requests);
+
+// What the server's own metrics say beside what weir saw, into the report; a doubt where both count
+// other numbers of tokens.
+void add_server_figures(std::vector<profile::ServerFigure> figures,
+                        std::span<const profile::ServedRequest> requests,
+                        profile::EngineReport& report);
+// Do they agree on the tokens, as far as the server counts any?
+[[nodiscard]] bool counts_the_same(const std::vector<profile::ServerFigure>& figures,
+                                   std::span<const profile::ServedRequest> requests);
+
 // A text of about so many tokens, the same for the same number: common words, most of which
 // vocabularies have whole.
 [[nodiscard]] std::string made_up_prompt(std::int64_t tokens);

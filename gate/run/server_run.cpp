@@ -1,334 +1,129 @@
 #include "gate/run/server_run.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <memory>
-#include <utility>
 
-#include "gate/base/text.hpp"
-#include "gate/config/pattern.hpp"
-#include "gate/config/placeholders.hpp"
-#include "gate/load/load.hpp"
-#include "gate/profile/between.hpp"
-#include "gate/run/engine_run.hpp"
-#include "gate/run/environment.hpp"
-#include "gate/run/served_report.hpp"
-#include "gate/run/server_process.hpp"
-#include "gate/run/step_record.hpp"
-#include "gate/sys/paths.hpp"
-#include "gate/sys/pause.hpp"
-#include "gate/sys/port.hpp"
+#include "gate/run/server_step.hpp"
 
 namespace weir::run {
-namespace {
 
-using profile::Ended;
-using profile::Pass;
-using profile::ProbeCounts;
 using profile::RunRecord;
-
-constexpr std::uint64_t k_largest_text = std::uint64_t{16} << 20;
-constexpr int k_ports_tried = 3;           // another program may take one in between
-constexpr double k_ask_again = 0.02;       // seconds, whether it is up
-constexpr double k_grace_seconds = 5;      // from SIGTERM to SIGKILL
-constexpr double k_workers_seconds = 1;    // for its processes to end after it
-constexpr double k_backstop_seconds = 10;  // the load ends itself before the server is stopped
-
-// One call of run_server().
-class ServerStep {
- public:
-  ServerStep(const Effects& effects, const PreparedCell& cell, const Step& step,
-             const WorkPlace& place, RunRecord record)
-      : effects_(effects),
-        cell_(cell),
-        step_(step),
-        place_(place),
-        settings_(*cell.cell.engine->server),
-        starts_(!cell.cell.engine->command.empty()),
-        probed_(step.pass == Pass::counted && !cell.probes.empty()),
-        record_(std::move(record)) {}
-
-  Result<std::optional<RunRecord>> run() {
-    begun_ = effects_.clock.steady();
-    const auto before = effects_.load.ticks();
-    if (prepare() && bring_up()) measure();
-    WEIR_CHECK(end());
-    if (effects_.stop.requested()) return std::nullopt;
-    const auto after = effects_.load.ticks();
-    if (before && after) record_.machine.steal_share = sys::steal_share(*before, *after);
-    if (record_.error) record_.error = text::printable(*record_.error);
-    return std::move(record_);
-  }
-
- private:
-  bool give_up(std::string why, Ended ended = Ended::exited) {
-    record_.ended = ended;
-    record_.error = std::move(why);
-    return false;
-  }
-
-  [[nodiscard]] double seconds_left() const {
-    return cell_.cell.engine->timeout_seconds - (effects_.clock.steady() - begun_);
-  }
-
-  // What can go wrong before anything runs.
-  bool prepare() {
-    if (!settings_.ready_line.empty()) {
-      auto pattern = config::Pattern::compile("(" + settings_.ready_line + ")");
-      if (!pattern) return give_up(pattern.error().message, Ended::not_started);
-      ready_line_ = std::move(*pattern);
-    }
-    if (cell_.cell.text) {
-      prompt_ = *cell_.cell.text;
-    } else if (cell_.cell.prompt_file) {
-      auto text = effects_.files.read(cell_.prompt_file, k_largest_text);
-      if (!text) return give_up(text.error().message, Ended::not_started);
-      prompt_ = std::move(*text);
-    } else {
-      prompt_ = made_up_prompt(step_.asked.prompt_tokens);
-    }
-    if (!probed_) return true;
-    auto attached = effects_.probing.attach(cell_.probes, place_.probes(), nullptr);
-    if (!attached) {
-      return give_up("the probes could not be attached: " + attached.error().message,
-                     Ended::not_started);
-    }
-    probe_env_ = std::move(*attached);
-    return true;
-  }
-
-  bool bring_up() {
-    for (int tried = 1;; ++tried) {
-      int port = 0;
-      if (starts_) {
-        const auto found = sys::free_port();
-        if (!found) return give_up(found.error().message, Ended::not_started);
-        port = *found;
-      }
-      fill_urls(std::to_string(port));
-      const double started = effects_.clock.steady();
-      if (starts_) start(std::to_string(port));
-      if (wait_until_up()) {
-        up_after_ = effects_.clock.steady() - started;
-        return true;
-      }
-      const bool gone = server_ && server_->is_gone();
-      if (!gone || tried == k_ports_tried || sys::is_free(port)) return false;
-      // Somebody else has the port by now: that is no fault of the server's.
-      record_.error.reset();
-      record_.ended = Ended::exited;
-      server_.reset();
-    }
-  }
-
-  void fill_urls(const std::string& port) {
-    const auto with_port = [&](const std::string& text) {
-      return config::substitute(text, [&](std::string_view) { return port; });
-    };
-    url_ = settings_.url.empty() ? "http://127.0.0.1:" + port : with_port(settings_.url);
-    ready_url_ = with_port(settings_.ready_url);
-    if (ready_url_.starts_with('/')) ready_url_ = url_ + ready_url_;
-  }
-
-  void start(const std::string& port) {
-    config::CommandLine line =
-        line_of(cell_, step_, place_.out(),
-                step_.pass == Pass::counted ? place_.probes() : std::string(), port);
-    spec_ = {};
-    spec_.argv = std::move(line.argv);
-    spec_.env = merge_environment(sys::own_environment(), line.env, probe_env_);
-    spec_.folder = cell_.folder;
-    spec_.timeout_seconds = cell_.cell.engine->timeout_seconds + k_backstop_seconds;
-    spec_.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit);
-    spec_.kill_grace_seconds = k_grace_seconds;
-    spec_.settle_seconds = k_workers_seconds;
-    spec_.whole_output = false;
-    ServerProcess::OnLine on_line;
-    if (ready_line_) {
-      on_line = [this](std::string_view said) {
-        return ready_line_->first_group(said).has_value();
-      };
-    }
-    server_ = std::make_unique<ServerProcess>(effects_.processes, spec_, effects_.stop,
-                                              std::move(on_line));
-  }
-
-  [[nodiscard]] const sys::Stop& over() const { return server_ ? server_->over() : effects_.stop; }
-
-  bool wait_until_up() {
-    const auto http = effects_.speaking.http();
-    const double deadline =
-        effects_.clock.steady() + std::min(settings_.ready_seconds, seconds_left());
-    std::string last = "nothing was answered";
-    for (;;) {
-      if (effects_.stop.requested()) return false;
-      if (server_ && server_->is_gone()) return give_up("the server ended before it was up");
-      if (ready_line_ ? server_ && server_->has_said() : answers(*http, last)) return true;
-      if (effects_.clock.steady() >= deadline) break;
-      (void)sys::RealPause().wait(k_ask_again, over());
-    }
-    const std::string sign =
-        ready_line_ ? fmt::format("it printed no line that matches \"{}\"", settings_.ready_line)
-                    : fmt::format("{}: {}", ready_url_, last);
-    return give_up(fmt::format("the server was not up within {}: {}",
-                               unit::show_duration(settings_.ready_seconds), sign),
-                   Ended::timed_out);
-  }
-
-  bool answers(sys::Http& http, std::string& last) const {
-    constexpr double k_connect = 1, k_answer = 5;
-    sys::HttpRequest request;
-    request.url = ready_url_;
-    const auto answer = http.send(
-        request, {.connect_seconds = k_connect, .total_seconds = k_answer, .body_bytes = 1 << 20},
-        over());
-    if (!answer) {
-      last = answer.error().message;
-      return false;
-    }
-    last = fmt::format("HTTP {}", answer->status);
-    return answer->status / 100 == 2;
-  }
-
-  void measure() {
-    const auto streams = effects_.speaking.streams(effects_.clock);
-    if (settings_.warm_up > 0 && !drive(*streams, true)) return;
-    std::vector<ProbeCounts> before;
-    if (probed_ && !read_counts(before)) return;
-    if (!drive(*streams, false)) return;
-    record_.report = served_report(cell_, requests_);
-    if (starts_) {
-      record_.report->times.push_back({*unit::find_metric("load_seconds"), {up_after_}});
-    }
-    // What counts would be divided by.
-    if (probed_ && cell_.cell.sweep == profile::Sweep::overlapping &&
-        !record_.report->generated_tokens) {
-      give_up("requests generated different numbers of tokens: there are no counts per token");
-      return;
-    }
-    std::vector<ProbeCounts> after;
-    if (!probed_ || !read_counts(after)) return;
-    auto counted = profile::counts_between(before, after);
-    if (counted) {
-      record_.probes = std::move(*counted);
-    } else {
-      give_up(counted.error().message);
-    }
-  }
-
-  // Sends the warm-up, or the load. False where that measures nothing.
-  bool drive(sys::Streams& streams, bool warm_up) {
-    load::LoadPlan plan;
-    plan.url = url_;
-    plan.api = settings_.api;
-    plan.model = settings_.model_name;
-    plan.prompts = {{cell_.cell.key.prompt, prompt_, step_.asked.tokens}};
-    plan.seed = cell_.cell.seed;
-    plan.own_fields = settings_.own_fields;
-    plan.requests = warm_up ? settings_.warm_up : step_.asked.repeats;
-    if (!warm_up && cell_.cell.rate) {
-      plan.loop = load::OpenLoop{*cell_.cell.rate, static_cast<std::uint64_t>(cell_.cell.seed)};
-    } else {
-      plan.loop = load::ClosedLoop{warm_up ? 1 : cell_.cell.concurrency};
-    }
-    plan.limits.load_seconds = std::max(seconds_left(), 0.1);
-    auto load = load::drive(plan, streams, effects_.clock, over());
-    if (!load) return give_up(load.error().message);
-    requests_ = std::move(load->requests);
-    const auto failures = served_failures(requests_);
-    if (!failures && load->not_sent == 0) return true;
-    // A server that dies takes its connections along first.
-    constexpr double k_until_seen = 0.5;
-    if (server_) (void)sys::RealPause().wait(k_until_seen, over());
-    const std::string in = warm_up ? "warm-up: " : "";
-    if (server_ && server_->is_gone()) return give_up(in + "the server ended while it served");
-    if (load->out_of_time) {
-      return give_up(fmt::format("{}the requests were not answered within {} (timeout)", in,
-                                 unit::show_duration(cell_.cell.engine->timeout_seconds)),
-                     Ended::timed_out);
-    }
-    return give_up(in + failures.value_or("not all requests were sent"));
-  }
-
-  // Once they rest: what the server still does for a request that is answered belongs to it.
-  bool read_counts(std::vector<ProbeCounts>& counts) {
-    constexpr int k_readings = 100;
-    for (int reading = 0; reading < k_readings; ++reading) {
-      auto now = effects_.probing.collect(cell_.probes, place_.probes());
-      if (!now) {
-        return give_up("what the probes counted could not be read: " + now.error().message);
-      }
-      const bool rests = reading > 0 && *now == counts;
-      counts = std::move(*now);
-      if (rests || !sys::RealPause().wait(k_ask_again, over())) return true;
-    }
-    record_.warnings.emplace_back(
-        "the server's counts do not rest between requests: what it does by itself is in them");
-    return true;
-  }
-
-  // Ends the server, and says of it what the record has to say. Fails as Processes::run().
-  Result<void> end() {
-    if (!server_) {
-      record_.wall_seconds = effects_.clock.steady() - begun_;
-      return {};
-    }
-    const bool gone = server_->is_gone();
-    WEIR_TRY(const sys::Finished finished, server_->end());
-    const Ended told = record_.ended;
-    take_over(record_, finished);
-    if (gone) {
-      say_how_it_went(finished);
-    } else {
-      record_.ended = told;
-      record_.exit_code = record_.signal = 0;
-      if (finished.signal == SIGKILL) {
-        record_.warnings.push_back(fmt::format(
-            "the server did not end within {:g} s of SIGTERM and was killed", k_grace_seconds));
-      } else if (finished.signal != 0 && finished.signal != SIGTERM) {
-        record_.warnings.push_back(
-            fmt::format("the server {} when it was told to end", signal_words(finished.signal)));
-      }
-    }
-    if (record_.error) record_.stderr_tail = last_lines(finished.err + finished.out);
-    return {};
-  }
-
-  // Of one that ended by itself, which no server shall.
-  void say_how_it_went(const sys::Finished& finished) {
-    const std::string how = failure_of(finished, spec_).value_or("it exited with code 0");
-    record_.report.reset();
-    record_.probes.clear();
-    record_.error = record_.ended == Ended::not_started
-                        ? how
-                        : fmt::format("{}: {}", record_.error.value_or("the server ended"), how);
-  }
-
-  const Effects& effects_;
-  const PreparedCell& cell_;
-  const Step& step_;
-  const WorkPlace& place_;
-  const config::ServerSettings& settings_;
-  bool starts_, probed_;
-  RunRecord record_;
-  double begun_ = 0, up_after_ = 0;
-  std::optional<config::Pattern> ready_line_;
-  std::string prompt_, url_, ready_url_;
-  config::Environment probe_env_;
-  sys::ProcessSpec spec_;
-  std::vector<profile::ServedRequest> requests_;
-  std::unique_ptr<ServerProcess> server_;  // last: it hears lines through the others
-};
-
-}  // namespace
 
 Result<std::optional<RunRecord>> run_server(const Effects& effects, const std::string& folder,
                                             const PreparedCell& cell, const Step& step,
                                             std::int64_t attempt) {
-  WorkPlace place(effects.files,
-                  sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt)));
-  WEIR_CHECK(place.make());
-  return ServerStep(effects, cell, step, place, begin_record(effects, cell, step, attempt)).run();
+  ServerStep server(effects, folder, cell, step, attempt);
+  WEIR_CHECK(server.make_place());
+  if (server.begin() && server.warm_up() && server.serve(step.asked.repeats)) server.report();
+  return server.end();
+}
+
+bool serves_in_turns(const PreparedCell& cell) {
+  const config::EngineSettings* engine = cell.cell.engine;
+  return engine != nullptr && engine->server && !engine->command.empty() &&
+         engine->server->blocks > 0;
+}
+
+std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t requests) {
+  const std::int64_t at_once =
+      cell.cell.rate ? 1 : std::max<std::int64_t>(1, cell.cell.concurrency);
+  const std::int64_t count =
+      std::clamp<std::int64_t>(requests / at_once, 1, cell.cell.engine->server->blocks);
+  std::vector<std::int64_t> blocks;
+  for (std::int64_t i = 0; i < count; ++i) {
+    blocks.push_back(requests * (i + 1) / count - requests * i / count);
+  }
+  return blocks;
+}
+
+std::vector<std::size_t> turns_of(std::size_t blocks) {
+  std::vector<std::size_t> turns;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    turns.push_back(i % 2);
+    turns.push_back(1 - i % 2);
+  }
+  return turns;
+}
+
+namespace {
+
+// Both servers of a pair.
+class ServerPair {
+ public:
+  ServerPair(const Effects& effects, std::span<const ServerSlot, 2> slots, std::int64_t attempt)
+      : effects_(effects),
+        slots_(slots),
+        attempt_(attempt),
+        blocks_(blocks_of(*slots[0].cell, slots[0].step->asked.repeats)),
+        turns_(turns_of(blocks_.size())) {}
+
+  Result<PairRecords> run(const std::string& folder) {
+    for (const std::size_t slot : k_slots) WEIR_CHECK(make(folder, slot));
+    for (const std::size_t slot : k_slots) {
+      if (servers_.at(slot)->begin()) continue;
+      WEIR_CHECK(end(slot));
+      const auto& record = records_.at(slot);
+      if (attempt_ > 1 || !record || record->ended != profile::Ended::not_started) continue;
+      records_.at(1 - slot).reset();  // the other one's, if it has ended already
+      return records_;
+    }
+    for (const std::size_t slot : k_slots) {
+      if (servers_.at(slot) && !servers_.at(slot)->warm_up()) WEIR_CHECK(end(slot));
+    }
+    serve();
+    for (const std::size_t slot : k_slots) {
+      if (!servers_.at(slot)) continue;
+      if (goes_on_.at(slot)) servers_.at(slot)->report();
+      WEIR_CHECK(end(slot));
+    }
+    return effects_.stop.requested() ? PairRecords{} : std::move(records_);
+  }
+
+ private:
+  static constexpr std::array<std::size_t, 2> k_slots{0, 1};
+
+  Result<void> make(const std::string& folder, std::size_t slot) {
+    const ServerSlot& mine = slots_[slot];
+    const double waits = slots_[1 - slot].cell->cell.engine->timeout_seconds;
+    auto& server = servers_.at(slot) =
+        std::make_unique<ServerStep>(effects_, folder, *mine.cell, *mine.step, attempt_, waits);
+    for (std::size_t turn = 0; turn < turns_.size(); ++turn) {
+      if (turns_[turn] == slot) server->record().turns.push_back(static_cast<std::int64_t>(turn));
+    }
+    return server->make_place();
+  }
+
+  void serve() {
+    std::array<std::size_t, 2> served{};
+    for (const std::size_t slot : turns_) {
+      const std::size_t block = served.at(slot)++;
+      if (!servers_.at(slot) || !goes_on_.at(slot)) continue;
+      goes_on_.at(slot) =
+          servers_.at(slot)->serve(blocks_[block], static_cast<std::int64_t>(block));
+    }
+  }
+
+  Result<void> end(std::size_t slot) {
+    WEIR_TRY(records_.at(slot), servers_.at(slot)->end());
+    servers_.at(slot).reset();
+    return {};
+  }
+
+  const Effects& effects_;
+  std::span<const ServerSlot, 2> slots_;
+  std::int64_t attempt_;
+  std::vector<std::int64_t> blocks_;
+  std::vector<std::size_t> turns_;
+  std::array<bool, 2> goes_on_{true, true};
+  PairRecords records_;
+  std::array<std::unique_ptr<ServerStep>, 2> servers_;  // those that have not ended
+};
+
+}  // namespace
+
+Result<PairRecords> run_server_pair(const Effects& effects, const std::string& folder,
+                                    std::span<const ServerSlot, 2> slots, std::int64_t attempt) {
+  return ServerPair(effects, slots, attempt).run(folder);
 }
 
 }  // namespace weir::run

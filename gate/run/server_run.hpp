@@ -1,10 +1,13 @@
-// One step of a cell whose engine serves: starts the server, waits until it is up, sends the
-// prompts, ends it, and makes the record. Or asks one that runs already.
+// Steps of cells whose engine serves: start, load, end, and the record of it. Or one that runs
+// already is asked. Two steps of a pair (`--against`) have both servers up at the same time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "gate/profile/record.hpp"
 #include "gate/run/plan.hpp"
@@ -21,5 +24,36 @@ namespace weir::run {
                                                                    const PreparedCell& cell,
                                                                    const Step& step,
                                                                    std::int64_t attempt);
+
+// Do the timed steps of a pair of this cell run beside each other? Of servers that weir starts,
+// unless `blocks: 0` says otherwise.
+[[nodiscard]] bool serves_in_turns(const PreparedCell& cell);
+
+// How many requests each block of one server has: as many blocks as the config says, of as many
+// requests as are asked at once at least.
+[[nodiscard]] std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t requests);
+
+// Who has each turn of a pair, 0 or 1: 0 1 1 0 0 1 1 0 … So each has the earlier turn as often, and
+// what drifts is the same for both.
+[[nodiscard]] std::vector<std::size_t> turns_of(std::size_t blocks);
+
+struct ServerSlot {
+  const PreparedCell* cell = nullptr;
+  const Step* step = nullptr;
+};
+// Both steps of a pair, in the order that its coin decided. Slot 0 is started first, then slot 1;
+// both are warmed up; then each sends its blocks in its turns (RunRecord::turns), and a side's
+// figures are those of all its blocks' requests together. So a slot is all that the coin gives a
+// program: swapping the programs swaps their numbers and nothing else, which is what the proof of
+// the decision rule asks for (docs/decision-rule.md). A pair gives one number a metric and side:
+// requests of one start are never counted as independent of each other.
+//
+// A server that fails is a record with an error, and the other one goes on without it. On the first
+// attempt one that could not be started stops both, and only its record is answered: all is tried
+// again. Nothing of either when weir was stopped.
+using PairRecords = std::array<std::optional<profile::RunRecord>, 2>;
+[[nodiscard]] Result<PairRecords> run_server_pair(const Effects& effects, const std::string& folder,
+                                                  std::span<const ServerSlot, 2> slots,
+                                                  std::int64_t attempt);
 
 }  // namespace weir::run

@@ -31,6 +31,7 @@ void describe(const Question& question, CellVerdict& cell) {
   cell.stderr_tail = candidate.stderr_tail;
   cell.warnings = candidate.warnings;
   cell.profiling_cost = candidate.profiling_cost;
+  cell.server = candidate.server;
   cell.counts_skipped = candidate.counts_skipped;
   cell.instructions_skipped = candidate.instructions_skipped;
   if (candidate.instructions_skipped &&
@@ -138,6 +139,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
 
   std::vector<std::string> reasons = candidate.errors;
   if (base.pairs) {
+    if (auto note = starts_note(question)) cell.notes.push_back(std::move(*note));
     if (base.pairs->error) reasons.push_back(*base.pairs->error);
     if (cell.stderr_tail.empty()) cell.stderr_tail = base.pairs->stderr_tail;
     cell.warnings.insert(cell.warnings.end(), base.pairs->warnings.begin(),

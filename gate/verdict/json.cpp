@@ -155,6 +155,7 @@ Json cell_to_json(const CellVerdict& cell) {
             {"reason", cell.placement_reason},
             {"ops", changed_to_json(cell.ops)}}},
           {"functions", changed_to_json(cell.functions)},
+          {"server_metrics", profile::to_json(cell.server)},
           {"stderr_tail", cell.stderr_tail},
           {"warnings", cell.warnings},
           {"notes", cell.notes},

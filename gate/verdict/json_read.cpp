@@ -201,6 +201,9 @@ Result<CellVerdict> cell_of(const Json& json) {
       cell.findings.push_back(std::move(finding));
     }
   }
+  if (read.has("server_metrics")) {
+    WEIR_TRY(cell.server, profile::server_figures_from_json(read.array("server_metrics")));
+  }
   if (read.has("functions")) cell.functions = changed_of(read, "functions");
   cell.instructions_skipped = read.optional_string("instructions_skipped");
   cell.counts_skipped = read.optional_string("counts_skipped");

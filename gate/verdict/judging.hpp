@@ -6,6 +6,7 @@
 //   times.cpp    what a time did, within what stored samples can tell
 //   paired_times.cpp  what a time did beside a base program, with an error guarantee
 //   confirm.cpp  what pairs say of a time that failed against stored samples
+//   served.cpp   what times of servers stand on
 //   reference.cpp  stored times on the machine as it is now
 //   cell.cpp     a cell's verdict; gate.cpp: a gate's
 #pragma once
@@ -57,6 +58,12 @@ void new_beside_nearest(const Question& question, bool exact, Outcome& verdict,
 
 // Every time and memory, in the order of their names.
 [[nodiscard]] std::vector<MetricVerdict> judge_times(const Question& question);
+
+// A percentile of so few requests that it lies between the two largest, where a limit is on it.
+[[nodiscard]] std::optional<std::string> percentile_doubt(const profile::Profile& candidate,
+                                                          const MetricVerdict& metric);
+// Of servers beside each other: how many starts the times are of, and what those do not cover.
+[[nodiscard]] std::optional<std::string> starts_note(const Question& question);
 
 // A time of pairs. Fills everything but limit, which it is given with.
 void judge_pairs(const Question& question, const profile::PairedMetric& metric,

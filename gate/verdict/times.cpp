@@ -167,6 +167,9 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
   if (!is_reference(question.candidate)) {
     made.limit = resolve_limit(question.candidate.cell, current.metric, question.limits);
   }
+  if (auto doubt = percentile_doubt(question.candidate, made)) {
+    made.warnings.push_back(std::move(*doubt));
+  }
   made.current = current.value();
   made.samples = static_cast<std::int64_t>(current.samples.size());
   if (question.pairs != nullptr) {

@@ -121,6 +121,7 @@ struct CellVerdict {
   std::optional<double> profiling_cost;
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
   std::optional<std::string> instructions_skipped{};  // the same of instructions alone
+  std::vector<profile::ServerFigure> server{};        // as Profile::server
   std::optional<TwinCheck> twin_check{};  // of a twin whose device was there to be asked
 };
 

@@ -35,6 +35,10 @@ TEST(Server, HasWhatIsLeftOut) {
   EXPECT_EQ(engine.server->ready_url, "/health");
   EXPECT_EQ(engine.server->ready_seconds, 60);
   EXPECT_EQ(engine.server->warm_up, 2);
+  EXPECT_EQ(engine.server->blocks, 4);
+  EXPECT_EQ(engine.server->metrics, "");
+  EXPECT_EQ(engine.server->token_env, "");
+  EXPECT_EQ(engine.server->most_different_outputs, std::nullopt);
   EXPECT_TRUE(engine.server->own_fields);
   EXPECT_FALSE(engine.server->objectives.any());
 }
@@ -42,7 +46,8 @@ TEST(Server, HasWhatIsLeftOut) {
 TEST(Server, TakesAllThatItIsTold) {
   const auto settings = parse_text(with_server(
       "kind: server, api: completions, url: 'http://10.0.0.7:8000/', ready: {url: /up, timeout: "
-      "5m}, model_name: big, warm_up: 0, own_fields: false, slo: {ttft: 200ms, tpot: 20ms, e2e: "
+      "5m}, model_name: big, warm_up: 0, own_fields: false, blocks: 8, server_metrics: /metrics, "
+      "token_env: SERVER_TOKEN, max_different_outputs: 1, slo: {ttft: 200ms, tpot: 20ms, e2e: "
       "3s}"));
   ASSERT_TRUE(settings) << settings.error().message;
   const ServerSettings& server = *settings->engines.at(0).server;
@@ -52,6 +57,10 @@ TEST(Server, TakesAllThatItIsTold) {
   EXPECT_EQ(server.model_name, "big");
   EXPECT_EQ(server.warm_up, 0);
   EXPECT_FALSE(server.own_fields);
+  EXPECT_EQ(server.blocks, 8);
+  EXPECT_EQ(server.metrics, "/metrics");
+  EXPECT_EQ(server.token_env, "SERVER_TOKEN");
+  EXPECT_EQ(server.most_different_outputs, 1);
   EXPECT_EQ(server.objectives.first_token_seconds, 0.2);
   EXPECT_EQ(server.objectives.per_token_seconds, 0.02);
   EXPECT_EQ(server.objectives.end_to_end_seconds, 3);
@@ -140,6 +149,11 @@ TEST(Server, MistakesAreNamedWhereTheyStand) {
       {k_plain + ", slo: {ttfb: 1s}", "3:75", "did you mean \"ttft\""},
       {k_plain + ", slo: {}", "3:74", "at least one of"},
       {k_plain + ", warm_up: -1", "3:78", "a whole number from 0"},
+      {k_plain + ", blocks: 65", "3:77", "a whole number from 0 to 64"},
+      {k_plain + ", server_metrics: metrics", "3:85", "a path of the server"},
+      {k_plain + ", token_env: sk-0123456789", "3:80", "the name of an environment variable"},
+      {k_plain + ", max_different_outputs: -1", "3:92", "a whole number from 0"},
+      {"command: [x, '{tokens}'], output: llama-bench, token_env: A", "3:65", "kind: server"},
       {k_plain + ", container: docker", "3:80", "not started by this version"},
       {"kind: server, api: llama, url: 'http://h:1', probes: [ggml]", "3:60", "starts no program"},
       {"kind: server, api: llama, url: 'http://h:{port}'", "3:38", "there is none"},
@@ -152,6 +166,12 @@ TEST(Server, MistakesAreNamedWhereTheyStand) {
     EXPECT_THAT(message, HasSubstr(fmt::format("weir.yaml:{}:", one.place))) << one.keys;
     EXPECT_THAT(message, HasSubstr(one.says)) << one.keys;
   }
+}
+
+// Somebody may have put the token itself there.
+TEST(Server, ATokenInTheFileIsRefusedWithoutSayingIt) {
+  EXPECT_THAT(message_of(with_server(k_plain + ", token_env: sk-0123456789")),
+              testing::Not(HasSubstr("sk-0123456789")));
 }
 
 TEST(Server, LeavesOutPromptsThatItCanNotBeAsked) {

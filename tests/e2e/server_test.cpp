@@ -1,4 +1,8 @@
 // The built weir against servers that are none: started, asked, ended, with nothing left of them.
+#include <map>
+#include <set>
+#include <sstream>
+
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
@@ -129,6 +133,114 @@ TEST_F(Servers, AreEndedWhenWeirIsInterruptedAndTheRunGoesOnLater) {
   EXPECT_EQ(processes_with(mark()), std::vector<std::string>{});
   const Ended resumed = weir(scratch_, {"run", "--resume"});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+}
+
+// Two requests a block, four blocks of each side: a pair is two starts and 16 requests.
+const std::string k_first_token =
+    "{hello: {text: Hello, tokens: 2, requests: 8}}\n"
+    "limits: [{metrics: time_to_first_token_p90_seconds, max_increase: 50%},\n"
+    "         {metrics: '*tokens_per_second', mode: 'off'}]";
+
+TEST_F(Servers, BesideABaseAreUpInPairsAndTheirPercentilesAreJudged) {
+  write_config({"late"}, ", warm_up: 1", k_first_token);
+  const auto against = [&](const char* mode) {
+    return std::vector<std::string>{"--against", "--", k_fake, mode, "{port}", mark()};
+  };
+  const Json same = gate(0, against("late"));
+  const Json judged =
+      metric_of(cell_of(same, "late/m/cpu/hello"), "time_to_first_token_p90_seconds");
+  EXPECT_EQ(judged["verdict"], "pass") << judged.dump(1);
+  EXPECT_NE(judged["warnings"].dump().find("p90 of 8 requests a start"), std::string::npos);
+  EXPECT_NE(cell_of(same, "late/m/cpu/hello")["notes"].dump().find("fresh starts of each server"),
+            std::string::npos);
+
+  const Json slower = gate(1, against("paced"));
+  const Json failed =
+      metric_of(cell_of(slower, "late/m/cpu/hello"), "time_to_first_token_p90_seconds");
+  EXPECT_EQ(failed["verdict"], "fail") << failed.dump(1);
+  // 60 ms beside 15 ms; both get what the machine takes on top.
+  EXPECT_GT(failed["change"].get<double>(), 1);
+
+  // The journal holds the order before, and the turns as the coin had it.
+  std::istringstream journal(slurp(scratch_ / slower["run"].get<std::string>() / "run.jsonl"));
+  std::map<std::int64_t, std::map<std::int64_t, Json>> pairs;  // pair -> order -> record
+  for (std::string line; std::getline(journal, line);) {
+    const Json record = Json::parse(line);
+    if (record.contains("turns")) pairs[record["pair"]][record["order"]] = record;
+  }
+  EXPECT_GE(pairs.size(), 8U);
+  std::set<bool> base_first;
+  for (const auto& [number, two] : pairs) {
+    ASSERT_EQ(two.size(), 2U) << number;
+    const Json &first = two.begin()->second, &second = two.rbegin()->second;
+    EXPECT_EQ(first["turns"], Json::parse("[0, 3, 4, 7]"));
+    EXPECT_EQ(second["turns"], Json::parse("[1, 2, 5, 6]"));
+    EXPECT_NE(first.value("side", "candidate"), second.value("side", "candidate"));
+    if (number > 0) base_first.insert(first.value("side", "candidate") == "base");
+    const double first_ends =
+        first["started_at"].get<double>() + first["wall_seconds"].get<double>();
+    EXPECT_LT(second["started_at"].get<double>(), first_ends) << "not beside each other";
+  }
+}
+
+TEST_F(Servers, BesideABaseThatDiesAreAnError) {
+  write_config({"paced"}, ", warm_up: 1", k_first_token);
+  const Json verdict = gate(3, {"--against", "--", k_fake, "dies_serving", "{port}", mark()});
+  EXPECT_NE(cell_of(verdict, "paced/m/cpu/hello")
+                .value("reason", "")
+                .find("the base program failed in 2 of its processes: "
+                      "the server ended while it served"),
+            std::string::npos)
+      << cell_of(verdict, "paced/m/cpu/hello").value("reason", "");
+}
+
+TEST_F(Servers, SayWhatTheyCountThemselves) {
+  write_config({"ok", "miscounts"}, ", server_metrics: /metrics");
+  const Json verdict = gate(0);
+  const Json cell = cell_of(verdict, "ok/m/cpu/hello");
+  ASSERT_EQ(cell["server_metrics"].size(), 1U);
+  // Four requests of 8 tokens; the warm-up came before.
+  EXPECT_EQ(cell["server_metrics"][0]["name"], "llamacpp:tokens_predicted_total");
+  EXPECT_EQ(cell["server_metrics"][0]["value"], 32);
+  EXPECT_EQ(cell["warnings"].dump().find("own metrics"), std::string::npos);
+  EXPECT_NE(cell_of(verdict, "miscounts/m/cpu/hello")["warnings"].dump().find(
+                "own metrics count 60 generated tokens, its answers 32"),
+            std::string::npos)
+      << cell_of(verdict, "miscounts/m/cpu/hello")["warnings"].dump();
+}
+
+TEST_F(Servers, AreAskedWithTheTokenOfTheEnvironmentWhichIsSaidNowhere) {
+  ::setenv("WEIR_TEST_TOKEN", "sesame-0123", 1);
+  write_config({"guarded"}, ", token_env: WEIR_TEST_TOKEN, server_metrics: /metrics");
+  const Json cell = cell_of(gate(0), "guarded/m/cpu/hello");
+  EXPECT_EQ(cell["server_metrics"].size(), 1U);
+  // Another token: the server says what it got, weir does not.
+  ::setenv("WEIR_TEST_TOKEN", "sesame-9999", 1);
+  const std::string said = gate(3).dump() + last_.err;
+  EXPECT_NE(said.find("HTTP 401: not with Authorization: Bearer ***"), std::string::npos) << said;
+  for (const auto& entry : fs::recursive_directory_iterator(scratch_.path())) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(slurp(entry.path()).find("sesame"), std::string::npos) << entry.path();
+  }
+  EXPECT_EQ(said.find("sesame"), std::string::npos);
+  ::unsetenv("WEIR_TEST_TOKEN");
+  const Json none = cell_of(gate(3), "guarded/m/cpu/hello");
+  EXPECT_NE(none.value("reason", "").find("the environment has no WEIR_TEST_TOKEN"),
+            std::string::npos);
+}
+
+TEST_F(Servers, ThatAnswerOtherwiseAreADoubtUntilALimitSaysHowOftenTheyMay) {
+  // Two to warm up, then requests 3 to 6: the first and the last of four differ.
+  const std::string twice = "{hello: {text: Hello, tokens: 4, concurrency: 2, requests: 4}}";
+  write_config({"differs"}, ", max_different_outputs: 2", twice);
+  EXPECT_NE(cell_of(gate(0), "differs/m/cpu/hello")["warnings"].dump().find("different outputs"),
+            std::string::npos);
+  write_config({"differs"}, ", max_different_outputs: 1", twice);
+  EXPECT_NE(cell_of(gate(3), "differs/m/cpu/hello")
+                .value("reason", "")
+                .find("2 of 4 requests were answered otherwise than most of them "
+                      "(max_different_outputs: 1)"),
+            std::string::npos);
 }
 
 TEST_F(Servers, ThatRunAlreadyAreAskedUnderTheirUrl) {

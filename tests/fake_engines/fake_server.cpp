@@ -10,6 +10,10 @@
 //   stays        does not listen to SIGTERM
 //   leaves       leaves a process behind, in a session of its own, whose id is in left.pid
 //   slower       takes 3 ms a token
+//   paced        takes 15 ms to its first token; late: takes 60 ms
+//   differs      ends every third answer with another token
+//   guarded      answers 401 to all but /health without "Bearer sesame-0123", and says what it got
+// All count tokens under /metrics, as llama-server does; miscounts: 7 too many each time.
 // All but never_up and dies_early print "listening on PORT" when they are up.
 #include <atomic>
 #include <chrono>
@@ -33,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 
 std::string mode;
 Clock::time_point up_at;
-std::atomic<int> answers{0};
+std::atomic<int> answers{0}, tokens_out{0};
 
 void say(int fd, const std::string& text) {
   std::size_t sent = 0;
@@ -74,21 +78,44 @@ void answer_prompt(int fd, const std::string& request) {
   }
   const std::size_t asked = request.find("\"max_tokens\":");
   const int tokens = asked == std::string::npos ? 1 : std::atoi(request.c_str() + asked + 13);
-  const bool dies = ++answers == 4 && mode == "dies_serving";
-  const auto words = weir::tests::scripts::completions(tokens);
+  const int number = ++answers;
+  const bool dies = number == 4 && mode == "dies_serving";
+  auto words = weir::tests::scripts::completions(tokens);
+  if (mode == "differs" && number % 3 == 0) {
+    const std::string text = "\"text\":\"";
+    words.tokens.back().insert(words.tokens.back().find(text) + text.size(), "other ");
+  }
   say(fd, weir::tests::scripts::head());
+  if (mode == "paced" || mode == "late") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(mode == "late" ? 60 : 15));
+  }
   for (const std::string& event : words.tokens) {
     if (mode == "slower") std::this_thread::sleep_for(std::chrono::milliseconds(3));
     say(fd, weir::tests::scripts::chunk(event));
     if (dies) raise(SIGSEGV);
   }
   for (const std::string& event : words.end) say(fd, weir::tests::scripts::chunk(event));
+  tokens_out += tokens + (mode == "miscounts" ? 7 : 0);
   say(fd, weir::tests::scripts::last_chunk());
+}
+
+bool let_in(const std::string& request) {
+  return mode != "guarded" || request.find("Bearer sesame-0123") != std::string::npos;
 }
 
 void serve(int fd) {
   for (std::string request = hear(fd); !request.empty(); request = hear(fd)) {
-    if (request.starts_with("POST ")) {
+    if (!request.starts_with("GET /health") && !let_in(request)) {
+      const std::size_t said = request.find("Authorization: ");
+      const std::string got =
+          said == std::string::npos ? "" : request.substr(said, request.find('\r', said) - said);
+      answer(fd, "401 Unauthorized", "application/json",
+             "{\"error\": {\"message\": \"not with " + got + "\"}}");
+    } else if (request.starts_with("GET /metrics ")) {
+      answer(fd, "200 OK", "text/plain; version=0.0.4",
+             "# TYPE llamacpp:tokens_predicted_total counter\nllamacpp:tokens_predicted_total " +
+                 std::to_string(tokens_out.load()) + "\n");
+    } else if (request.starts_with("POST ")) {
       answer_prompt(fd, request);
     } else {
       const bool up = mode != "never_up" && Clock::now() >= up_at;

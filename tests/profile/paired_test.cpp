@@ -68,6 +68,19 @@ TEST(PairedRuns, TakesTheBestOfAProcesssRepeatsAndKeepsTheOrderOfThePair) {
   EXPECT_TRUE(decode.pairs[1].base_first);
 }
 
+TEST(PairedRuns, ServersBesideEachOtherTakeTheTimeOfBothOnce) {
+  std::vector<RunRecord> records = {run(2, 1, Side::base, {100}), run(3, 1, Side::candidate, {99}),
+                                    run(4, 2, Side::candidate, {98})};
+  for (RunRecord& record : records) record.started_at = 1000;
+  records[1].started_at = 1000.5;
+  std::vector<const RunRecord*> all;
+  for (const RunRecord& record : records) all.push_back(&record);
+  EXPECT_DOUBLE_EQ(wall_seconds_of(all), 3);
+  records[0].turns = {0, 3};
+  records[1].turns = {1, 2};
+  EXPECT_DOUBLE_EQ(wall_seconds_of(all), 1.5 + 1);  // 1000 … 1001.5, and the one alone
+}
+
 TEST(PairedRuns, APairWithoutItsSecondProcessIsNoneYet) {
   auto records = warm_up();
   records.push_back(run(2, 1, Side::candidate, {100}));

@@ -64,6 +64,10 @@ RunRecord full_record() {
   report.generated_tokens = 24;
   report.prompt_tokens = 0;
   report.output_digest = "abc";
+  report.requests = 16;
+  report.server = {{"vllm:prompt_tokens_total", ServerFigure::Kind::counter, 80},
+                   {"vllm:num_requests_running", ServerFigure::Kind::gauge, 0},
+                   {"vllm:ttft_seconds", ServerFigure::Kind::mean, 0.1 + 0.2}};
   report.model = "llama 1B";
   report.engine_build = "b1234";
   report.cpu_variant = "haswell";
@@ -99,6 +103,15 @@ TEST(Record, ComesBackFromItsLineAsItWas) {
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(*back, record);
   }
+}
+
+TEST(Record, KeepsTheTurnsOfAServerInItsPair) {
+  RunRecord record = small_record();
+  record.pair = 3;
+  record.turns = {0, 3, 4, 7};
+  const auto back = record_from_json(*parse_json(dump_json(to_json(record))));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, record);
 }
 
 TEST(Record, LeavesOutWhatIsAbsent) {
@@ -219,6 +232,8 @@ TEST(ProfileJson, ComesBackAsItWas) {
   profile.counted_runs = 3;
   profile.timed_runs = 10;
   profile.profiling_cost = 0.013;
+  profile.requests = 16;
+  profile.server = {{"vllm:prompt_tokens_total", ServerFigure::Kind::counter, 80}};
 
   const Json json = to_json(profile);
   EXPECT_EQ(json["schema"], "weir.profile/1");
@@ -230,6 +245,8 @@ TEST(ProfileJson, ComesBackAsItWas) {
   EXPECT_EQ(back->kernels, profile.kernels);
   EXPECT_EQ(back->placement, profile.placement);
   EXPECT_EQ(back->work, profile.work);
+  EXPECT_EQ(back->requests, 16);
+  EXPECT_EQ(back->server, profile.server);
 }
 
 TEST(ProfileJson, RefusesAnotherDocument) {

@@ -71,6 +71,23 @@ TEST(Summary, OfTwoRequestsIsWhatOneCountsByHand) {
   EXPECT_EQ(summary.warnings, std::vector<std::string>{});
 }
 
+TEST(Blocks, OfALoadGoOnWhereTheOneBeforeEnded) {
+  // Two blocks of a request each, 0.5 s and 1 s long, with 10 s of somebody else's between them.
+  std::vector<ServedRequest> all;
+  append_block(all, {request(1, {1.25, 1.5})});
+  append_block(all, {});
+  append_block(all, {request(11.5, {12, 12.5})});
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[1].number, 1);
+  EXPECT_DOUBLE_EQ(all[1].intended, 1.5);
+  EXPECT_DOUBLE_EQ(all[1].sent, 1.5);
+  EXPECT_EQ(all[1].tokens, (std::vector<ServedToken>{{2, 1}, {2.5, 1}}));
+  const ServedSummary summary = summarise(all);
+  EXPECT_DOUBLE_EQ(summary.span_seconds, 1.5);
+  EXPECT_DOUBLE_EQ(*summary.requests_per_second, 2 / 1.5);
+  EXPECT_DOUBLE_EQ(summary.first_token->p50, 0.375);  // of 0.25 and 0.5
+}
+
 TEST(Summary, FiguresStandUnderTheNamesOfTheirMetrics) {
   const std::vector<ServedRequest> requests = {request(1, {2, 2.5, 4}), request(2, {5, 5.25, 5.5})};
   const ServedSummary summary = summarise(requests, {.first_token_seconds = 2});

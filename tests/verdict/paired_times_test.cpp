@@ -169,6 +169,42 @@ TEST(PairedTimes, ASideThatHangsIsTheCellsError) {
   EXPECT_THAT(cell.reason, HasSubstr("the candidate timed out 3 times"));
 }
 
+TEST(PairedTimes, OfServersAreOfStartsAndSayHowManyRequestsAPercentileNeeds) {
+  const auto judged = [](const char* name, std::int64_t requests) {
+    profile::Profile profile = reference();
+    profile.requests = requests;
+    const auto metric =
+        unit::custom_metric(name, unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
+    profile.metrics[name].metric = metric;
+    profile.metrics[name].samples = {0.1};
+    profile::PairedRuns runs;
+    runs.warm = true;
+    runs.pairs = 12;
+    runs.metrics.push_back({metric, "requests", {0.1, 0.1, true}, {}});
+    runs.metrics[0].pairs.assign(12, {0.1, 0.1, true});
+    LimitEntry limit = entry({name});
+    limit.max_increase = Amount{0.1, true};
+    const auto known = stored(reference());
+    return judge_cell(profile, {baseline::choose(profile, {&known, 1}), runs}, {&limit, 1}, {});
+  };
+  const std::pair<const char*, std::int64_t> few[] = {{"time_to_first_token_p99_seconds", 99},
+                                                      {"end_to_end_latency_p90_seconds", 9}};
+  for (const auto& [name, requests] : few) {
+    const CellVerdict cell = judged(name, requests);
+    ASSERT_EQ(metric(cell, name).warnings.size(), 1U) << name;
+    EXPECT_THAT(metric(cell, name).warnings[0], HasSubstr("between the two slowest")) << name;
+    EXPECT_THAT(cell.notes, testing::Contains(HasSubstr("12 fresh starts of each server")));
+  }
+  // k = 100 and 10 are enough; of a p50, and of gaps, nothing is said.
+  const std::pair<const char*, std::int64_t> enough[] = {{"time_to_first_token_p99_seconds", 100},
+                                                         {"time_per_output_token_p90_seconds", 10},
+                                                         {"time_to_first_token_seconds", 2},
+                                                         {"inter_token_latency_p99_seconds", 4}};
+  for (const auto& [name, requests] : enough) {
+    EXPECT_THAT(metric(judged(name, requests), name).warnings, testing::IsEmpty()) << name;
+  }
+}
+
 TEST(PairedTimes, PlainAmountsAreOfTheBasesWarmUp) {
   Scene scene{.factor = 0.9};
   scene.limit.max_drop = Amount{30, false};

@@ -1,6 +1,7 @@
 // One run: what the gate said, which kernels changed, all its numbers.
 import {h} from '../dom.js';
 import {load} from '../load.js';
+import {loadPart} from '../load_curves.js';
 import {link} from '../state.js';
 import {pagedTable} from '../table.js';
 import {moment, betweenText, show} from '../units.js';
@@ -18,6 +19,7 @@ export async function runPage({overview, state}) {
     h('dl', {}, facts.filter(([, what]) => what).map(([term, what]) => [h('dt', {}, term), h('dd', {}, what, term === 'commit' && run.dirty ? ' with changes not committed' : '')])),
     run.commit ? h('p', {}, h('a', {href: link('compare', {b: run.commit.slice(0, 12)})}, 'Compare with another commit')) : null,
     verdicts.length ? verdicts.map((verdict, i) => verdictPart(overview, verdict, i)) : h('p', {class: 'soft'}, 'No gate judged this run.'),
+    loadPart(metrics, points),
     h('h2', {}, 'All numbers'),
     pagedTable({caption: 'All numbers of this run', rows: points, size: 60, empty: 'None.', columns: [
       {title: 'cell', cell: ([id, cell, metric]) => cellLink(id, cell, {metric: metrics[metric].name, machine: run.machine})},

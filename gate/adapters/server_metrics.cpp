@@ -1,0 +1,134 @@
+#include "gate/adapters/server_metrics.hpp"
+
+#include <cmath>
+#include <set>
+
+#include "gate/adapters/printed.hpp"
+#include "gate/adapters/prometheus_line.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::adapters {
+namespace {
+
+using profile::ServerFigure;
+
+constexpr std::size_t k_most_names = 256;
+constexpr std::size_t k_longest_text = std::size_t{4} << 20;
+
+class Reading {
+ public:
+  void line(std::string_view line) {
+    Scan scan(line);
+    if (scan.take("# TYPE")) {
+      const auto name = scan.word(), kind = scan.word();
+      if (name && kind && kinds_.size() < k_most_names) {
+        kinds_[shown_text(*name)] = shown_text(*kind, 20);
+      }
+    } else if (!line.starts_with('#')) {
+      if (const auto sample = prometheus_sample(line)) add(*sample);
+    }
+  }
+
+  ServerMetrics finish() {
+    for (const auto& [name, sets] : gauge_sets_) {
+      if (sets > 1) made_.gauges.erase(name);
+    }
+    for (const auto& [name, kind] : kinds_) {
+      if ((kind == "histogram" || kind == "summary") && made_.counters.contains(name + "_sum") &&
+          made_.counters.contains(name + "_count")) {
+        made_.histograms.insert(name);
+      }
+    }
+    made_.left_out = left_out_.size();
+    return std::move(made_);
+  }
+
+ private:
+  enum class What { counter, gauge, nothing };
+
+  // Of OpenMetrics the type stands under the name without "_total".
+  [[nodiscard]] What what(const std::string& name) const {
+    for (const std::string_view end : {"", "_total", "_sum", "_count", "_bucket", "_created"}) {
+      if (!name.ends_with(end)) continue;
+      const auto kind = kinds_.find(name.substr(0, name.size() - end.size()));
+      if (kind == kinds_.end()) continue;
+      const bool spread = kind->second == "histogram" || kind->second == "summary";
+      if (end == "_created" || (spread && end != "_sum" && end != "_count")) return What::nothing;
+      if (spread || kind->second == "counter") return What::counter;
+      if (end.empty()) return kind->second == "gauge" ? What::gauge : What::nothing;
+    }
+    // Without a word on its type, one that ends so is a counter by custom.
+    return name.ends_with("_total") ? What::counter : What::nothing;
+  }
+
+  void add(const PrometheusSample& sample) {
+    const What is = what(sample.name);
+    if (is == What::nothing || !std::isfinite(sample.value)) return;
+    auto& into = is == What::counter ? made_.counters : made_.gauges;
+    if (!into.contains(sample.name) &&
+        made_.counters.size() + made_.gauges.size() >= k_most_names) {
+      if (left_out_.size() < k_most_names) left_out_.insert(sample.name);
+      return;
+    }
+    if (is == What::counter) {
+      into[sample.name] += sample.value;
+    } else {
+      into[sample.name] = sample.value;
+      ++gauge_sets_[sample.name];
+    }
+  }
+
+  ServerMetrics made_;
+  std::map<std::string, std::string> kinds_;
+  std::map<std::string, int> gauge_sets_;
+  std::set<std::string> left_out_;
+};
+
+}  // namespace
+
+ServerMetrics read_server_metrics(std::string_view text) {
+  Reading reading;
+  for (const std::string& line : text::lines(text.substr(0, k_longest_text))) reading.line(line);
+  return reading.finish();
+}
+
+std::vector<ServerFigure> between(const ServerMetrics& before, const ServerMetrics& after) {
+  std::map<std::string, ServerFigure> figures;
+  // A counter that was not there has not counted yet.
+  const auto grew = [&](const std::string& name) -> std::optional<double> {
+    const auto now = after.counters.find(name);
+    if (now == after.counters.end()) return std::nullopt;
+    const auto was = before.counters.find(name);
+    const double by = now->second - (was == before.counters.end() ? 0 : was->second);
+    return by >= 0 && std::isfinite(by) ? std::optional(by) : std::nullopt;
+  };
+  for (const auto& [name, value] : after.counters) {
+    if (const auto by = grew(name)) figures[name] = {name, ServerFigure::Kind::counter, *by};
+  }
+  for (const auto& [name, value] : after.gauges) {
+    figures[name] = {name, ServerFigure::Kind::gauge, value};
+  }
+  for (const std::string& name : after.histograms) {
+    const auto sum = grew(name + "_sum"), count = grew(name + "_count");
+    figures.erase(name + "_sum");
+    if (sum && count && *count > 0) {
+      figures[name] = {name, ServerFigure::Kind::mean, *sum / *count};
+    }
+  }
+  std::vector<ServerFigure> list;
+  for (auto& [name, figure] : figures) list.push_back(std::move(figure));
+  return list;
+}
+
+std::optional<double> generated_between(const std::vector<ServerFigure>& figures) {
+  for (const std::string_view name :
+       {"llamacpp:tokens_predicted_total", "vllm:generation_tokens_total", "vllm:generation_tokens",
+        "sglang:generation_tokens_total", "agave_tokens_generated_total"}) {
+    for (const ServerFigure& figure : figures) {
+      if (figure.name == name && figure.kind == ServerFigure::Kind::counter) return figure.value;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace weir::adapters

@@ -1,0 +1,37 @@
+// What a server says of itself on /metrics (Prometheus' text format, OpenMetrics), read before and
+// after a load. Hostile text: what can not be read is passed over, and it is bounded. Pure.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/profile/record.hpp"
+
+namespace weir::adapters {
+
+// By name, label sets together: labels hold where a model lies, and with them there is no end to
+// what a server may list.
+struct ServerMetrics {
+  std::map<std::string, double> counters;  // sums over label sets; of histograms _sum and _count
+  std::map<std::string, double> gauges;    // those of one label set: a sum of shares is none
+  std::set<std::string> histograms;        // and summaries that have both
+  std::size_t left_out = 0;                // names beyond the 256 that are kept
+};
+
+[[nodiscard]] ServerMetrics read_server_metrics(std::string_view text);
+
+// What came between: how much counters grew, gauges as they are at the end, means of histograms
+// that took something in. A counter that fell (the server began anew) is left out. By name.
+[[nodiscard]] std::vector<profile::ServerFigure> between(const ServerMetrics& before,
+                                                         const ServerMetrics& after);
+
+// Tokens generated meanwhile by the server's own counter, where it has one that weir knows.
+[[nodiscard]] std::optional<double> generated_between(
+    const std::vector<profile::ServerFigure>& figures);
+
+}  // namespace weir::adapters

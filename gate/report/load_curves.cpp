@@ -1,0 +1,219 @@
+#include "gate/report/load_curves.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gate/report/junit.hpp"
+#include "gate/report/words.hpp"
+
+namespace weir::report {
+namespace {
+
+using verdict::CellVerdict;
+using verdict::MetricVerdict;
+
+constexpr std::array<const char*, 3> k_percentiles{"p50", "p90", "p99"};
+
+std::optional<double> current(const CellVerdict& cell, std::string_view name) {
+  for (const MetricVerdict& metric : cell.metrics) {
+    if (metric.metric.name == name) return metric.current;
+  }
+  return std::nullopt;
+}
+
+std::array<std::optional<double>, 3> latencies(const CellVerdict& cell, std::string_view base) {
+  return {current(cell, fmt::format("{}_seconds", base)),
+          current(cell, fmt::format("{}_p90_seconds", base)),
+          current(cell, fmt::format("{}_p99_seconds", base))};
+}
+
+LoadPoint point_of(const CellVerdict& cell) {
+  LoadPoint point;
+  point.concurrency = *cell.cell.concurrency;
+  point.first_token = latencies(cell, "time_to_first_token");
+  point.per_token = latencies(cell, "time_per_output_token");
+  point.tokens_per_second = current(cell, "output_tokens_per_second");
+  return point;
+}
+
+// "12.3 ms", "1.50 s".
+std::string show_time(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
+}
+
+std::string show_rate(double rate) { return fmt::format("{:.4g} tok/s", rate); }
+
+std::string range_words(const std::vector<std::optional<double>>& values, const LoadCurve& curve,
+                        std::string (*show)(double)) {
+  const auto begin =
+      std::find_if(values.begin(), values.end(), [](const auto& one) { return one.has_value(); });
+  const auto end =
+      std::find_if(values.rbegin(), values.rend(), [](const auto& one) { return one.has_value(); });
+  if (begin == values.end()) return "not measured";
+  const auto at = [&](std::size_t place) { return curve.points[place].concurrency; };
+  const auto first = static_cast<std::size_t>(begin - values.begin());
+  const auto last = static_cast<std::size_t>(values.rend() - end) - 1;
+  return fmt::format("{} at {}, {} at {}", show(**begin), at(first), show(**end), at(last));
+}
+
+// One panel. Places across are shares of the width, so that it fits any screen while its letters
+// keep their size; concurrencies stand at even distances.
+class Panel {
+ public:
+  struct Line {
+    const char* name;  // class and label
+    std::vector<std::optional<double>> values;
+  };
+
+  Panel(const LoadCurve& curve, const char* title, std::vector<Line> lines,
+        std::string (*show)(double))
+      : curve_(curve), title_(title), lines_(std::move(lines)), show_(show) {
+    for (const Line& line : lines_) {
+      for (const auto& value : line.values) most_ = std::max(most_, value.value_or(0));
+    }
+  }
+
+  [[nodiscard]] std::string write() {
+    if (most_ <= 0) return "";
+    std::string described;
+    for (const Line& line : lines_) {
+      described += fmt::format("{}{}: {}", described.empty() ? "" : "; ", line.name,
+                               range_words(line.values, curve_, show_));
+    }
+    out_ = fmt::format(
+        "<svg class=\"load\" role=\"img\" width=\"100%\" height=\"{}\"><title>{} against "
+        "concurrency</title><desc>{}</desc>\n",
+        k_height, title_, xml_text(described));
+    out_ += fmt::format("<text class=\"head\" x=\"0\" y=\"11\">{}</text>\n", title_);
+    out_ += fmt::format("<text x=\"100%\" y=\"11\" text-anchor=\"end\">up to {}</text>\n",
+                        show_(most_));
+    line("axis", 0, k_floor, 100, k_floor);
+    for (std::size_t i = 0; i < curve_.points.size(); ++i) {
+      out_ += fmt::format("<text x=\"{:.2f}%\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", at(i),
+                          k_floor + 14, curve_.points[i].concurrency);
+    }
+    for (const Line& one : lines_) draw(one);
+    return out_ + letters_ + "</svg>\n";
+  }
+
+ private:
+  static constexpr int k_top = 22, k_floor = 104, k_height = 122;
+  static constexpr double k_left = 6, k_right = 84;  // the labels of lines stand behind them
+
+  [[nodiscard]] double at(std::size_t place) const {
+    return k_left + (k_right - k_left) * static_cast<double>(place) /
+                        static_cast<double>(curve_.points.size() - 1);
+  }
+  [[nodiscard]] double height(double value) const {
+    return k_floor - (k_floor - k_top) * std::clamp(value / most_, 0.0, 1.0);
+  }
+
+  void line(const char* name, double x1, double y1, double x2, double y2) {
+    out_ += fmt::format(
+        "<line class=\"{}\" x1=\"{:.2f}%\" y1=\"{:.1f}\" x2=\"{:.2f}%\" y2=\"{:.1f}\"/>\n", name,
+        x1, y1, x2, y2);
+  }
+
+  void draw(const Line& one) {
+    std::optional<std::size_t> before;
+    for (std::size_t i = 0; i < one.values.size(); ++i) {
+      const auto& value = one.values[i];
+      if (!value) continue;  // what was not measured joins nothing
+      if (before && *before + 1 == i) {
+        line(one.name, at(*before), height(*one.values[*before]), at(i), height(*value));
+      }
+      out_ += fmt::format("<circle class=\"{}\" cx=\"{:.2f}%\" cy=\"{:.1f}\" r=\"2.5\"/>\n",
+                          one.name, at(i), height(*value));
+      before = i;
+    }
+    if (!before || lines_.size() < 2) return;
+    // Labels that would lie on each other are moved apart, downwards lines first.
+    double y = height(*one.values[*before]) + 4;
+    for (const double taken : taken_) {
+      if (std::abs(y - taken) < 12) y = taken - 12;
+    }
+    taken_.push_back(y);
+    letters_ += fmt::format("<text x=\"{:.2f}%\" dx=\"6\" y=\"{:.1f}\">{}</text>\n", at(*before), y,
+                            one.name);
+  }
+
+  const LoadCurve& curve_;
+  const char* title_;
+  std::vector<Line> lines_;
+  std::string (*show_)(double);
+  double most_ = 0;
+  std::string out_, letters_;
+  std::vector<double> taken_;
+};
+
+std::string latency_panel(const LoadCurve& curve, const char* title,
+                          std::array<std::optional<double>, 3> LoadPoint::*member) {
+  std::vector<Panel::Line> lines;
+  for (std::size_t k = 0; k < k_percentiles.size(); ++k) {
+    Panel::Line& line = lines.emplace_back();
+    line.name = k_percentiles.at(k);
+    for (const LoadPoint& point : curve.points) line.values.push_back((point.*member).at(k));
+  }
+  return Panel(curve, title, std::move(lines), show_time).write();
+}
+
+std::string numbers(const LoadCurve& curve) {
+  const auto cell = [](const std::optional<double>& value, std::string (*show)(double)) {
+    return fmt::format("<td class=\"number\">{}</td>", value ? show(*value) : "not measured");
+  };
+  std::string rows;
+  for (const LoadPoint& point : curve.points) {
+    rows += fmt::format("<tr><th scope=\"row\">{} at once</th>", point.concurrency);
+    for (const auto& value : point.first_token) rows += cell(value, show_time);
+    for (const auto& value : point.per_token) rows += cell(value, show_time);
+    rows += cell(point.tokens_per_second, show_rate) + "</tr>\n";
+  }
+  return fmt::format(
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"latency against load of "
+      "{}\">\n<table>\n<thead><tr><th scope=\"col\">requests</th>"
+      "<th scope=\"col\" class=\"number\">TTFT p50</th><th scope=\"col\" class=\"number\">p90</th>"
+      "<th scope=\"col\" class=\"number\">p99</th><th scope=\"col\" class=\"number\">TPOT p50</th>"
+      "<th scope=\"col\" class=\"number\">p90</th><th scope=\"col\" class=\"number\">p99</th>"
+      "<th scope=\"col\" class=\"number\">output</th></tr></thead>\n"
+      "<tbody>\n{}</tbody>\n</table>\n</div>\n",
+      xml_text(cell_title(curve.cell)), rows);
+}
+
+}  // namespace
+
+std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate) {
+  std::vector<LoadCurve> curves;
+  for (const CellVerdict& cell : gate.cells) {
+    if (!cell.cell.concurrency) continue;
+    LoadPoint point = point_of(cell);
+    if (!point.first_token[0] && !point.per_token[0]) continue;
+    profile::CellKey key = cell.cell;
+    key.concurrency.reset();
+    const auto found = std::find_if(curves.begin(), curves.end(),
+                                    [&](const LoadCurve& curve) { return curve.cell == key; });
+    (found == curves.end() ? curves.emplace_back(LoadCurve{key, {}}) : *found)
+        .points.push_back(point);
+  }
+  std::erase_if(curves, [](const LoadCurve& curve) { return curve.points.size() < 2; });
+  for (LoadCurve& curve : curves) {
+    std::sort(curve.points.begin(), curve.points.end(),
+              [](const auto& a, const auto& b) { return a.concurrency < b.concurrency; });
+  }
+  return curves;
+}
+
+std::string load_figure(const LoadCurve& curve) {
+  std::vector<std::optional<double>> rates;
+  for (const LoadPoint& point : curve.points) rates.push_back(point.tokens_per_second);
+  return fmt::format(
+      "<figure class=\"load\">\n<figcaption>{}: against requests at once</figcaption>\n"
+      "<div class=\"panels\">\n{}{}{}</div>\n{}</figure>\n",
+      xml_text(cell_title(curve.cell)),
+      latency_panel(curve, "time to first token", &LoadPoint::first_token),
+      latency_panel(curve, "time per output token", &LoadPoint::per_token),
+      Panel(curve, "output tokens/s", {{"rate", std::move(rates)}}, show_rate).write(),
+      numbers(curve));
+}
+
+}  // namespace weir::report

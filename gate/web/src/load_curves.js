@@ -1,0 +1,92 @@
+// Latency against load: the cells of one prompt at several concurrencies (chat@c1, chat@c4, …) of one run, as
+// small pictures and as a table of the same numbers.
+import {h} from './dom.js';
+import {pagedTable} from './table.js';
+import {show} from './units.js';
+
+const CURVES = [['p50', '_seconds'], ['p90', '_p90_seconds'], ['p99', '_p99_seconds']];
+const PANELS = [
+  ['time to first token', CURVES.map(([name, end]) => [name, `time_to_first_token${end}`])],
+  ['time per output token', CURVES.map(([name, end]) => [name, `time_per_output_token${end}`])],
+  ['output tokens/s', [['rate', 'output_tokens_per_second']]],
+];
+const TOP = 22;
+const FLOOR = 104;
+const HEIGHT = 122;
+
+// points: [cell id, cell, metric, value, exact]; metrics: what the third is a place in.
+export function loadCurves(metrics, points) {
+  const groups = new Map(); // cell without its concurrency -> concurrency -> metric's name -> value
+  const known = new Map();
+  for (const [, cell, place, value] of points) {
+    const parts = /^(.+)@c(\d{1,9})$/.exec(cell);
+    const metric = metrics[place];
+    if (!parts || !Number.isFinite(value) || !PANELS.some(([, lines]) => lines.some(([, name]) => name === metric.name))) continue;
+    known.set(metric.name, metric);
+    const loads = groups.get(parts[1]) ?? new Map();
+    groups.set(parts[1], loads);
+    const values = loads.get(Number(parts[2])) ?? new Map();
+    loads.set(Number(parts[2]), values);
+    values.set(metric.name, value);
+  }
+  const curves = [];
+  for (const [cell, loads] of groups) {
+    if (loads.size > 1) curves.push({cell, known, loads: [...loads].sort(([a], [b]) => a - b)});
+  }
+  return curves;
+}
+
+export function loadPart(metrics, points) {
+  const curves = loadCurves(metrics, points);
+  return curves.length ? [h('h2', {}, 'Latency against load'), curves.map(figure)] : null;
+}
+
+function figure(curve) {
+  return h('figure', {class: 'load'},
+    h('figcaption', {}, `${curve.cell}: against requests at once`),
+    h('div', {class: 'panels'}, PANELS.map(([title, lines]) => panel(curve, title, lines))),
+    pagedTable({caption: `Latency against load of ${curve.cell}`, rows: curve.loads, columns: [
+      {title: 'requests at once', cell: ([concurrency]) => String(concurrency)},
+      ...PANELS.flatMap(([, lines]) => lines).filter(([, name]) => curve.known.has(name)).map(([, name]) => ({
+        title: curve.known.get(name).label, class: 'number', cell: ([, values]) => show(curve.known.get(name), values.get(name)),
+      })),
+    ]}).box);
+}
+
+// Places across are shares of the width: the picture fits any screen, its letters keep their size.
+function panel(curve, title, lines) {
+  const drawn = lines.filter(([, name]) => curve.loads.some(([, values]) => values.get(name) > 0));
+  if (!drawn.length) return null;
+  const most = Math.max(...drawn.flatMap(([, name]) => curve.loads.map(([, values]) => values.get(name) ?? 0)));
+  const metric = curve.known.get(drawn[0][1]);
+  const x = (i) => `${(6 + (78 * i) / (curve.loads.length - 1)).toFixed(2)}%`;
+  const y = (value) => FLOOR - (FLOOR - TOP) * Math.max(0, value / most);
+  const marks = [];
+  const labels = [];
+  const taken = [];
+  for (const [line, name] of drawn) {
+    let before = null;
+    curve.loads.forEach(([, values], i) => {
+      const value = values.get(name);
+      if (value === undefined) return; // what was not measured joins nothing
+      if (before !== null && before + 1 === i) {
+        marks.push(h('line', {class: line, x1: x(before), y1: y(curve.loads[before][1].get(name)), x2: x(i), y2: y(value)}));
+      }
+      marks.push(h('circle', {class: line, cx: x(i), cy: y(value), r: 2.5}));
+      before = i;
+    });
+    if (before === null || drawn.length < 2) continue;
+    let at = y(curve.loads[before][1].get(name)) + 4;
+    for (const other of taken) if (Math.abs(at - other) < 12) at = other - 12;
+    taken.push(at);
+    labels.push(h('text', {x: x(before), dx: 6, y: at}, line));
+  }
+  const words = drawn.map(([line, name]) => `${line}: ${curve.loads.map(([concurrency, values]) => `${show(metric, values.get(name))} at ${concurrency}`).join(', ')}`);
+  return h('svg', {class: 'load', role: 'img', width: '100%', height: HEIGHT},
+    h('title', {}, `${title} against concurrency`), h('desc', {}, words.join('; ')),
+    h('text', {class: 'head', x: 0, y: 11}, title),
+    h('text', {x: '100%', y: 11, 'text-anchor': 'end'}, `up to ${show(metric, most)}`),
+    h('line', {class: 'axis', x1: 0, y1: FLOOR, x2: '100%', y2: FLOOR}),
+    curve.loads.map(([concurrency], i) => h('text', {x: x(i), y: FLOOR + 14, 'text-anchor': 'middle'}, String(concurrency))),
+    marks, labels);
+}

@@ -1,0 +1,29 @@
+// Which cells of a run make a picture of latency against load.
+import {test} from 'node:test';
+import assert from 'node:assert/strict';
+import {loadCurves} from '../../gate/web/src/load_curves.js';
+
+const metrics = [
+  {name: 'time_to_first_token_seconds', label: 'TTFT', unit: 's'},
+  {name: 'output_tokens_per_second', label: 'output tok/s', unit: 'tok/s'},
+  {name: 'dispatches_per_token', label: 'dispatches/token', unit: ''},
+];
+
+test('those of one prompt at several concurrencies, by rising concurrency', () => {
+  const points = [
+    ['1', 's/m/cpu/chat@c16', 0, 0.2], ['2', 's/m/cpu/chat@c4', 0, 0.05], ['2', 's/m/cpu/chat@c4', 1, 300],
+    ['3', 's/m/vulkan/chat@c4', 0, 0.03], // alone on its backend
+    ['4', 's/m/cpu/long@d256', 0, 1], ['5', 's/m/cpu/long@d512', 0, 2], // depths are no load
+    ['6', 's/m/cpu/busy@c1', 2, 65], ['7', 's/m/cpu/busy@c2', 2, 65], // counts are no latency
+  ];
+  const curves = loadCurves(metrics, points);
+  assert.deepEqual(curves.map(({cell}) => cell), ['s/m/cpu/chat']);
+  assert.deepEqual(curves[0].loads.map(([concurrency]) => concurrency), [4, 16]);
+  assert.equal(curves[0].loads[0][1].get('output_tokens_per_second'), 300);
+  assert.equal(curves[0].loads[1][1].get('output_tokens_per_second'), undefined);
+});
+
+test('nothing of what is no number, and of a run without servers', () => {
+  assert.deepEqual(loadCurves(metrics, [['1', 's/m/cpu/chat@c1', 0, NaN], ['2', 's/m/cpu/chat@c2', 0, null]]), []);
+  assert.deepEqual(loadCurves(metrics, []), []);
+});

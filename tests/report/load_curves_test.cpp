@@ -1,0 +1,101 @@
+// Latency against load, for a page; and what a server says of itself. Numbers are invented.
+#include "gate/report/load_curves.hpp"
+
+#include <gmock/gmock.h>
+
+#include "gate/report/html.hpp"
+
+#include "tests/report/fixtures.hpp"
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using verdict::CellVerdict;
+using verdict::GateVerdict;
+using verdict::MetricVerdict;
+
+void add_time(CellVerdict& cell, const std::string& name, double value) {
+  const bool rate = name.ends_with("per_second");
+  MetricVerdict& made = cell.metrics.emplace_back();
+  made.metric = unit::custom_metric(name, unit::Kind::time,
+                                    rate ? unit::Unit::tokens_per_second : unit::Unit::seconds,
+                                    rate ? unit::Better::higher : unit::Better::lower);
+  made.source = "requests";
+  made.current = value;
+  made.samples = 3;
+}
+
+CellVerdict serving(std::int64_t concurrency, double first_token, double per_token, double rate) {
+  CellVerdict cell;
+  cell.cell = fixtures::key("tiny-llama", "cpu", "chat");
+  cell.cell.engine = "llama-server";
+  cell.cell.concurrency = concurrency;
+  cell.device = "cpu";
+  const std::pair<const char*, double> percentiles[] = {{"", 1}, {"_p90", 1.5}, {"_p99", 1.8}};
+  for (const auto& [name, factor] : percentiles) {
+    add_time(cell, fmt::format("time_to_first_token{}_seconds", name), first_token * factor);
+    add_time(cell, fmt::format("time_per_output_token{}_seconds", name), per_token * factor);
+  }
+  add_time(cell, "output_tokens_per_second", rate);
+  return cell;
+}
+
+GateVerdict served() {
+  GateVerdict gate;
+  gate.config = "weir.yaml";
+  gate.cells = {serving(16, 0.21, 0.034, 402), serving(1, 0.018, 0.008, 118),
+                serving(4, 0.047, 0.013, 290)};
+  gate.cells[0].server = {
+      {"llamacpp:n_busy_slots_per_decode", profile::ServerFigure::Kind::gauge, 3.75},
+      {"llamacpp:tokens_predicted_total", profile::ServerFigure::Kind::counter, 4096},
+      {"vllm:<b>\"ttft\"", profile::ServerFigure::Kind::mean, 0.0314}};
+  gate.totals["pass"] = 3;
+  return gate;
+}
+
+TEST(LoadCurves, AreThoseOfAPromptMeasuredAtSeveralConcurrenciesInTheirOrder) {
+  GateVerdict gate = served();
+  CellVerdict alone = serving(1, 0.02, 0.01, 90);
+  alone.cell.prompt = "once";
+  CellVerdict failed = serving(64, 0, 0, 0);
+  failed.metrics.clear();
+  gate.cells.push_back(alone);
+  gate.cells.push_back(failed);
+  gate.cells.push_back(fixtures::passing(fixtures::key("tiny-llama", "cpu", "decode")));
+  const auto curves = load_curves(gate);
+  ASSERT_EQ(curves.size(), 1U);
+  EXPECT_EQ(curves[0].cell.str(), "llama-server/tiny-llama/cpu/chat");
+  ASSERT_EQ(curves[0].points.size(), 3U);
+  EXPECT_EQ(curves[0].points[0].concurrency, 1);
+  EXPECT_EQ(curves[0].points[2].concurrency, 16);
+  EXPECT_EQ(curves[0].points[1].first_token[0], 0.047);
+  EXPECT_EQ(curves[0].points[1].tokens_per_second, 290);
+}
+
+TEST(LoadCurves, AreToldInWordsAndAsATableAsWell) {
+  const std::string figure = load_figure(load_curves(served()).at(0));
+  EXPECT_THAT(figure, HasSubstr("<title>time to first token against concurrency</title>"));
+  EXPECT_THAT(figure, HasSubstr("p50: 18 ms at 1, 210 ms at 16"));
+  EXPECT_THAT(figure, HasSubstr("<th scope=\"row\">4 at once</th><td class=\"number\">47 ms</td>"));
+  EXPECT_THAT(figure, HasSubstr("402 tok/s"));
+}
+
+TEST(LoadCurves, JoinNothingWhereSomethingWasNotMeasured) {
+  GateVerdict gate = served();
+  // The one in the middle has no p99.
+  std::erase_if(gate.cells[2].metrics, [](const MetricVerdict& metric) {
+    return metric.metric.name.find("p99") != std::string::npos;
+  });
+  const std::string figure = load_figure(load_curves(gate).at(0));
+  EXPECT_THAT(figure, HasSubstr("line class=\"p90\""));
+  EXPECT_THAT(figure, Not(HasSubstr("line class=\"p99\"")));
+  EXPECT_THAT(figure, HasSubstr("not measured"));
+}
+
+TEST(Golden, APageOfServersLooksAsStored) { support::expect_golden("served.html", html(served())); }
+
+}  // namespace
+}  // namespace weir::report

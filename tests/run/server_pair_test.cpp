@@ -1,0 +1,313 @@
+// Both servers of a pair beside each other, in virtual time: whose blocks are when, and that the
+// coin gives a program nothing but its slot.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "gate/run/server_run.hpp"
+
+#include "tests/load/scripts.hpp"
+#include "tests/load/virtual_server.hpp"
+#include "tests/run/scene.hpp"
+
+namespace weir::run {
+namespace {
+
+using profile::RunRecord;
+using profile::Side;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Processes that stay until they are told to end, but for those that `fails` gives an end.
+class StandIns final : public sys::Processes {
+ public:
+  std::function<std::optional<sys::Finished>(const sys::ProcessSpec&)> fails;
+  std::vector<std::string> started;  // programs
+  std::atomic<int> running{0};
+  int most = 0;
+
+  Result<sys::Finished> run(const sys::ProcessSpec& spec, const sys::Stop& stop) override {
+    {
+      const std::lock_guard hold(mutex_);
+      started.push_back(spec.argv.front());
+      ports_.insert(spec.argv.at(1));
+      most = std::max(most, ++running);
+      if (fails) {
+        if (auto at_once = fails(spec)) {
+          --running;
+          return *at_once;
+        }
+      }
+    }
+    while (!stop.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --running;
+    sys::Finished finished;
+    finished.ended = sys::HowEnded::interrupted;
+    finished.wall_seconds = 2;
+    return finished;
+  }
+
+  bool is_there(const std::string& url) {
+    const std::lock_guard hold(mutex_);
+    return std::any_of(ports_.begin(), ports_.end(), [&](const std::string& port) {
+      return url.find(":" + port + "/") != std::string::npos;
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> ports_;
+};
+
+// A server is up as soon as its process is there.
+class Up final : public sys::Http {
+ public:
+  explicit Up(StandIns& processes) : processes_(processes) {}
+  tl::expected<sys::HttpResponse, sys::HttpFailure> send(const sys::HttpRequest& request,
+                                                         const sys::HttpLimits&,
+                                                         const sys::Stop&) override {
+    return sys::HttpResponse{processes_.is_there(request.url) ? 200 : 503, {}, ""};
+  }
+
+ private:
+  StandIns& processes_;
+};
+
+// What one server streams; `log` gets its letter at each request.
+class Logged final : public sys::Streams {
+ public:
+  Logged(load::VirtualClock& clock, char letter, std::string& log,
+         load::VirtualStreams::Answer answer)
+      : letter_(letter), log_(log), inner_(clock, std::move(answer)) {}
+  Id post(const sys::StreamRequest& request, sys::StreamSink& sink) override {
+    log_ += letter_;
+    return inner_.post(request, sink);
+  }
+  void drop(Id id) override { inner_.drop(id); }
+  void wait(double until, const sys::Stop& stop) override { inner_.wait(until, stop); }
+
+ private:
+  char letter_;
+  std::string& log_;
+  load::VirtualStreams inner_;
+};
+
+constexpr const char* k_base = "/base/bench";
+
+class ServerPair : public testing::Test {
+ protected:
+  void make(const std::string& keys = "", const std::string& prompt = "requests: 8") {
+    scene_ = make_scene(
+        "version: 1\nengines:\n  s: {kind: server, command: [./bench, '{port}'], "
+        "api: completions, warm_up: 1" +
+        keys + "}\nmodels: {tiny: tiny.bin}\nbackends: {cpu: {}}\nprompts: {p: {text: Hello, " +
+        "tokens: 2, " + prompt + "}}\n");
+    candidate_ = plan_of(*scene_).cells.at(0);
+    base_ = candidate_;
+    base_.program = k_base;
+  }
+
+  // The program of slot 0 is the base's, or the candidate's.
+  PairRecords run(bool base_first, std::int64_t attempt = 1) {
+    log_.clear();
+    processes_.started.clear();
+    std::size_t made = 0;
+    Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
+    effects.speaking.http = [this] { return std::make_unique<Up>(processes_); };
+    effects.speaking.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
+      // Warmed up in the order of their slots.
+      const bool base = (made++ == 0) == base_first;
+      return std::make_unique<Logged>(clock_, base ? 'b' : 'c', log_,
+                                      [this, base](std::size_t, double) { return answer(base); });
+    };
+    steps_[0].order = 0;
+    steps_[1].order = 1;
+    std::array<ServerSlot, 2> slots;
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      const bool base = (slot == 0) == base_first;
+      steps_.at(slot).asked = {0, 2, 8, 0};
+      steps_.at(slot).pair = 1;
+      steps_.at(slot).side = base ? Side::base : Side::candidate;
+      slots.at(slot) = {base ? &base_ : &candidate_, &steps_.at(slot)};
+    }
+    auto records = run_server_pair(effects, "/out", slots, attempt);
+    EXPECT_TRUE(records) << records.error().message;
+    EXPECT_EQ(processes_.running, 0) << "one is still up";
+    return records ? std::move(*records) : PairRecords{};
+  }
+
+  // Two tokens: the first after its time to first token, the second 10 ms on.
+  load::VirtualAnswer answer(bool base) {
+    const auto words = tests::scripts::completions(2);
+    const double first = (base ? base_seconds_ : candidate_seconds_) + drift_ * (clock_.at - 1000);
+    load::VirtualAnswer answer;
+    answer.says = {{0, ""}, {first, words.tokens.at(0)}, {first + 0.01, words.tokens.at(1)}};
+    for (const std::string& end : words.end) answer.says.emplace_back(first + 0.01, end);
+    return answer;
+  }
+
+  static double number(const std::optional<RunRecord>& record, const std::string& name) {
+    if (!record || !record->report) {
+      ADD_FAILURE() << (record ? record->error.value_or("no report") : "no record");
+      return -1;
+    }
+    for (const auto& series : record->report->times) {
+      if (series.metric.name == name) return series.samples.at(0);
+    }
+    ADD_FAILURE() << name;
+    return -1;
+  }
+
+  double base_seconds_ = 0.02, candidate_seconds_ = 0.02, drift_ = 0;
+  std::string log_;
+  std::unique_ptr<Scene> scene_;
+  PreparedCell base_, candidate_;
+  std::array<Step, 2> steps_;
+  StandIns processes_;
+  load::VirtualClock clock_;
+  FakeLocks locks_;
+  FakeLoad load_;
+  FakeProbing probing_;
+  FakeProgress progress_;
+  sys::Stop stop_;
+};
+
+TEST_F(ServerPair, SendsItsBlocksInTurnsThatTheSlotDecides) {
+  make();
+  auto records = run(true);
+  // A request each to warm up, then four blocks of two: 0 1 1 0 0 1 1 0.
+  EXPECT_EQ(log_,
+            "bc"
+            "bb"
+            "cc"
+            "cc"
+            "bb"
+            "bb"
+            "cc"
+            "cc"
+            "bb");
+  ASSERT_TRUE(records[0] && records[1]);
+  EXPECT_EQ(records[0]->side, Side::base);
+  EXPECT_THAT(records[0]->turns, ElementsAre(0, 3, 4, 7));
+  EXPECT_THAT(records[1]->turns, ElementsAre(1, 2, 5, 6));
+  EXPECT_EQ(processes_.most, 2) << "both are up";
+  EXPECT_THAT(processes_.started, ElementsAre(k_base, "/project/bench"));
+
+  records = run(false);
+  EXPECT_EQ(log_,
+            "cb"
+            "cc"
+            "bb"
+            "bb"
+            "cc"
+            "cc"
+            "bb"
+            "bb"
+            "cc");
+  ASSERT_TRUE(records[0] && records[1]);
+  EXPECT_EQ(records[0]->side, Side::candidate);
+  EXPECT_THAT(processes_.started, ElementsAre("/project/bench", k_base));
+}
+
+TEST_F(ServerPair, MakesOneNumberOfAllRequestsOfASideAndLeavesTheOthersTurnsOut) {
+  make();
+  candidate_seconds_ = 0.03;
+  for (const bool base_first : {true, false}) {
+    const auto records = run(base_first);
+    const auto& base = records[base_first ? 0 : 1];
+    const auto& candidate = records[base_first ? 1 : 0];
+    EXPECT_NEAR(number(base, "time_to_first_token_p90_seconds"), 0.02, 1e-9);
+    EXPECT_NEAR(number(candidate, "time_to_first_token_p90_seconds"), 0.03, 1e-9);
+    // 8 requests of 30 ms, and of 40 ms, one after the other: nothing of what was between them.
+    EXPECT_NEAR(number(base, "requests_per_second"), 8 / 0.24, 1e-6);
+    EXPECT_NEAR(number(candidate, "requests_per_second"), 8 / 0.32, 1e-6);
+    ASSERT_TRUE(base->report);
+    EXPECT_EQ(base->report->requests, 8);
+  }
+}
+
+// What the proof of the decision rule asks for: where nothing changed, the coin alone decides which
+// side gets which number, on a machine that gets slower all the while.
+TEST_F(ServerPair, SwappingTheSidesSwapsTheirNumbersAndNothingElse) {
+  make();
+  drift_ = 0.01;
+  clock_.at = 1000;
+  const auto one = run(true);
+  clock_.at = 1000;
+  const auto other = run(false);
+  for (const char* name : {"time_to_first_token_seconds", "time_to_first_token_p99_seconds",
+                           "requests_per_second", "output_tokens_per_second"}) {
+    EXPECT_EQ(number(one[0], name), number(other[0], name)) << name;
+    EXPECT_EQ(number(one[1], name), number(other[1], name)) << name;
+    EXPECT_NE(number(one[0], name), number(one[1], name)) << name << ": nothing drifted";
+  }
+  EXPECT_EQ(one[0]->side, other[1]->side);
+}
+
+TEST_F(ServerPair, TakesAsManyBlocksAsConcurrencyAndRequestsAllow) {
+  const auto blocks = [&](const std::string& keys, const std::string& prompt,
+                          std::int64_t requests) {
+    make(keys, prompt);
+    return blocks_of(candidate_, requests);
+  };
+  EXPECT_THAT(blocks("", "requests: 10", 10), ElementsAre(2, 3, 2, 3));
+  EXPECT_THAT(blocks("", "requests: 2", 2), ElementsAre(1, 1));
+  EXPECT_THAT(blocks("", "concurrency: 4, requests: 8", 8), ElementsAre(4, 4));
+  EXPECT_THAT(blocks("", "concurrency: 4, requests: 3", 3), ElementsAre(3));
+  EXPECT_THAT(blocks(", blocks: 2", "requests: 8", 8), ElementsAre(4, 4));
+  EXPECT_TRUE(serves_in_turns(candidate_));
+  make(", blocks: 0");
+  EXPECT_FALSE(serves_in_turns(candidate_)) << "one after the other";
+}
+
+TEST_F(ServerPair, OneThatFailsIsAnErrorAndTheOtherGoesOn) {
+  make();
+  // Whoever asks a port here is answered: a line tells whether the process is up.
+  scene_->settings->engines[0].server->ready_url.clear();
+  scene_->settings->engines[0].server->ready_line = "never";
+  processes_.fails = [&](const sys::ProcessSpec& spec) -> std::optional<sys::Finished> {
+    spec.heard("never say never\n");
+    if (spec.argv.front() == k_base) return std::nullopt;
+    sys::Finished finished;
+    finished.exit_code = 3;
+    return finished;
+  };
+  const auto records = run(true);
+  ASSERT_TRUE(records[0] && records[1]);
+  EXPECT_EQ(records[0]->error, std::nullopt) << *records[0]->error;
+  EXPECT_NEAR(number(records[0], "time_to_first_token_seconds"), 0.02, 1e-9);
+  ASSERT_TRUE(records[1]->error);
+  EXPECT_THAT(*records[1]->error, HasSubstr("exited with code 3"));
+}
+
+TEST_F(ServerPair, OneThatCouldNotBeStartedStopsTheFirstAttemptAlone) {
+  make();
+  scene_->settings->engines[0].server->ready_url.clear();
+  scene_->settings->engines[0].server->ready_line = "up";
+  processes_.fails = [](const sys::ProcessSpec& spec) -> std::optional<sys::Finished> {
+    if (spec.argv.front() == k_base) {
+      spec.heard("up\n");
+      return std::nullopt;
+    }
+    sys::Finished finished;
+    finished.ended = sys::HowEnded::not_started;
+    finished.start_error = "out of memory";
+    return finished;
+  };
+  const auto first = run(true);
+  EXPECT_FALSE(first[0]) << "measured with nothing beside it: once more, both";
+  ASSERT_TRUE(first[1]);
+  EXPECT_EQ(first[1]->ended, profile::Ended::not_started);
+  EXPECT_EQ(log_, "") << "nothing was asked";
+  const auto second = run(true, 2);
+  ASSERT_TRUE(second[0] && second[1]);
+  EXPECT_EQ(second[0]->error, std::nullopt);
+  EXPECT_TRUE(second[1]->error);
+}
+
+}  // namespace
+}  // namespace weir::run
