@@ -270,7 +270,7 @@ std::string_view left_out_words(std::size_t reason) {
     case WEIR_LEFT_UNKNOWN:
       return "its pipeline's code or layout is not known";
     case WEIR_LEFT_OBJECTS:
-      return "it binds something else than buffers";
+      return "it binds more than plain buffers";
     case WEIR_LEFT_UNBOUND:
       return "not all that it binds is known";
     case WEIR_LEFT_BASE:

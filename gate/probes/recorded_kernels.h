@@ -30,7 +30,7 @@
 enum weir_kernels_left_out {
   WEIR_LEFT_INDIRECT = 0,  /* its group counts lie in the device's memory */
   WEIR_LEFT_UNKNOWN = 1,   /* no pipeline whose code is known was bound */
-  WEIR_LEFT_OBJECTS = 2,   /* its layout has something else than buffers: images, samplers, … */
+  WEIR_LEFT_OBJECTS = 2,   /* its layout has more than plain buffers: images, samplers, … */
   WEIR_LEFT_UNBOUND = 3,   /* a descriptor of its layout is not known */
   WEIR_LEFT_BASE = 4,      /* its groups are not counted from 0 */
   WEIR_LEFT_ROOM = 5,      /* beyond a limit of the recording or of the file */

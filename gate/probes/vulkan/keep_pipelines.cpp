@@ -54,10 +54,23 @@ void look_into(KeptCode* code) {
   }
 }
 
+// Descriptors that may be written after they are bound, or of which there may be fewer.
+bool can_not_be_followed(const VkDescriptorSetLayoutCreateInfo& info) {
+  constexpr VkDescriptorBindingFlags k_later = VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT |
+                                               VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT;
+  const auto* flags = in_chain<VkDescriptorSetLayoutBindingFlagsCreateInfo>(
+      info.pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO);
+  for (uint32_t i = 0; flags != nullptr && i < flags->bindingCount; ++i) {
+    if ((flags->pBindingFlags[i] & k_later) != 0) return true;
+  }
+  return false;
+}
+
 const KeptLayout* keep_layout(const VkDescriptorSetLayoutCreateInfo& info) {
   KeptLayout* made = static_cast<KeptLayout*>(
       calloc(1, sizeof(KeptLayout) + info.bindingCount * sizeof(KeptLayout::Binding)));
   if (made == nullptr) return nullptr;
+  made->odd = can_not_be_followed(info);
   for (uint32_t i = 0; i < info.bindingCount; ++i) {
     const VkDescriptorSetLayoutBinding& from = info.pBindings[i];
     if (from.descriptorCount == 0) continue;
