@@ -3,6 +3,7 @@
 //
 // Every dispatch is of 2 groups with 5 as push constant and 64 as constant 3; it reads 1024 bytes
 // at binding 0, writes 2048 at binding 1, and has nothing at binding 7 of the layout.
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -163,14 +164,14 @@ VkDescriptorSet set(const Layouts& of) {
 }
 
 VkWriteDescriptorSet write_of(VkDescriptorSet into, std::uint32_t first,
-                              const VkDescriptorBufferInfo* infos, std::uint32_t count,
+                              const VkDescriptorBufferInfo* bound, std::uint32_t count,
                               VkDescriptorType type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) {
   auto write = of_type<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
   write.dstSet = into;
   write.dstBinding = first;
   write.descriptorCount = count;
   write.descriptorType = type;
-  write.pBufferInfo = infos;
+  write.pBufferInfo = bound;
   return write;
 }
 
