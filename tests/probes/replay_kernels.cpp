@@ -381,5 +381,36 @@ TEST(ReplayKernels, GoesOnBehindAKernelThatEndsTheDriver) {
   EXPECT_THAT(ran.out, HasSubstr("250.00 ms"));
 }
 
+// The page's own weir.yaml, on weir-engine: 4 tokens of 4 layers, each with 4 products, and one of
+// the words.
+TEST(ReplayKernels, CanBeGated) {
+  const Folder folder;
+  const std::string weir = WEIR_BINARY_DIR "/weir";
+  std::vector<std::string> argv = {weir, "replay-kernels", folder.path() + "/kernels", "--record",
+                                   "--"};
+  for (const std::string& word : engine()) argv.push_back(word);
+  ASSERT_EQ(run(argv, k_no_probe).status, 0);
+  const std::string page = slurp(WEIR_SOURCE_DIR "/docs/replay-kernels.md");
+  const auto begin = page.find("```yaml\n") + 8;
+  std::string config = page.substr(begin, page.find("```", begin) - begin);
+  const std::string installed = "/usr/bin/weir";
+  ASSERT_NE(config.find(installed), std::string::npos);
+  config.replace(config.find(installed), installed.size(), weir);
+  config += "gate: {runs: 2, repeats: 1}\n";
+  const std::string file = folder.path() + "/weir.yaml";
+  std::ofstream(file) << config;
+  const std::string baselines = folder.path() + "/baselines";
+  const Ran ran = run({weir, "baseline", "accept", "-c", file, "--baselines", baselines, "--out",
+                       folder.path() + "/out"},
+                      k_no_probe);
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("calls of multiply_f16 17, calls of rms_norm 9"));
+  std::string stored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(baselines)) {
+    if (entry.is_regular_file()) stored += slurp(entry.path());
+  }
+  EXPECT_THAT(stored, HasSubstr("\"kernel:multiply_f16\""));
+}
+
 }  // namespace
 }  // namespace weir::probes
