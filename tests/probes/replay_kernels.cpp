@@ -35,33 +35,16 @@ std::map<std::string, std::string> recording(const Folder& folder, const char* m
 
 // Four tokens after a warm-up of one, which is what llama-bench does.
 std::vector<std::string> llama(const std::string& model = "tiny-llama.gguf") {
-  return {WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench",
-          "-m",
-          WEIR_SOURCE_DIR "/models/" + model,
-          "-p",
-          "0",
-          "-n",
-          "4",
-          "-r",
-          "1",
-          "-ngl",
-          "99",
-          "-o",
-          "json"};
+  return text::split(WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench -m " WEIR_SOURCE_DIR
+                                     "/models/" +
+                         model + " -p 0 -n 4 -r 1 -ngl 99 -o json",
+                     ' ');
 }
 std::vector<std::string> engine() {
-  return {WEIR_BINARY_DIR "/weir-engine",
-          "-m",
-          WEIR_SOURCE_DIR "/models/tiny-llama.gguf",
-          "-p",
-          "0",
-          "-n",
-          "4",
-          "-r",
-          "1",
-          "--backend",
-          "vulkan",
-          "--json"};
+  return text::split(WEIR_BINARY_DIR
+                     "/weir-engine -m " WEIR_SOURCE_DIR
+                     "/models/tiny-llama.gguf -p 0 -n 4 -r 1 --backend vulkan --json",
+                     ' ');
 }
 
 std::vector<std::string> recorded_files(const std::string& folder) {
