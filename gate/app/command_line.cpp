@@ -32,13 +32,13 @@ void write_all(int stream, std::string_view text) {
 }  // namespace
 
 void add_common(CLI::App& verb, CommonOptions& options, Takes takes) {
-  if (takes != Takes::runs) {
+  if (takes != Takes::runs && takes != Takes::output) {
     verb.add_option("-c,--config", options.config, "The configuration")
         ->type_name("FILE")
         ->capture_default_str()
         ->each([&options](const std::string&) { options.config_given = true; });
   }
-  if (takes != Takes::config) {
+  if (takes != Takes::config && takes != Takes::output) {
     verb.add_option("--cell", options.cells,
                     "Only cells whose name matches GLOB ('*' crosses '/'); may be repeated")
         ->type_name("GLOB")
@@ -49,7 +49,7 @@ void add_common(CLI::App& verb, CommonOptions& options, Takes takes) {
         ->type_name("DIR")
         ->capture_default_str();
   }
-  if (takes != Takes::runs) {
+  if (takes != Takes::runs && takes != Takes::output) {
     verb.add_option("--out", options.out, "Where runs are kept")
         ->type_name("DIR")
         ->capture_default_str();

@@ -41,8 +41,8 @@ struct CommonOptions {
 };
 
 // The options a verb takes of CommonOptions: those of a configuration, also of its cells, also of
-// baselines, also of measuring; or of cells in runs that were measured before.
-enum class Takes { config, cells, matrix, measuring, runs };
+// baselines, also of measuring; or of cells in runs that were measured before; or of none of these.
+enum class Takes { config, cells, matrix, measuring, runs, output };
 void add_common(CLI::App& verb, CommonOptions& options, Takes takes);
 
 // An option that other verbs have and this one can not honour: using it is a usage error that says
@@ -111,6 +111,7 @@ void add_doctor(CLI::App& app);
 void add_device_matrix(CLI::App& device);  // below "device"
 void add_profile(CLI::App& app);
 void add_reach(CLI::App& app);
+void add_replay_kernels(CLI::App& app);
 void add_post(CLI::App& app);
 void add_allow(CLI::App& app);
 void add_bisect(CLI::App& app);

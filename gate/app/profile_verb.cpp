@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "gate/app/command_line.hpp"
+#include "gate/app/ended_words.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/profile_files.hpp"
 #include "gate/app/profile_page.hpp"
@@ -140,25 +141,6 @@ Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
   target.probes = longest.probes;
   target.on_twin = longest.on_twin;
   return target;
-}
-
-std::string ended_words(const sys::Finished& finished, const sys::ProcessSpec& spec) {
-  switch (finished.ended) {
-    case sys::HowEnded::exited:
-      return finished.exit_code == 0 ? ""
-                                     : fmt::format("it exited with code {}", finished.exit_code);
-    case sys::HowEnded::signaled:
-      return fmt::format("it was ended by signal {}", finished.signal);
-    case sys::HowEnded::timed_out:
-      return fmt::format("it did not end within {:g} s and was stopped", spec.timeout_seconds);
-    case sys::HowEnded::output_limit:
-      return fmt::format("it printed more than {} MiB and was stopped", spec.output_limit >> 20);
-    case sys::HowEnded::not_started:
-      return "it could not be started: " + finished.start_error;
-    case sys::HowEnded::interrupted:
-      break;
-  }
-  return "it was interrupted";
 }
 
 // Names and values on top of `spec`'s own, so that probes write events into `folder`.

@@ -20,6 +20,7 @@ constexpr const char* k_preload = sys::k_on_macos ? "DYLD_INSERT_LIBRARIES" : "L
 constexpr const char* k_metal_library = "libweir_metal.dylib";
 constexpr const char* k_cuda_library = "libweir_cuda.so";
 constexpr const char* k_devices_program = "weir-devices";
+constexpr const char* k_replay_program = "weir-replay-vulkan";
 
 void add_folders(const std::string& list, std::string_view below, std::vector<std::string>* out) {
   for (const std::string& folder : text::split(list, ':')) {
@@ -120,6 +121,12 @@ Result<Variables> environment_for_cuda(const Places& places, const std::string& 
   return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"CUDA_INJECTION64_PATH", library}};
 }
 
+// Its path; "" where it is not there.
+std::string program_in(const sys::Files& files, const std::string& folder, const char* name) {
+  std::string path = sys::join_path(folder, name);
+  return files.executable(path) ? path : std::string();
+}
+
 }  // namespace
 
 Result<Places> locate(const sys::Files& files, const std::string& program,
@@ -130,12 +137,12 @@ Result<Places> locate(const sys::Files& files, const std::string& program,
       return fail(Code::unavailable, "WEIR_PROBES: no such folder: {}", folder);
     }
     Places out{folder, ""};
-    for (const char* at : {"weir-devices", "../../../libexec/weir/weir-devices"}) {
-      const std::string candidate = sys::absolute(sys::join_path(folder, at));
-      if (files.executable(candidate)) {
-        out.devices_program = candidate;
-        break;
-      }
+    for (const std::string& below :
+         {folder, sys::absolute(sys::join_path(folder, "../../../libexec/weir"))}) {
+      if (out.devices_program.empty())
+        out.devices_program = program_in(files, below, k_devices_program);
+      if (out.replay_program.empty())
+        out.replay_program = program_in(files, below, k_replay_program);
     }
     return out;
   }
@@ -145,9 +152,9 @@ Result<Places> locate(const sys::Files& files, const std::string& program,
     const std::string folder = sys::join_path(root, "lib/weir/probes");
     tried.push_back(folder);
     if (files.kind(folder) != sys::Kind::folder) continue;
-    Places out{folder, sys::join_path(root, std::string("libexec/weir/") + k_devices_program)};
-    if (!files.executable(out.devices_program)) out.devices_program.clear();
-    return out;
+    const std::string programs = sys::join_path(root, "libexec/weir");
+    return Places{folder, program_in(files, programs, k_devices_program),
+                  program_in(files, programs, k_replay_program)};
   }
   return fail(Code::unavailable, "no probes found (looked in {}); set WEIR_PROBES to their folder",
               text::join(tried));

@@ -6,7 +6,7 @@ namespace weir::probes {
 namespace {
 
 constexpr std::size_t k_most_heaps = 16, k_most_types = 32;
-constexpr std::uint64_t k_gib = std::uint64_t{1} << 30;
+constexpr std::uint64_t k_gibibyte = std::uint64_t{1} << 30;
 
 const Json* at(const Json* json, const char* key) {
   if (json == nullptr || !json->is_object()) return nullptr;
@@ -46,8 +46,8 @@ void stand_in(Json& heaps, Json& types) {
   const Json local = Json::array({"VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT"});
   heaps = Json::array();
   heaps.push_back(
-      {{"size", 8 * k_gib}, {"flags", Json::array({"VK_MEMORY_HEAP_DEVICE_LOCAL_BIT"})}});
-  heaps.push_back({{"size", 16 * k_gib}, {"flags", Json::array()}});
+      {{"size", 8 * k_gibibyte}, {"flags", Json::array({"VK_MEMORY_HEAP_DEVICE_LOCAL_BIT"})}});
+  heaps.push_back({{"size", 16 * k_gibibyte}, {"flags", Json::array()}});
   types = Json::array();
   types.push_back({{"heapIndex", 0U}, {"propertyFlags", local}});
   types.push_back({{"heapIndex", 1U}, {"propertyFlags", seen}});

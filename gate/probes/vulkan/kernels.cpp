@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gate/probes/vulkan/chain.h"
+#include "gate/probes/vulkan/keep.h"
 
 namespace weir_probe {
 namespace {
@@ -72,6 +73,15 @@ uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage
     hash = hash_bytes(hash, &subgroup->requiredSubgroupSize, sizeof subgroup->requiredSubgroupSize);
   }
   return hash;
+}
+
+// Null when only somebody else knows it.
+KeptCode* code_of(const VkPipelineShaderStageCreateInfo& stage, const ShaderModule* module) {
+  if (module != nullptr) return module->code;
+  const auto* code =
+      in_chain<VkShaderModuleCreateInfo>(stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+  if (stage.module != VK_NULL_HANDLE || code == nullptr) return nullptr;
+  return keep_code(code->pCode, code->codeSize);
 }
 
 // Under g.lock.
@@ -191,6 +201,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_shader_module(VkDevice handle,
   auto* module = static_cast<ShaderModule*>(calloc(1, sizeof(ShaderModule)));
   if (module == nullptr) return result;
   module->hash = hash_bytes(k_hash_seed, info->pCode, info->codeSize);
+  if (keeping()) module->code = keep_code(info->pCode, info->codeSize);
   free(device->modules.remove(number(*out)));
   if (!device->modules.insert(number(*out), module)) free(module);
   return result;
@@ -221,6 +232,9 @@ VKAPI_ATTR VkResult VKAPI_CALL create_compute_pipelines(VkDevice handle, VkPipel
     copy_text(pipeline->entry_point, sizeof pipeline->entry_point,
               infos[i].stage.pName == nullptr ? "" : infos[i].stage.pName);
     set_name(pipeline, module == nullptr ? nullptr : module->name);
+    pipeline->kept = nullptr;
+    if (keeping())
+      pipeline->kept = keep_pipeline(device, infos[i], code_of(infos[i].stage, module));
     if (!device->pipelines.insert(number(out[i]), pipeline)) give_back(device, pipeline);
   }
   return result;

@@ -6,6 +6,7 @@
 
 #include "gate/probes/vulkan/class.h"
 #include "gate/probes/vulkan/events.h"
+#include "gate/probes/vulkan/keep.h"
 #include "gate/probes/vulkan/kernels.h"
 #include "gate/probes/vulkan/record.h"
 #include "gate/probes/vulkan/state.h"
@@ -21,6 +22,7 @@ struct Instance {
   VkInstance handle;
   PFN_vkGetInstanceProcAddr get;
   PFN_vkDestroyInstance destroy;
+  uint32_t api_version;  // that the program asked for
   ClassFunctions functions;
 };
 Table g_instances;  // dispatch key -> Instance
@@ -43,9 +45,13 @@ void after_fork_in_child() {
     pthread_mutex_init(&device->pipelines_lock, nullptr);
     pthread_mutex_init(&device->timer.lock, nullptr);
     each_table(device, [](Table* table) { table->unlock_after_fork(); });
+    if (device->kept != nullptr) {
+      each_table(device->kept, [](Table* table) { table->unlock_after_fork(); });
+    }
   }
   detach_after_fork(&g.file);
   detach_events_after_fork();
+  detach_kept_after_fork();
 }
 
 void ensure_file() {
@@ -53,6 +59,7 @@ void ensure_file() {
   if (g.file.header == nullptr) {
     open_file(&g.file, "vulkan");
     open_events(g.file);
+    open_kept(g.file);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }
   make_forked_file(&g.file);
@@ -134,6 +141,10 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
   instance->handle = *out;
   instance->get = get;
   instance->destroy = destroy;
+  instance->api_version = VK_API_VERSION_1_0;
+  if (info->pApplicationInfo != nullptr && info->pApplicationInfo->apiVersion != 0) {
+    instance->api_version = info->pApplicationInfo->apiVersion;
+  }
   instance->functions = fetch_class_functions(get, *out);
   return result;
 }
@@ -207,6 +218,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
   pthread_mutex_init(&device->pipelines_lock, nullptr);
   fetch_next(&device->next, get, *out);
   write_device_entry(device, *instance, physical);
+  if (keeping()) keep_device(device, info, instance->api_version);
   start_timer(device, instance->handle, get_instance, physical, with_clock);
   return result;
 }
@@ -230,6 +242,7 @@ VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice handle, const VkAllocationCal
   device->modules.each([](void* module) { free(module); });
   each_table(device, [](Table* table) { table->free_all(); });
   free_pipelines(device);
+  forget_kept_device(device);
   free(device);
 }
 
@@ -335,7 +348,42 @@ PFN_vkVoidFunction logging_function(const char* name) {
   return entry == nullptr ? nullptr : entry->function;
 }
 
+// Where kernels are recorded these stand in front, and go on to the others where there is one.
+PFN_vkVoidFunction keeping_function(const char* name) {
+  static const Entry entries[] = {
+      WEIR_ENTRY(CreateBuffer, keep_create_buffer),
+      WEIR_ENTRY(DestroyBuffer, keep_destroy_buffer),
+      WEIR_ENTRY(CreateDescriptorSetLayout, keep_create_set_layout),
+      WEIR_ENTRY(CreatePipelineLayout, keep_create_pipeline_layout),
+      WEIR_ENTRY(DestroyPipelineLayout, keep_destroy_pipeline_layout),
+      WEIR_ENTRY(AllocateDescriptorSets, keep_allocate_sets),
+      WEIR_ENTRY(FreeDescriptorSets, keep_free_sets),
+      WEIR_ENTRY(ResetDescriptorPool, keep_reset_pool),
+      WEIR_ENTRY(DestroyDescriptorPool, keep_destroy_pool),
+      WEIR_ENTRY(UpdateDescriptorSets, keep_update_sets),
+      WEIR_ENTRY(CreateDescriptorUpdateTemplate, keep_create_template),
+      WEIR_ENTRY(CreateDescriptorUpdateTemplateKHR, keep_create_template),
+      WEIR_ENTRY(DestroyDescriptorUpdateTemplate, keep_destroy_template),
+      WEIR_ENTRY(DestroyDescriptorUpdateTemplateKHR, keep_destroy_template),
+      WEIR_ENTRY(UpdateDescriptorSetWithTemplate, keep_update_set_with_template),
+      WEIR_ENTRY(UpdateDescriptorSetWithTemplateKHR, keep_update_set_with_template),
+      WEIR_ENTRY(CmdBindDescriptorSets, keep_bind_sets),
+      WEIR_ENTRY(CmdPushDescriptorSetKHR, keep_push_set),
+      WEIR_ENTRY(CmdPushDescriptorSetWithTemplateKHR, keep_push_set_with_template),
+      WEIR_ENTRY(CmdPushConstants, keep_push_constants),
+      WEIR_ENTRY(CmdDispatch, keep_dispatch),
+      WEIR_ENTRY(CmdDispatchBase, keep_dispatch_base),
+      WEIR_ENTRY(CmdDispatchBaseKHR, keep_dispatch_base),
+      WEIR_ENTRY(CmdDispatchIndirect, keep_dispatch_indirect),
+  };
+  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
+  return entry == nullptr ? nullptr : entry->function;
+}
+
 PFN_vkVoidFunction device_function(const char* name) {
+  if (const PFN_vkVoidFunction recording = keeping() ? keeping_function(name) : nullptr) {
+    return recording;
+  }
   if (const PFN_vkVoidFunction logging = events_on() ? logging_function(name) : nullptr) {
     return logging;
   }

@@ -77,6 +77,25 @@ namespace weir_probe {
   X(CmdFillBuffer)                           \
   X(CmdUpdateBuffer)                         \
   X(CmdExecuteCommands)                      \
+  X(CreateBuffer)                            \
+  X(DestroyBuffer)                           \
+  X(CreateDescriptorSetLayout)               \
+  X(CreatePipelineLayout)                    \
+  X(DestroyPipelineLayout)                   \
+  X(AllocateDescriptorSets)                  \
+  X(FreeDescriptorSets)                      \
+  X(ResetDescriptorPool)                     \
+  X(DestroyDescriptorPool)                   \
+  X(UpdateDescriptorSets)                    \
+  X(CreateDescriptorUpdateTemplate)          \
+  X(CreateDescriptorUpdateTemplateKHR)       \
+  X(DestroyDescriptorUpdateTemplate)         \
+  X(DestroyDescriptorUpdateTemplateKHR)      \
+  X(UpdateDescriptorSetWithTemplate)         \
+  X(UpdateDescriptorSetWithTemplateKHR)      \
+  X(CmdBindDescriptorSets)                   \
+  X(CmdPushDescriptorSetKHR)                 \
+  X(CmdPushDescriptorSetWithTemplateKHR)     \
   X(SetDebugUtilsObjectNameEXT)              \
   X(DebugMarkerSetObjectNameEXT)
 

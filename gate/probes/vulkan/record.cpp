@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gate/probes/vulkan/events.h"
+#include "gate/probes/vulkan/keep.h"
 
 namespace weir_probe {
 namespace {
@@ -46,6 +47,7 @@ void forget(CommandBuffer* buffer) {
   }
   if (buffer->next != nullptr) buffer->next->previous = buffer->previous;
   free_recording(buffer);
+  free_kept(buffer);
   free(buffer->tallies);
   free(buffer);
 }
@@ -172,6 +174,7 @@ VKAPI_ATTR VkResult VKAPI_CALL begin_command_buffer(VkCommandBuffer handle,
     clear(buffer);
     buffer->generation = buffer->pool->generation;
     begin_recording(buffer);
+    if (keeping()) begin_kept(buffer);
   }
   const VkResult result = device_of(handle)->next.BeginCommandBuffer(handle, info);
   if (buffer != nullptr && buffer->recording != nullptr && result == VK_SUCCESS) {
@@ -185,6 +188,7 @@ VKAPI_ATTR VkResult VKAPI_CALL reset_command_buffer(VkCommandBuffer handle,
   if (CommandBuffer* buffer = command_buffer(handle)) {
     clear(buffer);
     begin_recording(buffer);
+    if (keeping()) begin_kept(buffer);
   }
   return device_of(handle)->next.ResetCommandBuffer(handle, flags);
 }
@@ -218,6 +222,7 @@ VKAPI_ATTR void VKAPI_CALL cmd_execute_commands(VkCommandBuffer handle, uint32_t
     buffer->copies += secondary->copies;
     buffer->unknown_dispatches += secondary->unknown_dispatches;
     log_secondary(buffer, secondary);
+    if (keeping()) join_kept(buffer, secondary);
     for (uint32_t j = 0; j < secondary->tally_capacity; ++j) {
       const Tally& theirs = secondary->tallies[j];
       if (theirs.dispatches == 0) continue;

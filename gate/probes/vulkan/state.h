@@ -18,6 +18,10 @@ constexpr uint32_t k_unresolved = UINT32_MAX;
 constexpr size_t k_name_size = 200;  // more than the file's field, so that a cut is noticed there
 
 struct Device;
+struct KeptCode;  // keep.h, as are the next three
+struct KeptCommands;
+struct KeptDevice;
+struct KeptPipeline;
 
 // One pipeline object. `kernel` is its entry in the file, looked up when a dispatch first reaches
 // the device, since a program may name the pipeline at any time before.
@@ -25,8 +29,9 @@ struct Pipeline {
   Pipeline* next;  // all of a device, or its free ones
   uint64_t hash;   // SPIR-V, entry point, specialization
   uint64_t name_hash;
-  uint32_t kernel;  // atomic; k_unresolved after creation and naming
-  bool named;       // atomic; changed under g.lock
+  uint32_t kernel;     // atomic; k_unresolved after creation and naming
+  bool named;          // atomic; changed under g.lock
+  KeptPipeline* kept;  // null: nothing is recorded, or not of it
   char entry_point[40];
   char name[k_name_size];
 };
@@ -42,6 +47,7 @@ struct Label {
 
 struct ShaderModule {
   uint64_t hash;
+  KeptCode* code;          // null: nothing is recorded
   char name[k_name_size];  // "" when the program gave none
 };
 
@@ -96,6 +102,7 @@ struct CommandBuffer {
   uint32_t label_depth;
   bool secondary;
   Recording* recording;  // null: no events
+  KeptCommands* kept;    // null: no kernels are recorded
 };
 
 struct CommandPool {
@@ -147,6 +154,7 @@ struct Device {
   Pipeline* slabs;
   Label* labels;  // all; under g.lock
   Timer timer;
+  KeptDevice* kept;  // null: no kernels are recorded
 };
 
 // Everything process-wide. Lives as long as the process: the library is never unloaded.

@@ -2,6 +2,7 @@
 
 #include "gate/probes/vulkan/chain.h"
 #include "gate/probes/vulkan/events.h"
+#include "gate/probes/vulkan/keep.h"
 
 namespace weir_probe {
 namespace {
@@ -29,6 +30,7 @@ class Work {
       const uint32_t kernel = resolve_kernel(device_, tally.pipeline, tally.label);
       add(&g.file.kernels[kernel].dispatches, tally.dispatches * sign);
     }
+    if (keeping()) submit_kept(buffer, sign);
   }
 
   void write(uint64_t sign) const {

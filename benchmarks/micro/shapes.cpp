@@ -1,0 +1,96 @@
+#include "benchmarks/micro/shapes.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace weir::micro {
+namespace {
+
+using engine::Tensor;
+using profile::TensorType;
+
+constexpr std::uint32_t k_vocabulary = 32;
+
+// Weights that are numbers in every type: scales of blocks and single values are small, so that
+// nothing becomes infinite or a denormal, which some processors are slow at.
+void fill(Tensor& tensor, std::span<std::byte> bytes) {
+  const auto put = [&](std::size_t at, const auto& value) {
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+  };
+  constexpr std::uint16_t k_half = 0x2000;  // 2^-7
+  const profile::TensorTypeInfo& info = profile::tensor_type_info(tensor.type);
+  std::uint32_t state = 1;
+  const auto next = [&state] { return state = state * 1664525U + 1013904223U; };
+  for (std::size_t at = 0; at < bytes.size(); at += info.block_bytes) {
+    if (tensor.type == TensorType::f32) {
+      put(at, static_cast<float>(next() >> 24) * 0x1p-14F);
+    } else if (tensor.type == TensorType::f16) {
+      put(at, static_cast<std::uint16_t>(k_half + (next() >> 24)));
+    } else {
+      for (std::size_t i = 2; i < info.block_bytes; ++i) {
+        bytes[at + i] = static_cast<std::byte>(next() >> 24);
+      }
+      put(at, k_half);
+    }
+  }
+}
+
+}  // namespace
+
+MadeModel make_model(const Shape& shape, TensorType type) {
+  MadeModel out;
+  engine::Model& model = out.model;
+  model.description = std::string(shape.name);
+  model.sizes = {.layers = 1,
+                 .embedding = shape.embedding,
+                 .feed_forward = shape.feed_forward,
+                 .heads = shape.heads,
+                 .kv_heads = shape.kv_heads,
+                 .head = shape.head,
+                 .vocabulary = k_vocabulary,
+                 .context = k_context,
+                 .epsilon = 1e-5F};
+  model.frequencies.assign(shape.head / 2, 0.01F);
+  model.layers.resize(1);
+  engine::Layer& layer = model.layers.front();
+  const std::uint32_t queries = model.sizes.queries(), keys = model.sizes.keys();
+  struct Wanted {
+    Tensor* tensor;
+    const char* name;
+    TensorType type;
+    std::uint32_t columns, rows;
+  };
+  const Wanted all[] = {
+      {&model.embedding, "token_embd.weight", type, shape.embedding, k_vocabulary},
+      {&model.output, "output.weight", type, shape.embedding, k_vocabulary},
+      {&model.output_norm, "output_norm.weight", TensorType::f32, shape.embedding, 1},
+      {&layer.attention_norm, "blk.0.attn_norm.weight", TensorType::f32, shape.embedding, 1},
+      {&layer.query, "blk.0.attn_q.weight", type, shape.embedding, queries},
+      {&layer.key, "blk.0.attn_k.weight", type, shape.embedding, keys},
+      {&layer.value, "blk.0.attn_v.weight", type, shape.embedding, keys},
+      {&layer.output, "blk.0.attn_output.weight", type, queries, shape.embedding},
+      {&layer.ffn_norm, "blk.0.ffn_norm.weight", TensorType::f32, shape.embedding, 1},
+      {&layer.gate, "blk.0.ffn_gate.weight", type, shape.embedding, shape.feed_forward},
+      {&layer.up, "blk.0.ffn_up.weight", type, shape.embedding, shape.feed_forward},
+      {&layer.down, "blk.0.ffn_down.weight", type, shape.feed_forward, shape.embedding},
+  };
+  std::uint64_t size = 0;
+  for (const Wanted& one : all) {
+    const profile::TensorTypeInfo& info = profile::tensor_type_info(one.type);
+    const std::uint64_t row = std::uint64_t{one.columns} / info.block_values * info.block_bytes;
+    *one.tensor = {one.name, one.type, one.columns, one.rows, row, {}};
+    size += row * one.rows;
+  }
+  out.bytes.resize(size);
+  std::size_t at = 0;
+  for (const Wanted& one : all) {
+    const std::size_t bytes = one.tensor->row_bytes * one.rows;
+    const std::span<std::byte> place = std::span(out.bytes).subspan(at, bytes);
+    fill(*one.tensor, place);
+    one.tensor->bytes = place;
+    at += bytes;
+  }
+  return out;
+}
+
+}  // namespace weir::micro

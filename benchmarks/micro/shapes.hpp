@@ -1,0 +1,36 @@
+// One layer of a real model's sizes, with made-up weights: what the ops of a token work on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "benchmarks/engine/model.hpp"
+
+namespace weir::micro {
+
+// As the models' own configurations say (config.json): hidden_size, intermediate_size,
+// num_attention_heads, num_key_value_heads, head_dim.
+struct Shape {
+  std::string_view name;
+  std::uint32_t embedding, feed_forward, heads, kv_heads, head;
+};
+inline constexpr Shape k_shapes[] = {
+    {"Qwen2.5-0.5B", 896, 4864, 14, 2, 64},
+    {"TinyLlama-1.1B", 2048, 5632, 32, 4, 64},
+    {"Llama-3.2-1B", 2048, 8192, 32, 8, 64},
+    {"Llama-3-8B", 4096, 14336, 32, 8, 128},
+};
+inline constexpr std::uint32_t k_context = 4096;
+
+// The model and the bytes that its tensors lie in. The vocabulary is short: its product is none of
+// the ops measured.
+struct MadeModel {
+  engine::Model model;
+  std::vector<std::byte> bytes;
+};
+[[nodiscard]] MadeModel make_model(const Shape& shape, profile::TensorType type);
+
+}  // namespace weir::micro

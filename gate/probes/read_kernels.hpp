@@ -1,0 +1,76 @@
+// Reads a file of recorded kernels (gate/probes/recorded_kernels.h). Pure; nothing in the bytes is
+// trusted: what comes back can be handed to Vulkan without asking again whether it fits together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/probes/recorded_kernels.h"
+#include "gate/sys/files.hpp"
+
+namespace weir::probes {
+
+struct RecordedFeatures {
+  std::uint32_t type = 0;  // VkStructureType
+  std::string values;      // what comes behind sType and pNext
+};
+
+struct RecordedDevice {
+  std::uint32_t index = 0;  // in the probe file
+  std::uint32_t api_version = 0;
+  std::vector<std::string> extensions;
+  std::vector<RecordedFeatures> features;
+};
+
+struct RecordedCode {
+  std::uint64_t hash = 0;
+  std::vector<std::uint32_t> words;  // SPIR-V, only its first word was looked at
+};
+
+struct RecordedPipeline {
+  weir_kernels_pipeline head{};  // device and code are indices into what was read
+  std::string entry_point;
+  std::vector<weir_kernels_binding> bindings;  // of buffers; each (set, binding) once
+  std::vector<weir_kernels_constant> constants;
+  std::string data;
+};
+
+struct RecordedWork {
+  std::string name;  // of the kernel
+  std::uint32_t kernel = 0, pipeline = 0;
+  std::array<std::uint32_t, 3> groups{};
+  std::uint64_t count = 0;  // how often it reached the device; at least 1
+  std::vector<weir_kernels_buffer> buffers;
+  // Within the spans of their buffers, and among the bindings of the pipeline, as its type.
+  std::vector<weir_kernels_descriptor> descriptors;
+  std::string push;
+};
+
+struct RecordedKernels {
+  std::uint32_t pid = 0;
+  std::vector<RecordedDevice> devices;
+  std::vector<RecordedCode> codes;
+  std::vector<RecordedPipeline> pipelines;
+  std::vector<RecordedWork> works;
+  std::array<std::uint64_t, WEIR_LEFT_REASONS> left_out{};  // dispatches
+};
+
+// The largest file that is read: what WEIR_PROBE_KERNELS may ask for, in MiB.
+constexpr std::uint64_t k_most_kernels_mib = 4096;
+
+// Fails with Code::data on what is no such file, on another version, and on records that do not
+// fit together.
+[[nodiscard]] Result<RecordedKernels> read_recorded_kernels(std::string_view bytes);
+
+// Why a dispatch was left out: "its group counts lie in the device's memory".
+[[nodiscard]] std::string_view left_out_words(std::size_t reason);
+
+// Those of `folder`, by name; Code::data where there are none.
+[[nodiscard]] Result<std::vector<std::string>> recorded_kernel_files(const sys::Files& files,
+                                                                     const std::string& folder);
+
+}  // namespace weir::probes
