@@ -32,6 +32,7 @@ void after_fork_in_child() {
   reset_library_locks_after_fork();
   reset_graphs_after_fork();
   reset_transfer_locks_after_fork();
+  reset_replay_after_fork();
   detach_after_fork(&g.file);
   detach_events_after_fork();
   g.ready = false;
@@ -107,6 +108,7 @@ void make_ready() {
     open_file(&g.file, "ggml", k_capacity);
     for (int i = 0; i < k_counters; ++i) g.counters[i] = add_counter(&g.file, k_names[i]);
     open_events(g.file);
+    make_replay_ready();
   }
   if (!g_fork_handled) {
     g_fork_handled = true;
@@ -288,4 +290,9 @@ WEIR_EXPORTED void ggml_backend_tensor_memset(Tensor* to, uint8_t value, size_t 
   const Within within(&t_in_transfer, __builtin_frame_address(0));
   const Moving moving(within.outermost() ? record_fill(library, to, size) : nullptr, size);
   ggml.backend_tensor_memset(to, value, offset, size);
+}
+
+WEIR_EXPORTED void* ggml_backend_reg_get_proc_address(Registry* registry, const char* name) {
+  WEIR_ENTER(backend_reg_get_proc_address, nullptr);
+  return note_threads(name, ggml.backend_reg_get_proc_address(registry, name));
 }
