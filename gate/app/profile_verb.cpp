@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "gate/app/command_line.hpp"
+#include "gate/app/ended.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/profile_files.hpp"
 #include "gate/app/profile_page.hpp"
@@ -29,9 +30,6 @@
 
 namespace weir::app {
 namespace {
-
-// A program behind "--" may print so much; what weir keeps of it is little.
-constexpr std::uint64_t k_command_output_limit = std::uint64_t{256} << 20;
 
 struct ProfileOptions {
   CommonOptions common;
@@ -86,13 +84,7 @@ std::vector<std::string> fitting_probes(const std::string& program, const sys::F
 
 Result<Target> target_of_command(const ProfileOptions& options, const sys::Files& files) {
   Target target;
-  target.spec.argv = options.command;
-  const auto program = sys::find_program(files, options.command.front(), ".",
-                                         sys::environment_value("PATH").value_or(""));
-  if (!program) return fail(Code::usage, "no such program: {}", options.command.front());
-  target.spec.argv.front() = *program;
-  target.spec.timeout_seconds = options.timeout;
-  target.spec.output_limit = k_command_output_limit;
+  WEIR_TRY(target.spec, command_spec(options.command, options.timeout, files));
   return target;
 }
 
@@ -140,25 +132,6 @@ Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
   target.probes = longest.probes;
   target.on_twin = longest.on_twin;
   return target;
-}
-
-std::string ended_words(const sys::Finished& finished, const sys::ProcessSpec& spec) {
-  switch (finished.ended) {
-    case sys::HowEnded::exited:
-      return finished.exit_code == 0 ? ""
-                                     : fmt::format("it exited with code {}", finished.exit_code);
-    case sys::HowEnded::signaled:
-      return fmt::format("it was ended by signal {}", finished.signal);
-    case sys::HowEnded::timed_out:
-      return fmt::format("it did not end within {:g} s and was stopped", spec.timeout_seconds);
-    case sys::HowEnded::output_limit:
-      return fmt::format("it printed more than {} MiB and was stopped", spec.output_limit >> 20);
-    case sys::HowEnded::not_started:
-      return "it could not be started: " + finished.start_error;
-    case sys::HowEnded::interrupted:
-      break;
-  }
-  return "it was interrupted";
 }
 
 // Names and values on top of `spec`'s own, so that probes write events into `folder`.

@@ -220,6 +220,8 @@ struct weir_event_step {
   uint32_t nodes;      /* of the list */
   uint32_t all_nodes;  /* with those that only look at bytes in another way */
   uint32_t threads;    /* that the engine last asked for; 0: it did not */
+  uint64_t mask_open;  /* of the places in masks of attention: those that are looked at */
+  uint64_t mask_all;   /* 0: none that could be read */
 };
 
 #define WEIR_ROOT_CONSTANT 0x1u /* no op makes it: weights, caches */

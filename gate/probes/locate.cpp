@@ -20,6 +20,7 @@ constexpr const char* k_preload = sys::k_on_macos ? "DYLD_INSERT_LIBRARIES" : "L
 constexpr const char* k_metal_library = "libweir_metal.dylib";
 constexpr const char* k_cuda_library = "libweir_cuda.so";
 constexpr const char* k_devices_program = "weir-devices";
+constexpr const char* k_replay_program = "weir-replay-ggml";
 
 void add_folders(const std::string& list, std::string_view below, std::vector<std::string>* out) {
   for (const std::string& folder : text::split(list, ':')) {
@@ -129,14 +130,14 @@ Result<Places> locate(const sys::Files& files, const std::string& program,
     if (files.kind(folder) != sys::Kind::folder) {
       return fail(Code::unavailable, "WEIR_PROBES: no such folder: {}", folder);
     }
-    Places out{folder, ""};
-    for (const char* at : {"weir-devices", "../../../libexec/weir/weir-devices"}) {
-      const std::string candidate = sys::absolute(sys::join_path(folder, at));
-      if (files.executable(candidate)) {
-        out.devices_program = candidate;
-        break;
+    const auto find = [&](const std::string& name) -> std::string {
+      for (const std::string& at : {name, "../../../libexec/weir/" + name}) {
+        std::string candidate = sys::absolute(sys::join_path(folder, at));
+        if (files.executable(candidate)) return candidate;
       }
-    }
+      return "";
+    };
+    Places out{folder, find(k_devices_program), find(k_replay_program)};
     return out;
   }
   const std::string beside = sys::folder_of(program);
@@ -145,8 +146,11 @@ Result<Places> locate(const sys::Files& files, const std::string& program,
     const std::string folder = sys::join_path(root, "lib/weir/probes");
     tried.push_back(folder);
     if (files.kind(folder) != sys::Kind::folder) continue;
-    Places out{folder, sys::join_path(root, std::string("libexec/weir/") + k_devices_program)};
-    if (!files.executable(out.devices_program)) out.devices_program.clear();
+    const auto find = [&](const std::string& name) -> std::string {
+      std::string candidate = sys::join_path(root, "libexec/weir/" + name);
+      return files.executable(candidate) ? candidate : "";
+    };
+    Places out{folder, find(k_devices_program), find(k_replay_program)};
     return out;
   }
   return fail(Code::unavailable, "no probes found (looked in {}); set WEIR_PROBES to their folder",

@@ -2,8 +2,8 @@
 //
 // The same tree below the folder of the build and below an installation's prefix:
 //   lib/weir/probes/   the libraries and their manifests
-//   libexec/weir/      weir-devices
-// WEIR_PROBES names another folder of libraries; weir-devices then may lie beside them.
+//   libexec/weir/      weir-devices, weir-replay-ggml
+// WEIR_PROBES names another folder of libraries; the programs then may lie beside them.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,10 @@
 namespace weir::probes {
 
 struct Places {
-  std::string probes;           // absolute
-  std::string devices_program;  // absolute; "" when it is not there
+  std::string probes;  // absolute
+  // Absolute; "" when it is not there.
+  std::string devices_program;
+  std::string replay_program;
 };
 
 // Looks beside `program` (absolute path of the running program), then below the folder above it.

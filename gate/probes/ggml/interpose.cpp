@@ -135,6 +135,7 @@ using namespace weir_probe;
 WEIR_EXPORTED int ggml_backend_sched_graph_compute(Sched* sched, Graph* graph) {
   WEIR_ENTER(backend_sched_graph_compute, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  if (within.outermost()) look_at_masks(library, graph);
   const uint64_t begin = event_time();
   const int status = ggml.backend_sched_graph_compute(sched, graph);
   if (within.outermost() && status == k_success) {
@@ -146,6 +147,7 @@ WEIR_EXPORTED int ggml_backend_sched_graph_compute(Sched* sched, Graph* graph) {
 WEIR_EXPORTED int ggml_backend_sched_graph_compute_async(Sched* sched, Graph* graph) {
   WEIR_ENTER(backend_sched_graph_compute_async, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  if (within.outermost()) look_at_masks(library, graph);
   const uint64_t begin = event_time();
   const int status = ggml.backend_sched_graph_compute_async(sched, graph);
   if (within.outermost() && status == k_success) {
@@ -157,6 +159,7 @@ WEIR_EXPORTED int ggml_backend_sched_graph_compute_async(Sched* sched, Graph* gr
 WEIR_EXPORTED int ggml_backend_graph_compute(Backend* backend, Graph* graph) {
   WEIR_ENTER(backend_graph_compute, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  if (within.outermost()) look_at_masks(library, graph);
   const uint64_t begin = event_time();
   const int status = ggml.backend_graph_compute(backend, graph);
   if (within.outermost() && status == k_success) {
@@ -168,6 +171,7 @@ WEIR_EXPORTED int ggml_backend_graph_compute(Backend* backend, Graph* graph) {
 WEIR_EXPORTED int ggml_backend_graph_compute_async(Backend* backend, Graph* graph) {
   WEIR_ENTER(backend_graph_compute_async, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  if (within.outermost()) look_at_masks(library, graph);
   const uint64_t begin = event_time();
   const int status = ggml.backend_graph_compute_async(backend, graph);
   if (within.outermost() && status == k_success) {

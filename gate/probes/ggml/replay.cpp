@@ -11,9 +11,10 @@ namespace weir_probe {
 namespace {
 
 constexpr uint32_t k_lists = 128;
-constexpr int32_t k_flag_input = 1;  // GGML_TENSOR_FLAG_INPUT
-constexpr size_t k_sources = 10;     // GGML_MAX_SRC
-constexpr size_t k_tellers = 4;      // backends with threads of their own
+constexpr int32_t k_flag_input = 1;         // GGML_TENSOR_FLAG_INPUT
+constexpr size_t k_sources = 10;            // GGML_MAX_SRC
+constexpr int64_t k_most_places = 1 << 22;  // of a mask
+constexpr size_t k_tellers = 4;             // backends with threads of their own
 
 using SetThreads = void (*)(Backend*, int);
 
@@ -31,6 +32,52 @@ void noting(Backend* backend, int threads) {
   g_real[Which](backend, threads);
 }
 constexpr SetThreads k_noting[k_tellers] = {noting<0>, noting<1>, noting<2>, noting<3>};
+
+// Of one graph's masks, by the thread that is about to compute it.
+struct Masks {
+  const Tensor* last;  // many nodes in a row use the same
+  uint64_t last_open, last_all;
+  uint64_t open, all;
+};
+__thread Masks t_masks __attribute__((tls_model("initial-exec")));
+
+// What the program writes and the graph makes a mask of; null where that cannot be followed.
+const Tensor* input_of(const Tensor* tensor) {
+  for (int i = 0; tensor != nullptr && i < 8; ++i) {
+    const TensorView view(tensor);
+    if (view.op() == 0) return (view.flags() & k_flag_input) != 0 ? tensor : nullptr;
+    tensor = view.source(0);
+  }
+  return nullptr;
+}
+
+// Places whose value is not minus infinity.
+void read_mask(const Functions& ggml, const Tensor* mask, Masks* out) {
+  out->last = mask;
+  out->last_open = out->last_all = 0;
+  const TensorView view(mask);
+  const int64_t count = ggml.nelements(mask);
+  const uint64_t bytes = ggml.nbytes == nullptr ? 0 : ggml.nbytes(mask);
+  const void* data = ggml.get_data(mask);
+  Buffer* buffer = view.buffer();
+  if (data == nullptr || buffer == nullptr || count <= 0 || count > k_most_places ||
+      ggml.backend_buffer_get_type == nullptr || ggml.backend_buft_is_host == nullptr) {
+    return;
+  }
+  BufferType* memory = ggml.backend_buffer_get_type(buffer);
+  if (memory == nullptr || !ggml.backend_buft_is_host(memory)) return;
+  const auto size = static_cast<uint64_t>(count);
+  if (bytes == size * 4) {
+    const auto* values = static_cast<const uint32_t*>(data);
+    for (uint64_t i = 0; i < size; ++i) out->last_open += values[i] != 0xFF800000U ? 1 : 0;
+  } else if (bytes == size * 2) {
+    const auto* values = static_cast<const uint16_t*>(data);
+    for (uint64_t i = 0; i < size; ++i) out->last_open += values[i] != 0xFC00U ? 1 : 0;
+  } else {
+    return;
+  }
+  out->last_all = size;
+}
 
 void tell_text(uint32_t which, const char* text) {
   if (text == nullptr) return;
@@ -115,6 +162,27 @@ void reset_replay_after_fork() {
   g_known.unlock_after_fork();
 }
 
+void look_at_masks(Library* library, Graph* graph) {
+  if (!g_wanted) return;
+  memset(&t_masks, 0, sizeof t_masks);
+  const Functions& ggml = library->ggml;
+  if (ggml.graph_n_nodes == nullptr || ggml.graph_node == nullptr || ggml.op_desc == nullptr)
+    return;
+  const int nodes = ggml.graph_n_nodes(graph);
+  for (int i = 0; i < nodes; ++i) {
+    const Tensor* node = ggml.graph_node(graph, i);
+    const char* op = node == nullptr ? nullptr : ggml.op_desc(node);
+    if (op == nullptr) continue;
+    const bool attention = strcmp(op, "FLASH_ATTN_EXT") == 0;
+    if ((!attention && strcmp(op, "SOFT_MAX") != 0) || !readable(library, node)) continue;
+    const Tensor* mask = input_of(TensorView(node).source(attention ? 3 : 1));
+    if (mask == nullptr) continue;
+    if (mask != t_masks.last) read_mask(ggml, mask, &t_masks);
+    t_masks.open += t_masks.last_open;
+    t_masks.all += t_masks.last_all;
+  }
+}
+
 void* note_threads(const char* name, void* found) {
   if (!g_wanted || found == nullptr || name == nullptr ||
       strcmp(name, "ggml_backend_set_n_threads") != 0) {
@@ -151,7 +219,9 @@ void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, i
                                 kind,
                                 static_cast<uint32_t>(count),
                                 static_cast<uint32_t>(all < count ? count : all),
-                                __atomic_load_n(&g_threads, __ATOMIC_RELAXED)};
+                                __atomic_load_n(&g_threads, __ATOMIC_RELAXED),
+                                t_masks.open,
+                                t_masks.all};
   write_event(WEIR_EVENT_STEP, list, &body, sizeof body);
   if (told == nullptr || *told) return;
   *told = true;

@@ -72,6 +72,8 @@ void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint
 // For weir replay, where WEIR_PROBE_REPLAY asks for it: a graph's nodes with all that rebuilding
 // them takes. Under g.lock.
 void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, int all, When when);
+// Before it is computed, as the memory of a mask may then be given to others.
+void look_at_masks(Library* library, Graph* graph);
 void make_replay_ready();
 void reset_replay_after_fork();
 // What the program is to be given for a backend's function of this name: `found`, or one of the
