@@ -139,12 +139,16 @@ class ReplayBuilder {
     node.backend = record_.counts.devices[body.device].name;
     std::string_view rest = event.behind<weir_event_step_node>();
     std::map<std::uint64_t, std::int64_t> roots;
+    std::uint32_t seen = 0;  // slots, as bits
     for (std::uint32_t i = 0; i < body.tensors; ++i) {
       weir_event_step_tensor tensor;
       if (rest.size() < sizeof tensor) return false;
       std::memcpy(&tensor, rest.data(), sizeof tensor);
       rest.remove_prefix(sizeof tensor);
       if (!take_tensor(tensor, &node, &roots)) return false;
+      // The result comes first, and no slot twice.
+      if ((i == 0) != (tensor.slot == 0) || (seen & (1U << tensor.slot)) != 0) return false;
+      seen |= 1U << tensor.slot;
     }
     // Alike in everything but their name: one, with a count.
     auto& nodes = step->second.nodes;
