@@ -114,6 +114,31 @@ TEST_F(Replayed, OtherVerbsReadWhatItFound) {
   EXPECT_EQ(compared.exit_code, 0) << compared.err;
 }
 
+// As docs/replay.md has it.
+TEST_F(Replayed, OpsAreMetricsOfACellWhereALimitNamesThem) {
+  record("tiny-llama");
+  spill(scratch / "weir.yaml",
+        "version: 1\n"
+        "engines:\n"
+        "  ops:\n"
+        "    command: [" WEIR_BINARY_DIR
+        "/weir, replay, ops.json, --seconds, '0.002', --top, '{tokens}', --json, --quiet]\n"
+        "    output: weir-observed\n"
+        "models: {recorded: " WEIR_SOURCE_DIR
+        "/models/tiny-llama.gguf}\n"
+        "backends: {cpu: {}}\n"
+        "prompts: {step: {prompt_tokens: 0, tokens: 1}}\n"
+        "limits:\n"
+        "  - {metrics: 'op:MUL_MAT', max_increase: 5%}\n"
+        "  - {metrics: 'op_calls:*', exact: true}\n"
+        "gate: {budget: 30s, runs: 2}\n");
+  const Ended ended = weir(scratch, {"run"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(ContainsRegex("time of MUL_MAT +[0-9.]+ [mu]s"),
+                               ContainsRegex("calls of MUL_MAT +29 "),
+                               ContainsRegex("calls of SET_ROWS +8 ")));
+}
+
 TEST_F(Replayed, ASingleOpIsReplayedWithoutASumToHoldItAgainst) {
   record("tiny-llama");
   const Ended ended = replay({"--op", "RMS*", "--json", "-"});
