@@ -112,6 +112,7 @@ void add_device_matrix(CLI::App& device);  // below "device"
 void add_profile(CLI::App& app);
 void add_reach(CLI::App& app);
 void add_replay_kernels(CLI::App& app);
+void add_replay(CLI::App& app);
 void add_post(CLI::App& app);
 void add_allow(CLI::App& app);
 void add_bisect(CLI::App& app);

@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
   add_device(app);
   add_doctor(app);
   add_profile(app);
+  add_replay(app);
   add_replay_kernels(app);
   add_bisect(app);
   add_hook(app);

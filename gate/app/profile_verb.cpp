@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "gate/app/command_line.hpp"
-#include "gate/app/ended_words.hpp"
+#include "gate/app/ended.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/profile_files.hpp"
 #include "gate/app/profile_page.hpp"
@@ -30,9 +30,6 @@
 
 namespace weir::app {
 namespace {
-
-// A program behind "--" may print so much; what weir keeps of it is little.
-constexpr std::uint64_t k_command_output_limit = std::uint64_t{256} << 20;
 
 struct ProfileOptions {
   CommonOptions common;
@@ -87,13 +84,7 @@ std::vector<std::string> fitting_probes(const std::string& program, const sys::F
 
 Result<Target> target_of_command(const ProfileOptions& options, const sys::Files& files) {
   Target target;
-  target.spec.argv = options.command;
-  const auto program = sys::find_program(files, options.command.front(), ".",
-                                         sys::environment_value("PATH").value_or(""));
-  if (!program) return fail(Code::usage, "no such program: {}", options.command.front());
-  target.spec.argv.front() = *program;
-  target.spec.timeout_seconds = options.timeout;
-  target.spec.output_limit = k_command_output_limit;
+  WEIR_TRY(target.spec, command_spec(options.command, options.timeout, files));
   return target;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gate/app/ended_words.hpp"
+#include "gate/app/ended.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
@@ -147,7 +147,7 @@ Result<report::ReplayedKernels> replay_kernels(const ReplayKernelsAsk& ask, cons
                                                const sys::Stop& stop) {
   WEIR_TRY(const auto paths, probes::recorded_kernel_files(files, ask.folder));
   WEIR_TRY(const probes::Places places, probes::locate(files));
-  if (places.replay_program.empty()) {
+  if (places.replay_vulkan_program.empty()) {
     return fail(Code::unavailable,
                 "weir-replay-vulkan is missing beside the probes in {}: build or install weir "
                 "again (there is none on macOS)",
@@ -168,7 +168,7 @@ Result<report::ReplayedKernels> replay_kernels(const ReplayKernelsAsk& ask, cons
       out.left_out[std::string(probes::left_out_words(i))] += recorded->left_out[i];
     }
     std::vector<report::ReplayedKernel> kernels = kernels_of(*recorded);
-    WEIR_CHECK(replay_file(places.replay_program, path, ask, stop, kernels, out));
+    WEIR_CHECK(replay_file(places.replay_vulkan_program, path, ask, stop, kernels, out));
     for (report::ReplayedKernel& kernel : kernels) {
       if (kernel.seconds.empty() && kernel.left_out.empty()) {
         kernel.left_out = "too many kernels before it ended the driver";

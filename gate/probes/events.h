@@ -18,6 +18,8 @@
 #define WEIR_PROBE_EVENTS_VARIABLE "WEIR_PROBE_EVENTS"
 /* "batched" or "serialized": also time the device's work. */
 #define WEIR_PROBE_TIMING_VARIABLE "WEIR_PROBE_TIMING"
+/* "1": events also tell what rebuilding each node of a graph takes, for weir replay. */
+#define WEIR_PROBE_REPLAY_VARIABLE "WEIR_PROBE_REPLAY"
 
 /* Header flags. */
 #define WEIR_EVENTS_DROPPED 0x1u    /* the file was full: what came later is not in it */
@@ -63,7 +65,11 @@ enum weir_event_kind {
   WEIR_EVENT_KERNEL_CODE = 64,
   WEIR_EVENT_CONSTANTS = 65,
   WEIR_EVENT_BINDINGS = 66,
-  WEIR_EVENT_BUFFER_SIZES = 67
+  WEIR_EVENT_BUFFER_SIZES = 67,
+  /* Only when WEIR_PROBE_REPLAY asks for it: what rebuilding a graph's nodes takes (ggml). */
+  WEIR_EVENT_ENGINE = 68, /* index: 0 version, 1 commit, 2 the library's file; the text follows */
+  WEIR_EVENT_STEP = 69,   /* index: list of nodes, or UINT32_MAX where there was no room for more */
+  WEIR_EVENT_STEP_NODE = 70 /* index: list; once for each list */
 };
 
 /* Before every record's body. Bodies are padded with 0 to 8 bytes. CPU times are nanoseconds of
@@ -204,6 +210,50 @@ struct weir_event_op {
   int32_t layer;  /* -1: unknown */
   uint32_t depth; /* scopes around it */
   /* its name follows, ends in 0 */
+};
+
+/* A graph that was computed. Graphs of the same ops with the same shapes share a list of nodes,
+ * which follows the first of them. */
+struct weir_event_step {
+  uint64_t begin, end; /* of the call */
+  uint32_t graph;      /* entry of the probe file */
+  uint32_t nodes;      /* of the list */
+  uint32_t all_nodes;  /* with those that only look at bytes in another way */
+  uint32_t threads;    /* that the engine last asked for; 0: it did not */
+  uint64_t mask_open;  /* of the places in masks of attention: those that are looked at */
+  uint64_t mask_all;   /* 0: none that could be read */
+};
+
+#define WEIR_ROOT_CONSTANT 0x1u /* no op makes it: weights, caches */
+#define WEIR_ROOT_INPUT 0x2u    /* the program sets it before each graph */
+
+/* A result (slot 0) or source i (slot i + 1) as part of the bytes that it is a view of. */
+struct weir_event_step_tensor {
+  int32_t type;
+  uint32_t slot;
+  int64_t ne[4];
+  uint64_t nb[4];
+  uint64_t offset;
+  uint64_t root; /* tells roots apart */
+  uint64_t root_bytes;
+  uint32_t root_flags;
+  uint32_t reserved;
+  char type_name[16];
+  char memory[32]; /* kind of memory that the root lies in */
+};
+
+struct weir_event_step_node {
+  uint32_t op;
+  uint32_t position;
+  int32_t params[16];
+  int32_t flags;
+  uint32_t device; /* of the probe file */
+  uint32_t tensors;
+  uint32_t reserved;
+  char op_name[32]; /* of the number: "UNARY" */
+  char op_desc[32]; /* "SILU" */
+  char name[64];
+  /* its tensors follow */
 };
 
 #endif

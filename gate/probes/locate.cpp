@@ -20,7 +20,8 @@ constexpr const char* k_preload = sys::k_on_macos ? "DYLD_INSERT_LIBRARIES" : "L
 constexpr const char* k_metal_library = "libweir_metal.dylib";
 constexpr const char* k_cuda_library = "libweir_cuda.so";
 constexpr const char* k_devices_program = "weir-devices";
-constexpr const char* k_replay_program = "weir-replay-vulkan";
+constexpr const char* k_replay_ggml_program = "weir-replay-ggml";
+constexpr const char* k_replay_vulkan_program = "weir-replay-vulkan";
 
 void add_folders(const std::string& list, std::string_view below, std::vector<std::string>* out) {
   for (const std::string& folder : text::split(list, ':')) {
@@ -121,10 +122,18 @@ Result<Variables> environment_for_cuda(const Places& places, const std::string& 
   return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"CUDA_INJECTION64_PATH", library}};
 }
 
-// Its path; "" where it is not there.
-std::string program_in(const sys::Files& files, const std::string& folder, const char* name) {
-  std::string path = sys::join_path(folder, name);
-  return files.executable(path) ? path : std::string();
+// With the programs that lie in one of these folders, the first that has one.
+Places places_in(const sys::Files& files, const std::string& probes,
+                 const std::vector<std::string>& folders) {
+  const auto find = [&](const char* name) -> std::string {
+    for (const std::string& folder : folders) {
+      std::string candidate = sys::join_path(folder, name);
+      if (files.executable(candidate)) return candidate;
+    }
+    return "";
+  };
+  return {probes, find(k_devices_program), find(k_replay_ggml_program),
+          find(k_replay_vulkan_program)};
 }
 
 }  // namespace
@@ -136,15 +145,8 @@ Result<Places> locate(const sys::Files& files, const std::string& program,
     if (files.kind(folder) != sys::Kind::folder) {
       return fail(Code::unavailable, "WEIR_PROBES: no such folder: {}", folder);
     }
-    Places out{folder, ""};
-    for (const std::string& below :
-         {folder, sys::absolute(sys::join_path(folder, "../../../libexec/weir"))}) {
-      if (out.devices_program.empty())
-        out.devices_program = program_in(files, below, k_devices_program);
-      if (out.replay_program.empty())
-        out.replay_program = program_in(files, below, k_replay_program);
-    }
-    return out;
+    return places_in(files, folder,
+                     {folder, sys::absolute(sys::join_path(folder, "../../../libexec/weir"))});
   }
   const std::string beside = sys::folder_of(program);
   std::vector<std::string> tried;
@@ -152,9 +154,7 @@ Result<Places> locate(const sys::Files& files, const std::string& program,
     const std::string folder = sys::join_path(root, "lib/weir/probes");
     tried.push_back(folder);
     if (files.kind(folder) != sys::Kind::folder) continue;
-    const std::string programs = sys::join_path(root, "libexec/weir");
-    return Places{folder, program_in(files, programs, k_devices_program),
-                  program_in(files, programs, k_replay_program)};
+    return places_in(files, folder, {sys::join_path(root, "libexec/weir")});
   }
   return fail(Code::unavailable, "no probes found (looked in {}); set WEIR_PROBES to their folder",
               text::join(tried));

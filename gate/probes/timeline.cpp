@@ -430,12 +430,10 @@ profile::Timeline make_timeline(std::vector<ProbeRecord> records) {
   return timeline;
 }
 
-Result<profile::Timeline> collect_timeline(const sys::Files& files, const std::string& folder) {
+Result<ProbeRecords> read_records(const sys::Files& files, const std::string& folder) {
   WEIR_TRY(const std::vector<std::string> names, files.list(folder));
-  std::vector<ProbeRecord> records;
-  std::vector<std::string> kept;  // the bytes that the records point into
-  std::vector<std::string> warnings;
-  kept.reserve(names.size());
+  ProbeRecords out;
+  out.kept.reserve(names.size());
   for (const std::string& name : names) {
     const std::string_view suffix = WEIR_EVENTS_SUFFIX;
     if (!name.ends_with(suffix)) continue;
@@ -444,22 +442,27 @@ Result<profile::Timeline> collect_timeline(const sys::Files& files, const std::s
         files.read(sys::join_path(folder, stem + WEIR_PROBE_SUFFIX), k_most_counts_bytes);
     auto events_bytes = files.read(sys::join_path(folder, name), k_most_event_file);
     if (!counts_bytes || !events_bytes) {
-      warnings.push_back((counts_bytes ? events_bytes : counts_bytes).error().message);
+      out.warnings.push_back((counts_bytes ? events_bytes : counts_bytes).error().message);
       continue;
     }
-    kept.push_back(std::move(*events_bytes));
+    out.kept.push_back(std::move(*events_bytes));
     auto counts = read_probe_file(*counts_bytes);
-    auto events = read_event_file(kept.back());
+    auto events = read_event_file(out.kept.back());
     if (!counts || !events) {
-      warnings.push_back(
+      out.warnings.push_back(
           fmt::format("{}: {}", name, (counts ? events.error() : counts.error()).message));
       continue;
     }
-    if (did_work(*counts)) records.push_back({std::move(*counts), std::move(*events)});
+    if (did_work(*counts)) out.records.push_back({std::move(*counts), std::move(*events)});
   }
-  profile::Timeline timeline = make_timeline(std::move(records));
-  timeline.unread = warnings.size();
-  timeline.warnings.insert(timeline.warnings.end(), warnings.begin(), warnings.end());
+  return out;
+}
+
+Result<profile::Timeline> collect_timeline(const sys::Files& files, const std::string& folder) {
+  WEIR_TRY(ProbeRecords read, read_records(files, folder));
+  profile::Timeline timeline = make_timeline(std::move(read.records));
+  timeline.unread = read.warnings.size();
+  timeline.warnings.insert(timeline.warnings.end(), read.warnings.begin(), read.warnings.end());
   return timeline;
 }
 

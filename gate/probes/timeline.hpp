@@ -25,6 +25,15 @@ struct ProbeRecord {
 // what is not there are left out and told.
 [[nodiscard]] profile::Timeline make_timeline(std::vector<ProbeRecord> records);
 
+// All probes' files in a folder, of processes that did work.
+struct ProbeRecords {
+  std::vector<ProbeRecord> records;
+  std::vector<std::string> kept;      // the bytes that the records point into
+  std::vector<std::string> warnings;  // what could not be read
+};
+// Fails with Code::io where the folder cannot be listed.
+[[nodiscard]] Result<ProbeRecords> read_records(const sys::Files& files, const std::string& folder);
+
 // All probes' files in `folder`. What cannot be read becomes a warning; processes that did no work
 // are left out. Fails with Code::io where the folder cannot be listed.
 [[nodiscard]] Result<profile::Timeline> collect_timeline(const sys::Files& files,

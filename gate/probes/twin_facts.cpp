@@ -45,11 +45,11 @@ std::string short_name(std::string name, std::string_view prefix) {
 
 std::string size_words(std::optional<std::uint64_t> bytes) {
   if (!bytes) return "not described";
-  constexpr std::uint64_t k_kib = 1024, k_mib = k_kib << 10, k_gib = k_mib << 10;
+  constexpr std::uint64_t k_kib = 1024, k_mib = k_kib << 10, k_one_gib = k_mib << 10;
   if (*bytes < k_kib) return fmt::format("{} bytes", *bytes);
   if (*bytes < k_mib) return fmt::format("{:.4g} KiB", static_cast<double>(*bytes) / k_kib);
-  if (*bytes < k_gib) return fmt::format("{:.4g} MiB", static_cast<double>(*bytes) / k_mib);
-  return fmt::format("{:.4g} GiB", static_cast<double>(*bytes) / k_gib);
+  if (*bytes < k_one_gib) return fmt::format("{:.4g} MiB", static_cast<double>(*bytes) / k_mib);
+  return fmt::format("{:.4g} GiB", static_cast<double>(*bytes) / k_one_gib);
 }
 
 std::string flag_words(const Json* flags, std::string_view prefix) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gate/probes/event_names.hpp"
+#include "gate/profile/replay.hpp"
 
 namespace weir::probes {
 namespace {
@@ -49,11 +50,8 @@ std::string type_text(const ProbeOp& op) {
 }
 
 std::string shape_text(const ProbeOp& op) {
-  return operands_text(op, [](const ProbeOperand& operand) {
-    std::size_t dimensions = operand.ne.size();
-    while (dimensions > 1 && operand.ne[dimensions - 1] == 1) --dimensions;
-    return fmt::format("{}", fmt::join(operand.ne.begin(), operand.ne.begin() + dimensions, "x"));
-  });
+  return operands_text(op,
+                       [](const ProbeOperand& operand) { return profile::sizes_text(operand.ne); });
 }
 
 bool is_cpu_backend(const ProbeDevice& device) {

@@ -8,14 +8,14 @@
 namespace weir::profile {
 namespace {
 
-using Rows = std::map<std::pair<bool, std::string>, WorkTime>;
+using TimelineRows = std::map<std::pair<bool, std::string>, WorkTime>;
 
 const std::string& name_of(const Command& command, By by) {
   return by == By::op && !command.op.empty() ? command.op : command.name;
 }
 
-void count(Rows& rows, bool copy, const std::string& name, std::uint64_t calls, std::uint64_t bytes,
-           const std::optional<Interval>& time) {
+void count(TimelineRows& rows, bool copy, const std::string& name, std::uint64_t calls,
+           std::uint64_t bytes, const std::optional<Interval>& time) {
   WorkTime& row = rows[{copy, name}];
   row.name = name;
   row.copy = copy;
@@ -30,7 +30,7 @@ void count(Rows& rows, bool copy, const std::string& name, std::uint64_t calls, 
 }
 
 // Work of one group: alike, or several that may overlap.
-void count_group(Rows& rows, By by, const std::vector<const Command*>& members,
+void count_group(TimelineRows& rows, By by, const std::vector<const Command*>& members,
                  const std::optional<Interval>& time) {
   std::map<std::string, std::uint64_t> names;
   bool copies = true;
@@ -52,7 +52,7 @@ void count_group(Rows& rows, By by, const std::vector<const Command*>& members,
   count(rows, copies, joined, 1, bytes, time);
 }
 
-void count_buffer(Rows& rows, By by, const BufferWork& buffer) {
+void count_buffer(TimelineRows& rows, By by, const BufferWork& buffer) {
   std::map<std::uint32_t, std::vector<const Command*>> groups;
   for (const Command& command : buffer.commands) {
     if (command.kind == Command::Kind::barrier) continue;
@@ -68,7 +68,7 @@ void count_buffer(Rows& rows, By by, const BufferWork& buffer) {
 }  // namespace
 
 std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
-  Rows rows;
+  TimelineRows rows;
   for (const Process& process : timeline.processes) {
     for (const Submission& submission : process.submissions) {
       for (const BufferWork& buffer : submission.buffers) count_buffer(rows, by, buffer);

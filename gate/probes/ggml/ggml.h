@@ -16,6 +16,7 @@ struct Buffer;   // ggml_backend_buffer
 struct BufferType;
 struct BackendDevice;
 struct Event;
+struct Registry;  // ggml_backend_reg
 
 // X(name without "ggml_", result, parameters). The same signatures since these functions exist.
 #define WEIR_GGML_INTERPOSED(X)                                                                  \
@@ -37,13 +38,17 @@ struct Event;
   X(backend_tensor_get_2d, void, (const Tensor*, void*, size_t, size_t, size_t, size_t, size_t)) \
   X(backend_tensor_get_2d_async, void,                                                           \
     (Backend*, const Tensor*, void*, size_t, size_t, size_t, size_t, size_t))                    \
-  X(backend_tensor_memset, void, (Tensor*, uint8_t, size_t, size_t))
+  X(backend_tensor_memset, void, (Tensor*, uint8_t, size_t, size_t))                             \
+  X(backend_reg_get_proc_address, void*, (Registry*, const char*))
 
 // Any of these may be missing in an older or a trimmed ggml.
 #define WEIR_GGML_ASKED(X)                                         \
   X(graph_n_nodes, int, (Graph*))                                  \
   X(graph_node, Tensor*, (Graph*, int))                            \
   X(op_desc, const char*, (const Tensor*))                         \
+  X(op_name, const char*, (int))                                   \
+  X(version, const char*, ())                                      \
+  X(commit, const char*, ())                                       \
   X(type_name, const char*, (int))                                 \
   X(type_size, size_t, (int))                                      \
   X(element_size, size_t, (const Tensor*))                         \
@@ -82,6 +87,12 @@ struct TensorView {
   explicit TensorView(const Tensor* tensor) : at(reinterpret_cast<const char*>(tensor)) {}
   [[nodiscard]] int type() const { return *reinterpret_cast<const int*>(at); }
   [[nodiscard]] const int64_t* ne() const { return reinterpret_cast<const int64_t*>(at + 16); }
+  [[nodiscard]] const uint64_t* nb() const { return reinterpret_cast<const uint64_t*>(at + 48); }
+  [[nodiscard]] int op() const { return *reinterpret_cast<const int*>(at + 80); }
+  [[nodiscard]] const int32_t* params() const { return reinterpret_cast<const int32_t*>(at + 84); }
+  [[nodiscard]] uint64_t offset_in_view() const {
+    return *reinterpret_cast<const uint64_t*>(at + 240);
+  }
   [[nodiscard]] int32_t flags() const { return *reinterpret_cast<const int32_t*>(at + 148); }
   [[nodiscard]] const Tensor* source(size_t i) const { return pointers(152)[i]; }
   [[nodiscard]] const Tensor* view_of() const { return pointers(232)[0]; }

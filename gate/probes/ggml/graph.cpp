@@ -14,16 +14,6 @@ constexpr uint32_t k_kept_for_unshaped = 256;  // entries of the op table
 constexpr int k_most_nodes = 1 << 20;
 constexpr size_t k_backends = 32;
 
-// One node that does work.
-struct Step {
-  const Tensor* tensor;
-  const char* op;
-  uint64_t op_hash;
-  uint64_t hash;    // op, types, shapes
-  uint32_t device;  // index in the file
-  bool shaped;
-};
-
 // All of this under g.lock.
 Step* g_steps;
 int g_room;
@@ -293,8 +283,8 @@ void add_sums(weir_probe_graph* graph) {
 }
 
 // Says in the event file that a graph was computed; the first time also which nodes its kind has.
-void tell_graph(Library* library, uint32_t kind, int steps, uint64_t begin) {
-  const weir_event_graph body = {begin, now_nanoseconds()};
+void tell_graph(Library* library, uint32_t kind, int steps, When when) {
+  const weir_event_graph body = {when.begin, when.end};
   write_event(WEIR_EVENT_GRAPH, kind, &body, sizeof body);
   if (kind >= k_told || g_nodes_told[kind]) return;
   g_nodes_told[kind] = true;
@@ -313,6 +303,7 @@ void tell_graph(Library* library, uint32_t kind, int steps, uint64_t begin) {
 
 template <class BackendOf>
 void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, BackendOf backend_of) {
+  const When when = {begin, begin == 0 ? 0 : now_nanoseconds()};
   pthread_mutex_lock(&g.lock);
   count(k_graphs);
   count(k_splits, splits);
@@ -331,7 +322,10 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, Bac
     count(k_cpu_ops, cpu_ops);
     add(&g.file.graphs[kind].computed, 1);
     add_sums(&g.file.graphs[kind]);
-    if (begin != 0) tell_graph(library, kind, steps, begin);
+    if (begin != 0) {
+      tell_graph(library, kind, steps, when);
+      tell_steps(library, kind, g_steps, steps, library->ggml.graph_n_nodes(graph), when);
+    }
   }
   pthread_mutex_unlock(&g.lock);
 }

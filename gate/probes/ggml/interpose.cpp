@@ -32,6 +32,7 @@ void after_fork_in_child() {
   reset_library_locks_after_fork();
   reset_graphs_after_fork();
   reset_transfer_locks_after_fork();
+  reset_replay_after_fork();
   detach_after_fork(&g.file);
   detach_events_after_fork();
   g.ready = false;
@@ -107,6 +108,7 @@ void make_ready() {
     open_file(&g.file, "ggml", k_capacity);
     for (int i = 0; i < k_counters; ++i) g.counters[i] = add_counter(&g.file, k_names[i]);
     open_events(g.file);
+    make_replay_ready();
   }
   if (!g_fork_handled) {
     g_fork_handled = true;
@@ -133,6 +135,7 @@ using namespace weir_probe;
 WEIR_EXPORTED int ggml_backend_sched_graph_compute(Sched* sched, Graph* graph) {
   WEIR_ENTER(backend_sched_graph_compute, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  if (within.outermost()) look_at_masks(library, graph);
   const uint64_t begin = event_time();
   const int status = ggml.backend_sched_graph_compute(sched, graph);
   if (within.outermost() && status == k_success) {
@@ -144,6 +147,7 @@ WEIR_EXPORTED int ggml_backend_sched_graph_compute(Sched* sched, Graph* graph) {
 WEIR_EXPORTED int ggml_backend_sched_graph_compute_async(Sched* sched, Graph* graph) {
   WEIR_ENTER(backend_sched_graph_compute_async, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  if (within.outermost()) look_at_masks(library, graph);
   const uint64_t begin = event_time();
   const int status = ggml.backend_sched_graph_compute_async(sched, graph);
   if (within.outermost() && status == k_success) {
@@ -155,6 +159,7 @@ WEIR_EXPORTED int ggml_backend_sched_graph_compute_async(Sched* sched, Graph* gr
 WEIR_EXPORTED int ggml_backend_graph_compute(Backend* backend, Graph* graph) {
   WEIR_ENTER(backend_graph_compute, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  if (within.outermost()) look_at_masks(library, graph);
   const uint64_t begin = event_time();
   const int status = ggml.backend_graph_compute(backend, graph);
   if (within.outermost() && status == k_success) {
@@ -166,6 +171,7 @@ WEIR_EXPORTED int ggml_backend_graph_compute(Backend* backend, Graph* graph) {
 WEIR_EXPORTED int ggml_backend_graph_compute_async(Backend* backend, Graph* graph) {
   WEIR_ENTER(backend_graph_compute_async, k_failed);
   const Within within(&t_in_graph, __builtin_frame_address(0));
+  if (within.outermost()) look_at_masks(library, graph);
   const uint64_t begin = event_time();
   const int status = ggml.backend_graph_compute_async(backend, graph);
   if (within.outermost() && status == k_success) {
@@ -288,4 +294,9 @@ WEIR_EXPORTED void ggml_backend_tensor_memset(Tensor* to, uint8_t value, size_t 
   const Within within(&t_in_transfer, __builtin_frame_address(0));
   const Moving moving(within.outermost() ? record_fill(library, to, size) : nullptr, size);
   ggml.backend_tensor_memset(to, value, offset, size);
+}
+
+WEIR_EXPORTED void* ggml_backend_reg_get_proc_address(Registry* registry, const char* name) {
+  WEIR_ENTER(backend_reg_get_proc_address, nullptr);
+  return note_threads(name, ggml.backend_reg_get_proc_address(registry, name));
 }

@@ -49,10 +49,36 @@ inline void count(Counter which, uint64_t amount = 1) { add(g.counters[which], a
 // When a call began, for the event file; 0 without events.
 inline uint64_t event_time() { return events_on() ? now_nanoseconds() : 0; }
 
+// One node that does work.
+struct Step {
+  const Tensor* tensor;
+  const char* op;
+  uint64_t op_hash;
+  uint64_t hash;    // op, types, shapes
+  uint32_t device;  // index in the file
+  bool shaped;
+};
+
+// When a graph was computed; both 0 without events.
+struct When {
+  uint64_t begin, end;
+};
+
 // After `graph` was computed: its ops, and what happened since the one before. `begin` is the
 // event_time() of before.
 void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin);
 void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin);
+
+// For weir replay, where WEIR_PROBE_REPLAY asks for it: a graph's nodes with all that rebuilding
+// them takes. Under g.lock.
+void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, int all, When when);
+// Before it is computed, as the memory of a mask may then be given to others.
+void look_at_masks(Library* library, Graph* graph);
+void make_replay_ready();
+void reset_replay_after_fork();
+// What the program is to be given for a backend's function of this name: `found`, or one of the
+// probe's that notes how many threads are asked for and goes on to it.
+void* note_threads(const char* name, void* found);
 
 // Before the bytes move. Where it is counted; null when it is part of another transfer.
 weir_probe_transfer* record_copy(Library* library, const Tensor* from, const Tensor* to);

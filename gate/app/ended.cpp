@@ -1,8 +1,27 @@
-#include "gate/app/ended_words.hpp"
+#include "gate/app/ended.hpp"
 
-#include <fmt/format.h>
+#include "gate/sys/paths.hpp"
 
 namespace weir::app {
+namespace {
+
+// A program behind "--" may print so much; what weir keeps of it is little.
+constexpr std::uint64_t k_command_output_limit = std::uint64_t{256} << 20;
+
+}  // namespace
+
+Result<sys::ProcessSpec> command_spec(const std::vector<std::string>& command,
+                                      double timeout_seconds, const sys::Files& files) {
+  sys::ProcessSpec spec;
+  spec.argv = command;
+  const auto program =
+      sys::find_program(files, command.front(), ".", sys::environment_value("PATH").value_or(""));
+  if (!program) return fail(Code::usage, "no such program: {}", command.front());
+  spec.argv.front() = *program;
+  spec.timeout_seconds = timeout_seconds;
+  spec.output_limit = k_command_output_limit;
+  return spec;
+}
 
 std::string ended_words(const sys::Finished& finished, const sys::ProcessSpec& spec) {
   switch (finished.ended) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gate/probes/read_kernels.hpp"
-#include "gate/probes/replay/vulkan.hpp"
+#include "gate/probes/replay_vulkan/vulkan.hpp"
 
 namespace weir::replay {
 

@@ -1,4 +1,4 @@
-#include "gate/probes/replay/work.hpp"
+#include "gate/probes/replay_vulkan/work.hpp"
 
 #include <algorithm>
 #include <array>

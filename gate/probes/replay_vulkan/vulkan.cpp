@@ -1,4 +1,4 @@
-#include "gate/probes/replay/vulkan.hpp"
+#include "gate/probes/replay_vulkan/vulkan.hpp"
 
 #include <algorithm>
 #include <cstring>

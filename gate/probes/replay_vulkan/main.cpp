@@ -18,7 +18,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/replay/work.hpp"
+#include "gate/probes/replay_vulkan/work.hpp"
 #include "gate/sys/files.hpp"
 
 namespace {

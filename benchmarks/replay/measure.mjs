@@ -1,0 +1,67 @@
+// How near the sum of replayed ops comes to the step that was recorded (docs/replay.md):
+//   node benchmarks/replay/measure.mjs [--rounds N] [--threads 1,2] [--model NAME] [--engine DIR]
+// Makes its models, records llama-bench's decoding of each on the CPU, and replays what was recorded
+// right after it, so that both see the same machine. Prints a line for each round, then a table of medians.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../..');
+const given = { rounds: '3', threads: '1', model: '', engine: join(root, 'engines/llama.cpp'), weir: join(root, 'build/weir') };
+for (let i = 2; i < process.argv.length; i += 2) {
+  const name = process.argv[i].replace(/^--/, '');
+  if (!(name in given) || process.argv[i + 1] === undefined) {
+    console.error(`measure.mjs: ${process.argv[i]}: options are ${Object.keys(given).map((one) => `--${one} VALUE`).join(' ')}`);
+    process.exit(2);
+  }
+  given[name] = process.argv[i + 1];
+}
+for (const file of [given.weir, join(given.engine, 'llama-bench')]) {
+  if (existsSync(file)) continue;
+  console.error(`measure.mjs: no ${file}: ci/build and ci/llama.cpp make it`);
+  process.exit(2);
+}
+
+// Bigger than a processor's caches (0.3 GB), and one that lies in them.
+const shape = ['--layers', '12', '--embedding', '1536', '--ff', '4096', '--heads', '12', '--kv-heads', '4', '--vocab', '8192'];
+const models = {
+  'tiny-f16': ['--quantization', 'f16'],
+  'big-q8_0': [...shape, '--quantization', 'q8_0'],
+  'big-q4_0': [...shape, '--quantization', 'q4_0'],
+  'big-q4_k_m': [...shape, '--quantization', 'q4_k_m'],
+};
+
+const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+const ms = (seconds) => (seconds * 1000).toPrecision(3);
+const scratch = mkdtempSync(join(tmpdir(), 'weir-replay-'));
+const weir = (...words) => execFileSync(given.weir, words, { cwd: scratch, stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1 << 28 });
+const table = [];
+try {
+  for (const [name, options] of Object.entries(models)) {
+    if (given.model !== '' && given.model !== name) continue;
+    weir('model', 'make', `${name}.gguf`, ...options);
+    for (const threads of given.threads.split(',')) {
+      const rounds = [];
+      for (let round = 0; round < Number(given.rounds); ++round) {
+        weir('replay', '--record', 'ops.json', '--', join(given.engine, 'llama-bench'), '-m', `${name}.gguf`,
+             '-p', '0', '-n', '32', '-r', '1', '-t', threads, '-ngl', '0', '-dev', 'none', '-o', 'json');
+        weir('replay', 'ops.json', '--json', 'replayed.json');
+        const replayed = JSON.parse(readFileSync(join(scratch, 'replayed.json'), 'utf8'));
+        const time = (wanted) => replayed.timings.find((one) => one.metric.name === wanted).mean;
+        const one = { step: time('recorded_step_seconds'), sum: time('replay_seconds') };
+        rounds.push(one);
+        console.log(`${name} ${threads} thread(s): step ${ms(one.step)} ms, replayed ${ms(one.sum)} ms, ` +
+                    `${(100 * one.sum / one.step).toFixed(0)} %; load ${loadavg()[0].toFixed(1)}`);
+        for (const warning of replayed.warnings ?? []) console.log(`  ${warning}`);
+      }
+      table.push([name, threads, ms(median(rounds.map((one) => one.step))), ms(median(rounds.map((one) => one.sum))),
+                  rounds.map((one) => `${(100 * one.sum / one.step).toFixed(0)} %`).join(', ')]);
+    }
+    rmSync(join(scratch, `${name}.gguf`));
+  }
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+console.log('\n| model | threads | step, ms | replayed, ms | replayed / step, each round |\n| --- | ---: | ---: | ---: | --- |');
+for (const row of table) console.log(`| ${row.join(' | ')} |`);

@@ -1,0 +1,305 @@
+// weir replay: records the ops of an engine's steps, and computes them alone at their exact shapes.
+// Judges nothing.
+#include <algorithm>
+#include <memory>
+
+#include "gate/app/command_line.hpp"
+#include "gate/app/ended.hpp"
+#include "gate/app/probing.hpp"
+#include "gate/app/replaying.hpp"
+#include "gate/base/text.hpp"
+#include "gate/probes/events.h"
+#include "gate/probes/replay_events.hpp"
+#include "gate/report/replay_text.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::app {
+namespace {
+
+constexpr std::uint64_t k_largest_recording = std::uint64_t{64} << 20;
+
+struct ReplayOptions {
+  CommonOptions common;
+  std::string what;                    // a recording, or a folder of probe files
+  std::string record;                  // where one goes
+  std::vector<std::string> command{};  // behind "--"
+  std::vector<std::string> ops;        // of which alone
+  std::string engine;
+  std::int64_t threads = 0;  // 0: as recorded
+  std::int64_t step = 0;     // from 1; 0: that of decoding
+  std::int64_t memory_mib = 2048;
+  double seconds = 0.2;
+  double timeout = 600;
+  std::size_t top = 20;
+  bool any_op = false, any_version = false;
+  std::vector<std::string> given{};
+};
+
+// A folder for files of the moment, gone afterwards.
+class Passing {
+ public:
+  static Result<Passing> make(const ReplayOptions& options, sys::Files& files) {
+    WEIR_TRY(const std::string folder,
+             run::make_run_folder(files, sys::join_path(options.common.out, "replays"),
+                                  sys::RealClock().now()));
+    return Passing(files, sys::absolute(folder));
+  }
+  ~Passing() {
+    if (folder_.empty()) return;
+    (void)files_->remove_tree(folder_);
+    const std::string around = sys::folder_of(folder_);
+    (void)files_->remove(around);  // where nothing else is in them
+    (void)files_->remove(sys::folder_of(around));
+  }
+  Passing(Passing&& other) noexcept
+      : files_(other.files_), folder_(std::exchange(other.folder_, {})) {}
+  Passing(const Passing&) = delete;
+  Passing& operator=(const Passing&) = delete;
+  Passing& operator=(Passing&&) = delete;
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  Passing(sys::Files& files, std::string folder) : files_(&files), folder_(std::move(folder)) {}
+  sys::Files* files_;
+  std::string folder_;
+};
+
+Result<ExitCode> record(const ReplayOptions& options, sys::Files& files) {
+  const std::string folder = sys::folder_of(sys::absolute(options.record));
+  if (files.kind(folder) != sys::Kind::folder || !files.writable(folder)) {
+    return fail(Code::usage, "--record {}: {} is no folder that can be written to", options.record,
+                folder);
+  }
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(options.command, options.timeout, files));
+  WEIR_TRY(const auto probing, make_probing(files));
+  WEIR_TRY(const Passing passing, Passing::make(options, files));
+  WEIR_TRY(config::Environment added,
+           probing->attach(std::vector<std::string>{"ggml"}, passing.folder(), nullptr));
+  added[WEIR_PROBE_EVENTS_VARIABLE] = "256";
+  added[WEIR_PROBE_REPLAY_VARIABLE] = "1";
+  spec.env = run::merge_environment(sys::own_environment(), {}, added);
+  talk(options.common, fmt::format("running {} with ggml", sys::file_name_of(spec.argv.front())));
+  const sys::Interrupts interrupts;
+  sys::RealProcesses processes;
+  WEIR_TRY(const sys::Finished finished, processes.run(spec, interrupts.stop()));
+  if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
+  const std::string failed = ended_words(finished, spec);
+  if (!failed.empty()) {
+    for (const std::string& line : text::lines(text::printable(finished.err))) {
+      talk(options.common, "| " + line);
+    }
+    return fail(Code::unavailable, "{}: {}; nothing was recorded", options.command.front(), failed);
+  }
+  WEIR_TRY(const profile::Replay replay, probes::collect_replay(files, passing.folder()));
+  const Json json = profile::to_json(replay);
+  WEIR_CHECK(files.write_atomic(options.record, dump_json(json) + "\n"));
+  answer(options.common,
+         report::recording_text(replay,
+                                static_cast<std::size_t>(width_of(answer_stream(options.common)))));
+  answer(options.common, fmt::format("\nrecorded {} (weir replay {})\n", options.record,
+                                     text::shell_word(options.record)));
+  WEIR_CHECK(write_json(options.common, dump_json(json, 1) + "\n"));
+  return ExitCode::pass;
+}
+
+Result<profile::Replay> read_recording(const ReplayOptions& options, const sys::Files& files) {
+  if (files.kind(options.what) == sys::Kind::folder) {
+    return probes::collect_replay(files, options.what);
+  }
+  const auto in_file = [&](Error error) { return with_context(options.what, std::move(error)); };
+  WEIR_TRY(const std::string text, files.read(options.what, k_largest_recording));
+  WEIR_TRY(const Json json, parse_json(text).map_error(in_file));
+  return profile::replay_from_json(json).map_error(in_file);
+}
+
+// The folder of the engine's libraries: as named, else where they were when it was recorded.
+Result<std::string> engine_folder(const ReplayOptions& options, const profile::Replay& replay,
+                                  const sys::Files& files) {
+  std::string folder = options.engine;
+  if (folder.empty() && replay.library.starts_with('/')) folder = sys::folder_of(replay.library);
+  if (folder.empty()) {
+    return fail(Code::usage,
+                "{} does not say where the engine's libraries are: --engine DIR does (the folder "
+                "that holds libggml-base.so)",
+                options.what);
+  }
+  if (files.kind(folder) != sys::Kind::folder) {
+    return fail(Code::usage, "no such folder: {}\n  --engine DIR names that of libggml-base.so",
+                folder);
+  }
+  return sys::absolute(folder);
+}
+
+// Weights and caches that a step reads, and whether all of its ops are wanted.
+std::int64_t constant_bytes_of(const profile::ReplayStep& step) {
+  constexpr std::int64_t k_most = std::int64_t{1} << 50;
+  __int128 sum = 0;
+  for (const profile::ReplayNode& node : step.nodes) {
+    for (const profile::ReplayRoot& root : node.roots) {
+      if (root.constant) sum += static_cast<__int128>(root.bytes) * node.count;
+    }
+  }
+  return static_cast<std::int64_t>(std::min<__int128>(sum, k_most));
+}
+
+bool wanted(const ReplayOptions& options, const profile::ReplayNode& node) {
+  return options.ops.empty() ||
+         std::any_of(options.ops.begin(), options.ops.end(), [&](const std::string& pattern) {
+           return text::glob_match(pattern, node.description) || text::glob_match(pattern, node.op);
+         });
+}
+
+Result<std::size_t> chosen_step(const ReplayOptions& options, const profile::Replay& replay) {
+  const auto main = profile::main_step(replay);
+  if (!main) return fail(Code::data, "{} holds no steps", options.what);
+  if (options.step == 0) return *main;
+  const auto index = static_cast<std::size_t>(options.step);
+  if (index > replay.steps.size()) {
+    return fail(Code::usage, "--step {}: {} has {}", options.step, options.what,
+                replay.steps.size());
+  }
+  return index - 1;
+}
+
+// What is no CPU's is not computed, and told as left out.
+bool on_cpu(const profile::ReplayNode& node) { return node.backend.starts_with("CPU"); }
+
+Result<ExitCode> replay_recording(const ReplayOptions& options, sys::Files& files) {
+  WEIR_TRY(profile::Replay replay, read_recording(options, files));
+  WEIR_TRY(const std::size_t index, chosen_step(options, replay));
+  profile::ReplayStep step = std::move(replay.steps[index]);
+  const std::size_t steps = replay.steps.size();
+  ReplayAsk ask;
+  ask.constant_bytes = constant_bytes_of(step);
+  std::erase_if(step.nodes, [&](const auto& node) { return !wanted(options, node); });
+  if (step.nodes.empty()) {
+    return fail(Code::usage, "{}: step {} has no op that --op selects", options.what, index + 1);
+  }
+  WEIR_TRY(ask.engine, engine_folder(options, replay, files));
+  ask.threads = options.threads != 0 ? options.threads : replay.threads.value_or(1);
+  ask.memory_mib = options.memory_mib;
+  ask.seconds = options.seconds;
+  ask.any_op = options.any_op;
+  ask.any_version = options.any_version;
+  WEIR_TRY(const Passing passing, Passing::make(options, files));
+  ask.folder = passing.folder();
+  profile::Replay computed = replay;
+  computed.steps.assign(1, step);
+  std::vector<std::size_t> places;
+  auto& nodes = computed.steps.front().nodes;
+  nodes.clear();
+  for (std::size_t i = 0; i < step.nodes.size(); ++i) {
+    if (!on_cpu(step.nodes[i])) continue;
+    places.push_back(i);
+    nodes.push_back(step.nodes[i]);
+  }
+  talk(options.common,
+       fmt::format("replaying {} different ops of step {} of {}", nodes.size(), index + 1, steps));
+  const sys::Interrupts interrupts;
+  WEIR_TRY(profile::Replayed some, replay_ops(computed, ask, files, interrupts.stop()));
+  profile::Replayed replayed = some;
+  replayed.nodes.assign(step.nodes.size(), {});
+  for (std::size_t i = 0; i < step.nodes.size(); ++i) {
+    replayed.nodes[i].left_out = "it ran on " + step.nodes[i].backend;
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) replayed.nodes[places[i]] = some.nodes[i];
+  if (options.threads == 0 && !replay.threads) {
+    replayed.warnings.push_back("it is not recorded how many threads computed: --threads N says");
+  }
+  if (!replay.commit.empty() && !replayed.commit.empty() && replay.commit != replayed.commit) {
+    replayed.warnings.push_back(fmt::format("recorded with commit {} of ggml, replayed with {}",
+                                            replay.commit, replayed.commit));
+  }
+  const bool whole = options.ops.empty();
+  answer(options.common,
+         report::replay_text(
+             replay, step, replayed,
+             {.width = static_cast<std::size_t>(width_of(answer_stream(options.common))),
+              .most_rows = options.top,
+              .whole = whole}));
+  const profile::Observed observed = profile::observed_of(replay, step, replayed, whole);
+  WEIR_CHECK(write_json(options.common, dump_json(profile::to_json(observed), 1) + "\n"));
+  return observed.ops.empty() ? ExitCode::unmeasured : ExitCode::pass;
+}
+
+Result<ExitCode> replay(const ReplayOptions& options) {
+  sys::RealFiles files;
+  const bool recording = !options.record.empty();
+  if (recording != !options.command.empty() || recording == !options.what.empty()) {
+    return fail(Code::usage,
+                "weir replay takes a recording, or makes one of a program behind --\n"
+                "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16\n"
+                "  weir replay ops.json");
+  }
+  for (const std::string& given : options.given) {
+    if ((given == "--timeout") == recording) continue;
+    return fail(Code::usage, "{} is for {}", given,
+                recording ? "replaying, not recording" : "recording: --record FILE -- COMMAND");
+  }
+  return recording ? record(options, files) : replay_recording(options, files);
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand(
+      "replay", "Compute the ops of an engine's step alone, at their exact shapes and types");
+  auto options = std::make_shared<ReplayOptions>();
+  add_common(*verb, options->common, Takes::runs);
+  verb->add_option("--out", options->common.out, "Where files of the moment are kept")
+      ->type_name("DIR")
+      ->capture_default_str();
+  verb->remove_option(verb->get_option("--cell"));  // a recording is of one program
+  verb->add_option("PROFILE", options->what,
+                   "What --record wrote, or a folder of probe files made with WEIR_PROBE_REPLAY=1");
+  verb->add_option("--record", options->record,
+                   "Run the program behind -- and write what replaying its ops takes")
+      ->type_name("FILE");
+  verb->add_option("--op", options->ops,
+                   "Only ops whose name matches GLOB (\"MUL_MAT\"); may be repeated")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  verb->add_option("--engine", options->engine,
+                   "The folder of libggml-base.so (default: where it was when it was recorded)")
+      ->type_name("DIR");
+  verb->add_option("--threads", options->threads, "Threads (default: as recorded)")
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--step", options->step,
+                   "Which kind of step, from 1 (default: that of decoding)")
+      ->check(CLI::Range(1, 128));
+  verb->add_option("--seconds", options->seconds, "How long each op is measured, at least")
+      ->check(CLI::Range(0.001, 600.0))
+      ->capture_default_str();
+  verb->add_option("--memory", options->memory_mib, "MiB that one op's tensors may take together")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  verb->add_option("--top", options->top, "Rows of the table")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  verb->add_flag("--any-op", options->any_op,
+                 "Also ops whose shapes weir has no rule for: of recordings that you trust");
+  verb->add_flag("--any-version", options->any_version,
+                 "Also with another version of ggml than the recorded one");
+  verb->add_option("--timeout", options->timeout, "Seconds until the program behind -- is stopped")
+      ->check(CLI::Range(1.0, 86'400.0))
+      ->capture_default_str();
+  verb->footer(
+      "Examples:\n"
+      "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16 -t 1\n"
+      "  weir replay ops.json\n"
+      "  weir replay ops.json --op MUL_MAT --engine ~/llama.cpp/build/bin --json after.json\n"
+      "  weir compare before.json after.json");
+  set_action_with_words(*verb, [verb, options] {
+    options->command = words_behind();
+    for (const char* name : {"--op", "--engine", "--threads", "--step", "--seconds", "--memory",
+                             "--top", "--any-op", "--any-version", "--timeout"}) {
+      if (verb->count(name) != 0) options->given.emplace_back(name);
+    }
+    return replay(*options);
+  });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,31 @@
+// weir-replay-ggml, which runs an engine's kernels so that weir need not.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "gate/base/result.hpp"
+#include "gate/profile/replayed.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/interrupts.hpp"
+
+namespace weir::app {
+
+struct ReplayAsk {
+  std::string engine;  // folder of its libraries, absolute
+  std::int64_t threads = 1;
+  std::int64_t memory_mib = 2048;
+  double seconds = 0.2;             // of each op
+  std::int64_t constant_bytes = 0;  // weights and caches of the whole step
+  bool any_op = false, any_version = false;
+  std::string folder;  // for files of the moment; exists
+};
+
+// Computes the nodes of the first step of `replay`. A node that ends the program is left out, with
+// why, and those behind it go on. Code::unavailable where nothing can be computed at all.
+[[nodiscard]] Result<profile::Replayed> replay_ops(const profile::Replay& replay,
+                                                   const ReplayAsk& ask, sys::Files& files,
+                                                   const sys::Stop& stop);
+
+}  // namespace weir::app

@@ -1,0 +1,329 @@
+#include "gate/probes/replay_ggml/rebuild.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "gate/probes/replay_ggml/shapes.hpp"
+
+namespace weir::replay {
+namespace {
+
+using profile::ReplayNode;
+using profile::ReplayTensor;
+
+constexpr std::int64_t k_line = 64;
+constexpr std::size_t k_slack = 4096;  // kernels may look a little beyond the last row
+constexpr std::int64_t k_most_copies = 256;
+constexpr std::int64_t k_least_without_weights = 8;
+constexpr int k_usage_weights = 1;  // GGML_BACKEND_BUFFER_USAGE_WEIGHTS
+
+template <class... Args>
+auto left_out(fmt::format_string<Args...> format, Args&&... args) {
+  return fail(Code::unavailable, format, std::forward<Args>(args)...);
+}
+
+std::int64_t up(std::int64_t bytes) { return (bytes + k_line - 1) / k_line * k_line; }
+
+// xorshift: the same data in every run.
+class Noise {
+ public:
+  float next() {  // -1 to 1
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return static_cast<float>(static_cast<double>(state_ >> 11) * 0x1p-52 - 1);
+  }
+
+ private:
+  std::uint64_t state_ = 0x9e3779b97f4a7c15ULL;
+};
+
+bool is_whole(const std::string& type) {
+  return type == "i8" || type == "i16" || type == "i32" || type == "i64";
+}
+
+// What says which positions an op looks at.
+bool is_mask(const ReplayNode& node, std::int64_t slot) {
+  return (node.op == "SOFT_MAX" && slot == 2) || (node.op == "FLASH_ATTN_EXT" && slot == 4);
+}
+
+// Random weights of a type, quantized by ggml itself, as many as are put one behind the other.
+Result<std::vector<char>> pattern_of(const Engine& ggml, int type, const std::string& name) {
+  constexpr std::int64_t k_elements = 1 << 14;  // whole blocks of every type
+  const std::int64_t block = ggml.blck_size(type);
+  if (block < 1 || k_elements % block != 0) return left_out("weir cannot fill tensors of {}", name);
+  Noise noise;
+  std::vector<float> values(k_elements);
+  for (float& value : values) value = noise.next();
+  const std::vector<float> importance(k_elements, 1.0F);  // some types insist on being told
+  std::vector<char> bytes(static_cast<std::size_t>(k_elements / block) * ggml.type_size(type));
+  const std::size_t made =
+      ggml.quantize_chunk(type, values.data(), bytes.data(), 0, 1, k_elements, importance.data());
+  if (made != bytes.size()) return left_out("weir cannot fill tensors of {}", name);
+  return bytes;
+}
+
+// Values that an op takes as places: of rows, experts or tokens. How many there are to point at.
+std::int64_t places_of(const ReplayNode& node, std::int64_t slot) {
+  const auto size = [&](std::size_t tensor_slot, std::size_t dimension) -> std::int64_t {
+    for (const ReplayTensor& tensor : node.tensors) {
+      if (tensor.slot == static_cast<std::int64_t>(tensor_slot)) return tensor.ne[dimension];
+    }
+    return 1;
+  };
+  if (node.op == "GET_ROWS" && slot == 2) return size(1, 1);
+  if (node.op == "SET_ROWS" && slot == 2) return size(0, 1);
+  if (node.op == "MUL_MAT_ID" && slot == 3) return size(1, 2);
+  if (node.op == "ROPE" && slot == 2) return 4096;
+  return 1;
+}
+
+}  // namespace
+
+Rebuilt::~Rebuilt() {
+  for (Buffer* buffer : buffers_) engine_->backend_buffer_free(buffer);
+  for (const Block& block : blocks_) munmap(block.at, block.bytes);
+  if (context_ != nullptr) engine_->free(context_);
+}
+
+Rebuilt::Rebuilt(Rebuilt&& other) noexcept
+    : engine_(other.engine_),
+      node_(other.node_),
+      mask_open_(other.mask_open_),
+      spans_(std::move(other.spans_)),
+      blocks_(std::exchange(other.blocks_, {})),
+      buffers_(std::exchange(other.buffers_, {})),
+      context_(std::exchange(other.context_, nullptr)),
+      graph_(other.graph_),
+      copies_(other.copies_) {}
+
+// What each root has to hold, and in which kind of memory.
+Result<void> Rebuilt::measure() {
+  const char* op = engine_->op_name(static_cast<int>(node_->op_number));
+  if (op == nullptr || node_->op != op) {
+    return left_out("number {} is {} in this ggml, not {}", node_->op_number,
+                    op == nullptr ? "nothing" : op, node_->op);
+  }
+  spans_.resize(node_->roots.size());
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    const profile::ReplayRoot& root = node_->roots[i];
+    spans_[i].rotated = root.constant;
+    spans_[i].begin = root.bytes;
+    for (BufferType* extra : engine_->extra) {
+      const char* name = engine_->backend_buft_name(extra);
+      if (name != nullptr && root.memory == name) spans_[i].rearranged = extra;
+    }
+    const bool plain = root.memory.empty() || root.memory == "CPU" || root.memory == "CPU_Mapped" ||
+                       root.memory.find("Host") != std::string::npos;
+    if (!plain && spans_[i].rearranged == nullptr) {
+      return left_out("it used memory of the kind {}, which is not there", root.memory);
+    }
+  }
+  for (const ReplayTensor& tensor : node_->tensors) {
+    const int type = static_cast<int>(tensor.type_number);
+    const char* name = engine_->type_name(type);
+    if (name == nullptr || tensor.type != name) {
+      return left_out("type {} is {} in this ggml, not {}", type, name == nullptr ? "none" : name,
+                      tensor.type);
+    }
+    const auto end = end_of(
+        tensor, {static_cast<std::int64_t>(engine_->type_size(type)), engine_->blck_size(type)});
+    const auto root = static_cast<std::size_t>(tensor.root);
+    if (!end || *end > node_->roots[root].bytes) {
+      return left_out("a tensor of it does not lie within its bytes");
+    }
+    Span& span = spans_[root];
+    span.begin = std::min(span.begin, tensor.offset / k_line * k_line);
+    span.end = std::max(span.end, *end);
+    if (span.rearranged != nullptr && tensor.offset != 0) {
+      return left_out("a part of a re-arranged tensor cannot be made alone");
+    }
+  }
+  for (Span& span : spans_) span.begin = std::min(span.begin, span.end);  // looked at by nobody
+  return {};
+}
+
+Result<void> Rebuilt::choose_copies(const Wish& wish) {
+  std::int64_t each = 0, shared = 0;
+  for (const Span& span : spans_) {
+    (span.rotated ? each : shared) +=
+        up(span.end - span.begin) + static_cast<std::int64_t>(k_slack);
+  }
+  if (each + shared > wish.most_bytes) {
+    return left_out("it needs {} MiB, more than the {} MiB it may take (--memory)",
+                    (each + shared) >> 20, wish.most_bytes >> 20);
+  }
+  copies_ = std::min(node_->count, k_most_copies);
+  if (each == 0) {
+    copies_ = std::max(copies_, k_least_without_weights);
+    return {};
+  }
+  // In a step that the cache cannot hold each weight is read from memory.
+  const std::int64_t around = std::min(wish.constant_bytes, 2 * wish.cache_bytes);
+  copies_ = std::max(copies_, std::min(around / each + 1, k_most_copies));
+  copies_ = std::max<std::int64_t>(1, std::min(copies_, (wish.most_bytes - shared) / each));
+  return {};
+}
+
+void Rebuilt::fill_indices(const ReplayTensor& tensor, char* at) const {
+  const std::int64_t places = std::max<std::int64_t>(places_of(*node_, tensor.slot), 1);
+  const bool apart = node_->op == "GET_ROWS";  // look-ups jump; what is written comes in order
+  std::int64_t number = 0;
+  for (std::int64_t l = 0; l < tensor.ne[3]; ++l) {
+    for (std::int64_t k = 0; k < tensor.ne[2]; ++k) {
+      for (std::int64_t j = 0; j < tensor.ne[1]; ++j) {
+        for (std::int64_t i = 0; i < tensor.ne[0]; ++i, ++number) {
+          char* to = at + i * tensor.nb[0] + j * tensor.nb[1] + k * tensor.nb[2] + l * tensor.nb[3];
+          const std::int64_t wide = (apart ? number % places * 7919 : number) % places;
+          const auto narrow = static_cast<std::int32_t>(wide);
+          if (tensor.type == "i64") std::memcpy(to, &wide, sizeof wide);
+          if (tensor.type == "i32") std::memcpy(to, &narrow, sizeof narrow);
+        }
+      }
+    }
+  }
+}
+
+// As many first places of each row are open as there were on average; the others hold minus
+// infinity.
+void Rebuilt::fill_mask(const ReplayTensor& tensor, char* at) const {
+  constexpr std::uint32_t k_closed_f32 = 0xFF800000U;
+  constexpr std::uint16_t k_closed_f16 = 0xFC00U;
+  const auto open =
+      static_cast<std::int64_t>(std::ceil(mask_open_ * static_cast<double>(tensor.ne[0])));
+  for (std::int64_t l = 0; l < tensor.ne[3]; ++l) {
+    for (std::int64_t k = 0; k < tensor.ne[2]; ++k) {
+      for (std::int64_t j = 0; j < tensor.ne[1]; ++j) {
+        char* row = at + j * tensor.nb[1] + k * tensor.nb[2] + l * tensor.nb[3];
+        for (std::int64_t i = std::max<std::int64_t>(open, 1); i < tensor.ne[0]; ++i) {
+          char* to = row + i * tensor.nb[0];
+          if (tensor.type == "f32") std::memcpy(to, &k_closed_f32, sizeof k_closed_f32);
+          if (tensor.type == "f16") std::memcpy(to, &k_closed_f16, sizeof k_closed_f16);
+        }
+      }
+    }
+  }
+}
+
+// Fresh memory with what the node reads of a root.
+Result<char*> Rebuilt::filled(std::size_t root) {
+  const Span& span = spans_[root];
+  const auto bytes = static_cast<std::size_t>(up(span.end - span.begin)) + k_slack;
+  void* made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED) return left_out("there are no {} MiB for it", bytes >> 20);
+  char* at = static_cast<char*>(made);
+  blocks_.push_back({at, bytes});
+  // A mapped file lies in small pages.
+  if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(made, bytes, MADV_NOHUGEPAGE);
+  std::memset(at, 0, bytes);
+  // The first source that looks at it says what it holds; what is written only stays 0.
+  for (const ReplayTensor& tensor : node_->tensors) {
+    if (tensor.slot == 0 || static_cast<std::size_t>(tensor.root) != root) continue;
+    char* begin = at + (tensor.offset - span.begin);
+    if (is_whole(tensor.type)) {
+      fill_indices(tensor, begin);
+    } else if (is_mask(*node_, tensor.slot)) {
+      fill_mask(tensor, begin);
+    } else {
+      WEIR_TRY(const auto pattern,
+               pattern_of(*engine_, static_cast<int>(tensor.type_number), tensor.type));
+      const auto room = static_cast<std::size_t>(span.end - tensor.offset);
+      for (std::size_t done = 0; done < room; done += pattern.size()) {
+        std::memcpy(begin + done, pattern.data(), std::min(pattern.size(), room - done));
+      }
+    }
+    break;
+  }
+  return at;
+}
+
+Result<void> Rebuilt::put_rearranged(Tensor* tensor, std::size_t root) {
+  BufferType* kind = spans_[root].rearranged;
+  Buffer* buffer =
+      engine_->backend_buft_alloc_buffer(kind, engine_->backend_buft_get_alloc_size(kind, tensor));
+  if (buffer == nullptr) return left_out("there is no memory of the kind it used");
+  buffers_.push_back(buffer);
+  engine_->backend_buffer_set_usage(buffer, k_usage_weights);
+  engine_->backend_tensor_alloc(buffer, tensor, engine_->backend_buffer_get_base(buffer));
+  WEIR_TRY(char* const data, filled(root));
+  engine_->backend_tensor_set(tensor, data, 0, engine_->nbytes(tensor));
+  munmap(blocks_.back().at, blocks_.back().bytes);
+  blocks_.pop_back();
+  return {};
+}
+
+// The node once more: its result, whose sources are tensors without a past.
+Result<Tensor*> Rebuilt::add_copy() {
+  std::vector<char*> own(spans_.size(), nullptr);
+  Tensor* made[profile::k_replay_sources + 1] = {};
+  for (const ReplayTensor& from : node_->tensors) {
+    const auto root = static_cast<std::size_t>(from.root);
+    Span& span = spans_[root];
+    Tensor* tensor =
+        engine_->new_tensor(context_, static_cast<int>(from.type_number), 4, from.ne.data());
+    made[from.slot] = tensor;
+    if (span.rearranged != nullptr) {
+      WEIR_CHECK(put_rearranged(tensor, root));
+      continue;
+    }
+    char*& at = span.rotated ? own[root] : span.shared;
+    if (at == nullptr) {
+      WEIR_TRY(at, filled(root));
+    }
+    for (std::size_t i = 0; i < 4; ++i) tensor->nb[i] = static_cast<std::uint64_t>(from.nb[i]);
+    tensor->data = at + (from.offset - span.begin);
+  }
+  Tensor* result = made[0];
+  result->op = static_cast<std::int32_t>(node_->op_number);
+  std::copy(node_->params.begin(), node_->params.end(), std::begin(result->params));
+  result->flags = static_cast<std::int32_t>(node_->flags);
+  for (std::size_t i = 0; i < std::size(result->source); ++i) result->source[i] = made[i + 1];
+  return result;
+}
+
+Result<void> Rebuilt::build() {
+  const auto copies = static_cast<std::size_t>(copies_);
+  const std::size_t tensors = copies * std::max<std::size_t>(node_->tensors.size(), 1) + 16;
+  context_ = engine_->init(
+      {engine_->graph_overhead_custom(tensors, false) + (tensors + 16) * engine_->tensor_overhead(),
+       nullptr, true});
+  if (context_ == nullptr) return left_out("ggml has no memory for its graph");
+  graph_ = engine_->new_graph_custom(context_, tensors, false);
+  for (std::size_t i = 0; i < copies; ++i) {
+    WEIR_TRY(Tensor* const result, add_copy());
+    if (i == 0 && !engine_->backend_dev_supports_op(engine_->device, result)) {
+      return left_out("the CPU backend of this ggml does not do it");
+    }
+    engine_->build_forward_expand(graph_, result);
+  }
+  if (engine_->graph_n_nodes(graph_) != static_cast<int>(copies)) {
+    return left_out("ggml made another graph of it");
+  }
+  return {};
+}
+
+Result<Rebuilt> Rebuilt::make(const Engine& engine, const ReplayNode& node, const Wish& wish) {
+  if (node.tensors.empty()) return left_out("its tensors were not recorded");
+  if (has_rule(node.op) || !wish.any_shape) {
+    if (const std::string problem = shape_problem(node); !problem.empty()) {
+      return left_out("{}{}", problem, has_rule(node.op) ? "" : " (--any-op replays it)");
+    }
+  }
+  Rebuilt rebuilt(engine, node);
+  rebuilt.mask_open_ = wish.mask_open;
+  WEIR_CHECK(rebuilt.measure());
+  WEIR_CHECK(rebuilt.choose_copies(wish));
+  WEIR_CHECK(rebuilt.build());
+  return rebuilt;
+}
+
+bool Rebuilt::compute() const {
+  return engine_->backend_graph_compute(engine_->backend, graph_) == 0;
+}
+
+}  // namespace weir::replay

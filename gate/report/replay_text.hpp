@@ -1,0 +1,24 @@
+// What weir replay found, as text. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "gate/profile/replayed.hpp"
+
+namespace weir::report {
+
+struct ReplayStyle {
+  std::size_t width = 80;
+  std::size_t most_rows = 20;
+  bool whole = true;  // all ops of the step were asked for: their sum is held against it
+};
+
+[[nodiscard]] std::string replay_text(const profile::Replay& replay,
+                                      const profile::ReplayStep& step,
+                                      const profile::Replayed& replayed, const ReplayStyle& style);
+
+// What was recorded: "3 kinds of steps; 1 token: 65 ops (12 different), 3.94 ms".
+[[nodiscard]] std::string recording_text(const profile::Replay& replay, std::size_t width);
+
+}  // namespace weir::report

@@ -1,0 +1,240 @@
+// weir replay on the real llama.cpp: a recording of a step on the CPU, its ops computed alone, and
+// what happens where a recording, the engine or an op is not what it should be. No times are held
+// against anything: benchmarks/replay does that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string k_bench = WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench";
+
+std::vector<std::string> recording_of(const std::string& model,
+                                      const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"replay",
+                                 "--record",
+                                 "ops.json",
+                                 "--",
+                                 k_bench,
+                                 "-m",
+                                 WEIR_SOURCE_DIR "/models/" + model + ".gguf",
+                                 "-p",
+                                 "0",
+                                 "-n",
+                                 "8",
+                                 "-r",
+                                 "1",
+                                 "-t",
+                                 "1",
+                                 "-ngl",
+                                 "0",
+                                 "-o",
+                                 "json"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Json document(const fs::path& path) {
+  const auto json = parse_json(slurp(path));
+  EXPECT_TRUE(json) << path;
+  return json ? *json : Json::object();
+}
+
+// Calls of each op in a document that has rows.
+std::map<std::string, int> calls_of(const Json& observed) {
+  std::map<std::string, int> out;
+  for (const Json& op : observed.value("ops", Json::array())) {
+    out[op.at("op").get<std::string>()] += op.at("calls").get<int>();
+    EXPECT_GT(op.at("seconds").get<double>(), 0) << op.dump();
+  }
+  return out;
+}
+
+class Replayed : public testing::Test {
+ protected:
+  Scratch scratch;
+  void record(const std::string& model, const std::vector<std::string>& more = {}) {
+    const Ended ended = weir(scratch, recording_of(model, more), k_cpu_only);
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("recorded ops.json"));
+  }
+  Ended replay(std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"replay", "ops.json", "--seconds", "0.002"};
+    words.insert(words.end(), more.begin(), more.end());
+    return weir(scratch, words);
+  }
+  // Without a device llama.cpp puts nothing elsewhere.
+  const std::map<std::string, std::string> k_cpu_only{{"GGML_VK_VISIBLE_DEVICES", ""}};
+};
+
+// Of tiny-llama, as tests/probes/ggml_llama_test.cpp has them from another tool: four layers.
+const std::map<std::string, int> k_step{
+    {"ADD", 8},      {"FLASH_ATTN_EXT", 4}, {"GET_ROWS", 3}, {"MUL_MAT", 29}, {"MUL", 9},
+    {"RMS_NORM", 9}, {"ROPE", 8},           {"SET_ROWS", 8}, {"SWIGLU", 4}};
+
+TEST_F(Replayed, EveryOpOfAStepIsComputedAloneAndTheSumStandsBesideTheStep) {
+  record("tiny-llama");
+  const Json recording = document(scratch / "ops.json");
+  EXPECT_EQ(recording.at("threads"), 1);
+  const Ended ended = replay({"--json", "after.json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(ContainsRegex("a step of 1 token of llama-bench's: [0-9]+ ops "
+                                             "replayed in [0-9.]+ [mu]s"),
+                               HasSubstr("that it took when it was recorded"),
+                               HasSubstr("libggml-cpu-"), HasSubstr("1 thread"),
+                               HasSubstr("only look at bytes in another way: no work")));
+  const Json observed = document(scratch / "after.json");
+  EXPECT_EQ(observed.at("schema"), "weir.observed/1");
+  EXPECT_EQ(calls_of(observed), k_step);
+  EXPECT_EQ(observed.value("warnings", Json::array()), Json::array());
+  // The rows add up to the sum.
+  double sum = 0, said = 0;
+  for (const Json& op : observed.at("ops")) sum += op.at("seconds").get<double>();
+  for (const Json& timing : observed.at("timings")) {
+    if (timing.at("metric").at("name") == "replay_seconds") said = timing.at("mean");
+  }
+  EXPECT_NEAR(sum, said, said * 1e-9);
+}
+
+TEST_F(Replayed, OtherVerbsReadWhatItFound) {
+  record("tiny-llama-q4_0");
+  ASSERT_EQ(replay({"--json", "a.json"}).exit_code, 0);
+  ASSERT_EQ(replay({"--json", "b.json"}).exit_code, 0);
+  const Ended profile = weir(scratch, {"profile", "a.json", "--by", "shape"});
+  EXPECT_EQ(profile.exit_code, 0) << profile.err;
+  EXPECT_THAT(profile.out, AllOf(HasSubstr("MUL_MAT"), HasSubstr("q4_0,f32->f32")));
+  const Ended compared = weir(scratch, {"compare", "a.json", "b.json"});
+  EXPECT_EQ(compared.exit_code, 0) << compared.err;
+}
+
+// As docs/replay.md has it.
+TEST_F(Replayed, OpsAreMetricsOfACellWhereALimitNamesThem) {
+  record("tiny-llama");
+  spill(scratch / "weir.yaml",
+        "version: 1\n"
+        "engines:\n"
+        "  ops:\n"
+        "    command: [" WEIR_BINARY_DIR
+        "/weir, replay, ops.json, --seconds, '0.002', --top, '{tokens}', --json, --quiet]\n"
+        "    output: weir-observed\n"
+        "models: {recorded: " WEIR_SOURCE_DIR
+        "/models/tiny-llama.gguf}\n"
+        "backends: {cpu: {}}\n"
+        "prompts: {step: {prompt_tokens: 0, tokens: 1}}\n"
+        "limits:\n"
+        "  - {metrics: 'op:MUL_MAT', max_increase: 5%}\n"
+        "  - {metrics: 'op_calls:*', exact: true}\n"
+        "gate: {budget: 30s, runs: 2}\n");
+  const Ended ended = weir(scratch, {"run"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(ContainsRegex("time of MUL_MAT +[0-9.]+ [mu]s"),
+                               ContainsRegex("calls of MUL_MAT +29 "),
+                               ContainsRegex("calls of SET_ROWS +8 ")));
+}
+
+TEST_F(Replayed, ASingleOpIsReplayedWithoutASumToHoldItAgainst) {
+  record("tiny-llama");
+  const Ended ended = replay({"--op", "RMS*", "--json", "-"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(calls_of(json_of(ended)), (std::map<std::string, int>{{"RMS_NORM", 9}}));
+  EXPECT_THAT(ended.err, Not(HasSubstr("that it took when it was recorded")));
+  const Ended none = replay({"--op", "CONV_2D"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("no op that --op selects"));
+}
+
+TEST_F(Replayed, WhatDoesNotFitIsLeftOutAndNamed) {
+  record("tiny-llama");
+  Json recording = document(scratch / "ops.json");
+  std::map<std::string, std::function<void(Json&)>> changes{
+      {"RMS_NORM", [](Json& node) { node["tensors"][0]["ne"][0] = 1 << 20; }},
+      {"MUL", [](Json& node) { node["op"] = "SSM_SCAN"; }},
+      {"ADD", [](Json& node) { node["tensors"][1]["offset"] = 1 << 30; }},
+      {"SWIGLU", [](Json& node) { node["tensors"][0]["type"] = "q4_0"; }},
+      {"ROPE", [](Json& node) { node["backend"] = "Vulkan0"; }},
+  };
+  for (Json& step : recording.at("steps")) {
+    for (Json& node : step.at("nodes")) {
+      const auto change = changes.find(node.at("description").get<std::string>());
+      if (change != changes.end()) change->second(node);
+    }
+  }
+  spill(scratch / "ops.json", recording.dump());
+  const Ended ended = replay({"--json", "-"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Json observed = json_of(ended);
+  auto left = k_step;
+  for (const auto& [op, change] : changes) left.erase(op);
+  EXPECT_EQ(calls_of(observed), left);
+  const std::string warnings = observed.at("warnings").dump();
+  EXPECT_THAT(warnings,
+              AllOf(HasSubstr("its shapes do not fit RMS_NORM"),
+                    HasSubstr("no rule for the shapes of SSM_SCAN"),
+                    HasSubstr("does not lie within its bytes"), HasSubstr("it ran on Vulkan0")));
+  EXPECT_THAT(warnings, HasSubstr("SWIGLU"));
+}
+
+// A parameter that ggml refuses ends the program that computes; the ops behind it go on.
+TEST_F(Replayed, AnOpThatEndsTheProgramIsLeftOutAndTheOthersGoOn) {
+  record("tiny-llama");
+  Json recording = document(scratch / "ops.json");
+  for (Json& step : recording.at("steps")) {
+    for (Json& node : step.at("nodes")) {
+      if (node.at("op") == "GLU") node["params"][0] = 12345;  // there is no such gate
+    }
+  }
+  spill(scratch / "ops.json", recording.dump());
+  const Ended ended = replay({"--json", "-"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  auto left = k_step;
+  left.erase("SWIGLU");
+  EXPECT_EQ(calls_of(json_of(ended)), left);
+  EXPECT_THAT(json_of(ended).at("warnings").dump(), HasSubstr("4 \u00d7 SWIGLU: it"));
+}
+
+TEST_F(Replayed, AnotherVersionOrNoEngineIsRefusedWithWhatToDo) {
+  record("tiny-llama");
+  fs::create_directories(scratch / "empty");
+  const Ended empty = replay({"--engine", "empty"});
+  EXPECT_EQ(empty.exit_code, 3);
+  EXPECT_THAT(empty.err, AllOf(HasSubstr("no libggml-base.so"), HasSubstr("--engine DIR")));
+  const Ended absent = replay({"--engine", "nowhere"});
+  EXPECT_EQ(absent.exit_code, 2);
+  Json recording = document(scratch / "ops.json");
+  recording["version"] = "0.0.1";
+  spill(scratch / "ops.json", recording.dump());
+  const Ended other = replay();
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.err, AllOf(HasSubstr("recorded with ggml 0.0.1"), HasSubstr("--any-version")));
+  EXPECT_EQ(replay({"--any-version"}).exit_code, 0);
+}
+
+TEST_F(Replayed, AFileThatIsNoRecordingIsRefused) {
+  for (const auto& [text, says] :
+       {std::pair{"{", "ops.json"}, std::pair{"{\"schema\": \"weir.profile/1\"}", "weir.ops/1"}}) {
+    spill(scratch / "ops.json", text);
+    const Ended ended = replay();
+    EXPECT_EQ(ended.exit_code, 3) << text;
+    EXPECT_THAT(ended.err, HasSubstr(says));
+  }
+  const Ended usage = weir(scratch, {"replay"});
+  EXPECT_EQ(usage.exit_code, 2);
+  EXPECT_THAT(usage.err, HasSubstr("--record ops.json"));
+}
+
+TEST_F(Replayed, AProgramWithoutGgmlIsNotRecorded) {
+  const Ended ended = weir(scratch, {"replay", "--record", "ops.json", "--", "/bin/true"});
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_THAT(ended.err, HasSubstr("no graph was computed"));
+  EXPECT_FALSE(fs::exists(scratch / "ops.json"));
+}
+
+}  // namespace
+}  // namespace weir::e2e

@@ -1,0 +1,216 @@
+// Shapes that a recording may claim: those that ggml's kernels would take, and those by which they
+// would leave their tensors.
+#include "gate/probes/replay_ggml/shapes.hpp"
+
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::replay {
+namespace {
+
+using profile::ReplayNode;
+using profile::ReplayTensor;
+using testing::HasSubstr;
+using Sizes = std::array<std::int64_t, 4>;
+
+struct Part {
+  std::int64_t slot;
+  const char* type;
+  Sizes ne;
+};
+
+ReplayNode node_of(const char* op, const std::vector<Part>& parts) {
+  ReplayNode node;
+  node.op = node.description = op;
+  for (const Part& part : parts) {
+    ReplayTensor tensor;
+    tensor.slot = part.slot;
+    tensor.type = part.type;
+    tensor.ne = part.ne;
+    node.tensors.push_back(tensor);
+  }
+  return node;
+}
+
+TEST(ReplayShapes, AreThoseThatAnOpTakes) {
+  struct Case {
+    const char* op;
+    std::vector<Part> parts;
+    bool fits;
+  };
+  const Case cases[] = {
+      {"MUL_MAT",
+       {{0, "f32", {64, 1, 8, 1}}, {1, "f16", {32, 64, 2, 1}}, {2, "f32", {32, 1, 8, 1}}},
+       true},
+      {"MUL_MAT",
+       {{0, "f32", {65, 1, 8, 1}}, {1, "f16", {32, 64, 2, 1}}, {2, "f32", {32, 1, 8, 1}}},
+       false},
+      {"MUL_MAT",
+       {{0, "f32", {64, 1, 8, 1}}, {1, "f16", {32, 64, 3, 1}}, {2, "f32", {32, 1, 8, 1}}},
+       false},
+      {"MUL_MAT",
+       {{0, "f32", {64, 1, 8, 1}}, {1, "f16", {33, 64, 2, 1}}, {2, "f32", {32, 1, 8, 1}}},
+       false},
+      {"MUL_MAT", {{0, "f32", {64, 1, 8, 1}}, {1, "f16", {32, 64, 2, 1}}}, false},
+      {"MUL_MAT_ID",
+       {{0, "f32", {64, 2, 1, 1}},
+        {1, "q8_0", {32, 64, 8, 1}},
+        {2, "f32", {32, 1, 1, 1}},
+        {3, "i32", {2, 1, 1, 1}}},
+       true},
+      {"MUL_MAT_ID",
+       {{0, "f32", {64, 9, 1, 1}},
+        {1, "q8_0", {32, 64, 8, 1}},
+        {2, "f32", {32, 1, 1, 1}},
+        {3, "i32", {9, 1, 1, 1}}},
+       false},
+      {"ADD",
+       {{0, "f32", {64, 4, 1, 1}}, {1, "f32", {64, 4, 1, 1}}, {2, "f32", {64, 1, 1, 1}}},
+       true},
+      {"ADD",
+       {{0, "f32", {64, 4, 1, 1}}, {1, "f32", {64, 4, 1, 1}}, {2, "f32", {63, 1, 1, 1}}},
+       false},
+      {"ADD",
+       {{0, "f32", {64, 4, 1, 1}}, {1, "f32", {64, 4, 1, 1}}, {2, "f32", {0, 1, 1, 1}}},
+       false},
+      {"RMS_NORM", {{0, "f32", {64, 4, 1, 1}}, {1, "f32", {64, 4, 1, 1}}}, true},
+      {"RMS_NORM", {{0, "f32", {64, 5, 1, 1}}, {1, "f32", {64, 4, 1, 1}}}, false},
+      {"RMS_NORM", {{0, "f16", {64, 4, 1, 1}}, {1, "f32", {64, 4, 1, 1}}}, false},
+      {"CPY", {{0, "f16", {64, 4, 1, 1}}, {1, "f32", {4, 64, 1, 1}}}, true},
+      {"CPY", {{0, "f16", {64, 4, 1, 1}}, {1, "f32", {4, 63, 1, 1}}}, false},
+      {"GET_ROWS",
+       {{0, "f32", {64, 3, 1, 1}}, {1, "f16", {64, 100, 1, 1}}, {2, "i32", {3, 1, 1, 1}}},
+       true},
+      {"GET_ROWS",
+       {{0, "f32", {64, 3, 1, 1}}, {1, "f16", {64, 100, 1, 1}}, {2, "f32", {3, 1, 1, 1}}},
+       false},
+      {"GET_ROWS",
+       {{0, "f32", {64, 4, 1, 1}}, {1, "f16", {64, 100, 1, 1}}, {2, "i32", {3, 1, 1, 1}}},
+       false},
+      {"SET_ROWS",
+       {{0, "f16", {64, 256, 1, 1}}, {1, "f32", {64, 1, 1, 1}}, {2, "i64", {1, 1, 1, 1}}},
+       true},
+      {"SET_ROWS",
+       {{0, "f16", {64, 256, 1, 1}}, {1, "f32", {64, 2, 1, 1}}, {2, "i64", {1, 1, 1, 1}}},
+       false},
+      {"SOFT_MAX",
+       {{0, "f32", {256, 1, 4, 1}}, {1, "f32", {256, 1, 4, 1}}, {2, "f16", {256, 1, 1, 1}}},
+       true},
+      {"SOFT_MAX",
+       {{0, "f32", {256, 8, 4, 1}}, {1, "f32", {256, 8, 4, 1}}, {2, "f16", {256, 1, 1, 1}}},
+       false},
+      {"FLASH_ATTN_EXT",
+       {{0, "f32", {64, 4, 1, 1}},
+        {1, "f32", {64, 1, 4, 1}},
+        {2, "f16", {64, 256, 2, 1}},
+        {3, "f16", {64, 256, 2, 1}},
+        {4, "f16", {256, 1, 1, 1}}},
+       true},
+      {"FLASH_ATTN_EXT",
+       {{0, "f32", {64, 4, 1, 1}},
+        {1, "f32", {64, 1, 4, 1}},
+        {2, "f16", {64, 256, 2, 1}},
+        {3, "f16", {64, 255, 2, 1}},
+        {4, "f16", {256, 1, 1, 1}}},
+       false},
+      {"FLASH_ATTN_EXT",
+       {{0, "f32", {64, 4, 1, 1}},
+        {1, "f32", {64, 1, 4, 1}},
+        {2, "f16", {64, 256, 2, 1}},
+        {3, "f16", {64, 256, 2, 1}},
+        {4, "f16", {128, 1, 1, 1}}},
+       false},
+      {"GLU",
+       {{0, "f32", {64, 1, 1, 1}}, {1, "f32", {64, 1, 1, 1}}, {2, "f32", {64, 1, 1, 1}}},
+       true},
+      {"GLU", {{0, "f32", {64, 1, 1, 1}}, {1, "f32", {128, 1, 1, 1}}}, true},
+      {"GLU", {{0, "f32", {64, 1, 1, 1}}, {1, "f32", {64, 1, 1, 1}}}, false},
+      {"SSM_SCAN", {{0, "f32", {64, 1, 1, 1}}, {1, "f32", {64, 1, 1, 1}}}, false},
+  };
+  for (const Case& one : cases) {
+    const ReplayNode node = node_of(one.op, one.parts);
+    EXPECT_EQ(shape_problem(node).empty(), one.fits)
+        << one.op << " " << profile::shape_text(node) << ": " << shape_problem(node);
+  }
+  EXPECT_THAT(shape_problem(node_of("SSM_SCAN", {})), HasSubstr("no rule"));
+}
+
+TEST(ReplayShapes, ARotationTurnsNoMoreThanARow) {
+  ReplayNode node = node_of(
+      "ROPE", {{0, "f32", {64, 4, 1, 1}}, {1, "f32", {64, 4, 1, 1}}, {2, "i32", {1, 1, 1, 1}}});
+  struct Case {
+    std::int32_t turning, mode;
+    bool fits;
+  };
+  // Mode 8: four positions a token.
+  for (const Case& one :
+       {Case{64, 0, true}, Case{64, 2, true}, Case{32, 0, true}, Case{66, 0, false},
+        Case{-2, 0, false}, Case{63, 0, false}, Case{64, 8, false}}) {
+    node.params[1] = one.turning;
+    node.params[2] = one.mode;
+    EXPECT_EQ(shape_problem(node).empty(), one.fits) << one.turning << ", mode " << one.mode;
+  }
+}
+
+TEST(ReplayShapes, ATensorEndsWhereItsLastBlockDoes) {
+  ReplayTensor tensor;
+  tensor.ne = {64, 3, 2, 1};
+  tensor.nb = {34, 100, 1000, 5000};
+  tensor.offset = 10;
+  // Blocks of 32 elements in 34 bytes (q8_0): 10 + 1*34 + 2*100 + 1*1000 + 34.
+  EXPECT_EQ(end_of(tensor, {34, 32}), 1278);
+  struct Case {
+    const char* what;
+    std::function<void(ReplayTensor&)> change;
+  };
+  const Case cases[] = {
+      {"no whole blocks", [](ReplayTensor& t) { t.ne[0] = 33; }},
+      {"nothing in it", [](ReplayTensor& t) { t.ne[2] = 0; }},
+      {"few bytes without end",
+       [](ReplayTensor& t) {
+         t.ne[2] = 1 << 20;
+         t.nb[2] = 0;
+       }},
+      {"more than there can be", [](ReplayTensor& t) { t.ne[3] = t.nb[3] = 1LL << 42; }},
+  };
+  for (const Case& one : cases) {
+    ReplayTensor changed = tensor;
+    one.change(changed);
+    EXPECT_FALSE(end_of(changed, {34, 32})) << one.what;
+  }
+  EXPECT_FALSE(end_of(tensor, {0, 0})) << "no such type";
+}
+
+// Whatever sizes and strides a recording claims: an answer, and no arithmetic that overflows (the
+// sanitizers' build says so).
+TEST(ReplayShapes, RandomNumbersHaveAnAnswer) {
+  std::mt19937_64 random(1);
+  const auto number = [&](std::int64_t most) {
+    return static_cast<std::int64_t>(random() >> (random() % 64)) & (most - 1);
+  };
+  const char* const ops[] = {
+      "MUL_MAT", "MUL_MAT_ID",     "ADD",  "CPY",    "GET_ROWS", "SET_ROWS", "SOFT_MAX",
+      "GLU",     "FLASH_ATTN_EXT", "ROPE", "REPEAT", "SUM_ROWS", "RMS_NORM", "ARGSORT"};
+  const char* const types[] = {"f32", "f16", "i32", "i64", "q8_0"};
+  for (int i = 0; i < 10'000; ++i) {
+    std::vector<Part> parts;
+    for (std::int64_t slot = 0; slot <= 5; ++slot) {
+      if (slot > 0 && random() % 3 == 0) continue;
+      parts.push_back({slot,
+                       types[random() % 5],
+                       {number(1LL << 42), number(1LL << 42), number(4), number(1LL << 42)}});
+    }
+    ReplayNode node = node_of(ops[random() % std::size(ops)], parts);
+    (void)shape_problem(node);
+    for (ReplayTensor& tensor : node.tensors) {
+      for (std::int64_t& stride : tensor.nb) stride = number(1LL << 42);
+      const auto end = end_of(tensor, {34, 32});
+      EXPECT_GE(end.value_or(34), 34);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::replay
