@@ -17,8 +17,8 @@ struct TypeSize {
 };
 
 // Where a tensor ends in its root, counted from the root's begin; nothing where that is no number
-// within bounds, or where the tensor is empty, has no whole blocks, or holds more than 16 times what
-// its bytes are.
+// within bounds, or where the tensor is empty, has no whole blocks, or holds more than 16 times
+// what its bytes are.
 [[nodiscard]] std::optional<std::int64_t> end_of(const profile::ReplayTensor& tensor,
                                                  const TypeSize& type);
 
