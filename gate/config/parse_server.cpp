@@ -9,9 +9,17 @@
 namespace weir::config {
 namespace {
 
-constexpr const char* k_server_keys[] = {
-    "url",    "api",     "ready",     "model_name",           "slo", "own_fields", "warm_up",
-    "blocks", "server_metrics", "token_env", "max_different_outputs"};
+constexpr const char* k_server_keys[] = {"url",
+                                         "api",
+                                         "ready",
+                                         "model_name",
+                                         "slo",
+                                         "own_fields",
+                                         "warm_up",
+                                         "blocks",
+                                         "server_metrics",
+                                         "token_env",
+                                         "max_different_outputs"};
 
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
                                     Problems& problems) {

@@ -148,6 +148,11 @@ Library* library_for(const void* caller) {
   return library;
 }
 
+const char* file_of(const void* address) {
+  Dl_info info;
+  return dladdr(address, &info) == 0 ? nullptr : info.dli_fname;
+}
+
 void reset_library_locks_after_fork() {
   pthread_mutex_init(&g_lock, nullptr);
   g_sites.unlock_after_fork();

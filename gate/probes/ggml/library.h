@@ -28,6 +28,9 @@ extern __thread Library* t_meant __attribute__((tls_model("initial-exec")));
 // interposed function. Without a lock once a call site is known.
 Library* library_for(const void* caller);
 
+// The file of the library that `address` lies in, or null.
+const char* file_of(const void* address);
+
 void reset_library_locks_after_fork();
 
 // Can the tensor itself be read? Proven with the first tensors; where one does not fit, never

@@ -1,6 +1,5 @@
 // What weir replay needs to compute a graph's nodes again without the model: each of them as it
 // lies in memory, once for every list of the same ops and shapes, and the time of every graph.
-#include <dlfcn.h>
 #include <string.h>
 
 #include "gate/probes/ggml/state.h"
@@ -91,10 +90,7 @@ void tell_engine(Library* library) {
   const Functions& ggml = library->ggml;
   if (ggml.version != nullptr) tell_text(0, ggml.version());
   if (ggml.commit != nullptr) tell_text(1, ggml.commit());
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(ggml.graph_node), &info) != 0) {
-    tell_text(2, info.dli_fname);
-  }
+  tell_text(2, file_of(reinterpret_cast<const void*>(ggml.graph_node)));
 }
 
 void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
