@@ -24,8 +24,7 @@ using Words = std::vector<std::string>;
 // Where it goes on: a folder to keep, or one that is gone in the end.
 Result<sys::ScratchFolder> make_place(const std::string& keep, sys::Files& files) {
   if (keep.empty()) {
-    const std::string base = sys::environment_value("TMPDIR").value_or("/tmp");
-    auto made = sys::ScratchFolder::make(files, sys::absolute(base), "weir-demo-");
+    auto made = sys::ScratchFolder::make_temporary(files, "weir-demo-");
     if (!made) made.error().message += "; --keep names another";
     return made;
   }

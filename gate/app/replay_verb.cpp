@@ -9,12 +9,12 @@
 #include "gate/app/replaying.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/events.h"
+#include "gate/probes/read_kernels.hpp"
 #include "gate/probes/replay_events.hpp"
 #include "gate/report/replay_text.hpp"
 #include "gate/run/environment.hpp"
-#include "gate/run/journal.hpp"
-#include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/scratch.hpp"
 
 namespace weir::app {
 namespace {
@@ -38,35 +38,6 @@ struct ReplayOptions {
   std::vector<std::string> given{};
 };
 
-// A folder for files of the moment, gone afterwards.
-class Passing {
- public:
-  static Result<Passing> make(const ReplayOptions& options, sys::Files& files) {
-    WEIR_TRY(const std::string folder,
-             run::make_run_folder(files, sys::join_path(options.common.out, "replays"),
-                                  sys::RealClock().now()));
-    return Passing(files, sys::absolute(folder));
-  }
-  ~Passing() {
-    if (folder_.empty()) return;
-    (void)files_->remove_tree(folder_);
-    const std::string around = sys::folder_of(folder_);
-    (void)files_->remove(around);  // where nothing else is in them
-    (void)files_->remove(sys::folder_of(around));
-  }
-  Passing(Passing&& other) noexcept
-      : files_(other.files_), folder_(std::exchange(other.folder_, {})) {}
-  Passing(const Passing&) = delete;
-  Passing& operator=(const Passing&) = delete;
-  Passing& operator=(Passing&&) = delete;
-  [[nodiscard]] const std::string& folder() const { return folder_; }
-
- private:
-  Passing(sys::Files& files, std::string folder) : files_(&files), folder_(std::move(folder)) {}
-  sys::Files* files_;
-  std::string folder_;
-};
-
 Result<ExitCode> record(const ReplayOptions& options, sys::Files& files) {
   const std::string folder = sys::folder_of(sys::absolute(options.record));
   if (files.kind(folder) != sys::Kind::folder || !files.writable(folder)) {
@@ -75,9 +46,10 @@ Result<ExitCode> record(const ReplayOptions& options, sys::Files& files) {
   }
   WEIR_TRY(sys::ProcessSpec spec, command_spec(options.command, options.timeout, files));
   WEIR_TRY(const auto probing, make_probing(files));
-  WEIR_TRY(const Passing passing, Passing::make(options, files));
+  WEIR_TRY(const sys::ScratchFolder passing,
+           sys::ScratchFolder::make_temporary(files, "weir-replay-"));
   WEIR_TRY(config::Environment added,
-           probing->attach(std::vector<std::string>{"ggml"}, passing.folder(), nullptr));
+           probing->attach(std::vector<std::string>{"ggml"}, passing.path(), nullptr));
   added[WEIR_PROBE_EVENTS_VARIABLE] = "256";
   added[WEIR_PROBE_REPLAY_VARIABLE] = "1";
   spec.env = run::merge_environment(sys::own_environment(), {}, added);
@@ -93,7 +65,7 @@ Result<ExitCode> record(const ReplayOptions& options, sys::Files& files) {
     }
     return fail(Code::unavailable, "{}: {}; nothing was recorded", options.command.front(), failed);
   }
-  WEIR_TRY(const profile::Replay replay, probes::collect_replay(files, passing.folder()));
+  WEIR_TRY(const profile::Replay replay, probes::collect_replay(files, passing.path()));
   const Json json = profile::to_json(replay);
   WEIR_CHECK(files.write_atomic(options.record, dump_json(json) + "\n"));
   answer(options.common,
@@ -107,6 +79,9 @@ Result<ExitCode> record(const ReplayOptions& options, sys::Files& files) {
 
 Result<profile::Replay> read_recording(const ReplayOptions& options, const sys::Files& files) {
   if (files.kind(options.what) == sys::Kind::folder) {
+    if (probes::recorded_kernel_files(files, options.what)) {
+      return fail(Code::usage, "{0} holds recorded kernels: weir replay-kernels {0}", options.what);
+    }
     return probes::collect_replay(files, options.what);
   }
   const auto in_file = [&](Error error) { return with_context(options.what, std::move(error)); };
@@ -184,8 +159,9 @@ Result<ExitCode> replay_recording(const ReplayOptions& options, sys::Files& file
   ask.seconds = options.seconds;
   ask.any_op = options.any_op;
   ask.any_version = options.any_version;
-  WEIR_TRY(const Passing passing, Passing::make(options, files));
-  ask.folder = passing.folder();
+  WEIR_TRY(const sys::ScratchFolder passing,
+           sys::ScratchFolder::make_temporary(files, "weir-replay-"));
+  ask.folder = passing.path();
   profile::Replay computed = replay;
   computed.steps.assign(1, step);
   std::vector<std::size_t> places;

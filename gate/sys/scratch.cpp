@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::sys {
 
@@ -27,6 +28,10 @@ Result<ScratchFolder> ScratchFolder::make(Files& files, const std::string& paren
     return fail(Code::io, "{}: no folder can be made there", parent);
   }
   return ScratchFolder(files, std::move(pattern), false);
+}
+
+Result<ScratchFolder> ScratchFolder::make_temporary(Files& files, const std::string& prefix) {
+  return make(files, absolute(environment_value("TMPDIR").value_or("/tmp")), prefix);
 }
 
 ScratchFolder ScratchFolder::kept(Files& files, std::string path) {

@@ -13,6 +13,8 @@ class ScratchFolder {
   // In `parent`, which must be there: PREFIX and six characters. Code::io where none can be made.
   static Result<ScratchFolder> make(Files& files, const std::string& parent,
                                     const std::string& prefix);
+  // Where files of the moment go: below TMPDIR, or /tmp.
+  static Result<ScratchFolder> make_temporary(Files& files, const std::string& prefix);
   // One that is there already, and that stays.
   static ScratchFolder kept(Files& files, std::string path);
   ScratchFolder(ScratchFolder&& other) noexcept;
