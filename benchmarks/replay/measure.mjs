@@ -46,7 +46,7 @@ try {
       for (let round = 0; round < Number(given.rounds); ++round) {
         weir('replay', '--record', 'ops.json', '--', join(given.engine, 'llama-bench'), '-m', `${name}.gguf`,
              '-p', '0', '-n', '32', '-r', '1', '-t', threads, '-ngl', '0', '-dev', 'none', '-o', 'json');
-        weir('replay', 'ops.json', '--json', 'replayed.json');
+        weir('replay', 'ops.json', '--engine', given.engine, '--json', 'replayed.json');
         const replayed = JSON.parse(readFileSync(join(scratch, 'replayed.json'), 'utf8'));
         const time = (wanted) => replayed.timings.find((one) => one.metric.name === wanted).mean;
         const one = { step: time('recorded_step_seconds'), sum: time('replay_seconds') };

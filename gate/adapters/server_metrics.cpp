@@ -111,7 +111,7 @@ std::vector<ServerFigure> between(const ServerMetrics& before, const ServerMetri
   for (const std::string& name : after.histograms) {
     const auto sum = grew(name + "_sum"), count = grew(name + "_count");
     figures.erase(name + "_sum");
-    if (sum && count && *count > 0) {
+    if (sum && count && *count > 0 && std::isfinite(*sum / *count)) {
       figures[name] = {name, ServerFigure::Kind::mean, *sum / *count};
     }
   }

@@ -95,9 +95,9 @@ Result<void> replay_file(const std::string& program, const std::string& file,
                  "--memory",  fmt::format("{}", ask.memory_mib)};
     if (!ask.device.empty()) spec.argv.insert(spec.argv.end(), {"--device", ask.device});
     // The program watches over each submission itself; this is for a driver that hangs elsewhere.
-    constexpr double k_besides = 5;  // seconds: compiling a kernel
+    constexpr double k_each = 90;  // seconds: compiling a kernel, and submissions of up to 20 s
     spec.timeout_seconds =
-        60 + static_cast<double>(kernels.size() - from) * (2 * ask.seconds + k_besides);
+        60 + static_cast<double>(kernels.size() - from) * (2 * ask.seconds + k_each);
     spec.output_limit = std::uint64_t{256} << 20;
     WEIR_TRY(const sys::Finished finished, processes.run(spec, stop));
     if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");

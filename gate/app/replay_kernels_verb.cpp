@@ -36,10 +36,21 @@ Result<ExitCode> record(ReplayKernelsOptions options) {
   std::uint64_t kernels = 0, dispatches = 0, left_out = 0;
   for (const std::string& path : paths) {
     WEIR_TRY(const std::string bytes, files.read(path, probes::k_most_kernels_mib << 20));
-    WEIR_TRY(const probes::RecordedKernels recorded, probes::read_recorded_kernels(bytes));
-    kernels += recorded.works.size();
-    for (const auto& work : recorded.works) dispatches += work.count;
-    left_out = std::accumulate(recorded.left_out.begin(), recorded.left_out.end(), left_out);
+    const auto recorded = probes::read_recorded_kernels(bytes);
+    if (!recorded) {  // a process that was ended before it wrote anything
+      talk(options.common, "warning: " + path + ": " + recorded.error().message);
+      continue;
+    }
+    kernels += recorded->works.size();
+    for (const auto& work : recorded->works) dispatches += work.count;
+    left_out = std::accumulate(recorded->left_out.begin(), recorded->left_out.end(), left_out);
+  }
+  if (dispatches == 0) {
+    for (const std::string& path : paths) WEIR_CHECK(files.remove(path));  // for the next try
+    return fail(Code::unavailable,
+                "{}: no dispatch was seen{}\n  Does it run on the GPU (llama-bench: -ngl 99)? ggml "
+                "leaves Vulkan devices that are CPUs out unless GGML_VK_VISIBLE_DEVICES=0 is set",
+                options.recording.command.front(), ended.empty() ? "" : ": " + ended);
   }
   if (!ended.empty()) talk(options.common, "the program: " + ended);
   answer(options.common,

@@ -71,8 +71,10 @@ Result<ExitCode> record(const ReplayOptions& options, sys::Files& files) {
   answer(options.common,
          report::recording_text(replay,
                                 static_cast<std::size_t>(width_of(answer_stream(options.common)))));
-  answer(options.common, fmt::format("\nrecorded {} (weir replay {})\n", options.record,
-                                     text::shell_word(options.record)));
+  const std::string libraries = sys::folder_of(replay.library);
+  answer(options.common,
+         fmt::format("\nrecorded {}\n  weir replay {} --engine {}\n", options.record,
+                     text::shell_word(options.record), text::shell_word(libraries)));
   WEIR_CHECK(write_json(options.common, dump_json(json, 1) + "\n"));
   return ExitCode::pass;
 }
@@ -90,16 +92,19 @@ Result<profile::Replay> read_recording(const ReplayOptions& options, const sys::
   return profile::replay_from_json(json).map_error(in_file);
 }
 
-// The folder of the engine's libraries: as named, else where they were when it was recorded.
+// The folder of the engine's libraries. Never out of the recording: that is somebody's file, and
+// what lies there would run.
 Result<std::string> engine_folder(const ReplayOptions& options, const profile::Replay& replay,
                                   const sys::Files& files) {
-  std::string folder = options.engine;
-  if (folder.empty() && replay.library.starts_with('/')) folder = sys::folder_of(replay.library);
+  const std::string folder = options.engine;
   if (folder.empty()) {
+    const std::string recorded =
+        replay.library.starts_with('/')
+            ? " It was recorded with those in " + text::printable(sys::folder_of(replay.library))
+            : "";
     return fail(Code::usage,
-                "{} does not say where the engine's libraries are: --engine DIR does (the folder "
-                "that holds libggml-base.so)",
-                options.what);
+                "--engine DIR names the folder of the libggml-base.so whose code shall run.{}",
+                recorded);
   }
   if (files.kind(folder) != sys::Kind::folder) {
     return fail(Code::usage, "no such folder: {}\n  --engine DIR names that of libggml-base.so",
@@ -208,7 +213,7 @@ Result<ExitCode> replay(const ReplayOptions& options) {
     return fail(Code::usage,
                 "weir replay takes a recording, or makes one of a program behind --\n"
                 "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16\n"
-                "  weir replay ops.json");
+                "  weir replay ops.json --engine ~/llama.cpp/build/bin");
   }
   for (const std::string& given : options.given) {
     if ((given == "--timeout") == recording) continue;
@@ -225,9 +230,6 @@ void add_replay(CLI::App& app) {
       "replay", "Compute the ops of an engine's step alone, at their exact shapes and types");
   auto options = std::make_shared<ReplayOptions>();
   add_common(*verb, options->common, Takes::runs);
-  verb->add_option("--out", options->common.out, "Where files of the moment are kept")
-      ->type_name("DIR")
-      ->capture_default_str();
   verb->remove_option(verb->get_option("--cell"));  // a recording is of one program
   verb->add_option("PROFILE", options->what,
                    "What --record wrote, or a folder of probe files made with WEIR_PROBE_REPLAY=1");
@@ -239,7 +241,7 @@ void add_replay(CLI::App& app) {
       ->type_name("GLOB")
       ->allow_extra_args(false);
   verb->add_option("--engine", options->engine,
-                   "The folder of libggml-base.so (default: where it was when it was recorded)")
+                   "The folder of the libggml-base.so whose kernels run")
       ->type_name("DIR");
   verb->add_option("--threads", options->threads, "Threads (default: as recorded)")
       ->check(CLI::Range(1, 1024));
@@ -265,7 +267,7 @@ void add_replay(CLI::App& app) {
   verb->footer(
       "Examples:\n"
       "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16 -t 1\n"
-      "  weir replay ops.json\n"
+      "  weir replay ops.json --engine ~/llama.cpp/build/bin\n"
       "  weir replay ops.json --op MUL_MAT --engine ~/llama.cpp/build/bin --json after.json\n"
       "  weir compare before.json after.json");
   set_action_with_words(*verb, [verb, options] {

@@ -10,7 +10,6 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t k_shortest = 6;
 // A part of a longer base64 text can begin and end amid a group; what is left of it is shorter.
 constexpr std::size_t k_shortest_base64 = 6;
 
@@ -61,6 +60,30 @@ std::string Masker::mask(std::string_view text) const {
   for (const std::string& form : forms_) {
     for (std::size_t at = out.find(form); at != std::string::npos; at = out.find(form, at + 3)) {
       out.replace(at, form.size(), "***");
+    }
+  }
+  return out;
+}
+
+std::string Masker::mask_with_parts(std::string_view text) const {
+  std::string out = mask(text);
+  for (const std::string& form : forms_) {
+    const std::string head = form.substr(0, k_shortest);
+    for (std::size_t at = out.find(head); at != std::string::npos; at = out.find(head, at + 3)) {
+      std::size_t length = head.size();
+      while (length < form.size() && at + length < out.size() && out[at + length] == form[length]) {
+        ++length;
+      }
+      out.replace(at, length, "***");
+    }
+    const std::string tail = form.substr(form.size() - std::min(form.size(), k_shortest));
+    for (std::size_t at = out.find(tail); at != std::string::npos; at = out.find(tail, at + 1)) {
+      std::size_t length = tail.size();
+      while (length < form.size() && at > 0 && out[at - 1] == form[form.size() - length - 1]) {
+        --at;
+        ++length;
+      }
+      out.replace(at, length, "***");
     }
   }
   return out;

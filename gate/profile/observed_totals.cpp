@@ -240,7 +240,8 @@ std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by
   for (const OpTotal& total : op_totals(observed, by, {Phase::decode, std::nullopt, of_steps})) {
     const auto calls =
         total.calls ? std::optional(static_cast<double>(*total.calls)) : std::nullopt;
-    found.push_back({total.name, each(calls), each(total.seconds),
+    // Times of a part of the calls are no time of them all.
+    found.push_back({total.name, each(calls), total.partly ? std::nullopt : each(total.seconds),
                      total.flops_partly ? std::nullopt : each(total.flops),
                      total.bytes_partly ? std::nullopt : each(total.bytes)});
   }

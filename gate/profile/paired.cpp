@@ -97,6 +97,11 @@ double wall_seconds_of(std::span<const RunRecord* const> records) {
     const auto [span, first] =
         beside.try_emplace({record->pair.value_or(0), record->attempt}, record->started_at, end);
     if (first) continue;
+    // One that was kept by an earlier, killed run was not up beside this one.
+    if (record->started_at > span->second.second || end < span->second.first) {
+      sum += record->wall_seconds;
+      continue;
+    }
     span->second.first = std::min(span->second.first, record->started_at);
     span->second.second = std::max(span->second.second, end);
   }

@@ -115,6 +115,7 @@ Observed observed_of(const Replay& replay, const ReplayStep& step, const Replaye
   if (whole && sums.recorded) {
     out.timings.push_back(timing_of("recorded_step_seconds", *sums.recorded));
   }
+  out.warnings = replay.warnings;
   for (const std::string& line : leave_outs(step, replayed)) {
     out.warnings.push_back("left out: " + line);
   }

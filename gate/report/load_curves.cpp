@@ -37,12 +37,18 @@ LoadPoint point_of(const CellVerdict& cell) {
   return point;
 }
 
-// "12.3 ms", "1.50 s".
-std::string show_time(double seconds) {
-  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
+// Three digits, and no power of ten however many stand before the point.
+std::string show_digits(double value) {
+  if (value >= 99.95) return fmt::format("{:.0f}", value);
+  return value >= 9.995 ? fmt::format("{:.1f}", value) : fmt::format("{:.3g}", value);
 }
 
-std::string show_rate(double rate) { return fmt::format("{:.4g} tok/s", rate); }
+// "12.3 ms", "1.5 s".
+std::string show_time(double seconds) {
+  return seconds < 0.9995 ? show_digits(seconds * 1e3) + " ms" : show_digits(seconds) + " s";
+}
+
+std::string show_rate(double rate) { return show_digits(rate) + " tok/s"; }
 
 std::string range_words(const std::vector<std::optional<double>>& values, const LoadCurve& curve,
                         std::string (*show)(double)) {

@@ -136,11 +136,12 @@ profile::Observed observed_of(const ReplayedKernels& all) {
       alone.timings.push_back({k_alone, kernel.seconds, {}, {}});
     } else {
       alone.error = kernel.left_out;
+      out.warnings.push_back(fmt::format("left out: {}: {}", alone.name, kernel.left_out));
     }
     out.ops.push_back(std::move(row));
     out.cases.push_back(std::move(alone));
   }
-  out.warnings = all.warnings;
+  out.warnings.insert(out.warnings.begin(), all.warnings.begin(), all.warnings.end());
   for (const auto& [reason, dispatches] : all.left_out) {
     out.warnings.push_back(
         fmt::format("left out: {}: {}", plural(dispatches, "dispatch", "dispatches"), reason));

@@ -108,9 +108,15 @@ Result<std::optional<RunRecord>> ServerStep::end() {
     // A server may say in its words what it was asked with.
     Masker masker;
     masker.add(token_);
-    if (record_.error) record_.error = masker.mask(*record_.error);
-    record_.stderr_tail = masker.mask(record_.stderr_tail);
-    for (std::string& warning : record_.warnings) warning = masker.mask(warning);
+    const auto mask = [&](std::string& text) { text = masker.mask_with_parts(text); };
+    if (record_.error) mask(*record_.error);
+    mask(record_.stderr_tail);
+    for (std::string& warning : record_.warnings) mask(warning);
+    if (record_.report) {
+      if (record_.report->engine_build) mask(*record_.report->engine_build);
+      for (std::string& warning : record_.report->warnings) mask(warning);
+      for (profile::ServerFigure& figure : record_.report->server) mask(figure.name);
+    }
   }
   return std::move(record_);
 }
@@ -144,6 +150,12 @@ bool ServerStep::prepare() {
   if (!settings_.token_env.empty()) {
     for (const auto& [name, value] : sys::own_environment()) {
       if (name == settings_.token_env) token_ = Secret(value);
+    }
+    if (!token_.empty() && token_.reveal().size() < Masker::k_shortest) {
+      return give_up(fmt::format("{} (token_env) has fewer than {} characters: too few to be kept "
+                                 "out of what a server says back",
+                                 settings_.token_env, Masker::k_shortest),
+                     Ended::not_started);
     }
     if (token_.empty()) {
       return give_up(fmt::format("the environment has no {} (token_env), or nothing in it",

@@ -54,6 +54,20 @@ TEST(Masker, LeavesShortSecretsAlone) {
   EXPECT_EQ(masker.mask("abcabc abc"), "abcabc abc");
 }
 
+// Words that were cut before anybody looked for secrets in them.
+TEST(Masker, AlsoFindsThePartThatACutLeft) {
+  Masker masker;
+  masker.add(Secret("SECRETTOKEN0123456789"));
+  const std::pair<const char*, const char*> cases[] = {
+      {"said SECRETTOKEN0123456789 back", "said *** back"},
+      {"said SECRETTOKEN01…", "said ***…"},
+      {"said SECRET", "said ***"},
+      {"23456789 was said", "*** was said"},
+      {"nothing of SECRE", "nothing of SECRE"},
+  };
+  for (const auto& [text, shown] : cases) EXPECT_EQ(masker.mask_with_parts(text), shown);
+}
+
 TEST(Encode, CodesBase64AsRfc4648Does) {
   // RFC 4648, section 10.
   const std::pair<const char*, const char*> cases[] = {

@@ -14,7 +14,8 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string k_bench = WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench";
+const std::string k_engines = WEIR_SOURCE_DIR "/engines/llama.cpp";
+const std::string k_bench = k_engines + "/llama-bench";
 
 std::vector<std::string> recording_of(const std::string& model,
                                       const std::vector<std::string>& more = {}) {
@@ -68,6 +69,9 @@ class Replayed : public testing::Test {
   Ended replay(std::vector<std::string> more = {}) {
     std::vector<std::string> words{"replay", "ops.json", "--seconds", "0.002"};
     words.insert(words.end(), more.begin(), more.end());
+    if (std::find(more.begin(), more.end(), "--engine") == more.end()) {
+      words.insert(words.end(), {"--engine", k_engines});
+    }
     return weir(scratch, words);
   }
   // Without a device llama.cpp puts nothing elsewhere.
@@ -118,20 +122,21 @@ TEST_F(Replayed, OtherVerbsReadWhatItFound) {
 TEST_F(Replayed, OpsAreMetricsOfACellWhereALimitNamesThem) {
   record("tiny-llama");
   spill(scratch / "weir.yaml",
-        "version: 1\n"
-        "engines:\n"
-        "  ops:\n"
-        "    command: [" WEIR_BINARY_DIR
-        "/weir, replay, ops.json, --seconds, '0.002', --top, '{tokens}', --json, --quiet]\n"
-        "    output: weir-observed\n"
-        "models: {recorded: " WEIR_SOURCE_DIR
-        "/models/tiny-llama.gguf}\n"
-        "backends: {cpu: {}}\n"
-        "prompts: {step: {prompt_tokens: 0, tokens: 1}}\n"
-        "limits:\n"
-        "  - {metrics: 'op:MUL_MAT', max_increase: 5%}\n"
-        "  - {metrics: 'op_calls:*', exact: true}\n"
-        "gate: {budget: 30s, runs: 2}\n");
+        std::string("version: 1\n"
+                    "engines:\n"
+                    "  ops:\n"
+                    "    command: [" WEIR_BINARY_DIR "/weir, replay, ops.json, --engine, ") +
+            k_engines +
+            ", --seconds, '0.002', --top, '{tokens}', --json, --quiet]\n"
+            "    output: weir-observed\n"
+            "models: {recorded: " WEIR_SOURCE_DIR
+            "/models/tiny-llama.gguf}\n"
+            "backends: {cpu: {}}\n"
+            "prompts: {step: {prompt_tokens: 0, tokens: 1}}\n"
+            "limits:\n"
+            "  - {metrics: 'op:MUL_MAT', max_increase: 5%}\n"
+            "  - {metrics: 'op_calls:*', exact: true}\n"
+            "gate: {budget: 30s, runs: 2}\n");
   const Ended ended = weir(scratch, {"run"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, AllOf(ContainsRegex("time of MUL_MAT +[0-9.]+ [mu]s"),
@@ -214,6 +219,14 @@ TEST_F(Replayed, AnotherVersionOrNoEngineIsRefusedWithWhatToDo) {
   EXPECT_EQ(other.exit_code, 3);
   EXPECT_THAT(other.err, AllOf(HasSubstr("recorded with ggml 0.0.1"), HasSubstr("--any-version")));
   EXPECT_EQ(replay({"--any-version"}).exit_code, 0);
+}
+
+// A recording is somebody's file: where it says that libraries lie, code would run.
+TEST_F(Replayed, RunsNoCodeThatOnlyTheRecordingNames) {
+  record("tiny-llama");
+  const Ended ended = weir(scratch, {"replay", "ops.json"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("--engine DIR"), HasSubstr(k_engines)));
 }
 
 TEST_F(Replayed, AFileThatIsNoRecordingIsRefused) {

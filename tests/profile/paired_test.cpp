@@ -79,6 +79,8 @@ TEST(PairedRuns, ServersBesideEachOtherTakeTheTimeOfBothOnce) {
   records[0].turns = {0, 3};
   records[1].turns = {1, 2};
   EXPECT_DOUBLE_EQ(wall_seconds_of(all), 1.5 + 1);  // 1000 … 1001.5, and the one alone
+  records[1].started_at += 7200;  // a run that was killed and went on: they were not up together
+  EXPECT_DOUBLE_EQ(wall_seconds_of(all), 3);
 }
 
 TEST(PairedRuns, APairWithoutItsSecondProcessIsNoneYet) {

@@ -83,6 +83,18 @@ std::int64_t places_of(const ReplayNode& node, std::int64_t slot) {
   return 1;
 }
 
+// Places and masks have values of their own: in bytes that another tensor looks at they would be
+// whatever that one holds.
+std::string shared_problem(const ReplayNode& node, const ReplayTensor& tensor) {
+  if (tensor.slot == 0 || (!is_whole(tensor.type) && !is_mask(node, tensor.slot))) return "";
+  for (const ReplayTensor& other : node.tensors) {
+    if (other.slot != tensor.slot && other.root == tensor.root) {
+      return "another tensor looks at the bytes of its places";
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Rebuilt::~Rebuilt() {
@@ -131,11 +143,18 @@ Result<void> Rebuilt::measure() {
       return left_out("type {} is {} in this ggml, not {}", type, name == nullptr ? "none" : name,
                       tensor.type);
     }
-    const auto end = end_of(
-        tensor, {static_cast<std::int64_t>(engine_->type_size(type)), engine_->blck_size(type)});
+    const TypeSize size{static_cast<std::int64_t>(engine_->type_size(type)),
+                        engine_->blck_size(type)};
+    const auto end = end_of(tensor, size);
     const auto root = static_cast<std::size_t>(tensor.root);
     if (!end || *end > node_->roots[root].bytes) {
       return left_out("a tensor of it does not lie within its bytes");
+    }
+    if (const std::string why = layout_problem(node_->op, tensor, size); !why.empty()) {
+      return left_out("{}", why);
+    }
+    if (const std::string why = shared_problem(*node_, tensor); !why.empty()) {
+      return left_out("{}", why);
     }
     Span& span = spans_[root];
     span.begin = std::min(span.begin, tensor.offset / k_line * k_line);

@@ -46,7 +46,7 @@ bool elementwise(const Operands& o) {
   return o.has(1, 1) && r(o) == s(o, 1) && o.at(0)->type == o.at(1)->type;
 }
 bool with_repeated(const Operands& o) {
-  return o.has(2, 2) && r(o) == s(o, 1) && repeats(s(o, 2), r(o));
+  return o.has(2, 2) && r(o) == s(o, 1) && o.at(0)->type == o.at(1)->type && repeats(s(o, 2), r(o));
 }
 bool copied(const Operands& o) {
   if (!o.has(1, 2)) return false;
@@ -70,9 +70,9 @@ bool product_of_experts(const Operands& o) {
          r(o) == Sizes{s(o, 1)[1], s(o, 3)[0], s(o, 2)[2], 1};
 }
 bool rows_taken(const Operands& o) {
-  return o.has(2, 2) && is(o.at(2), "i32") && s(o, 1)[2] == s(o, 2)[1] &&
-         s(o, 1)[3] == s(o, 2)[2] && s(o, 2)[3] == 1 &&
-         r(o) == Sizes{s(o, 1)[0], s(o, 2)[0], s(o, 2)[1], s(o, 2)[2]};
+  return o.has(2, 2) && (is(o.at(0), "f32") || (is(o.at(0), "i32") && is(o.at(1), "i32"))) &&
+         is(o.at(2), "i32") && s(o, 1)[2] == s(o, 2)[1] && s(o, 1)[3] == s(o, 2)[2] &&
+         s(o, 2)[3] == 1 && r(o) == Sizes{s(o, 1)[0], s(o, 2)[0], s(o, 2)[1], s(o, 2)[2]};
 }
 bool rows_put(const Operands& o) {
   return o.has(2, 3) && is(o.at(1), "f32") && (is(o.at(2), "i64") || is(o.at(2), "i32")) &&
@@ -88,9 +88,10 @@ bool mask_fits(const ReplayTensor* mask, std::int64_t columns, std::int64_t rows
           heads % mask->ne[2] == 0 && streams % mask->ne[3] == 0);
 }
 bool soft_max(const Operands& o) {
-  if (!o.has(1, 3) || r(o) != s(o, 1)) return false;
+  if (!o.has(1, 3) || r(o) != s(o, 1) || !is(o.at(0), "f32") || !is(o.at(1), "f32")) return false;
   const Sizes& a = s(o, 1);
-  return mask_fits(o.at(2), a[0], a[1], a[2], a[3]) &&
+  return (o.at(2) == nullptr || is(o.at(2), "f16") || is(o.at(2), "f32")) &&
+         mask_fits(o.at(2), a[0], a[1], a[2], a[3]) &&
          (o.at(3) == nullptr || (is(o.at(3), "f32") && s(o, 3)[0] == a[2]));
 }
 bool attention(const Operands& o) {
@@ -105,7 +106,8 @@ bool attention(const Operands& o) {
 // Parameters: 1 the dimensions that turn, 2 the mode, whose bit 8 asks for four positions a token.
 bool rope(const Operands& o) {
   constexpr std::int32_t k_sections = 8;
-  if (!o.has(2, 3) || r(o) != s(o, 1) || !is(o.at(2), "i32")) return false;
+  if (!o.has(2, 3) || !is(o.at(2), "i32")) return false;
+  if (r(o) != s(o, 1) || o.at(0)->type != o.at(1)->type) return false;
   const std::int64_t turning = o.node.params[1];
   return turning >= 0 && turning % 2 == 0 && turning <= r(o)[0] &&
          (o.node.params[2] & k_sections) == 0 && s(o, 2)[0] >= r(o)[2] &&
@@ -125,7 +127,9 @@ bool summed_rows(const Operands& o) {
 bool sorted(const Operands& o) {
   return o.has(1, 1) && r(o) == s(o, 1) && is(o.at(0), "i32") && is(o.at(1), "f32");
 }
-bool repeated(const Operands& o) { return o.has(1, 1) && repeats(s(o, 1), r(o)); }
+bool repeated(const Operands& o) {
+  return o.has(1, 1) && repeats(s(o, 1), r(o)) && o.at(0)->type == o.at(1)->type;
+}
 
 using Rule = bool (*)(const Operands&);
 const std::map<std::string, Rule>& rules() {
@@ -185,6 +189,23 @@ std::optional<std::int64_t> end_of(const ReplayTensor& tensor, const TypeSize& t
   if (bytes > (end - tensor.offset) * k_most_times) return std::nullopt;
   constexpr std::int64_t k_most = std::int64_t{1} << 43;
   return end <= k_most ? std::optional(static_cast<std::int64_t>(end)) : std::nullopt;
+}
+
+std::string layout_problem(const std::string& op, const ReplayTensor& tensor,
+                           const TypeSize& type) {
+  if (tensor.ne[0] > type.elements && tensor.nb[0] < type.bytes) {
+    return "numbers of a tensor lie on top of each other";
+  }
+  if (tensor.slot != 0 || op == "CPY") return "";  // CPY goes by all strides
+  if (tensor.nb[0] != type.bytes) return "the numbers of its result do not lie side by side";
+  __int128 least = static_cast<__int128>(tensor.ne[0] / type.elements) * type.bytes;
+  for (std::size_t i = 1; i < 4; ++i) {
+    const bool free = tensor.ne[i] == 1 || (op == "SET_ROWS" && i > 1);  // rows go by strides there
+    if (!free && tensor.nb[i] < least) return "rows of its result lie on top of each other";
+    least = tensor.ne[i] == 1 ? least * tensor.ne[i]
+                              : static_cast<__int128>(tensor.nb[i]) * tensor.ne[i];
+  }
+  return "";
 }
 
 bool has_rule(const std::string& op) { return rules().contains(op); }

@@ -22,6 +22,11 @@ struct TypeSize {
 [[nodiscard]] std::optional<std::int64_t> end_of(const profile::ReplayTensor& tensor,
                                                  const TypeSize& type);
 
+// "" where kernels of the op may trust the strides: numbers lie apart, and rows of a result lie
+// behind each other, since some kernels write it as one run of bytes.
+[[nodiscard]] std::string layout_problem(const std::string& op, const profile::ReplayTensor& tensor,
+                                         const TypeSize& type);
+
 // "" where they fit, else why they do not: "weir has no rule for the shapes of SSM_SCAN".
 [[nodiscard]] std::string shape_problem(const profile::ReplayNode& node);
 // Is there a rule for the op?

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -75,23 +76,22 @@ int replay(const Arguments& arguments) {
   }
   // A program with several devices: each work runs on one made as its own was, opened when it
   // comes.
-  std::optional<weir::replay::Device> device;
-  std::uint32_t opened = 0;
+  std::map<std::uint32_t, weir::replay::Device> devices;
   for (std::size_t i = arguments.from; i < recorded->works.size(); ++i) {
     const auto& work = recorded->works[i];
     const std::uint32_t made_on = recorded->pipelines[work.pipeline].head.device;
-    if (!device || opened != made_on) {
+    if (!devices.contains(made_on)) {
       auto fresh = weir::replay::open_device(recorded->devices[made_on], arguments.device);
       if (!fresh) {
         std::fprintf(stderr, "weir-replay-vulkan: %s\n", fresh.error().message.c_str());
         return 1;
       }
-      device = std::move(*fresh);
-      opened = made_on;
-      print({{"device", device->name}, {"driver", device->driver}, {"warnings", device->warnings}});
+      print({{"device", fresh->name}, {"driver", fresh->driver}, {"warnings", fresh->warnings}});
+      devices.emplace(made_on, std::move(*fresh));
     }
     print({{"begins", i}});
-    const auto outcome = weir::replay::replay(*device, *recorded, work, arguments.wishes);
+    const auto outcome =
+        weir::replay::replay(devices.at(made_on), *recorded, work, arguments.wishes);
     if (outcome.left_out.empty()) {
       print({{"work", i}, {"seconds", outcome.seconds}});
     } else {

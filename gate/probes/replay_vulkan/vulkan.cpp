@@ -145,6 +145,8 @@ std::string field_name(const weir_struct* known, std::size_t word) {
 Chain features_of(const probes::RecordedDevice& recorded, Device& device) {
   Chain wanted(recorded.features);
   Chain there(recorded.features);
+  // A driver leaves alone what it does not know.
+  for (auto& link : there.links()) std::fill_n(link.values(), link.count(), 0U);
   device.call.GetPhysicalDeviceFeatures2(device.physical,
                                          static_cast<VkPhysicalDeviceFeatures2*>(there.linked()));
   std::vector<std::string> lost;

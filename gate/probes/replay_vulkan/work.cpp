@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 
 namespace weir::replay {
 namespace {
@@ -326,12 +327,14 @@ Result<std::vector<double>> run(const Device& device, const Made& made, std::uin
 
 Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
                const probes::RecordedWork& work, const Wishes& wishes) {
-  Made made(device, recorded, work);
-  const auto refused = [](const Error& error, bool lost) {
+  auto owned = std::make_unique<Made>(device, recorded, work);
+  const Made& made = *owned;
+  const auto refused = [&owned](const Error& error, bool lost) {
+    if (lost) (void)owned.release();  // the device may still be at it: never taken from under it
     return Outcome{{}, error.message, lost};
   };
   if (auto fits = made.fits(wishes.memory); !fits) return refused(fits.error(), false);
-  if (auto done = made.make(); !done) return refused(done.error(), false);
+  if (auto done = owned->make(); !done) return refused(done.error(), false);
   auto warm = run(device, made, 1, true);
   if (!warm) return refused(warm.error(), true);
   const double one = std::max(warm->front(), 1e-9);

@@ -120,8 +120,12 @@ VKAPI_ATTR void VKAPI_CALL keep_bind_sets(VkCommandBuffer handle, VkPipelineBind
     for (uint32_t j = 0; j < set->layout->bindings; ++j) {
       if (!is_dynamic(set->layout->binding[j].type)) continue;
       for (uint32_t k = 0; k < set->layout->binding[j].count && taken < dynamic_count; ++k) {
-        if (bound.dynamic_count == KeptCommands::k_dynamic) break;
-        bound.dynamic[bound.dynamic_count++] = dynamic[taken++];
+        if (bound.dynamic_count < KeptCommands::k_dynamic) {
+          bound.dynamic[bound.dynamic_count++] = dynamic[taken];
+        } else {
+          bound.set = 0;  // more than are followed: what it binds is not known
+        }
+        ++taken;
       }
     }
   }
@@ -140,9 +144,9 @@ VKAPI_ATTR void VKAPI_CALL keep_push_constants(VkCommandBuffer handle, VkPipelin
       memset(commands->push + commands->push_bytes, 0, offset - commands->push_bytes);
     }
     memcpy(commands->push + offset, values, size);
-    // From 0 on: what a kernel with more of them left behind is not the next one's.
+    // What was pushed before still holds; a pipeline takes as much of it as its layout has.
     const uint32_t end = offset + size;
-    if (offset == 0 || end > commands->push_bytes) commands->push_bytes = end;
+    if (end > commands->push_bytes) commands->push_bytes = end;
   }
   (events_on() ? cmd_push_constants : device_of(handle)->next.CmdPushConstants)(
       handle, layout, stages, offset, size, values);

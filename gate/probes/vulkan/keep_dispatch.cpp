@@ -210,6 +210,10 @@ KeptWork* work_of(const CommandBuffer* buffer, KeptPipeline* pipeline, uint32_t 
   drawn.head.y = y;
   drawn.head.z = z;
   const uint32_t most = pipeline->layout.push_bytes;
+  if (commands.push_bytes == 0 && most != 0) {  // by a call that is not seen
+    *left_out = WEIR_LEFT_UNBOUND;
+    return nullptr;
+  }
   drawn.head.push_bytes = commands.push_bytes < most ? commands.push_bytes : most;
   for (uint32_t i = 0; i < pipeline->layout.sets; ++i) {
     const KeptLayout* layout = pipeline->layout.set[i];
@@ -222,6 +226,8 @@ KeptWork* work_of(const CommandBuffer* buffer, KeptPipeline* pipeline, uint32_t 
   if (work == nullptr) *left_out = WEIR_LEFT_ROOM;
   return work;
 }
+
+void unlock_works_after_fork() { g_works.unlock_after_fork(); }
 
 uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
   pthread_mutex_lock(&g_kept_lock);

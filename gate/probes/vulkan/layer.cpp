@@ -52,6 +52,7 @@ void after_fork_in_child() {
   detach_after_fork(&g.file);
   detach_events_after_fork();
   detach_kept_after_fork();
+  unlock_works_after_fork();
 }
 
 void ensure_file() {

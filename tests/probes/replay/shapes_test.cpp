@@ -212,5 +212,46 @@ TEST(ReplayShapes, RandomNumbersHaveAnAnswer) {
   }
 }
 
+// Each of these made a kernel of ggml's write beyond its result, or read beyond a source.
+TEST(ReplayShapes, LieSoThatAKernelMayTrustThem) {
+  struct Case {
+    const char *what, *op;
+    std::int64_t slot;
+    Sizes ne, nb;
+    const char* says;  // "": it may
+  };
+  const Case cases[] = {
+      {"rows side by side", "RMS_NORM", 0, {8, 4, 2, 1}, {4, 32, 128, 256}, ""},
+      {"rows with room", "ROPE", 0, {8, 4, 2, 1}, {4, 64, 256, 512}, ""},
+      {"one row, whatever its strides", "ADD", 0, {8, 1, 1, 1}, {4, 0, 0, 0}, ""},
+      {"numbers on top of each other", "RMS_NORM", 0, {8, 4, 1, 1}, {1, 8, 32, 32}, "numbers"},
+      {"the same of a source", "RMS_NORM", 1, {8, 4, 1, 1}, {1, 8, 32, 32}, "numbers"},
+      {"a source that stands across", "MUL_MAT", 1, {8, 4, 1, 1}, {16, 4, 128, 128}, ""},
+      {"a result that stands across", "ADD", 0, {8, 4, 1, 1}, {16, 4, 128, 128}, "side by side"},
+      {"the same, copied to", "CPY", 0, {8, 4, 1, 1}, {16, 4, 128, 128}, ""},
+      {"heads on top of each other", "FLASH_ATTN_EXT", 0, {8, 4, 2, 1}, {4, 32, 32, 32}, "rows"},
+      {"rows put by strides", "SET_ROWS", 0, {8, 4, 2, 1}, {4, 64, 32, 256}, ""},
+  };
+  for (const Case& c : cases) {
+    ReplayTensor tensor;
+    tensor.slot = c.slot;
+    tensor.ne = c.ne;
+    tensor.nb = c.nb;
+    const std::string problem = layout_problem(c.op, tensor, {4, 1});
+    EXPECT_EQ(problem.empty(), *c.says == '\0') << c.what << ": " << problem;
+    EXPECT_THAT(problem, HasSubstr(c.says)) << c.what;
+  }
+}
+
+TEST(ReplayShapes, HaveTypesThatTheirKernelWrites) {
+  EXPECT_NE(shape_problem(node_of(
+                "GET_ROWS",
+                {{0, "i8", {32, 4, 1, 1}}, {1, "f32", {32, 64, 1, 1}}, {2, "i32", {4, 1, 1, 1}}})),
+            "");
+  EXPECT_NE(
+      shape_problem(node_of("SOFT_MAX", {{0, "i8", {32, 4, 1, 1}}, {1, "f32", {32, 4, 1, 1}}})),
+      "");
+}
+
 }  // namespace
 }  // namespace weir::replay
