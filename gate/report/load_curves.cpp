@@ -39,8 +39,7 @@ LoadPoint point_of(const CellVerdict& cell) {
 
 // Three digits, and no power of ten however many stand before the point.
 std::string show_digits(double value) {
-  if (value >= 99.95) return fmt::format("{:.0f}", value);
-  return value >= 9.995 ? fmt::format("{:.1f}", value) : fmt::format("{:.3g}", value);
+  return value < 999.5 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
 }
 
 // "12.3 ms", "1.5 s".

@@ -83,6 +83,22 @@ TEST(LoadCurves, AreToldInWordsAndAsATableAsWell) {
   EXPECT_THAT(figure, HasSubstr("402 tok/s"));
 }
 
+TEST(LoadCurves, SayLargeNumbersWithoutPowersOfTen) {
+  GateVerdict gate = served();
+  for (auto& cell : gate.cells) {
+    for (MetricVerdict& metric : cell.metrics) {
+      if (metric.metric.name == "output_tokens_per_second") metric.current = 12345.6;
+      if (metric.metric.name == "time_to_first_token_seconds") metric.current = 1234.4;
+      if (metric.metric.name == "time_per_output_token_seconds") metric.current = 0.9994;
+    }
+  }
+  const std::string figure = load_figure(load_curves(gate).at(0));
+  EXPECT_THAT(figure, HasSubstr("12346 tok/s"));
+  EXPECT_THAT(figure, HasSubstr("1234 s"));
+  EXPECT_THAT(figure, HasSubstr("999 ms"));
+  EXPECT_THAT(figure, Not(HasSubstr("e+")));
+}
+
 TEST(LoadCurves, JoinNothingWhereSomethingWasNotMeasured) {
   GateVerdict gate = served();
   // The one in the middle has no p99.
