@@ -9,17 +9,9 @@
 namespace weir::config {
 namespace {
 
-constexpr const char* k_server_keys[] = {"url",
-                                         "api",
-                                         "ready",
-                                         "model_name",
-                                         "slo",
-                                         "own_fields",
-                                         "warm_up",
-                                         "blocks",
-                                         "server_metrics",
-                                         "token_env",
-                                         "max_different_outputs"};
+constexpr const char* k_server_keys[] = {
+    "url",     "api",    "ready",       "model_name",     "slo",       "own_fields",
+    "warm_up", "blocks", "share_start", "server_metrics", "token_env", "max_different_outputs"};
 
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
                                     Problems& problems) {
@@ -193,6 +185,9 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
   if (const Node* objectives = fields.take("slo")) parse_objectives(*objectives, server, problems);
   if (const Node* own = fields.take("own_fields")) {
     server.own_fields = read_boolean(*own, "own_fields", problems).value_or(true);
+  }
+  if (const Node* share = fields.take("share_start")) {
+    server.share_start = read_boolean(*share, "share_start", problems).value_or(true);
   }
   if (const Node* warm_up = fields.take("warm_up")) {
     server.warm_up =

@@ -75,6 +75,7 @@ struct ServerSettings {
   std::string model_name;    // sent with each request; "": none
   std::int64_t warm_up = 2;  // requests before the load, one after the other
   bool own_fields = true;    // adapters::serving::Ask::own_fields
+  bool share_start = true;   // one start serves all cells whose server is started in the same way
   // Beside a base program: into how many blocks each side's requests are split, which take turns
   // while both servers are up. 0: one server after the other.
   std::int64_t blocks = 4;

@@ -304,6 +304,7 @@ Json to_json(const RunRecord& record) {
   if (record.side != Side::candidate) json["side"] = to_string(record.side);
   put(json, "pair", record.pair);
   put(json, "turns", record.turns);
+  put(json, "start", record.start);
   if (record.attempt != 1) json["attempt"] = record.attempt;
   if (record.exit_code != 0) json["exit_code"] = record.exit_code;
   if (record.signal != 0) json["signal"] = record.signal;
@@ -352,6 +353,7 @@ Result<RunRecord> record_from_json(const Json& json) {
     read.complain("has a pair that no timed process can be of");
   }
   record.turns = integers_from_json(read, "turns");
+  record.start = read.optional_integer("start");
   JsonReader asked(read.object("asked"), "record asked");
   record.asked.prompt_tokens = asked.optional_integer("prompt_tokens").value_or(0);
   record.asked.tokens = asked.optional_integer("tokens").value_or(0);

@@ -104,6 +104,8 @@ struct RunRecord {
   std::optional<std::int64_t> pair = std::nullopt;
   // Of a server that was up beside the other side's: which turns of the pair were its own, from 0.
   std::vector<std::int64_t> turns{};
+  // Of a server whose start several steps shared: `order` of the first of them.
+  std::optional<std::int64_t> start{};
   Asked asked;
   std::int64_t attempt = 1;  // 2 after the one infrastructure retry
   double started_at = 0;     // seconds since the epoch

@@ -91,7 +91,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
                                             const PreparedCell& cell, const Step& step,
                                             std::int64_t attempt) {
   if (cell.cell.engine != nullptr && cell.cell.engine->server) {
-    return run_server(effects, folder, cell, step, attempt);
+    return run_server(effects, folder, {&cell, &step, attempt});
   }
   WorkPlace place(effects.files,
                   sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt)));

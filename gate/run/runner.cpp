@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <list>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "gate/run/admission.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/server_run.hpp"
+#include "gate/run/starts.hpp"
 #include "gate/run/tally.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -37,6 +39,8 @@ std::vector<sys::LockWanted> locks_for(const PreparedCell& cell, Pass pass) {
   return wanted;
 }
 
+using Sitting = std::vector<const Step*>;  // steps that share a start, or one step
+
 // One call of Runner::run.
 class Work {
  public:
@@ -49,6 +53,7 @@ class Work {
         sequel_(sequel),
         steps_(plan.steps.begin(), plan.steps.end()),
         folder_(sys::absolute(journal.folder())),
+        starts_(starts_of(plan)),
         tally_(plan, cores_),
         admission_(cores_),
         first_attempt_(plan.steps.size(), 1),
@@ -78,6 +83,7 @@ class Work {
 
  private:
   void add(const Step& step) {
+    starts_.push_back(steps_.size());  // pairs, and what else was added, share none
     steps_.push_back(step);
     tally_.add(step);
     first_attempt_.push_back(1);
@@ -125,10 +131,21 @@ class Work {
     return !done_[static_cast<std::size_t>(step.order)] && !tally_.given_up(step);
   }
 
-  void count() {
+  // Those steps of a pass that are to be run, together where they share a start.
+  [[nodiscard]] std::list<Sitting> sittings(Pass pass) const {
+    std::list<Sitting> all;
+    std::map<std::size_t, Sitting*> by_start;
     for (const Step& step : steps_) {
-      if (step.pass == Pass::counted && wanted(step)) pending_.push_back(&step);
+      if (step.pass != pass || !wanted(step)) continue;
+      Sitting*& sitting = by_start[starts_[static_cast<std::size_t>(step.order)]];
+      if (sitting == nullptr) sitting = &all.emplace_back();
+      sitting->push_back(&step);
     }
+    return all;
+  }
+
+  void count() {
+    pending_ = sittings(Pass::counted);
     const auto workers = std::min<std::size_t>(static_cast<std::size_t>(cores_), pending_.size());
     std::vector<std::thread> threads;
     // The last of them is this thread.
@@ -140,19 +157,19 @@ class Work {
   void count_some() {
     std::unique_lock hold(mutex_);
     while (!stopped()) {
-      const Step* step = take_startable();
-      if (step == nullptr) {
+      const Sitting sitting = take_startable();
+      if (sitting.empty()) {
         if (pending_.empty()) return;
         // Something runs (alone, anything is admitted); its end tells. A stop does too: it ends
         // whatever runs.
         changed_.wait(hold);
         continue;
       }
-      const PreparedCell& cell = plan_.cell_of(*step);
+      const PreparedCell& cell = plan_.cell_of(*sitting.front());
       admission_.started(cell);
-      show(*step);
+      show(*sitting.front());
       hold.unlock();
-      const auto peak = carry_out(*step);
+      const auto peak = carry_out(sitting);
       hold.lock();
       admission_.ended(cell, peak);
       changed_.notify_all();
@@ -160,29 +177,38 @@ class Work {
     changed_.notify_all();
   }
 
-  // REQUIRES: mutex_ is held.
-  const Step* take_startable() {
-    pending_.remove_if([this](const Step* step) { return !wanted(*step); });
-    if (pending_.empty()) return nullptr;
+  // None where nothing may start now. REQUIRES: mutex_ is held.
+  Sitting take_startable() {
+    for (Sitting& sitting : pending_) leave_unwanted(sitting);
+    pending_.remove_if([](const Sitting& sitting) { return sitting.empty(); });
+    if (pending_.empty()) return {};
     const auto available = effects_.load.memory_available();
     for (auto place = pending_.begin(); place != pending_.end(); ++place) {
-      if (!admission_.admits(plan_.cell_of(**place), available)) continue;
-      const Step* step = *place;
+      if (!admission_.admits(plan_.cell_of(*place->front()), available)) continue;
+      Sitting sitting = std::move(*place);
       pending_.erase(place);
-      return step;
+      return sitting;
     }
-    return nullptr;
+    return {};
+  }
+
+  void leave_unwanted(Sitting& sitting) const {
+    sitting.erase(std::remove_if(sitting.begin(), sitting.end(),
+                                 [this](const Step* step) { return !wanted(*step); }),
+                  sitting.end());
   }
 
   void time() {
-    for (const Step& step : steps_) {
+    for (Sitting& sitting : sittings(Pass::timed)) {
       if (stopped()) break;
-      if (step.pass != Pass::timed || !wanted(step)) continue;
+      leave_unwanted(sitting);
+      if (sitting.empty()) continue;
+      const Step& step = *sitting.front();
       show(step);
       if (const Step* other = beside(step)) {
         carry_out_pair(std::min(step.order, other->order), std::max(step.order, other->order));
       } else {
-        (void)carry_out(step);
+        (void)carry_out(sitting);
       }
     }
   }
@@ -210,13 +236,14 @@ class Work {
     std::int64_t attempt = 1;
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
       const Step& step = *steps.at(slot);
-      slots.at(slot) = {&plan_.cell_of(step), &step};
+      slots.at(slot) = {&plan_.cell_of(step), &step, 1};
       const auto next = first_attempt_[static_cast<std::size_t>(step.order)];
       if (wanted(step)) attempt = std::max(attempt, next);
     }
     auto held = acquire(*slots[0].cell, Pass::timed);
     for (bool again = held.has_value(); again && !stopped(); ++attempt) {
-      auto records = run_server_pair(effects_, folder_, slots, attempt);
+      for (ServerSlot& slot : slots) slot.attempt = attempt;
+      auto records = run_server_pair(effects_, folder_, slots);
       if (!records) return give_up(std::move(records).error());
       again = false;
       for (std::size_t slot = 0; slot < slots.size(); ++slot) {
@@ -238,24 +265,55 @@ class Work {
     return std::nullopt;
   }
 
-  // Runs a step, and once more if it did not start. Answers its peak memory.
-  std::optional<std::int64_t> carry_out(const Step& step) {
-    const PreparedCell& cell = plan_.cell_of(step);
-    const auto held = acquire(cell, step.pass);
+  // Runs what shares a start, each step once more if it did not start. Answers its peak memory.
+  std::optional<std::int64_t> carry_out(Sitting sitting) {
+    const auto held = acquire(plan_.cell_of(*sitting.front()), sitting.front()->pass);
     if (!held) return std::nullopt;
-    const auto first = first_attempt_[static_cast<std::size_t>(step.order)];
-    for (std::int64_t attempt = first; attempt <= 2; ++attempt) {
-      auto record = run_engine(effects_, folder_, cell, step, attempt);
-      if (!record) {
-        give_up(std::move(record).error());
+    std::optional<std::int64_t> peak;
+    std::map<const Step*, std::int64_t> attempts;
+    for (const Step* step : sitting) {
+      attempts[step] = first_attempt_[static_cast<std::size_t>(step->order)];
+    }
+    while (!sitting.empty()) {
+      auto records = run(sitting, attempts);
+      if (!records) {
+        give_up(std::move(records).error());
         return std::nullopt;
       }
-      if (!*record) return std::nullopt;  // stopped
-      const bool last = is_last(**record);
-      const auto peak = (*record)->peak_rss_bytes;
-      if (!keep(step, std::move(**record)) || last) return peak;
+      if (records->empty()) return std::nullopt;  // stopped
+      for (std::size_t i = 0; i < records->size(); ++i) {
+        RunRecord& record = (*records)[i];
+        const Step& step = *sitting[i];
+        if (record.peak_rss_bytes) peak = std::max(peak.value_or(0), *record.peak_rss_bytes);
+        if (!is_last(record)) ++attempts[&step];
+        if (!keep(step, std::move(record))) return peak;
+      }
+      if (effects_.stop.requested()) return peak;
+      const std::lock_guard hold(mutex_);
+      leave_unwanted(sitting);
     }
-    return std::nullopt;
+    return peak;
+  }
+
+  // One process: one record, or as many as one start of a server served.
+  Result<std::vector<RunRecord>> run(const Sitting& sitting,
+                                     const std::map<const Step*, std::int64_t>& attempts) {
+    const Step& step = *sitting.front();
+    if (sitting.size() == 1) {
+      WEIR_TRY(auto record,
+               run_engine(effects_, folder_, plan_.cell_of(step), step, attempts.at(&step)));
+      std::vector<RunRecord> one;
+      if (record) one.push_back(std::move(*record));
+      return one;
+    }
+    std::vector<ServerSlot> slots;
+    for (const Step* each : sitting) {
+      slots.push_back({&plan_.cell_of(*each), each, attempts.at(each)});
+    }
+    return run_on_one_server(effects_, folder_, slots, [this](const Step& begun) {
+      const std::lock_guard hold(mutex_);
+      show(begun);
+    });
   }
 
   // Writes the record down, then lets it count. False when it could not be written.
@@ -319,11 +377,12 @@ class Work {
   Sequel* sequel_;
   std::deque<Step> steps_;  // by order; those of the plan, then those added
   std::string folder_;
-  std::mutex mutex_;  // all below while counted steps run
+  std::vector<std::size_t> starts_;  // by order, as starts_of()
+  std::mutex mutex_;                 // all below while counted steps run
   std::condition_variable changed_;
   Tally tally_;
   Admission admission_;
-  std::list<const Step*> pending_;
+  std::list<Sitting> pending_;
   std::vector<std::int64_t> first_attempt_;  // by order
   std::vector<bool> done_;                   // by order
   std::vector<RunRecord> records_;

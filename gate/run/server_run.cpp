@@ -10,12 +10,44 @@ namespace weir::run {
 using profile::RunRecord;
 
 Result<std::optional<RunRecord>> run_server(const Effects& effects, const std::string& folder,
-                                            const PreparedCell& cell, const Step& step,
-                                            std::int64_t attempt) {
-  ServerStep server(effects, folder, cell, step, attempt);
-  WEIR_CHECK(server.make_place());
-  if (server.begin() && server.warm_up() && server.serve(step.asked.repeats)) server.report();
-  return server.end();
+                                            const ServerSlot& slot) {
+  WEIR_TRY(auto records, run_on_one_server(effects, folder, std::span(&slot, 1), nullptr));
+  if (records.empty()) return std::nullopt;
+  return std::move(records.front());
+}
+
+Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const std::string& folder,
+                                                 std::span<const ServerSlot> slots,
+                                                 const std::function<void(const Step&)>& begins) {
+  const ServerSlot& first = slots.front();
+  const double timeout = first.cell->cell.engine->timeout_seconds;
+  ServerStart start(effects, folder, *first.cell, *first.step, first.attempt,
+                    timeout * static_cast<double>(slots.size() - 1));
+  WEIR_CHECK(start.make_place());
+  std::vector<std::unique_ptr<ServerStep>> steps;
+  for (const ServerSlot& slot : slots) {
+    if (!steps.empty() && (start.is_gone() || effects.stop.requested())) break;
+    if (begins) begins(*slot.step);
+    ServerStep& step = *steps.emplace_back(
+        std::make_unique<ServerStep>(effects, start, *slot.cell, *slot.step, slot.attempt));
+    if (!step.begin() || !step.warm_up() || !step.serve(slot.step->asked.repeats) ||
+        !step.report()) {
+      break;
+    }
+  }
+  WEIR_CHECK(start.end());
+  using Place = ServerStart::Place;
+  std::vector<RunRecord> records;
+  for (const auto& step : steps) {
+    const bool last = step == steps.back();
+    auto record = step->end(slots.size() == 1 ? Place::alone
+                            : last            ? Place::last_of_shared
+                                              : Place::shared);
+    if (!record) continue;
+    if (slots.size() > 1) record->start = first.step->order;
+    records.push_back(std::move(*record));
+  }
+  return records;
 }
 
 bool serves_in_turns(const PreparedCell& cell) {
@@ -50,10 +82,9 @@ namespace {
 // Both servers of a pair.
 class ServerPair {
  public:
-  ServerPair(const Effects& effects, std::span<const ServerSlot, 2> slots, std::int64_t attempt)
+  ServerPair(const Effects& effects, std::span<const ServerSlot, 2> slots)
       : effects_(effects),
         slots_(slots),
-        attempt_(attempt),
         blocks_(blocks_of(*slots[0].cell, slots[0].step->asked.repeats)),
         turns_(turns_of(blocks_.size())) {}
 
@@ -63,7 +94,8 @@ class ServerPair {
       if (servers_.at(slot)->begin()) continue;
       WEIR_CHECK(end(slot));
       const auto& record = records_.at(slot);
-      if (attempt_ > 1 || !record || record->ended != profile::Ended::not_started) continue;
+      if (slots_[slot].attempt > 1 || !record || record->ended != profile::Ended::not_started)
+        continue;
       records_.at(1 - slot).reset();  // the other one's, if it has ended already
       return records_;
     }
@@ -73,7 +105,7 @@ class ServerPair {
     serve();
     for (const std::size_t slot : k_slots) {
       if (!servers_.at(slot)) continue;
-      if (goes_on_.at(slot)) servers_.at(slot)->report();
+      if (goes_on_.at(slot)) (void)servers_.at(slot)->report();
       WEIR_CHECK(end(slot));
     }
     return effects_.stop.requested() ? PairRecords{} : std::move(records_);
@@ -85,12 +117,14 @@ class ServerPair {
   Result<void> make(const std::string& folder, std::size_t slot) {
     const ServerSlot& mine = slots_[slot];
     const double waits = slots_[1 - slot].cell->cell.engine->timeout_seconds;
+    auto& start = starts_.at(slot) = std::make_unique<ServerStart>(effects_, folder, *mine.cell,
+                                                                   *mine.step, mine.attempt, waits);
     auto& server = servers_.at(slot) =
-        std::make_unique<ServerStep>(effects_, folder, *mine.cell, *mine.step, attempt_, waits);
+        std::make_unique<ServerStep>(effects_, *start, *mine.cell, *mine.step, mine.attempt);
     for (std::size_t turn = 0; turn < turns_.size(); ++turn) {
       if (turns_[turn] == slot) server->record().turns.push_back(static_cast<std::int64_t>(turn));
     }
-    return server->make_place();
+    return start->make_place();
   }
 
   void serve() {
@@ -104,26 +138,29 @@ class ServerPair {
   }
 
   Result<void> end(std::size_t slot) {
-    WEIR_TRY(records_.at(slot), servers_.at(slot)->end());
+    WEIR_CHECK(starts_.at(slot)->end());
+    records_.at(slot) = servers_.at(slot)->end(ServerStart::Place::alone);
     servers_.at(slot).reset();
+    starts_.at(slot).reset();
     return {};
   }
 
   const Effects& effects_;
   std::span<const ServerSlot, 2> slots_;
-  std::int64_t attempt_;
   std::vector<std::int64_t> blocks_;
   std::vector<std::size_t> turns_;
   std::array<bool, 2> goes_on_{true, true};
   PairRecords records_;
-  std::array<std::unique_ptr<ServerStep>, 2> servers_;  // those that have not ended
+  // Those that have not ended.
+  std::array<std::unique_ptr<ServerStart>, 2> starts_;
+  std::array<std::unique_ptr<ServerStep>, 2> servers_;
 };
 
 }  // namespace
 
 Result<PairRecords> run_server_pair(const Effects& effects, const std::string& folder,
-                                    std::span<const ServerSlot, 2> slots, std::int64_t attempt) {
-  return ServerPair(effects, slots, attempt).run(folder);
+                                    std::span<const ServerSlot, 2> slots) {
+  return ServerPair(effects, slots).run(folder);
 }
 
 }  // namespace weir::run

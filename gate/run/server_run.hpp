@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,15 +16,27 @@
 
 namespace weir::run {
 
-// As run_engine(), which calls it. The record's times are figures of this load alone; its counts
-// are those between two readings of the probes, after the warm-up and after the last answer, so
-// that start, model and warm-up are not in them. A load with any failed request measures nothing.
-// Nothing of the server is left afterwards, however it ended.
+struct ServerSlot {
+  const PreparedCell* cell = nullptr;
+  const Step* step = nullptr;
+  std::int64_t attempt = 1;
+};
+
+// As run_engine(), which calls it for one step. A record's times are figures of its load alone; its
+// counts are those between two readings of the probes, after its warm-up and after the last answer,
+// so that start, model and warm-up are not in them. A load with any failed request measures
+// nothing. Nothing of the server is left afterwards, however it ended.
 [[nodiscard]] Result<std::optional<profile::RunRecord>> run_server(const Effects& effects,
                                                                    const std::string& folder,
-                                                                   const PreparedCell& cell,
-                                                                   const Step& step,
-                                                                   std::int64_t attempt);
+                                                                   const ServerSlot& slot);
+
+// The same for steps that may share a start (starts.hpp), in their order, on one: each has its own
+// warm-up. The first that fails is the last one: those behind it have no record and want another
+// start, for nobody knows what state the server is in. When weir is stopped, the records of those
+// that were whole before. `begins` is told each step as it begins.
+[[nodiscard]] Result<std::vector<profile::RunRecord>> run_on_one_server(
+    const Effects& effects, const std::string& folder, std::span<const ServerSlot> slots,
+    const std::function<void(const Step&)>& begins);
 
 // Do the timed steps of a pair of this cell run beside each other? Of servers that weir starts,
 // unless `blocks: 0` says otherwise.
@@ -37,10 +50,6 @@ namespace weir::run {
 // what drifts is the same for both.
 [[nodiscard]] std::vector<std::size_t> turns_of(std::size_t blocks);
 
-struct ServerSlot {
-  const PreparedCell* cell = nullptr;
-  const Step* step = nullptr;
-};
 // Both steps of a pair, in the order that its coin decided. Slot 0 is started first, then slot 1;
 // both are warmed up; then each sends its blocks in its turns (RunRecord::turns), and a side's
 // figures are those of all its blocks' requests together. So a slot is all that the coin gives a
@@ -53,7 +62,6 @@ struct ServerSlot {
 // again. Nothing of either when weir was stopped.
 using PairRecords = std::array<std::optional<profile::RunRecord>, 2>;
 [[nodiscard]] Result<PairRecords> run_server_pair(const Effects& effects, const std::string& folder,
-                                                  std::span<const ServerSlot, 2> slots,
-                                                  std::int64_t attempt);
+                                                  std::span<const ServerSlot, 2> slots);
 
 }  // namespace weir::run

@@ -1,19 +1,13 @@
 #include "gate/run/server_step.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
 #include "gate/base/text.hpp"
-#include "gate/config/placeholders.hpp"
 #include "gate/load/load.hpp"
 #include "gate/profile/between.hpp"
-#include "gate/run/engine_run.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/run/served_report.hpp"
-#include "gate/sys/paths.hpp"
 #include "gate/sys/pause.hpp"
-#include "gate/sys/port.hpp"
 
 namespace weir::run {
 
@@ -25,32 +19,28 @@ using profile::RunRecord;
 namespace {
 
 constexpr std::uint64_t k_largest_text = std::uint64_t{16} << 20;
-constexpr int k_ports_tried = 3;           // another program may take one in between
-constexpr double k_ask_again = 0.02;       // seconds, whether it is up
-constexpr double k_grace_seconds = 5;      // from SIGTERM to SIGKILL
-constexpr double k_workers_seconds = 1;    // for its processes to end after it
-constexpr double k_backstop_seconds = 10;  // the load ends itself before the server is stopped
 
 }  // namespace
 
-ServerStep::ServerStep(const Effects& effects, const std::string& folder, const PreparedCell& cell,
-                       const Step& step, std::int64_t attempt, double waits)
+ServerStep::ServerStep(const Effects& effects, ServerStart& start, const PreparedCell& cell,
+                       const Step& step, std::int64_t attempt)
     : effects_(effects),
+      start_(start),
       cell_(cell),
       step_(step),
       settings_(*cell.cell.engine->server),
-      place_(effects.files,
-             sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt))),
-      starts_(!cell.cell.engine->command.empty()),
       probed_(step.pass == Pass::counted && !cell.probes.empty()),
-      waits_(waits),
-      record_(begin_record(effects, cell, step, attempt)) {}
+      record_(begin_record(effects, cell, step, attempt)),
+      begun_(effects.clock.steady()),
+      used_(start.is_up() ? start.up_after() : 0) {}
 
 bool ServerStep::begin() {
-  begun_ = effects_.clock.steady();
   const Turn turn(*this);
   ticks_ = effects_.load.ticks();
-  return prepare() && bring_up();
+  if (!find_prompt()) return false;
+  if (start_.is_up()) return true;
+  auto failed = start_.begin(seconds_left());
+  return !failed || give_up(std::move(failed->why), failed->ended);
 }
 
 bool ServerStep::warm_up() {
@@ -67,58 +57,66 @@ bool ServerStep::serve(std::int64_t requests, std::int64_t block) {
   return drive(requests, block);
 }
 
-void ServerStep::report() {
+bool ServerStep::report() {
   const Turn turn(*this);
   const auto most = settings_.most_different_outputs;
   if (const std::int64_t different = different_outputs(requests_); most && different > *most) {
-    give_up(
+    return give_up(
         fmt::format("{} of {} requests were answered otherwise than most of them "
                     "(max_different_outputs: {})",
                     different, requests_.size(), *most));
-    return;
   }
   record_.report = served_report(cell_, requests_);
   report_metrics();
-  if (starts_) {
-    record_.report->times.push_back({*unit::find_metric("load_seconds"), {up_after_}});
+  if (start_.is_ours()) {
+    record_.report->times.push_back({*unit::find_metric("load_seconds"), {start_.up_after()}});
   }
   // What counts would be divided by.
   if (probed_ && cell_.cell.sweep == profile::Sweep::overlapping &&
       !record_.report->generated_tokens) {
-    give_up("requests generated different numbers of tokens: there are no counts per token");
-    return;
+    return give_up("requests generated different numbers of tokens: there are no counts per token");
   }
-  std::vector<ProbeCounts> after;
-  if (!probed_ || !read_counts(after)) return;
-  auto counted = profile::counts_between(before_, after);
-  if (counted) {
+  if (probed_) {
+    std::vector<ProbeCounts> after;
+    if (!read_counts(after)) return false;
+    auto counted = profile::counts_between(before_, after);
+    if (!counted) return give_up(counted.error().message);
     record_.probes = std::move(*counted);
-  } else {
-    give_up(counted.error().message);
   }
+  ticks_after_ = effects_.load.ticks();
+  record_.wall_seconds = effects_.clock.steady() - begun_;
+  whole_ = true;
+  return true;
 }
 
-Result<std::optional<RunRecord>> ServerStep::end() {
-  WEIR_CHECK(end_process());
-  if (effects_.stop.requested()) return std::nullopt;
-  const auto after = effects_.load.ticks();
-  if (ticks_ && after) record_.machine.steal_share = sys::steal_share(*ticks_, *after);
-  if (record_.error) record_.error = text::printable(*record_.error);
-  if (!token_.empty()) {
-    // A server may say in its words what it was asked with.
-    Masker masker;
-    masker.add(token_);
-    const auto mask = [&](std::string& text) { text = masker.mask_with_parts(text); };
-    if (record_.error) mask(*record_.error);
-    mask(record_.stderr_tail);
-    for (std::string& warning : record_.warnings) mask(warning);
-    if (record_.report) {
-      if (record_.report->engine_build) mask(*record_.report->engine_build);
-      for (std::string& warning : record_.report->warnings) mask(warning);
-      for (profile::ServerFigure& figure : record_.report->server) mask(figure.name);
-    }
+std::optional<RunRecord> ServerStep::end(ServerStart::Place place) {
+  if (!whole_) record_.wall_seconds = effects_.clock.steady() - begun_;
+  start_.tell(record_, place);
+  // What was whole before weir was stopped stays measured.
+  if (effects_.stop.requested() && (!whole_ || place != ServerStart::Place::shared)) {
+    return std::nullopt;
   }
+  if (!ticks_after_) ticks_after_ = effects_.load.ticks();
+  if (ticks_ && ticks_after_) {
+    record_.machine.steal_share = sys::steal_share(*ticks_, *ticks_after_);
+  }
+  if (record_.error) record_.error = text::printable(*record_.error);
+  if (!start_.token().empty()) mask();
   return std::move(record_);
+}
+
+// A server may say in its words what it was asked with.
+void ServerStep::mask() {
+  Masker masker;
+  masker.add(start_.token());
+  const auto mask = [&](std::string& text) { text = masker.mask_with_parts(text); };
+  if (record_.error) mask(*record_.error);
+  mask(record_.stderr_tail);
+  for (std::string& warning : record_.warnings) mask(warning);
+  if (!record_.report) return;
+  if (record_.report->engine_build) mask(*record_.report->engine_build);
+  for (std::string& warning : record_.report->warnings) mask(warning);
+  for (profile::ServerFigure& figure : record_.report->server) mask(figure.name);
 }
 
 bool ServerStep::give_up(std::string why, Ended ended) {
@@ -131,13 +129,7 @@ double ServerStep::seconds_left() const {
   return cell_.cell.engine->timeout_seconds - used_ - (effects_.clock.steady() - since_);
 }
 
-// What can go wrong before anything runs.
-bool ServerStep::prepare() {
-  if (!settings_.ready_line.empty()) {
-    auto pattern = config::Pattern::compile("(" + settings_.ready_line + ")");
-    if (!pattern) return give_up(pattern.error().message, Ended::not_started);
-    ready_line_ = std::move(*pattern);
-  }
+bool ServerStep::find_prompt() {
   if (cell_.cell.text) {
     prompt_ = *cell_.cell.text;
   } else if (cell_.cell.prompt_file) {
@@ -147,131 +139,19 @@ bool ServerStep::prepare() {
   } else {
     prompt_ = made_up_prompt(step_.asked.prompt_tokens);
   }
-  if (!settings_.token_env.empty()) {
-    for (const auto& [name, value] : sys::own_environment()) {
-      if (name == settings_.token_env) token_ = Secret(value);
-    }
-    if (!token_.empty() && token_.reveal().size() < Masker::k_shortest) {
-      return give_up(fmt::format("{} (token_env) has fewer than {} characters: too few to be kept "
-                                 "out of what a server says back",
-                                 settings_.token_env, Masker::k_shortest),
-                     Ended::not_started);
-    }
-    if (token_.empty()) {
-      return give_up(fmt::format("the environment has no {} (token_env), or nothing in it",
-                                 settings_.token_env),
-                     Ended::not_started);
-    }
-  }
-  if (!probed_) return true;
-  auto attached = effects_.probing.attach(cell_.probes, place_.probes(), nullptr);
-  if (!attached) {
-    return give_up("the probes could not be attached: " + attached.error().message,
-                   Ended::not_started);
-  }
-  probe_env_ = std::move(*attached);
   return true;
-}
-
-bool ServerStep::bring_up() {
-  for (int tried = 1;; ++tried) {
-    int port = 0;
-    if (starts_) {
-      const auto found = sys::free_port();
-      if (!found) return give_up(found.error().message, Ended::not_started);
-      port = *found;
-    }
-    fill_urls(std::to_string(port));
-    const double started = effects_.clock.steady();
-    if (starts_) start(std::to_string(port));
-    if (wait_until_up()) {
-      up_after_ = effects_.clock.steady() - started;
-      return true;
-    }
-    const bool gone = server_ && server_->is_gone();
-    if (!gone || tried == k_ports_tried || sys::is_free(port)) return false;
-    // Somebody else has the port by now: that is no fault of the server's.
-    record_.error.reset();
-    record_.ended = Ended::exited;
-    server_.reset();
-  }
-}
-
-void ServerStep::fill_urls(const std::string& port) {
-  url_ = place_of(settings_.url.empty() ? "http://127.0.0.1:{port}" : settings_.url, port);
-  ready_url_ = place_of(settings_.ready_url, port);
-  metrics_url_ = place_of(settings_.metrics, port);
-}
-
-std::string ServerStep::place_of(const std::string& path_or_url, const std::string& port) const {
-  const std::string place = config::substitute(path_or_url, [&](std::string_view) { return port; });
-  return place.starts_with('/') ? url_ + place : place;
-}
-
-void ServerStep::start(const std::string& port) {
-  config::CommandLine line =
-      line_of(cell_, step_, place_.out(),
-              step_.pass == Pass::counted ? place_.probes() : std::string(), port);
-  spec_ = {};
-  spec_.argv = std::move(line.argv);
-  spec_.env = merge_environment(sys::own_environment(), line.env, probe_env_);
-  spec_.folder = cell_.folder;
-  spec_.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds;
-  spec_.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit);
-  spec_.kill_grace_seconds = k_grace_seconds;
-  spec_.settle_seconds = k_workers_seconds;
-  spec_.whole_output = false;
-  ServerProcess::OnLine on_line;
-  if (ready_line_) {
-    on_line = [this](std::string_view said) { return ready_line_->first_group(said).has_value(); };
-  }
-  server_ =
-      std::make_unique<ServerProcess>(effects_.processes, spec_, effects_.stop, std::move(on_line));
-}
-
-bool ServerStep::wait_until_up() {
-  const auto http = effects_.speaking.http();
-  const double deadline =
-      effects_.clock.steady() + std::min(settings_.ready_seconds, seconds_left());
-  std::string last = "nothing was answered";
-  for (;;) {
-    if (effects_.stop.requested()) return false;
-    if (server_ && server_->is_gone()) return give_up("the server ended before it was up");
-    if (ready_line_ ? server_ && server_->has_said() : answers(*http, last)) return true;
-    if (effects_.clock.steady() >= deadline) break;
-    (void)sys::RealPause().wait(k_ask_again, over());
-  }
-  const std::string sign =
-      ready_line_ ? fmt::format("it printed no line that matches \"{}\"", settings_.ready_line)
-                  : fmt::format("{}: {}", ready_url_, last);
-  return give_up(fmt::format("the server was not up within {}: {}",
-                             unit::show_duration(settings_.ready_seconds), sign),
-                 Ended::timed_out);
-}
-
-bool ServerStep::answers(sys::Http& http, std::string& last) const {
-  constexpr double k_connect = 1, k_answer = 5;
-  const auto answer = http.send(
-      get(ready_url_),
-      {.connect_seconds = k_connect, .total_seconds = k_answer, .body_bytes = 1 << 20}, over());
-  if (!answer) {
-    last = answer.error().message;
-    return false;
-  }
-  last = fmt::format("HTTP {}", answer->status);
-  return answer->status / 100 == 2;
 }
 
 // Sends the warm-up, or the load. False where that measures nothing.
 bool ServerStep::drive(std::int64_t requests, std::optional<std::int64_t> block) {
   load::LoadPlan plan;
-  plan.url = url_;
+  plan.url = start_.url();
   plan.api = settings_.api;
   plan.model = settings_.model_name;
   plan.prompts = {{cell_.cell.key.prompt, prompt_, step_.asked.tokens}};
   plan.seed = cell_.cell.seed;
   plan.own_fields = settings_.own_fields;
-  plan.token = token_;
+  plan.token = start_.token();
   plan.requests = requests;
   const bool warm_up = !block;
   if (block && cell_.cell.rate) {
@@ -281,16 +161,16 @@ bool ServerStep::drive(std::int64_t requests, std::optional<std::int64_t> block)
     plan.loop = load::ClosedLoop{warm_up ? 1 : cell_.cell.concurrency};
   }
   plan.limits.load_seconds = std::max(seconds_left(), 0.1);
-  auto load = load::drive(plan, *streams_, effects_.clock, over());
+  auto load = load::drive(plan, *streams_, effects_.clock, start_.over());
   if (!load) return give_up(load.error().message);
   const auto failures = served_failures(load->requests);
   profile::append_block(requests_, std::move(load->requests));
   if (!failures && load->not_sent == 0) return true;
   // A server that dies takes its connections along first.
   constexpr double k_until_seen = 0.5;
-  if (server_) (void)sys::RealPause().wait(k_until_seen, over());
+  if (start_.is_ours()) (void)sys::RealPause().wait(k_until_seen, start_.over());
   const std::string in = warm_up ? "warm-up: " : "";
-  if (server_ && server_->is_gone()) return give_up(in + "the server ended while it served");
+  if (start_.is_gone()) return give_up(in + "the server ended while it served");
   if (load->out_of_time) {
     return give_up(fmt::format("{}the requests were not answered within {} (timeout)", in,
                                unit::show_duration(cell_.cell.engine->timeout_seconds)),
@@ -299,21 +179,12 @@ bool ServerStep::drive(std::int64_t requests, std::optional<std::int64_t> block)
   return give_up(in + failures.value_or("not all requests were sent"));
 }
 
-sys::HttpRequest ServerStep::get(const std::string& url) const {
-  sys::HttpRequest request;
-  request.url = url;
-  if (!token_.empty() && url.starts_with(url_ + "/")) {
-    request.authorization = Secret("Bearer " + token_.reveal());
-  }
-  return request;
-}
-
 std::optional<adapters::ServerMetrics> ServerStep::ask_metrics() {
   constexpr double k_connect = 1, k_answer = 5;
   const auto answer = effects_.speaking.http()->send(
-      get(metrics_url_),
+      start_.get(start_.metrics_url()),
       {.connect_seconds = k_connect, .total_seconds = k_answer, .body_bytes = std::size_t{4} << 20},
-      over());
+      start_.over());
   if (answer && answer->status == 200) return adapters::read_server_metrics(answer->body);
   const std::string why = answer ? fmt::format("HTTP {}", answer->status) : answer.error().message;
   const std::string warning = fmt::format("the server's own metrics could not be read: {}", why);
@@ -332,7 +203,7 @@ void ServerStep::report_metrics() {
     auto figures = adapters::between(*metrics_before_, *after);
     // A server may count a request a moment after its last token is out.
     if (reading < k_readings && !counts_the_same(figures, requests_) &&
-        sys::RealPause().wait(k_ask_again, over())) {
+        sys::RealPause().wait(k_ask_again, start_.over())) {
       continue;
     }
     if (after->left_out > 0) {
@@ -347,54 +218,17 @@ void ServerStep::report_metrics() {
 bool ServerStep::read_counts(std::vector<ProbeCounts>& counts) {
   constexpr int k_readings = 100;
   for (int reading = 0; reading < k_readings; ++reading) {
-    auto now = effects_.probing.collect(cell_.probes, place_.probes());
+    auto now = effects_.probing.collect(cell_.probes, start_.probe_folder());
     if (!now) {
       return give_up("what the probes counted could not be read: " + now.error().message);
     }
     const bool rests = reading > 0 && *now == counts;
     counts = std::move(*now);
-    if (rests || !sys::RealPause().wait(k_ask_again, over())) return true;
+    if (rests || !sys::RealPause().wait(k_ask_again, start_.over())) return true;
   }
   record_.warnings.emplace_back(
       "the server's counts do not rest between requests: what it does by itself is in them");
   return true;
-}
-
-// Ends the server, and says of it what the record has to say. Fails as Processes::run().
-Result<void> ServerStep::end_process() {
-  if (!server_) {
-    record_.wall_seconds = effects_.clock.steady() - begun_;
-    return {};
-  }
-  const bool gone = server_->is_gone();
-  WEIR_TRY(const sys::Finished finished, server_->end());
-  const Ended told = record_.ended;
-  take_over(record_, finished);
-  if (gone) {
-    say_how_it_went(finished);
-  } else {
-    record_.ended = told;
-    record_.exit_code = record_.signal = 0;
-    if (finished.signal == SIGKILL) {
-      record_.warnings.push_back(fmt::format(
-          "the server did not end within {:g} s of SIGTERM and was killed", k_grace_seconds));
-    } else if (finished.signal != 0 && finished.signal != SIGTERM) {
-      record_.warnings.push_back(
-          fmt::format("the server {} when it was told to end", signal_words(finished.signal)));
-    }
-  }
-  if (record_.error) record_.stderr_tail = last_lines(finished.err + finished.out);
-  return {};
-}
-
-// Of one that ended by itself, which no server shall.
-void ServerStep::say_how_it_went(const sys::Finished& finished) {
-  const std::string how = failure_of(finished, spec_).value_or("it exited with code 0");
-  record_.report.reset();
-  record_.probes.clear();
-  record_.error = record_.ended == Ended::not_started
-                      ? how
-                      : fmt::format("{}: {}", record_.error.value_or("the server ended"), how);
 }
 
 }  // namespace weir::run

@@ -36,6 +36,7 @@ TEST(Server, HasWhatIsLeftOut) {
   EXPECT_EQ(engine.server->ready_seconds, 60);
   EXPECT_EQ(engine.server->warm_up, 2);
   EXPECT_EQ(engine.server->blocks, 4);
+  EXPECT_TRUE(engine.server->share_start);
   EXPECT_EQ(engine.server->metrics, "");
   EXPECT_EQ(engine.server->token_env, "");
   EXPECT_EQ(engine.server->most_different_outputs, std::nullopt);
@@ -46,7 +47,8 @@ TEST(Server, HasWhatIsLeftOut) {
 TEST(Server, TakesAllThatItIsTold) {
   const auto settings = parse_text(with_server(
       "kind: server, api: completions, url: 'http://10.0.0.7:8000/', ready: {url: /up, timeout: "
-      "5m}, model_name: big, warm_up: 0, own_fields: false, blocks: 8, server_metrics: /metrics, "
+      "5m}, model_name: big, warm_up: 0, own_fields: false, share_start: false, blocks: 8, "
+      "server_metrics: /metrics, "
       "token_env: SERVER_TOKEN, max_different_outputs: 1, slo: {ttft: 200ms, tpot: 20ms, e2e: "
       "3s}"));
   ASSERT_TRUE(settings) << settings.error().message;
@@ -58,6 +60,7 @@ TEST(Server, TakesAllThatItIsTold) {
   EXPECT_EQ(server.warm_up, 0);
   EXPECT_FALSE(server.own_fields);
   EXPECT_EQ(server.blocks, 8);
+  EXPECT_FALSE(server.share_start);
   EXPECT_EQ(server.metrics, "/metrics");
   EXPECT_EQ(server.token_env, "SERVER_TOKEN");
   EXPECT_EQ(server.most_different_outputs, 1);

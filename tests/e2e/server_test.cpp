@@ -135,6 +135,47 @@ TEST_F(Servers, AreEndedWhenWeirIsInterruptedAndTheRunGoesOnLater) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
 }
 
+// By start (`order` of its first step): how many records it brought. Those without are under -1.
+std::map<int, int> starts_in(const fs::path& folder) {
+  std::map<int, int> starts;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() != "run.jsonl") continue;
+    std::istringstream lines(slurp(entry.path()));
+    std::string line;
+    while (std::getline(lines, line)) {
+      const Json record = Json::parse(line);
+      if (record.contains("cell") && record.contains("pass")) ++starts[record.value("start", -1)];
+    }
+  }
+  return starts;
+}
+
+// Two runs of three cells: two starts, each with a record of each cell.
+TEST_F(Servers, ServeAllTheirCellsOnOneStartUnlessToldOtherwise) {
+  const std::string prompts =
+      "{hello: {text: Hello, tokens: 8, concurrency: [1, 2], requests: 4}, "
+      "bye: {text: Bye, tokens: 8, requests: 4}}";
+  write_config({"ok"}, "", prompts);
+  gate(0, {"--out", "shared"});
+  EXPECT_EQ(starts_in(scratch_ / "shared"), (std::map<int, int>{{0, 3}, {3, 3}}));
+  write_config({"ok"}, ", share_start: false", prompts);
+  gate(0, {"--out", "own"});
+  EXPECT_EQ(starts_in(scratch_ / "own"), (std::map<int, int>{{-1, 6}}));
+}
+
+// It crashes within its fourth answer, which is the second cell's: each cell has one to warm up.
+TEST_F(Servers, ThatDieTakeNoOtherCellWithThem) {
+  write_config({"dies_serving"}, ", warm_up: 1",
+               "{one: {text: Hello, tokens: 8, requests: 1}, "
+               "two: {text: Hello, tokens: 8, requests: 4}, "
+               "three: {text: Hello, tokens: 8, requests: 1}}");
+  const Json verdict = gate(3);
+  EXPECT_EQ(cell_of(verdict, "dies_serving/m/cpu/two")["verdict"], "error");
+  for (const char* name : {"dies_serving/m/cpu/one", "dies_serving/m/cpu/three"}) {
+    EXPECT_NE(cell_of(verdict, name)["verdict"], "error") << name;
+  }
+}
+
 // Two requests a block, four blocks of each side: a pair is two starts and 16 requests.
 const std::string k_first_token =
     "{hello: {text: Hello, tokens: 2, requests: 8}}\n"

@@ -132,9 +132,9 @@ class ServerPair : public testing::Test {
       steps_.at(slot).asked = {0, 2, 8, 0};
       steps_.at(slot).pair = 1;
       steps_.at(slot).side = base ? Side::base : Side::candidate;
-      slots.at(slot) = {base ? &base_ : &candidate_, &steps_.at(slot)};
+      slots.at(slot) = {base ? &base_ : &candidate_, &steps_.at(slot), attempt};
     }
-    auto records = run_server_pair(effects, "/out", slots, attempt);
+    auto records = run_server_pair(effects, "/out", slots);
     EXPECT_TRUE(records) << records.error().message;
     EXPECT_EQ(processes_.running, 0) << "one is still up";
     return records ? std::move(*records) : PairRecords{};

@@ -92,7 +92,7 @@ class ServerRun : public testing::Test {
   RunRecord run(const Step& step) {
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
     effects.speaking.http = [] { return std::make_unique<Up>(); };
-    auto record = run_server(effects, "/out", plan_.cell_of(step), step, 1);
+    auto record = run_server(effects, "/out", {&plan_.cell_of(step), &step});
     EXPECT_TRUE(record) << record.error().message;
     EXPECT_TRUE(!record || *record) << "stopped";
     return record && *record ? **record : RunRecord{};
@@ -102,15 +102,20 @@ class ServerRun : public testing::Test {
                          [&](const Step& step) { return step.pass == pass; });
   }
 
-  tests::StreamServer server_{
-      [](const tests::SeenPost&) { return tests::scripts::well(tests::scripts::completions(4)); }};
+  bool bad_ = false, stops_ = false;  // what a prompt "Bad" does
+  sys::Stop stop_;
+  tests::StreamServer server_{[this](const tests::SeenPost& post) {
+    const bool bad = post.body.find("Bad") != std::string::npos;
+    if (bad && stops_) stop_.request();
+    if (bad && bad_) return tests::scripts::refusal("500 Internal Server Error", "{}");
+    return tests::scripts::well(tests::scripts::completions(4));
+  }};
   StandIn processes_;
   sys::RealClock clock_;
   FakeLocks locks_;
   FakeLoad load_;
   CountingProbes probing_{server_};
   FakeProgress progress_;
-  sys::Stop stop_;
   std::unique_ptr<Scene> scene_;
   Plan plan_;
 };
@@ -142,6 +147,71 @@ TEST_F(ServerRun, TimesAllRequestsOfATimedRun) {
   EXPECT_THAT(names, testing::IsSupersetOf(
                          {"time_to_first_token_seconds", "load_seconds", "requests_per_second"}));
   EXPECT_FALSE(record.report->output_digest) << "batches may change a token";
+}
+
+class SharedStart : public ServerRun {
+ protected:
+  // Three cells: the one in the middle has the prompt Bad.
+  void SetUp() override {
+    scene_ = make_scene(
+        "version: 1\nengines:\n  s: {kind: server, command: [./bench, '{port}'], "
+        "api: completions, probes: [vulkan], " +
+        there() +
+        "}\nmodels: {tiny: tiny.bin}\nbackends: {vulkan: {}}\n"
+        "prompts: {a: {text: Good, tokens: 4}, b: {text: Bad, tokens: 4}, "
+        "c: {text: Well, tokens: 4}}\ngate: {runs: 1}\n");
+    plan_ = plan_of(*scene_, {.counts = false});
+    ASSERT_EQ(plan_.steps.size(), 3U);
+    for (const Step& step : plan_.steps) slots_.push_back({&plan_.cell_of(step), &step, 1});
+  }
+
+  std::vector<RunRecord> run_all() {
+    Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
+    effects.speaking.http = [] { return std::make_unique<Up>(); };
+    auto records = run_on_one_server(effects, "/out", slots_,
+                                     [&](const Step& step) { begun_.push_back(step.order); });
+    EXPECT_TRUE(records) << records.error().message;
+    return records.value_or(std::vector<RunRecord>{});
+  }
+
+  std::vector<ServerSlot> slots_;
+  std::vector<std::int64_t> begun_;
+};
+
+TEST_F(SharedStart, ServesEachCellWithAWarmUpOfItsOwn) {
+  const auto records = run_all();
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(processes_.started.size(), 1U);
+  EXPECT_THAT(begun_, testing::ElementsAre(0, 1, 2));
+  EXPECT_EQ(server_.requests(), 3 * (2 + 8)) << "two to warm up, and eight that are timed";
+  for (const RunRecord& record : records) {
+    EXPECT_EQ(record.error, std::nullopt);
+    EXPECT_EQ(record.start, 0);
+    EXPECT_LT(record.wall_seconds, 2) << "its own, not the 2 s of the process";
+    ASSERT_TRUE(record.report);
+    EXPECT_EQ(record.report->times.back().metric.name, "load_seconds");
+  }
+  EXPECT_EQ(records[0].report->times.back().samples, records[2].report->times.back().samples);
+}
+
+// Its connections end with the second cell's requests: nobody knows what it would do for the third.
+TEST_F(SharedStart, EndsWithTheFirstCellThatFails) {
+  bad_ = true;
+  const auto records = run_all();
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].error, std::nullopt);
+  EXPECT_TRUE(records[0].report);
+  ASSERT_TRUE(records[1].error);
+  EXPECT_THAT(*records[1].error, HasSubstr("warm-up: 2 of 2 requests failed: 2 status"));
+  EXPECT_THAT(begun_, testing::ElementsAre(0, 1));
+}
+
+TEST_F(SharedStart, KeepsWhatWasWholeWhenWeirIsStopped) {
+  stops_ = true;
+  const auto records = run_all();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].order, 0);
+  EXPECT_EQ(records[0].error, std::nullopt);
 }
 
 // Somebody who listens on a port of 127.0.0.1.

@@ -1,0 +1,215 @@
+#include "gate/run/server_start.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "gate/config/placeholders.hpp"
+#include "gate/run/engine_run.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/pause.hpp"
+#include "gate/sys/port.hpp"
+
+namespace weir::run {
+
+using profile::Ended;
+using profile::Pass;
+using profile::RunRecord;
+
+namespace {
+
+constexpr int k_ports_tried = 3;           // another program may take one in between
+constexpr double k_grace_seconds = 5;      // from SIGTERM to SIGKILL
+constexpr double k_workers_seconds = 1;    // for its processes to end after it
+constexpr double k_backstop_seconds = 10;  // the load ends itself before the server is stopped
+
+}  // namespace
+
+ServerStart::ServerStart(const Effects& effects, const std::string& folder,
+                         const PreparedCell& cell, const Step& step, std::int64_t attempt,
+                         double waits)
+    : effects_(effects),
+      cell_(cell),
+      step_(step),
+      settings_(*cell.cell.engine->server),
+      place_(effects.files,
+             sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt))),
+      starts_(!cell.cell.engine->command.empty()),
+      waits_(waits) {}
+
+// What can go wrong before anything runs.
+std::optional<ServerStart::Failed> ServerStart::prepare() {
+  const auto failed = [](std::string why) { return Failed{std::move(why), Ended::not_started}; };
+  if (!settings_.ready_line.empty()) {
+    auto pattern = config::Pattern::compile("(" + settings_.ready_line + ")");
+    if (!pattern) return failed(pattern.error().message);
+    ready_line_ = std::move(*pattern);
+  }
+  if (!settings_.token_env.empty()) {
+    for (const auto& [name, value] : sys::own_environment()) {
+      if (name == settings_.token_env) token_ = Secret(value);
+    }
+    if (token_.empty()) {
+      return failed(fmt::format("the environment has no {} (token_env), or nothing in it",
+                                settings_.token_env));
+    }
+    if (token_.reveal().size() < Masker::k_shortest) {
+      return failed(
+          fmt::format("{} (token_env) has fewer than {} characters: too few to be kept out of what "
+                      "a server says back",
+                      settings_.token_env, Masker::k_shortest));
+    }
+  }
+  if (step_.pass != Pass::counted || cell_.probes.empty()) return std::nullopt;
+  auto attached = effects_.probing.attach(cell_.probes, place_.probes(), nullptr);
+  if (!attached) {
+    return failed("the probes could not be attached: " + attached.error().message);
+  }
+  probe_env_ = std::move(*attached);
+  return std::nullopt;
+}
+
+std::optional<ServerStart::Failed> ServerStart::begin(double seconds) {
+  const double deadline = effects_.clock.steady() + seconds;
+  if (auto failed = prepare()) return failed;
+  for (int tried = 1;; ++tried) {
+    int port = 0;
+    if (starts_) {
+      const auto found = sys::free_port();
+      if (!found) return Failed{found.error().message, Ended::not_started};
+      port = *found;
+    }
+    fill_urls(std::to_string(port));
+    const double started = effects_.clock.steady();
+    if (starts_) start(std::to_string(port));
+    auto failed = wait_until_up(deadline);
+    if (!failed) {
+      up_after_ = effects_.clock.steady() - started;
+      is_up_ = true;
+      return std::nullopt;
+    }
+    if (!is_gone() || tried == k_ports_tried || sys::is_free(port)) return failed;
+    // Somebody else has the port by now: that is no fault of the server's.
+    server_.reset();
+  }
+}
+
+void ServerStart::fill_urls(const std::string& port) {
+  url_ = place_of(settings_.url.empty() ? "http://127.0.0.1:{port}" : settings_.url, port);
+  ready_url_ = place_of(settings_.ready_url, port);
+  metrics_url_ = place_of(settings_.metrics, port);
+}
+
+std::string ServerStart::place_of(const std::string& path_or_url, const std::string& port) const {
+  const std::string place = config::substitute(path_or_url, [&](std::string_view) { return port; });
+  return place.starts_with('/') ? url_ + place : place;
+}
+
+void ServerStart::start(const std::string& port) {
+  config::CommandLine line =
+      line_of(cell_, step_, place_.out(),
+              step_.pass == Pass::counted ? place_.probes() : std::string(), port);
+  spec_ = {};
+  spec_.argv = std::move(line.argv);
+  spec_.env = merge_environment(sys::own_environment(), line.env, probe_env_);
+  spec_.folder = cell_.folder;
+  spec_.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds;
+  spec_.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit);
+  spec_.kill_grace_seconds = k_grace_seconds;
+  spec_.settle_seconds = k_workers_seconds;
+  spec_.whole_output = false;
+  ServerProcess::OnLine on_line;
+  if (ready_line_) {
+    on_line = [this](std::string_view said) { return ready_line_->first_group(said).has_value(); };
+  }
+  server_ =
+      std::make_unique<ServerProcess>(effects_.processes, spec_, effects_.stop, std::move(on_line));
+}
+
+std::optional<ServerStart::Failed> ServerStart::wait_until_up(double deadline) {
+  const auto http = effects_.speaking.http();
+  deadline = std::min(deadline, effects_.clock.steady() + settings_.ready_seconds);
+  std::string last = "nothing was answered";
+  for (;;) {
+    if (effects_.stop.requested()) return Failed{"interrupted", Ended::interrupted};
+    if (is_gone()) return Failed{"the server ended before it was up"};
+    if (ready_line_ ? server_ && server_->has_said() : answers(*http, last)) return std::nullopt;
+    if (effects_.clock.steady() >= deadline) break;
+    (void)sys::RealPause().wait(k_ask_again, over());
+  }
+  const std::string sign =
+      ready_line_ ? fmt::format("it printed no line that matches \"{}\"", settings_.ready_line)
+                  : fmt::format("{}: {}", ready_url_, last);
+  return Failed{fmt::format("the server was not up within {}: {}",
+                            unit::show_duration(settings_.ready_seconds), sign),
+                Ended::timed_out};
+}
+
+bool ServerStart::answers(sys::Http& http, std::string& last) const {
+  constexpr double k_connect = 1, k_answer = 5;
+  const auto answer = http.send(
+      get(ready_url_),
+      {.connect_seconds = k_connect, .total_seconds = k_answer, .body_bytes = 1 << 20}, over());
+  if (!answer) {
+    last = answer.error().message;
+    return false;
+  }
+  last = fmt::format("HTTP {}", answer->status);
+  return answer->status / 100 == 2;
+}
+
+sys::HttpRequest ServerStart::get(const std::string& url) const {
+  sys::HttpRequest request;
+  request.url = url;
+  if (!token_.empty() && url.starts_with(url_ + "/")) {
+    request.authorization = Secret("Bearer " + token_.reveal());
+  }
+  return request;
+}
+
+Result<void> ServerStart::end() {
+  is_up_ = false;
+  if (!server_ || finished_) return {};
+  was_gone_ = server_->is_gone();
+  WEIR_TRY(finished_, server_->end());
+  return {};
+}
+
+void ServerStart::tell(RunRecord& record, Place place) const {
+  if (!finished_) return;
+  const Ended told = record.ended;
+  const double seconds = record.wall_seconds;
+  const std::size_t warnings = record.warnings.size();
+  take_over(record, *finished_);
+  if (place != Place::alone) {
+    // Those of the process are of all its steps; its peak is what each of them needs room for.
+    record.wall_seconds = seconds;
+    record.cpu_seconds.reset();
+    record.machine.major_faults.reset();
+  }
+  if (place == Place::shared || !was_gone_) {
+    record.ended = told;
+    record.exit_code = record.signal = 0;
+  }
+  if (place == Place::shared) {
+    record.warnings.resize(warnings);
+  } else if (was_gone_) {
+    // By itself, which no server shall.
+    const std::string how = failure_of(*finished_, spec_).value_or("it exited with code 0");
+    record.report.reset();
+    record.probes.clear();
+    record.error = record.ended == Ended::not_started
+                       ? how
+                       : fmt::format("{}: {}", record.error.value_or("the server ended"), how);
+  } else if (finished_->signal == SIGKILL) {
+    record.warnings.push_back(fmt::format(
+        "the server did not end within {:g} s of SIGTERM and was killed", k_grace_seconds));
+  } else if (finished_->signal != 0 && finished_->signal != SIGTERM) {
+    record.warnings.push_back(
+        fmt::format("the server {} when it was told to end", signal_words(finished_->signal)));
+  }
+  if (record.error) record.stderr_tail = last_lines(finished_->err + finished_->out);
+}
+
+}  // namespace weir::run

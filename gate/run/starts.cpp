@@ -1,0 +1,46 @@
+#include "gate/run/starts.hpp"
+
+#include <map>
+#include <string>
+
+#include "gate/profile/metric_json.hpp"
+#include "gate/run/engine_run.hpp"
+
+namespace weir::run {
+namespace {
+
+bool may_share(const PreparedCell& cell, const Step& step) {
+  const config::EngineSettings* engine = cell.cell.engine;
+  return engine != nullptr && engine->server && engine->server->share_start &&
+         !engine->command.empty() && !step.pair && !step.instructions;
+}
+
+// All that a server is started with, but for its port and its place.
+std::string start_of(const PreparedCell& cell, const Step& step, std::int64_t round) {
+  const config::CommandLine line = line_of(cell, step, "{out}", "{probe_dir}", "{port}");
+  return dump_json({cell.cell.engine->name, line.argv, line.env, cell.program, cell.model,
+                    cell.folder, cell.cell.device, cell.probes, static_cast<int>(step.pass),
+                    round});
+}
+
+}  // namespace
+
+std::vector<std::size_t> starts_of(const Plan& plan) {
+  std::vector<std::size_t> starts;
+  std::map<std::string, std::size_t> first;
+  std::map<std::string, std::int64_t> rounds;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    const PreparedCell& cell = plan.cell_of(step);
+    starts.push_back(i);
+    if (!may_share(cell, step)) continue;
+    const profile::Asked& asked = step.asked;
+    const std::string load = dump_json({step.cell, static_cast<int>(step.pass), asked.prompt_tokens,
+                                        asked.tokens, asked.repeats, asked.depth, step.twin_fill});
+    const std::int64_t round = rounds[load]++;
+    starts.back() = first.emplace(start_of(cell, step, round), i).first->second;
+  }
+  return starts;
+}
+
+}  // namespace weir::run
