@@ -191,6 +191,13 @@ struct Base {
                                          std::span<const profile::PairedRuns> runs,
                                          std::span<const LimitEntry> limits);
 
+// A line for each name of an op or a kernel in `limits` that no metric of these cells has: nobody
+// knows before an engine has printed what it calls its ops, and a limit with a typing error holds
+// nothing. None of cells that could not be measured.
+[[nodiscard]] std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
+                                                         std::span<const LimitEntry> limits,
+                                                         const Policy& policy);
+
 // Folds cells into a gate: outcome, exit code, totals, what was not judged.
 [[nodiscard]] GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy);
 

@@ -108,4 +108,35 @@ std::vector<MetricVerdict> judge_works(const Question& question,
   return made;
 }
 
+std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
+                                           std::span<const LimitEntry> limits,
+                                           const Policy& policy) {
+  std::vector<std::string> lines;
+  for (const LimitEntry& entry : limits) {
+    for (const std::string& pattern : entry.metrics) {
+      if (!unit::names_work(pattern)) continue;
+      const bool time = pattern.starts_with("op:") || pattern.starts_with("kernel:");
+      if (time && policy.counts_only) continue;
+      bool measured = false, seen = false;
+      for (const CellVerdict& cell : cells) {
+        if (!entry.match.fits(cell.cell)) continue;
+        if (cell.verdict == Outcome::error || cell.verdict == Outcome::skipped) {
+          seen = true;  // what it would have shown is not known
+          break;
+        }
+        for (const MetricVerdict& metric : cell.metrics) {
+          measured = measured || (metric.metric.kind == unit::Kind::count) != time;
+          seen = seen || entry.covers(cell.cell, metric.metric.name) &&
+                             text::glob_match(pattern, metric.metric.name);
+        }
+      }
+      if (measured && !seen) {
+        lines.push_back(
+            fmt::format("\"{}\": nothing by that name was measured ({})", pattern, entry.source));
+      }
+    }
+  }
+  return lines;
+}
+
 }  // namespace weir::verdict

@@ -46,6 +46,47 @@ TEST(SingleKernels, AreOneMetricForEachNameThatAPatternFits) {
   EXPECT_EQ(unit::label(test::metric(cell, "kernel_calls:mul_mat").metric), "calls of mul_mat");
 }
 
+TEST(SingleKernels, ThatALimitNamesAndNobodyHasAreSaid) {
+  const auto base = test::reference();
+  auto timed = test::reference();
+  test::add_time(timed, "decode_tokens_per_second", test::around(100));
+  CellVerdict broken = test::judge(timed, {test::stored(timed)});
+  broken.verdict = Outcome::error;
+  Policy counts_only;
+  counts_only.counts_only = true;
+  struct Case {
+    const char* pattern;
+    std::vector<CellVerdict> cells;
+    Policy policy;
+    bool said;
+  };
+  const auto with = [](const profile::Profile& profile, const char* pattern) {
+    LimitEntry limit = test::entry({pattern});
+    limit.exact = true;
+    return test::judge(profile, {test::stored(profile)}, {limit});
+  };
+  const std::vector<Case> cases{
+      {"kernel_calls:mulmat*", {with(base, "kernel_calls:mulmat*")}, {}, true},
+      {"kernel_calls:mul_mat*", {with(base, "kernel_calls:mul_mat*")}, {}, false},
+      {"kernel_calls:gone", {with(base, "kernel_calls:gone")}, {}, false},  // 0 of it: a fact
+      {"op:lm_hed", {with(timed, "op:lm_hed")}, {}, true},
+      {"op:lm_hed", {with(timed, "op:lm_hed")}, counts_only, false},
+      {"op:lm_hed", {with(base, "op:lm_hed")}, {}, false},  // no time was taken at all
+      {"op:lm_hed", {with(timed, "op:lm_hed"), broken}, {}, false},
+      {"dispatches_per_token", {with(base, "dispatches_per_token")}, {}, false}};
+  for (const Case& c : cases) {
+    LimitEntry limit = test::entry({c.pattern});
+    limit.source = "weir.yaml:11:5";
+    const auto lines = limits_on_nothing(c.cells, std::vector{limit}, c.policy);
+    EXPECT_EQ(lines.size(), c.said ? 1 : 0) << c.pattern;
+    if (c.said) {
+      EXPECT_THAT(lines, ElementsAre(fmt::format("\"{}\": nothing by that name was measured "
+                                                 "(weir.yaml:11:5)",
+                                                 c.pattern)));
+    }
+  }
+}
+
 // A baseline is a file of a pull request: its kernels may have any name.
 TEST(SingleKernels, WithoutANameAreNoMetric) {
   auto base = test::reference();
