@@ -126,8 +126,8 @@ std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
         }
         for (const MetricVerdict& metric : cell.metrics) {
           measured = measured || (metric.metric.kind == unit::Kind::count) != time;
-          seen = seen || entry.covers(cell.cell, metric.metric.name) &&
-                             text::glob_match(pattern, metric.metric.name);
+          if (!entry.covers(cell.cell, metric.metric.name)) continue;
+          seen = seen || text::glob_match(pattern, metric.metric.name);
         }
       }
       if (measured && !seen) {
