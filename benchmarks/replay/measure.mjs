@@ -1,14 +1,15 @@
 // How near the sum of replayed ops comes to the step that was recorded (docs/replay.md):
-//   node benchmarks/replay/measure.mjs [--rounds N] [--threads 1,2] [--model NAME] [--engine DIR]
-// Makes its models, records llama-bench's decoding of each on the CPU, and replays what was recorded
-// right after it, so that both see the same machine. Prints a line for each round, then a table of medians.
+//   node benchmarks/replay/measure.mjs [--on cpu|vulkan] [--rounds N] [--threads 1,2] [--model NAME] [--engine DIR]
+// Makes its models, records llama-bench's decoding of each on the CPU or, whole, on the first Vulkan
+// device (lavapipe: GGML_VK_VISIBLE_DEVICES=0), and replays what was recorded right after it, where it
+// ran, so that both see the same machine. Prints a line for each round, then a table of medians.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../..');
-const given = { rounds: '3', threads: '1', model: '', engine: join(root, 'engines/llama.cpp'), weir: join(root, 'build/weir') };
+const given = { on: 'cpu', rounds: '3', threads: '1', model: '', engine: join(root, 'engines/llama.cpp'), weir: join(root, 'build/weir') };
 for (let i = 2; i < process.argv.length; i += 2) {
   const name = process.argv[i].replace(/^--/, '');
   if (!(name in given) || process.argv[i + 1] === undefined) {
@@ -16,6 +17,10 @@ for (let i = 2; i < process.argv.length; i += 2) {
     process.exit(2);
   }
   given[name] = process.argv[i + 1];
+}
+if (!['cpu', 'vulkan'].includes(given.on)) {
+  console.error(`measure.mjs: --on ${given.on}: it takes cpu or vulkan`);
+  process.exit(2);
 }
 for (const file of [given.weir, join(given.engine, 'llama-bench')]) {
   if (existsSync(file)) continue;
@@ -45,7 +50,8 @@ try {
       const rounds = [];
       for (let round = 0; round < Number(given.rounds); ++round) {
         weir('replay', '--record', 'ops.json', '--', join(given.engine, 'llama-bench'), '-m', `${name}.gguf`,
-             '-p', '0', '-n', '32', '-r', '1', '-t', threads, '-ngl', '0', '-dev', 'none', '-o', 'json');
+             '-p', '0', '-n', '32', '-r', '1', '-t', threads, '-o', 'json', '-ngl',
+             ...(given.on === 'vulkan' ? ['99'] : ['0', '-dev', 'none']));
         weir('replay', 'ops.json', '--engine', given.engine, '--json', 'replayed.json');
         const replayed = JSON.parse(readFileSync(join(scratch, 'replayed.json'), 'utf8'));
         const time = (wanted) => replayed.timings.find((one) => one.metric.name === wanted).mean;

@@ -19,6 +19,15 @@ std::string ggml_words(const std::string& version, const std::string& commit) {
                         : fmt::format("ggml {} ({})", version, commit);
 }
 
+std::string engine_words(const Replayed& replayed) {
+  std::string words =
+      fmt::format("{}, {}", ggml_words(replayed.version, replayed.commit), replayed.library);
+  if (replayed.threads) {
+    words += ", " + plural(static_cast<std::size_t>(*replayed.threads), "thread");
+  }
+  return words;
+}
+
 std::string step_words(const ReplayStep& step) {
   return step.rows == 0 ? "a step"
                         : "a step of " + plural(static_cast<std::size_t>(step.rows), "token");
@@ -39,17 +48,21 @@ void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return time(a) > time(b); });
+  const bool several = std::any_of(order.begin(), order.end(), [&](std::size_t i) {
+    return step.nodes[i].backend != step.nodes[order.front()].backend;
+  });
   TextTable table;
   table.head = {"time", "share", "calls", "each", "least", "op"};
   table.right = {true, true, true, true, true, false};
   for (std::size_t n = 0; n < std::min(order.size(), style.most_rows); ++n) {
     const std::size_t i = order[n];
     const ReplayNode& node = step.nodes[i];
-    table.rows.push_back(
-        {brief_time(time(i)), share_of(time(i), sum), fmt::format("{}", node.count),
-         brief_time(*replayed.nodes[i].median), brief_time(replayed.nodes[i].least.value_or(0)),
-         one_line(fmt::format("{} {} {}", node.description, type_text(node), shape_text(node)),
-                  200)});
+    table.rows.push_back({brief_time(time(i)), share_of(time(i), sum),
+                          fmt::format("{}", node.count), brief_time(*replayed.nodes[i].median),
+                          brief_time(replayed.nodes[i].least.value_or(0)),
+                          one_line(fmt::format("{}{} {} {}", several ? node.backend + " " : "",
+                                               node.description, type_text(node), shape_text(node)),
+                                   200)});
   }
   if (table.rows.empty()) return;
   out += "\n" + table.str(2, style.width);
@@ -67,10 +80,7 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
                         const ReplayStyle& style) {
   const profile::ReplaySums sums = sums_of(step, replayed);
   std::string out;
-  say(out,
-      fmt::format("{}, {}, {}", ggml_words(replayed.version, replayed.commit), replayed.library,
-                  plural(static_cast<std::size_t>(replayed.threads), "thread")),
-      style.width);
+  say(out, engine_words(replayed), style.width);
   if (sums.replayed) {
     std::string words =
         fmt::format("{} of {}'s: {} replayed in {}", step_words(step), one_line(replay.program, 60),

@@ -1,10 +1,12 @@
-// weir-replay-ggml: computes the ops of a recorded step on the CPU kernels of an engine's own ggml.
+// weir-replay-ggml: computes the ops of a recorded step on the kernels of an engine's own ggml,
+// those of the CPU or of a Vulkan device.
 //
 // A program of its own, since it runs code and shapes that come from elsewhere: weir starts it,
 // reads one line of JSON for each node, and goes on behind a node that ended it. Nothing in the
 // recording is trusted beyond what gate/profile/replay.hpp and shapes.hpp check.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -28,7 +30,7 @@ void print(const Json& json) {
 }
 
 struct Options {
-  std::string file, engine;
+  std::string file, engine, on;
   int threads = 1;
   std::size_t from = 0;
   double seconds = 0.2;  // of each node
@@ -60,6 +62,7 @@ Result<Options> options_of(int argc, char** argv) {
   };
   options.file = words["--file"];
   options.engine = words["--engine"];
+  options.on = words["--on"];
   options.threads = static_cast<int>(number("--threads", 1, 1024, 1));
   options.from = static_cast<std::size_t>(number("--from", 0, 1 << 20, 0));
   options.seconds = static_cast<double>(number("--milliseconds", 1, 600'000, 200)) / 1000;
@@ -68,15 +71,37 @@ Result<Options> options_of(int argc, char** argv) {
   options.wish.any_shape = words["--any-op"] == "1";
   options.any_version = words["--any-version"] == "1";
   options.wish.cache_bytes = last_cache_bytes();
-  if (options.file.empty() || options.engine.empty()) {
+  if (options.file.empty() || options.engine.empty() || options.on.empty()) {
     return fail(Code::usage, "weir-replay-ggml is started by weir replay");
   }
   return options;
 }
 
+using Clock = std::chrono::steady_clock;
+
+// A device is given work, and waited for, once for a whole step: in a graph of a few short nodes
+// that would be taken for theirs. So there are more of them in it, up to as many as a small step
+// has.
+Result<replay::Rebuilt> rebuilt_for(const replay::Engine& engine, const profile::ReplayNode& node,
+                                    replay::Wish wish) {
+  constexpr double k_long = 0.02;  // seconds of a graph
+  constexpr double k_many = 64;
+  {
+    auto rebuilt = replay::Rebuilt::make(engine, node, wish);
+    if (!rebuilt || engine.memory == nullptr || !rebuilt->compute()) return rebuilt;
+    const auto begin = Clock::now();
+    if (!rebuilt->compute()) return rebuilt;
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    const auto copies = static_cast<double>(rebuilt->copies());
+    const double wanted = std::min(k_many, std::ceil(copies * k_long / std::max(seconds, 1e-6)));
+    if (wanted <= copies) return rebuilt;
+    wish.least_copies = static_cast<std::int64_t>(wanted);
+  }
+  return replay::Rebuilt::make(engine, node, wish);
+}
+
 // Times of one node: of the whole graph divided by the nodes in it.
 Json measured(const Options& options, const replay::Rebuilt& rebuilt) {
-  using Clock = std::chrono::steady_clock;
   if (!rebuilt.compute()) return {{"left_out", "ggml says that computing it failed"}};
   std::vector<double> times;
   double sum = 0;
@@ -106,7 +131,8 @@ Result<void> replay_all(Options options) {
   if (!file) return fail(Code::io, "{}: can not be read", options.file);
   WEIR_TRY(const Json json, parse_json(text));
   WEIR_TRY(const profile::Replay recording, profile::replay_from_json(json));
-  WEIR_TRY(const replay::Engine engine, replay::open_engine(options.engine, options.threads));
+  WEIR_TRY(const replay::Engine engine,
+           replay::open_engine(options.engine, options.on, options.threads));
   if (!options.any_version && !recording.version.empty() && engine.version != recording.version) {
     return fail(Code::unavailable,
                 "recorded with ggml {}, and {} holds {}: what ops are told may differ\n"
@@ -117,13 +143,14 @@ Result<void> replay_all(Options options) {
   print({{"version", text::printable(engine.version)},
          {"commit", text::printable(engine.commit)},
          {"library", text::printable(engine.library)},
+         {"device", text::printable(engine.device_words)},
          {"cache_bytes", options.wish.cache_bytes}});
   if (recording.steps.empty()) return {};
   options.wish.mask_open = recording.steps.front().mask_open.value_or(1);
   const auto& nodes = recording.steps.front().nodes;
   for (std::size_t i = options.from; i < nodes.size(); ++i) {
     print({{"begins", i}});
-    auto rebuilt = replay::Rebuilt::make(engine, nodes[i], options.wish);
+    auto rebuilt = rebuilt_for(engine, nodes[i], options.wish);
     Json line = rebuilt ? measured(options, *rebuilt) : Json{{"left_out", rebuilt.error().message}};
     line["node"] = i;
     print(line);

@@ -16,7 +16,7 @@ namespace {
 using profile::ReplayNode;
 using profile::ReplayTensor;
 
-constexpr std::int64_t k_line = 64;
+constexpr std::int64_t k_line = 256;   // and the most that a device asks tensors to begin at
 constexpr std::size_t k_slack = 4096;  // kernels may look a little beyond the last row
 constexpr std::int64_t k_most_copies = 256;
 constexpr std::int64_t k_least_without_weights = 8;
@@ -98,6 +98,7 @@ std::string shared_problem(const ReplayNode& node, const ReplayTensor& tensor) {
 }  // namespace
 
 Rebuilt::~Rebuilt() {
+  if (backend_ != nullptr) engine_->backend_free(backend_);
   for (Buffer* buffer : buffers_) engine_->backend_buffer_free(buffer);
   for (const Block& block : blocks_) munmap(block.at, block.bytes);
   if (context_ != nullptr) engine_->free(context_);
@@ -112,6 +113,7 @@ Rebuilt::Rebuilt(Rebuilt&& other) noexcept
       buffers_(std::exchange(other.buffers_, {})),
       context_(std::exchange(other.context_, nullptr)),
       graph_(other.graph_),
+      backend_(std::exchange(other.backend_, nullptr)),
       copies_(other.copies_) {}
 
 // What each root has to hold, and in which kind of memory.
@@ -130,7 +132,9 @@ Result<void> Rebuilt::measure() {
       const char* name = engine_->backend_buft_name(extra);
       if (name != nullptr && root.memory == name) spans_[i].rearranged = extra;
     }
-    const bool plain = root.memory.empty() || root.memory == "CPU" || root.memory == "CPU_Mapped" ||
+    // On a device everything lies as its type says; the CPU's kernels also know other ways.
+    const bool plain = engine_->memory != nullptr || root.memory.empty() || root.memory == "CPU" ||
+                       root.memory == "CPU_Mapped" || root.memory.starts_with("Vulkan") ||
                        root.memory.find("Host") != std::string::npos;
     if (!plain && spans_[i].rearranged == nullptr) {
       return left_out("it used memory of the kind {}, which is not there", root.memory);
@@ -177,7 +181,7 @@ Result<void> Rebuilt::choose_copies(const Wish& wish) {
     return left_out("it needs {} MiB, more than the {} MiB it may take (--memory)",
                     (each + shared) >> 20, wish.most_bytes >> 20);
   }
-  copies_ = std::min(node_->count, k_most_copies);
+  copies_ = std::min(std::max(node_->count, wish.least_copies), k_most_copies);
   if (each == 0) {
     copies_ = std::max(copies_, k_least_without_weights);
     return {};
@@ -261,6 +265,28 @@ Result<char*> Rebuilt::filled(std::size_t root) {
   return at;
 }
 
+void Rebuilt::forget_last_block() {
+  munmap(blocks_.back().at, blocks_.back().bytes);
+  blocks_.pop_back();
+}
+
+Result<Rebuilt::Place> Rebuilt::placed(std::size_t root) {
+  WEIR_TRY(char* const data, filled(root));
+  if (engine_->memory == nullptr) return Place{data, nullptr};
+  const std::size_t bytes = blocks_.back().bytes;
+  Buffer* buffer = engine_->backend_buft_alloc_buffer(engine_->memory, bytes);
+  if (buffer == nullptr) return left_out("the device has no {} MiB for it", bytes >> 20);
+  buffers_.push_back(buffer);
+  // ggml writes to tensors: one that is all of the buffer.
+  const std::int64_t ne[4] = {static_cast<std::int64_t>(bytes), 1, 1, 1};
+  Tensor* all = engine_->new_tensor(context_, k_bytes_type, 4, ne);
+  char* const base = static_cast<char*>(engine_->backend_buffer_get_base(buffer));
+  engine_->backend_tensor_alloc(buffer, all, base);
+  engine_->backend_tensor_set(all, data, 0, bytes);
+  forget_last_block();
+  return Place{base, buffer};
+}
+
 Result<void> Rebuilt::put_rearranged(Tensor* tensor, std::size_t root) {
   BufferType* kind = spans_[root].rearranged;
   Buffer* buffer =
@@ -271,14 +297,13 @@ Result<void> Rebuilt::put_rearranged(Tensor* tensor, std::size_t root) {
   engine_->backend_tensor_alloc(buffer, tensor, engine_->backend_buffer_get_base(buffer));
   WEIR_TRY(char* const data, filled(root));
   engine_->backend_tensor_set(tensor, data, 0, engine_->nbytes(tensor));
-  munmap(blocks_.back().at, blocks_.back().bytes);
-  blocks_.pop_back();
+  forget_last_block();
   return {};
 }
 
 // The node once more: its result, whose sources are tensors without a past.
 Result<Tensor*> Rebuilt::add_copy() {
-  std::vector<char*> own(spans_.size(), nullptr);
+  std::vector<Place> own(spans_.size());
   Tensor* made[profile::k_replay_sources + 1] = {};
   for (const ReplayTensor& from : node_->tensors) {
     const auto root = static_cast<std::size_t>(from.root);
@@ -290,12 +315,17 @@ Result<Tensor*> Rebuilt::add_copy() {
       WEIR_CHECK(put_rearranged(tensor, root));
       continue;
     }
-    char*& at = span.rotated ? own[root] : span.shared;
-    if (at == nullptr) {
-      WEIR_TRY(at, filled(root));
+    Place& place = span.rotated ? own[root] : span.shared;
+    if (place.at == nullptr) {
+      WEIR_TRY(place, placed(root));
     }
     for (std::size_t i = 0; i < 4; ++i) tensor->nb[i] = static_cast<std::uint64_t>(from.nb[i]);
-    tensor->data = at + (from.offset - span.begin);
+    char* const at = place.at + (from.offset - span.begin);
+    if (place.buffer != nullptr) {
+      engine_->backend_tensor_alloc(place.buffer, tensor, at);
+    } else {
+      tensor->data = at;
+    }
   }
   Tensor* result = made[0];
   result->op = static_cast<std::int32_t>(node_->op_number);
@@ -306,8 +336,13 @@ Result<Tensor*> Rebuilt::add_copy() {
 }
 
 Result<void> Rebuilt::build() {
+  if (engine_->memory != nullptr) {
+    backend_ = engine_->backend_dev_init(engine_->device, nullptr);
+    if (backend_ == nullptr) return left_out("the device takes no work");
+  }
   const auto copies = static_cast<std::size_t>(copies_);
-  const std::size_t tensors = copies * std::max<std::size_t>(node_->tensors.size(), 1) + 16;
+  // Those of the node, and for each root one that a device's buffer is filled by.
+  const std::size_t tensors = copies * (node_->tensors.size() + spans_.size()) + 16;
   context_ = engine_->init(
       {engine_->graph_overhead_custom(tensors, false) + (tensors + 16) * engine_->tensor_overhead(),
        nullptr, true});
@@ -316,7 +351,8 @@ Result<void> Rebuilt::build() {
   for (std::size_t i = 0; i < copies; ++i) {
     WEIR_TRY(Tensor* const result, add_copy());
     if (i == 0 && !engine_->backend_dev_supports_op(engine_->device, result)) {
-      return left_out("the CPU backend of this ggml does not do it");
+      return left_out("this ggml does not do it {}",
+                      engine_->memory == nullptr ? "on the CPU" : "on this device");
     }
     engine_->build_forward_expand(graph_, result);
   }
@@ -342,7 +378,8 @@ Result<Rebuilt> Rebuilt::make(const Engine& engine, const ReplayNode& node, cons
 }
 
 bool Rebuilt::compute() const {
-  return engine_->backend_graph_compute(engine_->backend, graph_) == 0;
+  Backend* backend = backend_ == nullptr ? engine_->backend : backend_;
+  return engine_->backend_graph_compute(backend, graph_) == 0;
 }
 
 }  // namespace weir::replay

@@ -14,6 +14,7 @@ struct Wish {
   std::int64_t constant_bytes = 0;  // weights and caches of the whole step together
   std::int64_t most_bytes = 0;      // that one node's graph may take
   double mask_open = 1;             // share of the places in a mask that are looked at
+  std::int64_t least_copies = 1;    // of the node in one graph, memory permitting
   bool any_shape = false;           // also of ops that weir has no rule for
 };
 
@@ -40,12 +41,17 @@ class Rebuilt {
     char* at;
     std::size_t bytes;
   };
-  // The bytes of a root that the node's tensors look at, 64-aligned.
+  // Where bytes lie: of the process, or at a device's address within a buffer of its own.
+  struct Place {
+    char* at = nullptr;
+    Buffer* buffer = nullptr;
+  };
+  // The bytes of a root that the node's tensors look at, aligned.
   struct Span {
     std::int64_t begin = 0, end = 0;
     bool rotated = false;              // each copy has its own
     BufferType* rearranged = nullptr;  // lies in memory of this kind
-    char* shared = nullptr;
+    Place shared;
   };
 
   explicit Rebuilt(const Engine& engine, const profile::ReplayNode& node)
@@ -55,6 +61,8 @@ class Rebuilt {
   Result<void> build();
   Result<Tensor*> add_copy();
   Result<char*> filled(std::size_t root);
+  Result<Place> placed(std::size_t root);
+  void forget_last_block();
   Result<void> put_rearranged(Tensor* tensor, std::size_t root);
   void fill_mask(const profile::ReplayTensor& tensor, char* at) const;
   void fill_indices(const profile::ReplayTensor& tensor, char* at) const;
@@ -67,6 +75,9 @@ class Rebuilt {
   std::vector<Buffer*> buffers_;
   Context* context_ = nullptr;
   Graph* graph_ = nullptr;
+  // Of a device, this node's alone. ggml keeps its descriptor sets, which then still name buffers
+  // of nodes before, gone since: with one backend for all, lavapipe's heap was soon corrupted.
+  Backend* backend_ = nullptr;
   std::int64_t copies_ = 1;
 };
 
