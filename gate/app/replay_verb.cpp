@@ -7,6 +7,7 @@
 #include "gate/app/ended.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/replaying.hpp"
+#include "gate/app/weir_engine.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/events.h"
 #include "gate/probes/read_kernels.hpp"
@@ -93,10 +94,13 @@ Result<profile::Replay> read_recording(const ReplayOptions& options, const sys::
   return profile::replay_from_json(json).map_error(in_file);
 }
 
-// The folder of the engine's libraries. Never out of the recording: that is somebody's file, and
-// what lies there would run.
-Result<std::string> engine_folder(const ReplayOptions& options, const profile::Replay& replay,
-                                  const sys::Files& files) {
+// The folder of the engine's libraries, or weir's own engine. Never out of the recording: that is
+// somebody's file, and what lies there would run.
+Result<std::string> engine_of(const ReplayOptions& options, const profile::Replay& replay,
+                              const sys::Files& files) {
+  if (options.on == k_on_weir_engine) {
+    return find_weir_engine(files, options.engine, sys::own_program(), "--on weir-engine");
+  }
   const std::string folder = options.engine;
   if (folder.empty()) {
     const std::string recorded =
@@ -159,7 +163,7 @@ Result<ExitCode> replay_recording(const ReplayOptions& options, sys::Files& file
   if (step.nodes.empty()) {
     return fail(Code::usage, "{}: step {} has no op that --op selects", options.what, index + 1);
   }
-  WEIR_TRY(ask.engine, engine_folder(options, replay, files));
+  WEIR_TRY(ask.engine, engine_of(options, replay, files));
   ask.on = options.on;
   ask.threads = options.threads != 0 ? options.threads : replay.threads.value_or(1);
   ask.memory_mib = options.memory_mib;
@@ -227,10 +231,11 @@ void add_replay(CLI::App& app) {
       ->type_name("GLOB")
       ->allow_extra_args(false);
   verb->add_option("--engine", options->engine,
-                   "The folder of the libggml-base.so whose kernels run")
-      ->type_name("DIR");
-  verb->add_option("--on", options->on,
-                   "Compute all ops on cpu, vulkan or vulkanN (default: where each of them ran)")
+                   "The folder of the libggml-base.so whose kernels run, or a weir-engine")
+      ->type_name("PATH");
+  verb->add_option(
+          "--on", options->on,
+          "Compute all ops on cpu, vulkan, vulkanN or weir-engine (default: where each ran)")
       ->type_name("PLACE");
   verb->add_option("--threads", options->threads, "Threads (default: as recorded)")
       ->check(CLI::Range(1, 1024));
@@ -258,6 +263,7 @@ void add_replay(CLI::App& app) {
       "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16 -t 1\n"
       "  weir replay ops.json --engine ~/llama.cpp/build/bin\n"
       "  weir replay ops.json --engine ~/llama.cpp/build/bin --on vulkan\n"
+      "  weir replay ops.json --on weir-engine\n"
       "  weir replay ops.json --op MUL_MAT --engine ~/llama.cpp/build/bin --json after.json\n"
       "  weir compare before.json after.json");
   set_action_with_words(*verb, [verb, options] {

@@ -50,6 +50,7 @@ void take_line(const Json& line, profile::Replayed* out, Said* said) {
   if (line.contains("error")) said->error = text_of("error");
   if (line.contains("complete")) said->complete = true;
   if (line.contains("library")) {
+    if (line.contains("engine")) out->engine = text_of("engine");
     out->version = text_of("version");
     out->commit = text_of("commit");
     out->library = text_of("library");
@@ -87,6 +88,7 @@ bool is_number(std::string_view digits) {
 // Where a node is computed; "" where weir has no way to.
 std::string place_of(const profile::ReplayNode& node, const std::string& on) {
   if (on == "cpu") return k_cpu;
+  if (on == k_on_weir_engine) return on;
   if (!on.empty()) {
     return fmt::format("{}{}", k_vulkan, on.size() > k_vulkan.size() ? on.substr(6) : "0");
   }
@@ -96,20 +98,25 @@ std::string place_of(const profile::ReplayNode& node, const std::string& on) {
              : "";
 }
 
+Result<std::string> program_of(const std::string& place, const ReplayAsk& ask,
+                               const sys::Files& files) {
+  if (place == k_on_weir_engine) return ask.engine;
+  WEIR_TRY(const probes::Places places, probes::locate(files));
+  if (!places.replay_ggml_program.empty()) return places.replay_ggml_program;
+  return fail(Code::unavailable, "weir-replay-ggml, which computes ops, {}",
+              sys::k_on_macos ? "is not on macOS"
+                              : "is missing beside the probes: build or install weir again");
+}
+
 // Computes the nodes of the first step of `replay` at one place: "CPU", "Vulkan0".
 Result<profile::Replayed> replay_at(const std::string& place, const profile::Replay& replay,
                                     const ReplayAsk& ask, sys::Files& files,
                                     const sys::Stop& stop) {
-  WEIR_TRY(const probes::Places places, probes::locate(files));
-  if (places.replay_ggml_program.empty()) {
-    return fail(Code::unavailable, "weir-replay-ggml, which computes ops, {}",
-                sys::k_on_macos ? "is not on macOS"
-                                : "is missing beside the probes: build or install weir again");
-  }
+  WEIR_TRY(const std::string program, program_of(place, ask, files));
   const std::string file = sys::join_path(ask.folder, "ops.json");
   WEIR_CHECK(files.write_unsynced(file, dump_json(profile::to_json(replay))));
   profile::Replayed out;
-  if (place == k_cpu) out.threads = ask.threads;
+  if (!place.starts_with(k_vulkan)) out.threads = ask.threads;
   out.nodes.resize(replay.steps.empty() ? 0 : replay.steps.front().nodes.size());
   sys::RealProcesses processes;
   std::size_t from = 0;
@@ -122,8 +129,8 @@ Result<profile::Replayed> replay_at(const std::string& place, const profile::Rep
     }
     sys::ProcessSpec spec;
     const auto number = [](std::int64_t value) { return fmt::format("{}", value); };
-    spec.argv = {places.replay_ggml_program,
-                 "--file",
+    spec.argv = {program,
+                 "--replay",
                  file,
                  "--engine",
                  ask.engine,
@@ -156,7 +163,7 @@ Result<profile::Replayed> replay_at(const std::string& place, const profile::Rep
     if (said.complete) break;
     const std::string how = ended_words(finished, spec) + last_words(finished.err);
     if (!said.open) {
-      return fail(Code::unavailable, "weir-replay-ggml did not compute anything: {}",
+      return fail(Code::unavailable, "{} did not compute anything: {}", sys::file_name_of(program),
                   how.empty() ? "it said nothing" : how);
     }
     out.nodes[*said.open].left_out = "it ended the program that computes it: " + how;
@@ -170,9 +177,9 @@ Result<profile::Replayed> replay_at(const std::string& place, const profile::Rep
 }  // namespace
 
 std::string on_problem(const std::string& on) {
-  const bool known = on.empty() || on == "cpu" ||
+  const bool known = on.empty() || on == "cpu" || on == k_on_weir_engine ||
                      (on.starts_with("vulkan") && (on == "vulkan" || is_number(on.substr(6))));
-  return known ? "" : "it takes cpu, vulkan, or one of several devices: vulkan1";
+  return known ? "" : "it takes cpu, vulkan, one of several devices as vulkan1, or weir-engine";
 }
 
 Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::ReplayStep& step,
@@ -181,7 +188,7 @@ Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::Re
   profile::Replayed all;
   all.nodes.resize(step.nodes.size());
   std::map<std::string, std::vector<std::size_t>> groups;
-  std::map<std::string, std::int64_t> moved;
+  std::vector<std::string> recorded_on(step.nodes.size());
   for (std::size_t i = 0; i < step.nodes.size(); ++i) {
     profile::ReplayNode& node = step.nodes[i];
     const std::string place = place_of(node, ask.on);
@@ -189,9 +196,7 @@ Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::Re
       all.nodes[i].left_out = "it ran on " + node.backend;
       continue;
     }
-    if (place != node.backend) {
-      moved[fmt::format("recorded on {} and replayed on {}", node.backend, place)] += node.count;
-    }
+    recorded_on[i] = node.backend;
     node.backend = place;
     groups[place].push_back(i);
   }
@@ -215,6 +220,7 @@ Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::Re
       if (!first_problem) first_problem = done.error();
       continue;
     }
+    all.engine = done->engine;
     all.version = done->version;
     all.commit = done->commit;
     all.library += (all.library.empty() ? "" : " and ") + done->library;
@@ -222,6 +228,13 @@ Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::Re
     all.warnings.insert(all.warnings.end(), done->warnings.begin(), done->warnings.end());
   }
   if (all.library.empty() && first_problem) return tl::unexpected(*first_problem);
+  std::map<std::string, std::int64_t> moved;
+  for (std::size_t i = 0; i < step.nodes.size(); ++i) {
+    const profile::ReplayNode& node = step.nodes[i];
+    if (!all.nodes[i].median || recorded_on[i] == node.backend) continue;
+    moved[fmt::format("recorded on {} and replayed on {}", recorded_on[i], node.backend)] +=
+        node.count;
+  }
   for (const auto& [how, count] : moved) {
     all.warnings.push_back(fmt::format("{} ops were {}", count, how));
   }

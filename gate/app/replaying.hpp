@@ -14,8 +14,9 @@
 namespace weir::app {
 
 struct ReplayAsk {
-  std::string engine;  // folder of its libraries, absolute
-  std::string on;      // as --on says it: "cpu", "vulkan", "vulkan1"; "": where each op ran
+  std::string engine;  // folder of its libraries, or weir-engine itself; absolute
+  std::string on;      // as --on says it: "cpu", "vulkan", "vulkan1", k_on_weir_engine; "": where
+                       // each op ran
   std::int64_t threads = 1;
   std::int64_t memory_mib = 2048;
   double seconds = 0.2;             // of each op
@@ -23,6 +24,8 @@ struct ReplayAsk {
   bool any_op = false, any_version = false;
   std::string folder;  // for files of the moment; exists
 };
+
+inline constexpr const char* k_on_weir_engine = "weir-engine";
 
 // "" where --on may say so, else what it may say.
 [[nodiscard]] std::string on_problem(const std::string& on);

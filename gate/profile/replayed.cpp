@@ -99,7 +99,7 @@ Observed observed_of(const Replay& replay, const ReplayStep& step, const Replaye
   Observed out;
   out.format = "weir-replay";
   out.version = "1";
-  out.context.engine = "ggml";
+  out.context.engine = replayed.engine;
   if (!replayed.version.empty()) {
     out.context.engine_build = replayed.commit.empty()
                                    ? replayed.version

@@ -13,15 +13,16 @@ using profile::Replayed;
 using profile::ReplayNode;
 using profile::ReplayStep;
 
-std::string ggml_words(const std::string& version, const std::string& commit) {
-  if (version.empty()) return "ggml of an unknown version";
-  return commit.empty() ? fmt::format("ggml {}", version)
-                        : fmt::format("ggml {} ({})", version, commit);
+std::string build_words(const std::string& engine, const std::string& version,
+                        const std::string& commit) {
+  if (version.empty()) return engine + " of an unknown version";
+  return commit.empty() ? fmt::format("{} {}", engine, version)
+                        : fmt::format("{} {} ({})", engine, version, commit);
 }
 
 std::string engine_words(const Replayed& replayed) {
-  std::string words =
-      fmt::format("{}, {}", ggml_words(replayed.version, replayed.commit), replayed.library);
+  std::string words = fmt::format(
+      "{}, {}", build_words(replayed.engine, replayed.version, replayed.commit), replayed.library);
   if (replayed.threads) {
     words += ", " + plural(static_cast<std::size_t>(*replayed.threads), "thread");
   }
@@ -114,7 +115,8 @@ std::string recording_text(const Replay& replay, std::size_t width) {
   std::string out;
   say(out,
       fmt::format(
-          "{}: {}{}", one_line(replay.program, 60), ggml_words(replay.version, replay.commit),
+          "{}: {}{}", one_line(replay.program, 60),
+          build_words("ggml", replay.version, replay.commit),
           replay.threads ? ", " + plural(static_cast<std::size_t>(*replay.threads), "thread") : ""),
       width);
   TextTable table;
