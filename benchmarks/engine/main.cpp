@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <string_view>
 
 #include "benchmarks/engine/backend.hpp"
 #include "benchmarks/engine/generate.hpp"
 #include "benchmarks/engine/options.hpp"
+#include "benchmarks/engine/replay.hpp"
 #include "benchmarks/engine/report.hpp"
 
 namespace weir::engine {
@@ -86,6 +88,9 @@ Result<void> run(int argc, char** argv) {
 int main(int argc, char** argv) {
   weir::Result<void> ended;
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "--replay") {
+      return weir::engine::run_replay(argc, argv);
+    }
     ended = weir::engine::run(argc, argv);
   } catch (const std::exception& error) {  // no memory, no more threads
     ended = weir::fail(weir::Code::io, "{}", error.what());

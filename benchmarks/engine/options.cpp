@@ -56,7 +56,9 @@ Result<Options> parse_options(int argc, char** argv) {
       });
   app.add_flag("--json", options.json, "Print weir.observed/1 instead of token ids");
   app.add_option("--logits", options.logits, "Write the logits of each position, 32-bit floats");
-  app.footer(plants_text());
+  app.footer(
+      plants_text() +
+      "\n--replay FILE, first of all: the ops of a recording (weir replay --on weir-engine)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

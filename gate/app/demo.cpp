@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "gate/app/weir_engine.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
@@ -236,22 +237,6 @@ class Demo {
 
 }  // namespace
 
-Result<std::string> find_demo_engine(const sys::Files& files, const std::string& program) {
-  const std::string beside = sys::folder_of(program);
-  Words tried;
-  for (const char* at :
-       {"weir-engine", "libexec/weir/weir-engine", "../libexec/weir/weir-engine"}) {
-    const std::string candidate = sys::absolute(sys::join_path(beside, at));
-    if (files.executable(candidate) && files.kind(candidate) == sys::Kind::file) return candidate;
-    tried.push_back(candidate);
-  }
-  return fail(Code::unavailable,
-              "the demo needs weir-engine, which is not here (looked for {})\n"
-              "  It is built with weir where libhwy-dev, libvulkan-dev and glslc are: in weir's\n"
-              "  repository, ci/setup && ci/build. --engine FILE names one that lies elsewhere.",
-              text::join(tried));
-}
-
 std::string demo_config(bool vulkan, bool fused) {
   std::string args = vulkan ? "--backend, vulkan" : "--backend, cpu";
   if (fused) args += ", --fused-ffn";
@@ -274,12 +259,8 @@ std::string demo_config(bool vulkan, bool fused) {
 }
 
 Result<ExitCode> demo(const DemoOptions& options, sys::Files& files, const sys::Stop& stop) {
-  std::string engine = sys::absolute(options.engine);
-  if (options.engine.empty()) {
-    WEIR_TRY(engine, find_demo_engine(files, sys::own_program()));
-  } else if (!files.executable(engine)) {
-    return fail(Code::usage, "--engine {}: no such program", options.engine);
-  }
+  WEIR_TRY(const std::string engine,
+           find_weir_engine(files, options.engine, sys::own_program(), "the demo"));
   WEIR_TRY(sys::ScratchFolder place, make_place(options.keep, files));
   return Demo(options, std::move(place), stop).walk(engine, files);
 }

@@ -18,12 +18,6 @@ struct DemoOptions {
   std::string engine;    // weir-engine; "": the one beside this program
 };
 
-// The reference engine as a build leaves it or an installation has it, below the folder of
-// `program` (weir itself, absolute) or the one above. Code::unavailable with where it was looked
-// for and how to get it.
-[[nodiscard]] Result<std::string> find_demo_engine(const sys::Files& files,
-                                                   const std::string& program);
-
 // The demo's weir.yaml. Without `vulkan`, for the CPU backend. `fused`: with the fused kernel of
 // the feed-forward network, which a lost fusion needs.
 [[nodiscard]] std::string demo_config(bool vulkan, bool fused);

@@ -7,6 +7,7 @@
 #include "gate/app/ended.hpp"
 #include "gate/app/probing.hpp"
 #include "gate/app/replaying.hpp"
+#include "gate/app/weir_engine.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/events.h"
 #include "gate/probes/read_kernels.hpp"
@@ -28,6 +29,7 @@ struct ReplayOptions {
   std::vector<std::string> command{};  // behind "--"
   std::vector<std::string> ops;        // of which alone
   std::string engine;
+  std::string on;            // "": where each op ran
   std::int64_t threads = 0;  // 0: as recorded
   std::int64_t step = 0;     // from 1; 0: that of decoding
   std::int64_t memory_mib = 2048;
@@ -92,10 +94,13 @@ Result<profile::Replay> read_recording(const ReplayOptions& options, const sys::
   return profile::replay_from_json(json).map_error(in_file);
 }
 
-// The folder of the engine's libraries. Never out of the recording: that is somebody's file, and
-// what lies there would run.
-Result<std::string> engine_folder(const ReplayOptions& options, const profile::Replay& replay,
-                                  const sys::Files& files) {
+// The folder of the engine's libraries, or weir's own engine. Never out of the recording: that is
+// somebody's file, and what lies there would run.
+Result<std::string> engine_of(const ReplayOptions& options, const profile::Replay& replay,
+                              const sys::Files& files) {
+  if (options.on == k_on_weir_engine) {
+    return find_weir_engine(files, options.engine, sys::own_program(), "--on weir-engine");
+  }
   const std::string folder = options.engine;
   if (folder.empty()) {
     const std::string recorded =
@@ -144,10 +149,10 @@ Result<std::size_t> chosen_step(const ReplayOptions& options, const profile::Rep
   return index - 1;
 }
 
-// What is no CPU's is not computed, and told as left out.
-bool on_cpu(const profile::ReplayNode& node) { return node.backend.starts_with("CPU"); }
-
 Result<ExitCode> replay_recording(const ReplayOptions& options, sys::Files& files) {
+  if (const std::string problem = on_problem(options.on); !problem.empty()) {
+    return fail(Code::usage, "--on {}: {}", options.on, problem);
+  }
   WEIR_TRY(profile::Replay replay, read_recording(options, files));
   WEIR_TRY(const std::size_t index, chosen_step(options, replay));
   profile::ReplayStep step = std::move(replay.steps[index]);
@@ -158,7 +163,8 @@ Result<ExitCode> replay_recording(const ReplayOptions& options, sys::Files& file
   if (step.nodes.empty()) {
     return fail(Code::usage, "{}: step {} has no op that --op selects", options.what, index + 1);
   }
-  WEIR_TRY(ask.engine, engine_folder(options, replay, files));
+  WEIR_TRY(ask.engine, engine_of(options, replay, files));
+  ask.on = options.on;
   ask.threads = options.threads != 0 ? options.threads : replay.threads.value_or(1);
   ask.memory_mib = options.memory_mib;
   ask.seconds = options.seconds;
@@ -167,27 +173,11 @@ Result<ExitCode> replay_recording(const ReplayOptions& options, sys::Files& file
   WEIR_TRY(const sys::ScratchFolder passing,
            sys::ScratchFolder::make_temporary(files, "weir-replay-"));
   ask.folder = passing.path();
-  profile::Replay computed = replay;
-  computed.steps.assign(1, step);
-  std::vector<std::size_t> places;
-  auto& nodes = computed.steps.front().nodes;
-  nodes.clear();
-  for (std::size_t i = 0; i < step.nodes.size(); ++i) {
-    if (!on_cpu(step.nodes[i])) continue;
-    places.push_back(i);
-    nodes.push_back(step.nodes[i]);
-  }
-  talk(options.common,
-       fmt::format("replaying {} different ops of step {} of {}", nodes.size(), index + 1, steps));
+  talk(options.common, fmt::format("replaying {} different ops of step {} of {}", step.nodes.size(),
+                                   index + 1, steps));
   const sys::Interrupts interrupts;
-  WEIR_TRY(profile::Replayed some, replay_ops(computed, ask, files, interrupts.stop()));
-  profile::Replayed replayed = some;
-  replayed.nodes.assign(step.nodes.size(), {});
-  for (std::size_t i = 0; i < step.nodes.size(); ++i) {
-    replayed.nodes[i].left_out = "it ran on " + step.nodes[i].backend;
-  }
-  for (std::size_t i = 0; i < places.size(); ++i) replayed.nodes[places[i]] = some.nodes[i];
-  if (options.threads == 0 && !replay.threads) {
+  WEIR_TRY(profile::Replayed replayed, replay_step(replay, step, ask, files, interrupts.stop()));
+  if (options.threads == 0 && !replay.threads && replayed.threads) {
     replayed.warnings.push_back("it is not recorded how many threads computed: --threads N says");
   }
   if (!replay.commit.empty() && !replayed.commit.empty() && replay.commit != replayed.commit) {
@@ -241,8 +231,12 @@ void add_replay(CLI::App& app) {
       ->type_name("GLOB")
       ->allow_extra_args(false);
   verb->add_option("--engine", options->engine,
-                   "The folder of the libggml-base.so whose kernels run")
-      ->type_name("DIR");
+                   "The folder of the libggml-base.so whose kernels run, or a weir-engine")
+      ->type_name("PATH");
+  verb->add_option(
+          "--on", options->on,
+          "Compute all ops on cpu, vulkan, vulkanN or weir-engine (default: where each ran)")
+      ->type_name("PLACE");
   verb->add_option("--threads", options->threads, "Threads (default: as recorded)")
       ->check(CLI::Range(1, 1024));
   verb->add_option("--step", options->step,
@@ -268,12 +262,14 @@ void add_replay(CLI::App& app) {
       "Examples:\n"
       "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16 -t 1\n"
       "  weir replay ops.json --engine ~/llama.cpp/build/bin\n"
+      "  weir replay ops.json --engine ~/llama.cpp/build/bin --on vulkan\n"
+      "  weir replay ops.json --on weir-engine\n"
       "  weir replay ops.json --op MUL_MAT --engine ~/llama.cpp/build/bin --json after.json\n"
       "  weir compare before.json after.json");
   set_action_with_words(*verb, [verb, options] {
     options->command = words_behind();
-    for (const char* name : {"--op", "--engine", "--threads", "--step", "--seconds", "--memory",
-                             "--top", "--any-op", "--any-version", "--timeout"}) {
+    for (const char* name : {"--op", "--engine", "--on", "--threads", "--step", "--seconds",
+                             "--memory", "--top", "--any-op", "--any-version", "--timeout"}) {
       if (verb->count(name) != 0) options->given.emplace_back(name);
     }
     return replay(*options);

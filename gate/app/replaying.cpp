@@ -1,6 +1,9 @@
 #include "gate/app/replaying.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "gate/app/ended.hpp"
 #include "gate/base/json.hpp"
@@ -16,6 +19,8 @@ namespace {
 constexpr int k_most_ends = 16;         // of the program, before the rest is given up
 constexpr double k_start_seconds = 60;  // for opening libraries and filling tensors
 constexpr double k_slowest = 60;        // times what an op is given
+constexpr const char* k_cpu = "CPU";
+constexpr std::string_view k_vulkan = "Vulkan";  // ggml's names are this and a number
 
 // What one run of the program said, line by line.
 struct Said {
@@ -45,9 +50,13 @@ void take_line(const Json& line, profile::Replayed* out, Said* said) {
   if (line.contains("error")) said->error = text_of("error");
   if (line.contains("complete")) said->complete = true;
   if (line.contains("library")) {
+    if (line.contains("engine")) out->engine = text_of("engine");
     out->version = text_of("version");
     out->commit = text_of("commit");
     out->library = text_of("library");
+    if (const std::string device = text_of("device"); !device.empty()) {
+      out->library += " on " + device;
+    }
   }
   if (const auto begins = index_of("begins")) said->open = begins;
   const auto index = index_of("node");
@@ -71,20 +80,43 @@ std::string last_words(const std::string& err) {
   return "";
 }
 
-}  // namespace
+bool is_number(std::string_view digits) {
+  return !digits.empty() && digits.size() < 4 &&
+         std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
 
-Result<profile::Replayed> replay_ops(const profile::Replay& replay, const ReplayAsk& ask,
-                                     sys::Files& files, const sys::Stop& stop) {
-  WEIR_TRY(const probes::Places places, probes::locate(files));
-  if (places.replay_ggml_program.empty()) {
-    return fail(Code::unavailable, "weir-replay-ggml, which computes ops, {}",
-                sys::k_on_macos ? "is not on macOS"
-                                : "is missing beside the probes: build or install weir again");
+// Where a node is computed; "" where weir has no way to.
+std::string place_of(const profile::ReplayNode& node, const std::string& on) {
+  if (on == "cpu") return k_cpu;
+  if (on == k_on_weir_engine) return on;
+  if (!on.empty()) {
+    return fmt::format("{}{}", k_vulkan, on.size() > k_vulkan.size() ? on.substr(6) : "0");
   }
+  if (node.backend.starts_with(k_cpu)) return k_cpu;
+  return node.backend.starts_with(k_vulkan) && is_number(node.backend.substr(k_vulkan.size()))
+             ? node.backend
+             : "";
+}
+
+Result<std::string> program_of(const std::string& place, const ReplayAsk& ask,
+                               const sys::Files& files) {
+  if (place == k_on_weir_engine) return ask.engine;
+  WEIR_TRY(const probes::Places places, probes::locate(files));
+  if (!places.replay_ggml_program.empty()) return places.replay_ggml_program;
+  return fail(Code::unavailable, "weir-replay-ggml, which computes ops, {}",
+              sys::k_on_macos ? "is not on macOS"
+                              : "is missing beside the probes: build or install weir again");
+}
+
+// Computes the nodes of the first step of `replay` at one place: "CPU", "Vulkan0".
+Result<profile::Replayed> replay_at(const std::string& place, const profile::Replay& replay,
+                                    const ReplayAsk& ask, sys::Files& files,
+                                    const sys::Stop& stop) {
+  WEIR_TRY(const std::string program, program_of(place, ask, files));
   const std::string file = sys::join_path(ask.folder, "ops.json");
   WEIR_CHECK(files.write_unsynced(file, dump_json(profile::to_json(replay))));
   profile::Replayed out;
-  out.threads = ask.threads;
+  if (!place.starts_with(k_vulkan)) out.threads = ask.threads;
   out.nodes.resize(replay.steps.empty() ? 0 : replay.steps.front().nodes.size());
   sys::RealProcesses processes;
   std::size_t from = 0;
@@ -97,11 +129,13 @@ Result<profile::Replayed> replay_ops(const profile::Replay& replay, const Replay
     }
     sys::ProcessSpec spec;
     const auto number = [](std::int64_t value) { return fmt::format("{}", value); };
-    spec.argv = {places.replay_ggml_program,
-                 "--file",
+    spec.argv = {program,
+                 "--replay",
                  file,
                  "--engine",
                  ask.engine,
+                 "--on",
+                 place,
                  "--threads",
                  number(ask.threads),
                  "--memory",
@@ -129,7 +163,7 @@ Result<profile::Replayed> replay_ops(const profile::Replay& replay, const Replay
     if (said.complete) break;
     const std::string how = ended_words(finished, spec) + last_words(finished.err);
     if (!said.open) {
-      return fail(Code::unavailable, "weir-replay-ggml did not compute anything: {}",
+      return fail(Code::unavailable, "{} did not compute anything: {}", sys::file_name_of(program),
                   how.empty() ? "it said nothing" : how);
     }
     out.nodes[*said.open].left_out = "it ended the program that computes it: " + how;
@@ -138,6 +172,73 @@ Result<profile::Replayed> replay_ops(const profile::Replay& replay, const Replay
     if (finished.ended == sys::HowEnded::timed_out) ends = k_most_ends - 1;
   }
   return out;
+}
+
+}  // namespace
+
+std::string on_problem(const std::string& on) {
+  const bool known = on.empty() || on == "cpu" || on == k_on_weir_engine ||
+                     (on.starts_with("vulkan") && (on == "vulkan" || is_number(on.substr(6))));
+  return known ? "" : "it takes cpu, vulkan, one of several devices as vulkan1, or weir-engine";
+}
+
+Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::ReplayStep& step,
+                                      const ReplayAsk& ask, sys::Files& files,
+                                      const sys::Stop& stop) {
+  profile::Replayed all;
+  all.nodes.resize(step.nodes.size());
+  std::map<std::string, std::vector<std::size_t>> groups;
+  std::vector<std::string> recorded_on(step.nodes.size());
+  for (std::size_t i = 0; i < step.nodes.size(); ++i) {
+    profile::ReplayNode& node = step.nodes[i];
+    const std::string place = place_of(node, ask.on);
+    if (place.empty()) {
+      all.nodes[i].left_out = "it ran on " + node.backend;
+      continue;
+    }
+    recorded_on[i] = node.backend;
+    node.backend = place;
+    groups[place].push_back(i);
+  }
+  if (groups.empty())
+    return fail(Code::unavailable,
+                "no op ran on the CPU or on Vulkan: --on says where to compute them");
+  std::optional<Error> first_problem;
+  for (const auto& [place, members] : groups) {
+    profile::Replay some = replay;
+    some.steps.assign(1, step);
+    some.steps.front().nodes.clear();
+    for (const std::size_t i : members) some.steps.front().nodes.push_back(step.nodes[i]);
+    const auto done = replay_at(place, some, ask, files, stop);
+    if (!done && done.error().code == Code::interrupted) return done;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (done) all.nodes[members[i]] = done->nodes[i];
+      if (!done) all.nodes[members[i]].left_out = place + " is not there";
+    }
+    if (!done) {
+      all.warnings.push_back(done.error().message);
+      if (!first_problem) first_problem = done.error();
+      continue;
+    }
+    all.engine = done->engine;
+    all.version = done->version;
+    all.commit = done->commit;
+    all.library += (all.library.empty() ? "" : " and ") + done->library;
+    if (done->threads) all.threads = done->threads;
+    all.warnings.insert(all.warnings.end(), done->warnings.begin(), done->warnings.end());
+  }
+  if (all.library.empty() && first_problem) return tl::unexpected(*first_problem);
+  std::map<std::string, std::int64_t> moved;
+  for (std::size_t i = 0; i < step.nodes.size(); ++i) {
+    const profile::ReplayNode& node = step.nodes[i];
+    if (!all.nodes[i].median || recorded_on[i] == node.backend) continue;
+    moved[fmt::format("recorded on {} and replayed on {}", recorded_on[i], node.backend)] +=
+        node.count;
+  }
+  for (const auto& [how, count] : moved) {
+    all.warnings.push_back(fmt::format("{} ops were {}", count, how));
+  }
+  return all;
 }
 
 }  // namespace weir::app

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "gate/profile/observed_totals.hpp"
 
@@ -36,6 +37,15 @@ ObservedOp row_of(const ReplayStep& step, const ReplayNode& node, const Replayed
   op.most = times.most;
   fill_from_shape(op);
   return op;
+}
+
+// "CPU, Vulkan0"
+std::string places_text(const ReplayStep& step, const Replayed& replayed) {
+  std::set<std::string> places;
+  for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
+    if (replayed.nodes[i].median) places.insert(step.nodes[i].backend);
+  }
+  return fmt::format("{}", fmt::join(places, ", "));
 }
 
 ObservedTiming timing_of(const char* name, double seconds) {
@@ -89,16 +99,16 @@ Observed observed_of(const Replay& replay, const ReplayStep& step, const Replaye
   Observed out;
   out.format = "weir-replay";
   out.version = "1";
-  out.context.engine = "ggml";
+  out.context.engine = replayed.engine;
   if (!replayed.version.empty()) {
     out.context.engine_build = replayed.commit.empty()
                                    ? replayed.version
                                    : fmt::format("{} ({})", replayed.version, replayed.commit);
   }
-  out.context.backend = "CPU";
+  out.context.backend = places_text(step, replayed);
   out.context.device = replayed.library;
   out.context.facts["recorded_program"] = replay.program;
-  out.context.facts["threads"] = fmt::format("{}", replayed.threads);
+  if (replayed.threads) out.context.facts["threads"] = fmt::format("{}", *replayed.threads);
   const ReplaySums sums = sums_of(step, replayed);
   ObservedStep of;
   of.label = "replayed step";

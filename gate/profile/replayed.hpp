@@ -20,9 +20,11 @@ struct ReplayedNode {
 };
 
 struct Replayed {
-  std::string version, commit, library;  // of the ggml that computed
-  std::int64_t threads = 1;
-  std::vector<ReplayedNode> nodes;  // those of the step, in its order
+  std::string engine = "ggml";  // whose kernels these are
+  std::string version, commit;  // of it
+  std::string library;          // with the device, where it is no CPU's; several joined by " and "
+  std::optional<std::int64_t> threads;  // of the CPU's kernels; nothing where none of these ran
+  std::vector<ReplayedNode> nodes;      // those of the step, in its order
   std::vector<std::string> warnings;
 };
 

@@ -13,10 +13,20 @@ using profile::Replayed;
 using profile::ReplayNode;
 using profile::ReplayStep;
 
-std::string ggml_words(const std::string& version, const std::string& commit) {
-  if (version.empty()) return "ggml of an unknown version";
-  return commit.empty() ? fmt::format("ggml {}", version)
-                        : fmt::format("ggml {} ({})", version, commit);
+std::string build_words(const std::string& engine, const std::string& version,
+                        const std::string& commit) {
+  if (version.empty()) return engine + " of an unknown version";
+  return commit.empty() ? fmt::format("{} {}", engine, version)
+                        : fmt::format("{} {} ({})", engine, version, commit);
+}
+
+std::string engine_words(const Replayed& replayed) {
+  std::string words = fmt::format(
+      "{}, {}", build_words(replayed.engine, replayed.version, replayed.commit), replayed.library);
+  if (replayed.threads) {
+    words += ", " + plural(static_cast<std::size_t>(*replayed.threads), "thread");
+  }
+  return words;
 }
 
 std::string step_words(const ReplayStep& step) {
@@ -39,17 +49,21 @@ void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return time(a) > time(b); });
+  const bool several = std::any_of(order.begin(), order.end(), [&](std::size_t i) {
+    return step.nodes[i].backend != step.nodes[order.front()].backend;
+  });
   TextTable table;
   table.head = {"time", "share", "calls", "each", "least", "op"};
   table.right = {true, true, true, true, true, false};
   for (std::size_t n = 0; n < std::min(order.size(), style.most_rows); ++n) {
     const std::size_t i = order[n];
     const ReplayNode& node = step.nodes[i];
-    table.rows.push_back(
-        {brief_time(time(i)), share_of(time(i), sum), fmt::format("{}", node.count),
-         brief_time(*replayed.nodes[i].median), brief_time(replayed.nodes[i].least.value_or(0)),
-         one_line(fmt::format("{} {} {}", node.description, type_text(node), shape_text(node)),
-                  200)});
+    table.rows.push_back({brief_time(time(i)), share_of(time(i), sum),
+                          fmt::format("{}", node.count), brief_time(*replayed.nodes[i].median),
+                          brief_time(replayed.nodes[i].least.value_or(0)),
+                          one_line(fmt::format("{}{} {} {}", several ? node.backend + " " : "",
+                                               node.description, type_text(node), shape_text(node)),
+                                   200)});
   }
   if (table.rows.empty()) return;
   out += "\n" + table.str(2, style.width);
@@ -67,10 +81,7 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
                         const ReplayStyle& style) {
   const profile::ReplaySums sums = sums_of(step, replayed);
   std::string out;
-  say(out,
-      fmt::format("{}, {}, {}", ggml_words(replayed.version, replayed.commit), replayed.library,
-                  plural(static_cast<std::size_t>(replayed.threads), "thread")),
-      style.width);
+  say(out, engine_words(replayed), style.width);
   if (sums.replayed) {
     std::string words =
         fmt::format("{} of {}'s: {} replayed in {}", step_words(step), one_line(replay.program, 60),
@@ -104,7 +115,8 @@ std::string recording_text(const Replay& replay, std::size_t width) {
   std::string out;
   say(out,
       fmt::format(
-          "{}: {}{}", one_line(replay.program, 60), ggml_words(replay.version, replay.commit),
+          "{}: {}{}", one_line(replay.program, 60),
+          build_words("ggml", replay.version, replay.commit),
           replay.threads ? ", " + plural(static_cast<std::size_t>(*replay.threads), "thread") : ""),
       width);
   TextTable table;

@@ -45,6 +45,7 @@ struct Registry;  // ggml_backend_reg
 #define WEIR_GGML_ASKED(X)                                         \
   X(graph_n_nodes, int, (Graph*))                                  \
   X(graph_node, Tensor*, (Graph*, int))                            \
+  X(graph_get_tensor, Tensor*, (Graph*, const char*))              \
   X(op_desc, const char*, (const Tensor*))                         \
   X(op_name, const char*, (int))                                   \
   X(version, const char*, ())                                      \
@@ -66,7 +67,8 @@ struct Registry;  // ggml_backend_reg
   X(backend_buft_name, const char*, (BufferType*))                 \
   X(backend_buffer_get_type, BufferType*, (Buffer*))               \
   X(backend_sched_get_tensor_backend, Backend*, (Sched*, Tensor*)) \
-  X(backend_sched_get_n_splits, int, (Sched*))
+  X(backend_sched_get_n_splits, int, (Sched*))                     \
+  X(backend_sched_synchronize, void, (Sched*))
 
 // The functions of one copy of ggml.
 struct Functions {

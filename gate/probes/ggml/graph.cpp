@@ -324,7 +324,7 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, Bac
     add_sums(&g.file.graphs[kind]);
     if (begin != 0) {
       tell_graph(library, kind, steps, when);
-      tell_steps(library, kind, g_steps, steps, library->ggml.graph_n_nodes(graph), when);
+      tell_steps(library, kind, g_steps, steps, graph, when);
     }
   }
   pthread_mutex_unlock(&g.lock);

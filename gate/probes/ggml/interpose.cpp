@@ -151,6 +151,7 @@ WEIR_EXPORTED int ggml_backend_sched_graph_compute_async(Sched* sched, Graph* gr
   const uint64_t begin = event_time();
   const int status = ggml.backend_sched_graph_compute_async(sched, graph);
   if (within.outermost() && status == k_success) {
+    wait_for_steps(library, sched);
     record_sched_graph(library, sched, graph, begin);
   }
   return status;
@@ -175,6 +176,7 @@ WEIR_EXPORTED int ggml_backend_graph_compute_async(Backend* backend, Graph* grap
   const uint64_t begin = event_time();
   const int status = ggml.backend_graph_compute_async(backend, graph);
   if (within.outermost() && status == k_success) {
+    wait_for_steps(library, backend);
     record_backend_graph(library, backend, graph, begin);
   }
   return status;

@@ -40,12 +40,37 @@ struct Masks {
 };
 __thread Masks t_masks __attribute__((tls_model("initial-exec")));
 
+// The name of what a tensor is the scheduler's copy of, on another backend: "Vulkan0#inp_pos#0" is
+// one of "inp_pos". False where it is none.
+bool copied_name(const Functions& ggml, const Tensor* tensor, char (&out)[64]) {
+  const char* name = ggml.get_name == nullptr ? nullptr : ggml.get_name(tensor);
+  const char* first = name == nullptr ? nullptr : strchr(name, '#');
+  const char* last = first == nullptr ? nullptr : strrchr(name, '#');
+  if (first == last || last - first > static_cast<ptrdiff_t>(sizeof out)) return false;
+  const auto size = static_cast<size_t>(last - first) - 1;
+  memcpy(out, first + 1, size);
+  out[size] = '\0';
+  return size > 0;
+}
+
+// Does the program write it before the graph is computed, and not once for all graphs?
+bool is_input(const Functions& ggml, const Tensor* tensor) {
+  char name[64];
+  return (TensorView(tensor).flags() & k_flag_input) != 0 || copied_name(ggml, tensor, name);
+}
+
 // What the program writes and the graph makes a mask of; null where that cannot be followed.
-const Tensor* input_of(const Tensor* tensor) {
+const Tensor* input_of(const Functions& ggml, Graph* graph, const Tensor* tensor) {
   for (int i = 0; tensor != nullptr && i < 8; ++i) {
     const TensorView view(tensor);
-    if (view.op() == 0) return (view.flags() & k_flag_input) != 0 ? tensor : nullptr;
-    tensor = view.source(0);
+    if (view.op() != 0) {
+      tensor = view.source(0);
+      continue;
+    }
+    if ((view.flags() & k_flag_input) != 0) return tensor;
+    char name[64];
+    if (ggml.graph_get_tensor == nullptr || !copied_name(ggml, tensor, name)) return nullptr;
+    tensor = ggml.graph_get_tensor(graph, name);
   }
   return nullptr;
 }
@@ -107,7 +132,7 @@ void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
   out->root = reinterpret_cast<uint64_t>(whole);
   out->root_bytes = ggml.nbytes == nullptr ? 0 : ggml.nbytes(whole);
   if (root.op() == 0) {
-    out->root_flags = (root.flags() & k_flag_input) != 0 ? WEIR_ROOT_INPUT : WEIR_ROOT_CONSTANT;
+    out->root_flags = is_input(ggml, whole) ? WEIR_ROOT_INPUT : WEIR_ROOT_CONSTANT;
   }
   const char* type = ggml.type_name(view.type());
   copy_text(out->type_name, sizeof out->type_name, type == nullptr ? "" : type);
@@ -171,8 +196,8 @@ void look_at_masks(Library* library, Graph* graph) {
     if (op == nullptr) continue;
     const bool attention = strcmp(op, "FLASH_ATTN_EXT") == 0;
     if ((!attention && strcmp(op, "SOFT_MAX") != 0) || !readable(library, node)) continue;
-    const Tensor* mask = input_of(TensorView(node).source(attention ? 3 : 1));
-    if (mask == nullptr) continue;
+    const Tensor* mask = input_of(ggml, graph, TensorView(node).source(attention ? 3 : 1));
+    if (mask == nullptr || !readable(library, mask)) continue;
     if (mask != t_masks.last) read_mask(ggml, mask, &t_masks);
     t_masks.open += t_masks.last_open;
     t_masks.all += t_masks.last_all;
@@ -196,8 +221,20 @@ void* note_threads(const char* name, void* found) {
   return found;
 }
 
-void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, int all, When when) {
+void wait_for_steps(Library* library, Sched* sched) {
+  if (!g_wanted || library->ggml.backend_sched_synchronize == nullptr) return;
+  library->ggml.backend_sched_synchronize(sched);
+}
+
+void wait_for_steps(Library* library, Backend* backend) {
+  if (!g_wanted || library->ggml.backend_synchronize == nullptr) return;
+  library->ggml.backend_synchronize(backend);
+}
+
+void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, Graph* graph,
+                When when) {
   if (!g_wanted) return;
+  const int all = library->ggml.graph_n_nodes(graph);
   if (!g_engine_told) {
     g_engine_told = true;
     tell_engine(library);

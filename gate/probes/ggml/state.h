@@ -71,7 +71,11 @@ void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint
 
 // For weir replay, where WEIR_PROBE_REPLAY asks for it: a graph's nodes with all that rebuilding
 // them takes. Under g.lock.
-void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, int all, When when);
+void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, Graph* graph,
+                When when);
+// After it was handed to its backends: waits for them, so that the time of a graph is its own.
+void wait_for_steps(Library* library, Sched* sched);
+void wait_for_steps(Library* library, Backend* backend);
 // Before it is computed, as the memory of a mask may then be given to others.
 void look_at_masks(Library* library, Graph* graph);
 void make_replay_ready();

@@ -71,6 +71,7 @@ bool layout_fits(const Engine& ggml) {
            view->nb[2] == 128 && view->nb[3] == 192;
     const Tensor* norm = ggml.rms_norm(context, a, k_epsilon);
     fits = fits && std::memcmp(&norm->params[0], &k_epsilon, sizeof k_epsilon) == 0;
+    fits = fits && std::strcmp(ggml.type_name(k_bytes_type), "i8") == 0;
     ggml.set_input(b);
     fits = fits && (b->flags & 1) != 0 && (a->flags & 1) == 0;
   }
@@ -108,12 +109,15 @@ Result<Kernels> best_kernels(const std::string& folder) {
   return best;
 }
 
-Result<void> open_backend(const Kernels& kernels, int threads, Engine& engine) {
-  auto* registry_of = find<Registry*()>(kernels.library, "ggml_backend_init");
-  if (registry_of == nullptr) {
-    registry_of = find<Registry*()>(kernels.library, "ggml_backend_cpu_reg");
-  }
-  Registry* registry = registry_of == nullptr ? nullptr : registry_of();
+Registry* registry_of(const Kernels& kernels, const char* otherwise) {
+  auto* made = find<Registry*()>(kernels.library, "ggml_backend_init");
+  if (made == nullptr) made = find<Registry*()>(kernels.library, otherwise);
+  return made == nullptr ? nullptr : made();
+}
+
+Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
+  engine.library = kernels.name;
+  Registry* registry = registry_of(kernels, "ggml_backend_cpu_reg");
   engine.device = registry == nullptr ? nullptr : engine.backend_reg_dev_get(registry, 0);
   engine.backend =
       engine.device == nullptr ? nullptr : engine.backend_dev_init(engine.device, nullptr);
@@ -133,9 +137,42 @@ Result<void> open_backend(const Kernels& kernels, int threads, Engine& engine) {
   return {};
 }
 
+Result<void> open_vulkan(const std::string& folder, const std::string& on, Engine& engine) {
+  const std::vector<std::string> names = libraries_in(folder, "libggml-vulkan.so");
+  if (names.empty()) return fail(Code::unavailable, "no libggml-vulkan.so in {}", folder);
+  const Kernels kernels{dlopen((folder + "/" + names.front()).c_str(), RTLD_NOW | RTLD_LOCAL),
+                        names.front()};
+  if (kernels.library == nullptr) return fail(Code::unavailable, "{}: {}", kernels.name, why());
+  engine.library = kernels.name;
+  Registry* registry = registry_of(kernels, "ggml_backend_vk_reg");
+  const std::size_t devices = registry == nullptr ? 0 : engine.backend_reg_dev_count(registry);
+  std::string there;
+  for (std::size_t i = 0; i < devices && engine.device == nullptr; ++i) {
+    Device* device = engine.backend_reg_dev_get(registry, i);
+    const char* name = device == nullptr ? nullptr : engine.backend_dev_name(device);
+    if (name == nullptr) continue;
+    there += (there.empty() ? "" : ", ") + std::string(name);
+    if (on == name) engine.device = device;
+  }
+  if (engine.device == nullptr) {
+    return fail(Code::unavailable,
+                "{} sees no {} (there is {}); ggml leaves Vulkan devices that are CPUs out unless "
+                "GGML_VK_VISIBLE_DEVICES=0 is set",
+                kernels.name, on, there.empty() ? "none" : there);
+  }
+  if (const char* words = engine.backend_dev_description(engine.device)) {
+    engine.device_words = words;
+  }
+  engine.memory = engine.backend_dev_buffer_type(engine.device);
+  if (engine.memory == nullptr) {
+    return fail(Code::unavailable, "{} can not be used by {}", on, kernels.name);
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<Engine> open_engine(const std::string& folder, int threads) {
+Result<Engine> open_engine(const std::string& folder, const std::string& on, int threads) {
   const std::vector<std::string> bases = libraries_in(folder, "libggml-base.so");
   if (bases.empty()) {
     return fail(Code::unavailable,
@@ -155,9 +192,12 @@ Result<Engine> open_engine(const std::string& folder, int threads) {
                 "computed",
                 engine.version.empty() ? "unknown" : engine.version);
   }
+  if (on != "CPU") {
+    WEIR_CHECK(open_vulkan(folder, on, engine));
+    return engine;
+  }
   WEIR_TRY(const Kernels kernels, best_kernels(folder));
-  engine.library = kernels.name;
-  WEIR_CHECK(open_backend(kernels, threads, engine));
+  WEIR_CHECK(open_cpu(kernels, threads, engine));
   return engine;
 }
 

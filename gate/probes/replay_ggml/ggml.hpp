@@ -39,6 +39,8 @@ struct Tensor {
 static_assert(sizeof(Tensor) == 336 && offsetof(Tensor, op) == 80 &&
               offsetof(Tensor, source) == 152 && offsetof(Tensor, data) == 248);
 
+inline constexpr int k_bytes_type = 24;  // GGML_TYPE_I8
+
 // ggml_init_params
 struct ContextWish {
   std::size_t bytes;
@@ -70,9 +72,14 @@ struct ContextWish {
   X(graph_n_nodes, int, (Graph*))                                                            \
   X(quantize_chunk, std::size_t,                                                             \
     (int, const float*, void*, std::int64_t, std::int64_t, std::int64_t, const float*))      \
+  X(backend_reg_dev_count, std::size_t, (Registry*))                                         \
   X(backend_reg_dev_get, Device*, (Registry*, std::size_t))                                  \
   X(backend_reg_get_proc_address, void*, (Registry*, const char*))                           \
+  X(backend_dev_name, const char*, (Device*))                                                \
+  X(backend_dev_description, const char*, (Device*))                                         \
+  X(backend_dev_buffer_type, BufferType*, (Device*))                                         \
   X(backend_dev_init, Backend*, (Device*, const char*))                                      \
+  X(backend_free, void, (Backend*))                                                          \
   X(backend_dev_supports_op, bool, (Device*, const Tensor*))                                 \
   X(backend_graph_compute, int, (Backend*, Graph*))                                          \
   X(backend_buft_name, const char*, (BufferType*))                                           \
@@ -89,15 +96,18 @@ struct Engine {
   WEIR_REPLAY_GGML(WEIR_REPLAY_DECLARE)
 #undef WEIR_REPLAY_DECLARE
   std::string version, commit;  // "" where it does not say
-  std::string library;          // file of the CPU's kernels: "libggml-cpu-haswell.so"
+  std::string library;          // file of the kernels: "libggml-cpu-haswell.so"
+  std::string device_words;     // "llvmpipe (LLVM 15.0.6, 256 bits)"; "" of the CPU
   Device* device = nullptr;
-  Backend* backend = nullptr;
+  Backend* backend = nullptr;      // of the CPU; an op on a device has one of its own
+  BufferType* memory = nullptr;    // of a device; null where tensors lie in the process's own
   std::vector<BufferType*> extra;  // kinds of memory in which weights lie re-arranged
 };
 
-// Opens libggml-base and, of the libraries of CPU kernels beside it, the one that ggml itself would
-// take here. Nothing is closed again: it is for the life of the process. Code::unavailable with
-// what is missing.
-[[nodiscard]] Result<Engine> open_engine(const std::string& folder, int threads);
+// Opens libggml-base and the library of kernels beside it. `on` is "CPU", for which it is the one
+// that ggml itself would take here, or ggml's name of a Vulkan device, "Vulkan0". Nothing is closed
+// again: it is for the life of the process. Code::unavailable with what is missing.
+[[nodiscard]] Result<Engine> open_engine(const std::string& folder, const std::string& on,
+                                         int threads);
 
 }  // namespace weir::replay

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include <sys/mman.h>
 
-#include "gate/probes/replay_ggml/shapes.hpp"
+#include "gate/probes/replay_ggml/contents.hpp"
+#include "gate/probes/replay_program/shapes.hpp"
 
 namespace weir::replay {
 namespace {
@@ -16,11 +16,9 @@ namespace {
 using profile::ReplayNode;
 using profile::ReplayTensor;
 
-constexpr std::int64_t k_line = 64;
+constexpr std::int64_t k_line = 256;   // and the most that a device asks tensors to begin at
 constexpr std::size_t k_slack = 4096;  // kernels may look a little beyond the last row
-constexpr std::int64_t k_most_copies = 256;
-constexpr std::int64_t k_least_without_weights = 8;
-constexpr int k_usage_weights = 1;  // GGML_BACKEND_BUFFER_USAGE_WEIGHTS
+constexpr int k_usage_weights = 1;     // GGML_BACKEND_BUFFER_USAGE_WEIGHTS
 
 template <class... Args>
 auto left_out(fmt::format_string<Args...> format, Args&&... args) {
@@ -29,90 +27,73 @@ auto left_out(fmt::format_string<Args...> format, Args&&... args) {
 
 std::int64_t up(std::int64_t bytes) { return (bytes + k_line - 1) / k_line * k_line; }
 
-// xorshift: the same data in every run.
-class Noise {
+class Rebuilt final : public Work {
  public:
-  float next() {  // -1 to 1
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return static_cast<float>(static_cast<double>(state_ >> 11) * 0x1p-52 - 1);
+  Rebuilt(const Engine& engine, const ReplayNode& node, const Wish& wish)
+      : engine_(&engine), node_(&node), mask_open_(wish.mask_open) {}
+  ~Rebuilt() override;
+  Rebuilt(const Rebuilt&) = delete;
+  Rebuilt& operator=(const Rebuilt&) = delete;
+
+  // Before all else.
+  Result<void> make(const Wish& wish) {
+    WEIR_CHECK(measure());
+    WEIR_CHECK(choose_copies(wish));
+    return build();
+  }
+  [[nodiscard]] std::int64_t copies() const override { return copies_; }
+  [[nodiscard]] bool compute() override {
+    Backend* backend = backend_ == nullptr ? engine_->backend : backend_;
+    return engine_->backend_graph_compute(backend, graph_) == 0;
   }
 
  private:
-  std::uint64_t state_ = 0x9e3779b97f4a7c15ULL;
+  struct Block {
+    char* at;
+    std::size_t bytes;
+  };
+  // Where bytes lie: of the process, or at a device's address within a buffer of its own.
+  struct Place {
+    char* at = nullptr;
+    Buffer* buffer = nullptr;
+  };
+  // The bytes of a root that the node's tensors look at, aligned.
+  struct Span {
+    std::int64_t begin = 0, end = 0;
+    bool rotated = false;              // each copy has its own
+    BufferType* rearranged = nullptr;  // lies in memory of this kind
+    Place shared;
+  };
+
+  Result<void> measure();
+  Result<void> choose_copies(const Wish& wish);
+  Result<void> build();
+  Result<Tensor*> add_copy();
+  Result<char*> filled(std::size_t root);
+  Result<Place> placed(std::size_t root);
+  void forget_last_block();
+  Result<void> put_rearranged(Tensor* tensor, std::size_t root);
+
+  const Engine* engine_;
+  const ReplayNode* node_;
+  double mask_open_;
+  std::vector<Span> spans_;
+  std::vector<Block> blocks_;
+  std::vector<Buffer*> buffers_;
+  Context* context_ = nullptr;
+  Graph* graph_ = nullptr;
+  // Of a device, this node's alone. ggml keeps its descriptor sets, which then still name buffers
+  // of nodes before, gone since: with one backend for all, lavapipe's heap was soon corrupted.
+  Backend* backend_ = nullptr;
+  std::int64_t copies_ = 1;
 };
 
-bool is_whole(const std::string& type) {
-  return type == "i8" || type == "i16" || type == "i32" || type == "i64";
-}
-
-// What says which positions an op looks at.
-bool is_mask(const ReplayNode& node, std::int64_t slot) {
-  return (node.op == "SOFT_MAX" && slot == 2) || (node.op == "FLASH_ATTN_EXT" && slot == 4);
-}
-
-// Random weights of a type, quantized by ggml itself, as many as are put one behind the other.
-Result<std::vector<char>> pattern_of(const Engine& ggml, int type, const std::string& name) {
-  constexpr std::int64_t k_elements = 1 << 14;  // whole blocks of every type
-  const std::int64_t block = ggml.blck_size(type);
-  if (block < 1 || k_elements % block != 0) return left_out("weir cannot fill tensors of {}", name);
-  Noise noise;
-  std::vector<float> values(k_elements);
-  for (float& value : values) value = noise.next();
-  const std::vector<float> importance(k_elements, 1.0F);  // some types insist on being told
-  std::vector<char> bytes(static_cast<std::size_t>(k_elements / block) * ggml.type_size(type));
-  const std::size_t made =
-      ggml.quantize_chunk(type, values.data(), bytes.data(), 0, 1, k_elements, importance.data());
-  if (made != bytes.size()) return left_out("weir cannot fill tensors of {}", name);
-  return bytes;
-}
-
-// Values that an op takes as places: of rows, experts or tokens. How many there are to point at.
-std::int64_t places_of(const ReplayNode& node, std::int64_t slot) {
-  const auto size = [&](std::size_t tensor_slot, std::size_t dimension) -> std::int64_t {
-    for (const ReplayTensor& tensor : node.tensors) {
-      if (tensor.slot == static_cast<std::int64_t>(tensor_slot)) return tensor.ne[dimension];
-    }
-    return 1;
-  };
-  if (node.op == "GET_ROWS" && slot == 2) return size(1, 1);
-  if (node.op == "SET_ROWS" && slot == 2) return size(0, 1);
-  if (node.op == "MUL_MAT_ID" && slot == 3) return size(1, 2);
-  if (node.op == "ROPE" && slot == 2) return 4096;
-  return 1;
-}
-
-// Places and masks have values of their own: in bytes that another tensor looks at they would be
-// whatever that one holds.
-std::string shared_problem(const ReplayNode& node, const ReplayTensor& tensor) {
-  if (tensor.slot == 0 || (!is_whole(tensor.type) && !is_mask(node, tensor.slot))) return "";
-  for (const ReplayTensor& other : node.tensors) {
-    if (other.slot != tensor.slot && other.root == tensor.root) {
-      return "another tensor looks at the bytes of its places";
-    }
-  }
-  return "";
-}
-
-}  // namespace
-
 Rebuilt::~Rebuilt() {
+  if (backend_ != nullptr) engine_->backend_free(backend_);
   for (Buffer* buffer : buffers_) engine_->backend_buffer_free(buffer);
   for (const Block& block : blocks_) munmap(block.at, block.bytes);
   if (context_ != nullptr) engine_->free(context_);
 }
-
-Rebuilt::Rebuilt(Rebuilt&& other) noexcept
-    : engine_(other.engine_),
-      node_(other.node_),
-      mask_open_(other.mask_open_),
-      spans_(std::move(other.spans_)),
-      blocks_(std::exchange(other.blocks_, {})),
-      buffers_(std::exchange(other.buffers_, {})),
-      context_(std::exchange(other.context_, nullptr)),
-      graph_(other.graph_),
-      copies_(other.copies_) {}
 
 // What each root has to hold, and in which kind of memory.
 Result<void> Rebuilt::measure() {
@@ -130,7 +111,9 @@ Result<void> Rebuilt::measure() {
       const char* name = engine_->backend_buft_name(extra);
       if (name != nullptr && root.memory == name) spans_[i].rearranged = extra;
     }
-    const bool plain = root.memory.empty() || root.memory == "CPU" || root.memory == "CPU_Mapped" ||
+    // On a device everything lies as its type says; the CPU's kernels also know other ways.
+    const bool plain = engine_->memory != nullptr || root.memory.empty() || root.memory == "CPU" ||
+                       root.memory == "CPU_Mapped" || root.memory.starts_with("Vulkan") ||
                        root.memory.find("Host") != std::string::npos;
     if (!plain && spans_[i].rearranged == nullptr) {
       return left_out("it used memory of the kind {}, which is not there", root.memory);
@@ -153,7 +136,7 @@ Result<void> Rebuilt::measure() {
     if (const std::string why = layout_problem(node_->op, tensor, size); !why.empty()) {
       return left_out("{}", why);
     }
-    if (const std::string why = shared_problem(*node_, tensor); !why.empty()) {
+    if (const std::string why = places_problem(*node_, tensor); !why.empty()) {
       return left_out("{}", why);
     }
     Span& span = spans_[root];
@@ -173,60 +156,8 @@ Result<void> Rebuilt::choose_copies(const Wish& wish) {
     (span.rotated ? each : shared) +=
         up(span.end - span.begin) + static_cast<std::int64_t>(k_slack);
   }
-  if (each + shared > wish.most_bytes) {
-    return left_out("it needs {} MiB, more than the {} MiB it may take (--memory)",
-                    (each + shared) >> 20, wish.most_bytes >> 20);
-  }
-  copies_ = std::min(node_->count, k_most_copies);
-  if (each == 0) {
-    copies_ = std::max(copies_, k_least_without_weights);
-    return {};
-  }
-  // In a step that the cache cannot hold each weight is read from memory.
-  const std::int64_t around = std::min(wish.constant_bytes, 2 * wish.cache_bytes);
-  copies_ = std::max(copies_, std::min(around / each + 1, k_most_copies));
-  copies_ = std::max<std::int64_t>(1, std::min(copies_, (wish.most_bytes - shared) / each));
+  WEIR_TRY(copies_, copies_of(node_->count, each, shared, wish));
   return {};
-}
-
-void Rebuilt::fill_indices(const ReplayTensor& tensor, char* at) const {
-  const std::int64_t places = std::max<std::int64_t>(places_of(*node_, tensor.slot), 1);
-  const bool apart = node_->op == "GET_ROWS";  // look-ups jump; what is written comes in order
-  std::int64_t number = 0;
-  for (std::int64_t l = 0; l < tensor.ne[3]; ++l) {
-    for (std::int64_t k = 0; k < tensor.ne[2]; ++k) {
-      for (std::int64_t j = 0; j < tensor.ne[1]; ++j) {
-        for (std::int64_t i = 0; i < tensor.ne[0]; ++i, ++number) {
-          char* to = at + i * tensor.nb[0] + j * tensor.nb[1] + k * tensor.nb[2] + l * tensor.nb[3];
-          const std::int64_t wide = (apart ? number % places * 7919 : number) % places;
-          const auto narrow = static_cast<std::int32_t>(wide);
-          if (tensor.type == "i64") std::memcpy(to, &wide, sizeof wide);
-          if (tensor.type == "i32") std::memcpy(to, &narrow, sizeof narrow);
-        }
-      }
-    }
-  }
-}
-
-// As many first places of each row are open as there were on average; the others hold minus
-// infinity.
-void Rebuilt::fill_mask(const ReplayTensor& tensor, char* at) const {
-  constexpr std::uint32_t k_closed_f32 = 0xFF800000U;
-  constexpr std::uint16_t k_closed_f16 = 0xFC00U;
-  const auto open =
-      static_cast<std::int64_t>(std::ceil(mask_open_ * static_cast<double>(tensor.ne[0])));
-  for (std::int64_t l = 0; l < tensor.ne[3]; ++l) {
-    for (std::int64_t k = 0; k < tensor.ne[2]; ++k) {
-      for (std::int64_t j = 0; j < tensor.ne[1]; ++j) {
-        char* row = at + j * tensor.nb[1] + k * tensor.nb[2] + l * tensor.nb[3];
-        for (std::int64_t i = std::max<std::int64_t>(open, 1); i < tensor.ne[0]; ++i) {
-          char* to = row + i * tensor.nb[0];
-          if (tensor.type == "f32") std::memcpy(to, &k_closed_f32, sizeof k_closed_f32);
-          if (tensor.type == "f16") std::memcpy(to, &k_closed_f16, sizeof k_closed_f16);
-        }
-      }
-    }
-  }
 }
 
 // Fresh memory with what the node reads of a root.
@@ -240,25 +171,30 @@ Result<char*> Rebuilt::filled(std::size_t root) {
   // A mapped file lies in small pages.
   if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(made, bytes, MADV_NOHUGEPAGE);
   std::memset(at, 0, bytes);
-  // The first source that looks at it says what it holds; what is written only stays 0.
-  for (const ReplayTensor& tensor : node_->tensors) {
-    if (tensor.slot == 0 || static_cast<std::size_t>(tensor.root) != root) continue;
-    char* begin = at + (tensor.offset - span.begin);
-    if (is_whole(tensor.type)) {
-      fill_indices(tensor, begin);
-    } else if (is_mask(*node_, tensor.slot)) {
-      fill_mask(tensor, begin);
-    } else {
-      WEIR_TRY(const auto pattern,
-               pattern_of(*engine_, static_cast<int>(tensor.type_number), tensor.type));
-      const auto room = static_cast<std::size_t>(span.end - tensor.offset);
-      for (std::size_t done = 0; done < room; done += pattern.size()) {
-        std::memcpy(begin + done, pattern.data(), std::min(pattern.size(), room - done));
-      }
-    }
-    break;
-  }
+  WEIR_CHECK(fill(*engine_, *node_, root, mask_open_, {at, span.begin, span.end}));
   return at;
+}
+
+void Rebuilt::forget_last_block() {
+  munmap(blocks_.back().at, blocks_.back().bytes);
+  blocks_.pop_back();
+}
+
+Result<Rebuilt::Place> Rebuilt::placed(std::size_t root) {
+  WEIR_TRY(char* const data, filled(root));
+  if (engine_->memory == nullptr) return Place{data, nullptr};
+  const std::size_t bytes = blocks_.back().bytes;
+  Buffer* buffer = engine_->backend_buft_alloc_buffer(engine_->memory, bytes);
+  if (buffer == nullptr) return left_out("the device has no {} MiB for it", bytes >> 20);
+  buffers_.push_back(buffer);
+  // ggml writes to tensors: one that is all of the buffer.
+  const std::int64_t ne[4] = {static_cast<std::int64_t>(bytes), 1, 1, 1};
+  Tensor* all = engine_->new_tensor(context_, k_bytes_type, 4, ne);
+  char* const base = static_cast<char*>(engine_->backend_buffer_get_base(buffer));
+  engine_->backend_tensor_alloc(buffer, all, base);
+  engine_->backend_tensor_set(all, data, 0, bytes);
+  forget_last_block();
+  return Place{base, buffer};
 }
 
 Result<void> Rebuilt::put_rearranged(Tensor* tensor, std::size_t root) {
@@ -271,14 +207,13 @@ Result<void> Rebuilt::put_rearranged(Tensor* tensor, std::size_t root) {
   engine_->backend_tensor_alloc(buffer, tensor, engine_->backend_buffer_get_base(buffer));
   WEIR_TRY(char* const data, filled(root));
   engine_->backend_tensor_set(tensor, data, 0, engine_->nbytes(tensor));
-  munmap(blocks_.back().at, blocks_.back().bytes);
-  blocks_.pop_back();
+  forget_last_block();
   return {};
 }
 
 // The node once more: its result, whose sources are tensors without a past.
 Result<Tensor*> Rebuilt::add_copy() {
-  std::vector<char*> own(spans_.size(), nullptr);
+  std::vector<Place> own(spans_.size());
   Tensor* made[profile::k_replay_sources + 1] = {};
   for (const ReplayTensor& from : node_->tensors) {
     const auto root = static_cast<std::size_t>(from.root);
@@ -290,12 +225,17 @@ Result<Tensor*> Rebuilt::add_copy() {
       WEIR_CHECK(put_rearranged(tensor, root));
       continue;
     }
-    char*& at = span.rotated ? own[root] : span.shared;
-    if (at == nullptr) {
-      WEIR_TRY(at, filled(root));
+    Place& place = span.rotated ? own[root] : span.shared;
+    if (place.at == nullptr) {
+      WEIR_TRY(place, placed(root));
     }
     for (std::size_t i = 0; i < 4; ++i) tensor->nb[i] = static_cast<std::uint64_t>(from.nb[i]);
-    tensor->data = at + (from.offset - span.begin);
+    char* const at = place.at + (from.offset - span.begin);
+    if (place.buffer != nullptr) {
+      engine_->backend_tensor_alloc(place.buffer, tensor, at);
+    } else {
+      tensor->data = at;
+    }
   }
   Tensor* result = made[0];
   result->op = static_cast<std::int32_t>(node_->op_number);
@@ -306,8 +246,13 @@ Result<Tensor*> Rebuilt::add_copy() {
 }
 
 Result<void> Rebuilt::build() {
+  if (engine_->memory != nullptr) {
+    backend_ = engine_->backend_dev_init(engine_->device, nullptr);
+    if (backend_ == nullptr) return left_out("the device takes no work");
+  }
   const auto copies = static_cast<std::size_t>(copies_);
-  const std::size_t tensors = copies * std::max<std::size_t>(node_->tensors.size(), 1) + 16;
+  // Those of the node, and for each root one that a device's buffer is filled by.
+  const std::size_t tensors = copies * (node_->tensors.size() + spans_.size()) + 16;
   context_ = engine_->init(
       {engine_->graph_overhead_custom(tensors, false) + (tensors + 16) * engine_->tensor_overhead(),
        nullptr, true});
@@ -316,7 +261,8 @@ Result<void> Rebuilt::build() {
   for (std::size_t i = 0; i < copies; ++i) {
     WEIR_TRY(Tensor* const result, add_copy());
     if (i == 0 && !engine_->backend_dev_supports_op(engine_->device, result)) {
-      return left_out("the CPU backend of this ggml does not do it");
+      return left_out("this ggml does not do it {}",
+                      engine_->memory == nullptr ? "on the CPU" : "on this device");
     }
     engine_->build_forward_expand(graph_, result);
   }
@@ -326,23 +272,19 @@ Result<void> Rebuilt::build() {
   return {};
 }
 
-Result<Rebuilt> Rebuilt::make(const Engine& engine, const ReplayNode& node, const Wish& wish) {
+}  // namespace
+
+Result<std::unique_ptr<Work>> rebuilt(const Engine& engine, const ReplayNode& node,
+                                      const Wish& wish) {
   if (node.tensors.empty()) return left_out("its tensors were not recorded");
   if (has_rule(node.op) || !wish.any_shape) {
     if (const std::string problem = shape_problem(node); !problem.empty()) {
       return left_out("{}{}", problem, has_rule(node.op) ? "" : " (--any-op replays it)");
     }
   }
-  Rebuilt rebuilt(engine, node);
-  rebuilt.mask_open_ = wish.mask_open;
-  WEIR_CHECK(rebuilt.measure());
-  WEIR_CHECK(rebuilt.choose_copies(wish));
-  WEIR_CHECK(rebuilt.build());
-  return rebuilt;
-}
-
-bool Rebuilt::compute() const {
-  return engine_->backend_graph_compute(engine_->backend, graph_) == 0;
+  auto made = std::make_unique<Rebuilt>(engine, node, wish);
+  WEIR_CHECK(made->make(wish));
+  return made;
 }
 
 }  // namespace weir::replay

@@ -1,73 +1,18 @@
 // A recorded node as a graph of the engine's ggml, with data of its own.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <memory>
 
 #include "gate/probes/replay_ggml/ggml.hpp"
-#include "gate/profile/replay.hpp"
+#include "gate/probes/replay_program/program.hpp"
 
 namespace weir::replay {
 
-struct Wish {
-  std::int64_t cache_bytes = 0;     // of the last-level cache
-  std::int64_t constant_bytes = 0;  // weights and caches of the whole step together
-  std::int64_t most_bytes = 0;      // that one node's graph may take
-  double mask_open = 1;             // share of the places in a mask that are looked at
-  bool any_shape = false;           // also of ops that weir has no rule for
-};
-
-// The node as often in one graph as the step has it, and more often where its weights would
-// otherwise stay in a cache that the whole step does not fit into. Its copies have weights of their
-// own and share everything else, which in a step was written just before.
-class Rebuilt {
- public:
-  // Code::unavailable with why it is left out.
-  [[nodiscard]] static Result<Rebuilt> make(const Engine& engine, const profile::ReplayNode& node,
-                                            const Wish& wish);
-  ~Rebuilt();
-  Rebuilt(Rebuilt&& other) noexcept;
-  Rebuilt(const Rebuilt&) = delete;
-  Rebuilt& operator=(const Rebuilt&) = delete;
-  Rebuilt& operator=(Rebuilt&&) = delete;
-
-  [[nodiscard]] std::int64_t copies() const { return copies_; }
-  // Computes the graph once; false where ggml says that it failed.
-  [[nodiscard]] bool compute() const;
-
- private:
-  struct Block {
-    char* at;
-    std::size_t bytes;
-  };
-  // The bytes of a root that the node's tensors look at, 64-aligned.
-  struct Span {
-    std::int64_t begin = 0, end = 0;
-    bool rotated = false;              // each copy has its own
-    BufferType* rearranged = nullptr;  // lies in memory of this kind
-    char* shared = nullptr;
-  };
-
-  explicit Rebuilt(const Engine& engine, const profile::ReplayNode& node)
-      : engine_(&engine), node_(&node) {}
-  Result<void> measure();
-  Result<void> choose_copies(const Wish& wish);
-  Result<void> build();
-  Result<Tensor*> add_copy();
-  Result<char*> filled(std::size_t root);
-  Result<void> put_rearranged(Tensor* tensor, std::size_t root);
-  void fill_mask(const profile::ReplayTensor& tensor, char* at) const;
-  void fill_indices(const profile::ReplayTensor& tensor, char* at) const;
-
-  const Engine* engine_;
-  const profile::ReplayNode* node_;
-  double mask_open_ = 1;
-  std::vector<Span> spans_;
-  std::vector<Block> blocks_;
-  std::vector<Buffer*> buffers_;
-  Context* context_ = nullptr;
-  Graph* graph_ = nullptr;
-  std::int64_t copies_ = 1;
-};
+// The node as often in one graph as copies_of() says. Its copies have weights of their own and
+// share everything else, which in a step was written just before. Code::unavailable with why it is
+// left out. `engine` outlives it.
+[[nodiscard]] Result<std::unique_ptr<Work>> rebuilt(const Engine& engine,
+                                                    const profile::ReplayNode& node,
+                                                    const Wish& wish);
 
 }  // namespace weir::replay

@@ -1,4 +1,4 @@
-#include "gate/probes/replay_ggml/shapes.hpp"
+#include "gate/probes/replay_program/shapes.hpp"
 
 #include <map>
 #include <optional>
