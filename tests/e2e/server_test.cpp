@@ -203,6 +203,20 @@ TEST_F(Servers, SayWhatTheyCountThemselves) {
   EXPECT_EQ(cell["server_metrics"][0]["name"], "llamacpp:tokens_predicted_total");
   EXPECT_EQ(cell["server_metrics"][0]["value"], 32);
   EXPECT_EQ(cell["warnings"].dump().find("own metrics"), std::string::npos);
+  // The gate's text says what shows them, and that does: of the run, and of what was written of it.
+  const std::string run = verdict["run"].get<std::string>();
+  EXPECT_NE(last_.err.find("servers  weir profile " + run), std::string::npos) << last_.err;
+  const Ended shown = weir(scratch_, {"profile", run, "--json", "profiles.json"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  const std::string line = "+32  grew  llamacpp:tokens_predicted_total";
+  EXPECT_NE(shown.out.find(line), std::string::npos) << shown.out;
+  const Ended again = weir(scratch_, {"profile", "profiles.json"});
+  EXPECT_NE(again.out.find(line), std::string::npos) << again.out << again.err;
+  EXPECT_EQ(weir(scratch_, {"profile", run + "/run.jsonl"}).out, again.out);
+  // A server's cell is none that one program alone shows: it says what does.
+  const Ended refused = weir(scratch_, {"profile", "ok/m/cpu/hello"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("weir profile RUN shows"), std::string::npos) << refused.err;
   EXPECT_NE(cell_of(verdict, "miscounts/m/cpu/hello")["warnings"].dump().find(
                 "own metrics count 60 generated tokens, its answers 32"),
             std::string::npos)
