@@ -11,6 +11,7 @@
 #include "gate/run/engine_run.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/run/served_report.hpp"
+#include "gate/run/server_token.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/pause.hpp"
 #include "gate/sys/port.hpp"
@@ -148,20 +149,10 @@ bool ServerStep::prepare() {
     prompt_ = made_up_prompt(step_.asked.prompt_tokens);
   }
   if (!settings_.token_env.empty()) {
-    for (const auto& [name, value] : sys::own_environment()) {
-      if (name == settings_.token_env) token_ = Secret(value);
-    }
-    if (!token_.empty() && token_.reveal().size() < Masker::k_shortest) {
-      return give_up(fmt::format("{} (token_env) has fewer than {} characters: too few to be kept "
-                                 "out of what a server says back",
-                                 settings_.token_env, Masker::k_shortest),
-                     Ended::not_started);
-    }
-    if (token_.empty()) {
-      return give_up(fmt::format("the environment has no {} (token_env), or nothing in it",
-                                 settings_.token_env),
-                     Ended::not_started);
-    }
+    auto token = server_token(settings_.token_env,
+                              Secret(sys::environment_value(settings_.token_env).value_or("")));
+    if (!token) return give_up(token.error().message, Ended::not_started);
+    token_ = std::move(*token);
   }
   if (!probed_) return true;
   auto attached = effects_.probing.attach(cell_.probes, place_.probes(), nullptr);
@@ -272,6 +263,11 @@ bool ServerStep::drive(std::int64_t requests, std::optional<std::int64_t> block)
   plan.seed = cell_.cell.seed;
   plan.own_fields = settings_.own_fields;
   plan.token = token_;
+  if (!settings_.extra_body.empty()) {
+    auto more = parse_json(settings_.extra_body);
+    if (!more) return give_up(more.error().message);
+    plan.more = std::move(*more);
+  }
   plan.requests = requests;
   const bool warm_up = !block;
   if (block && cell_.cell.rate) {

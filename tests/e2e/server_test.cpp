@@ -238,9 +238,14 @@ TEST_F(Servers, AreAskedWithTheTokenOfTheEnvironmentWhichIsSaidNowhere) {
   }
   EXPECT_EQ(said.find("sesame"), std::string::npos);
   ::unsetenv("WEIR_TEST_TOKEN");
-  const Json none = cell_of(gate(3), "guarded/m/cpu/hello");
-  EXPECT_NE(none.value("reason", "").find("the environment has no WEIR_TEST_TOKEN"),
-            std::string::npos);
+  // Not set: said before any server starts, whatever else there is to measure.
+  write_config({"guarded", "ok"}, ", token_env: WEIR_TEST_TOKEN");
+  const Ended none = weir(scratch_, {"gate", "--out", "untouched"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("engine \"guarded\": the environment has no WEIR_TEST_TOKEN (token_env)"),
+            std::string::npos)
+      << none.err;
+  EXPECT_FALSE(fs::exists(scratch_ / "untouched")) << "nothing was begun";
 }
 
 TEST_F(Servers, ThatAnswerOtherwiseAreADoubtUntilALimitSaysHowOftenTheyMay) {
@@ -255,6 +260,26 @@ TEST_F(Servers, ThatAnswerOtherwiseAreADoubtUntilALimitSaysHowOftenTheyMay) {
                 .find("2 of 4 requests were answered otherwise than most of them "
                       "(max_different_outputs: 1)"),
             std::string::npos);
+}
+
+TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork) {
+  write_config({"salted"}, ", extra_body: {cache_salt: x}");
+  EXPECT_NE(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "error");
+  const Ended accepted = weir(scratch_, {"baseline", "accept"});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
+  EXPECT_EQ(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "inconclusive");
+  write_config({"salted"}, ", extra_body: {cache_salt: x, user: me}");
+  EXPECT_EQ(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "new") << "another cell";
+  write_config({"salted"}, ", extra_body: {user: me}");
+  EXPECT_NE(cell_of(gate(3), "salted/m/cpu/hello").value("reason", "").find("no salt"),
+            std::string::npos);
+  write_config({"salted"}, ", extra_body: {max_tokens: 1}");
+  const Ended refused = weir(scratch_, {"gate"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("\"max_tokens\" is what weir itself sends; what says it in weir.yaml: "
+                             "tokens of the prompt"),
+            std::string::npos)
+      << refused.err;
 }
 
 TEST_F(Servers, ThatRunAlreadyAreAskedUnderTheirUrl) {

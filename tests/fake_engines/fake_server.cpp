@@ -12,6 +12,7 @@
 //   slower       takes 3 ms a token
 //   paced        takes 15 ms to its first token; late: takes 60 ms
 //   differs      ends every third answer with another token
+//   salted       answers HTTP 422 to prompts without "cache_salt":"x"
 //   guarded      answers 401 to all but /health without "Bearer sesame-0123", and says what it got
 // All count tokens under /metrics, as llama-server does; miscounts: 7 too many each time.
 // All but never_up and dies_early print "listening on PORT" when they are up.
@@ -75,6 +76,9 @@ void answer_prompt(int fd, const std::string& request) {
   if (mode == "refuses") {
     return answer(fd, "500 Internal Server Error", "application/json",
                   R"({"error": {"message": "out of memory"}})");
+  }
+  if (mode == "salted" && request.find(R"("cache_salt":"x")") == std::string::npos) {
+    return answer(fd, "422 Unprocessable Entity", "application/json", R"({"detail": "no salt"})");
   }
   const std::size_t asked = request.find("\"max_tokens\":");
   const int tokens = asked == std::string::npos ? 1 : std::atoi(request.c_str() + asked + 13);
