@@ -262,6 +262,35 @@ TEST_F(Servers, ThatAnswerOtherwiseAreADoubtUntilALimitSaysHowOftenTheyMay) {
             std::string::npos);
 }
 
+TEST_F(Servers, ArePlannedWithTheRunsAndRequestsOfEach) {
+  // Two timed runs of all requests; of what is counted three of one request, or three of all.
+  write_config({"ok"}, ", probes: [ggml]",
+               "{chat: {text: Hello, tokens: 8, concurrency: [1, 4]},\n"
+               "          busy: {text: Hello, tokens: 8, rate: 2.5, requests: 50}}");
+  const auto seconds = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"plan", "--guess", "--shards", "3", "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::map<std::string, double> of;
+    const Json plan = json_of(weir(scratch_, words));
+    for (const Json& shard : plan["shards"]) {
+      EXPECT_EQ(shard["cells"].size(), 1U) << shard;
+      of[shard["cells"][0]] = shard["seconds"];
+    }
+    return of;
+  };
+  // 0.16 s a request of 8 tokens, 0.08 and 0.24 those of the other lengths; 2 of them warm it up.
+  const double start = 0.5;
+  const double one = start + 3 * 0.16, shorter = start + 3 * 0.08, longer = start + 3 * 0.24;
+  const double each = start + 2 * 0.16;
+  const auto all = seconds({}), counts = seconds({"--counts-only"});
+  EXPECT_NEAR(counts.at("ok/m/cpu/chat@c1"), shorter + one + longer, 1e-9);
+  EXPECT_NEAR(counts.at("ok/m/cpu/chat@c4"), 3 * (each + 32 * 0.16 / 2), 1e-9);
+  EXPECT_NEAR(counts.at("ok/m/cpu/busy"), 3 * (each + 20 + 0.16), 1e-9);
+  EXPECT_NEAR(all.at("ok/m/cpu/chat@c1"), shorter + one + longer + 2 * (each + 8 * 0.16), 1e-9);
+  EXPECT_NEAR(all.at("ok/m/cpu/chat@c4"), 5 * (each + 32 * 0.16 / 2), 1e-9);
+  EXPECT_NEAR(all.at("ok/m/cpu/busy"), 5 * (each + 20 + 0.16), 1e-9);
+}
+
 TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork) {
   write_config({"salted"}, ", extra_body: {cache_salt: x}");
   EXPECT_NE(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "error");
