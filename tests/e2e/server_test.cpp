@@ -1,49 +1,10 @@
 // The built weir against servers that are none: started, asked, ended, with nothing left of them.
 #include <map>
-#include <set>
-#include <sstream>
 
-#include "tests/e2e/weir_process.hpp"
+#include "tests/e2e/servers.hpp"
 
 namespace weir::e2e {
 namespace {
-
-const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_server";
-
-class Servers : public testing::Test {
- protected:
-  // An engine for each mode, one model, the CPU; `more` of the engine, `prompts` and what follows.
-  void write_config(const std::vector<std::string>& modes, const std::string& more = "",
-                    const std::string& prompts =
-                        "{hello: {text: Hello world, tokens: 8, "
-                        "requests: 4}}") {
-    std::string engines;
-    for (const std::string& mode : modes) {
-      engines += "  " + mode + ": {kind: server, command: [" + k_fake + ", " + mode +
-                 ", '{port}', " + mark() + "], api: completions, timeout: 60s" + more + "}\n";
-    }
-    spill(scratch_ / "model.bin", "no model at all");
-    spill(scratch_ / "weir.yaml", "version: 1\nengines:\n" + engines +
-                                      "models: {m: model.bin}\nbackends: {cpu: {}}\n"
-                                      "prompts: " +
-                                      prompts + "\ngate: {runs: 2}\n");
-  }
-
-  // Stands in the command line of every server of this test.
-  [[nodiscard]] std::string mark() const { return scratch_.path().filename(); }
-
-  Json gate(int exit_code, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments{"gate", "--json", "-"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    last_ = weir(scratch_, arguments);
-    EXPECT_EQ(last_.exit_code, exit_code) << last_.err;
-    EXPECT_EQ(processes_with(mark()), std::vector<std::string>{}) << "left behind";
-    return json_of(last_);
-  }
-
-  Scratch scratch_;
-  Ended last_;
-};
 
 TEST_F(Servers, AreMeasuredByWhatTheyAnswer) {
   write_config({"ok"}, ", slo: {ttft: 10s, tpot: 10s}");
@@ -133,65 +94,6 @@ TEST_F(Servers, AreEndedWhenWeirIsInterruptedAndTheRunGoesOnLater) {
   EXPECT_EQ(processes_with(mark()), std::vector<std::string>{});
   const Ended resumed = weir(scratch_, {"run", "--resume"});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
-}
-
-// Two requests a block, four blocks of each side: a pair is two starts and 16 requests.
-const std::string k_first_token =
-    "{hello: {text: Hello, tokens: 2, requests: 8}}\n"
-    "limits: [{metrics: time_to_first_token_p90_seconds, max_increase: 50%},\n"
-    "         {metrics: '*tokens_per_second', mode: 'off'}]";
-
-TEST_F(Servers, BesideABaseAreUpInPairsAndTheirPercentilesAreJudged) {
-  write_config({"late"}, ", warm_up: 1", k_first_token);
-  const auto against = [&](const char* mode) {
-    return std::vector<std::string>{"--against", "--", k_fake, mode, "{port}", mark()};
-  };
-  const Json same = gate(0, against("late"));
-  const Json judged =
-      metric_of(cell_of(same, "late/m/cpu/hello"), "time_to_first_token_p90_seconds");
-  EXPECT_EQ(judged["verdict"], "pass") << judged.dump(1);
-  EXPECT_NE(judged["warnings"].dump().find("p90 of 8 requests a start"), std::string::npos);
-  EXPECT_NE(cell_of(same, "late/m/cpu/hello")["notes"].dump().find("fresh starts of each server"),
-            std::string::npos);
-
-  const Json slower = gate(1, against("paced"));
-  const Json failed =
-      metric_of(cell_of(slower, "late/m/cpu/hello"), "time_to_first_token_p90_seconds");
-  EXPECT_EQ(failed["verdict"], "fail") << failed.dump(1);
-  // 60 ms beside 15 ms; both get what the machine takes on top.
-  EXPECT_GT(failed["change"].get<double>(), 1);
-
-  // The journal holds the order before, and the turns as the coin had it.
-  std::istringstream journal(slurp(scratch_ / slower["run"].get<std::string>() / "run.jsonl"));
-  std::map<std::int64_t, std::map<std::int64_t, Json>> pairs;  // pair -> order -> record
-  for (std::string line; std::getline(journal, line);) {
-    const Json record = Json::parse(line);
-    if (record.contains("turns")) pairs[record["pair"]][record["order"]] = record;
-  }
-  EXPECT_GE(pairs.size(), 8U);
-  std::set<bool> base_first;
-  for (const auto& [number, two] : pairs) {
-    ASSERT_EQ(two.size(), 2U) << number;
-    const Json &first = two.begin()->second, &second = two.rbegin()->second;
-    EXPECT_EQ(first["turns"], Json::parse("[0, 3, 4, 7]"));
-    EXPECT_EQ(second["turns"], Json::parse("[1, 2, 5, 6]"));
-    EXPECT_NE(first.value("side", "candidate"), second.value("side", "candidate"));
-    if (number > 0) base_first.insert(first.value("side", "candidate") == "base");
-    const double first_ends =
-        first["started_at"].get<double>() + first["wall_seconds"].get<double>();
-    EXPECT_LT(second["started_at"].get<double>(), first_ends) << "not beside each other";
-  }
-}
-
-TEST_F(Servers, BesideABaseThatDiesAreAnError) {
-  write_config({"paced"}, ", warm_up: 1", k_first_token);
-  const Json verdict = gate(3, {"--against", "--", k_fake, "dies_serving", "{port}", mark()});
-  EXPECT_NE(cell_of(verdict, "paced/m/cpu/hello")
-                .value("reason", "")
-                .find("the base program failed in 2 of its processes: "
-                      "the server ended while it served"),
-            std::string::npos)
-      << cell_of(verdict, "paced/m/cpu/hello").value("reason", "");
 }
 
 TEST_F(Servers, SayWhatTheyCountThemselves) {
