@@ -295,10 +295,13 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
                  "instructions are counted over a whole process: of a server that "
                  "would be its start and its idle time, too");
   }
-  if (engine.container) {
+  if (engine.container && (command == nullptr || engine.container->runtime == Runtime::srun)) {
     problems.add(at("container"),
-                 "a server in a container is not started by this version of weir: "
-                 "start it yourself and say where it listens by url");
+                 command == nullptr
+                     ? "weir starts no container of this engine, whose server runs already under "
+                       "url"
+                     : "srun: the server would listen on another machine: start it yourself and "
+                       "say where by url");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <utility>
 
+#include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/load/load.hpp"
@@ -154,8 +155,14 @@ bool ServerStep::prepare() {
     if (!token) return give_up(token.error().message, Ended::not_started);
     token_ = std::move(*token);
   }
+  carried_ = {place_.path(), place_.out(), probed_ ? place_.probes() : std::string()};
   if (!probed_) return true;
-  auto attached = effects_.probing.attach(cell_.probes, place_.probes(), nullptr);
+  // An image has an environment of its own: what weir.yaml sets in it is all that is known.
+  const config::Environment own = in_container()
+                                      ? line_of(cell_, step_, place_.out(), place_.probes()).env
+                                      : config::Environment();
+  auto attached =
+      effects_.probing.attach(cell_.probes, place_.probes(), in_container() ? &own : nullptr);
   if (!attached) {
     return give_up("the probes could not be attached: " + attached.error().message,
                    Ended::not_started);
@@ -174,7 +181,7 @@ bool ServerStep::bring_up() {
     }
     fill_urls(std::to_string(port));
     const double started = effects_.clock.steady();
-    if (starts_) start(std::to_string(port));
+    if (starts_ && !start(std::to_string(port))) return false;
     if (wait_until_up()) {
       up_after_ = effects_.clock.steady() - started;
       return true;
@@ -184,7 +191,7 @@ bool ServerStep::bring_up() {
     // Somebody else has the port by now: that is no fault of the server's.
     record_.error.reset();
     record_.ended = Ended::exited;
-    server_.reset();
+    (void)stop();
   }
 }
 
@@ -199,18 +206,27 @@ std::string ServerStep::place_of(const std::string& path_or_url, const std::stri
   return place.starts_with('/') ? url_ + place : place;
 }
 
-void ServerStep::start(const std::string& port) {
+bool ServerStep::start(const std::string& port) {
   config::CommandLine line =
       line_of(cell_, step_, place_.out(),
               step_.pass == Pass::counted ? place_.probes() : std::string(), port);
   spec_ = {};
   spec_.argv = std::move(line.argv);
-  spec_.env = merge_environment(sys::own_environment(), line.env, probe_env_);
+  spec_.settle_seconds = k_workers_seconds;
+  if (in_container()) {
+    carried_.port = port;
+    container_name_ =
+        "weir-" + short_hash(fmt::format("{} {} {}", place_.path(), port, effects_.clock.now()));
+    auto put =
+        put_in_container(effects_, cell_, carried_, container_name_, line.env, probe_env_, spec_);
+    if (!put) return give_up(put.error().message, Ended::not_started);
+  } else {
+    spec_.env = merge_environment(sys::own_environment(), line.env, probe_env_);
+  }
   spec_.folder = cell_.folder;
   spec_.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds;
   spec_.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit);
   spec_.kill_grace_seconds = k_grace_seconds;
-  spec_.settle_seconds = k_workers_seconds;
   spec_.whole_output = false;
   ServerProcess::OnLine on_line;
   if (ready_line_) {
@@ -218,6 +234,17 @@ void ServerStep::start(const std::string& port) {
   }
   server_ =
       std::make_unique<ServerProcess>(effects_.processes, spec_, effects_.stop, std::move(on_line));
+  return true;
+}
+
+Result<sys::Finished> ServerStep::stop() {
+  auto finished = server_->end();
+  server_.reset();
+  if (in_container() && may_have_left(cell_, finished)) {
+    std::string left = end_container(effects_, cell_, carried_, container_name_);
+    if (!left.empty()) record_.warnings.push_back(std::move(left));
+  }
+  return finished;
 }
 
 bool ServerStep::wait_until_up() {
@@ -295,67 +322,6 @@ bool ServerStep::drive(std::int64_t requests, std::optional<std::int64_t> block)
   return give_up(in + failures.value_or("not all requests were sent"));
 }
 
-sys::HttpRequest ServerStep::get(const std::string& url) const {
-  sys::HttpRequest request;
-  request.url = url;
-  if (!token_.empty() && url.starts_with(url_ + "/")) {
-    request.authorization = Secret("Bearer " + token_.reveal());
-  }
-  return request;
-}
-
-std::optional<adapters::ServerMetrics> ServerStep::ask_metrics() {
-  constexpr double k_connect = 1, k_answer = 5;
-  const auto answer = effects_.speaking.http()->send(
-      get(metrics_url_),
-      {.connect_seconds = k_connect, .total_seconds = k_answer, .body_bytes = std::size_t{4} << 20},
-      over());
-  if (answer && answer->status == 200) return adapters::read_server_metrics(answer->body);
-  const std::string why = answer ? fmt::format("HTTP {}", answer->status) : answer.error().message;
-  const std::string warning = fmt::format("the server's own metrics could not be read: {}", why);
-  if (record_.warnings.empty() || record_.warnings.back() != warning) {
-    record_.warnings.push_back(warning);
-  }
-  return std::nullopt;
-}
-
-void ServerStep::report_metrics() {
-  if (!metrics_before_) return;
-  constexpr int k_readings = 20;
-  for (int reading = 1;; ++reading) {
-    const auto after = ask_metrics();
-    if (!after) return;
-    auto figures = adapters::between(*metrics_before_, *after);
-    // A server may count a request a moment after its last token is out.
-    if (reading < k_readings && !counts_the_same(figures, requests_) &&
-        sys::RealPause().wait(k_ask_again, over())) {
-      continue;
-    }
-    if (after->left_out > 0) {
-      record_.warnings.push_back(
-          fmt::format("the server has {} metrics more than are kept of it", after->left_out));
-    }
-    return add_server_figures(std::move(figures), requests_, *record_.report);
-  }
-}
-
-// Once they rest: what the server still does for a request that is answered belongs to it.
-bool ServerStep::read_counts(std::vector<ProbeCounts>& counts) {
-  constexpr int k_readings = 100;
-  for (int reading = 0; reading < k_readings; ++reading) {
-    auto now = effects_.probing.collect(cell_.probes, place_.probes());
-    if (!now) {
-      return give_up("what the probes counted could not be read: " + now.error().message);
-    }
-    const bool rests = reading > 0 && *now == counts;
-    counts = std::move(*now);
-    if (rests || !sys::RealPause().wait(k_ask_again, over())) return true;
-  }
-  record_.warnings.emplace_back(
-      "the server's counts do not rest between requests: what it does by itself is in them");
-  return true;
-}
-
 // Ends the server, and says of it what the record has to say. Fails as Processes::run().
 Result<void> ServerStep::end_process() {
   if (!server_) {
@@ -363,9 +329,10 @@ Result<void> ServerStep::end_process() {
     return {};
   }
   const bool gone = server_->is_gone();
-  WEIR_TRY(const sys::Finished finished, server_->end());
+  WEIR_TRY(const sys::Finished finished, stop());
   const Ended told = record_.ended;
   take_over(record_, finished);
+  if (in_container()) leave_out_runtimes_own(record_);
   if (gone) {
     say_how_it_went(finished);
   } else {
@@ -385,7 +352,8 @@ Result<void> ServerStep::end_process() {
 
 // Of one that ended by itself, which no server shall.
 void ServerStep::say_how_it_went(const sys::Finished& finished) {
-  const std::string how = failure_of(finished, spec_).value_or("it exited with code 0");
+  std::string how = failure_of(finished, spec_).value_or("it exited with code 0");
+  if (in_container()) how = failure_in_container(cell_, finished, std::move(how));
   record_.report.reset();
   record_.probes.clear();
   record_.error = record_.ended == Ended::not_started

@@ -13,6 +13,7 @@
 #include "gate/config/pattern.hpp"
 #include "gate/profile/record.hpp"
 #include "gate/profile/served.hpp"
+#include "gate/run/in_container.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
 #include "gate/run/server_process.hpp"
@@ -27,6 +28,9 @@ class ServerStep {
   // `waits`: seconds that it may have to be up beyond its own timeout.
   ServerStep(const Effects& effects, const std::string& folder, const PreparedCell& cell,
              const Step& step, std::int64_t attempt, double waits = 0);
+  ~ServerStep() { (void)end_process(); }  // of one that nobody asks any more
+  ServerStep(const ServerStep&) = delete;
+  ServerStep& operator=(const ServerStep&) = delete;
 
   // Fails with Code::io when its place can not be made.
   [[nodiscard]] Result<void> make_place() { return place_.make(); }
@@ -58,7 +62,10 @@ class ServerStep {
   bool prepare();
   bool bring_up();
   void fill_urls(const std::string& port);
-  void start(const std::string& port);
+  bool start(const std::string& port);
+  [[nodiscard]] bool in_container() const { return container_of(cell_) != nullptr; }
+  // Ends the process, and what its container's runtime left.
+  [[nodiscard]] Result<sys::Finished> stop();
   [[nodiscard]] const sys::Stop& over() const { return server_ ? server_->over() : effects_.stop; }
   bool wait_until_up();
   bool answers(sys::Http& http, std::string& last) const;
@@ -90,6 +97,8 @@ class ServerStep {
   std::optional<adapters::ServerMetrics> metrics_before_;
   config::Environment probe_env_;
   sys::ProcessSpec spec_;
+  CarriedPlace carried_;
+  std::string container_name_;
   std::unique_ptr<sys::Streams> streams_;
   std::vector<profile::ServedRequest> requests_;
   std::vector<profile::ProbeCounts> before_;
