@@ -49,9 +49,29 @@ std::vector<std::string> api_names() {
   return names;
 }
 
+std::vector<std::string> members_sent(const Api& api, bool own_fields) {
+  // Other words for how much is generated, and for several answers to one prompt.
+  std::vector<std::string> names{"max_tokens", "max_completion_tokens", "n", "best_of"};
+  Ask ask;
+  ask.model = "any";
+  ask.own_fields = own_fields;
+  const auto add = [&](const auto& self, const Json& json, const std::string& path) -> void {
+    for (const auto& [name, value] : json.items()) {
+      const std::string member = path.empty() ? name : path + "." + name;
+      if (value.is_object()) {
+        self(self, value, member);
+      } else if (std::find(names.begin(), names.end(), member) == names.end()) {
+        names.push_back(member);
+      }
+    }
+  };
+  add(add, api.body(ask), "");
+  return names;
+}
+
 std::string body_of(const Api& api, const Ask& ask) {
   Json body = api.body(ask);
-  if (ask.more.is_object()) body.update(ask.more);
+  if (ask.more.is_object()) body.update(ask.more, true);
   return dump_json(body);
 }
 

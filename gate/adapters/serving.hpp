@@ -30,7 +30,8 @@ struct Ask {
   bool own_fields = true;
   bool to_full_length = true;   // ignore_eos
   bool cached_prompts = false;  // a prompt or prefix cache may be used
-  // Put over the body's own members, last: {"cache_salt": "…"}. An object, or null.
+  // Put over the body's own members, last: {"cache_salt": "…"}; objects in both are made one. An
+  // object, or null.
   Json more = nullptr;
 };
 
@@ -60,6 +61,10 @@ struct Api {
 [[nodiscard]] std::span<const Api> apis();
 [[nodiscard]] const Api* find_api(std::string_view name);  // null: unknown
 [[nodiscard]] std::vector<std::string> api_names();
+
+// Members of a request that weir sends itself ("options.seed"), or that would undo one of them: no
+// configuration may set them.
+[[nodiscard]] std::vector<std::string> members_sent(const Api& api, bool own_fields);
 
 // The body to send: the API's own members and `ask.more`, in one line.
 [[nodiscard]] std::string body_of(const Api& api, const Ask& ask);

@@ -133,8 +133,8 @@ std::vector<verdict::Policy> policies_beside(const Measured& measured,
 }  // namespace
 
 const report::Verbs& report_hints() {
-  static const report::Verbs k_hints{"baseline accept", "gate --counts-only", "gate --resume",
-                                     "doctor", "explain"};
+  static const report::Verbs k_hints{
+      "baseline accept", "gate --counts-only", "gate --resume", "doctor", "explain", "profile"};
   return k_hints;
 }
 

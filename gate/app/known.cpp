@@ -32,6 +32,16 @@ config::Known known_now(const sys::Files& files, const std::string& config_file)
   }
   known.probes = probe_names();
   known.apis = adapters::serving::api_names();
+  for (const adapters::serving::Api& api : adapters::serving::apis()) {
+    config::Known::Sent& sent = known.sent[std::string(api.name)];
+    sent.always = adapters::serving::members_sent(api, false);
+    for (std::string& member : adapters::serving::members_sent(api, true)) {
+      const auto& always = sent.always;
+      if (std::find(always.begin(), always.end(), member) == always.end()) {
+        sent.own.push_back(std::move(member));
+      }
+    }
+  }
   for (const char* later : {"opencl", "cuda", "hip", "metal"}) {
     const auto& here = known.probes;
     if (std::find(here.begin(), here.end(), later) == here.end()) {

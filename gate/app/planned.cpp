@@ -46,7 +46,8 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Common
       command.in_container = true;
       const std::string out = sys::absolute(places.out);
       const run::Carried carried = run::carried_into(
-          cell, {.root = out, .out = out, .counts = ""},
+          cell,
+          {.root = out, .out = out, .counts = "", .port = server ? "{port}" : ""},
           cell.twin ? sys::folder_of(cell.twin->driver) : "", "weir", line.env, {});
       WEIR_TRY(run::RuntimeCall call, run::carry_in(container->runtime, command.argv, carried));
       command.argv = std::move(call.argv);

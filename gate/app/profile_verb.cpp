@@ -11,6 +11,7 @@
 #include "gate/app/profile_files.hpp"
 #include "gate/app/profile_page.hpp"
 #include "gate/app/session.hpp"
+#include "gate/app/two_sides.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/events.h"
@@ -99,6 +100,13 @@ Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
   Target target;
   WEIR_TRY(Loaded loaded, load_config(common, files));
   target.veil = loaded.veil;
+  for (const config::Cell& cell : loaded.cells) {
+    if (!cell.engine->server) continue;
+    return fail(Code::usage,
+                "{} is a server's, which weir profile does not send prompts to\n"
+                "  weir run measures it, and weir profile RUN shows all that it saw",
+                target.veil.cell_name(cell.key.str()));
+  }
   WEIR_TRY(const auto commands, planned_commands(std::move(loaded), common, wanted,
                                                  {place.out(), place.events()}, files));
   if (commands.empty()) {
@@ -116,12 +124,6 @@ Result<Target> target_of_cell(const ProfileOptions& options, const Place& place,
   if (longest.in_container) {
     return fail(Code::usage,
                 "{} runs in a container, where weir profile does not reach; weir run counts there",
-                target.veil.cell_name(longest.cell));
-  }
-  if (longest.serves) {
-    return fail(Code::usage,
-                "{} is a server's, which weir profile does not send prompts to; weir run counts "
-                "there",
                 target.veil.cell_name(longest.cell));
   }
   target.spec.argv = longest.argv;
@@ -278,7 +280,20 @@ Result<void> check_grouping(const ProfileOptions& options) {
       options.by);
 }
 
-// A folder of probe files, profiles as weir writes them, or what others wrote.
+// Profiles that weir measured itself. An error in one was told when it was made.
+Result<ExitCode> show_measured(const ProfileOptions& options,
+                               std::vector<profile::Profile> profiles) {
+  for (profile::Profile& profile : profiles) {
+    add_doubts(profile.warnings, profile::cross_checks(profile));
+  }
+  answer(options.common,
+         report::profiles_text(
+             profiles, {.width = width_of(answer_stream(options.common)), .verbose = true}));
+  WEIR_CHECK(write_profiles(options.common, profiles));
+  return ExitCode::pass;
+}
+
+// A run, a folder of probe files, profiles as weir writes them, or what others wrote.
 Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
   const bool folder = files.kind(options.what) == sys::Kind::folder;
   const auto refuse = [&](std::initializer_list<std::string_view> fitting) -> Result<void> {
@@ -289,6 +304,12 @@ Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
     }
     return {};
   };
+  if (holds_run(options.what, files)) {
+    WEIR_CHECK(refuse({}));
+    std::optional<Measured> run;
+    WEIR_TRY(ProfileFile read, read_side(options.common, options.what, files, run));
+    return show_measured(options, std::move(read.profiles));
+  }
   if (folder) {
     WEIR_CHECK(refuse({"--trace", "--top", "--by", "--html", "--show-private"}));
     WEIR_CHECK(check_grouping(options));
@@ -303,15 +324,7 @@ Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
                                                asked ? &moments : nullptr));
   if (read.observed) return show_observed(options, std::move(*read.observed), moments, files);
   WEIR_CHECK(refuse({}));
-  auto& profiles = read.profiles;
-  for (profile::Profile& profile : profiles) {
-    add_doubts(profile.warnings, profile::cross_checks(profile));
-  }
-  answer(options.common,
-         report::profiles_text(
-             profiles, {.width = width_of(answer_stream(options.common)), .verbose = true}));
-  WEIR_CHECK(write_profiles(options.common, profiles));  // an error in it was told when it was made
-  return ExitCode::pass;
+  return show_measured(options, std::move(read.profiles));
 }
 
 Result<void> check_place(const char* option, const std::string& file, const sys::Files& files) {
@@ -378,9 +391,9 @@ void add_profile(CLI::App& app) {
   add_common(*verb, options->common, Takes::config);
   verb->add_option(
           "what", options->what,
-          "A cell of weir.yaml, a folder of probe files, a file of weir run --json, or what "
-          "an engine or profiler wrote")
-      ->type_name("FILE|CELL");
+          "A cell of weir.yaml, a run's folder, a folder of probe files, a file of weir run "
+          "--json, or what an engine or profiler wrote")
+      ->type_name("FILE|RUN|CELL");
   verb->add_option("--probes", options->probes, "Which to attach (default: those that fit)")
       ->delimiter(',')
       ->type_name("NAME,…");
@@ -417,6 +430,7 @@ void add_profile(CLI::App& app) {
       "  weir profile -- llama-bench -m model.gguf -n 16\n"
       "  weir profile --html profile.html -- llama-bench -m model.gguf -n 16\n"
       "  weir profile --timing serialized --trace t.json -- ./my-engine\n"
+      "  weir profile weir-out/20261120-0930      all that a run measured\n"
       "  weir profile engine.stderr.txt             as GGML_VK_PERF_LOGGER=1 prints it\n"
       "  weir profile --html page.html trace.json   of PyTorch, rocprof, …");
   set_action_with_words(*verb, [verb, options] {

@@ -69,6 +69,20 @@ config::Veil veil_of(const config::Settings& settings, const std::string& config
   return {settings, sys::absolute(sys::folder_of(config_file))};
 }
 
+namespace {
+
+std::map<std::string, Secret> tokens_of(const std::vector<config::Cell>& cells) {
+  std::map<std::string, Secret> tokens;
+  for (const config::Cell& cell : cells) {
+    const std::string variable = cell.engine->server ? cell.engine->server->token_env : "";
+    if (variable.empty()) continue;
+    if (auto held = sys::environment_value(variable)) tokens[variable] = Secret(std::move(*held));
+  }
+  return tokens;
+}
+
+}  // namespace
+
 Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const MeasureOptions& wanted,
                          sys::Files& files, const sys::Stop& stop) {
   Ready ready;
@@ -85,6 +99,7 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
     const TwoCommits& commits = *wanted.against->commits;
     surroundings.programs = {commits.own_roots, commits.base.candidate_root};
   }
+  surroundings.tokens = tokens_of(ready.loaded.cells);
   WEIR_TRY(surroundings.twins,
            make_twins(ready.loaded.cells, surroundings.config_folder, options.out, files));
   surroundings.output_places = wanted.output_places;

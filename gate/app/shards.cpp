@@ -1,45 +1,76 @@
 #include "gate/app/shards.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/run/plan.hpp"
 
 namespace weir::app {
 namespace {
 
 constexpr std::string_view k_schema = "weir.plan/1";
 constexpr std::uint64_t k_largest_plan = std::uint64_t{64} << 20;
-constexpr double k_counted_processes = 3;
+
+// The processes that a run starts, as far as the configuration alone tells: on another machine a
+// probe may see more, or less.
+run::Plan planned_run(const Loaded& loaded, bool times) {
+  std::vector<run::PreparedCell> cells;
+  for (const config::Cell& cell : loaded.cells) {
+    run::PreparedCell& prepared = cells.emplace_back();
+    prepared.cell = cell;
+    prepared.facts.cell = cell.key;
+    prepared.facts.sweep = cell.sweep;
+    prepared.counts_work = cell.engine->reports_counts();
+    for (const std::string& probe : cell.engine->probes) {
+      if (probe != "instructions") {
+        prepared.counts_work = true;
+      } else {
+        prepared.instructions = run::CountInstructions::perf;
+      }
+    }
+    if (!prepared.counts_work && !prepared.instructions) prepared.facts.counts_skipped = "nothing";
+  }
+  run::PlanOptions options;
+  options.times = times;
+  return run::make_plan(std::move(cells), *loaded.settings, options);
+}
 
 // A pass that no run knew is guessed, at the pace of what is known.
 std::vector<double> seconds_of(const Loaded& loaded, bool times,
                                const std::map<std::string, KnownTimes>& known,
                                std::size_t& known_cells) {
-  const config::GateSettings& gate = loaded.settings->gate;
-  const double timed_processes = times ? static_cast<double>(gate.runs) : 0;
-  const auto guess = [&](const config::Cell& cell, double processes) {
-    return config::guessed_seconds(cell, gate, processes);
+  struct Pass {
+    double guessed = 0, processes = 0, known = 0;  // known: of one, 0 where it is not
+    [[nodiscard]] double at(double pace) const {
+      return known > 0 ? known * processes : pace * guessed;
+    }
   };
+  std::vector<std::array<Pass, 2>> cells(loaded.cells.size());
+  for (const run::Step& step : planned_run(loaded, times).steps) {
+    Pass& pass = cells[step.cell][step.pass == profile::Pass::counted ? 0 : 1];
+    pass.guessed += config::guessed_seconds(loaded.cells[step.cell], step.asked);
+    ++pass.processes;
+  }
   double seen = 0, guessed = 0;
-  for (const config::Cell& cell : loaded.cells) {
-    const auto found = known.find(cell.key.str());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto found = known.find(loaded.cells[i].key.str());
     if (found == known.end()) continue;
-    seen += found->second.counted + found->second.timed;
-    guessed += (found->second.counted > 0 ? guess(cell, 1) : 0) +
-               (found->second.timed > 0 ? guess(cell, 1) : 0);
+    ++known_cells;
+    cells[i][0].known = found->second.counted;
+    cells[i][1].known = found->second.timed;
+    for (const Pass& pass : cells[i]) {
+      if (pass.known <= 0) continue;
+      seen += pass.known * pass.processes;
+      guessed += pass.guessed;
+    }
   }
   const double pace = seen > 0 && guessed > 0 ? seen / guessed : 1;
+  constexpr double k_least = 0.01;  // of a cell that nothing is planned for
   std::vector<double> seconds;
-  for (const config::Cell& cell : loaded.cells) {
-    const auto found = known.find(cell.key.str());
-    const KnownTimes one = found == known.end() ? KnownTimes{} : found->second;
-    if (found != known.end()) ++known_cells;
-    const auto of = [&](double mean, double processes) {
-      return mean > 0 ? mean * processes : pace * guess(cell, processes);
-    };
-    const double timed = cell.twin ? 0 : timed_processes;
-    seconds.push_back(of(one.counted, k_counted_processes) + of(one.timed, timed));
+  for (const auto& [counted, timed] : cells) {
+    seconds.push_back(std::max(counted.at(pace) + timed.at(pace), k_least));
   }
   return seconds;
 }

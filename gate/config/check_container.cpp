@@ -1,4 +1,6 @@
 // What a command line of docker's, podman's or srun's must not hold.
+#include <array>
+
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 
@@ -73,6 +75,22 @@ std::vector<std::string> problems_of_srun(const Arguments& line, const RuntimeLi
 }
 
 }  // namespace
+
+bool says_network(const Arguments& line, const RuntimeLine& parts) {
+  constexpr std::array<std::string_view, 4> k_long{"--network", "--net", "--publish",
+                                                   "--publish-all"};
+  for (std::size_t i = parts.options; i < parts.image; ++i) {
+    const std::string& word = line[i];
+    for (const std::string_view option : k_long) {
+      if (is_or_sets(word, option)) return true;
+    }
+    if (word.starts_with("--") || !word.starts_with('-')) continue;
+    // "-p", "-P", "-itp", "-p8080:80"
+    const std::size_t letter = word.find_first_not_of("ditq", 1);
+    if (letter != std::string::npos && (word[letter] == 'p' || word[letter] == 'P')) return true;
+  }
+  return false;
+}
 
 std::vector<std::string> problems_of(const Arguments& line, Runtime runtime) {
   const std::string_view name = to_string(runtime);

@@ -45,6 +45,10 @@ struct RuntimeLine {
 [[nodiscard]] std::optional<std::string> variable_set_by(const std::string& word,
                                                          const std::string& next);
 
+// Of docker's and podman's options: one of them says how the container is reached over the network
+// (--network, --publish and their short words), so that weir has nothing to add.
+[[nodiscard]] bool says_network(const Arguments& line, const RuntimeLine& parts);
+
 // Variables by which probes get into an engine: an option that sets one would leave the probe out.
 [[nodiscard]] bool carries_probes(std::string_view variable);
 

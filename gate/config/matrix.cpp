@@ -76,6 +76,7 @@ std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments
                            {"model_name", server->model_name},
                            {"warm_up", server->warm_up},
                            {"own_fields", server->own_fields}};
+    if (!server->extra_body.empty()) arguments["server"]["extra_body"] = server->extra_body;
     prompt["requests"] = cell.requests;
     if (cell.rate) prompt["rate"] = *cell.rate;
     if (!cell.rate) prompt["concurrency"] = cell.concurrency;

@@ -39,6 +39,9 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
 // The keys of an engine that serves, where `kind` says that it is one; else a complaint about each
 // of them that stands there.
 void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing);
+// Fields that each request has besides those of its api, as JSON ("": none); `sent` are those.
+[[nodiscard]] std::string read_extra_body(const Node& node, const std::vector<std::string>& sent,
+                                          Problems& problems);
 // What does not go with a server, once all of the engine is known.
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems);
 // args, env, threads, seed.

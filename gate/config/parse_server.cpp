@@ -1,5 +1,6 @@
 // Engines that serve: `kind: server` and the keys that go with it.
 #include <algorithm>
+#include <cmath>
 
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
@@ -9,9 +10,19 @@
 namespace weir::config {
 namespace {
 
-constexpr const char* k_server_keys[] = {
-    "url",     "api",    "ready",       "model_name",     "slo",       "own_fields",
-    "warm_up", "blocks", "share_start", "server_metrics", "token_env", "max_different_outputs"};
+constexpr const char* k_server_keys[] = {"url",
+                                         "api",
+                                         "ready",
+                                         "model_name",
+                                         "slo",
+                                         "own_fields",
+                                         "extra_body",
+                                         "warm_up",
+                                         "blocks",
+                                         "share_start",
+                                         "token_env",
+                                         "server_metrics",
+                                         "max_different_outputs"};
 
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
                                     Problems& problems) {
@@ -38,12 +49,40 @@ bool fit_for_url(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
 }
 
+// The host and the port, of which nothing would be known before the server is asked.
+void check_address(const Node& node, std::string_view what, std::string_view url,
+                   Problems& problems) {
+  std::string_view address = url.substr(url.find("://") + 3);
+  address = address.substr(0, address.find_first_of("/?#"));
+  if (address.find('@') != std::string_view::npos) {
+    problems.add(node.at, fmt::format("{} holds a user or a password, which journals and reports "
+                                      "would show: name a token's variable by token_env",
+                                      what));
+    return;
+  }
+  const std::size_t host_ends = address.starts_with('[') ? address.find(']') : 0;
+  const std::size_t colon =
+      host_ends == std::string_view::npos ? host_ends : address.find(':', host_ends);
+  if (address.empty() || colon == 0 || host_ends == std::string_view::npos) {
+    problems.add(node.at, fmt::format("{} names no host, as http://127.0.0.1:8080 does", what));
+    return;
+  }
+  if (colon == std::string_view::npos || address.substr(colon) == ":{port}") return;
+  constexpr std::int64_t k_last_port = 65535;
+  const std::string_view port = address.substr(colon + 1);
+  if (const auto number = text::to_int(port); !number || *number < 1 || *number > k_last_port) {
+    problems.add(node.at, fmt::format("{}: \"{}\" is no port (1 to {})", what,
+                                      text::printable(port.substr(0, 80)), k_last_port));
+  }
+}
+
 // {port} alone, and only of a server that weir starts.
 void check_url_words(const Node& node, std::string_view what, std::string_view url,
                      Problems& problems) {
   if (!fit_for_url(url)) {
     problems.add(node.at, fmt::format("{} holds what no URL can", what));
   }
+  if (is_web(url)) check_address(node, what, url, problems);
   for (const std::string& word : placeholders_in(url)) {
     if (word != "port") {
       problems.add(node.at, fmt::format("{} can hold {{port}} alone, not {{{}}}", what,
@@ -189,6 +228,16 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
   if (const Node* share = fields.take("share_start")) {
     server.share_start = read_boolean(*share, "share_start", problems).value_or(true);
   }
+  if (const Node* extra = fields.take("extra_body")) {
+    const auto known = parsing.known.sent.find(server.api);
+    std::vector<std::string> sent;
+    if (known != parsing.known.sent.end()) {
+      sent = known->second.always;
+      const auto& own = known->second.own;
+      if (server.own_fields) sent.insert(sent.end(), own.begin(), own.end());
+    }
+    server.extra_body = read_extra_body(*extra, sent, problems);
+  }
   if (const Node* warm_up = fields.take("warm_up")) {
     server.warm_up =
         read_integer(*warm_up, "warm_up", 0, k_most_warm_up, problems).value_or(server.warm_up);
@@ -220,6 +269,16 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
     return;
   }
   const ServerSettings& server = *engine.server;
+  const Node* ready = node.find("ready");
+  if (ready != nullptr && ready->find("timeout") != nullptr &&
+      server.ready_seconds > engine.timeout_seconds) {
+    problems.add(
+        ready->find("timeout")->at,
+        fmt::format("timeout of ready is longer than the engine's ({}), which holds start, "
+                    "warm-up and load\n  write beside it: timeout: {}",
+                    unit::show_duration(engine.timeout_seconds),
+                    fmt::format("{:.0f}s", std::ceil(2 * server.ready_seconds))));
+  }
   const bool url_takes_port = uses({server.url, server.ready_url, server.metrics}, {}, "port");
   if (command == nullptr) {
     for (const char* key : {"probes", "profile_args", "counted_env", "env", "build"}) {
@@ -249,10 +308,13 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
                  "instructions are counted over a whole process: of a server that "
                  "would be its start and its idle time, too");
   }
-  if (engine.container) {
+  if (engine.container && (command == nullptr || engine.container->runtime == Runtime::srun)) {
     problems.add(at("container"),
-                 "a server in a container is not started by this version of weir: "
-                 "start it yourself and say where it listens by url");
+                 command == nullptr
+                     ? "weir starts no container of this engine, whose server runs already under "
+                       "url"
+                     : "srun: the server would listen on another machine: start it yourself and "
+                       "say where by url");
   }
 }
 

@@ -143,7 +143,8 @@ class Rules {
                           const std::optional<ServerSettings>& b) {
     if (!a || !b) return a.has_value() == b.has_value();
     return a->url == b->url && a->api == b->api && a->model_name == b->model_name &&
-           a->warm_up == b->warm_up && a->own_fields == b->own_fields && a->blocks == b->blocks &&
+           a->warm_up == b->warm_up && a->own_fields == b->own_fields &&
+           a->extra_body == b->extra_body && a->blocks == b->blocks &&
            a->share_start == b->share_start && a->token_env == b->token_env &&
            a->most_different_outputs == b->most_different_outputs && a->objectives == b->objectives;
   }

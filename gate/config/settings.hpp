@@ -76,6 +76,7 @@ struct ServerSettings {
   std::int64_t warm_up = 2;  // requests before the load, one after the other
   bool own_fields = true;    // adapters::serving::Ask::own_fields
   bool share_start = true;   // one start serves all cells whose server is started in the same way
+  std::string extra_body{};  // fields that each request has besides: a JSON object; "": none
   // Beside a base program: into how many blocks each side's requests are split, which take turns
   // while both servers are up. 0: one server after the other.
   std::int64_t blocks = 4;
@@ -212,6 +213,12 @@ struct Known {
   // Of `adapters`, those whose engines always tell counts, and those that do where profile_args or
   // counted_env ask them to.
   std::vector<std::string> telling{}, telling_if_asked{};
+  // By api: members of a request that weir itself sends, and nobody else may ("options.seed");
+  // those of `own` only where own_fields is true.
+  struct Sent {
+    std::vector<std::string> always, own;
+  };
+  std::map<std::string, Sent> sent{};
 };
 
 // Fails with Code::config: file:line:column, what is wrong, a suggestion, what is known here.

@@ -1,6 +1,7 @@
 #include "gate/config/shards.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -102,10 +103,20 @@ Result<std::vector<Shard>> make_shards(std::span<const Cell> cells, std::span<co
   return shards;
 }
 
-double guessed_seconds(const Cell& cell, const GateSettings& gate, double processes) {
-  const double tokens = static_cast<double>(cell.tokens) / 50;
-  const double read = static_cast<double>(cell.prompt_tokens + cell.depth) / 1000;
-  return processes * (0.5 + static_cast<double>(gate.repeats) * (tokens + read));
+double guessed_seconds(const Cell& cell, const profile::Asked& asked) {
+  constexpr double k_start = 0.5;
+  const double each = static_cast<double>(asked.tokens) / 50 +
+                      static_cast<double>(asked.prompt_tokens + asked.depth) / 1000;
+  const auto times = static_cast<double>(asked.repeats);
+  if (cell.engine == nullptr || !cell.engine->server) return k_start + times * each;
+  // Of a server these are requests. Several at once take something between one after the other and
+  // no longer than one alone.
+  const double warm_up = static_cast<double>(cell.engine->server->warm_up) * each;
+  const double load = cell.rate ? times / *cell.rate + each
+                                : times * each /
+                                      std::sqrt(static_cast<double>(std::max<std::int64_t>(
+                                          1, std::min(cell.concurrency, asked.repeats))));
+  return k_start + warm_up + load;
 }
 
 }  // namespace weir::config

@@ -25,9 +25,8 @@ struct Shard {
                                                      std::span<const double> seconds,
                                                      std::size_t count);
 
-// A guess of what a cell takes where nothing is known, in seconds of an ordinary machine and a
-// small model: good enough to balance cells of one kind, and told as a guess. `processes`: engine
-// processes that are planned.
-[[nodiscard]] double guessed_seconds(const Cell& cell, const GateSettings& gate, double processes);
+// A guess of what one process of a cell takes where nothing is known, in seconds of an ordinary
+// machine and a small model: good enough to balance cells of one kind, and told as a guess.
+[[nodiscard]] double guessed_seconds(const Cell& cell, const profile::Asked& asked);
 
 }  // namespace weir::config

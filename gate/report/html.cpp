@@ -108,11 +108,10 @@ std::string server_figures(const CellVerdict& cell) {
   if (cell.server.empty()) return "";
   std::string rows;
   for (const profile::ServerFigure& figure : cell.server) {
-    const std::string_view sign = figure.kind == profile::ServerFigure::Kind::counter ? "+" : "";
     rows += fmt::format(
         "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td "
-        "class=\"number\">{}{:.6g}</td></tr>\n",
-        html_text(one_line(figure.name, 200)), profile::to_string(figure.kind), sign, figure.value);
+        "class=\"number\">{}</td></tr>\n",
+        html_text(one_line(figure.name, 200)), profile::to_string(figure.kind), show(figure));
   }
   return fmt::format(
       "<details>\n<summary>What the server itself counted</summary>\n<div class=\"wide\" "

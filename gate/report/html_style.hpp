@@ -58,7 +58,9 @@ svg.ratios .tolerated { stroke: var(--text); stroke-dasharray: 3 3; }
 svg.ratios .interval { stroke: var(--text); stroke-width: 2; }
 svg.ratios .estimate { fill: var(--text); }
 figure.load { max-width: none; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem 1.6rem; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem 1.6rem;
+  margin-bottom: .6rem; }
+figure.load th[scope="row"] { white-space: nowrap; }
 svg.load { display: block; overflow: visible; }
 svg.load text { fill: var(--soft); font: 11px system-ui, sans-serif; stroke: var(--page);
   stroke-width: 4px; paint-order: stroke; }

@@ -94,16 +94,21 @@ class Panel {
     out_ += fmt::format("<text x=\"100%\" y=\"11\" text-anchor=\"end\">up to {}</text>\n",
                         show_(most_));
     line("axis", 0, k_floor, 100, k_floor);
-    for (std::size_t i = 0; i < curve_.points.size(); ++i) {
+    // No more of them than have room on a telephone; the last one always.
+    const std::size_t last = curve_.points.size() - 1, every = last / k_most_ticks + 1;
+    for (std::size_t i = last % every; i <= last; i += every) {
       out_ += fmt::format("<text x=\"{:.2f}%\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", at(i),
                           k_floor + 14, curve_.points[i].concurrency);
     }
     for (const Line& one : lines_) draw(one);
-    return out_ + letters_ + "</svg>\n";
+    if (lines_.size() > 1) label();
+    return out_ + "</svg>\n";
   }
 
  private:
   static constexpr int k_top = 22, k_floor = 104, k_height = 122;
+  static constexpr double k_line = 12;  // of letters
+  static constexpr std::size_t k_most_ticks = 8;
   static constexpr double k_left = 6, k_right = 84;  // the labels of lines stand behind them
 
   [[nodiscard]] double at(std::size_t place) const {
@@ -132,24 +137,42 @@ class Panel {
                           one.name, at(i), height(*value));
       before = i;
     }
-    if (!before || lines_.size() < 2) return;
-    // Labels that would lie on each other are moved apart, downwards lines first.
-    double y = height(*one.values[*before]) + 4;
-    for (const double taken : taken_) {
-      if (std::abs(y - taken) < 12) y = taken - 12;
-    }
-    taken_.push_back(y);
-    letters_ += fmt::format("<text x=\"{:.2f}%\" dx=\"6\" y=\"{:.1f}\">{}</text>\n", at(*before), y,
-                            one.name);
+    if (before) labels_.push_back({at(*before), height(*one.values[*before]) + 4, one.name});
   }
 
+  // Those that would lie on each other are moved apart, between the title and the floor.
+  void label() {
+    std::vector<Label*> down;
+    for (Label& one : labels_) down.push_back(&one);
+    std::stable_sort(down.begin(), down.end(),
+                     [](const Label* a, const Label* b) { return a->y < b->y; });
+    double least = k_top + 2;
+    for (Label* one : down) {
+      one->y = std::max(one->y, least);
+      least = one->y + k_line;
+    }
+    double most = k_floor + 2;
+    for (auto one = down.rbegin(); one != down.rend(); ++one) {
+      (*one)->y = std::min((*one)->y, most);
+      most = (*one)->y - k_line;
+    }
+    for (const Label& one : labels_) {
+      out_ += fmt::format("<text x=\"{:.2f}%\" dx=\"6\" y=\"{:.1f}\">{}</text>\n", one.x, one.y,
+                          one.name);
+    }
+  }
+
+  struct Label {
+    double x, y;
+    const char* name;
+  };
   const LoadCurve& curve_;
   const char* title_;
   std::vector<Line> lines_;
   std::string (*show_)(double);
   double most_ = 0;
-  std::string out_, letters_;
-  std::vector<double> taken_;
+  std::string out_;
+  std::vector<Label> labels_;
 };
 
 std::string latency_panel(const LoadCurve& curve, const char* title,

@@ -61,6 +61,37 @@ std::vector<const Measurement*> in_reading_order(const Profile& profile, bool ve
   return out;
 }
 
+// What the server said of itself; of a short text only that it did.
+std::string server_figures(const std::vector<profile::ServerFigure>& figures, bool verbose,
+                           std::size_t width) {
+  if (figures.empty()) return "";
+  std::string out;
+  if (!verbose) {
+    say(out,
+        fmt::format("the server's own metrics: {} (weir profile RUN shows them)", figures.size()),
+        width, 2);
+    return out;
+  }
+  say(out, "the server's own metrics, of its last load: they judge nothing", width, 2);
+  TextTable table;
+  table.right = {true, false, false};
+  const auto words = [](profile::ServerFigure::Kind kind) {
+    switch (kind) {
+      case profile::ServerFigure::Kind::counter:
+        return "grew";
+      case profile::ServerFigure::Kind::gauge:
+        return "at the end";
+      case profile::ServerFigure::Kind::mean:
+        break;
+    }
+    return "mean";
+  };
+  for (const profile::ServerFigure& figure : figures) {
+    table.rows.push_back({show(figure), words(figure.kind), one_line(figure.name, 200)});
+  }
+  return out + table.str(4, width);
+}
+
 }  // namespace
 
 std::string profile_text(const Profile& profile, const ProfileStyle& style) {
@@ -92,6 +123,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     say(out, "instructions by function", width, 2);
     out += functions_table(*profile.functions).str(4, width);
   }
+  out += server_figures(profile.server, style.verbose, width);
   if (profile.placement.state == profile::Placement::State::refuted) {
     say(out, "placement: " + one_line(profile.placement.reason, 600), width, 2);
   }

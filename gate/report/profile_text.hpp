@@ -10,7 +10,7 @@ namespace weir::report {
 
 struct ProfileStyle {
   int width = 80;
-  bool verbose = false;  // also kernels, and every metric
+  bool verbose = false;  // also kernels, what servers say of themselves, every metric
 };
 
 // One cell: its metrics with value, spread and source, then errors and doubts.

@@ -429,7 +429,19 @@ class Terminal {
     fact("base", base_words(gate_));
     if (gate_.run) fact("run", one_line(*gate_.run, 300));
     if (style_.verbose || beside_base(gate_)) fact("rule", one_line(gate_.decision_rule, 2000));
+    own_metrics();
     for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) command(hint);
+  }
+
+  // What servers said of themselves judges nothing: here stands where it is shown.
+  void own_metrics() {
+    const bool some = std::any_of(gate_.cells.begin(), gate_.cells.end(),
+                                  [](const CellVerdict& cell) { return !cell.server.empty(); });
+    const auto& verbs = style_.verbs;
+    if (!some || !gate_.run || std::find(verbs.begin(), verbs.end(), "profile") == verbs.end()) {
+      return;
+    }
+    command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
   }
 
   // Broken between words only, with a backslash, so that it can be pasted.

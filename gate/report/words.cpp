@@ -287,6 +287,11 @@ TextTable functions_table(const profile::KernelSet& functions) {
   return table;
 }
 
+std::string show(const profile::ServerFigure& figure) {
+  const bool grew = figure.kind == profile::ServerFigure::Kind::counter;
+  return fmt::format("{}{:.6g}", grew ? "+" : "", figure.value);
+}
+
 std::size_t cells_with(const verdict::GateVerdict& gate, Outcome outcome) {
   return static_cast<std::size_t>(
       std::count_if(gate.cells.begin(), gate.cells.end(),

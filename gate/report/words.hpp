@@ -67,6 +67,9 @@ struct ChangedWords {
 // The largest first, as the two columns of a table: "2016340", "ggml_vec_dot_f16".
 [[nodiscard]] TextTable functions_table(const profile::KernelSet& functions);
 
+// What a server's own metrics said: "+4096" of a counter, "3.75" of the others.
+[[nodiscard]] std::string show(const profile::ServerFigure& figure);
+
 // How many cells came out as `outcome`.
 [[nodiscard]] std::size_t cells_with(const verdict::GateVerdict& gate, verdict::Outcome outcome);
 // Metrics of a cell that were judged and are fine.

@@ -62,6 +62,9 @@ bool mounted_by(const config::Arguments& command, const config::RuntimeLine& par
 Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& command,
                                    const config::RuntimeLine& parts, const Carried& carried) {
   config::Arguments added{"--rm", "--cidfile=" + carried.id_file, label_of(carried.name)};
+  if (!carried.port.empty() && !config::says_network(command, parts)) {
+    added.push_back(fmt::format("--publish=127.0.0.1:{0}:{0}", carried.port));
+  }
   for (const Mount& mount : carried.mounts) {
     if (mounted_by(command, parts, mount.path)) continue;
     if (const auto why = why_not_mounted(runtime, mount.path))

@@ -30,7 +30,8 @@ struct Carried {
   config::Environment env;  // of the engine
   std::vector<Mount> mounts;
   std::string id_file;  // absolute, not there yet: docker and podman write the container's id
-  std::string name;     // of srun's step, and in the container's label
+  std::string port{};   // of a server: published, unless the command says how it is reached
+  std::string name{};   // of srun's step, and in the container's label
 };
 
 // The runtime's process, whose own environment holds nothing that is meant for the engine alone.

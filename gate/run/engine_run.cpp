@@ -150,17 +150,8 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
 
   record.error = failure_of(finished, spec);
   if (container != nullptr) {
-    // Those of docker, podman or srun, not the engine's.
-    record.cpu_seconds.reset();
-    record.peak_rss_bytes.reset();
-    record.machine.major_faults.reset();
-    constexpr int k_signals = 128, k_last_signal = 64;  // as shells say it
-    const int signal = finished.ended == sys::HowEnded::exited ? finished.exit_code - k_signals : 0;
-    if (record.error && signal > 0 && signal <= k_last_signal) {
-      record.error = signal_words(signal);
-    } else if (record.error) {
-      record.error = failure_in_container(cell, finished, *record.error);
-    }
+    leave_out_runtimes_own(record);
+    if (record.error) record.error = failure_in_container(cell, finished, *record.error);
   }
   if (step.instructions && record.error) {
     finished.err += probes::valgrind_log(effects.files, place.probes());

@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/run/environment.hpp"
+#include "gate/run/step_record.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -121,6 +122,7 @@ Carried carried_into(const PreparedCell& cell, const CarriedPlace& place, const 
   }
   if (!place.counts.empty() || cell.twin) carried.mounts.push_back({probes, false});
   carried.id_file = id_file_of(place);
+  carried.port = place.port;
   carried.name = name;
   return carried;
 }
@@ -140,6 +142,7 @@ Result<void> put_in_container(const Effects& effects, const PreparedCell& cell,
   }
   const Carried carried =
       carried_into(cell, place, effects.probing.folder(), name, line_env, probe_env);
+  (void)effects.files.remove(carried.id_file);  // of an earlier start, which would refuse this one
   WEIR_TRY(RuntimeCall call, carry_in(container.runtime, spec.argv, carried));
   spec.argv = std::move(call.argv);
   spec.env = std::move(call.env);
@@ -163,9 +166,18 @@ std::string end_container(const Effects& effects, const PreparedCell& cell,
                                                       : end_containers(effects, cell, place, name);
 }
 
+void leave_out_runtimes_own(profile::RunRecord& record) {
+  record.cpu_seconds.reset();
+  record.peak_rss_bytes.reset();
+  record.machine.major_faults.reset();
+}
+
 std::string failure_in_container(const PreparedCell& cell, const sys::Finished& finished,
                                  std::string failure) {
   if (finished.ended != sys::HowEnded::exited) return failure;
+  constexpr int k_signals = 128, k_last_signal = 64;  // as shells say it
+  const int signal = finished.exit_code - k_signals;
+  if (signal > 0 && signal <= k_last_signal) return signal_words(signal);
   return failure + exit_words(container_of(cell)->runtime, finished.exit_code);
 }
 

@@ -19,6 +19,7 @@ struct CarriedPlace {
   std::string root;    // absolute; of weir alone
   std::string out;     // below it: whoever the engine is inside may write there
   std::string counts;  // the same; "" where nothing is counted
+  std::string port{};  // of a server that is started, which shall be reached there
 };
 
 // What a process of the cell is carried in with. `probes` is where probes and the twins' driver
@@ -44,6 +45,9 @@ struct CarriedPlace {
 // nothing is left.
 [[nodiscard]] std::string end_container(const Effects& effects, const PreparedCell& cell,
                                         const CarriedPlace& place, const std::string& name);
+
+// What take_over() knows of docker, podman or srun, and not of the engine.
+void leave_out_runtimes_own(profile::RunRecord& record);
 
 // Why an engine that ended like this measures nothing, `failure` being what is said of any process.
 [[nodiscard]] std::string failure_in_container(const PreparedCell& cell,

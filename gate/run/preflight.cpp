@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/run/in_container.hpp"
+#include "gate/run/server_token.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -44,6 +45,7 @@ class Preflight {
     } else {
       look_for_program(prepared);
     }
+    look_for_token(cell);
     look_at_prompt(prepared);
     const ModelFacts model = look_at_model_of(prepared);
     fill_facts(prepared, model);
@@ -134,6 +136,18 @@ class Preflight {
           where(cell), cell.key.engine));
     }
     prepared.program_stamp = cell.engine->server->url;
+  }
+
+  void look_for_token(const config::Cell& cell) {
+    if (cell.engine == nullptr || !cell.engine->server) return;
+    const std::string& variable = cell.engine->server->token_env;
+    if (variable.empty()) return;
+    const auto held = around_.tokens.find(variable);
+    const auto token =
+        server_token(variable, held == around_.tokens.end() ? Secret() : held->second);
+    if (token) return;
+    problems_.add(
+        fmt::format("{}engine \"{}\": {}", where(cell), cell.key.engine, token.error().message));
   }
 
   // Of an engine in a container only docker, podman or srun lies here.

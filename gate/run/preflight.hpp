@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gate/base/secret.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/run/fingerprint.hpp"
 #include "gate/run/prepare.hpp"
@@ -42,6 +43,7 @@ struct Surroundings {
   // Why this machine's counters of instructions can not be had, and the cure below it; absent: they
   // can.
   std::optional<std::string> no_perf{};
+  std::map<std::string, Secret> tokens{};  // by variable: those of token_env that are set
   std::vector<std::string> output_places;  // folders and files that will be written
   std::optional<OtherCheckout> programs{};
 };

@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -115,9 +116,17 @@ class Work {
   }
 
   void go_on_from(const std::vector<RunRecord>& earlier) {
+    std::set<std::int64_t> ended;
+    for (const RunRecord& record : earlier) {
+      if (is_last(record)) ended.insert(record.order);
+    }
     for (const RunRecord& record : earlier) {
       const auto order = static_cast<std::size_t>(record.order);
       if (order >= done_.size()) continue;
+      // A pair that was cut between its records is measured again as a whole, beside each other:
+      // of one order the journal's reader takes the later record.
+      const Step* other = record.pair.value_or(0) > 0 ? other_side(steps_[order]) : nullptr;
+      if (other != nullptr && !ended.contains(other->order)) continue;
       records_.push_back(record);
       first_attempt_[order] = record.attempt + 1;
       if (!is_last(record) || done_[order]) continue;
@@ -213,20 +222,23 @@ class Work {
     }
   }
 
-  // The other side's step of the same pair, where both servers are up at the same time. In a run
-  // that was killed between their records the one that is there already runs again, for the other
-  // one's sake.
-  [[nodiscard]] const Step* beside(const Step& step) const {
+  // The other side's step of the same pair, where both servers are up at the same time.
+  [[nodiscard]] const Step* other_side(const Step& step) const {
     if (!step.pair || !serves_in_turns(plan_.cells[step.cell])) return nullptr;
     for (const std::int64_t order : {step.order + 1, step.order - 1}) {
       if (order < 0 || order >= static_cast<std::int64_t>(steps_.size())) continue;
       const Step& other = steps_[static_cast<std::size_t>(order)];
-      if (other.cell == step.cell && other.pair == step.pair && other.side != step.side &&
-          (wanted(other) || *step.pair > 0)) {
+      if (other.cell == step.cell && other.pair == step.pair && other.side != step.side) {
         return &other;
       }
     }
     return nullptr;
+  }
+
+  // A warm-up that failed runs again by itself.
+  [[nodiscard]] const Step* beside(const Step& step) const {
+    const Step* other = other_side(step);
+    return other != nullptr && wanted(*other) ? other : nullptr;
   }
 
   void carry_out_pair(std::int64_t first, std::int64_t second) {

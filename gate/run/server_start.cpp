@@ -4,9 +4,11 @@
 #include <csignal>
 #include <utility>
 
+#include "gate/base/hash.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/environment.hpp"
+#include "gate/run/server_token.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/pause.hpp"
 #include "gate/sys/port.hpp"
@@ -47,22 +49,20 @@ std::optional<ServerStart::Failed> ServerStart::prepare() {
     ready_line_ = std::move(*pattern);
   }
   if (!settings_.token_env.empty()) {
-    for (const auto& [name, value] : sys::own_environment()) {
-      if (name == settings_.token_env) token_ = Secret(value);
-    }
-    if (token_.empty()) {
-      return failed(fmt::format("the environment has no {} (token_env), or nothing in it",
-                                settings_.token_env));
-    }
-    if (token_.reveal().size() < Masker::k_shortest) {
-      return failed(
-          fmt::format("{} (token_env) has fewer than {} characters: too few to be kept out of what "
-                      "a server says back",
-                      settings_.token_env, Masker::k_shortest));
-    }
+    auto token = server_token(settings_.token_env,
+                              Secret(sys::environment_value(settings_.token_env).value_or("")));
+    if (!token) return failed(token.error().message);
+    token_ = std::move(*token);
   }
-  if (step_.pass != Pass::counted || cell_.probes.empty()) return std::nullopt;
-  auto attached = effects_.probing.attach(cell_.probes, place_.probes(), nullptr);
+  const bool probed = step_.pass == Pass::counted && !cell_.probes.empty();
+  carried_ = {place_.path(), place_.out(), probed ? place_.probes() : std::string()};
+  if (!probed) return std::nullopt;
+  // An image has an environment of its own: what weir.yaml sets in it is all that is known.
+  const config::Environment own = in_container()
+                                      ? line_of(cell_, step_, place_.out(), place_.probes()).env
+                                      : config::Environment();
+  auto attached =
+      effects_.probing.attach(cell_.probes, place_.probes(), in_container() ? &own : nullptr);
   if (!attached) {
     return failed("the probes could not be attached: " + attached.error().message);
   }
@@ -82,8 +82,8 @@ std::optional<ServerStart::Failed> ServerStart::begin(double seconds) {
     }
     fill_urls(std::to_string(port));
     const double started = effects_.clock.steady();
-    if (starts_) start(std::to_string(port));
-    auto failed = wait_until_up(deadline);
+    auto failed = starts_ ? start(std::to_string(port)) : std::nullopt;
+    if (!failed) failed = wait_until_up(deadline);
     if (!failed) {
       up_after_ = effects_.clock.steady() - started;
       is_up_ = true;
@@ -91,7 +91,7 @@ std::optional<ServerStart::Failed> ServerStart::begin(double seconds) {
     }
     if (!is_gone() || tried == k_ports_tried || sys::is_free(port)) return failed;
     // Somebody else has the port by now: that is no fault of the server's.
-    server_.reset();
+    (void)stop();
   }
 }
 
@@ -106,18 +106,27 @@ std::string ServerStart::place_of(const std::string& path_or_url, const std::str
   return place.starts_with('/') ? url_ + place : place;
 }
 
-void ServerStart::start(const std::string& port) {
+std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
   config::CommandLine line =
       line_of(cell_, step_, place_.out(),
               step_.pass == Pass::counted ? place_.probes() : std::string(), port);
   spec_ = {};
   spec_.argv = std::move(line.argv);
-  spec_.env = merge_environment(sys::own_environment(), line.env, probe_env_);
+  spec_.settle_seconds = k_workers_seconds;
+  if (in_container()) {
+    carried_.port = port;
+    container_name_ =
+        "weir-" + short_hash(fmt::format("{} {} {}", place_.path(), port, effects_.clock.now()));
+    auto put =
+        put_in_container(effects_, cell_, carried_, container_name_, line.env, probe_env_, spec_);
+    if (!put) return Failed{put.error().message, Ended::not_started};
+  } else {
+    spec_.env = merge_environment(sys::own_environment(), line.env, probe_env_);
+  }
   spec_.folder = cell_.folder;
   spec_.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds;
   spec_.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit);
   spec_.kill_grace_seconds = k_grace_seconds;
-  spec_.settle_seconds = k_workers_seconds;
   spec_.whole_output = false;
   ServerProcess::OnLine on_line;
   if (ready_line_) {
@@ -125,6 +134,16 @@ void ServerStart::start(const std::string& port) {
   }
   server_ =
       std::make_unique<ServerProcess>(effects_.processes, spec_, effects_.stop, std::move(on_line));
+  return std::nullopt;
+}
+
+Result<sys::Finished> ServerStart::stop() {
+  auto finished = server_->end();
+  server_.reset();
+  if (in_container() && may_have_left(cell_, finished)) {
+    left_ = end_container(effects_, cell_, carried_, container_name_);
+  }
+  return finished;
 }
 
 std::optional<ServerStart::Failed> ServerStart::wait_until_up(double deadline) {
@@ -170,9 +189,9 @@ sys::HttpRequest ServerStart::get(const std::string& url) const {
 
 Result<void> ServerStart::end() {
   is_up_ = false;
-  if (!server_ || finished_) return {};
+  if (!server_) return {};
   was_gone_ = server_->is_gone();
-  WEIR_TRY(finished_, server_->end());
+  WEIR_TRY(finished_, stop());
   return {};
 }
 
@@ -182,6 +201,8 @@ void ServerStart::tell(RunRecord& record, Place place) const {
   const double seconds = record.wall_seconds;
   const std::size_t warnings = record.warnings.size();
   take_over(record, *finished_);
+  if (in_container()) leave_out_runtimes_own(record);
+  if (!left_.empty()) record.warnings.push_back(left_);
   if (place != Place::alone) {
     // Those of the process are of all its steps; its peak is what each of them needs room for.
     record.wall_seconds = seconds;
@@ -196,7 +217,8 @@ void ServerStart::tell(RunRecord& record, Place place) const {
     record.warnings.resize(warnings);
   } else if (was_gone_) {
     // By itself, which no server shall.
-    const std::string how = failure_of(*finished_, spec_).value_or("it exited with code 0");
+    std::string how = failure_of(*finished_, spec_).value_or("it exited with code 0");
+    if (in_container()) how = failure_in_container(cell_, *finished_, std::move(how));
     record.report.reset();
     record.probes.clear();
     record.error = record.ended == Ended::not_started

@@ -10,6 +10,7 @@
 #include "gate/base/secret.hpp"
 #include "gate/config/pattern.hpp"
 #include "gate/profile/record.hpp"
+#include "gate/run/in_container.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
 #include "gate/run/server_process.hpp"
@@ -30,6 +31,10 @@ class ServerStart {
   // engine's timeout.
   ServerStart(const Effects& effects, const std::string& folder, const PreparedCell& cell,
               const Step& step, std::int64_t attempt, double waits = 0);
+
+  ~ServerStart() { (void)end(); }  // of one that nobody asks any more
+  ServerStart(const ServerStart&) = delete;
+  ServerStart& operator=(const ServerStart&) = delete;
 
   // Fails with Code::io when its place can not be made.
   [[nodiscard]] Result<void> make_place() { return place_.make(); }
@@ -59,7 +64,10 @@ class ServerStart {
  private:
   [[nodiscard]] std::optional<Failed> prepare();
   void fill_urls(const std::string& port);
-  void start(const std::string& port);
+  [[nodiscard]] std::optional<Failed> start(const std::string& port);
+  [[nodiscard]] bool in_container() const { return container_of(cell_) != nullptr; }
+  // Ends the process, and what its container's runtime left.
+  [[nodiscard]] Result<sys::Finished> stop();
   [[nodiscard]] std::optional<Failed> wait_until_up(double deadline);
   bool answers(sys::Http& http, std::string& last) const;
   [[nodiscard]] std::string place_of(const std::string& path_or_url, const std::string& port) const;
@@ -76,6 +84,8 @@ class ServerStart {
   Secret token_;
   config::Environment probe_env_;
   sys::ProcessSpec spec_;
+  CarriedPlace carried_;
+  std::string container_name_, left_;  // what could not be ended of it: a warning
   bool was_gone_ = false;
   std::optional<sys::Finished> finished_;
   std::unique_ptr<ServerProcess> server_;  // last: it hears lines through the others

@@ -2,6 +2,9 @@
 // (tests/adapters/data) or shaped by its source; vLLM's and Ollama's by their documentation.
 #include "gate/adapters/serving.hpp"
 
+#include <set>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/adapters/read_data.hpp"
@@ -68,6 +71,37 @@ TEST(Bodies, TakeMoreMembersLast) {
   EXPECT_EQ(body["seed"], 9);
   EXPECT_EQ(body["cache_prompt"], true);
   EXPECT_FALSE(body.contains("ignore_eos"));
+}
+
+TEST(Bodies, AreOneWithObjectsOfBothSides) {
+  Ask more = ask();
+  more.more = {{"options", {{"num_ctx", 4096}}}, {"keep_alive", "5m"}};
+  const Json body = parse_json(body_of(api("ollama"), more)).value_or(Json());
+  EXPECT_EQ(body["options"],
+            Json::parse(R"({"num_predict": 32, "seed": 7, "temperature": 0, "num_ctx": 4096})"));
+  EXPECT_EQ(body["keep_alive"], "5m");
+}
+
+TEST(Bodies, SayWhatNobodyElseMaySend) {
+  using testing::Contains;
+  using testing::Not;
+  const struct {
+    const char* api;
+    std::vector<std::string> members;
+  } cases[] = {
+      {"completions", {"prompt", "max_tokens", "stream", "stream_options.include_usage", "seed"}},
+      {"chat", {"messages", "max_tokens", "max_completion_tokens", "temperature", "model", "n"}},
+      {"llama", {"prompt", "n_predict", "cache_prompt", "ignore_eos", "max_tokens"}},
+      {"ollama", {"prompt", "raw", "options.num_predict", "options.seed", "options.temperature"}},
+  };
+  for (const auto& c : cases) {
+    const auto sent = members_sent(api(c.api), true);
+    for (const std::string& member : c.members) EXPECT_THAT(sent, Contains(member)) << c.api;
+    EXPECT_EQ(std::set<std::string>(sent.begin(), sent.end()).size(), sent.size()) << "once each";
+  }
+  EXPECT_THAT(members_sent(api("completions"), true), Contains("ignore_eos"));
+  EXPECT_THAT(members_sent(api("completions"), false), Not(Contains("ignore_eos")));
+  EXPECT_THAT(members_sent(api("ollama"), true), Not(Contains("options")));
 }
 
 TEST(Bodies, HoldPromptsThatAreNoUtf8) {

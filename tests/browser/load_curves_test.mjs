@@ -1,7 +1,7 @@
 // Which cells of a run make a picture of latency against load.
 import {test} from 'node:test';
 import assert from 'node:assert/strict';
-import {loadCurves} from '../../gate/web/src/load_curves.js';
+import {hasTick, labelPlaces, loadCurves} from '../../gate/web/src/load_curves.js';
 
 const metrics = [
   {name: 'time_to_first_token_seconds', label: 'TTFT', unit: 's'},
@@ -26,4 +26,19 @@ test('those of one prompt at several concurrencies, by rising concurrency', () =
 test('nothing of what is no number, and of a run without servers', () => {
   assert.deepEqual(loadCurves(metrics, [['1', 's/m/cpu/chat@c1', 0, NaN], ['2', 's/m/cpu/chat@c2', 0, null]]), []);
   assert.deepEqual(loadCurves(metrics, []), []);
+});
+
+test('labels that would lie on each other are moved apart, between the title and the floor', () => {
+  for (const [wanted, got] of [
+    [[80, 50, 26], [80, 50, 26]], // far apart: where they want to be
+    [[26, 26, 26], [26, 38, 50]], [[108, 107, 106], [106, 94, 82]], [[60, 55, 20], [67, 55, 24]], [[70], [70]]]) {
+    assert.deepEqual(labelPlaces(wanted), got);
+  }
+});
+
+test('no more than eight concurrencies are named, the last one always', () => {
+  for (const [count, shown] of [[2, [0, 1]], [8, [0, 1, 2, 3, 4, 5, 6, 7]], [9, [0, 2, 4, 6, 8]], [11, [0, 2, 4, 6, 8, 10]], [12, [1, 3, 5, 7, 9, 11]]]) {
+    assert.deepEqual([...Array(count).keys()].filter((i) => hasTick(i, count)), shown);
+  }
+  assert.ok([...Array(100).keys()].filter((i) => hasTick(i, 100)).length <= 8);
 });

@@ -9,12 +9,15 @@
 namespace weir::config {
 
 inline Known known_here_and_now() {
-  return {"2026-11-20",
-          {"llama-bench", "generic"},
-          {"vulkan", "ggml"},
-          {"opencl"},
-          std::vector<std::string>{"amd-rx-7900-xtx", "intel-arc-a770"},
-          {"chat", "completions", "llama", "ollama"}};
+  Known known{"2026-11-20",
+              {"llama-bench", "generic"},
+              {"vulkan", "ggml"},
+              {"opencl"},
+              std::vector<std::string>{"amd-rx-7900-xtx", "intel-arc-a770"},
+              {"chat", "completions", "llama", "ollama"}};
+  known.sent["llama"] = {{"prompt", "n_predict", "seed", "stream", "cache_prompt"}, {}};
+  known.sent["completions"] = {{"seed", "stream_options.include_usage"}, {"ignore_eos"}};
+  return known;
 }
 
 inline Result<Settings> parse_text(std::string_view yaml) {

@@ -157,8 +157,19 @@ TEST(Server, MistakesAreNamedWhereTheyStand) {
       {k_plain + ", token_env: sk-0123456789", "3:80", "the name of an environment variable"},
       {k_plain + ", max_different_outputs: -1", "3:92", "a whole number from 0"},
       {"command: [x, '{tokens}'], output: llama-bench, token_env: A", "3:65", "kind: server"},
-      {k_plain + ", container: docker", "3:80", "not started by this version"},
+      {"kind: server, api: llama, url: 'http://h:1', container: docker", "3:63",
+       "runs already under url"},
+      {k_plain + ", container: {runtime: srun}", "3:80", "listen on another machine"},
       {"kind: server, api: llama, url: 'http://h:1', probes: [ggml]", "3:60", "starts no program"},
+      {"kind: server, api: llama, url: 'http://:8080'", "3:38", "url names no host"},
+      {"kind: server, api: llama, url: 'http://[::1'", "3:38", "url names no host"},
+      {"kind: server, api: llama, url: 'http://h:80800'", "3:38", "\"80800\" is no port"},
+      {"kind: server, api: llama, url: 'http://h:'", "3:38", "\"\" is no port"},
+      {"kind: server, api: llama, url: 'http://u:p@h:1'", "3:38", "by token_env"},
+      {k_plain + ", server_metrics: 'http://h:1x/metrics'", "3:85", "\"1x\" is no port"},
+      {k_plain + ", timeout: 60s, ready: {timeout: 2m}", "3:100",
+       "longer than the engine's (1 m 0 s), which holds start, warm-up and load\n  write beside "
+       "it: timeout: 240s"},
       {"kind: server, api: llama, url: 'http://h:{port}'", "3:38", "there is none"},
       {"kind: server, api: llama, url: 'http://h:1', ready: {line: up}", "3:59", "did not start"},
       {"command: [x, '{tokens}'], output: llama-bench, api: llama", "3:59", "kind: server"},
@@ -175,6 +186,78 @@ TEST(Server, MistakesAreNamedWhereTheyStand) {
 TEST(Server, ATokenInTheFileIsRefusedWithoutSayingIt) {
   EXPECT_THAT(message_of(with_server(k_plain + ", token_env: sk-0123456789")),
               testing::Not(HasSubstr("sk-0123456789")));
+}
+
+TEST(Server, SendsFieldsOfOnesOwnWithEachRequest) {
+  const auto body_of = [](const std::string& yaml) {
+    const auto settings = parse_text(with_server(k_plain + ", extra_body: " + yaml));
+    EXPECT_TRUE(settings) << yaml << ": " << settings.error().message;
+    return settings ? settings->engines.at(0).server->extra_body : std::string("none");
+  };
+  const std::pair<const char*, const char*> cases[] = {
+      {"{cache_salt: x}", R"({"cache_salt":"x"})"},
+      {"{}", ""},
+      {"{a: 1, b: 1.5, c: true, d: ~, e: '1', f: -7, g: 1e3}",
+       R"({"a":1,"b":1.5,"c":true,"d":null,"e":"1","f":-7,"g":1000.0})"},
+      {"{stop: [END, 5], logit_bias: {'15043': -1}}",
+       R"({"logit_bias":{"15043":-1},"stop":["END",5]})"},
+      {"{grammar: 'root ::= \"{\" [a-z]+'}", R"({"grammar":"root ::= \"{\" [a-z]+"})"},
+      {"{samplers: {seed: 1}}", R"({"samplers":{"seed":1}})"},  // not the member that weir sends
+  };
+  for (const auto& [yaml, json] : cases) EXPECT_EQ(body_of(yaml), json) << yaml;
+  EXPECT_EQ(parse_text(with_server(k_plain))->engines.at(0).server->extra_body, "");
+}
+
+TEST(Server, RefusesFieldsThatWouldChangeWhatWeirSendsOrAreTooMany) {
+  const auto said = [](const std::string& yaml, const std::string& engine) {
+    return message_of(with_server(engine + ", extra_body: " + yaml));
+  };
+  const std::string openai = "kind: server, api: completions, url: 'http://h:1'";
+  const std::string deep = "{a: {a: {a: {a: {a: {a: {a: {a: {a: 1}}}}}}}}}";  // 9 levels
+  const std::tuple<std::string, std::string, const char*> cases[] = {
+      {k_plain, "{seed: 9}",
+       "3:82: extra_body: \"seed\" is what weir itself sends; what says it in weir.yaml: seed of "
+       "the engine"},
+      {k_plain, "{n_predict: 9}", "what says it in weir.yaml: tokens of the prompt"},
+      {k_plain, "{stream: false}", "answers are read so"},
+      {openai, "{ignore_eos: false}", "what says it in weir.yaml: own_fields"},
+      {openai, "{stream_options: {include_usage: false}}", "\"stream_options.include_usage\" is"},
+      {openai, "{stream_options: ~}", "\"stream_options\" is what weir itself sends"},
+      {k_plain, "[a]", "a mapping of the fields"},
+      {k_plain, deep, "deeper than 8 levels"},
+      {k_plain, "{a: " + std::string(70'000, 'x') + "}", "more than 64 KiB"},
+      {k_plain, "{" + std::string(200, 'k') + ": 1}", "the name of a field has 1 to 128 bytes"},
+      {k_plain, "{a: 123456789012345678901234}", "write it in quotes"},
+      {"command: [x, '{tokens}'], output: llama-bench", "{a: 1}", "kind: server"},
+  };
+  for (const auto& [engine, yaml, says] : cases) {
+    EXPECT_THAT(said(yaml, engine), HasSubstr(says)) << yaml.substr(0, 80);
+  }
+  // Not sent, so anybody's; and beside what is sent.
+  EXPECT_EQ(said("{ignore_eos: false}", openai + ", own_fields: false"), "");
+  EXPECT_EQ(said("{stream_options: {continuous_usage_stats: true}}", openai), "");
+}
+
+TEST(Server, WithOtherFieldsIsAnotherCell) {
+  const auto identity_of = [](const std::string& more) {
+    const auto settings = parse_text(with_server(k_plain + more));
+    return settings ? expand(*settings)->cells.at(0).identity : decltype(Cell::identity)();
+  };
+  const auto plain = identity_of("");
+  EXPECT_EQ(plain, identity_of(", extra_body: {}"));
+  EXPECT_NE(plain, identity_of(", extra_body: {a: 1}"));
+  EXPECT_NE(identity_of(", extra_body: {a: 1}"), identity_of(", extra_body: {a: 2}"));
+  EXPECT_EQ(identity_of(", extra_body: {a: 1, b: 2}"), identity_of(", extra_body: {b: 2, a: 1}"));
+}
+
+TEST(Server, ListensAtAnyAddressThatAUrlCanSay) {
+  for (const char* url : {"http://127.0.0.1", "https://models.example:8443", "http://[::1]:8080",
+                          "http://[::1]", "http://h:65535/served/here"}) {
+    const auto settings =
+        parse_text(with_server(fmt::format("kind: server, api: llama, url: '{}'", url)));
+    ASSERT_TRUE(settings) << url << ": " << settings.error().message;
+    EXPECT_EQ(settings->engines.at(0).server->url, url);
+  }
 }
 
 TEST(Server, LeavesOutPromptsThatItCanNotBeAsked) {

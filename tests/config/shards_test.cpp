@@ -81,5 +81,28 @@ TEST(Shards, AreNotMoreThanThereIsToSplit) {
   EXPECT_EQ(make_shards(cells(3), std::vector<double>{1, 1, 1}, 16)->size(), 3U);
 }
 
+// 8 tokens at 50 a second and no prompt: 0.16 s a request. A start is 0.5 s, two warm it up.
+TEST(Shards, AreGuessedByTheRequestsOfAServer) {
+  EngineSettings serves;
+  serves.server.emplace();
+  const auto guess = [&](std::int64_t at_once, std::optional<double> rate, std::int64_t requests) {
+    Cell one = cell("e/m/b/p");
+    one.engine = &serves;
+    one.concurrency = at_once;
+    one.rate = rate;
+    return guessed_seconds(one, {0, 8, requests, 0});
+  };
+  const double start = 0.5 + 2 * 0.16;
+  EXPECT_DOUBLE_EQ(guess(1, std::nullopt, 1), start + 0.16) << "a counted run of one request";
+  EXPECT_DOUBLE_EQ(guess(1, std::nullopt, 8), start + 8 * 0.16);
+  EXPECT_DOUBLE_EQ(guess(4, std::nullopt, 32), start + 32 * 0.16 / 2) << "the root of 4";
+  EXPECT_DOUBLE_EQ(guess(64, std::nullopt, 4), start + 4 * 0.16 / 2) << "no more than there are";
+  EXPECT_DOUBLE_EQ(guess(1, 2.5, 50), start + 20 + 0.16) << "the last of 50 comes after 20 s";
+  serves.server->warm_up = 0;
+  EXPECT_DOUBLE_EQ(guess(1, std::nullopt, 1), 0.5 + 0.16);
+  Cell program = cell("e/m/b/p");
+  EXPECT_DOUBLE_EQ(guessed_seconds(program, {1000, 50, 3, 500}), 0.5 + 3 * (1 + 1.5));
+}
+
 }  // namespace
 }  // namespace weir::config

@@ -1,49 +1,10 @@
 // The built weir against servers that are none: started, asked, ended, with nothing left of them.
 #include <map>
-#include <set>
-#include <sstream>
 
-#include "tests/e2e/weir_process.hpp"
+#include "tests/e2e/servers.hpp"
 
 namespace weir::e2e {
 namespace {
-
-const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_server";
-
-class Servers : public testing::Test {
- protected:
-  // An engine for each mode, one model, the CPU; `more` of the engine, `prompts` and what follows.
-  void write_config(const std::vector<std::string>& modes, const std::string& more = "",
-                    const std::string& prompts =
-                        "{hello: {text: Hello world, tokens: 8, "
-                        "requests: 4}}") {
-    std::string engines;
-    for (const std::string& mode : modes) {
-      engines += "  " + mode + ": {kind: server, command: [" + k_fake + ", " + mode +
-                 ", '{port}', " + mark() + "], api: completions, timeout: 60s" + more + "}\n";
-    }
-    spill(scratch_ / "model.bin", "no model at all");
-    spill(scratch_ / "weir.yaml", "version: 1\nengines:\n" + engines +
-                                      "models: {m: model.bin}\nbackends: {cpu: {}}\n"
-                                      "prompts: " +
-                                      prompts + "\ngate: {runs: 2}\n");
-  }
-
-  // Stands in the command line of every server of this test.
-  [[nodiscard]] std::string mark() const { return scratch_.path().filename(); }
-
-  Json gate(int exit_code, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments{"gate", "--json", "-"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    last_ = weir(scratch_, arguments);
-    EXPECT_EQ(last_.exit_code, exit_code) << last_.err;
-    EXPECT_EQ(processes_with(mark()), std::vector<std::string>{}) << "left behind";
-    return json_of(last_);
-  }
-
-  Scratch scratch_;
-  Ended last_;
-};
 
 TEST_F(Servers, AreMeasuredByWhatTheyAnswer) {
   write_config({"ok"}, ", slo: {ttft: 10s, tpot: 10s}");
@@ -176,65 +137,6 @@ TEST_F(Servers, ThatDieTakeNoOtherCellWithThem) {
   }
 }
 
-// Two requests a block, four blocks of each side: a pair is two starts and 16 requests.
-const std::string k_first_token =
-    "{hello: {text: Hello, tokens: 2, requests: 8}}\n"
-    "limits: [{metrics: time_to_first_token_p90_seconds, max_increase: 50%},\n"
-    "         {metrics: '*tokens_per_second', mode: 'off'}]";
-
-TEST_F(Servers, BesideABaseAreUpInPairsAndTheirPercentilesAreJudged) {
-  write_config({"late"}, ", warm_up: 1", k_first_token);
-  const auto against = [&](const char* mode) {
-    return std::vector<std::string>{"--against", "--", k_fake, mode, "{port}", mark()};
-  };
-  const Json same = gate(0, against("late"));
-  const Json judged =
-      metric_of(cell_of(same, "late/m/cpu/hello"), "time_to_first_token_p90_seconds");
-  EXPECT_EQ(judged["verdict"], "pass") << judged.dump(1);
-  EXPECT_NE(judged["warnings"].dump().find("p90 of 8 requests a start"), std::string::npos);
-  EXPECT_NE(cell_of(same, "late/m/cpu/hello")["notes"].dump().find("fresh starts of each server"),
-            std::string::npos);
-
-  const Json slower = gate(1, against("paced"));
-  const Json failed =
-      metric_of(cell_of(slower, "late/m/cpu/hello"), "time_to_first_token_p90_seconds");
-  EXPECT_EQ(failed["verdict"], "fail") << failed.dump(1);
-  // 60 ms beside 15 ms; both get what the machine takes on top.
-  EXPECT_GT(failed["change"].get<double>(), 1);
-
-  // The journal holds the order before, and the turns as the coin had it.
-  std::istringstream journal(slurp(scratch_ / slower["run"].get<std::string>() / "run.jsonl"));
-  std::map<std::int64_t, std::map<std::int64_t, Json>> pairs;  // pair -> order -> record
-  for (std::string line; std::getline(journal, line);) {
-    const Json record = Json::parse(line);
-    if (record.contains("turns")) pairs[record["pair"]][record["order"]] = record;
-  }
-  EXPECT_GE(pairs.size(), 8U);
-  std::set<bool> base_first;
-  for (const auto& [number, two] : pairs) {
-    ASSERT_EQ(two.size(), 2U) << number;
-    const Json &first = two.begin()->second, &second = two.rbegin()->second;
-    EXPECT_EQ(first["turns"], Json::parse("[0, 3, 4, 7]"));
-    EXPECT_EQ(second["turns"], Json::parse("[1, 2, 5, 6]"));
-    EXPECT_NE(first.value("side", "candidate"), second.value("side", "candidate"));
-    if (number > 0) base_first.insert(first.value("side", "candidate") == "base");
-    const double first_ends =
-        first["started_at"].get<double>() + first["wall_seconds"].get<double>();
-    EXPECT_LT(second["started_at"].get<double>(), first_ends) << "not beside each other";
-  }
-}
-
-TEST_F(Servers, BesideABaseThatDiesAreAnError) {
-  write_config({"paced"}, ", warm_up: 1", k_first_token);
-  const Json verdict = gate(3, {"--against", "--", k_fake, "dies_serving", "{port}", mark()});
-  EXPECT_NE(cell_of(verdict, "paced/m/cpu/hello")
-                .value("reason", "")
-                .find("the base program failed in 2 of its processes: "
-                      "the server ended while it served"),
-            std::string::npos)
-      << cell_of(verdict, "paced/m/cpu/hello").value("reason", "");
-}
-
 TEST_F(Servers, SayWhatTheyCountThemselves) {
   write_config({"ok", "miscounts"}, ", server_metrics: /metrics");
   const Json verdict = gate(0);
@@ -244,6 +146,20 @@ TEST_F(Servers, SayWhatTheyCountThemselves) {
   EXPECT_EQ(cell["server_metrics"][0]["name"], "llamacpp:tokens_predicted_total");
   EXPECT_EQ(cell["server_metrics"][0]["value"], 32);
   EXPECT_EQ(cell["warnings"].dump().find("own metrics"), std::string::npos);
+  // The gate's text says what shows them, and that does: of the run, and of what was written of it.
+  const std::string run = verdict["run"].get<std::string>();
+  EXPECT_NE(last_.err.find("servers  weir profile " + run), std::string::npos) << last_.err;
+  const Ended shown = weir(scratch_, {"profile", run, "--json", "profiles.json"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  const std::string line = "+32  grew  llamacpp:tokens_predicted_total";
+  EXPECT_NE(shown.out.find(line), std::string::npos) << shown.out;
+  const Ended again = weir(scratch_, {"profile", "profiles.json"});
+  EXPECT_NE(again.out.find(line), std::string::npos) << again.out << again.err;
+  EXPECT_EQ(weir(scratch_, {"profile", run + "/run.jsonl"}).out, again.out);
+  // A server's cell is none that one program alone shows: it says what does.
+  const Ended refused = weir(scratch_, {"profile", "ok/m/cpu/hello"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("weir profile RUN shows"), std::string::npos) << refused.err;
   EXPECT_NE(cell_of(verdict, "miscounts/m/cpu/hello")["warnings"].dump().find(
                 "own metrics count 60 generated tokens, its answers 32"),
             std::string::npos)
@@ -265,9 +181,14 @@ TEST_F(Servers, AreAskedWithTheTokenOfTheEnvironmentWhichIsSaidNowhere) {
   }
   EXPECT_EQ(said.find("sesame"), std::string::npos);
   ::unsetenv("WEIR_TEST_TOKEN");
-  const Json none = cell_of(gate(3), "guarded/m/cpu/hello");
-  EXPECT_NE(none.value("reason", "").find("the environment has no WEIR_TEST_TOKEN"),
-            std::string::npos);
+  // Not set: said before any server starts, whatever else there is to measure.
+  write_config({"guarded", "ok"}, ", token_env: WEIR_TEST_TOKEN");
+  const Ended none = weir(scratch_, {"gate", "--out", "untouched"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("engine \"guarded\": the environment has no WEIR_TEST_TOKEN (token_env)"),
+            std::string::npos)
+      << none.err;
+  EXPECT_FALSE(fs::exists(scratch_ / "untouched")) << "nothing was begun";
 }
 
 TEST_F(Servers, ThatAnswerOtherwiseAreADoubtUntilALimitSaysHowOftenTheyMay) {
@@ -282,6 +203,55 @@ TEST_F(Servers, ThatAnswerOtherwiseAreADoubtUntilALimitSaysHowOftenTheyMay) {
                 .find("2 of 4 requests were answered otherwise than most of them "
                       "(max_different_outputs: 1)"),
             std::string::npos);
+}
+
+TEST_F(Servers, ArePlannedWithTheRunsAndRequestsOfEach) {
+  // Two timed runs of all requests; of what is counted three of one request, or three of all.
+  write_config({"ok"}, ", probes: [ggml]",
+               "{chat: {text: Hello, tokens: 8, concurrency: [1, 4]},\n"
+               "          busy: {text: Hello, tokens: 8, rate: 2.5, requests: 50}}");
+  const auto seconds = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"plan", "--guess", "--shards", "3", "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::map<std::string, double> of;
+    const Json plan = json_of(weir(scratch_, words));
+    for (const Json& shard : plan["shards"]) {
+      EXPECT_EQ(shard["cells"].size(), 1U) << shard;
+      of[shard["cells"][0]] = shard["seconds"];
+    }
+    return of;
+  };
+  // 0.16 s a request of 8 tokens, 0.08 and 0.24 those of the other lengths; 2 of them warm it up.
+  const double start = 0.5;
+  const double one = start + 3 * 0.16, shorter = start + 3 * 0.08, longer = start + 3 * 0.24;
+  const double each = start + 2 * 0.16;
+  const auto all = seconds({}), counts = seconds({"--counts-only"});
+  EXPECT_NEAR(counts.at("ok/m/cpu/chat@c1"), shorter + one + longer, 1e-9);
+  EXPECT_NEAR(counts.at("ok/m/cpu/chat@c4"), 3 * (each + 32 * 0.16 / 2), 1e-9);
+  EXPECT_NEAR(counts.at("ok/m/cpu/busy"), 3 * (each + 20 + 0.16), 1e-9);
+  EXPECT_NEAR(all.at("ok/m/cpu/chat@c1"), shorter + one + longer + 2 * (each + 8 * 0.16), 1e-9);
+  EXPECT_NEAR(all.at("ok/m/cpu/chat@c4"), 5 * (each + 32 * 0.16 / 2), 1e-9);
+  EXPECT_NEAR(all.at("ok/m/cpu/busy"), 5 * (each + 20 + 0.16), 1e-9);
+}
+
+TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork) {
+  write_config({"salted"}, ", extra_body: {cache_salt: x}");
+  EXPECT_NE(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "error");
+  const Ended accepted = weir(scratch_, {"baseline", "accept"});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
+  EXPECT_EQ(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "inconclusive");
+  write_config({"salted"}, ", extra_body: {cache_salt: x, user: me}");
+  EXPECT_EQ(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "new") << "another cell";
+  write_config({"salted"}, ", extra_body: {user: me}");
+  EXPECT_NE(cell_of(gate(3), "salted/m/cpu/hello").value("reason", "").find("no salt"),
+            std::string::npos);
+  write_config({"salted"}, ", extra_body: {max_tokens: 1}");
+  const Ended refused = weir(scratch_, {"gate"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("\"max_tokens\" is what weir itself sends; what says it in weir.yaml: "
+                             "tokens of the prompt"),
+            std::string::npos)
+      << refused.err;
 }
 
 TEST_F(Servers, ThatRunAlreadyAreAskedUnderTheirUrl) {

@@ -12,6 +12,7 @@
 //   slower       takes 3 ms a token
 //   paced        takes 15 ms to its first token; late: takes 60 ms
 //   differs      ends every third answer with another token
+//   salted       answers HTTP 422 to prompts without "cache_salt":"x"
 //   guarded      answers 401 to all but /health without "Bearer sesame-0123", and says what it got
 // All count tokens under /metrics, as llama-server does; miscounts: 7 too many each time.
 // All but never_up and dies_early print "listening on PORT" when they are up.
@@ -76,6 +77,9 @@ void answer_prompt(int fd, const std::string& request) {
     return answer(fd, "500 Internal Server Error", "application/json",
                   R"({"error": {"message": "out of memory"}})");
   }
+  if (mode == "salted" && request.find(R"("cache_salt":"x")") == std::string::npos) {
+    return answer(fd, "422 Unprocessable Entity", "application/json", R"({"detail": "no salt"})");
+  }
   const std::size_t asked = request.find("\"max_tokens\":");
   const int tokens = asked == std::string::npos ? 1 : std::atoi(request.c_str() + asked + 13);
   const int number = ++answers;
@@ -138,6 +142,8 @@ int main(int count, char** words) {
     return 3;
   }
   if (mode == "exits_early") return 0;
+  // The first process of a container gets no signal that it does not handle.
+  if (getpid() == 1) std::signal(SIGTERM, [](int) { _exit(0); });
   if (mode == "stays") std::signal(SIGTERM, SIG_IGN);
   if (mode == "leaves") {
     if (const pid_t left = fork(); left == 0) {

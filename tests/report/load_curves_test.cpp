@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/report/html.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"
@@ -109,6 +110,18 @@ TEST(LoadCurves, JoinNothingWhereSomethingWasNotMeasured) {
   EXPECT_THAT(figure, HasSubstr("line class=\"p90\""));
   EXPECT_THAT(figure, Not(HasSubstr("line class=\"p99\"")));
   EXPECT_THAT(figure, HasSubstr("not measured"));
+}
+
+TEST(Terminal, SaysWhereTheServersOwnMetricsAreShown) {
+  GateVerdict gate = served();
+  const TerminalStyle style{.verbs = {"profile"}};
+  EXPECT_THAT(terminal(gate, style), Not(HasSubstr("weir profile"))) << "no run, no folder";
+  gate.run = "weir out/2026-11-21T17-22-00Z";
+  EXPECT_THAT(terminal(gate, style),
+              HasSubstr("      servers  weir profile 'weir out/2026-11-21T17-22-00Z'\n"));
+  EXPECT_THAT(terminal(gate, {}), Not(HasSubstr("weir profile"))) << "of a build without it";
+  for (CellVerdict& cell : gate.cells) cell.server.clear();
+  EXPECT_THAT(terminal(gate, style), Not(HasSubstr("weir profile")));
 }
 
 TEST(Golden, APageOfServersLooksAsStored) { support::expect_golden("served.html", html(served())); }

@@ -68,6 +68,24 @@ TEST(ProfileText, ShowsWhatWasMeasuredAndJudgesNothing) {
   }
 }
 
+TEST(ProfileText, ShowsWhatAServerSaysOfItselfWithinEightyColumns) {
+  using Kind = profile::ServerFigure::Kind;
+  profile::Profile served = measured();
+  served.kernels.reset();
+  served.server = {{"llamacpp:n_busy_slots_per_decode", Kind::gauge, 3.75},
+                   {"llamacpp:tokens_predicted_total", Kind::counter, 4096},
+                   {"vllm:time_to_first_token_seconds", Kind::mean, 0.0314},
+                   {fixtures::evil(), Kind::gauge, 1e300},
+                   {std::string(300, 'n'), Kind::counter, 0}};
+  ProfileStyle verbose;
+  verbose.verbose = true;
+  const std::string all = profile_text(served, verbose);
+  expect_golden("profile-served.txt", all);
+  for (const std::string& line : text::lines(all)) EXPECT_LE(text::columns(line), 80U) << line;
+  EXPECT_THAT(profile_text(served, {}),
+              testing::HasSubstr("  the server's own metrics: 5 (weir profile RUN shows them)\n"));
+}
+
 baseline::Baseline stored() {
   baseline::Baseline made;
   made.cell = "llama.cpp/tiny-llama/vulkan/decode";

@@ -74,6 +74,35 @@ TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
   }
 }
 
+TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
+  Carried carried;
+  carried.id_file = "/run/1/id";
+  carried.port = "4711";
+  const std::string published = "--publish=127.0.0.1:4711:4711";
+  const std::pair<const char*, bool> cases[] = {
+      {"docker run it serve -p 4711", true},  // the server's own word
+      {"docker run --gpus all -it it serve", true},
+      {"docker run --pids-limit 5 it serve", true},
+      {"docker run --network host it serve", false},
+      {"docker run --net=host it serve", false},
+      {"podman run -p 4711:8080 it serve", false},
+      {"podman run -itp4711:8080 it serve", false},
+      {"podman run -P it serve", false},
+      {"podman run --publish=4711:80 it serve", false},
+  };
+  for (const auto& [command, adds] : cases) {
+    const auto runtime =
+        std::string_view(command).starts_with("docker") ? Runtime::docker : Runtime::podman;
+    const auto call = carry_in(runtime, text::split(command, ' '), carried);
+    ASSERT_TRUE(call) << command;
+    EXPECT_EQ(std::count(call->argv.begin(), call->argv.end(), published), adds ? 1 : 0) << command;
+  }
+  carried.port.clear();
+  const auto program = carry_in(Runtime::docker, {"docker", "run", "it", "bench"}, carried);
+  ASSERT_TRUE(program);
+  EXPECT_THAT(program->argv, Not(Contains(HasSubstr("--publish"))));
+}
+
 TEST(CarryIn, RefusesWhatARuntimeCanNotBeTold) {
   struct Case {
     Runtime runtime;

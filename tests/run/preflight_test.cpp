@@ -43,6 +43,43 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
   EXPECT_NE(all.find("weir.yaml:3:"), std::string::npos) << "an engine's place in the config";
 }
 
+TEST(Preflight, TellsOfATokenThatIsNotThereBeforeAnyServerStarts) {
+  const auto scene = make_scene(R"(version: 1
+engines:
+  guarded: {kind: server, command: [./bench, '{port}'], api: completions, token_env: OWN_TOKEN}
+  shared: {kind: server, url: 'http://h:1', api: completions, token_env: OWN_TOKEN}
+  open: {kind: server, command: [./bench, '{port}'], api: completions}
+models: {tiny: tiny.bin}
+backends: {cpu: {}}
+prompts: {hello: {text: Hello, tokens: 4}}
+)");
+  const auto said = [&](std::optional<std::string> held) {
+    scene->around.tokens.clear();
+    if (held) scene->around.tokens["OWN_TOKEN"] = Secret(*held);
+    const auto result = preflight(scene->cells, scene->around, scene->files);
+    if (result) return std::string();
+    EXPECT_EQ(result.error().code, Code::config);
+    return result.error().message;
+  };
+  EXPECT_EQ(said("sesame-0123"), "");
+  const std::string unset =
+      "the environment has no OWN_TOKEN (token_env), or nothing in it; set it to the server's "
+      "token, or take token_env out";
+  EXPECT_EQ(said(std::nullopt), "weir.yaml:3:3: engine \"guarded\": " + unset +
+                                    "\nweir.yaml:4:3: engine \"shared\": " + unset);
+  EXPECT_EQ(said(""), said(std::nullopt));
+  const std::pair<const char*, const char*> cases[] = {
+      {"short", "has fewer than 6 characters"},
+      {"sesame-0123\n", "holds a line break"},
+      {"sesame\r\nX-More: 1", "holds a line break"},
+      {"Bearer sesame", "a space"},
+  };
+  for (const auto& [held, says] : cases) {
+    EXPECT_NE(said(held).find(says), std::string::npos) << said(held);
+    EXPECT_EQ(said(held).find(held), std::string::npos) << "the token itself";
+  }
+}
+
 TEST(Preflight, LooksUpWhatRunningNeeds) {
   const auto scene = make_scene();
   const auto prepared = preflight(scene->cells, scene->around, scene->files);

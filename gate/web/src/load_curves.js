@@ -13,6 +13,21 @@ const PANELS = [
 const TOP = 22;
 const FLOOR = 104;
 const HEIGHT = 122;
+const LINE = 12; // of letters
+const MOST_TICKS = 8; // that have room on a telephone
+
+// Places of labels that want to stand at `wanted`: moved apart, between the title and the floor.
+export function labelPlaces(wanted) {
+  const down = wanted.map((y, i) => ({y, i})).sort((a, b) => a.y - b.y);
+  let least = TOP + 2;
+  for (const one of down) least = (one.y = Math.max(one.y, least)) + LINE;
+  let most = FLOOR + 2;
+  for (const one of down.reverse()) most = (one.y = Math.min(one.y, most)) - LINE;
+  return down.sort((a, b) => a.i - b.i).map(({y}) => y);
+}
+
+// Which of so many concurrencies are named below the floor: the last one always.
+export const hasTick = (i, count) => (count - 1 - i) % (Math.floor((count - 1) / MOST_TICKS) + 1) === 0;
 
 // points: [cell id, cell, metric, value, exact]; metrics: what the third is a place in.
 export function loadCurves(metrics, points) {
@@ -63,7 +78,6 @@ function panel(curve, title, lines) {
   const y = (value) => FLOOR - (FLOOR - TOP) * Math.max(0, value / most);
   const marks = [];
   const labels = [];
-  const taken = [];
   for (const [line, name] of drawn) {
     let before = null;
     curve.loads.forEach(([, values], i) => {
@@ -75,18 +89,15 @@ function panel(curve, title, lines) {
       marks.push(h('circle', {class: line, cx: x(i), cy: y(value), r: 2.5}));
       before = i;
     });
-    if (before === null || drawn.length < 2) continue;
-    let at = y(curve.loads[before][1].get(name)) + 4;
-    for (const other of taken) if (Math.abs(at - other) < 12) at = other - 12;
-    taken.push(at);
-    labels.push(h('text', {x: x(before), dx: 6, y: at}, line));
+    if (before !== null && drawn.length > 1) labels.push([x(before), y(curve.loads[before][1].get(name)) + 4, line]);
   }
+  const places = labelPlaces(labels.map(([, at]) => at));
   const words = drawn.map(([line, name]) => `${line}: ${curve.loads.map(([concurrency, values]) => `${show(metric, values.get(name))} at ${concurrency}`).join(', ')}`);
   return h('svg', {class: 'load', role: 'img', width: '100%', height: HEIGHT},
     h('title', {}, `${title} against concurrency`), h('desc', {}, words.join('; ')),
     h('text', {class: 'head', x: 0, y: 11}, title),
     h('text', {x: '100%', y: 11, 'text-anchor': 'end'}, `up to ${show(metric, most)}`),
     h('line', {class: 'axis', x1: 0, y1: FLOOR, x2: '100%', y2: FLOOR}),
-    curve.loads.map(([concurrency], i) => h('text', {x: x(i), y: FLOOR + 14, 'text-anchor': 'middle'}, String(concurrency))),
-    marks, labels);
+    curve.loads.map(([concurrency], i) => hasTick(i, curve.loads.length) && h('text', {x: x(i), y: FLOOR + 14, 'text-anchor': 'middle'}, String(concurrency))),
+    marks, labels.map(([across, , line], i) => h('text', {x: across, dx: 6, y: places[i]}, line)));
 }
