@@ -33,6 +33,17 @@ constexpr double k_grace_seconds = 5;      // from SIGTERM to SIGKILL
 constexpr double k_workers_seconds = 1;    // for its processes to end after it
 constexpr double k_backstop_seconds = 10;  // the load ends itself before the server is stopped
 
+// Of http://127.0.0.1:8080, with or without a path; nothing of other machines' addresses.
+std::optional<int> port_of_this_machine(std::string_view url) {
+  for (const std::string_view host : {"http://127.0.0.1:", "http://localhost:", "http://[::1]:"}) {
+    if (!url.starts_with(host)) continue;
+    const std::string_view behind = url.substr(host.size());
+    const auto port = text::to_int(behind.substr(0, behind.find('/')));
+    if (port) return static_cast<int>(*port);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ServerStep::ServerStep(const Effects& effects, const std::string& folder, const PreparedCell& cell,
@@ -180,6 +191,14 @@ bool ServerStep::bring_up() {
       port = *found;
     }
     fill_urls(std::to_string(port));
+    if (const auto named = port_of_this_machine(url_);
+        starts_ && named && !effects_.speaking.is_free(*named)) {
+      if (*named == port && tried < k_ports_tried) continue;
+      return give_up(fmt::format("something listens at {} already, and would be asked in place of "
+                                 "the server that weir starts: end it, or write {{port}}",
+                                 url_),
+                     Ended::not_started);
+    }
     const double started = effects_.clock.steady();
     if (starts_ && !start(std::to_string(port))) return false;
     if (wait_until_up()) {
@@ -187,7 +206,7 @@ bool ServerStep::bring_up() {
       return true;
     }
     const bool gone = server_ && server_->is_gone();
-    if (!gone || tried == k_ports_tried || sys::is_free(port)) return false;
+    if (!gone || tried == k_ports_tried || effects_.speaking.is_free(port)) return false;
     // Somebody else has the port by now: that is no fault of the server's.
     record_.error.reset();
     record_.ended = Ended::exited;

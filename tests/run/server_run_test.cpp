@@ -91,6 +91,10 @@ class ServerRun : public testing::Test {
 
   RunRecord run(const Step& step) {
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
+    // What listens at there() is the test's own.
+    effects.speaking.is_free = [this](int port) {
+      return server_.url().ends_with(fmt::format(":{}", port)) || sys::is_free(port);
+    };
     effects.speaking.http = [] { return std::make_unique<Up>(); };
     auto record = run_server(effects, "/out", plan_.cell_of(step), step, 1);
     EXPECT_TRUE(record) << record.error().message;
