@@ -1,5 +1,6 @@
 // Which counted processes may run side by side: as many as there are cores, as long as their memory
-// is there, and one at a time on a device with memory of its own. Pure; not thread-safe.
+// is there, one at a time on a device with memory of its own, and one at a port that a url names.
+// Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ class Admission {
   std::int64_t cores_;
   std::int64_t running_ = 0;
   std::int64_t promised_ = 0;  // the estimates of all that run
-  std::multiset<std::string> devices_;
+  std::multiset<std::string> devices_, urls_;
   std::map<std::string, std::int64_t> peaks_;       // by cell name
   std::multimap<std::string, std::int64_t> given_;  // by cell name: what was promised
 };

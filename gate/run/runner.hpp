@@ -19,6 +19,7 @@
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/lock.hpp"
 #include "gate/sys/machine.hpp"
+#include "gate/sys/port.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/streams.hpp"
 
@@ -37,6 +38,8 @@ struct Speaking {
   std::function<std::unique_ptr<sys::Http>()> http = [] {
     return std::make_unique<sys::RealHttp>();
   };
+  // Whether a server that is started could listen at that port of this machine.
+  std::function<bool(int)> is_free = sys::is_free;
 };
 
 // All of it must outlive the runner.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "gate/config/placeholders.hpp"
 #include "gate/run/server_step.hpp"
 
 namespace weir::run {
@@ -52,8 +53,11 @@ Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const s
 
 bool serves_in_turns(const PreparedCell& cell) {
   const config::EngineSettings* engine = cell.cell.engine;
-  return engine != nullptr && engine->server && !engine->command.empty() &&
-         engine->server->blocks > 0;
+  if (engine == nullptr || !engine->server || engine->command.empty()) return false;
+  // Two can not listen at the one port that a url names.
+  const std::string& url = engine->server->url;
+  const bool own_ports = url.empty() || config::uses({url}, {}, "port");
+  return own_ports && engine->server->blocks > 0;
 }
 
 std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t requests) {

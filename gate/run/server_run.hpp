@@ -38,8 +38,8 @@ struct ServerSlot {
     const Effects& effects, const std::string& folder, std::span<const ServerSlot> slots,
     const std::function<void(const Step&)>& begins);
 
-// Do the timed steps of a pair of this cell run beside each other? Of servers that weir starts,
-// unless `blocks: 0` says otherwise.
+// Do the timed steps of a pair of this cell run beside each other? Of servers that weir starts at a
+// port that it picks, unless `blocks: 0` says otherwise.
 [[nodiscard]] bool serves_in_turns(const PreparedCell& cell);
 
 // How many requests each block of one server has: as many blocks as the config says, of as many

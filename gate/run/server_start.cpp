@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/environment.hpp"
@@ -25,6 +26,17 @@ constexpr int k_ports_tried = 3;           // another program may take one in be
 constexpr double k_grace_seconds = 5;      // from SIGTERM to SIGKILL
 constexpr double k_workers_seconds = 1;    // for its processes to end after it
 constexpr double k_backstop_seconds = 10;  // the load ends itself before the server is stopped
+
+// Of http://127.0.0.1:8080, with or without a path; nothing of other machines' addresses.
+std::optional<int> port_of_this_machine(std::string_view url) {
+  for (const std::string_view host : {"http://127.0.0.1:", "http://localhost:", "http://[::1]:"}) {
+    if (!url.starts_with(host)) continue;
+    const std::string_view behind = url.substr(host.size());
+    const auto port = text::to_int(behind.substr(0, behind.find('/')));
+    if (port) return static_cast<int>(*port);
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -81,6 +93,14 @@ std::optional<ServerStart::Failed> ServerStart::begin(double seconds) {
       port = *found;
     }
     fill_urls(std::to_string(port));
+    if (const auto named = port_of_this_machine(url_);
+        starts_ && named && !effects_.speaking.is_free(*named)) {
+      if (*named == port && tried < k_ports_tried) continue;
+      return Failed{fmt::format("something listens at {} already, and would be asked in place of "
+                                "the server that weir starts: end it, or write {{port}}",
+                                url_),
+                    Ended::not_started};
+    }
     const double started = effects_.clock.steady();
     auto failed = starts_ ? start(std::to_string(port)) : std::nullopt;
     if (!failed) failed = wait_until_up(deadline);
@@ -89,7 +109,9 @@ std::optional<ServerStart::Failed> ServerStart::begin(double seconds) {
       is_up_ = true;
       return std::nullopt;
     }
-    if (!is_gone() || tried == k_ports_tried || sys::is_free(port)) return failed;
+    if (!is_gone() || tried == k_ports_tried || effects_.speaking.is_free(port)) {
+      return failed;
+    }
     // Somebody else has the port by now: that is no fault of the server's.
     (void)stop();
   }

@@ -254,6 +254,38 @@ TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork
       << refused.err;
 }
 
+TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
+  // Ports below those that the system gives away: one of somebody else's, one of weir's server.
+  const std::string port = "19" + std::to_string(100 + getpid() % 900);
+  const std::string other = "20" + std::to_string(100 + getpid() % 900);
+  pid_t server = -1;
+  const char* words[] = {k_fake.c_str(), "ok", port.c_str(), nullptr};
+  ASSERT_EQ(posix_spawn(&server, words[0], nullptr, nullptr, const_cast<char**>(words), environ),
+            0);
+  const auto engine_at = [&](const std::string& url_port) {
+    spill(scratch_ / "model.bin", "no model at all");
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines:\n  fixed: {kind: server, api: completions, command: [" + k_fake +
+              ", ok, '" + other + "', " + mark() + "], url: 'http://localhost:" + url_port +
+              "'}\nmodels: {m: model.bin}\nbackends: {cpu: {}}\n"
+              "prompts: {hello: {text: Hello, tokens: 4}}\ngate: {runs: 2}\n");
+  };
+  // Until it is there.
+  engine_at(port);
+  for (int i = 0; i < 100 && !listens(std::stoi(port)); ++i) usleep(20'000);
+  EXPECT_NE(cell_of(gate(3), "fixed/m/cpu/hello")
+                .value("reason", "")
+                .find("something listens at http://localhost:" + port + " already"),
+            std::string::npos);
+  ::kill(server, SIGKILL);
+  waitpid(server, nullptr, 0);
+  // Its own port, twice; and beside a base one server after the other, for both would have it.
+  engine_at(other);
+  EXPECT_NE(cell_of(gate(0), "fixed/m/cpu/hello")["verdict"], "error");
+  const Json beside = gate(0, {"--against", "--", k_fake, "ok", other, mark()});
+  EXPECT_NE(cell_of(beside, "fixed/m/cpu/hello")["verdict"], "error");
+}
+
 TEST_F(Servers, ThatRunAlreadyAreAskedUnderTheirUrl) {
   const std::string port = "18" + std::to_string(100 + getpid() % 900);
   pid_t server = -1;

@@ -1,6 +1,10 @@
 // Servers that are none, for whoever starts them: an engine for each mode of fake_server.
 #pragma once
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
@@ -28,6 +32,18 @@ class Servers : public testing::Test {
 
   // Stands in the command line of every server of this test.
   [[nodiscard]] std::string mark() const { return scratch_.path().filename(); }
+
+  // Does anything at 127.0.0.1?
+  static bool listens(int port) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(static_cast<std::uint16_t>(port));
+    const bool answered = connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+    close(fd);
+    return answered;
+  }
 
   Json gate(int exit_code, const std::vector<std::string>& more = {}) {
     std::vector<std::string> arguments{"gate", "--json", "-"};

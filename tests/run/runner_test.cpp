@@ -405,6 +405,32 @@ TEST(Admission, LetsInWhatFitsIntoMemoryAndOnTheDevice) {
   EXPECT_TRUE(admission.admits(hardware, 0)) << "empty again";
 }
 
+TEST(Admission, LetsInOneServerAtAPortThatIsAlwaysTheSame) {
+  constexpr std::int64_t k_plenty = std::int64_t{64} << 30;
+  config::EngineSettings fixed, picked, other;
+  for (config::EngineSettings* engine : {&fixed, &picked, &other}) {
+    engine->command = {"serve"};
+    engine->server.emplace();
+  }
+  fixed.server->url = "http://127.0.0.1:8080";
+  other.server->url = "http://127.0.0.1:8081";
+  const auto cell_of = [](const config::EngineSettings& engine) {
+    PreparedCell cell;
+    cell.cell.engine = &engine;
+    cell.cell.device = "cpu";
+    return cell;
+  };
+  Admission admission(8);
+  admission.started(cell_of(fixed));
+  EXPECT_FALSE(admission.admits(cell_of(fixed), k_plenty));
+  EXPECT_TRUE(admission.admits(cell_of(other), k_plenty));
+  EXPECT_TRUE(admission.admits(cell_of(picked), k_plenty));
+  admission.started(cell_of(picked));
+  EXPECT_TRUE(admission.admits(cell_of(picked), k_plenty)) << "weir picks a port for each";
+  admission.ended(cell_of(fixed), std::nullopt);
+  EXPECT_TRUE(admission.admits(cell_of(fixed), k_plenty));
+}
+
 TEST(Tally, TellsTheTimeLeftFromWhatTheOthersTook) {
   const auto scene = make_scene();
   const Plan plan = plan_of(*scene);  // 3 counted of one cell, 3 rounds of 2 cells
