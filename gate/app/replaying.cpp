@@ -209,7 +209,7 @@ Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::Re
     some.steps.assign(1, step);
     some.steps.front().nodes.clear();
     for (const std::size_t i : members) some.steps.front().nodes.push_back(step.nodes[i]);
-    const auto done = replay_at(place, some, ask, files, stop);
+    auto done = replay_at(place, some, ask, files, stop);
     if (!done && done.error().code == Code::interrupted) return done;
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (done) all.nodes[members[i]] = done->nodes[i];

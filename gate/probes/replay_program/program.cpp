@@ -92,7 +92,7 @@ Result<std::unique_ptr<Work>> work_for(const Opened& opened, const profile::Repl
 
 // Times of one node: of the whole graph divided by the nodes in it.
 Json measured(const ProgramOptions& options, Work& work) {
-  const Json failed = {{"left_out", "the engine says that computing it failed"}};
+  Json failed = {{"left_out", "the engine says that computing it failed"}};
   if (!work.compute()) return failed;
   std::vector<double> times;
   double sum = 0;
