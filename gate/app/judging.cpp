@@ -45,7 +45,11 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     of_allowances.insert(of_allowances.end(), allowed.notes.begin(), allowed.notes.end());
   }
   explain_cells(cells, *measured.settings, measured.config_place.value_or(measured.config_file));
-  const auto idle = verdict::limits_on_nothing(cells, measured.settings->limits, policy);
+  // What is not among some cells may be among the others.
+  std::vector<std::string> idle;
+  if (!measured.some_cells) {
+    idle = verdict::limits_on_nothing(cells, measured.settings->limits, policy);
+  }
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
   verdict.not_judged.insert(verdict.not_judged.end(), idle.begin(), idle.end());
   verdict.weir_version = k_version;

@@ -14,8 +14,10 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Common
                                                      sys::Files& files) {
   const sys::Interrupts interrupts;
   const config::Veil veil = loaded.veil;
+  MeasureOptions only_shown = wanted;
+  only_shown.starts = false;
   WEIR_TRY(const Ready ready, veil_errors(veil, [&] {
-             return make_ready(std::move(loaded), options, wanted, files, interrupts.stop());
+             return make_ready(std::move(loaded), options, only_shown, files, interrupts.stop());
            }));
   std::vector<PlannedCommand> commands;
   for (const run::Step& step : ready.plan.steps) {
@@ -46,8 +48,7 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Common
       command.in_container = true;
       const std::string out = sys::absolute(places.out);
       const run::Carried carried = run::carried_into(
-          cell,
-          {.root = out, .out = out, .counts = "", .port = server ? "{port}" : ""},
+          cell, {.root = out, .out = out, .counts = "", .port = server ? "{port}" : ""},
           cell.twin ? sys::folder_of(cell.twin->driver) : "", "weir", line.env, {});
       WEIR_TRY(run::RuntimeCall call, run::carry_in(container->runtime, command.argv, carried));
       command.argv = std::move(call.argv);

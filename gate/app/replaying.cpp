@@ -25,6 +25,7 @@ constexpr std::string_view k_vulkan = "Vulkan";  // ggml's names are this and a 
 // What one run of the program said, line by line.
 struct Said {
   std::optional<std::size_t> open;  // a node that began and has no times yet
+  std::optional<std::size_t> next;  // the one behind the last that has
   std::optional<std::string> error;
   bool complete = false;
 };
@@ -63,6 +64,7 @@ void take_line(const Json& line, profile::Replayed* out, Said* said) {
   if (!index) return;
   profile::ReplayedNode& node = out->nodes[*index];
   said->open.reset();
+  said->next = *index + 1;
   node.median = time_of("median");
   node.least = time_of("least");
   node.most = time_of("most");
@@ -159,9 +161,27 @@ Result<profile::Replayed> replay_at(const std::string& place, const profile::Rep
       const auto json = parse_json(line);
       if (json && json->is_object()) take_line(*json, &out, &said);
     }
-    if (said.error) return fail(Code::unavailable, "{}", *said.error);
+    const auto leave_rest_out = [&](const std::string& why) {
+      for (; from < out.nodes.size(); ++from) out.nodes[from].left_out = "not reached: " + why;
+    };
+    if (said.error) {
+      if (from == 0) return fail(Code::unavailable, "{}", *said.error);
+      // It began well and could not begin again, as where a device was lost.
+      leave_rest_out(*said.error);
+      break;
+    }
     if (said.complete) break;
     const std::string how = ended_words(finished, spec) + last_words(finished.err);
+    if (!said.open && said.next) {
+      // Between two ops: what was measured stays so.
+      out.warnings.push_back("the program that computes ops ended behind one of them: " + how);
+      from = *said.next;
+      continue;
+    }
+    if (!said.open && from > 0) {
+      leave_rest_out(how.empty() ? "it said nothing" : how);
+      break;
+    }
     if (!said.open) {
       return fail(Code::unavailable, "{} did not compute anything: {}", sys::file_name_of(program),
                   how.empty() ? "it said nothing" : how);
@@ -213,7 +233,7 @@ Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::Re
     if (!done && done.error().code == Code::interrupted) return done;
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (done) all.nodes[members[i]] = done->nodes[i];
-      if (!done) all.nodes[members[i]].left_out = place + " is not there";
+      if (!done) all.nodes[members[i]].left_out = place + " could not be used";
     }
     if (!done) {
       all.warnings.push_back(done.error().message);

@@ -33,6 +33,7 @@ struct MeasureOptions {
   std::optional<double> limit_seconds = std::nullopt;
   // Places that will be written besides the run's folder: checked before the first engine starts.
   std::vector<std::string> output_places;
+  bool starts = true;  // false: what would be run is only shown
 };
 
 // --shard and --plan.

@@ -100,6 +100,7 @@ Result<Ready> make_ready(Loaded loaded, const CommonOptions& options, const Meas
     surroundings.programs = {commits.own_roots, commits.base.candidate_root};
   }
   surroundings.tokens = tokens_of(ready.loaded.cells);
+  surroundings.starts = wanted.starts;
   WEIR_TRY(surroundings.twins,
            make_twins(ready.loaded.cells, surroundings.config_folder, options.out, files));
   surroundings.output_places = wanted.output_places;

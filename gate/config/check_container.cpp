@@ -77,8 +77,8 @@ std::vector<std::string> problems_of_srun(const Arguments& line, const RuntimeLi
 }  // namespace
 
 bool says_network(const Arguments& line, const RuntimeLine& parts) {
-  constexpr std::array<std::string_view, 4> k_long{"--network", "--net", "--publish",
-                                                   "--publish-all"};
+  constexpr std::array<std::string_view, 5> k_long{"--network", "--net", "--publish",
+                                                   "--publish-all", "--pod"};
   for (std::size_t i = parts.options; i < parts.image; ++i) {
     const std::string& word = line[i];
     for (const std::string_view option : k_long) {

@@ -354,6 +354,9 @@ Result<RunRecord> record_from_json(const Json& json) {
   }
   record.turns = integers_from_json(read, "turns");
   record.start = read.optional_integer("start");
+  if (record.start && (*record.start < 0 || *record.start > record.order)) {
+    read.complain("has a start that comes after it");
+  }
   JsonReader asked(read.object("asked"), "record asked");
   record.asked.prompt_tokens = asked.optional_integer("prompt_tokens").value_or(0);
   record.asked.tokens = asked.optional_integer("tokens").value_or(0);

@@ -27,8 +27,14 @@ std::int64_t Admission::estimate(const PreparedCell& cell) const {
   return model + model / 2 + (std::int64_t{256} << 20);
 }
 
-bool Admission::admits(const PreparedCell& cell, std::optional<std::int64_t> available) const {
+bool counts_alone(const PreparedCell& cell) {
+  return cell.facts.sweep == profile::Sweep::overlapping;
+}
+
+bool Admission::admits(const PreparedCell& cell, std::optional<std::int64_t> available,
+                       bool alone) const {
   if (running_ == 0) return true;
+  if (alone || alone_) return false;
   if (running_ >= cores_ || !available) return false;
   if (!cell.on_cpu && devices_.contains(cell.cell.device)) return false;
   if (urls_.contains(only_place(cell))) return false;
@@ -37,8 +43,9 @@ bool Admission::admits(const PreparedCell& cell, std::optional<std::int64_t> ava
   return promised_ + estimate(cell) <= *available - *available / 5;
 }
 
-void Admission::started(const PreparedCell& cell) {
+void Admission::started(const PreparedCell& cell, bool alone) {
   ++running_;
+  alone_ = alone;
   const std::int64_t bytes = estimate(cell);
   promised_ += bytes;
   given_.emplace(cell.cell.key.str(), bytes);
@@ -49,6 +56,7 @@ void Admission::started(const PreparedCell& cell) {
 void Admission::ended(const PreparedCell& cell, std::optional<std::int64_t> peak_rss_bytes) {
   const std::string name = cell.cell.key.str();
   --running_;
+  alone_ = false;
   if (const auto given = given_.find(name); given != given_.end()) {
     promised_ -= given->second;
     given_.erase(given);

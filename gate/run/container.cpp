@@ -59,6 +59,16 @@ bool mounted_by(const config::Arguments& command, const config::RuntimeLine& par
   return false;
 }
 
+// The user's own options set or hand on this variable.
+bool sets(const config::Arguments& command, const config::RuntimeLine& parts,
+          const std::string& variable) {
+  for (std::size_t i = parts.options; i < parts.image; ++i) {
+    const std::string next = i + 1 < command.size() ? command[i + 1] : "";
+    if (config::variable_set_by(command[i], next) == variable) return true;
+  }
+  return false;
+}
+
 Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& command,
                                    const config::RuntimeLine& parts, const Carried& carried) {
   config::Arguments added{"--rm", "--cidfile=" + carried.id_file, label_of(carried.name)};
@@ -76,6 +86,9 @@ Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& com
   for (const auto& [name, value] : carried.env) {
     added.emplace_back("-e");
     added.push_back(name + "=" + value);
+  }
+  if (!carried.handed_on.empty() && !sets(command, parts, carried.handed_on)) {
+    added.insert(added.end(), {"-e", carried.handed_on});
   }
   RuntimeCall call;
   call.argv = command;

@@ -124,6 +124,7 @@ Carried carried_into(const PreparedCell& cell, const CarriedPlace& place, const 
   carried.id_file = id_file_of(place);
   carried.port = place.port;
   carried.name = name;
+  if (cell.cell.engine->server) carried.handed_on = cell.cell.engine->server->token_env;
   return carried;
 }
 

@@ -206,6 +206,7 @@ class Merging {
     }
     for (profile::RunRecord record : shard.run.records) {
       record.order += before;
+      if (record.start) *record.start += before;
       records += dump_json(profile::to_json(record)) + "\n";
     }
   }

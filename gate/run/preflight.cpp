@@ -139,7 +139,7 @@ class Preflight {
   }
 
   void look_for_token(const config::Cell& cell) {
-    if (cell.engine == nullptr || !cell.engine->server) return;
+    if (cell.engine == nullptr || !cell.engine->server || !around_.starts) return;
     const std::string& variable = cell.engine->server->token_env;
     if (variable.empty()) return;
     const auto held = around_.tokens.find(variable);

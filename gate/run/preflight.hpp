@@ -44,6 +44,7 @@ struct Surroundings {
   // can.
   std::optional<std::string> no_perf{};
   std::map<std::string, Secret> tokens{};  // by variable: those of token_env that are set
+  bool starts = true;                      // false: only looked at, and no token is missed
   std::vector<std::string> output_places;  // folders and files that will be written
   std::optional<OtherCheckout> programs{};
 };

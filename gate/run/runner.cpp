@@ -30,8 +30,7 @@ bool is_last(const RunRecord& record) {
   return record.ended != Ended::not_started || record.attempt > 1;
 }
 
-std::vector<sys::LockWanted> locks_for(const PreparedCell& cell, Pass pass) {
-  const bool alone = pass == Pass::timed;
+std::vector<sys::LockWanted> locks_for(const PreparedCell& cell, bool alone) {
   std::vector<sys::LockWanted> wanted = {
       {"cpu", alone && cell.on_cpu ? sys::Share::exclusive : sys::Share::shared}};
   if (cell.cell.device != "cpu") {
@@ -124,9 +123,12 @@ class Work {
       const auto order = static_cast<std::size_t>(record.order);
       if (order >= done_.size()) continue;
       // A pair that was cut between its records is measured again as a whole, beside each other:
-      // of one order the journal's reader takes the later record.
+      // of one order and attempt the journal's reader takes the later record.
       const Step* other = record.pair.value_or(0) > 0 ? other_side(steps_[order]) : nullptr;
-      if (other != nullptr && !ended.contains(other->order)) continue;
+      if (other != nullptr && !ended.contains(other->order)) {
+        first_attempt_[order] = record.attempt;
+        continue;
+      }
       records_.push_back(record);
       first_attempt_[order] = record.attempt + 1;
       if (!is_last(record) || done_[order]) continue;
@@ -175,7 +177,7 @@ class Work {
         continue;
       }
       const PreparedCell& cell = plan_.cell_of(*sitting.front());
-      admission_.started(cell);
+      admission_.started(cell, counts_alone(sitting));
       show(*sitting.front());
       hold.unlock();
       const auto peak = carry_out(sitting);
@@ -193,12 +195,19 @@ class Work {
     if (pending_.empty()) return {};
     const auto available = effects_.load.memory_available();
     for (auto place = pending_.begin(); place != pending_.end(); ++place) {
-      if (!admission_.admits(plan_.cell_of(*place->front()), available)) continue;
+      if (!admission_.admits(plan_.cell_of(*place->front()), available, counts_alone(*place)))
+        continue;
       Sitting sitting = std::move(*place);
       pending_.erase(place);
       return sitting;
     }
     return {};
+  }
+
+  [[nodiscard]] bool counts_alone(const Sitting& sitting) const {
+    return std::any_of(sitting.begin(), sitting.end(), [this](const Step* step) {
+      return run::counts_alone(plan_.cell_of(*step));
+    });
   }
 
   void leave_unwanted(Sitting& sitting) const {
@@ -252,7 +261,7 @@ class Work {
       const auto next = first_attempt_[static_cast<std::size_t>(step.order)];
       if (wanted(step)) attempt = std::max(attempt, next);
     }
-    auto held = acquire(*slots[0].cell, Pass::timed);
+    auto held = acquire(*slots[0].cell, true);
     for (bool again = held.has_value(); again && !stopped(); ++attempt) {
       for (ServerSlot& slot : slots) slot.attempt = attempt;
       auto records = run_server_pair(effects_, folder_, slots);
@@ -268,9 +277,9 @@ class Work {
   }
 
   // Nothing where they were not to be had, which ends the run.
-  std::optional<std::unique_ptr<sys::Held>> acquire(const PreparedCell& cell, Pass pass) {
+  std::optional<std::unique_ptr<sys::Held>> acquire(const PreparedCell& cell, bool alone) {
     auto held =
-        effects_.locks.acquire(locks_for(cell, pass), effects_.stop,
+        effects_.locks.acquire(locks_for(cell, alone), effects_.stop,
                                [this](const std::string& line) { effects_.progress.say(line); });
     if (held) return std::move(*held);
     give_up(std::move(held).error());
@@ -279,7 +288,8 @@ class Work {
 
   // Runs what shares a start, each step once more if it did not start. Answers its peak memory.
   std::optional<std::int64_t> carry_out(Sitting sitting) {
-    const auto held = acquire(plan_.cell_of(*sitting.front()), sitting.front()->pass);
+    const bool alone = sitting.front()->pass == Pass::timed || counts_alone(sitting);
+    const auto held = acquire(plan_.cell_of(*sitting.front()), alone);
     if (!held) return std::nullopt;
     std::optional<std::int64_t> peak;
     std::map<const Step*, std::int64_t> attempts;
@@ -322,10 +332,17 @@ class Work {
     for (const Step* each : sitting) {
       slots.push_back({&plan_.cell_of(*each), each, attempts.at(each)});
     }
-    return run_on_one_server(effects_, folder_, slots, [this](const Step& begun) {
+    ServedSoFar told;
+    told.begins = [this](const Step& begun) {
       const std::lock_guard hold(mutex_);
       show(begun);
-    });
+    };
+    // It counts once its server has ended, when all is known of it: a record of the same order and
+    // attempt takes its place then.
+    told.whole = [this](const RunRecord& record) {
+      if (auto written = journal_.append(record); !written) give_up(std::move(written).error());
+    };
+    return run_on_one_server(effects_, folder_, slots, told);
   }
 
   // Writes the record down, then lets it count. False when it could not be written.

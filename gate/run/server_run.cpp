@@ -12,29 +12,34 @@ using profile::RunRecord;
 
 Result<std::optional<RunRecord>> run_server(const Effects& effects, const std::string& folder,
                                             const ServerSlot& slot) {
-  WEIR_TRY(auto records, run_on_one_server(effects, folder, std::span(&slot, 1), nullptr));
+  WEIR_TRY(auto records, run_on_one_server(effects, folder, std::span(&slot, 1), {}));
   if (records.empty()) return std::nullopt;
   return std::move(records.front());
 }
 
 Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const std::string& folder,
                                                  std::span<const ServerSlot> slots,
-                                                 const std::function<void(const Step&)>& begins) {
+                                                 const ServedSoFar& told) {
   const ServerSlot& first = slots.front();
   const double timeout = first.cell->cell.engine->timeout_seconds;
   ServerStart start(effects, folder, *first.cell, *first.step, first.attempt,
-                    timeout * static_cast<double>(slots.size() - 1));
+                    timeout * static_cast<double>(slots.size() - 1),
+                    static_cast<std::int64_t>(slots.size()));
   WEIR_CHECK(start.make_place());
   std::vector<std::unique_ptr<ServerStep>> steps;
   for (const ServerSlot& slot : slots) {
     if (!steps.empty() && (start.is_gone() || effects.stop.requested())) break;
-    if (begins) begins(*slot.step);
+    if (told.begins) told.begins(*slot.step);
     ServerStep& step = *steps.emplace_back(
         std::make_unique<ServerStep>(effects, start, *slot.cell, *slot.step, slot.attempt));
     if (!step.begin() || !step.warm_up() || !step.serve(slot.step->asked.repeats) ||
         !step.report()) {
       break;
     }
+    if (&slot == &slots.back() || !told.whole) continue;
+    RunRecord record = step.so_far();
+    record.start = first.step->order;
+    told.whole(record);
   }
   WEIR_CHECK(start.end());
   using Place = ServerStart::Place;

@@ -33,10 +33,16 @@ struct ServerSlot {
 // The same for steps that may share a start (starts.hpp), in their order, on one: each has its own
 // warm-up. The first that fails is the last one: those behind it have no record and want another
 // start, for nobody knows what state the server is in. When weir is stopped, the records of those
-// that were whole before. `begins` is told each step as it begins.
+// that were whole before.
+struct ServedSoFar {
+  std::function<void(const Step&)> begins;
+  // A step that has measured all while others are to come: its record without what only the
+  // server's end will tell.
+  std::function<void(const profile::RunRecord&)> whole;
+};
 [[nodiscard]] Result<std::vector<profile::RunRecord>> run_on_one_server(
     const Effects& effects, const std::string& folder, std::span<const ServerSlot> slots,
-    const std::function<void(const Step&)>& begins);
+    const ServedSoFar& told);
 
 // Do the timed steps of a pair of this cell run beside each other? Of servers that weir starts at a
 // port that it picks, unless `blocks: 0` says otherwise.

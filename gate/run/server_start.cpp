@@ -42,7 +42,7 @@ std::optional<int> port_of_this_machine(std::string_view url) {
 
 ServerStart::ServerStart(const Effects& effects, const std::string& folder,
                          const PreparedCell& cell, const Step& step, std::int64_t attempt,
-                         double waits)
+                         double waits, std::int64_t steps)
     : effects_(effects),
       cell_(cell),
       step_(step),
@@ -50,7 +50,8 @@ ServerStart::ServerStart(const Effects& effects, const std::string& folder,
       place_(effects.files,
              sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt))),
       starts_(!cell.cell.engine->command.empty()),
-      waits_(waits) {}
+      waits_(waits),
+      steps_(steps) {}
 
 // What can go wrong before anything runs.
 std::optional<ServerStart::Failed> ServerStart::prepare() {
@@ -136,7 +137,9 @@ std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
   spec_.argv = std::move(line.argv);
   spec_.settle_seconds = k_workers_seconds;
   if (in_container()) {
-    carried_.port = port;
+    // What it shall be reached at: the port that weir picked, or the one that its url names.
+    const auto named = port_of_this_machine(url_);
+    carried_.port = named ? std::to_string(*named) : std::string();
     container_name_ =
         "weir-" + short_hash(fmt::format("{} {} {}", place_.path(), port, effects_.clock.now()));
     auto put =
@@ -147,7 +150,8 @@ std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
   }
   spec_.folder = cell_.folder;
   spec_.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds;
-  spec_.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit);
+  spec_.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit) *
+                       static_cast<std::uint64_t>(steps_);
   spec_.kill_grace_seconds = k_grace_seconds;
   spec_.whole_output = false;
   ServerProcess::OnLine on_line;
@@ -218,13 +222,13 @@ Result<void> ServerStart::end() {
 }
 
 void ServerStart::tell(RunRecord& record, Place place) const {
+  if (!left_.empty()) record.warnings.push_back(left_);
   if (!finished_) return;
   const Ended told = record.ended;
   const double seconds = record.wall_seconds;
   const std::size_t warnings = record.warnings.size();
   take_over(record, *finished_);
   if (in_container()) leave_out_runtimes_own(record);
-  if (!left_.empty()) record.warnings.push_back(left_);
   if (place != Place::alone) {
     // Those of the process are of all its steps; its peak is what each of them needs room for.
     record.wall_seconds = seconds;

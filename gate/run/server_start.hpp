@@ -28,9 +28,9 @@ class ServerStart {
   };
 
   // Of the cell's command in this step. `waits`: seconds that it may have to be up beyond the
-  // engine's timeout.
+  // engine's timeout; `steps`: so many cells' words go into the limit on what it prints.
   ServerStart(const Effects& effects, const std::string& folder, const PreparedCell& cell,
-              const Step& step, std::int64_t attempt, double waits = 0);
+              const Step& step, std::int64_t attempt, double waits = 0, std::int64_t steps = 1);
 
   ~ServerStart() { (void)end(); }  // of one that nobody asks any more
   ServerStart(const ServerStart&) = delete;
@@ -79,6 +79,7 @@ class ServerStart {
   WorkPlace place_;
   bool starts_, is_up_ = false;
   double waits_, up_after_ = 0;
+  std::int64_t steps_;
   std::optional<config::Pattern> ready_line_;
   std::string url_, ready_url_, metrics_url_;
   Secret token_;

@@ -97,26 +97,34 @@ std::optional<RunRecord> ServerStep::end(ServerStart::Place place) {
     return std::nullopt;
   }
   if (!ticks_after_) ticks_after_ = effects_.load.ticks();
-  if (ticks_ && ticks_after_) {
-    record_.machine.steal_share = sys::steal_share(*ticks_, *ticks_after_);
-  }
-  if (record_.error) record_.error = text::printable(*record_.error);
-  if (!start_.token().empty()) mask();
+  make_fit(record_);
   return std::move(record_);
 }
 
+RunRecord ServerStep::so_far() const {
+  RunRecord record = record_;
+  make_fit(record);
+  return record;
+}
+
+void ServerStep::make_fit(RunRecord& record) const {
+  if (ticks_ && ticks_after_) record.machine.steal_share = sys::steal_share(*ticks_, *ticks_after_);
+  if (record.error) record.error = text::printable(*record.error);
+  if (!start_.token().empty()) mask(record);
+}
+
 // A server may say in its words what it was asked with.
-void ServerStep::mask() {
+void ServerStep::mask(RunRecord& record) const {
   Masker masker;
   masker.add(start_.token());
   const auto mask = [&](std::string& text) { text = masker.mask_with_parts(text); };
-  if (record_.error) mask(*record_.error);
-  mask(record_.stderr_tail);
-  for (std::string& warning : record_.warnings) mask(warning);
-  if (!record_.report) return;
-  if (record_.report->engine_build) mask(*record_.report->engine_build);
-  for (std::string& warning : record_.report->warnings) mask(warning);
-  for (profile::ServerFigure& figure : record_.report->server) mask(figure.name);
+  if (record.error) mask(*record.error);
+  mask(record.stderr_tail);
+  for (std::string& warning : record.warnings) mask(warning);
+  if (!record.report) return;
+  if (record.report->engine_build) mask(*record.report->engine_build);
+  for (std::string& warning : record.report->warnings) mask(warning);
+  for (profile::ServerFigure& figure : record.report->server) mask(figure.name);
 }
 
 bool ServerStep::give_up(std::string why, Ended ended) {

@@ -36,6 +36,9 @@ class ServerStep {
   // Its record, once the start has ended. Nothing when weir was stopped before it was whole.
   [[nodiscard]] std::optional<profile::RunRecord> end(ServerStart::Place place);
 
+  // The record of one that has reported, before the start has ended.
+  [[nodiscard]] profile::RunRecord so_far() const;
+
   [[nodiscard]] profile::RunRecord& record() { return record_; }
 
  private:
@@ -60,7 +63,8 @@ class ServerStep {
   [[nodiscard]] std::optional<adapters::ServerMetrics> ask_metrics();
   void report_metrics();
   bool read_counts(std::vector<profile::ProbeCounts>& counts);
-  void mask();
+  void make_fit(profile::RunRecord& record) const;  // to be written
+  void mask(profile::RunRecord& record) const;
 
   const Effects& effects_;
   ServerStart& start_;

@@ -12,7 +12,8 @@ namespace {
 bool may_share(const PreparedCell& cell, const Step& step) {
   const config::EngineSettings* engine = cell.cell.engine;
   return engine != nullptr && engine->server && engine->server->share_start &&
-         !engine->command.empty() && !step.pair && !step.instructions;
+         engine->server->warm_up > 0 && !engine->command.empty() && !step.pair &&
+         !step.instructions;
 }
 
 // All that a server is started with, but for its port and its place.

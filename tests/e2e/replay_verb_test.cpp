@@ -101,7 +101,7 @@ TEST_F(Replayed, ADeviceThatIsNotThereIsNamed) {
   ASSERT_EQ(some.exit_code, 0) << some.err;
   EXPECT_EQ(calls_of(json_of(some)), (std::map<std::string, int>{{"GET_ROWS", 1}}));
   EXPECT_THAT(json_of(some).at("warnings").dump(),
-              AllOf(HasSubstr("29 \u00d7 MUL_MAT: Vulkan0 is not there"),
+              AllOf(HasSubstr("29 \u00d7 MUL_MAT: Vulkan0 could not be used"),
                     HasSubstr("GGML_VK_VISIBLE_DEVICES=0")));
   const Ended none = replay({"--on", "vulkan"}, k_cpu_only);
   EXPECT_EQ(none.exit_code, 3);

@@ -98,16 +98,18 @@ TEST_F(Servers, AreEndedWhenWeirIsInterruptedAndTheRunGoesOnLater) {
 
 // By start (`order` of its first step): how many records it brought. Those without are under -1.
 std::map<int, int> starts_in(const fs::path& folder) {
-  std::map<int, int> starts;
+  std::map<int, int> starts, by_order;  // of one order the later line is the whole one
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().filename() != "run.jsonl") continue;
     std::istringstream lines(slurp(entry.path()));
     std::string line;
     while (std::getline(lines, line)) {
       const Json record = Json::parse(line);
-      if (record.contains("cell") && record.contains("pass")) ++starts[record.value("start", -1)];
+      if (record.contains("cell") && record.contains("pass"))
+        by_order[record.at("order")] = record.value("start", -1);
     }
   }
+  for (const auto& [order, start] : by_order) ++starts[start];
   return starts;
 }
 
@@ -122,6 +124,41 @@ TEST_F(Servers, ServeAllTheirCellsOnOneStartUnlessToldOtherwise) {
   write_config({"ok"}, ", share_start: false", prompts);
   gate(0, {"--out", "own"});
   EXPECT_EQ(starts_in(scratch_ / "own"), (std::map<int, int>{{-1, 6}}));
+}
+
+// Half a second a cell: killed in the second one, the first one's numbers are on the disk.
+TEST_F(Servers, ThatServeSeveralCellsLoseNoneThatWasWholeWhenWeirIsKilled) {
+  write_config({"slower"}, "",
+               "{one: {text: Hello, tokens: 16, requests: 8}, "
+               "two: {text: Hello, tokens: 100, requests: 8}}\n");
+  Weir process(scratch_, {"run", "--out", "killed"});
+  const auto records = [&] {
+    int lines = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "killed")) {
+      if (entry.path().filename() != "run.jsonl") continue;
+      const std::string text = slurp(entry.path());
+      lines += static_cast<int>(std::count(text.begin(), text.end(), '\n')) - 1;
+    }
+    return lines;
+  };
+  for (int i = 0; i < 500 && (!fs::exists(scratch_ / "killed") || records() < 1); ++i) {
+    usleep(20'000);
+  }
+  EXPECT_EQ(records(), 1);
+  process.kill(SIGKILL);
+  process.wait();
+  const Ended resumed = weir(scratch_, {"run", "--out", "killed", "--resume", "--json", "-"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(starts_in(scratch_ / "killed").at(0), 1) << "the one that was there was not run again";
+}
+
+// 8 KiB a request, six requests a cell: the limit is one cell's.
+TEST_F(Servers, MayPrintAsMuchForEachCellAsIfItWereAlone) {
+  const std::string prompts =
+      "{one: {text: Hello, tokens: 8, requests: 4}, two: {text: Hello, tokens: 8, requests: 4}, "
+      "three: {text: Hello, tokens: 8, requests: 4}}";
+  write_config({"talks"}, ", output_limit: 64KiB", prompts);
+  gate(0);
 }
 
 // It crashes within its fourth answer, which is the second cell's: each cell has one to warm up.

@@ -11,6 +11,7 @@
 //   leaves       leaves a process behind, in a session of its own, whose id is in left.pid
 //   slower       takes 3 ms a token
 //   paced        takes 15 ms to its first token; late: takes 60 ms
+//   talks        prints 8 KiB a request
 //   differs      ends every third answer with another token
 //   salted       answers HTTP 422 to prompts without "cache_salt":"x"
 //   guarded      answers 401 to all but /health without "Bearer sesame-0123", and says what it got
@@ -80,6 +81,7 @@ void answer_prompt(int fd, const std::string& request) {
   if (mode == "salted" && request.find(R"("cache_salt":"x")") == std::string::npos) {
     return answer(fd, "422 Unprocessable Entity", "application/json", R"({"detail": "no salt"})");
   }
+  if (mode == "talks") std::puts(std::string(8 << 10, '.').c_str());
   const std::size_t asked = request.find("\"max_tokens\":");
   const int tokens = asked == std::string::npos ? 1 : std::atoi(request.c_str() + asked + 13);
   const int number = ++answers;

@@ -89,6 +89,7 @@ TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
       {"podman run -itp4711:8080 it serve", false},
       {"podman run -P it serve", false},
       {"podman run --publish=4711:80 it serve", false},
+      {"podman run --pod mine it serve", false},
   };
   for (const auto& [command, adds] : cases) {
     const auto runtime =
@@ -101,6 +102,25 @@ TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
   const auto program = carry_in(Runtime::docker, {"docker", "run", "it", "bench"}, carried);
   ASSERT_TRUE(program);
   EXPECT_THAT(program->argv, Not(Contains(HasSubstr("--publish"))));
+}
+
+TEST(CarryIn, HandsATokenOnByItsNameAlone) {
+  Carried carried;
+  carried.id_file = "/run/1/id";
+  carried.handed_on = "SERVER_TOKEN";
+  const std::pair<const char*, int> cases[] = {
+      {"docker run it serve", 1},
+      {"docker run -e OTHER=1 it serve", 1},
+      {"docker run -e SERVER_TOKEN it serve", 1},  // theirs
+      {"podman run --env=SERVER_TOKEN=x it serve", 0},
+  };
+  for (const auto& [command, words] : cases) {
+    const auto runtime =
+        std::string_view(command).starts_with("docker") ? Runtime::docker : Runtime::podman;
+    const auto call = carry_in(runtime, text::split(command, ' '), carried);
+    ASSERT_TRUE(call) << command;
+    EXPECT_EQ(std::count(call->argv.begin(), call->argv.end(), "SERVER_TOKEN"), words) << command;
+  }
 }
 
 TEST(CarryIn, RefusesWhatARuntimeCanNotBeTold) {

@@ -431,6 +431,23 @@ TEST(Admission, LetsInOneServerAtAPortThatIsAlwaysTheSame) {
   EXPECT_TRUE(admission.admits(cell_of(fixed), k_plenty));
 }
 
+TEST(Admission, LetsNothingRunBesideRequestsThatShareBatches) {
+  constexpr std::int64_t k_plenty = std::int64_t{64} << 30;
+  PreparedCell cell, shared;
+  shared.facts.sweep = profile::Sweep::overlapping;
+  EXPECT_FALSE(counts_alone(cell));
+  EXPECT_TRUE(counts_alone(shared));
+  Admission admission(8);
+  admission.started(cell);
+  EXPECT_FALSE(admission.admits(shared, k_plenty, true));
+  admission.ended(cell, std::nullopt);
+  EXPECT_TRUE(admission.admits(shared, k_plenty, true));
+  admission.started(shared, true);
+  EXPECT_FALSE(admission.admits(cell, k_plenty));
+  admission.ended(shared, std::nullopt);
+  EXPECT_TRUE(admission.admits(cell, k_plenty));
+}
+
 TEST(Tally, TellsTheTimeLeftFromWhatTheOthersTook) {
   const auto scene = make_scene();
   const Plan plan = plan_of(*scene);  // 3 counted of one cell, 3 rounds of 2 cells

@@ -173,14 +173,20 @@ class SharedStart : public ServerRun {
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
     effects.speaking.is_free = [](int) { return true; };  // what listens is the test's
     effects.speaking.http = [] { return std::make_unique<Up>(); };
-    auto records = run_on_one_server(effects, "/out", slots_,
-                                     [&](const Step& step) { begun_.push_back(step.order); });
+    ServedSoFar told;
+    told.begins = [&](const Step& step) { begun_.push_back(step.order); };
+    told.whole = [&](const RunRecord& record) {
+      EXPECT_TRUE(record.report);
+      EXPECT_EQ(record.start, 0);
+      whole_.push_back(record.order);
+    };
+    auto records = run_on_one_server(effects, "/out", slots_, told);
     EXPECT_TRUE(records) << records.error().message;
     return records.value_or(std::vector<RunRecord>{});
   }
 
   std::vector<ServerSlot> slots_;
-  std::vector<std::int64_t> begun_;
+  std::vector<std::int64_t> begun_, whole_;
 };
 
 TEST_F(SharedStart, ServesEachCellWithAWarmUpOfItsOwn) {
@@ -188,6 +194,7 @@ TEST_F(SharedStart, ServesEachCellWithAWarmUpOfItsOwn) {
   ASSERT_EQ(records.size(), 3U);
   EXPECT_EQ(processes_.started.size(), 1U);
   EXPECT_THAT(begun_, testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(whole_, testing::ElementsAre(0, 1)) << "while others were to come";
   EXPECT_EQ(server_.requests(), 3 * (2 + 8)) << "two to warm up, and eight that are timed";
   for (const RunRecord& record : records) {
     EXPECT_EQ(record.error, std::nullopt);

@@ -54,6 +54,11 @@ TEST(Starts, AreTheirOwnWhereTheConfigOrTheCommandSaysSo) {
   EXPECT_NE(starts[0], starts[1]) << "another number of tokens, another command line";
 }
 
+TEST(Starts, OfServersThatAreNotWarmedUpAreTheirOwn) {
+  const auto scene = make_scene(yaml(", warm_up: 0"));
+  EXPECT_EQ(shape(plan_of(*scene, {.counts = false, .runs = 1}), Pass::timed), "0 1 2 3 4 5 6 7");
+}
+
 TEST(Starts, OfEnginesThatServeNothingAreTheirOwn) {
   const auto scene = make_scene();
   const auto starts = starts_of(plan_of(*scene));
