@@ -118,5 +118,40 @@ TEST_F(ReplayedOnWeirEngine, EngineNamesOneThatLiesElsewhere) {
   EXPECT_THAT(none.err, HasSubstr("--engine nowhere: no such program"));
 }
 
+// An engine that is none: what it says of the first op, and how it goes on when it is started
+// again.
+class ReplayedByAStandIn : public ReplayedOnWeirEngine {
+ protected:
+  Ended replay_by(const std::string& first, const std::string& again) {
+    record("tiny-llama");
+    spill_program(scratch / "stand-in",
+                  "#!/bin/sh\nfor word; do last=$word; done\n"
+                  "echo '{\"library\": \"stand-in\", \"version\": \"1\", \"commit\": \"\"}'\n"
+                  "if [ \"$last\" = 0 ]; then\n" +
+                      first + "\nelse\n" + again + "\nfi\n");
+    return replay_there({"--engine", "./stand-in"});
+  }
+  const std::string first_ =
+      "echo '{\"begins\": 0}'\necho '{\"node\": 0, \"median\": 0.001, \"least\": 0.001, \"runs\": "
+      "5, "
+      "\"copies\": 1}'\n";
+};
+
+TEST_F(ReplayedByAStandIn, KeepsItsTimesWhereItCrashesBetweenTwoOps) {
+  const Ended ended = replay_by(first_ + "kill -SEGV $$", "echo '{\"complete\": true}'");
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(json_of(ended).at("ops").size(), 1U);
+  EXPECT_THAT(json_of(ended).at("warnings").dump(),
+              HasSubstr("the program that computes ops ended behind one of them"));
+}
+
+TEST_F(ReplayedByAStandIn, KeepsItsTimesWhereItCanNotBeginAgain) {
+  const Ended ended = replay_by(first_ + "echo '{\"begins\": 1}'\nkill -SEGV $$",
+                                "echo '{\"error\": \"the device was lost\"}'");
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(json_of(ended).at("ops").size(), 1U);
+  EXPECT_THAT(json_of(ended).at("warnings").dump(), HasSubstr("not reached: the device was lost"));
+}
+
 }  // namespace
 }  // namespace weir::e2e
