@@ -122,11 +122,14 @@ Result<profile::Replayed> replay_at(const std::string& place, const profile::Rep
   out.nodes.resize(replay.steps.empty() ? 0 : replay.steps.front().nodes.size());
   sys::RealProcesses processes;
   std::size_t from = 0;
+  const auto leave_rest_out = [&](const std::string& words) {
+    for (; from < out.nodes.size(); ++from) out.nodes[from].left_out = words;
+  };
   for (int ends = 0; from < out.nodes.size(); ++ends) {
     if (ends == k_most_ends) {
       out.warnings.push_back(
           "ops ended the program that computes them too often: the rest is left out");
-      for (; from < out.nodes.size(); ++from) out.nodes[from].left_out = "not reached";
+      leave_rest_out("not reached");
       break;
     }
     sys::ProcessSpec spec;
@@ -161,33 +164,27 @@ Result<profile::Replayed> replay_at(const std::string& place, const profile::Rep
       const auto json = parse_json(line);
       if (json && json->is_object()) take_line(*json, &out, &said);
     }
-    const auto leave_rest_out = [&](const std::string& why) {
-      for (; from < out.nodes.size(); ++from) out.nodes[from].left_out = "not reached: " + why;
-    };
-    if (said.error) {
-      if (from == 0) return fail(Code::unavailable, "{}", *said.error);
-      // It began well and could not begin again, as where a device was lost.
-      leave_rest_out(*said.error);
-      break;
-    }
-    if (said.complete) break;
+    if (said.complete && !said.error) break;
     const std::string how = ended_words(finished, spec) + last_words(finished.err);
-    if (!said.open && said.next) {
+    if (said.error || (!said.open && !said.next)) {
+      const std::string why = said.error.value_or(how.empty() ? "it said nothing" : how);
+      if (from > 0) {
+        // It began well and could not begin again, as where a device was lost.
+        leave_rest_out("not reached: " + why);
+        break;
+      }
+      if (said.error) return fail(Code::unavailable, "{}", why);
+      return fail(Code::unavailable, "{} did not compute anything: {}", sys::file_name_of(program),
+                  why);
+    }
+    if (said.open) {
+      out.nodes[*said.open].left_out = "it ended the program that computes it: " + how;
+      from = *said.open + 1;
+    } else {
       // Between two ops: what was measured stays so.
       out.warnings.push_back("the program that computes ops ended behind one of them: " + how);
       from = *said.next;
-      continue;
     }
-    if (!said.open && from > 0) {
-      leave_rest_out(how.empty() ? "it said nothing" : how);
-      break;
-    }
-    if (!said.open) {
-      return fail(Code::unavailable, "{} did not compute anything: {}", sys::file_name_of(program),
-                  how.empty() ? "it said nothing" : how);
-    }
-    out.nodes[*said.open].left_out = "it ended the program that computes it: " + how;
-    from = *said.open + 1;
     // The time is that of all: there is none left.
     if (finished.ended == sys::HowEnded::timed_out) ends = k_most_ends - 1;
   }

@@ -3,20 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "gate/config/placeholders.hpp"
+#include "gate/run/starts.hpp"
 
 namespace weir::run {
-namespace {
-
-// Where a server that is started listens, when that is always the same; else "".
-std::string only_place(const PreparedCell& cell) {
-  const config::EngineSettings* engine = cell.cell.engine;
-  if (engine == nullptr || !engine->server || engine->command.empty()) return "";
-  const std::string& url = engine->server->url;
-  return config::uses({url}, {}, "port") ? "" : url;
-}
-
-}  // namespace
 
 std::int64_t Admission::estimate(const PreparedCell& cell) const {
   if (const auto peak = peaks_.find(cell.cell.key.str()); peak != peaks_.end()) {
@@ -37,7 +26,7 @@ bool Admission::admits(const PreparedCell& cell, std::optional<std::int64_t> ava
   if (alone || alone_) return false;
   if (running_ >= cores_ || !available) return false;
   if (!cell.on_cpu && devices_.contains(cell.cell.device)) return false;
-  if (urls_.contains(only_place(cell))) return false;
+  if (urls_.contains(only_address(cell))) return false;
   // What runs may not have taken yet what it was promised: `available` still counts it as free. It
   // is subtracted in full, as what it has taken already can not be told apart.
   return promised_ + estimate(cell) <= *available - *available / 5;
@@ -50,7 +39,7 @@ void Admission::started(const PreparedCell& cell, bool alone) {
   promised_ += bytes;
   given_.emplace(cell.cell.key.str(), bytes);
   devices_.insert(cell.cell.device);
-  if (std::string place = only_place(cell); !place.empty()) urls_.insert(std::move(place));
+  if (std::string place = only_address(cell); !place.empty()) urls_.insert(std::move(place));
 }
 
 void Admission::ended(const PreparedCell& cell, std::optional<std::int64_t> peak_rss_bytes) {
@@ -64,7 +53,7 @@ void Admission::ended(const PreparedCell& cell, std::optional<std::int64_t> peak
   if (const auto device = devices_.find(cell.cell.device); device != devices_.end()) {
     devices_.erase(device);
   }
-  if (const auto place = urls_.find(only_place(cell)); place != urls_.end()) urls_.erase(place);
+  if (const auto place = urls_.find(only_address(cell)); place != urls_.end()) urls_.erase(place);
   if (peak_rss_bytes) peaks_[name] = std::max(peaks_[name], *peak_rss_bytes);
 }
 

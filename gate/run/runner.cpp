@@ -56,7 +56,7 @@ class Work {
         starts_(starts_of(plan)),
         tally_(plan, cores_),
         admission_(cores_),
-        first_attempt_(plan.steps.size(), 1),
+        next_attempt_(plan.steps.size(), 1),
         done_(plan.steps.size(), false) {
     for (const Step& step : journal.added_earlier()) add(step);
   }
@@ -86,7 +86,7 @@ class Work {
     starts_.push_back(steps_.size());  // pairs, and what else was added, share none
     steps_.push_back(step);
     tally_.add(step);
-    first_attempt_.push_back(1);
+    next_attempt_.push_back(1);
     done_.push_back(false);
   }
 
@@ -126,11 +126,11 @@ class Work {
       // of one order and attempt the journal's reader takes the later record.
       const Step* other = record.pair.value_or(0) > 0 ? other_side(steps_[order]) : nullptr;
       if (other != nullptr && !ended.contains(other->order)) {
-        first_attempt_[order] = record.attempt;
+        next_attempt_[order] = record.attempt;
         continue;
       }
       records_.push_back(record);
-      first_attempt_[order] = record.attempt + 1;
+      next_attempt_[order] = record.attempt + 1;
       if (!is_last(record) || done_[order]) continue;
       done_[order] = true;
       tally_.note(steps_[order], record);
@@ -258,7 +258,7 @@ class Work {
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
       const Step& step = *steps.at(slot);
       slots.at(slot) = {&plan_.cell_of(step), &step, 1};
-      const auto next = first_attempt_[static_cast<std::size_t>(step.order)];
+      const auto next = next_attempt_[static_cast<std::size_t>(step.order)];
       if (wanted(step)) attempt = std::max(attempt, next);
     }
     auto held = acquire(*slots[0].cell, true);
@@ -292,12 +292,8 @@ class Work {
     const auto held = acquire(plan_.cell_of(*sitting.front()), alone);
     if (!held) return std::nullopt;
     std::optional<std::int64_t> peak;
-    std::map<const Step*, std::int64_t> attempts;
-    for (const Step* step : sitting) {
-      attempts[step] = first_attempt_[static_cast<std::size_t>(step->order)];
-    }
     while (!sitting.empty()) {
-      auto records = run(sitting, attempts);
+      auto records = run(sitting);
       if (!records) {
         give_up(std::move(records).error());
         return std::nullopt;
@@ -307,7 +303,7 @@ class Work {
         RunRecord& record = (*records)[i];
         const Step& step = *sitting[i];
         if (record.peak_rss_bytes) peak = std::max(peak.value_or(0), *record.peak_rss_bytes);
-        if (!is_last(record)) ++attempts[&step];
+        if (!is_last(record)) ++next_attempt_[static_cast<std::size_t>(step.order)];
         if (!keep(step, std::move(record))) return peak;
       }
       if (effects_.stop.requested()) return peak;
@@ -318,19 +314,21 @@ class Work {
   }
 
   // One process: one record, or as many as one start of a server served.
-  Result<std::vector<RunRecord>> run(const Sitting& sitting,
-                                     const std::map<const Step*, std::int64_t>& attempts) {
+  Result<std::vector<RunRecord>> run(const Sitting& sitting) {
     const Step& step = *sitting.front();
+    const auto attempt = [this](const Step& of) {
+      return next_attempt_[static_cast<std::size_t>(of.order)];
+    };
     if (sitting.size() == 1) {
       WEIR_TRY(auto record,
-               run_engine(effects_, folder_, plan_.cell_of(step), step, attempts.at(&step)));
+               run_engine(effects_, folder_, plan_.cell_of(step), step, attempt(step)));
       std::vector<RunRecord> one;
       if (record) one.push_back(std::move(*record));
       return one;
     }
     std::vector<ServerSlot> slots;
     for (const Step* each : sitting) {
-      slots.push_back({&plan_.cell_of(*each), each, attempts.at(each)});
+      slots.push_back({&plan_.cell_of(*each), each, attempt(*each)});
     }
     ServedSoFar told;
     told.begins = [this](const Step& begun) {
@@ -412,8 +410,8 @@ class Work {
   Tally tally_;
   Admission admission_;
   std::list<Sitting> pending_;
-  std::vector<std::int64_t> first_attempt_;  // by order
-  std::vector<bool> done_;                   // by order
+  std::vector<std::int64_t> next_attempt_;  // by order
+  std::vector<bool> done_;                  // by order
   std::vector<RunRecord> records_;
   std::size_t told_ = 0;  // of records_, to the sequel
   std::optional<double> seconds_left_;

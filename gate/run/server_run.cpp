@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "gate/config/placeholders.hpp"
 #include "gate/run/server_step.hpp"
+#include "gate/run/starts.hpp"
 
 namespace weir::run {
 
@@ -32,14 +32,12 @@ Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const s
     if (told.begins) told.begins(*slot.step);
     ServerStep& step = *steps.emplace_back(
         std::make_unique<ServerStep>(effects, start, *slot.cell, *slot.step, slot.attempt));
+    if (slots.size() > 1) step.record().start = first.step->order;
     if (!step.begin() || !step.warm_up() || !step.serve(slot.step->asked.repeats) ||
         !step.report()) {
       break;
     }
-    if (&slot == &slots.back() || !told.whole) continue;
-    RunRecord record = step.so_far();
-    record.start = first.step->order;
-    told.whole(record);
+    if (&slot != &slots.back() && told.whole) told.whole(step.so_far());
   }
   WEIR_CHECK(start.end());
   using Place = ServerStart::Place;
@@ -49,20 +47,14 @@ Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const s
     auto record = step->end(slots.size() == 1 ? Place::alone
                             : last            ? Place::last_of_shared
                                               : Place::shared);
-    if (!record) continue;
-    if (slots.size() > 1) record->start = first.step->order;
-    records.push_back(std::move(*record));
+    if (record) records.push_back(std::move(*record));
   }
   return records;
 }
 
 bool serves_in_turns(const PreparedCell& cell) {
-  const config::EngineSettings* engine = cell.cell.engine;
-  if (engine == nullptr || !engine->server || engine->command.empty()) return false;
-  // Two can not listen at the one port that a url names.
-  const std::string& url = engine->server->url;
-  const bool own_ports = url.empty() || config::uses({url}, {}, "port");
-  return own_ports && engine->server->blocks > 0;
+  const config::ServerSettings* server = server_to_start(cell);
+  return server != nullptr && server->blocks > 0 && only_address(cell).empty();
 }
 
 std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t requests) {

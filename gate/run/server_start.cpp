@@ -10,6 +10,7 @@
 #include "gate/run/engine_run.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/run/server_token.hpp"
+#include "gate/run/starts.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/pause.hpp"
 #include "gate/sys/port.hpp"
@@ -49,7 +50,7 @@ ServerStart::ServerStart(const Effects& effects, const std::string& folder,
       settings_(*cell.cell.engine->server),
       place_(effects.files,
              sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt))),
-      starts_(!cell.cell.engine->command.empty()),
+      starts_(server_to_start(cell) != nullptr),
       waits_(waits),
       steps_(steps) {}
 

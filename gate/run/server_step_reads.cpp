@@ -4,6 +4,7 @@
 #include "gate/sys/pause.hpp"
 
 namespace weir::run {
+
 using profile::ProbeCounts;
 
 std::optional<adapters::ServerMetrics> ServerStep::ask_metrics() {

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "gate/config/placeholders.hpp"
 #include "gate/profile/metric_json.hpp"
 #include "gate/run/engine_run.hpp"
 
@@ -10,9 +11,8 @@ namespace weir::run {
 namespace {
 
 bool may_share(const PreparedCell& cell, const Step& step) {
-  const config::EngineSettings* engine = cell.cell.engine;
-  return engine != nullptr && engine->server && engine->server->share_start &&
-         engine->server->warm_up > 0 && !engine->command.empty() && !step.pair &&
+  const config::ServerSettings* server = server_to_start(cell);
+  return server != nullptr && server->share_start && server->warm_up > 0 && !step.pair &&
          !step.instructions;
 }
 
@@ -25,6 +25,17 @@ std::string start_of(const PreparedCell& cell, const Step& step, std::int64_t ro
 }
 
 }  // namespace
+
+const config::ServerSettings* server_to_start(const PreparedCell& cell) {
+  const config::EngineSettings* engine = cell.cell.engine;
+  const bool ours = engine != nullptr && engine->server && !engine->command.empty();
+  return ours ? &*engine->server : nullptr;
+}
+
+std::string only_address(const PreparedCell& cell) {
+  const config::ServerSettings* server = server_to_start(cell);
+  return server == nullptr || config::uses({server->url}, {}, "port") ? "" : server->url;
+}
 
 std::vector<std::size_t> starts_of(const Plan& plan) {
   std::vector<std::size_t> starts;

@@ -1,12 +1,18 @@
-// Which steps of a plan share one start of their server. Pure.
+// Servers that weir starts: which cells have one, and which steps of a plan share a start. Pure.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "gate/run/plan.hpp"
 
 namespace weir::run {
+
+// The cell's server where weir starts it; null of one that runs already, and of other engines.
+[[nodiscard]] const config::ServerSettings* server_to_start(const PreparedCell& cell);
+// Its url, where that names a port of its own, so that two of them can not be up at once; else "".
+[[nodiscard]] std::string only_address(const PreparedCell& cell);
 
 // By order, the first step of each one's start: its own where it shares none. Steps share one that
 // are of the same pass and the same round (each cell's process of a round is its own, so that how
