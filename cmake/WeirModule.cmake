@@ -1,4 +1,4 @@
-# weir_module(NAME [USES module...] [LIBS target...]): one static library per folder of gate/.
+# weir_module(NAME [FOLDER folder] [USES module...] [LIBS target...]): one static library per folder of gate/.
 # Link order follows the reading order of gate/README.md; ci/check-layers holds the includes to it.
 set(WEIR_WARNINGS -Wall -Wextra -Wconversion -Wshadow)
 if(WEIR_WERROR)
@@ -27,8 +27,11 @@ function(weir_compile_options target)
 endfunction()
 
 function(weir_module name)
-  cmake_parse_arguments(ARG "" "" "USES;LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  cmake_parse_arguments(ARG "" "FOLDER" "USES;LIBS" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_FOLDER}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   # What differs between systems is a file for each: x_linux.cpp, x_macos.cpp.
   list(FILTER sources EXCLUDE REGEX "_${WEIR_OTHER_SYSTEM}\\.cpp$")

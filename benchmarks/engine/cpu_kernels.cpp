@@ -17,7 +17,7 @@ namespace weir::engine::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
-using profile::TensorType;
+using model::TensorType;
 
 // Each takes Lanes(Floats) weights from place `i` of a row.
 struct LoadF32 {
@@ -228,14 +228,14 @@ HWY_EXPORT(SiluTimes);
 HWY_EXPORT(Exponentials);
 HWY_EXPORT(Quantize);
 
-bool cpu_multiplies(profile::TensorType type) {
-  using profile::TensorType;
+bool cpu_multiplies(model::TensorType type) {
+  using model::TensorType;
   return type == TensorType::f32 || type == TensorType::f16 || type == TensorType::bf16 ||
          needs_quantized(type);
 }
 
-bool needs_quantized(profile::TensorType type) {
-  return type == profile::TensorType::q8_0 || type == profile::TensorType::q4_0;
+bool needs_quantized(model::TensorType type) {
+  return type == model::TensorType::q8_0 || type == model::TensorType::q4_0;
 }
 
 void quantize(std::span<const float> values, Quantized& out) {
@@ -245,7 +245,7 @@ void quantize(std::span<const float> values, Quantized& out) {
   (values.data(), values.size(), out.values.data(), out.scales.data());
 }
 
-void multiply_rows(profile::TensorType type, const std::byte* weights, std::size_t row_bytes,
+void multiply_rows(model::TensorType type, const std::byte* weights, std::size_t row_bytes,
                    std::size_t columns, std::size_t rows, const Operand& operand, bool add,
                    float* out) {
   HWY_DYNAMIC_DISPATCH(MultiplyRows)

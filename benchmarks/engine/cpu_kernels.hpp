@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "gate/profile/tensor_type.hpp"
+#include "gate/model/tensor_type.hpp"
 
 namespace weir::engine {
 
@@ -27,15 +27,15 @@ struct Operand {
   const Quantized* quantized = nullptr;  // for Q8_0 and Q4_0
 };
 
-[[nodiscard]] bool cpu_multiplies(profile::TensorType type);
-[[nodiscard]] bool needs_quantized(profile::TensorType type);
+[[nodiscard]] bool cpu_multiplies(model::TensorType type);
+[[nodiscard]] bool needs_quantized(model::TensorType type);
 
 // `values` is a multiple of 32 long.
 void quantize(std::span<const float> values, Quantized& out);
 
 // out[i] = row i · operand for `rows` rows that lie one after another; added to out when `add`.
 // REQUIRES: cpu_multiplies(type), rows that are whole blocks.
-void multiply_rows(profile::TensorType type, const std::byte* weights, std::size_t row_bytes,
+void multiply_rows(model::TensorType type, const std::byte* weights, std::size_t row_bytes,
                    std::size_t columns, std::size_t rows, const Operand& operand, bool add,
                    float* out);
 

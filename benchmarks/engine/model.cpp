@@ -7,15 +7,15 @@
 #include <optional>
 
 #include "gate/base/text.hpp"
-#include "gate/profile/gguf.hpp"
+#include "gate/model/gguf.hpp"
 
 #include "benchmarks/engine/missing.hpp"
 
 namespace weir::engine {
 namespace {
 
-using profile::GgufHeader;
-using profile::GgufTensor;
+using model::GgufHeader;
+using model::GgufTensor;
 
 constexpr std::uint64_t k_most = std::uint64_t{1} << 24;  // of any one size
 constexpr const char* k_elsewhere = "run it with llama.cpp";
@@ -40,9 +40,9 @@ class Tensors {
     if (entry.dims != expected) {
       return fail(Code::data, "{} is not {} x {} as the sizes ask for", name, columns, rows);
     }
-    const auto* info = profile::find_tensor_type(entry.type);
+    const auto* info = model::find_tensor_type(entry.type);
     if (info == nullptr) return fail(Code::data, "{} has the unknown type {}", name, entry.type);
-    WEIR_TRY(const std::uint64_t size, profile::tensor_bytes(*info, entry.dims));
+    WEIR_TRY(const std::uint64_t size, model::tensor_bytes(*info, entry.dims));
     const std::uint64_t room = file_.size() - std::min(file_.size(), header_.data_start);
     if (entry.offset > room || size > room - entry.offset) {
       return fail(Code::data, "{} lies beyond the end of the file", name);
@@ -154,7 +154,7 @@ Result<std::vector<float>> read_frequencies(const GgufHeader& header, const Tens
   std::vector<float> factors(sizes.head / 2, 1);
   if (tensors.has("rope_freqs.weight")) {
     WEIR_TRY(const Tensor tensor, tensors.get("rope_freqs.weight", sizes.head / 2, 1));
-    if (tensor.type != profile::TensorType::f32) return fail(Code::data, "rope_freqs is not F32");
+    if (tensor.type != model::TensorType::f32) return fail(Code::data, "rope_freqs is not F32");
     unpack_row(tensor, 0, factors);
   }
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -183,7 +183,7 @@ Result<Layer> read_layer(const Tensors& tensors, const Sizes& sizes, std::uint32
 }
 
 Result<GgufHeader> read_header(std::span<const std::byte> file) {
-  return profile::load_gguf([&](std::uint64_t bytes) -> Result<std::string> {
+  return model::load_gguf([&](std::uint64_t bytes) -> Result<std::string> {
     const std::size_t size = std::min<std::uint64_t>(bytes, file.size());
     return std::string(reinterpret_cast<const char*>(file.data()), size);
   });
@@ -218,7 +218,7 @@ Result<Model> read_model(MappedFile file, std::uint32_t context) {
   const auto id = first != nullptr ? first->to_unsigned().value_or(0) : 0;
   model.first_token = id < sizes.vocabulary ? static_cast<std::uint32_t>(id) : 0;
   model.description = fmt::format("llama, {} layers, {}", sizes.layers,
-                                  profile::tensor_type_info(model.layers[0].query.type).name);
+                                  model::tensor_type_info(model.layers[0].query.type).name);
   model.file = std::move(file);
   return model;
 }

@@ -1,6 +1,6 @@
 // A llama model out of a GGUF file: its sizes, and where each matrix lies in the mapped file.
 //
-// The file is hostile: header limits are those of profile::read_gguf; here every tensor that is
+// The file is hostile: header limits are those of model::read_gguf; here every tensor that is
 // used must be there, have the shape that the sizes ask for, and lie within the file.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/profile/tensor_type.hpp"
+#include "gate/model/tensor_type.hpp"
 
 #include "benchmarks/engine/mapped_file.hpp"
 
@@ -19,7 +19,7 @@ namespace weir::engine {
 // A matrix of `rows` rows of `columns` values each; a vector is one row.
 struct Tensor {
   std::string name;  // "blk.0.attn_q.weight"
-  profile::TensorType type = profile::TensorType::f32;
+  model::TensorType type = model::TensorType::f32;
   std::uint32_t columns = 0, rows = 0;
   std::uint64_t row_bytes = 0;
   std::span<const std::byte> bytes;  // rows * row_bytes, in the model's file
@@ -66,7 +66,7 @@ struct Model {
 [[nodiscard]] Result<Model> load_model(const std::string& path, std::uint32_t context);
 
 // Values of a row, whatever its type. REQUIRES: a type that `can_unpack`, sizes that fit.
-[[nodiscard]] bool can_unpack(profile::TensorType type);
+[[nodiscard]] bool can_unpack(model::TensorType type);
 void unpack_row(const Tensor& tensor, std::uint64_t row, std::span<float> values);
 
 }  // namespace weir::engine

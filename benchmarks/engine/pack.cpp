@@ -25,8 +25,8 @@ std::vector<std::uint32_t> pack_blocks(std::span<const std::byte> bytes, std::si
 }  // namespace
 
 std::vector<std::uint32_t> pack(const Tensor& tensor) {
-  if (tensor.type == profile::TensorType::q8_0) return pack_blocks(tensor.bytes, 8);
-  if (tensor.type == profile::TensorType::q4_0) return pack_blocks(tensor.bytes, 4);
+  if (tensor.type == model::TensorType::q8_0) return pack_blocks(tensor.bytes, 8);
+  if (tensor.type == model::TensorType::q4_0) return pack_blocks(tensor.bytes, 4);
   std::vector<std::uint32_t> words(tensor.bytes.size() / 4);
   std::memcpy(words.data(), tensor.bytes.data(), words.size() * 4);
   return words;

@@ -7,12 +7,11 @@
 #include <map>
 #include <memory>
 
-#include "gate/probes/replay_program/program.hpp"
-#include "gate/probes/replay_program/shapes.hpp"
-
 #include "benchmarks/engine/backend.hpp"
 #include "benchmarks/engine/cpu_kernels.hpp"
 #include "benchmarks/engine/version.hpp"
+#include "tools/replay/program/program.hpp"
+#include "tools/replay/program/shapes.hpp"
 
 namespace weir::engine {
 namespace {
@@ -35,12 +34,12 @@ class OpWork final : public replay::Work {
   explicit OpWork(std::int64_t copies) : copies_(copies) {}
 
   // A matrix of made-up weights; each copy of the op has its own.
-  const Tensor& add_matrix(const profile::TensorTypeInfo& info, std::uint32_t columns,
+  const Tensor& add_matrix(const model::TensorTypeInfo& info, std::uint32_t columns,
                            std::uint32_t rows) {
     const std::uint64_t row = std::uint64_t{columns} / info.block_values * info.block_bytes;
     auto& bytes = bytes_.emplace_back(std::make_unique<std::vector<unsigned char>>(row * rows));
     const std::string name = fmt::format("replayed.{}.weight", bytes_.size());
-    profile::TensorBytes(1, name, info.type, profile::Fill::weights, columns).write(0, *bytes);
+    model::TensorBytes(1, name, info.type, model::Fill::weights, columns).write(0, *bytes);
     matrices_.push_back(std::make_unique<Tensor>(
         Tensor{name, info.type, columns, rows, row, std::as_bytes(std::span(*bytes))}));
     return *matrices_.back();
@@ -115,7 +114,7 @@ bool is_matrix(const ReplayTensor& tensor) { return tensor.ne[2] == 1 && tensor.
 Result<std::unique_ptr<OpWork>> with_matrices(const Asked& asked, std::size_t slot,
                                               std::int64_t shared) {
   const ReplayTensor& weights = asked.at(slot);
-  const auto* info = profile::find_tensor_type(std::string_view(weights.type));
+  const auto* info = model::find_tensor_type(std::string_view(weights.type));
   if (info == nullptr || weights.ne[0] % info->block_values != 0) {
     return left_out("weir-engine knows no rows of {} in {}", weights.ne[0], weights.type);
   }
@@ -135,7 +134,7 @@ Result<std::unique_ptr<OpWork>> without_weights(const Asked& asked, std::int64_t
 }
 
 Made product(const Asked& asked) {
-  const auto* info = profile::find_tensor_type(std::string_view(asked.at(1).type));
+  const auto* info = model::find_tensor_type(std::string_view(asked.at(1).type));
   if (info == nullptr || !cpu_multiplies(info->type)) {
     return left_out("weir-engine multiplies no matrices of {}", asked.at(1).type);
   }
@@ -155,7 +154,7 @@ Made product(const Asked& asked) {
 }
 
 Made row(const Asked& asked) {
-  const auto* info = profile::find_tensor_type(std::string_view(asked.at(1).type));
+  const auto* info = model::find_tensor_type(std::string_view(asked.at(1).type));
   if (info == nullptr || !can_unpack(info->type)) {
     return left_out("weir-engine looks up no rows of {}", asked.at(1).type);
   }
@@ -181,7 +180,7 @@ Made norm(const Asked& asked) {
   Sizes sizes;
   sizes.embedding = asked.size(1, 0);
   std::memcpy(&sizes.epsilon, asked.node.params.data(), sizeof sizes.epsilon);
-  const auto* f32 = profile::find_tensor_type("F32");
+  const auto* f32 = model::find_tensor_type("F32");
   const Tensor& weights = work->add_matrix(*f32, sizes.embedding, 1);
   work->op = [&weights](Backend& backend, std::size_t) {
     backend.rms_norm(Slot::state, weights, Slot::normed);

@@ -8,7 +8,7 @@
 namespace weir::engine {
 namespace {
 
-using profile::Observed;
+using observed::Observed;
 
 constexpr std::array<std::pair<const char*, std::int64_t Tally::*>, 6> k_counts{{
     {"dispatches", &Tally::dispatches},
@@ -43,8 +43,8 @@ void add_timings(Observed& observed, const Run& run) {
 void add_counts(Observed& observed, const Run& run, const Counts& counts) {
   for (const auto& [name, member] : k_counts) {
     if (counts.tally().*member == 0) continue;
-    profile::ObservedCount token{unit::count_metric(name, unit::Scope::per_token), {}};
-    profile::ObservedCount prefill{unit::count_metric(name, unit::Scope::per_prefill), {}};
+    observed::ObservedCount token{unit::count_metric(name, unit::Scope::per_token), {}};
+    observed::ObservedCount prefill{unit::count_metric(name, unit::Scope::per_prefill), {}};
     for (const Repeat& repeat : run.repeats) {
       prefill.values.push_back(repeat.prefill.*member);
       for (const Tally& tally : repeat.per_token) token.values.push_back(tally.*member);
@@ -59,14 +59,14 @@ void add_counts(Observed& observed, const Run& run, const Counts& counts) {
 // One row each for what was called, over the whole process.
 void add_ops(Observed& observed, const Backend& backend, const Counts& counts) {
   for (const auto& [name, calls] : counts.kernels()) {
-    profile::ObservedOp op;
+    observed::ObservedOp op;
     op.op = op.kernel = name;
     op.backend = backend.name();
     op.calls = calls;
     observed.ops.push_back(std::move(op));
   }
   for (const auto& [name, calls] : counts.cpu_ops()) {
-    profile::ObservedOp op;
+    observed::ObservedOp op;
     op.op = name;
     op.backend = "CPU";
     op.calls = calls;
@@ -76,8 +76,8 @@ void add_ops(Observed& observed, const Backend& backend, const Counts& counts) {
 
 }  // namespace
 
-profile::Observed observe(const Run& run, const Model& model, const Backend& backend,
-                          const Counts& counts) {
+observed::Observed observe(const Run& run, const Model& model, const Backend& backend,
+                           const Counts& counts) {
   Observed observed;
   observed.format = "weir-engine";
   observed.context.engine = "weir-engine";

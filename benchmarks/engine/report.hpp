@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 
 #include "benchmarks/engine/generate.hpp"
 
@@ -18,8 +18,8 @@ struct Run {
 
 // Counts per token and per prefill, of each; counters for the totals of the whole process; rates
 // and times, a sample a repetition. The first token belongs to the prompt.
-[[nodiscard]] profile::Observed observe(const Run& run, const Model& model, const Backend& backend,
-                                        const Counts& counts);
+[[nodiscard]] observed::Observed observe(const Run& run, const Model& model, const Backend& backend,
+                                         const Counts& counts);
 
 [[nodiscard]] std::string join(const std::vector<std::uint32_t>& tokens);  // "1,17,4"
 

@@ -8,10 +8,10 @@ namespace {
 
 Result<void> check_rows(const Tensor& tensor, std::string_view backend) {
   if (can_unpack(tensor.type)) return {};
-  return missing_kernel(backend,
-                        fmt::format("row look-up in {} ({})",
-                                    profile::tensor_type_info(tensor.type).name, tensor.name),
-                        "run it with llama.cpp", "convert to Q8_0");
+  return missing_kernel(
+      backend,
+      fmt::format("row look-up in {} ({})", model::tensor_type_info(tensor.type).name, tensor.name),
+      "run it with llama.cpp", "convert to Q8_0");
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ Result<void> check_types(const Model& model, std::string_view backend,
     if (multiplies(tensor.type)) return {};
     return missing_kernel(backend,
                           fmt::format("matrix-vector product of {} ({})",
-                                      profile::tensor_type_info(tensor.type).name, tensor.name),
+                                      model::tensor_type_info(tensor.type).name, tensor.name),
                           backend != "cpu" && cpu_multiplies(tensor.type) ? "use --backend cpu"
                                                                           : "run it with llama.cpp",
                           "convert to Q8_0");

@@ -8,7 +8,7 @@
 
 namespace weir::engine {
 
-using Multiplies = std::function<bool(profile::TensorType type)>;
+using Multiplies = std::function<bool(model::TensorType type)>;
 
 // Code::unavailable, in the words of missing.hpp, for the first matrix that can not be multiplied
 // or row that can not be read; Code::data where a row is not whole blocks.

@@ -9,7 +9,7 @@
 namespace weir::engine {
 namespace {
 
-using profile::TensorType;
+using model::TensorType;
 
 std::uint16_t u16_at(const std::byte* at) {
   std::uint16_t value = 0;

@@ -5,7 +5,7 @@
 namespace weir::engine {
 namespace {
 
-using profile::TensorType;
+using model::TensorType;
 
 // SPIR-V as a C initialiser each: glslc -mfmt=c (CMakeLists.txt).
 constexpr std::uint32_t k_multiply_f32[] =

@@ -1,7 +1,7 @@
 // The shaders in shaders/, compiled by glslc when this is built, as kernels of a device.
 #pragma once
 
-#include "gate/profile/tensor_type.hpp"
+#include "gate/model/tensor_type.hpp"
 
 #include "benchmarks/engine/vulkan_device.hpp"
 
@@ -9,17 +9,17 @@ namespace weir::engine {
 
 struct VulkanKernels {
   struct OfType {
-    profile::TensorType type;
+    model::TensorType type;
     Kernel multiply, gate_up;
   };
   std::vector<OfType> of_type;
   Kernel rms_norm, rotate, attend, activate, choose, share;
 
   // REQUIRES: vulkan_multiplies(type).
-  [[nodiscard]] const OfType& of(profile::TensorType type) const;
+  [[nodiscard]] const OfType& of(model::TensorType type) const;
 };
 
-[[nodiscard]] bool vulkan_multiplies(profile::TensorType type);
+[[nodiscard]] bool vulkan_multiplies(model::TensorType type);
 [[nodiscard]] Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device);
 // A planted fault: products by one thread a row, "multiply_f16_serial", with the same results.
 [[nodiscard]] Result<void> take_serial_kernels(VulkanDevice& device, VulkanKernels& kernels);

@@ -30,8 +30,7 @@ enum class On { cpu, vulkan };
 // A backend with its model. One at a time: the larger ones are hundreds of MiB.
 class Bench {
  public:
-  Bench(const Shape& shape, profile::TensorType type, On on)
-      : made_(micro::make_model(shape, type)) {
+  Bench(const Shape& shape, model::TensorType type, On on) : made_(micro::make_model(shape, type)) {
     auto opened = on == On::cpu ? engine::make_cpu_backend(made_.model, 1, counts_)
                                 : engine::make_vulkan_backend(made_.model, 0, counts_);
     if (opened) {
@@ -63,14 +62,14 @@ class Bench {
   std::string error_;
 };
 
-Bench& bench_of(const Shape& shape, profile::TensorType type, On on) {
+Bench& bench_of(const Shape& shape, model::TensorType type, On on) {
   struct Open {
     const Shape* shape;
-    profile::TensorType type;
+    model::TensorType type;
     On on;
     std::unique_ptr<Bench> bench;
   };
-  static Open open{nullptr, profile::TensorType::f32, On::cpu, nullptr};
+  static Open open{nullptr, model::TensorType::f32, On::cpu, nullptr};
   if (open.shape != &shape || open.type != type || open.on != on) {
     open.bench.reset();
     open = {&shape, type, on, std::make_unique<Bench>(shape, type, on)};
@@ -159,7 +158,7 @@ std::vector<Work> works() {
   return out;
 }
 
-void measure(benchmark::State& state, const Shape& shape, profile::TensorType type, On on,
+void measure(benchmark::State& state, const Shape& shape, model::TensorType type, On on,
              const Work& work) {
   Bench& bench = bench_of(shape, type, on);
   if (!bench.error().empty()) {
@@ -184,7 +183,7 @@ void measure(benchmark::State& state, const Shape& shape, profile::TensorType ty
 }
 
 void add_all() {
-  using profile::TensorType;
+  using model::TensorType;
   for (const On on : {On::cpu, On::vulkan}) {
     for (const Shape& shape : micro::k_shapes) {
       for (const TensorType type :
@@ -193,7 +192,7 @@ void add_all() {
           if (!work.typed && type != TensorType::f32) continue;
           const std::string name = fmt::format(
               "{}/{}{}/{}", work.name, shape.name,
-              work.typed ? fmt::format("/{}", profile::tensor_type_info(type).name) : std::string(),
+              work.typed ? fmt::format("/{}", model::tensor_type_info(type).name) : std::string(),
               on == On::cpu ? "cpu" : "vulkan");
           auto* one = benchmark::RegisterBenchmark(
               name.c_str(), [&shape, type, on, work](benchmark::State& state) {

@@ -7,7 +7,7 @@ namespace weir::micro {
 namespace {
 
 using engine::Tensor;
-using profile::TensorType;
+using model::TensorType;
 
 constexpr std::uint32_t k_vocabulary = 32;
 
@@ -18,7 +18,7 @@ void fill(Tensor& tensor, std::span<std::byte> bytes) {
     std::memcpy(bytes.data() + at, &value, sizeof value);
   };
   constexpr std::uint16_t k_half = 0x2000;  // 2^-7
-  const profile::TensorTypeInfo& info = profile::tensor_type_info(tensor.type);
+  const model::TensorTypeInfo& info = model::tensor_type_info(tensor.type);
   std::uint32_t state = 1;
   const auto next = [&state] { return state = state * 1664525U + 1013904223U; };
   for (std::size_t at = 0; at < bytes.size(); at += info.block_bytes) {
@@ -76,7 +76,7 @@ MadeModel make_model(const Shape& shape, TensorType type) {
   };
   std::uint64_t size = 0;
   for (const Wanted& one : all) {
-    const profile::TensorTypeInfo& info = profile::tensor_type_info(one.type);
+    const model::TensorTypeInfo& info = model::tensor_type_info(one.type);
     const std::uint64_t row = std::uint64_t{one.columns} / info.block_values * info.block_bytes;
     *one.tensor = {one.name, one.type, one.columns, one.rows, row, {}};
     size += row * one.rows;

@@ -31,6 +31,6 @@ struct MadeModel {
   engine::Model model;
   std::vector<std::byte> bytes;
 };
-[[nodiscard]] MadeModel make_model(const Shape& shape, profile::TensorType type);
+[[nodiscard]] MadeModel make_model(const Shape& shape, model::TensorType type);
 
 }  // namespace weir::micro

@@ -6,7 +6,7 @@
 
 #include "gate/adapters/printed.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/totals.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -115,12 +115,12 @@ std::pair<std::uint32_t, bool> ChromeRows::look_up(const ChromeEvent& event,
     const auto rest = index_.find(key);
     if (rest != index_.end()) return {rest->second, false};
   }
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   op.op = std::get<1>(key);
   op.category = std::get<0>(key);
   op.shape = std::get<2>(key);
   op.backend = std::get<3>(key);
-  op.layer = profile::layer_of_node(op.op);
+  op.layer = observed::layer_of_node(op.op);
   if (category == "kernel") op.kernel = op.op;
   ops_.push_back(std::move(op));
   sums_.emplace_back();
@@ -137,9 +137,9 @@ void ChromeRows::add_moved(std::uint32_t row, const ChromeEvent& event) {
   ++sums_[row].with_bytes;
 }
 
-std::vector<profile::ObservedOp> ChromeRows::take() {
+std::vector<observed::ObservedOp> ChromeRows::take() {
   for (std::size_t row = 0; row < ops_.size(); ++row) {
-    profile::ObservedOp& op = ops_[row];
+    observed::ObservedOp& op = ops_[row];
     const Sums& sums = sums_[row];
     op.calls = sums.calls;
     if (sums.least <= sums.most) {
@@ -153,7 +153,7 @@ std::vector<profile::ObservedOp> ChromeRows::take() {
     }
   }
   std::stable_sort(ops_.begin(), ops_.end(),
-                   [](const profile::ObservedOp& a, const profile::ObservedOp& b) {
+                   [](const observed::ObservedOp& a, const observed::ObservedOp& b) {
                      return a.seconds.value_or(-1) > b.seconds.value_or(-1);
                    });
   return std::exchange(ops_, {});
@@ -197,16 +197,16 @@ std::string ChromeTracks::backend(const std::string& pid) const {
   return found == process_names_.end() ? "" : std::string(backend_of(found->second));
 }
 
-std::vector<profile::ObservedMoments::Track> ChromeTracks::names() const {
-  std::vector<profile::ObservedMoments::Track> names;
+std::vector<observed::ObservedMoments::Track> ChromeTracks::names() const {
+  std::vector<observed::ObservedMoments::Track> names;
   for (const Track& track : tracks_) {
     names.push_back({process(track.pid), track.name.empty() ? track.tid : track.name});
   }
   return names;
 }
 
-std::vector<profile::ObservedTrack> ChromeTracks::take(const NestedSpans& spans) const {
-  std::vector<profile::ObservedTrack> tracks;
+std::vector<observed::ObservedTrack> ChromeTracks::take(const NestedSpans& spans) const {
+  std::vector<observed::ObservedTrack> tracks;
   const auto& seen = spans.tracks();
   for (std::size_t i = 0; i < tracks_.size() && i < seen.size(); ++i) {
     if (seen[i].events == 0) continue;
@@ -258,8 +258,8 @@ void ChromeCounters::add(const ChromeEvent& event, double at) {
   }
 }
 
-std::vector<profile::ObservedCounter> ChromeCounters::take(const ChromeTracks& tracks) {
-  std::vector<profile::ObservedCounter> counters;
+std::vector<observed::ObservedCounter> ChromeCounters::take(const ChromeTracks& tracks) {
+  std::vector<observed::ObservedCounter> counters;
   for (const auto& [key, index] : index_) {
     Series& series = series_[index];
     series.counter.track = tracks.process(series.pid);

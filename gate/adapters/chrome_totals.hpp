@@ -19,8 +19,8 @@
 
 #include "gate/adapters/chrome_event.hpp"
 #include "gate/adapters/chrome_spans.hpp"
-#include "gate/profile/observed.hpp"
-#include "gate/profile/observed_moments.hpp"
+#include "gate/observed/moments.hpp"
+#include "gate/observed/observed.hpp"
 
 namespace weir::adapters {
 
@@ -89,11 +89,11 @@ class ChromeRows {
     if (sums_[row].moves) add_moved(row, event);
   }
   void covers_others(std::uint32_t row) { ops_[row].covers_others = true; }
-  [[nodiscard]] const std::vector<profile::ObservedOp>& ops() const { return ops_; }  // until then
+  [[nodiscard]] const std::vector<observed::ObservedOp>& ops() const { return ops_; }  // until then
   // Events whose names are among "(other names)".
   [[nodiscard]] std::size_t lost() const { return lost_; }
   // Most time first; once.
-  [[nodiscard]] std::vector<profile::ObservedOp> take();
+  [[nodiscard]] std::vector<observed::ObservedOp> take();
 
  private:
   // What every event adds to, apart from what is said once: one line of the cache a row.
@@ -110,7 +110,7 @@ class ChromeRows {
 
   std::size_t most_;
   SeenTexts seen_;
-  std::vector<profile::ObservedOp> ops_;
+  std::vector<observed::ObservedOp> ops_;
   std::vector<Sums> sums_;  // of each of them
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::uint32_t> index_;
   std::size_t lost_ = 0;
@@ -128,9 +128,9 @@ class ChromeTracks {
   [[nodiscard]] bool has_backends() const { return has_backends_; }
   [[nodiscard]] std::string backend(const std::string& pid) const;  // "" where it is none
   // All of them, by their numbers.
-  [[nodiscard]] std::vector<profile::ObservedMoments::Track> names() const;
+  [[nodiscard]] std::vector<observed::ObservedMoments::Track> names() const;
   // With what the spans of each added up to.
-  [[nodiscard]] std::vector<profile::ObservedTrack> take(const NestedSpans& spans) const;
+  [[nodiscard]] std::vector<observed::ObservedTrack> take(const NestedSpans& spans) const;
 
  private:
   struct Track {
@@ -152,11 +152,11 @@ class ChromeCounters {
 
   // An event of phase C.
   void add(const ChromeEvent& event, double at);
-  [[nodiscard]] std::vector<profile::ObservedCounter> take(const ChromeTracks& tracks);  // once
+  [[nodiscard]] std::vector<observed::ObservedCounter> take(const ChromeTracks& tracks);  // once
 
  private:
   struct Series {
-    profile::ObservedCounter counter;
+    observed::ObservedCounter counter;
     std::string pid;
     std::size_t every = 1, seen = 0;
   };

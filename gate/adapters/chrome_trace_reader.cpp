@@ -62,7 +62,7 @@ std::size_t between_events(std::string_view text) {
 
 class ChromeTraceReader::Reading {
  public:
-  Reading(const ChromeTraceLimits& limits, profile::ObservedMoments* moments)
+  Reading(const ChromeTraceLimits& limits, observed::ObservedMoments* moments)
       : moments_(moments),
         spans_(limits.window, [this](const NestedSpans::Ended& ended) { take_ended(ended); }),
         pieces_({"traceEvents"},
@@ -74,7 +74,7 @@ class ChromeTraceReader::Reading {
         counters_(limits.points) {}
 
   void feed(std::string_view chunk) { pieces_.feed(chunk); }
-  Result<profile::Observed> finish();
+  Result<observed::Observed> finish();
 
  private:
   std::size_t take_many(std::string_view rest);
@@ -89,9 +89,9 @@ class ChromeTraceReader::Reading {
   void take_members(const Json& members);
   void take_ended(const NestedSpans::Ended& ended);
   void take_async(double at);
-  void add_doubts(profile::Observed& observed);
+  void add_doubts(observed::Observed& observed);
 
-  profile::ObservedMoments* moments_;  // absent where nobody asks
+  observed::ObservedMoments* moments_;  // absent where nobody asks
 
   NestedSpans spans_;
   JsonPieces pieces_;
@@ -101,7 +101,7 @@ class ChromeTraceReader::Reading {
   ChromeAsync async_;
   ChromeEvent event_;                   // the one being taken
   std::optional<std::int64_t> origin_;  // microseconds of the clock, 0 where that is young
-  profile::ObservedContext context_;
+  observed::ObservedContext context_;
   std::optional<std::string> version_;
   std::size_t events_ = 0, unread_ = 0, unfinished_ = 0;
 };
@@ -214,7 +214,7 @@ void ChromeTraceReader::Reading::take_async(double at) {
   moments_->add({begin / 1e6, std::max(0.0, at - begin) / 1e6, row, tracks_.of(event_), true});
 }
 
-void ChromeTraceReader::Reading::add_doubts(profile::Observed& observed) {
+void ChromeTraceReader::Reading::add_doubts(observed::Observed& observed) {
   const auto doubt = [&](std::size_t count, const char* what) {
     if (count > 0) add_warning(observed, fmt::format("{} {}", count, what));
   };
@@ -230,16 +230,16 @@ void ChromeTraceReader::Reading::add_doubts(profile::Observed& observed) {
   doubt(losses.too_long, "parts are too long or too deep and were left out");
 }
 
-Result<profile::Observed> ChromeTraceReader::Reading::finish() {
+Result<observed::Observed> ChromeTraceReader::Reading::finish() {
   pieces_.finish();
   spans_.finish();
-  profile::Observed observed;
+  observed::Observed observed;
   observed.format = "chrome-trace";
   observed.version = version_;
   observed.context = std::move(context_);
   if (events_ == 0) return nothing_found("chrome-trace");
   if (moments_ != nullptr) {
-    for (const profile::ObservedOp& op : rows_.ops()) {
+    for (const observed::ObservedOp& op : rows_.ops()) {
       moments_->rows.push_back({op.op, op.category, op.shape});
     }
     moments_->tracks = tracks_.names();
@@ -254,7 +254,7 @@ Result<profile::Observed> ChromeTraceReader::Reading::finish() {
 }
 
 ChromeTraceReader::ChromeTraceReader(const ChromeTraceLimits& limits,
-                                     profile::ObservedMoments* moments)
+                                     observed::ObservedMoments* moments)
     : reading_(std::make_unique<Reading>(limits, moments)) {}
 ChromeTraceReader::~ChromeTraceReader() = default;
 ChromeTraceReader::ChromeTraceReader(ChromeTraceReader&&) noexcept = default;
@@ -262,7 +262,7 @@ ChromeTraceReader& ChromeTraceReader::operator=(ChromeTraceReader&&) noexcept = 
 
 void ChromeTraceReader::feed(std::string_view chunk) { reading_->feed(chunk); }
 
-Result<profile::Observed> ChromeTraceReader::finish() { return reading_->finish(); }
+Result<observed::Observed> ChromeTraceReader::finish() { return reading_->finish(); }
 
 bool begins_chrome_trace(std::string_view head) {
   const auto holds = [&](std::string_view text) { return head.find(text) != head.npos; };
@@ -278,7 +278,7 @@ int recognises(const Printed& printed) {
   return begins_chrome_trace(text) ? 60 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
+Result<observed::Observed> read(const Printed& printed) {
   ChromeTraceReader reader;
   reader.feed(printed.document().out);
   return reader.finish();

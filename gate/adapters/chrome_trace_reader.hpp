@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "gate/base/result.hpp"
-#include "gate/profile/observed.hpp"
-#include "gate/profile/observed_moments.hpp"
+#include "gate/observed/moments.hpp"
+#include "gate/observed/observed.hpp"
 
 namespace weir::adapters {
 
@@ -35,14 +35,14 @@ class ChromeTraceReader {
   // `moments`: where it is given, and outlives the reading, each span that has an end is put there,
   // with the names of rows and tracks at the end.
   explicit ChromeTraceReader(const ChromeTraceLimits& limits = {},
-                             profile::ObservedMoments* moments = nullptr);
+                             observed::ObservedMoments* moments = nullptr);
   ~ChromeTraceReader();
   ChromeTraceReader(ChromeTraceReader&&) noexcept;
   ChromeTraceReader& operator=(ChromeTraceReader&&) noexcept;
 
   void feed(std::string_view chunk);
   // Once, at the end. Rows come most time first. Fails with Code::data when there is no event.
-  [[nodiscard]] Result<profile::Observed> finish();
+  [[nodiscard]] Result<observed::Observed> finish();
 
  private:
   class Reading;

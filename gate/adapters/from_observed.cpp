@@ -7,15 +7,15 @@
 
 #include "gate/adapters/reading.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/cross_checks.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/cross_checks.hpp"
+#include "gate/observed/totals.hpp"
 #include "gate/unit/work_metric.hpp"
 
 namespace weir::adapters {
 namespace {
 
 // Metrics of weir's own alone: a format's other figures are for `weir profile`.
-void take_times(const profile::Observed& observed, profile::EngineReport& report) {
+void take_times(const observed::Observed& observed, profile::EngineReport& report) {
   for (const auto& timing : observed.timings) {
     if (unit::find_metric(timing.metric.name) != timing.metric) continue;
     std::vector<double> samples = timing.samples;
@@ -24,7 +24,7 @@ void take_times(const profile::Observed& observed, profile::EngineReport& report
   }
 }
 
-void take_counts(const profile::Observed& observed, profile::EngineReport& report) {
+void take_counts(const observed::Observed& observed, profile::EngineReport& report) {
   for (const auto& count : observed.counts) {
     if (count.values.empty() || unit::find_metric(count.metric.name) != count.metric) continue;
     const auto [least, most] = std::minmax_element(count.values.begin(), count.values.end());
@@ -43,15 +43,15 @@ bool wanted(const Output& output, const std::string& name) {
 
 // Single ops of the engine's own profile, as limits name them, a token: their time of a timed pass,
 // their calls else. Names that become one metric are added up.
-void take_works(const profile::Observed& observed, const Output& output,
+void take_works(const observed::Observed& observed, const Output& output,
                 profile::EngineReport& report) {
-  using profile::GroupBy;
+  using observed::GroupBy;
   if (output.works.empty()) return;
   const bool timed = output.pass == profile::Pass::timed;
   for (const auto& [by, time, calls] : {std::tuple{GroupBy::op, "op:", "op_calls:"},
                                         {GroupBy::kernel, "kernel:", "kernel_calls:"}}) {
     std::map<std::string, double> sums;
-    for (const auto& one : profile::op_totals_per_token(observed, by)) {
+    for (const auto& one : observed::op_totals_per_token(observed, by)) {
       const std::string name = unit::work_name(timed ? time : calls, one.name);
       const auto& value = timed ? one.seconds : one.calls;
       if (value && unit::find_metric(name) && wanted(output, name)) sums[name] += *value;
@@ -70,7 +70,7 @@ void take_works(const profile::Observed& observed, const Output& output,
 }
 
 // An engine that falls back to the CPU says so nowhere but in the backend that it names.
-std::optional<std::string> refutation_of(const profile::Observed& observed, const Output& output) {
+std::optional<std::string> refutation_of(const observed::Observed& observed, const Output& output) {
   const auto& backend = observed.context.backend;
   if (!backend || output.device.empty() || output.device == "cpu") return std::nullopt;
   if (text::lower(*backend) != "cpu") return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<std::string> refutation_of(const profile::Observed& observed, cons
 }
 
 // As many tests as were asked for, each of the asked lengths and depth.
-Result<bool> check_tests(const profile::Observed& observed, const profile::Asked& asked) {
+Result<bool> check_tests(const observed::Observed& observed, const profile::Asked& asked) {
   const std::size_t wanted = (asked.prompt_tokens > 0 ? 1U : 0U) + (asked.tokens > 0 ? 1U : 0U);
   if (observed.cases.size() != wanted) {
     return fail(Code::data,
@@ -120,7 +120,7 @@ Result<profile::EngineReport> read_with(std::string_view format, const Output& o
   report.engine_build = observed.context.engine_build;
   report.device_refuted = refutation_of(observed, output);
   report.warnings.insert(report.warnings.end(), observed.warnings.begin(), observed.warnings.end());
-  for (std::string& doubt : profile::cross_checks(observed)) {
+  for (std::string& doubt : observed::cross_checks(observed)) {
     report.warnings.push_back("the engine's own profile: " + std::move(doubt));
   }
   return report;

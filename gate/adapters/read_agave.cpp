@@ -27,7 +27,7 @@ std::vector<std::string_view> parts_of(std::string_view line) {
 }
 
 // "agave NAME · Gemma 3 · Q8_0 · 2.4MB · CPU[ · 4L/256E/…]"
-bool read_banner(std::string_view line, profile::Observed& observed) {
+bool read_banner(std::string_view line, observed::Observed& observed) {
   if (!line.starts_with("agave ")) return false;
   const auto parts = parts_of(line.substr(6));
   if (parts.size() < 5) return false;
@@ -42,7 +42,7 @@ bool read_banner(std::string_view line, profile::Observed& observed) {
 }
 
 // "system: Linux 6.18 (x86_64) · Vulkan · llvmpipe (LLVM 15.0.6, 256 bits) · 2.0GB VRAM · …"
-bool read_system(std::string_view line, profile::Observed& observed) {
+bool read_system(std::string_view line, observed::Observed& observed) {
   if (!line.starts_with("system: ")) return false;
   observed.context.facts["system"] = shown_text(line.substr(8));
   const auto parts = parts_of(line.substr(8));
@@ -50,7 +50,7 @@ bool read_system(std::string_view line, profile::Observed& observed) {
   return true;
 }
 
-void warn_of_coarse_time(double milliseconds, profile::Observed& observed) {
+void warn_of_coarse_time(double milliseconds, observed::Observed& observed) {
   if (milliseconds >= 100) return;
   add_warning(observed,
               fmt::format("the decode rate is of {:.0f} ms in whole ms: it may be {:.0f} % off",
@@ -58,7 +58,7 @@ void warn_of_coarse_time(double milliseconds, profile::Observed& observed) {
 }
 
 // "6 tok · 375.0 tok/s · 23ms prefill", "… · prefill 10 tok in 9ms (1111 tok/s)"
-bool read_statistics(std::string_view line, profile::Observed& observed) {
+bool read_statistics(std::string_view line, observed::Observed& observed) {
   const auto parts = parts_of(line);
   if (parts.size() < 3) return false;
   Scan tokens(parts[0]);
@@ -100,7 +100,7 @@ bool read_statistics(std::string_view line, profile::Observed& observed) {
 }
 
 // "Metal stats: 994 dispatches, 690 barriers, 1 syncs", of one token.
-bool read_counters_line(std::string_view line, profile::Observed& observed) {
+bool read_counters_line(std::string_view line, observed::Observed& observed) {
   const std::size_t at = line.find("Metal");
   if (at == std::string_view::npos) return false;
   Scan scan(line.substr(at + 5));
@@ -125,7 +125,7 @@ bool read_counters_line(std::string_view line, profile::Observed& observed) {
 // Lines of the profile table, between its heading and TOTAL.
 class Table {
  public:
-  explicit Table(profile::Observed& observed) : observed_(observed) {}
+  explicit Table(observed::Observed& observed) : observed_(observed) {}
   [[nodiscard]] bool open() const { return open_; }
 
   bool take(std::string_view line) {
@@ -161,9 +161,9 @@ class Table {
     const auto total = scan.number();
     const auto mean = scan.number();
     if (!name || !calls || !total || !mean || !scan.number() || !scan.take("%")) return false;
-    profile::ObservedOp op;
+    observed::ObservedOp op;
     op.op = shown_text(*name);
-    op.phase = profile::Phase::decode;
+    op.phase = observed::Phase::decode;
     op.calls = calls;
     op.backend = observed_.context.backend.value_or("");
     op.covers_others = op.op == "total_layer";
@@ -174,11 +174,11 @@ class Table {
     return true;
   }
 
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   bool open_ = false;
 };
 
-void read_result(const Json& json, profile::Observed& observed) {
+void read_result(const Json& json, observed::Observed& observed) {
   auto& context = observed.context;
   context.model = json_text(json, "model");
   context.backend = json_text(json, "backend");
@@ -200,7 +200,7 @@ void read_result(const Json& json, profile::Observed& observed) {
   if (const auto ms = json_number(json, "gen_ms")) warn_of_coarse_time(*ms, observed);
 }
 
-void read_model_info(const Json& json, profile::Observed& observed) {
+void read_model_info(const Json& json, observed::Observed& observed) {
   auto& context = observed.context;
   context.model = json_text(json, "name");
   context.backend = json_text(json, "backend");
@@ -216,8 +216,8 @@ void read_model_info(const Json& json, profile::Observed& observed) {
 }
 
 // agave-bench's kernel: the median of one call, and how many calls it is of.
-void read_kernel(const Json& json, profile::Observed& observed) {
-  profile::ObservedCase one;
+void read_kernel(const Json& json, observed::Observed& observed) {
+  observed::ObservedCase one;
   one.name = json_text(json, "kernel").value_or("kernel");
   for (const char* key : {"gb_s", "gflop_s", "iters"}) {
     if (const auto value = json_number(json, key)) one.facts[key] = fmt::format("{}", *value);
@@ -228,7 +228,7 @@ void read_kernel(const Json& json, profile::Observed& observed) {
   keep_row(observed.cases, std::move(one), observed);
 }
 
-void read_json(const Json& json, profile::Observed& observed) {
+void read_json(const Json& json, observed::Observed& observed) {
   if (json.contains("kernel") && json.contains("ns_median")) {
     read_kernel(json, observed);
   } else if (json.contains("tok_per_sec")) {
@@ -239,7 +239,7 @@ void read_json(const Json& json, profile::Observed& observed) {
 }
 
 // What went wrong, in the engine's words. Paths stand in quotes there.
-bool read_complaint(std::string_view line, profile::Observed& observed) {
+bool read_complaint(std::string_view line, observed::Observed& observed) {
   const bool panic = line.starts_with("thread ") && line.find(" panic: ") != std::string_view::npos;
   if (line.starts_with("Error: ") || panic) {
     observed.errors.push_back(shown_text(line, 400));
@@ -275,8 +275,8 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "agave";
   Table table(observed);
   Tokens tokens(observed);
@@ -297,7 +297,7 @@ Result<profile::Observed> read(const Printed& printed) {
                 observed);
   }
   // A context of the engine's name alone is nothing.
-  profile::Observed bare;
+  observed::Observed bare;
   bare.context.engine = observed.context.engine;
   bare.truncated = observed.truncated;
   bare.warnings = observed.warnings;

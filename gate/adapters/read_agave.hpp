@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "gate/adapters/printed.hpp"
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 
 namespace weir::adapters::agave {
 
@@ -14,7 +14,7 @@ namespace weir::adapters::agave {
 
 class Tokens {
  public:
-  explicit Tokens(profile::Observed& observed) : observed_(observed) {}
+  explicit Tokens(observed::Observed& observed) : observed_(observed) {}
   // Whether the line belongs to a token or to the counters.
   bool take(std::string_view line);
   // `open`: the last line may have been cut.
@@ -28,7 +28,7 @@ class Tokens {
   void add(std::string_view name, double seconds, std::optional<std::int64_t> calls,
            std::optional<std::int64_t> layer, bool covers_others);
 
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   bool in_token_ = false, in_counters_ = false;
   bool last_was_counter_ = false;
 };

@@ -56,7 +56,7 @@ bool Tokens::take_token(std::string_view line) {
   in_counters_ = false;
   in_token_ =
       keep_row(observed_.steps,
-               {fmt::format("token {}", token->number), profile::Phase::decode, 1, token->seconds},
+               {fmt::format("token {}", token->number), observed::Phase::decode, 1, token->seconds},
                observed_);
   return true;
 }
@@ -134,10 +134,10 @@ void Tokens::add_layer(std::int64_t layer, double seconds, std::string_view list
 
 void Tokens::add(std::string_view name, double seconds, std::optional<std::int64_t> calls,
                  std::optional<std::int64_t> layer, bool covers_others) {
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   op.op = shown_text(name);
   op.layer = layer;
-  op.phase = profile::Phase::decode;
+  op.phase = observed::Phase::decode;
   op.step = observed_.steps.size() - 1;
   op.calls = calls;
   op.seconds = seconds;

@@ -28,7 +28,7 @@ std::optional<std::string_view> bracketed(std::string_view params, std::string_v
 
 // Cases from a file name all their tensors: "name=Kcur-0,type=f32,ne=[64,1,1,1],op_params=[],
 // sources=q8_0[256,64,1,1],f32[256,1,1,1]". Built-in ones have a form for each op.
-void describe(std::string_view params, profile::ObservedOp& op) {
+void describe(std::string_view params, observed::ObservedOp& op) {
   op.shape = shown_text(params, 400);
   const auto result = bracketed(params, "ne=[");
   const std::size_t sources = params.find("sources=");
@@ -53,7 +53,7 @@ void describe(std::string_view params, profile::ObservedOp& op) {
   op.type = fmt::format("{}->{}", types, shown_text(out_type, 20));
   op.shape = fmt::format("{}->{}", shapes, out);
   if (params.starts_with("name=")) op.node = shown_text(params.substr(5, params.find(',') - 5));
-  op.layer = profile::layer_of_node(op.node);
+  op.layer = observed::layer_of_node(op.node);
 }
 
 // "OP(PARAMS): …": params hold brackets, so the last "):" ends them.
@@ -90,7 +90,7 @@ double scale_of(std::string_view unit) {
 
 // "10084352 runs -     0.10 us/run -        3 kB/run -   28.85 GB/s"; where a formula is known
 // "4.19 MFLOP/run - 120.32 GFLOPS".
-bool read_times(std::string_view result, profile::ObservedOp& op) {
+bool read_times(std::string_view result, observed::ObservedOp& op) {
   Scan scan(result);
   const auto runs = scan.whole();
   if (!runs || !scan.take("runs -")) return false;
@@ -102,7 +102,7 @@ bool read_times(std::string_view result, profile::ObservedOp& op) {
   const auto unit = scan.word();
   if (!amount || !unit) return true;
   if (*unit == "kB/run") {
-    profile::fill_from_shape(op);  // exact, where "18 kB" is rounded
+    observed::fill_from_shape(op);  // exact, where "18 kB" is rounded
     if (!op.bytes) op.bytes = *amount * 1024;
   } else if (unit->ends_with("FLOP/run")) {
     op.flops = *amount * scale_of(*unit);
@@ -112,7 +112,7 @@ bool read_times(std::string_view result, profile::ObservedOp& op) {
 
 class Console {
  public:
-  explicit Console(profile::Observed& observed) : observed_(observed) {}
+  explicit Console(observed::Observed& observed) : observed_(observed) {}
   [[nodiscard]] bool ended() const { return ended_; }
 
   void take(std::string_view line) {
@@ -148,7 +148,7 @@ class Console {
   void one(std::string_view line) {
     const auto found = case_of(line);
     if (!found) return;
-    profile::ObservedOp op;
+    observed::ObservedOp op;
     op.op = shown_text(found->op);
     op.backend = backend_;
     describe(found->params, op);
@@ -161,24 +161,24 @@ class Console {
       add_warning(observed_,
                   fmt::format("not supported: {}({})", found->op, shown_text(found->params)));
     } else if (read_times(found->result, op) || found->result.starts_with("OK")) {
-      profile::fill_from_shape(op);
+      observed::fill_from_shape(op);
       keep_row(observed_.ops, std::move(op), observed_);
     }
   }
 
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   std::string backend_ = "a backend";
   bool list_ = false, ended_ = false;
 };
 
-void add_sql(const SqlRow& row, profile::Observed& observed) {
+void add_sql(const SqlRow& row, observed::Observed& observed) {
   const auto value = [&](std::string_view column) -> std::string_view {
     for (std::size_t i = 0; i < row.columns.size(); ++i) {
       if (row.columns[i] == column) return row.values[i];
     }
     return "";
   };
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   op.op = shown_text(value("op_name"));
   op.backend = shown_text(value("backend_name"));
   describe(value("op_params"), op);
@@ -196,7 +196,7 @@ void add_sql(const SqlRow& row, profile::Observed& observed) {
   // In FLOP a second.
   const auto flops = printed_number(value("flops"));
   if (flops && *flops > 0 && each && *each > 0) op.flops = *flops * *each / 1e6;
-  profile::fill_from_shape(op);
+  observed::fill_from_shape(op);
   const auto kib = printed_number(value("memory_kb"));
   if (!op.bytes && kib && *kib > 0) op.bytes = *kib * 1024;
   keep_row(observed.ops, std::move(op), observed);
@@ -205,14 +205,14 @@ void add_sql(const SqlRow& row, profile::Observed& observed) {
 constexpr std::string_view k_csv = "\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"";
 constexpr std::string_view k_table = "test_backend_ops";
 
-void add_csv(std::string_view line, profile::Observed& observed) {
+void add_csv(std::string_view line, observed::Observed& observed) {
   const auto fields = csv_fields(line);
   if (fields.size() < 6 || fields[0] == "backend_name") return;
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   op.op = shown_text(fields[1]);
   op.backend = shown_text(fields[0]);
   describe(fields[2], op);
-  profile::fill_from_shape(op);
+  observed::fill_from_shape(op);
   if (fields[4] != "1") {
     add_warning(observed, fmt::format("not supported: {}({})", op.op, shown_text(fields[2])));
     return;
@@ -231,8 +231,8 @@ int recognises(const Printed& printed) {
              : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "llama.cpp";
   Console console(observed);
   const bool csv = printed.begins(k_csv);

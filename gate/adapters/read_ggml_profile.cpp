@@ -28,7 +28,7 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 
 // Versions 3 and 4: `ne` is the result's and ne_src the sources'.
-void shape_with_types(const Json& record, profile::ObservedOp& op) {
+void shape_with_types(const Json& record, observed::ObservedOp& op) {
   std::vector<std::string> shapes;
   std::vector<std::string> types;
   for (const Json& source : record["ne_src"]) {
@@ -49,7 +49,7 @@ void shape_with_types(const Json& record, profile::ObservedOp& op) {
 }
 
 // Version 2: sources alone, with zeros for those that are absent. Before it, `ne` is the first one.
-void shape_of_sources(const Json& record, profile::ObservedOp& op) {
+void shape_of_sources(const Json& record, observed::ObservedOp& op) {
   std::vector<std::string> shapes;
   for (const char* key : {"ne_src0", "ne_src1", "ne_src2"}) {
     const auto found = record.find(key);
@@ -66,7 +66,7 @@ void shape_of_sources(const Json& record, profile::ObservedOp& op) {
 
 class Rows {
  public:
-  explicit Rows(profile::Observed& observed) : observed_(observed) {}
+  explicit Rows(observed::Observed& observed) : observed_(observed) {}
 
   void add(const Json& record) {
     const auto name = json_text(record, "name");
@@ -75,7 +75,7 @@ class Rows {
       ++unread_;
       return;
     }
-    profile::ObservedOp op;
+    observed::ObservedOp op;
     op.op = *name;
     const bool copy = json_whole(record, "type") == 1;
     if (copy) op.category = "copy";
@@ -83,7 +83,7 @@ class Rows {
     // Of an op its fusion, of a copy the tensor.
     if (extra) (copy ? op.node : op.kernel) = *extra;
     if (const auto tensor = json_text(record, "tensor_name")) op.node = *tensor;
-    op.layer = profile::layer_of_node(op.node);
+    op.layer = observed::layer_of_node(op.node);
     if (const auto sources = record.find("ne_src");
         sources != record.end() && sources->is_array()) {
       shape_with_types(record, op);
@@ -113,25 +113,25 @@ class Rows {
   using Key = std::tuple<std::int64_t, std::string, std::string, std::string, std::string,
                          std::string, double>;
 
-  void merge(profile::ObservedOp op, std::int64_t backend, double seconds) {
+  void merge(observed::ObservedOp op, std::int64_t backend, double seconds) {
     const Key key{backend, op.op, op.kernel, op.node, op.type, op.shape, op.bytes.value_or(-1)};
     const auto [at, fresh] = rows_.try_emplace(key, observed_.ops.size());
     if (fresh) {
-      profile::fill_from_shape(op);
+      observed::fill_from_shape(op);
       if (!keep_row(observed_.ops, std::move(op), observed_)) {
         rows_.erase(at);
         return;
       }
       by_backend_[backend].push_back(at->second);
     }
-    profile::ObservedOp& row = observed_.ops[at->second];
+    observed::ObservedOp& row = observed_.ops[at->second];
     row.calls = row.calls.value_or(0) + 1;
     row.seconds = row.seconds.value_or(0) + seconds;
     row.least = std::min(row.least.value_or(seconds), seconds);
     row.most = std::max(row.most.value_or(seconds), seconds);
   }
 
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   std::map<Key, std::size_t> rows_;
   std::map<std::int64_t, std::vector<std::size_t>> by_backend_;
   std::size_t unread_ = 0;
@@ -140,7 +140,7 @@ class Rows {
 // Spans of the host's functions (a fork of version 4): they hold each other and the ops.
 class Functions {
  public:
-  explicit Functions(profile::Observed& observed) : observed_(observed) {}
+  explicit Functions(observed::Observed& observed) : observed_(observed) {}
 
   void add(const Json& record) {
     if (!record.is_object()) return;
@@ -154,7 +154,7 @@ class Functions {
       rows_.erase(at);
       return;
     }
-    profile::ObservedOp& row = observed_.ops[at->second];
+    observed::ObservedOp& row = observed_.ops[at->second];
     row.calls = row.calls.value_or(0) + 1;
     row.seconds = row.seconds.value_or(0) + seconds;
     row.least = std::min(row.least.value_or(seconds), seconds);
@@ -163,18 +163,18 @@ class Functions {
 
  private:
   bool add_row(const std::string& name) {
-    profile::ObservedOp op;
+    observed::ObservedOp op;
     op.op = name;
     op.category = "function";
     op.covers_others = true;
     return keep_row(observed_.ops, std::move(op), observed_);
   }
 
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   std::map<std::string, std::size_t> rows_;  // by name, into the document's ops
 };
 
-std::map<std::int64_t, std::string> backends_of(const Json& json, profile::Observed& observed) {
+std::map<std::int64_t, std::string> backends_of(const Json& json, observed::Observed& observed) {
   std::map<std::int64_t, std::string> backends;
   const auto list = json.find("backends");
   if (list == json.end() || !list->is_array()) return backends;
@@ -192,7 +192,7 @@ std::map<std::int64_t, std::string> backends_of(const Json& json, profile::Obser
   return backends;
 }
 
-void check_version(const Json& json, std::size_t records, profile::Observed& observed) {
+void check_version(const Json& json, std::size_t records, observed::Observed& observed) {
   const auto version = json_whole(json, "version");
   if (version) observed.version = fmt::format("{}", *version);
   if (!version || *version < 1 || *version > 4) {
@@ -217,8 +217,8 @@ int recognises(const Printed& printed) {
   return printed.holds("\"backend_id\"") && printed.holds("\"duration_ns\"") ? 60 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "llama.cpp";
   Rows rows(observed);
   Functions functions(observed);

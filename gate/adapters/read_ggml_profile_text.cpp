@@ -7,7 +7,7 @@
 namespace weir::adapters::ggml_profile_text {
 namespace {
 
-void set_times(profile::ObservedOp& op, std::int64_t calls, double mean, double least,
+void set_times(observed::ObservedOp& op, std::int64_t calls, double mean, double least,
                double most) {
   op.calls = calls;
   op.seconds = mean / 1e6 * static_cast<double>(calls);
@@ -40,9 +40,9 @@ void skip_speed(Scan& scan) {
 }
 
 // "[OP  ] backend 0 MUL_MAT   17.4%  count=2  total= 0.45 ms  avg= 223.56 us  min= …  max= …  …"
-std::optional<profile::ObservedOp> summary_row(std::string_view line) {
+std::optional<observed::ObservedOp> summary_row(std::string_view line) {
   Scan scan(line);
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   const bool copy = scan.take("[COPY]");
   if (!copy && !scan.take("[OP  ]")) return std::nullopt;
   if (!scan.take("backend")) return std::nullopt;
@@ -69,11 +69,11 @@ std::optional<profile::ObservedOp> summary_row(std::string_view line) {
 }
 
 // "OP       0  MUL_MAT      17.4%       2        0.45      223.56      113.59  …"
-std::optional<profile::ObservedOp> table_row(std::string_view line) {
+std::optional<observed::ObservedOp> table_row(std::string_view line) {
   Scan scan(line);
   const bool copy = scan.take("COPY ");
   if (!copy && !scan.take("OP ")) return std::nullopt;
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   const auto backend = scan.whole();
   const auto name = scan.word();
   if (!backend || !name || !scan.number() || !scan.take("%")) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<profile::ObservedOp> table_row(std::string_view line) {
 }
 
 // "  Backend 0 (Vulkan0): 2.12 ms (82.5%)"
-bool read_backend(std::string_view line, profile::Observed& observed) {
+bool read_backend(std::string_view line, observed::Observed& observed) {
   Scan scan(line);
   if (!scan.take("Backend")) return false;
   const auto number = scan.whole();
@@ -104,7 +104,7 @@ bool read_backend(std::string_view line, profile::Observed& observed) {
 }
 
 // Its table has a column that the summary has not: they do not both stand in one text.
-void name_backends(profile::Observed& observed) {
+void name_backends(observed::Observed& observed) {
   for (auto& op : observed.ops) {
     const auto known = observed.context.facts.find(op.backend);
     if (known != observed.context.facts.end()) op.backend = known->second;
@@ -118,8 +118,8 @@ int recognises(const Printed& printed) {
   return printed.begins("[OP  ] backend ") ? 70 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "llama.cpp";
   bool total = false;
   for (const std::string_view line : printed.lines()) {

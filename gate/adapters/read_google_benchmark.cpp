@@ -25,19 +25,19 @@ std::optional<double> seconds_in(const Json& row, const char* key) {
   return *value * scale->factor;
 }
 
-profile::ObservedCase* case_named(const std::string& name, profile::Observed& observed) {
+observed::ObservedCase* case_named(const std::string& name, observed::Observed& observed) {
   // Repetitions stand together, unless they were shuffled.
   for (auto one = observed.cases.rbegin(); one != observed.cases.rend(); ++one) {
     if (one->name == name) return &*one;
     if (one - observed.cases.rbegin() > 1000) break;
   }
-  profile::ObservedCase fresh;
+  observed::ObservedCase fresh;
   fresh.name = name;
   return keep_row(observed.cases, std::move(fresh), observed) ? &observed.cases.back() : nullptr;
 }
 
 // Counters of the user's own, and what else weir has no place for.
-void read_counters(const Json& row, profile::ObservedCase& one) {
+void read_counters(const Json& row, observed::ObservedCase& one) {
   if (const auto label = json_text(row, "label")) one.facts["label"] = *label;
   for (const auto& [key, value] : row.items()) {
     if (!value.is_number() || one.facts.size() >= 64) continue;
@@ -49,7 +49,7 @@ void read_counters(const Json& row, profile::ObservedCase& one) {
   }
 }
 
-bool read_error(const Json& row, profile::ObservedCase& one, profile::Observed& observed) {
+bool read_error(const Json& row, observed::ObservedCase& one, observed::Observed& observed) {
   const auto flag = [&](const char* key) {
     const auto found = row.find(key);
     return found != row.end() && found->is_boolean() && found->get<bool>();
@@ -61,7 +61,7 @@ bool read_error(const Json& row, profile::ObservedCase& one, profile::Observed& 
   return true;
 }
 
-void read_aggregate(const Json& row, const std::string& name, profile::ObservedCase& one) {
+void read_aggregate(const Json& row, const std::string& name, observed::ObservedCase& one) {
   for (const auto& [key, metric] :
        {std::pair{"real_time", "real_seconds"}, {"cpu_time", "cpu_seconds"}}) {
     auto& timing = timing_of(one.timings, own_time(metric));
@@ -75,11 +75,11 @@ void read_aggregate(const Json& row, const std::string& name, profile::ObservedC
   }
 }
 
-void read_row(const Json& row, profile::Observed& observed) {
+void read_row(const Json& row, observed::Observed& observed) {
   if (!row.is_object()) return;
   const auto name = json_text(row, row.contains("run_name") ? "run_name" : "name");
   if (!name) return;
-  profile::ObservedCase* one = case_named(*name, observed);
+  observed::ObservedCase* one = case_named(*name, observed);
   if (one == nullptr || read_error(row, *one, observed)) return;
   if (json_text(row, "run_type") == "aggregate") {
     const auto aggregate = json_text(row, "aggregate_name").value_or("");
@@ -93,7 +93,7 @@ void read_row(const Json& row, profile::Observed& observed) {
     add_sample(one->timings, "cpu_seconds", *seconds);
 }
 
-void read_context(const Json& json, profile::Observed& observed) {
+void read_context(const Json& json, observed::Observed& observed) {
   const auto found = json.find("context");
   if (found == json.end() || !found->is_object()) return;
   auto& context = observed.context;
@@ -131,8 +131,8 @@ int recognises(const Printed& printed) {
   return printed.holds("\"library_build_type\"") || printed.holds("\"real_time\"") ? 90 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "google-benchmark";
   read_pieces(printed, {"benchmarks"},
               {[&](std::string_view, const Json& row) { read_row(row, observed); },

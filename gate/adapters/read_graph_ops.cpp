@@ -29,10 +29,10 @@ struct Numbers {
   }
 };
 
-std::optional<profile::ObservedOp> op_of(std::string_view line) {
+std::optional<observed::ObservedOp> op_of(std::string_view line) {
   if (line.empty() || line[0] < '0' || line[0] > '9') return std::nullopt;
   Numbers numbers{Scan(line)};
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   op.op = fmt::format("op {}", numbers.next());
   const std::string out_type = type_text(numbers.next());
   const std::string result = numbers.shape();
@@ -52,8 +52,8 @@ std::optional<profile::ObservedOp> op_of(std::string_view line) {
   op.type = fmt::format("{}->{}", types, out_type);
   op.shape = fmt::format("{}->{}", shapes, result);
   op.node = shown_text(numbers.scan.rest(), 100);
-  op.layer = profile::layer_of_node(op.node);
-  profile::fill_from_shape(op);
+  op.layer = observed::layer_of_node(op.node);
+  observed::fill_from_shape(op);
   return op;
 }
 
@@ -68,8 +68,8 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "llama.cpp";
   for (const std::string_view line : printed.out()) {
     auto op = op_of(line);

@@ -9,7 +9,7 @@ namespace weir::adapters::hf2q {
 namespace {
 
 // "[CB_PROFILE:forward_gpu seq_len=512 layers=40] total=83.10ms across 12 labels:"
-bool read_heading(std::string_view line, profile::Observed& observed) {
+bool read_heading(std::string_view line, observed::Observed& observed) {
   const std::size_t at = line.find("[CB_PROFILE");
   if (at == std::string_view::npos) return false;
   Scan scan(line.substr(at + 11));
@@ -18,7 +18,7 @@ bool read_heading(std::string_view line, profile::Observed& observed) {
   const auto total = scan.number();
   if (!total || *total < 0 || !scan.take("ms across") || !scan.whole() || !scan.take("labels:"))
     return false;
-  profile::ObservedStep step;
+  observed::ObservedStep step;
   step.label = what->starts_with(':') ? shown_text(what->substr(1))
                                       : fmt::format("table {}", observed.steps.size());
   step.seconds = *total / 1e3;
@@ -26,16 +26,16 @@ bool read_heading(std::string_view line, profile::Observed& observed) {
   if (rows != std::string::npos) {
     step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).whole();
     if (step.tokens)
-      step.phase = *step.tokens == 1 ? profile::Phase::decode : profile::Phase::prefill;
+      step.phase = *step.tokens == 1 ? observed::Phase::decode : observed::Phase::prefill;
   }
   return keep_row(observed.steps, std::move(step), observed);
 }
 
 // "   45.2%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs  layer.attn_moe_ffn"
-std::optional<profile::ObservedBuffer> row_of(std::string_view line) {
+std::optional<observed::ObservedBuffer> row_of(std::string_view line) {
   constexpr std::string_view k_us = "\xC2\xB5s";
   Scan scan(line);
-  profile::ObservedBuffer buffer;
+  observed::ObservedBuffer buffer;
   if (!scan.number() || !scan.take("%")) return std::nullopt;
   const auto total = scan.number();
   if (!total || !scan.take("ms") || !scan.take("count=")) return std::nullopt;
@@ -57,8 +57,8 @@ std::optional<profile::ObservedBuffer> row_of(std::string_view line) {
 }
 
 // "linear_attn=1.2ms full_attn=0.4ms … cmd_bufs=102 dispatches=1350" behind "[GREEDY_PROFILE]".
-void read_parts(std::string_view text, std::size_t step, profile::Phase phase,
-                profile::Observed& observed) {
+void read_parts(std::string_view text, std::size_t step, observed::Phase phase,
+                observed::Observed& observed) {
   Scan scan(text);
   while (const auto word = scan.word()) {
     const std::size_t mark = word->find('=');
@@ -68,7 +68,7 @@ void read_parts(std::string_view text, std::size_t step, profile::Phase phase,
     if (word->ends_with("ms")) {
       const auto ms = value.number();
       if (!ms || *ms < 0) continue;
-      profile::ObservedOp op;
+      observed::ObservedOp op;
       op.op = shown_text(name);
       op.category = "encode";  // the CPU's time to write commands, not the device's to run them
       op.phase = phase;
@@ -86,19 +86,19 @@ void read_parts(std::string_view text, std::size_t step, profile::Phase phase,
 // A token's decode prints two lines: the layers, then the output head.
 class Steps {
  public:
-  explicit Steps(profile::Observed& observed) : observed_(observed) {}
+  explicit Steps(observed::Observed& observed) : observed_(observed) {}
 
   bool take(std::string_view line) {
     for (const auto& [mark, phase] :
-         {std::pair{std::string_view("[GREEDY_PROFILE]"), profile::Phase::decode},
-          {std::string_view("[DECODE_PROFILE]"), profile::Phase::other}}) {
+         {std::pair{std::string_view("[GREEDY_PROFILE]"), observed::Phase::decode},
+          {std::string_view("[DECODE_PROFILE]"), observed::Phase::other}}) {
       const std::size_t at = line.find(mark);
       if (at == std::string_view::npos) continue;
       const std::string_view parts = line.substr(at + mark.size());
       const bool head =
-          phase == profile::Phase::decode && parts.find("output_head=") != std::string_view::npos;
+          phase == observed::Phase::decode && parts.find("output_head=") != std::string_view::npos;
       if (!(head && open_) && !begin(phase)) return true;
-      open_ = phase == profile::Phase::decode && !head;
+      open_ = phase == observed::Phase::decode && !head;
       read_parts(parts, observed_.steps.size() - 1, phase, observed_);
       return true;
     }
@@ -106,29 +106,29 @@ class Steps {
   }
 
  private:
-  bool begin(profile::Phase phase) {
-    profile::ObservedStep step;
-    step.label = phase == profile::Phase::decode ? fmt::format("token {}", tokens_++) : "forward";
+  bool begin(observed::Phase phase) {
+    observed::ObservedStep step;
+    step.label = phase == observed::Phase::decode ? fmt::format("token {}", tokens_++) : "forward";
     step.phase = phase;
-    if (phase == profile::Phase::decode) step.tokens = 1;
+    if (phase == observed::Phase::decode) step.tokens = 1;
     return keep_row(observed_.steps, std::move(step), observed_);
   }
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   std::size_t tokens_ = 0;
   bool open_ = false;
 };
 
-profile::Phase phase_named(std::string_view text) {
-  if (text.find("prefill") != std::string_view::npos) return profile::Phase::prefill;
-  return text.find("decode") != std::string_view::npos ? profile::Phase::decode
-                                                       : profile::Phase::unknown;
+observed::Phase phase_named(std::string_view text) {
+  if (text.find("prefill") != std::string_view::npos) return observed::Phase::prefill;
+  return text.find("decode") != std::string_view::npos ? observed::Phase::decode
+                                                       : observed::Phase::unknown;
 }
 
 // DeepSeek-V4's stages: "  LABEL: T ms total over N layers (min T ms; max T ms)" and
 // "DeepSeek-V4 PHASE category: NAME: T ms / N calls", "DeepSeek-V4 PHASE dispatch: PIPELINE: N".
-bool read_stage(std::string_view line, profile::Phase& phase, profile::Observed& observed) {
+bool read_stage(std::string_view line, observed::Phase& phase, observed::Observed& observed) {
   const std::size_t at = line.find("DeepSeek-V4 ");
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   if (at != std::string_view::npos) {
     Scan scan(line.substr(at + 12));
     if (line.find(" GPU stages at position ") != std::string_view::npos) {
@@ -158,7 +158,7 @@ bool read_stage(std::string_view line, profile::Phase& phase, profile::Observed&
     }
     return true;
   }
-  if (phase == profile::Phase::unknown || !line.starts_with("  ")) return false;
+  if (phase == observed::Phase::unknown || !line.starts_with("  ")) return false;
   Scan scan(line);
   const auto name = scan.until(": ");
   const auto ms = name ? scan.number() : std::nullopt;
@@ -180,7 +180,7 @@ bool read_stage(std::string_view line, profile::Phase& phase, profile::Observed&
 }
 
 // "Decode tok/s: 41.2", "--- mlx-native …: 128 tokens in 3.10 s"
-bool read_rate(std::string_view line, profile::Observed& observed) {
+bool read_rate(std::string_view line, observed::Observed& observed) {
   const std::size_t at = line.find("Decode tok/s:");
   if (at != std::string_view::npos) {
     if (const auto rate = Scan(line.substr(at + 13)).number()) {
@@ -212,11 +212,11 @@ int recognises(const Printed& printed) {
              : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   Steps steps(observed);
   bool in_table = false;
-  profile::Phase stage = profile::Phase::unknown;
+  observed::Phase stage = observed::Phase::unknown;
   for (const std::string_view line : printed.lines()) {
     if (printed.cut(line)) {
       mark_truncated(observed);
@@ -233,7 +233,7 @@ Result<profile::Observed> read(const Printed& printed) {
       add_warning(observed, shown_text(line.substr(at + 13), 400));
     }
   }
-  if (profile::empty(observed) && (observed.warnings.empty() || observed.truncated))
+  if (observed::empty(observed) && (observed.warnings.empty() || observed.truncated))
     return nothing_found("hf2q");
   observed.context.engine = "hf2q";
   observed.context.backend = "Metal";

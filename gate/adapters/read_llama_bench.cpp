@@ -33,14 +33,14 @@ std::string name_of_test(std::int64_t prompt, std::int64_t generated, std::int64
   return name;
 }
 
-const char* rate_of_test(const profile::ObservedCase& test) {
+const char* rate_of_test(const observed::ObservedCase& test) {
   const bool prompt = test.prompt_tokens.value_or(0) > 0;
   const bool generated = test.generated_tokens.value_or(0) > 0;
   if (prompt && generated) return "tokens_per_second";
   return generated ? "decode_tokens_per_second" : "prefill_tokens_per_second";
 }
 
-unit::Metric rate_metric(const profile::ObservedCase& test) {
+unit::Metric rate_metric(const observed::ObservedCase& test) {
   const char* name = rate_of_test(test);
   const auto known = unit::find_metric(name);
   return known ? *known
@@ -49,7 +49,7 @@ unit::Metric rate_metric(const profile::ObservedCase& test) {
 }
 
 // What describes the build, the machine and the model rather than the test.
-void read_bench_context(const BenchFields& fields, profile::Observed& observed) {
+void read_bench_context(const BenchFields& fields, observed::Observed& observed) {
   const auto text_of = [&](const char* name) -> std::optional<std::string> {
     const auto found = fields.find(name);
     if (found == fields.end() || found->second.empty()) return std::nullopt;
@@ -73,9 +73,9 @@ bool is_result_field(std::string_view name) {
          name == "samples_ns" || name == "samples_ts";
 }
 
-std::optional<profile::ObservedCase> test_of(const BenchFields& fields,
-                                             const std::vector<double>& samples_ns) {
-  profile::ObservedCase test;
+std::optional<observed::ObservedCase> test_of(const BenchFields& fields,
+                                              const std::vector<double>& samples_ns) {
+  observed::ObservedCase test;
   const auto prompt = whole_field(fields, "n_prompt");
   const auto generated = whole_field(fields, "n_gen");
   if (!prompt || !generated || *prompt + *generated == 0) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<profile::ObservedCase> test_of(const BenchFields& fields,
     if (!is_result_field(name) && test.facts.size() < 64)
       test.facts[shown_text(name, 60)] = shown_text(value);
   }
-  profile::ObservedTiming rate{
+  observed::ObservedTiming rate{
       rate_metric(test), {}, number_field(fields, "avg_ts"), number_field(fields, "stddev_ts")};
   const auto tokens = static_cast<double>(*prompt + *generated);
   for (const double ns : samples_ns) {
@@ -100,9 +100,9 @@ std::optional<profile::ObservedCase> test_of(const BenchFields& fields,
 }
 
 // The rates of the whole: of a test at depth 0 that is alone of its kind.
-void sum_up(profile::Observed& observed) {
+void sum_up(observed::Observed& observed) {
   for (const bool decode : {false, true}) {
-    const profile::ObservedCase* only = nullptr;
+    const observed::ObservedCase* only = nullptr;
     std::size_t found = 0;
     for (const auto& test : observed.cases) {
       if (test.generated_tokens.has_value() != decode || test.prompt_tokens.has_value() == decode)
@@ -117,8 +117,8 @@ void sum_up(profile::Observed& observed) {
   }
 }
 
-Result<profile::Observed> finish_bench(profile::Observed observed, const Printed& printed,
-                                       std::string_view format) {
+Result<observed::Observed> finish_bench(observed::Observed observed, const Printed& printed,
+                                        std::string_view format) {
   sum_up(observed);
   if (printed.holds("asserts enabled")) {
     add_warning(
@@ -167,8 +167,8 @@ int recognises(const Printed& printed) {
   return printed.begins("llama_bench: error:") ? 60 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   const auto take = [&](const Json& json) {
     if (!json.is_object() || !json.contains("n_gen")) return;
     const BenchFields fields = fields_of(json);
@@ -186,7 +186,7 @@ Result<profile::Observed> read(const Printed& printed) {
 namespace llama_bench_table {
 namespace {
 
-void add_test(const BenchFields& fields, profile::Observed& observed) {
+void add_test(const BenchFields& fields, observed::Observed& observed) {
   auto test = test_of(fields, {});
   if (!test) return;
   read_bench_context(fields, observed);
@@ -241,7 +241,7 @@ constexpr std::pair<std::string_view, std::string_view> k_markdown_names[] = {
 
 // The columns of the table for people have short names; its last two are always test and t/s.
 void add_markdown(const std::vector<std::string>& names, const std::vector<std::string>& cells,
-                  profile::Observed& observed) {
+                  observed::Observed& observed) {
   if (names.size() != cells.size() || names.size() < 3) return;
   BenchFields fields = paired(names, cells);
   if (!read_test_name(fields["test"], fields)) return;
@@ -269,7 +269,7 @@ constexpr std::string_view k_csv_begins = "build_commit,build_number,";
 // them.
 class Tables {
  public:
-  explicit Tables(profile::Observed& observed) : observed_(observed) {}
+  explicit Tables(observed::Observed& observed) : observed_(observed) {}
 
   void take(std::string_view line) {
     if (line.starts_with(k_csv_begins)) {
@@ -307,7 +307,7 @@ class Tables {
     }
   }
 
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   std::vector<std::string> csv_, markdown_;
 };
 
@@ -321,8 +321,8 @@ int recognises(const Printed& printed) {
   return printed.holds("CREATE TABLE IF NOT EXISTS llama_bench") ? 60 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   Tables tables(observed);
   for (const std::string_view line : printed.lines()) tables.take(line);
   tables.finish();

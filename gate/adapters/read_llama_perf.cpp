@@ -33,9 +33,9 @@ std::optional<Timing> timing_in(Scan scan) {
 // One program's or one request's figures.
 class Figures {
  public:
-  explicit Figures(profile::Observed& observed) : observed_(observed) {}
+  explicit Figures(observed::Observed& observed) : observed_(observed) {}
 
-  void take(std::string_view what, const Scan& scan, profile::ObservedCase* request) {
+  void take(std::string_view what, const Scan& scan, observed::ObservedCase* request) {
     const auto timing = timing_in(scan);
     if (what == "graphs reused") {
       Scan reused = scan;
@@ -58,36 +58,36 @@ class Figures {
   }
 
  private:
-  void prompt(const Timing& timing, profile::ObservedCase* request) {
+  void prompt(const Timing& timing, observed::ObservedCase* request) {
     (request ? request->prompt_tokens : observed_.prompt_tokens) = timing.count;
     rate("prefill_tokens_per_second", *timing.count, timing.milliseconds, request);
   }
-  void decode(const Timing& timing, profile::ObservedCase* request) {
+  void decode(const Timing& timing, observed::ObservedCase* request) {
     const std::int64_t calls = timing.runs ? *timing.count : *timing.count - 1;
     (request ? request->generated_tokens : observed_.generated_tokens) =
         timing.runs ? *timing.count + 1 : *timing.count;
     rate("decode_tokens_per_second", calls, timing.milliseconds, request);
   }
-  void rate(const char* metric, std::int64_t tokens, double ms, profile::ObservedCase* request) {
+  void rate(const char* metric, std::int64_t tokens, double ms, observed::ObservedCase* request) {
     if (tokens <= 0 || ms <= 0) return;
     const double a_second = static_cast<double>(tokens) * 1e3 / ms;
     add_sample(observed_.timings, metric, a_second);
     if (request) add_sample(request->timings, metric, a_second);
   }
-  profile::Observed& observed_;
+  observed::Observed& observed_;
 };
 
 constexpr std::string_view k_prefixes[] = {
     "llama_perf_context_print:", "llama_print_timings:", "common_perf_print:"};
 
 // "slot print_timing: id  3 | task 0 | prompt eval time = …"
-profile::ObservedCase* request_of(Scan& scan, profile::Observed& observed) {
+observed::ObservedCase* request_of(Scan& scan, observed::Observed& observed) {
   const auto slot = scan.until(" | ");
   const auto task = slot ? scan.until(" | ") : std::nullopt;
   if (!task || !task->starts_with("task ")) return nullptr;
   const std::string name = shown_text(*task, 60);
   if (observed.cases.empty() || observed.cases.back().name != name) {
-    profile::ObservedCase request;
+    observed::ObservedCase request;
     request.name = name;
     request.facts["slot"] = shown_text(*slot, 60);
     if (!keep_row(observed.cases, std::move(request), observed)) return nullptr;
@@ -95,7 +95,7 @@ profile::ObservedCase* request_of(Scan& scan, profile::Observed& observed) {
   return &observed.cases.back();
 }
 
-void read_complaint(std::string_view line, profile::Observed& observed) {
+void read_complaint(std::string_view line, observed::Observed& observed) {
   const std::size_t at = line.find("failed to ");
   const bool error = line.find("error:") != std::string_view::npos ||
                      line.find("error loading") != std::string_view::npos;
@@ -111,7 +111,7 @@ void read_complaint(std::string_view line, profile::Observed& observed) {
 }
 
 // "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits = 9 / 1, …" of the context's creation.
-void read_graph(std::string_view line, profile::Observed& observed) {
+void read_graph(std::string_view line, observed::Observed& observed) {
   const std::size_t at = line.find("graph (pp bs=");
   if (at != std::string_view::npos) observed.context.facts["graph"] = shown_text(line.substr(at));
 }
@@ -129,12 +129,12 @@ int recognises(const Printed& printed) {
              : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   Figures figures(observed);
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
-    profile::ObservedCase* request = nullptr;
+    observed::ObservedCase* request = nullptr;
     bool ours = std::any_of(std::begin(k_prefixes), std::end(k_prefixes),
                             [&](std::string_view prefix) { return scan.take(prefix); });
     if (!ours && scan.take("slot print_timing:")) {
@@ -148,7 +148,7 @@ Result<profile::Observed> read(const Printed& printed) {
     }
     if (const auto what = scan.until("=")) figures.take(*what, scan, request);
   }
-  if (profile::empty(observed)) return nothing_found("llama-perf");
+  if (observed::empty(observed)) return nothing_found("llama-perf");
   observed.context.engine = "llama.cpp";
   return observed;
 }

@@ -28,8 +28,8 @@ std::optional<Reply> reply_of(const Json& json) {
   return reply;
 }
 
-void add_reply(const Reply& reply, const std::string& name, profile::Observed& observed) {
-  profile::ObservedCase one;
+void add_reply(const Reply& reply, const std::string& name, observed::Observed& observed) {
+  observed::ObservedCase one;
   one.name = name;
   one.prompt_tokens = reply.prompt;
   one.generated_tokens = reply.predicted;
@@ -54,7 +54,7 @@ void add_reply(const Reply& reply, const std::string& name, profile::Observed& o
 // A stream's chunks carry the timings so far: each step is what the chunk before lacked.
 class Stream {
  public:
-  explicit Stream(profile::Observed& observed) : observed_(observed) {}
+  explicit Stream(observed::Observed& observed) : observed_(observed) {}
 
   void take(const Json& json) {
     const auto reply = reply_of(json);
@@ -65,7 +65,7 @@ class Stream {
         reply->predicted_ms && last_->predicted_ms &&
         *reply->predicted_ms >= *last_->predicted_ms) {
       keep_row(observed_.steps,
-               {fmt::format("token {}", *reply->predicted), profile::Phase::decode,
+               {fmt::format("token {}", *reply->predicted), observed::Phase::decode,
                 *reply->predicted - *last_->predicted,
                 (*reply->predicted_ms - *last_->predicted_ms) / 1e3},
                observed_);
@@ -85,12 +85,12 @@ class Stream {
     if (stop != json.end() && stop->is_boolean()) return stop->get<bool>();
     return true;  // of chat: only its last chunk has timings, unless they were asked for
   }
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   std::optional<Reply> last_;
   bool ended_ = true;
 };
 
-void read_names(const Json& json, profile::Observed& observed) {
+void read_names(const Json& json, observed::Observed& observed) {
   if (const auto model = json_text(json, "model")) {
     observed.context.model = *model;
     if (model->find_first_of("/\\") != std::string::npos) observed.context.places = {*model};
@@ -109,8 +109,8 @@ int recognises(const Printed& printed) {
   return printed.holds("\"timings\"") && printed.holds("\"predicted_n\"") ? 85 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "llama.cpp";
   Stream stream(observed);
   for (const std::string_view line : printed.out()) {

@@ -8,7 +8,7 @@ namespace weir::adapters::mlx_lm {
 namespace {
 
 // "prompt_tps=1234.567, generation_tps=45.678, peak_memory=5.432"
-void read_trial(std::string_view values, profile::Observed& observed) {
+void read_trial(std::string_view values, observed::Observed& observed) {
   for (const std::string& pair : text::split(values, ' ')) {
     const std::size_t mark = pair.find('=');
     if (mark == std::string::npos) continue;
@@ -35,8 +35,8 @@ int recognises(const Printed& printed) {
                                                                           : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   bool averages = false;
   for (const std::string_view line : printed.lines()) {
     const bool cut = printed.cut(line);
@@ -55,7 +55,7 @@ Result<profile::Observed> read(const Printed& printed) {
       averages = true;
     }
   }
-  if (profile::empty(observed)) return nothing_found("mlx-lm");
+  if (observed::empty(observed)) return nothing_found("mlx-lm");
   observed.context.engine = "mlx-lm";
   if (!averages) mark_truncated(observed);
   return observed;

@@ -18,8 +18,8 @@ std::optional<double> seconds_of(const Json& json, const char* key) {
   return nanoseconds && *nanoseconds >= 0 ? std::optional(*nanoseconds / 1e9) : std::nullopt;
 }
 
-void add(const Figures& figures, profile::Observed& observed) {
-  profile::ObservedCase one;
+void add(const Figures& figures, observed::Observed& observed) {
+  observed::ObservedCase one;
   one.name = fmt::format("request {}", observed.cases.size());
   one.prompt_tokens = figures.prompt;
   one.generated_tokens = figures.generated;
@@ -39,7 +39,7 @@ void add(const Figures& figures, profile::Observed& observed) {
   keep_row(observed.cases, std::move(one), observed);
 }
 
-void read_reply(const Json& json, profile::Observed& observed) {
+void read_reply(const Json& json, observed::Observed& observed) {
   if (!json.is_object()) return;
   if (const auto error = json_text(json, "error")) {
     if (observed.errors.size() < 100) observed.errors.push_back(*error);
@@ -109,8 +109,8 @@ int recognises(const Printed& printed) {
   return printed.begins("eval count:") && printed.begins("eval duration:") ? 80 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   Figures figures;
   bool open = false;
   for (const std::string_view line : printed.lines()) {

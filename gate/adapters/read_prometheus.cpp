@@ -51,7 +51,7 @@ constexpr std::pair<std::string_view, std::string_view> k_histograms[] = {
 
 class Reading {
  public:
-  explicit Reading(profile::Observed& observed) : observed_(observed) {}
+  explicit Reading(observed::Observed& observed) : observed_(observed) {}
 
   void add(PrometheusSample sample) {
     if (histogram(sample)) return;
@@ -210,7 +210,7 @@ class Reading {
     }
   }
 
-  profile::Observed& observed_;
+  observed::Observed& observed_;
   std::map<std::string, double, std::less<>> totals_;
   std::map<std::string, std::string, std::less<>> kinds_;
   std::map<std::string, Histogram, std::less<>> histograms_;
@@ -228,8 +228,8 @@ int recognises(const Printed& printed) {
   return types == 1 ? 50 : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   Reading reading(observed);
   for (const std::string_view line : printed.out()) {
     const bool cut = printed.cut(line);

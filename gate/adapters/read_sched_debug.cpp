@@ -19,7 +19,7 @@ std::optional<std::int64_t> bytes_of(std::string_view size) {
 }
 
 // "[embd ( 256K)] [cache_k_l0 (view) (  32K)] ": names hold brackets, so the size is the last one.
-void read_inputs(std::string_view list, profile::ObservedSplit& split) {
+void read_inputs(std::string_view list, observed::ObservedSplit& split) {
   Scan scan(list);
   while (scan.take("[")) {
     const auto item = scan.until(")]");
@@ -32,12 +32,12 @@ void read_inputs(std::string_view list, profile::ObservedSplit& split) {
 }
 
 // "## SPLIT #1: Vulkan0 # 7 inputs: [ffn_post_norm-2 (   1K)] …"
-std::optional<profile::ObservedSplit> split_of(std::string_view line,
-                                               std::optional<std::int64_t>& announced) {
+std::optional<observed::ObservedSplit> split_of(std::string_view line,
+                                                std::optional<std::int64_t>& announced) {
   const std::size_t at = line.find("## SPLIT #");
   if (at == std::string_view::npos) return std::nullopt;
   Scan scan(line.substr(at + 10));
-  profile::ObservedSplit split;
+  observed::ObservedSplit split;
   const auto number = scan.whole();
   if (!number || !scan.take(":")) return std::nullopt;
   const auto backend = scan.word();
@@ -51,7 +51,7 @@ std::optional<profile::ObservedSplit> split_of(std::string_view line,
 }
 
 // "node #  4 (   MUL_MAT):               Qcur-0 (   1K) [  CPU         ] use=1,c=1:  …"
-std::optional<profile::ObservedOp> node_of(std::string_view line) {
+std::optional<observed::ObservedOp> node_of(std::string_view line) {
   Scan scan(line);
   if (!scan.take("node #") || !scan.whole() || !scan.take("(")) return std::nullopt;
   const auto op = scan.until("):");
@@ -60,10 +60,10 @@ std::optional<profile::ObservedOp> node_of(std::string_view line) {
   const std::size_t backend = rest->rfind('[');
   const std::size_t size = rest->substr(0, backend).rfind('(');
   if (backend == std::string_view::npos || size == std::string_view::npos) return std::nullopt;
-  profile::ObservedOp node;
+  observed::ObservedOp node;
   node.op = shown_text(*op, 20);
   node.node = shown_text(rest->substr(0, size), 100);
-  node.layer = profile::layer_of_node(node.node);
+  node.layer = observed::layer_of_node(node.node);
   node.calls = 1;
   return node;
 }
@@ -78,23 +78,23 @@ std::optional<std::int64_t> tokens_of(std::string_view line) {
 
 class Graphs {
  public:
-  explicit Graphs(profile::Observed& observed) : observed_(observed) {}
+  explicit Graphs(observed::Observed& observed) : observed_(observed) {}
 
-  bool add_split(profile::ObservedSplit split, std::optional<std::int64_t> tokens) {
+  bool add_split(observed::ObservedSplit split, std::optional<std::int64_t> tokens) {
     if (split.number == 0 || observed_.steps.empty()) {
-      profile::ObservedStep step;
+      observed::ObservedStep step;
       step.label = fmt::format("graph {}", observed_.steps.size());
       step.tokens = tokens;
-      if (tokens) step.phase = *tokens == 1 ? profile::Phase::decode : profile::Phase::prefill;
+      if (tokens) step.phase = *tokens == 1 ? observed::Phase::decode : observed::Phase::prefill;
       if (!keep_row(observed_.steps, std::move(step), observed_)) return false;
     }
     split.graph = observed_.steps.size() - 1;
     return keep_row(observed_.splits, std::move(split), observed_);
   }
 
-  void add_node(profile::ObservedOp node) {
+  void add_node(observed::ObservedOp node) {
     if (observed_.splits.empty()) return;
-    profile::ObservedSplit& split = observed_.splits.back();
+    observed::ObservedSplit& split = observed_.splits.back();
     node.backend = split.backend;
     node.step = split.graph;
     node.phase = observed_.steps[split.graph].phase;
@@ -102,15 +102,15 @@ class Graphs {
   }
 
  private:
-  profile::Observed& observed_;
+  observed::Observed& observed_;
 };
 
 }  // namespace
 
 int recognises(const Printed& printed) { return printed.holds("## SPLIT #") ? 85 : 0; }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "llama.cpp";
   Graphs graphs(observed);
   std::optional<std::int64_t> tokens;

@@ -56,7 +56,7 @@ bool upper_word(std::string_view word) {
 
 // "[FUSION ]OP[ details]" of one node. A name of several nodes that ran between two syncs can not
 // be taken apart safely: it is kept as a kernel of its own.
-void name_op(std::string_view name, profile::ObservedOp& op) {
+void name_op(std::string_view name, observed::ObservedOp& op) {
   Scan scan(name);
   const std::string_view first = scan.word().value_or("");
   const std::string_view rest = scan.rest();
@@ -92,7 +92,7 @@ std::optional<std::int64_t> value_of(std::string_view text, std::string_view key
 }
 
 // "q8_0 m=64 n=1 k=256": the first source is k x m, the second k x n, the result m x n.
-void shape_product(profile::ObservedOp& op) {
+void shape_product(observed::ObservedOp& op) {
   if (op.op != "MUL_MAT") return;
   const auto m = value_of(op.shape, "m=");
   const auto n = value_of(op.shape, "n=");
@@ -114,8 +114,8 @@ struct Block {
   bool open = false;
 };
 
-void add_line(const Line& line, Block& block, profile::Observed& observed) {
-  profile::ObservedOp op;
+void add_line(const Line& line, Block& block, observed::Observed& observed) {
+  observed::ObservedOp op;
   name_op(line.name, op);
   if (op.op == "MUL_MAT") {
     if (const auto n = value_of(op.shape, "n="))
@@ -130,18 +130,18 @@ void add_line(const Line& line, Block& block, profile::Observed& observed) {
   if (line.flops_a_second) {
     op.flops = *line.flops_a_second * line.seconds / static_cast<double>(line.calls);
   }
-  profile::fill_from_shape(op);
+  observed::fill_from_shape(op);
   keep_row(observed.ops, std::move(op), observed);
 }
 
 // A graph whose products have one column is a token's. A block may hold several graphs
 // (GGML_VK_PERF_LOGGER_FREQUENCY) and does not say how many: as every graph has ops that occur once
 // (the last norm, the output), it is the greatest common divisor of the calls.
-void end_block(Block& block, std::optional<double> total, profile::Observed& observed) {
-  profile::ObservedStep& step = observed.steps[block.step];
+void end_block(Block& block, std::optional<double> total, observed::Observed& observed) {
+  observed::ObservedStep& step = observed.steps[block.step];
   step.seconds = total;
   if (block.columns) {
-    step.phase = *block.columns == 1 ? profile::Phase::decode : profile::Phase::prefill;
+    step.phase = *block.columns == 1 ? observed::Phase::decode : observed::Phase::prefill;
     const std::int64_t graphs = std::max<std::int64_t>(block.graphs, 1);
     if (*block.columns <= std::numeric_limits<std::int64_t>::max() / graphs) {
       step.tokens = *block.columns * graphs;
@@ -160,8 +160,8 @@ void end_block(Block& block, std::optional<double> total, profile::Observed& obs
 
 int recognises(const Printed& printed) { return printed.begins(k_heading) ? 95 : 0; }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "llama.cpp";
   observed.context.backend = "Vulkan";
   Block block;
@@ -177,7 +177,7 @@ Result<profile::Observed> read(const Printed& printed) {
         add_warning(observed, "a block of timings has no total: it was not whole");
       }
       block = {observed.steps.size(), std::nullopt, 0, true};
-      profile::ObservedStep step;
+      observed::ObservedStep step;
       step.label = fmt::format("block {}", observed.steps.size());
       block.open = keep_row(observed.steps, std::move(step), observed);
     } else if (block.open && scan.take("Total time:")) {

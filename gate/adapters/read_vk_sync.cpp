@@ -37,8 +37,8 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   observed.context.engine = "llama.cpp";
   observed.context.backend = "Vulkan";
   std::int64_t last = -1;
@@ -50,24 +50,24 @@ Result<profile::Observed> read(const Printed& printed) {
       break;
     }
     if (observed.buffers.empty() || (node && node->index < last)) {
-      profile::ObservedBuffer graph;
+      observed::ObservedBuffer graph;
       graph.label = fmt::format("graph {}", observed.buffers.size());
       graph.step = observed.steps.size();
       graph.barriers = 0;
-      if (!keep_row(observed.steps, {graph.label, profile::Phase::unknown, {}, {}}, observed))
+      if (!keep_row(observed.steps, {graph.label, observed::Phase::unknown, {}, {}}, observed))
         break;
       observed.buffers.push_back(std::move(graph));
     }
-    profile::ObservedBuffer& graph = observed.buffers.back();
+    observed::ObservedBuffer& graph = observed.buffers.back();
     if (!node) {
       graph.barriers = *graph.barriers + 1;
       continue;
     }
     last = node->index;
-    profile::ObservedOp op;
+    observed::ObservedOp op;
     op.op = shown_text(node->op);
     op.node = shown_text(node->name);
-    op.layer = profile::layer_of_node(op.node);
+    op.layer = observed::layer_of_node(op.node);
     op.backend = "Vulkan";
     op.calls = 1;
     op.step = graph.step;

@@ -22,14 +22,14 @@ unit::Metric latency_metric(std::string_view name) {
 }
 
 // "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms"
-std::optional<profile::ObservedLatency> latency_of(const std::string& key, double ms) {
+std::optional<observed::ObservedLatency> latency_of(const std::string& key, double ms) {
   if (!key.ends_with("_ms") || ms < 0) return std::nullopt;
   const std::size_t mark = key.find('_');
   if (mark == 0 || mark + 3 >= key.size()) return std::nullopt;
   const std::string figure = key.substr(0, mark);
   const std::string name = key.substr(mark + 1, key.size() - 4 - mark);
   if (name.empty() || name.size() > 60) return std::nullopt;
-  profile::ObservedLatency latency;
+  observed::ObservedLatency latency;
   latency.metric = latency_metric(name);
   latency.seconds = ms / 1e3;
   if (figure == "mean" || figure == "median") {
@@ -47,7 +47,7 @@ std::optional<profile::ObservedLatency> latency_of(const std::string& key, doubl
   return latency;
 }
 
-void read_settings(const Json& json, profile::ObservedCase& one, profile::Observed& observed) {
+void read_settings(const Json& json, observed::ObservedCase& one, observed::Observed& observed) {
   auto& context = observed.context;
   if (const auto model = json_text(json, "model_id")) {
     context.model = *model;
@@ -65,7 +65,7 @@ void read_settings(const Json& json, profile::ObservedCase& one, profile::Observ
   }
 }
 
-void check_requests(const Json& json, profile::ObservedCase& one, profile::Observed& observed) {
+void check_requests(const Json& json, observed::ObservedCase& one, observed::Observed& observed) {
   const auto failed = json_whole(json, "failed");
   const auto completed = json_whole(json, "completed");
   const auto asked = json_whole(json, "num_prompts");
@@ -77,7 +77,7 @@ void check_requests(const Json& json, profile::ObservedCase& one, profile::Obser
 }
 
 // The companion of the result: lists of every request, in seconds.
-void add_details(const Json& json, profile::ObservedCase& one) {
+void add_details(const Json& json, observed::ObservedCase& one) {
   const auto ttfts = json.find("ttfts");
   if (ttfts == json.end() || !ttfts->is_array()) return;
   for (const Json& seconds : *ttfts) {
@@ -86,9 +86,9 @@ void add_details(const Json& json, profile::ObservedCase& one) {
   }
 }
 
-void read_result(const Json& json, profile::Observed& observed) {
+void read_result(const Json& json, observed::Observed& observed) {
   if (!json.is_object() || !json.contains("total_output_tokens")) return;
-  profile::ObservedCase one;
+  observed::ObservedCase one;
   one.name = json_text(json, "label").value_or(fmt::format("run {}", observed.cases.size()));
   read_settings(json, one, observed);
   check_requests(json, one, observed);
@@ -116,8 +116,8 @@ int recognises(const Printed& printed) {
                                                                                              : 0;
 }
 
-Result<profile::Observed> read(const Printed& printed) {
-  profile::Observed observed;
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
   const auto take = [&](const Json& json) { read_result(json, observed); };
   read_pieces(printed, {}, {[&](std::string_view, const Json& json) { take(json); }, take},
               observed);

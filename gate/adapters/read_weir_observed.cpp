@@ -5,9 +5,9 @@ namespace weir::adapters::weir_observed {
 
 int recognises(const Printed& printed) { return printed.holds("\"weir.observed/1\"") ? 90 : 0; }
 
-Result<profile::Observed> read(const Printed& printed) {
+Result<observed::Observed> read(const Printed& printed) {
   WEIR_TRY(const Json json, parse_json(printed.document().out));
-  return profile::observed_from_json(json);
+  return observed::observed_from_json(json);
 }
 
 }  // namespace weir::adapters::weir_observed

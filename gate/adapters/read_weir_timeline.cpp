@@ -8,9 +8,9 @@ namespace {
 constexpr const char* k_schema = "weir.timeline/1";
 
 // Times are of the calls that were timed: where some were not, they say nothing of all.
-std::optional<profile::ObservedOp> row_of(const Json& row) {
+std::optional<observed::ObservedOp> row_of(const Json& row) {
   if (!row.is_object()) return std::nullopt;
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   op.kernel = json_text(row, "name").value_or("");
   op.calls = json_whole(row, "calls");
   if (op.kernel.empty() || !op.calls) return std::nullopt;
@@ -28,14 +28,14 @@ std::optional<profile::ObservedOp> row_of(const Json& row) {
 
 int recognises(const Printed& printed) { return printed.holds("\"weir.timeline/") ? 90 : 0; }
 
-Result<profile::Observed> read(const Printed& printed) {
+Result<observed::Observed> read(const Printed& printed) {
   WEIR_TRY(const Json json, parse_json(printed.document().out));
   const std::string schema = json.is_object() ? json_text(json, "schema").value_or("") : "";
   if (schema != k_schema) {
     return fail(Code::data, "its schema is {}, this weir reads {}",
                 schema.empty() ? "missing" : schema, k_schema);
   }
-  profile::Observed observed;
+  observed::Observed observed;
   observed.format = "weir-timeline";
   const auto kernels = json.find("kernels");
   if (kernels != json.end() && kernels->is_array()) {

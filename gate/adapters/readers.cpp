@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "gate/base/text.hpp"
-#include "gate/profile/tensor_type.hpp"
+#include "gate/model/tensor_type.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -23,22 +23,22 @@ std::string name_of_metric(std::string_view text) {
 
 }  // namespace
 
-void add_warning(profile::Observed& observed, std::string warning) {
+void add_warning(observed::Observed& observed, std::string warning) {
   auto& warnings = observed.warnings;
   if (warnings.size() >= k_most_warnings) return;
   if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
   warnings.push_back(std::move(warning));
 }
 
-bool possible(const profile::ObservedOp& op) {
+bool possible(const observed::ObservedOp& op) {
   for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {
     if (value && !(std::isfinite(*value) && *value >= 0)) return false;
   }
   return true;
 }
 
-profile::ObservedTiming& timing_of(std::vector<profile::ObservedTiming>& timings,
-                                   const unit::Metric& metric) {
+observed::ObservedTiming& timing_of(std::vector<observed::ObservedTiming>& timings,
+                                    const unit::Metric& metric) {
   for (auto& timing : timings) {
     if (timing.metric == metric) return timing;
   }
@@ -46,7 +46,7 @@ profile::ObservedTiming& timing_of(std::vector<profile::ObservedTiming>& timings
   return timings.back();
 }
 
-void add_sample(std::vector<profile::ObservedTiming>& timings, std::string_view metric,
+void add_sample(std::vector<observed::ObservedTiming>& timings, std::string_view metric,
                 double sample) {
   if (!std::isfinite(sample) || sample <= 0) return;
   const auto known = unit::find_metric(metric);
@@ -54,7 +54,7 @@ void add_sample(std::vector<profile::ObservedTiming>& timings, std::string_view 
   if (samples.size() < k_most_rows) samples.push_back(sample);
 }
 
-profile::ObservedCount& count_of(profile::Observed& observed, std::string_view metric) {
+observed::ObservedCount& count_of(observed::Observed& observed, std::string_view metric) {
   const auto known = unit::find_metric(metric);
   const unit::Metric wanted = known ? *known : own_count(metric);
   for (auto& count : observed.counts) {
@@ -74,13 +74,13 @@ unit::Metric own_time(std::string_view name) {
                              unit::Better::lower);
 }
 
-void mark_truncated(profile::Observed& observed) {
+void mark_truncated(observed::Observed& observed) {
   observed.truncated = true;
   add_warning(observed, "it ends in the middle: what was whole is read");
 }
 
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
-                 profile::Observed& observed) {
+                 observed::Observed& observed) {
   std::size_t broken = 0;
   std::size_t too_long = 0;
   for (const std::string_view text : {printed.document().out, printed.document().err}) {
@@ -189,7 +189,7 @@ std::string shape_text(const std::vector<std::int64_t>& sizes) {
 
 std::string type_text(std::int64_t number) {
   if (number < 0 || number > 1000) return "";
-  const auto* info = profile::find_tensor_type(static_cast<std::uint32_t>(number));
+  const auto* info = model::find_tensor_type(static_cast<std::uint32_t>(number));
   return info == nullptr ? "" : text::lower(info->name);
 }
 

@@ -11,13 +11,13 @@
 #include "gate/adapters/json_pieces.hpp"
 #include "gate/adapters/printed.hpp"
 #include "gate/base/result.hpp"
-#include "gate/profile/observed.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/observed.hpp"
+#include "gate/observed/totals.hpp"
 
-#define WEIR_READER(format)                               \
-  namespace format {                                      \
-  int recognises(const Printed& printed);                 \
-  Result<profile::Observed> read(const Printed& printed); \
+#define WEIR_READER(format)                                \
+  namespace format {                                       \
+  int recognises(const Printed& printed);                  \
+  Result<observed::Observed> read(const Printed& printed); \
   }
 
 namespace weir::adapters {
@@ -47,14 +47,14 @@ WEIR_READER(weir_timeline)
 // The most rows that are kept of a document; what follows is counted in a warning.
 constexpr std::size_t k_most_rows = 200'000;
 
-void add_warning(profile::Observed& observed, std::string warning);  // once
+void add_warning(observed::Observed& observed, std::string warning);  // once
 // Its times, operations and bytes are finite and not below 0, where they are there.
-bool possible(const profile::ObservedOp& op);
+bool possible(const observed::ObservedOp& op);
 
 // A list that stops growing at k_most_rows and says so.
 template <class T>
-bool keep_row(std::vector<T>& rows, T row, profile::Observed& observed) {
-  if constexpr (std::is_same_v<T, profile::ObservedOp>) {
+bool keep_row(std::vector<T>& rows, T row, observed::Observed& observed) {
+  if constexpr (std::is_same_v<T, observed::ObservedOp>) {
     if (!possible(row)) {
       add_warning(observed, "a row with a time below 0 is left out");
       return false;
@@ -72,21 +72,21 @@ bool keep_row(std::vector<T>& rows, T row, profile::Observed& observed) {
 }
 
 // One more sample of a metric that weir knows; one that is not above 0 and finite is left out.
-void add_sample(std::vector<profile::ObservedTiming>& timings, std::string_view metric,
+void add_sample(std::vector<observed::ObservedTiming>& timings, std::string_view metric,
                 double sample);
-profile::ObservedTiming& timing_of(std::vector<profile::ObservedTiming>& timings,
-                                   const unit::Metric& metric);
-profile::ObservedCount& count_of(profile::Observed& observed, std::string_view metric);
+observed::ObservedTiming& timing_of(std::vector<observed::ObservedTiming>& timings,
+                                    const unit::Metric& metric);
+observed::ObservedCount& count_of(observed::Observed& observed, std::string_view metric);
 // Of a metric weir does not know: kind count, or a time in seconds.
 unit::Metric own_count(std::string_view name);
 unit::Metric own_time(std::string_view name);
 
 // Marks it as truncated, with the warning that goes with it.
-void mark_truncated(profile::Observed& observed);
+void mark_truncated(observed::Observed& observed);
 
 // Reads documents of JSON on both streams by pieces, and says what was lost.
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
-                 profile::Observed& observed);
+                 observed::Observed& observed);
 
 // Values of a JSON object where they are of that type, else nothing. Numbers are finite.
 std::optional<double> json_number(const Json& object, const char* key);

@@ -31,9 +31,9 @@ std::string crash_in(const Printed& printed) {
   return "";
 }
 
-Result<profile::Observed> finished(const Format& format, const Printed& printed,
-                                   Result<profile::Observed> read) {
-  if (read && profile::empty(*read)) read = nothing_found(format.name);
+Result<observed::Observed> finished(const Format& format, const Printed& printed,
+                                    Result<observed::Observed> read) {
+  if (read && observed::empty(*read)) read = nothing_found(format.name);
   if (!read) {
     Error error = with_context(format.name, std::move(read).error());
     const std::string crash = crash_in(printed);
@@ -122,7 +122,7 @@ std::vector<const Format*> recognised(const Printed& printed) {
   return found;
 }
 
-Result<profile::Observed> read_any(const Document& document) {
+Result<observed::Observed> read_any(const Document& document) {
   WEIR_CHECK(check_size(document));
   const Printed printed(document);
   const auto found = recognised(printed);
@@ -138,7 +138,7 @@ Result<profile::Observed> read_any(const Document& document) {
   return tl::unexpected(std::move(*first));
 }
 
-Result<profile::Observed> read_as(std::string_view format, const Document& document) {
+Result<observed::Observed> read_as(std::string_view format, const Document& document) {
   const Format* known = find_format(format);
   if (known == nullptr) {
     std::vector<std::string> names;

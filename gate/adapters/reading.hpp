@@ -12,7 +12,7 @@
 
 #include "gate/adapters/printed.hpp"
 #include "gate/base/result.hpp"
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 
 namespace weir::adapters {
 
@@ -22,7 +22,7 @@ struct Format {
   // How sure the text is of this format: 0 not at all, 100 it says so itself.
   int (*recognises)(const Printed& printed);
   // Fails with Code::data when there is nothing of it in the text.
-  Result<profile::Observed> (*read)(const Printed& printed);
+  Result<observed::Observed> (*read)(const Printed& printed);
 };
 
 [[nodiscard]] const std::vector<Format>& formats();
@@ -33,9 +33,9 @@ constexpr std::size_t k_most_read = std::size_t{64} << 20;
 
 // Fails with Code::data: nothing recognises it (the message names what weir reads), it is empty or
 // too long, or its format finds nothing in it.
-[[nodiscard]] Result<profile::Observed> read_any(const Document& document);
+[[nodiscard]] Result<observed::Observed> read_any(const Document& document);
 // As one format, whatever the text looks like. Fails with Code::usage on an unknown name.
-[[nodiscard]] Result<profile::Observed> read_as(std::string_view format, const Document& document);
+[[nodiscard]] Result<observed::Observed> read_as(std::string_view format, const Document& document);
 // The formats that recognise it, surest first.
 [[nodiscard]] std::vector<const Format*> recognised(const Printed& printed);
 

@@ -109,7 +109,7 @@ Result<std::vector<Comparison>> comparisons_of(const CompareOptions& options, co
     const bool first = a.observed.has_value();
     WEIR_TRY(const profile::Profile* profile,
              only_profile(options, first ? b : a, first ? options.candidate : options.base));
-    const profile::Observed& observed = first ? *a.observed : *b.observed;
+    const observed::Observed& observed = first ? *a.observed : *b.observed;
     all.push_back(first ? explain::compare({names.first, &observed}, {names.second, profile})
                         : explain::compare({names.first, profile}, {names.second, &observed}));
     return all;

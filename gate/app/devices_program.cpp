@@ -1,6 +1,6 @@
 #include "gate/app/devices_program.hpp"
 
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/system.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"

@@ -11,7 +11,7 @@
 #include "gate/app/version.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
-#include "gate/probes/fit.hpp"
+#include "gate/probes/read/fit.hpp"
 #include "gate/report/doctor.hpp"
 #include "gate/sys/machine_findings.hpp"
 #include "gate/sys/paths.hpp"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/profile/gguf.hpp"
+#include "gate/model/gguf.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::app {
@@ -47,7 +47,7 @@ Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys:
         [&](Error error) { return with_context(path, std::move(error)); });
   }
   auto header =
-      profile::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(path, bytes); });
+      model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(path, bytes); });
   if (!header) return tl::unexpected(with_context(path, std::move(header).error()));
   return explain::model_facts(*header);
 }

@@ -5,7 +5,7 @@
 #include "gate/adapters/adapter.hpp"
 #include "gate/adapters/serving.hpp"
 #include "gate/app/twins.hpp"
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 

@@ -3,8 +3,8 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/model_make.hpp"
-#include "gate/profile/model_twin.hpp"
+#include "gate/model/make.hpp"
+#include "gate/model/twin.hpp"
 #include "gate/sys/file_writer.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/unit/metric.hpp"
@@ -12,8 +12,8 @@
 namespace weir::app {
 namespace {
 
-using profile::ByteSink;
-using profile::ModelSummary;
+using model::ByteSink;
+using model::ModelSummary;
 
 struct MakeOptions {
   std::string file, architecture = "llama", quantization = "f16";
@@ -24,7 +24,7 @@ struct MakeOptions {
 
 struct TwinVerbOptions {
   std::string source, file, target = "16MiB";
-  profile::TwinOptions twin;
+  model::TwinOptions twin;
 };
 
 // Writes through a temporary name, so that no half model is ever taken for a whole one.
@@ -45,8 +45,8 @@ Result<ExitCode> write_file(const std::string& path,
 }
 
 Result<ExitCode> make(const MakeOptions& options) {
-  WEIR_TRY(profile::ModelOptions model, profile::default_model(options.architecture));
-  WEIR_TRY(model.quantization, profile::parse_quantization(options.quantization));
+  WEIR_TRY(model::ModelOptions model, model::default_model(options.architecture));
+  WEIR_TRY(model.quantization, model::parse_quantization(options.quantization));
   const auto set = [](std::uint32_t& field, const std::optional<std::uint32_t>& given) {
     if (given) field = *given;
   };
@@ -62,18 +62,18 @@ Result<ExitCode> make(const MakeOptions& options) {
   set(model.experts_used, options.experts_used);
   model.seed = options.seed;
   return write_file(options.file,
-                    [&](const ByteSink& sink) { return profile::write_model(model, sink); });
+                    [&](const ByteSink& sink) { return model::write_model(model, sink); });
 }
 
 Result<ExitCode> twin(TwinVerbOptions options) {
   WEIR_TRY(const std::int64_t target, unit::parse_bytes(options.target));
   options.twin.target_bytes = static_cast<std::uint64_t>(target);
   const sys::RealFiles files;
-  auto header = profile::load_gguf(
+  auto header = model::load_gguf(
       [&](std::uint64_t bytes) { return files.read_prefix(options.source, bytes); });
   if (!header) return tl::unexpected(with_context(options.source, std::move(header).error()));
   return write_file(options.file, [&](const ByteSink& sink) {
-    return profile::write_twin(*header, options.twin, sink);
+    return model::write_twin(*header, options.twin, sink);
   });
 }
 
@@ -82,7 +82,7 @@ void add_make(CLI::App& model) {
   auto options = std::make_shared<MakeOptions>();
   verb->add_option("FILE", options->file, "The GGUF file to write")->required();
   verb->add_option("--arch", options->architecture, "llama or gemma3")
-      ->check(CLI::IsMember(profile::model_architectures()))
+      ->check(CLI::IsMember(model::model_architectures()))
       ->capture_default_str();
   verb->add_option("--quantization", options->quantization,
                    "f32, f16, q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m, q5_k_m")

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "gate/app/session_ready.hpp"
-#include "gate/probes/instructions.hpp"
+#include "gate/probes/read/instructions.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/in_container.hpp"
 #include "gate/sys/paths.hpp"

@@ -1,7 +1,7 @@
 #include "gate/app/probing.hpp"
 
-#include "gate/probes/locate.hpp"
-#include "gate/probes/read.hpp"
+#include "gate/probes/read/locate.hpp"
+#include "gate/probes/read/read.hpp"
 #include "gate/sys/process.hpp"
 
 namespace weir::app {

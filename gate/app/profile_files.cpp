@@ -34,7 +34,7 @@ Result<ProfileFile> profiles_in(const Json& json, const std::string& schema) {
   return read;
 }
 
-ProfileFile observed_file(profile::Observed observed) {
+ProfileFile observed_file(observed::Observed observed) {
   // Where the model lay is nobody's business.
   if (auto& model = observed.context.model) {
     while (model->size() > 1 && model->ends_with('/')) model->pop_back();
@@ -46,7 +46,7 @@ ProfileFile observed_file(profile::Observed observed) {
 }
 
 Result<ProfileFile> read_text(const std::string& path, const std::string& text,
-                              profile::ObservedMoments* moments) {
+                              observed::ObservedMoments* moments) {
   const auto json = text::trim(text).starts_with('{') ? parse_json(text) : Json();
   const std::string schema = json ? schema_of(*json) : "";
   if (schema == "weir.profile/1" || schema == "weir.profiles/1") return profiles_in(*json, schema);
@@ -58,7 +58,7 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text,
                 text::printable(schema.substr(0, 64)));
   }
   // Everything else: a profiler's words, among them weir.observed/1.
-  WEIR_TRY(profile::Observed observed, adapters::read_any({text, {}, path}));
+  WEIR_TRY(observed::Observed observed, adapters::read_any({text, {}, path}));
   const bool trace = observed.format == "chrome-trace" && schema.empty();
   if (moments != nullptr && trace) {  // again, now that it is one
     adapters::ChromeTraceReader reader({}, moments);
@@ -69,7 +69,7 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text,
 }
 
 Result<ProfileFile> read_pieces(const std::string& path, const std::string& head,
-                                std::uint64_t most_whole, profile::ObservedMoments* moments) {
+                                std::uint64_t most_whole, observed::ObservedMoments* moments) {
   if (head.starts_with("\x1F\x8B")) {
     return fail(Code::data, "it is packed with gzip: unpack it first (gzip -d)");
   }
@@ -87,14 +87,15 @@ Result<ProfileFile> read_pieces(const std::string& path, const std::string& head
     reader.feed(chunk);
     at += chunk.size();
   }
-  WEIR_TRY(profile::Observed observed, reader.finish());
+  WEIR_TRY(observed::Observed observed, reader.finish());
   return observed_file(std::move(observed));
 }
 
 }  // namespace
 
 Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files& files,
-                                      std::uint64_t most_whole, profile::ObservedMoments* moments) {
+                                      std::uint64_t most_whole,
+                                      observed::ObservedMoments* moments) {
   const auto in_file = [&](Error error) { return with_context(path, std::move(error)); };
   const auto size = files.size(path);
   if (size && *size > most_whole) {

@@ -8,8 +8,8 @@
 
 #include "gate/adapters/reading.hpp"
 #include "gate/base/result.hpp"
-#include "gate/profile/observed.hpp"
-#include "gate/profile/observed_moments.hpp"
+#include "gate/observed/moments.hpp"
+#include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/sys/files.hpp"
 
@@ -17,7 +17,7 @@ namespace weir::app {
 
 struct ProfileFile {
   std::vector<profile::Profile> profiles;
-  std::optional<profile::Observed> observed;  // in their place
+  std::optional<observed::Observed> observed;  // in their place
 };
 
 // weir.profile/1, weir.profiles/1, weir.observed/1, or text of any format that adapters read. Of
@@ -27,6 +27,6 @@ struct ProfileFile {
 // is filled of a Chrome trace.
 [[nodiscard]] Result<ProfileFile> read_profile_file(
     const std::string& path, const sys::Files& files,
-    std::uint64_t most_whole = adapters::k_most_read, profile::ObservedMoments* moments = nullptr);
+    std::uint64_t most_whole = adapters::k_most_read, observed::ObservedMoments* moments = nullptr);
 
 }  // namespace weir::app

@@ -5,7 +5,7 @@
 #include <fmt/chrono.h>
 
 #include "gate/app/version.hpp"
-#include "gate/publish/site_folder.hpp"
+#include "gate/site/folder.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
@@ -14,7 +14,7 @@
 namespace weir::app {
 namespace {
 
-report::PageFacts facts_of(const ProfilePage& page, const profile::Timeline& timeline,
+report::PageFacts facts_of(const ProfilePage& page, const observed::Timeline& timeline,
                            const sys::Files& files) {
   report::PageFacts out;
   out.title = page.title;
@@ -36,17 +36,17 @@ report::PageFacts facts_of(const ProfilePage& page, const profile::Timeline& tim
 
 Result<std::string> page_template(const sys::Files& files) {
   constexpr std::uint64_t k_most = std::uint64_t{4} << 20;
-  WEIR_TRY(const std::string pages, publish::find_pages(files, sys::own_program()));
+  WEIR_TRY(const std::string pages, site::find_pages(files, sys::own_program()));
   return files.read(sys::join_path(pages, "profile.html"), k_most);
 }
 
 Result<void> write_profile_page(const ProfilePage& page, const std::string& frame,
-                                const profile::Timeline& timeline, sys::Files& files) {
+                                const observed::Timeline& timeline, sys::Files& files) {
   report::PageFacts facts = facts_of(page, timeline, files);
-  profile::Timeline shown = timeline;
+  observed::Timeline shown = timeline;
   if (page.privacy == report::Private::hidden) {
     for (std::string& warning : shown.warnings) warning = report::without_places(warning);
-    for (profile::Process& process : shown.processes) {
+    for (observed::Process& process : shown.processes) {
       process.name = report::without_places(process.name);
     }
   }
@@ -56,9 +56,9 @@ Result<void> write_profile_page(const ProfilePage& page, const std::string& fram
   return files.write_atomic(page.file, text);
 }
 
-Result<void> write_observed_page(const ProfilePage& page, profile::GroupBy by,
-                                 const std::string& frame, const profile::Observed& observed,
-                                 const profile::ObservedMoments* moments, sys::Files& files) {
+Result<void> write_observed_page(const ProfilePage& page, observed::GroupBy by,
+                                 const std::string& frame, const observed::Observed& observed,
+                                 const observed::ObservedMoments* moments, sys::Files& files) {
   report::PageFacts around;
   around.title = page.title;
   around.facts.emplace_back("weir", k_version);

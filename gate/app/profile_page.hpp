@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/profile/timeline.hpp"
+#include "gate/observed/timeline.hpp"
 #include "gate/report/observed_page.hpp"
 #include "gate/report/shown_command.hpp"
 #include "gate/report/timeline_page.hpp"
@@ -16,7 +16,7 @@ namespace weir::app {
 struct ProfilePage {
   std::string file;  // where it goes; "" for none
   report::Private privacy = report::Private::hidden;
-  profile::By by = profile::By::kernel;
+  observed::By by = observed::By::kernel;
   // What was run, as its config hides it; empty where it was recorded before, and then nothing is
   // said of the machine and the time either.
   std::vector<std::string> command;
@@ -28,15 +28,16 @@ struct ProfilePage {
 
 // Writes it whole or not at all.
 [[nodiscard]] Result<void> write_profile_page(const ProfilePage& page, const std::string& frame,
-                                              const profile::Timeline& timeline, sys::Files& files);
+                                              const observed::Timeline& timeline,
+                                              sys::Files& files);
 
 // The same of what an engine or a profiler wrote, its ops named `by`: `page.title` is the file's
 // name. Nothing is said of this machine, as the file was not made on it. `moments` is absent where
 // the format has none.
-[[nodiscard]] Result<void> write_observed_page(const ProfilePage& page, profile::GroupBy by,
+[[nodiscard]] Result<void> write_observed_page(const ProfilePage& page, observed::GroupBy by,
                                                const std::string& frame,
-                                               const profile::Observed& observed,
-                                               const profile::ObservedMoments* moments,
+                                               const observed::Observed& observed,
+                                               const observed::ObservedMoments* moments,
                                                sys::Files& files);
 
 }  // namespace weir::app

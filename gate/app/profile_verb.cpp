@@ -14,11 +14,11 @@
 #include "gate/app/two_sides.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/observed/align.hpp"
+#include "gate/observed/cross_checks.hpp"
 #include "gate/probes/events.h"
-#include "gate/probes/fit.hpp"
-#include "gate/probes/timeline.hpp"
-#include "gate/profile/align.hpp"
-#include "gate/profile/cross_checks.hpp"
+#include "gate/probes/read/fit.hpp"
+#include "gate/probes/read/timeline.hpp"
 #include "gate/report/chrome_trace.hpp"
 #include "gate/report/hiding.hpp"
 #include "gate/report/observed_text.hpp"
@@ -156,26 +156,26 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
 
 // The page's command: `command`, as a config hides it; empty for what was recorded before.
 Result<void> write_page(const ProfileOptions& options, std::vector<std::string> command,
-                        const profile::Timeline& timeline, sys::Files& files) {
+                        const observed::Timeline& timeline, sys::Files& files) {
   if (options.page.file.empty()) return {};
   ProfilePage page = options.page;
   page.command = std::move(command);
-  page.by = options.by == "op" ? profile::By::op : profile::By::kernel;
+  page.by = options.by == "op" ? observed::By::op : observed::By::kernel;
   WEIR_TRY(const std::string frame, page_template(files));
   WEIR_CHECK(write_profile_page(page, frame, timeline, files));
   answer(options.common, fmt::format("\npage {} (open it in a browser)\n", page.file));
   return {};
 }
 
-Result<ExitCode> show_outcome(const ProfileOptions& options, profile::Timeline timeline,
+Result<ExitCode> show_outcome(const ProfileOptions& options, observed::Timeline timeline,
                               const std::string& trace_file, std::vector<std::string> command,
                               sys::Files& files) {
-  profile::align(timeline);
+  observed::align(timeline);
   answer(options.common,
-         report::timeline_text(timeline,
-                               {.width = width_of(answer_stream(options.common)),
-                                .most_rows = options.top,
-                                .by = options.by == "op" ? profile::By::op : profile::By::kernel}));
+         report::timeline_text(
+             timeline, {.width = width_of(answer_stream(options.common)),
+                        .most_rows = options.top,
+                        .by = options.by == "op" ? observed::By::op : observed::By::kernel}));
   WEIR_CHECK(write_json(options.common, dump_json(report::timeline_json(timeline), 1) + "\n"));
   if (!trace_file.empty()) {
     WEIR_CHECK(files.write_atomic(trace_file, report::chrome_trace(timeline)));
@@ -208,11 +208,11 @@ Result<ExitCode> run_target(const ProfileOptions& options, Target target, const 
   WEIR_TRY(const sys::Finished finished, processes.run(target.spec, interrupts.stop()));
   if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
   const std::string failed = ended_words(finished, target.spec);
-  WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, place.events()));
+  WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(files, place.events()));
   // What could not be read is kept: it is all there is.
   if (!options.keep && timeline.unread == 0) (void)files.remove_tree(place.events());
   (void)files.remove_tree(place.out());
-  for (profile::Process& process : timeline.processes) {
+  for (observed::Process& process : timeline.processes) {
     process.name = target.veil.text(process.name);
   }
   for (std::string& warning : timeline.warnings) warning = target.veil.text(warning);
@@ -245,21 +245,21 @@ void add_doubts(std::vector<std::string>& warnings, const std::vector<std::strin
 }
 
 // What an engine or a profiler wrote.
-Result<ExitCode> show_observed(const ProfileOptions& options, profile::Observed observed,
-                               const profile::ObservedMoments& moments, sys::Files& files) {
+Result<ExitCode> show_observed(const ProfileOptions& options, observed::Observed observed,
+                               const observed::ObservedMoments& moments, sys::Files& files) {
   const bool trace = !moments.rows.empty();
   if (!options.trace.empty()) {
     return fail(Code::usage, "--trace: {} {}", options.what,
                 trace ? "is a Chrome trace already"
                       : "holds totals, no moments: no trace can be made of it");
   }
-  add_doubts(observed.warnings, profile::cross_checks(observed));
+  add_doubts(observed.warnings, observed::cross_checks(observed));
   report::ObservedStyle style;
   style.width = static_cast<std::size_t>(width_of(answer_stream(options.common)));
   style.most_rows = options.top;
   (void)report::set_grouping(style, options.by);
   answer(options.common, report::observed_text(observed, style));
-  const Json json = profile::to_json(report::without_private(observed, options.page.privacy));
+  const Json json = observed::to_json(report::without_private(observed, options.page.privacy));
   WEIR_CHECK(write_json(options.common, dump_json(json, 1) + "\n"));
   if (options.page.file.empty()) return ExitCode::pass;
   ProfilePage page = options.page;
@@ -313,12 +313,12 @@ Result<ExitCode> show_file(const ProfileOptions& options, sys::Files& files) {
   if (folder) {
     WEIR_CHECK(refuse({"--trace", "--top", "--by", "--html", "--show-private"}));
     WEIR_CHECK(check_grouping(options));
-    WEIR_TRY(profile::Timeline timeline, probes::collect_timeline(files, options.what));
+    WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(files, options.what));
     return show_outcome(options, std::move(timeline), options.trace, {}, files);
   }
   // What fits no file is said without reading it.
   WEIR_CHECK(refuse({"--top", "--by", "--html", "--show-private", "--trace"}));
-  profile::ObservedMoments moments;
+  observed::ObservedMoments moments;
   const bool asked = !options.page.file.empty() || !options.trace.empty();
   WEIR_TRY(ProfileFile read, read_profile_file(options.what, files, adapters::k_most_read,
                                                asked ? &moments : nullptr));

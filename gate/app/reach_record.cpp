@@ -5,7 +5,7 @@
 #include "gate/app/reaching.hpp"
 #include "gate/app/session.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/instructions.hpp"
+#include "gate/probes/read/instructions.hpp"
 #include "gate/profile/reach.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/journal.hpp"

@@ -6,7 +6,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/replay_kernels.hpp"
 #include "gate/base/json.hpp"
-#include "gate/probes/read_kernels.hpp"
+#include "gate/probes/read/read_kernels.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::app {
@@ -73,7 +73,7 @@ Result<ExitCode> replay(const ReplayKernelsOptions& options) {
   answer(options.common,
          report::replayed_text(
              all, {.width = width_of(answer_stream(options.common)), .most_rows = options.top}));
-  const Json json = profile::to_json(report::observed_of(all));
+  const Json json = observed::to_json(report::observed_of(all));
   WEIR_CHECK(write_json(options.common, dump_json(json, 1) + "\n"));
   return report::sums_of(all).replayed == 0 ? ExitCode::unmeasured : ExitCode::pass;
 }

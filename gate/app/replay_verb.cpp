@@ -10,8 +10,8 @@
 #include "gate/app/weir_engine.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/events.h"
-#include "gate/probes/read_kernels.hpp"
-#include "gate/probes/replay_events.hpp"
+#include "gate/probes/read/read_kernels.hpp"
+#include "gate/probes/read/replay_events.hpp"
 #include "gate/report/replay_text.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
@@ -176,7 +176,7 @@ Result<ExitCode> replay_recording(const ReplayOptions& options, sys::Files& file
   talk(options.common, fmt::format("replaying {} different ops of step {} of {}", step.nodes.size(),
                                    index + 1, steps));
   const sys::Interrupts interrupts;
-  WEIR_TRY(profile::Replayed replayed, replay_step(replay, step, ask, files, interrupts.stop()));
+  WEIR_TRY(observed::Replayed replayed, replay_step(replay, step, ask, files, interrupts.stop()));
   if (options.threads == 0 && !replay.threads && replayed.threads) {
     replayed.warnings.push_back("it is not recorded how many threads computed: --threads N says");
   }
@@ -191,8 +191,8 @@ Result<ExitCode> replay_recording(const ReplayOptions& options, sys::Files& file
              {.width = static_cast<std::size_t>(width_of(answer_stream(options.common))),
               .most_rows = options.top,
               .whole = whole}));
-  const profile::Observed observed = profile::observed_of(replay, step, replayed, whole);
-  WEIR_CHECK(write_json(options.common, dump_json(profile::to_json(observed), 1) + "\n"));
+  const observed::Observed observed = observed::observed_of(replay, step, replayed, whole);
+  WEIR_CHECK(write_json(options.common, dump_json(observed::to_json(observed), 1) + "\n"));
   return observed.ops.empty() ? ExitCode::unmeasured : ExitCode::pass;
 }
 

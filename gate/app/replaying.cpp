@@ -8,7 +8,7 @@
 #include "gate/app/ended.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
@@ -30,7 +30,7 @@ struct Said {
   bool complete = false;
 };
 
-void take_line(const Json& line, profile::Replayed* out, Said* said) {
+void take_line(const Json& line, observed::Replayed* out, Said* said) {
   const auto text_of = [&](const char* key) {
     const auto found = line.find(key);
     return found != line.end() && found->is_string() ? text::printable(found->get<std::string>())
@@ -62,7 +62,7 @@ void take_line(const Json& line, profile::Replayed* out, Said* said) {
   if (const auto begins = index_of("begins")) said->open = begins;
   const auto index = index_of("node");
   if (!index) return;
-  profile::ReplayedNode& node = out->nodes[*index];
+  observed::ReplayedNode& node = out->nodes[*index];
   said->open.reset();
   said->next = *index + 1;
   node.median = time_of("median");
@@ -111,13 +111,13 @@ Result<std::string> program_of(const std::string& place, const ReplayAsk& ask,
 }
 
 // Computes the nodes of the first step of `replay` at one place: "CPU", "Vulkan0".
-Result<profile::Replayed> replay_at(const std::string& place, const profile::Replay& replay,
-                                    const ReplayAsk& ask, sys::Files& files,
-                                    const sys::Stop& stop) {
+Result<observed::Replayed> replay_at(const std::string& place, const profile::Replay& replay,
+                                     const ReplayAsk& ask, sys::Files& files,
+                                     const sys::Stop& stop) {
   WEIR_TRY(const std::string program, program_of(place, ask, files));
   const std::string file = sys::join_path(ask.folder, "ops.json");
   WEIR_CHECK(files.write_unsynced(file, dump_json(profile::to_json(replay))));
-  profile::Replayed out;
+  observed::Replayed out;
   if (!place.starts_with(k_vulkan)) out.threads = ask.threads;
   out.nodes.resize(replay.steps.empty() ? 0 : replay.steps.front().nodes.size());
   sys::RealProcesses processes;
@@ -199,10 +199,10 @@ std::string on_problem(const std::string& on) {
   return known ? "" : "it takes cpu, vulkan, one of several devices as vulkan1, or weir-engine";
 }
 
-Result<profile::Replayed> replay_step(const profile::Replay& replay, profile::ReplayStep& step,
-                                      const ReplayAsk& ask, sys::Files& files,
-                                      const sys::Stop& stop) {
-  profile::Replayed all;
+Result<observed::Replayed> replay_step(const profile::Replay& replay, profile::ReplayStep& step,
+                                       const ReplayAsk& ask, sys::Files& files,
+                                       const sys::Stop& stop) {
+  observed::Replayed all;
   all.nodes.resize(step.nodes.size());
   std::map<std::string, std::vector<std::size_t>> groups;
   std::vector<std::string> recorded_on(step.nodes.size());

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gate/base/result.hpp"
-#include "gate/profile/replayed.hpp"
+#include "gate/observed/replayed.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
 
@@ -34,8 +34,9 @@ inline constexpr const char* k_on_weir_engine = "weir-engine";
 // was. A node that ends the program is left out, with why, and those behind it go on; so are those
 // of a device that is not there, where others are. Code::unavailable where nothing can be computed
 // at all.
-[[nodiscard]] Result<profile::Replayed> replay_step(const profile::Replay& replay,
-                                                    profile::ReplayStep& step, const ReplayAsk& ask,
-                                                    sys::Files& files, const sys::Stop& stop);
+[[nodiscard]] Result<observed::Replayed> replay_step(const profile::Replay& replay,
+                                                     profile::ReplayStep& step,
+                                                     const ReplayAsk& ask, sys::Files& files,
+                                                     const sys::Stop& stop);
 
 }  // namespace weir::app

@@ -14,10 +14,10 @@
 #include "gate/app/version.hpp"
 #include "gate/base/text.hpp"
 #include "gate/publish/event.hpp"
-#include "gate/publish/site_folder.hpp"
 #include "gate/publish/url.hpp"
 #include "gate/serve/server.hpp"
 #include "gate/serve/service.hpp"
+#include "gate/site/folder.hpp"
 #include "gate/sys/http.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/paths.hpp"
@@ -149,11 +149,11 @@ Result<serve::PageOptions> pages_of(const ServeOptions& options, const sys::File
   serve::PageOptions pages;
   pages.title = options.title;
   if (!options.repo_url.empty()) {
-    auto url = publish::repo_url(options.repo_url);
+    auto url = site::repo_url(options.repo_url);
     if (!url) return tl::unexpected(with_context("--repo-url", std::move(url).error()));
     pages.repo_url = *std::move(url);
   }
-  const auto folder = publish::find_pages(files, sys::own_program());
+  const auto folder = site::find_pages(files, sys::own_program());
   if (folder) {
     pages.folder = *folder;
   } else {

@@ -8,7 +8,7 @@
 #include "gate/app/twins.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/sys/paths.hpp"

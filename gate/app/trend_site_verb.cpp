@@ -2,8 +2,8 @@
 #include "gate/app/trend.hpp"
 #include "gate/app/trend_changes.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/site_changes.hpp"
-#include "gate/publish/site_folder.hpp"
+#include "gate/site/changes.hpp"
+#include "gate/site/folder.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -40,26 +40,25 @@ std::map<std::string, std::string> subjects_of(const history::History& history) 
 }
 
 Result<ExitCode> write_trend_site(const TrendSiteOptions& options) {
-  publish::SiteModel model;
+  site::SiteModel model;
   model.title = options.title;
   if (options.repo) {
-    auto url = publish::repo_url(*options.repo);
+    auto url = site::repo_url(*options.repo);
     if (!url) return tl::unexpected(with_context("--repo-url", std::move(url).error()));
     model.repo_url = *std::move(url);
   }
   sys::RealFiles files;
-  WEIR_TRY(const std::string pages, publish::find_pages(files, sys::own_program()));
+  WEIR_TRY(const std::string pages, site::find_pages(files, sys::own_program()));
   WEIR_TRY(const history::Filter filter, filter_of(options.filter));
   WEIR_TRY(const auto store, open_history(options.store, false));
   WEIR_TRY(ChangedHistory read,
            read_changes(*store, filter, commit_order(sys::absolute(".")), {}, Looks::known));
-  model.changes = publish::site_changes(read.history, read.changes);
+  model.changes = site::site_changes(read.history, read.changes);
   model.history = std::move(read.history);
   WEIR_TRY(model.verdicts, store->verdicts(filter));
   if (!options.no_subjects) model.subjects = subjects_of(model.history);
-  const publish::Site site(std::move(model));
-  WEIR_TRY(const publish::SiteWritten written,
-           publish::write_site(files, pages, site, options.out));
+  const site::Site site(std::move(model));
+  WEIR_TRY(const site::SiteWritten written, site::write_site(files, pages, site, options.out));
   say(fmt::format("{}: {} files written, {} as they were, {} removed\n",
                   sys::join_path(options.out, "index.html"), written.written, written.same,
                   written.removed));

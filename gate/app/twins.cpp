@@ -1,8 +1,8 @@
 #include "gate/app/twins.hpp"
 
 #include "gate/base/hash.hpp"
-#include "gate/probes/locate.hpp"
-#include "gate/probes/twin_folder.hpp"
+#include "gate/probes/read/locate.hpp"
+#include "gate/probes/read/twin_folder.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::app {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "gate/base/text.hpp"
-#include "gate/probes/timeline.hpp"
-#include "gate/profile/timeline_observed.hpp"
+#include "gate/observed/timeline_observed.hpp"
+#include "gate/probes/read/timeline.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -33,13 +33,13 @@ Result<ProfileFile> read_side(const CommonOptions& options, const std::string& p
     return read;
   }
   if (files.kind(path) == sys::Kind::folder) {
-    WEIR_TRY(const profile::Timeline timeline, probes::collect_timeline(files, path));
+    WEIR_TRY(const observed::Timeline timeline, probes::collect_timeline(files, path));
     if (timeline.processes.empty()) {
       return fail(Code::usage, "{}: neither a run (no {}) nor what weir profile --keep leaves",
                   path, run::k_journal_name);
     }
     ProfileFile read;
-    read.observed = profile::observed_of(timeline);
+    read.observed = observed::observed_of(timeline);
     return read;
   }
   return read_profile_file(path, files);

@@ -20,7 +20,7 @@ namespace weir::baseline {
 struct Session {
   std::string engine_build;                            // "" when the engine does not say
   std::map<std::string, std::vector<double>> samples;  // metric name -> one number a process
-  std::optional<profile::Reference> reference{};       // beside these processes, where there was one
+  std::optional<profile::Reference> reference{};  // beside these processes, where there was one
 };
 
 struct Baseline {

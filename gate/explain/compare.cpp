@@ -13,7 +13,7 @@
 namespace weir::explain {
 namespace {
 
-using profile::Observed;
+using observed::Observed;
 using profile::Profile;
 using Rows = std::vector<const WorkRow*>;
 

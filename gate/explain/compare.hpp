@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "gate/base/json.hpp"
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/finding.hpp"
@@ -86,7 +86,7 @@ struct Comparison {
 // One profile to compare; the caller's, and not null.
 struct Compared {
   std::string name;
-  std::variant<const profile::Observed*, const profile::Profile*> what;
+  std::variant<const observed::Observed*, const profile::Profile*> what;
 };
 [[nodiscard]] Comparison compare(const Compared& a, const Compared& b);
 

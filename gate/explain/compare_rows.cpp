@@ -7,14 +7,14 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/profile/observed_figures.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/figures.hpp"
+#include "gate/observed/totals.hpp"
 
 namespace weir::explain {
 namespace {
 
-using profile::Observed;
-using profile::ObservedOp;
+using observed::Observed;
+using observed::ObservedOp;
 using profile::Profile;
 
 constexpr std::size_t k_most_doubts = 8;  // of the document's own
@@ -57,7 +57,7 @@ ComparedSide side_of(const Observed& observed) {
 // Of a case that failed nothing is compared.
 std::vector<MetricChange> metrics_of(const Observed& observed) {
   std::vector<MetricChange> list;
-  for (profile::ObservedFigure& one : profile::figures_of(observed)) {
+  for (observed::ObservedFigure& one : observed::figures_of(observed)) {
     if (!one.error) list.push_back({std::move(one.name), one.metric, one.value, std::nullopt});
   }
   return list;
@@ -119,7 +119,7 @@ WorkRows work_rows(const Observed& observed, const Shared& shared, Naming naming
     Sum& sum = sums[{kind_of(op), name_of(op, naming), op.type, op.shape, op.backend}];
     sum.counted = sum.counted && op.calls.has_value();
     sum.calls += static_cast<double>(op.calls.value_or(0));
-    const auto own = profile::time_of_its_own(op);
+    const auto own = observed::time_of_its_own(op);
     sum.timed = sum.timed && own.has_value();
     sum.seconds += own.value_or(0);
   }

@@ -30,8 +30,8 @@ struct WorkRows {
 // Names go by kernel where both sides tell kernels, else by op.
 enum class Naming { kernel, op };
 
-[[nodiscard]] bool tells_kernels(const profile::Observed& observed);
-[[nodiscard]] WorkRows work_rows(const profile::Observed& observed, const Shared& shared,
+[[nodiscard]] bool tells_kernels(const observed::Observed& observed);
+[[nodiscard]] WorkRows work_rows(const observed::Observed& observed, const Shared& shared,
                                  Naming naming);
 [[nodiscard]] WorkRows work_rows(const profile::Profile& profile);
 

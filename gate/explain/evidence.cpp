@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "gate/profile/cross_checks.hpp"
+#include "gate/observed/cross_checks.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/unit/work_metric.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gate/base/rational.hpp"
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/verdict.hpp"
@@ -77,6 +77,7 @@ struct Evidence {
 // What a profiler said of two runs. Works are per token where both sides tell decoding apart and
 // how many tokens it was, else in all. A work whose calls one side does not tell has none on
 // either.
-[[nodiscard]] Evidence evidence_of(const profile::Observed& before, const profile::Observed& after);
+[[nodiscard]] Evidence evidence_of(const observed::Observed& before,
+                                   const observed::Observed& after);
 
 }  // namespace weir::explain

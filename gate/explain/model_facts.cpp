@@ -92,7 +92,7 @@ void add_tensor_families(const TensorLayers& tensors, std::int64_t layers, Model
 
 // Per-layer values of the metadata: layers without keys and values keep no cache, those with a
 // window attend to a part of it.
-void add_metadata_families(const profile::GgufHeader& header, ModelFacts& facts) {
+void add_metadata_families(const model::GgufHeader& header, ModelFacts& facts) {
   if (const auto* heads = header.find_own("attention.head_count_kv")) {
     if (const auto list = heads->to_unsigned_list()) {
       Layers some;
@@ -111,7 +111,7 @@ void add_metadata_families(const profile::GgufHeader& header, ModelFacts& facts)
   }
 }
 
-std::optional<std::int64_t> small_number(const profile::GgufHeader& header, std::string_view key) {
+std::optional<std::int64_t> small_number(const model::GgufHeader& header, std::string_view key) {
   const auto* value = header.find_own(key);
   if (value == nullptr) return std::nullopt;
   const auto number = value->to_unsigned();
@@ -120,19 +120,19 @@ std::optional<std::int64_t> small_number(const profile::GgufHeader& header, std:
 }
 
 // One file of several: the tensors of the layers in the others are not in it.
-bool is_part(const profile::GgufHeader& header) {
+bool is_part(const model::GgufHeader& header) {
   const auto* files = header.find("split.count");
   return files != nullptr && files->to_unsigned().value_or(1) > 1;
 }
 
 }  // namespace
 
-ModelFacts model_facts(const profile::GgufHeader& header) {
+ModelFacts model_facts(const model::GgufHeader& header) {
   ModelFacts facts;
   facts.architecture = text::printable(header.architecture().substr(0, 64));
   TensorLayers tensors;
   Layers all;
-  for (const profile::GgufTensor& tensor : header.tensors) {
+  for (const model::GgufTensor& tensor : header.tensors) {
     const auto block = block_tensor(tensor.name);
     if (!block) continue;
     all.insert(block->layer);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/profile/gguf.hpp"
+#include "gate/model/gguf.hpp"
 
 namespace weir::explain {
 
@@ -39,7 +39,7 @@ inline constexpr std::size_t k_most_families = 32;
 
 // Never fails: a header without layers has none. One file of a model in several, or one that has
 // fewer layers than it says, tells how many there are, and no families by tensors.
-[[nodiscard]] ModelFacts model_facts(const profile::GgufHeader& header);
+[[nodiscard]] ModelFacts model_facts(const model::GgufHeader& header);
 
 // The text of a config.json as published beside safetensors. Fails with Code::data where it is no
 // JSON object or tells no number of layers.

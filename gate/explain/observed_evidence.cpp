@@ -9,16 +9,16 @@
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
 #include "gate/explain/observed_rows.hpp"
-#include "gate/profile/cross_checks.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/cross_checks.hpp"
+#include "gate/observed/totals.hpp"
 
 namespace weir::explain {
 namespace {
 
-using profile::Observed;
-using profile::ObservedOp;
+using observed::Observed;
+using observed::ObservedOp;
 
-Known known_count(const profile::ObservedCount& count) {
+Known known_count(const observed::ObservedCount& count) {
   Known known;
   const auto& values = count.values;
   if (values.empty()) return known;
@@ -51,7 +51,7 @@ void add_row(RowSums& rows, RowKey key, const ObservedOp& op, bool timed) {
   const std::int64_t room = std::numeric_limits<std::int64_t>::max() - sum.calls;
   sum.calls += std::min(room, op.calls.value_or(0));
   sum.counted = sum.counted && op.calls;
-  const auto own = profile::time_of_its_own(op);
+  const auto own = observed::time_of_its_own(op);
   if (timed && own) sum.seconds = sum.seconds.value_or(0) + *own;
 }
 
@@ -92,10 +92,10 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends) 
     if (sum.seconds) work.seconds = *sum.seconds / static_cast<double>(tokens);
     made.side.works.push_back(std::move(work));
   }
-  for (const profile::ObservedCount& count : observed.counts) {
+  for (const observed::ObservedCount& count : observed.counts) {
     made.side.metrics[count.metric.name] = known_count(count);
   }
-  for (const profile::ObservedTiming& timing : observed.timings) {
+  for (const observed::ObservedTiming& timing : observed.timings) {
     if (!timing.samples.empty()) made.side.metrics[timing.metric.name] = {{}, timing.samples};
   }
   return made;
@@ -209,7 +209,7 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
       evidence.doubts.push_back(fmt::format("{}: the engine says: {}", side, error));
       break;  // the first says why
     }
-    for (std::string& doubt : profile::cross_checks(*observed, side)) {
+    for (std::string& doubt : observed::cross_checks(*observed, side)) {
       evidence.doubts.push_back(std::move(doubt));
     }
     if (observed->truncated) {

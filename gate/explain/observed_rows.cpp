@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "gate/base/text.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/totals.hpp"
 
 namespace weir::explain {
 namespace {
 
-using profile::Observed;
-using profile::ObservedOp;
-using profile::Phase;
+using observed::Observed;
+using observed::ObservedOp;
+using observed::Phase;
 
 bool of_a_step(const Observed& observed) {
   return std::any_of(observed.ops.begin(), observed.ops.end(),

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 
 namespace weir::explain {
 
@@ -14,16 +14,16 @@ struct Shared {
   bool decoding = false;
   bool per_token = false;
 };
-[[nodiscard]] Shared shared_of(const profile::Observed& before, const profile::Observed& after);
+[[nodiscard]] Shared shared_of(const observed::Observed& before, const observed::Observed& after);
 
 struct RowChoice {
   bool decoding = false;
   bool of_steps = false;
   std::int64_t tokens = 1;  // to divide by
 
-  [[nodiscard]] bool takes(const profile::ObservedOp& op) const;
+  [[nodiscard]] bool takes(const observed::ObservedOp& op) const;
 };
-[[nodiscard]] RowChoice rows_of_side(const profile::Observed& observed, const Shared& shared);
+[[nodiscard]] RowChoice rows_of_side(const observed::Observed& observed, const Shared& shared);
 
 [[nodiscard]] bool names_a_cpu(const std::string& backend);  // "CPU", "BLAS"
 

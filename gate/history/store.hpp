@@ -74,8 +74,8 @@ class Store {
   [[nodiscard]] virtual Result<History> history(const Filter& filter) = 0;
   // Names that fit, sorted, whether or not they have points that do; cheap.
   [[nodiscard]] virtual Result<std::vector<std::string>> cells(const Filter& filter) = 0;
-  // By project, cell, metric, machine. Looks at all points, or at those of the cells where the filter
-  // names few.
+  // By project, cell, metric, machine. Looks at all points, or at those of the cells where the
+  // filter names few.
   [[nodiscard]] virtual Result<std::vector<SeriesSummary>> summaries(const Filter& filter) = 0;
   // By project, time, kept_at, id. Of a filter the project, branch and times count.
   [[nodiscard]] virtual Result<std::vector<StoredVerdict>> verdicts(const Filter& filter) = 0;

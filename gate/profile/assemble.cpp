@@ -4,7 +4,6 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/profile/cross_checks.hpp"
 #include "gate/profile/on_twin.hpp"
 #include "gate/profile/passes.hpp"
 
@@ -276,6 +275,23 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     set_profiling_cost(passes.timed, longest(passes.counted), profile);
   }
   return profile;
+}
+
+std::vector<std::string> cross_checks(const Profile& profile, const std::string& side) {
+  if (!profile.kernels || profile.kernels->varies || profile.device == "cpu") return {};
+  const unit::Metric metric =
+      unit::count_metric("dispatches", profile.kernels->scope, profile.kernels->length);
+  const auto counted = profile.metrics.find(metric.name);
+  if (counted == profile.metrics.end() || !counted->second.exact) return {};
+  // Beside an engine's own count of dispatches, kernels are ops of its graph: several may be one.
+  if (!counted->second.source.empty() && counted->second.source != profile.device) return {};
+  std::optional<Rational> sum = Rational(0);
+  for (const auto& [name, count] : profile.kernels->counts) {
+    if (sum) sum = sum->plus(count);
+  }
+  if (!sum || *sum == *counted->second.exact || profile.kernels->counts.empty()) return {};
+  return {fmt::format("{}kernels by name add up to {}, dispatches were counted {}",
+                      side.empty() ? "" : side + ": ", sum->str(), counted->second.exact->str())};
 }
 
 std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,

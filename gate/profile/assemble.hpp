@@ -57,6 +57,11 @@ inline constexpr std::string_view k_no_record = "no run of this cell is recorded
 [[nodiscard]] Profile assemble(const CellFacts& facts, std::span<const RunRecord> records,
                                Side side = Side::candidate);
 
+// Kernels by name against the count of dispatches, a line each; `side` stands in front ("before",
+// "after"; "" for none). Counts of two probes are compared where a profile is assembled.
+[[nodiscard]] std::vector<std::string> cross_checks(const Profile& profile,
+                                                    const std::string& side = "");
+
 // Every cell's, in their order; `unavailable`: cells that could not be measured, by name, and why.
 [[nodiscard]] std::vector<Profile> assemble_all(
     const std::vector<CellFacts>& cells, const std::map<std::string, std::string>& unavailable,

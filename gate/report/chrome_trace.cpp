@@ -13,8 +13,8 @@
 namespace weir::report {
 namespace {
 
-using profile::Command;
-using profile::Process;
+using observed::Command;
+using observed::Process;
 
 // Above any thread number of the system (4 194 304 at most).
 constexpr std::uint64_t k_first_queue_track = 10'000'000;
@@ -37,7 +37,7 @@ class Trace {
          {"args", {{"sort_index", order}}}});
   }
   void slice(std::uint32_t pid, std::uint64_t track, const char* category, const std::string& name,
-             const profile::Interval& at, Json args) {
+             const observed::Interval& at, Json args) {
     Json event = {{"ph", "X"},
                   {"pid", pid},
                   {"tid", track},
@@ -48,7 +48,7 @@ class Trace {
     if (!args.empty()) event["args"] = std::move(args);
     add(event);
   }
-  [[nodiscard]] std::string finish(const profile::Timeline& timeline) && {
+  [[nodiscard]] std::string finish(const observed::Timeline& timeline) && {
     Json other = {{"schema", "weir.trace/1"}, {"serialized", timeline.serialized}};
     other["warnings"] = timeline.warnings;
     return fmt::format(
@@ -66,7 +66,7 @@ class Trace {
 };
 
 // The commands of each group of a buffer.
-std::vector<std::vector<const Command*>> members(const profile::BufferWork& buffer) {
+std::vector<std::vector<const Command*>> members(const observed::BufferWork& buffer) {
   std::vector<std::vector<const Command*>> out(buffer.groups.size());
   for (const Command& command : buffer.commands) {
     if (command.group && *command.group < out.size()) out[*command.group].push_back(&command);
@@ -120,28 +120,28 @@ class ProcessTracks {
   void draw() {
     const std::uint32_t pid = process_.pid;
     trace_->name_process(pid, one_line(process_.name, 100));
-    for (const profile::Submission& one : process_.submissions) {
+    for (const observed::Submission& one : process_.submissions) {
       cpu(one.thread, "submit", fmt::format("submit ({})", plural(one.buffers.size(), "buffer")),
           one.call, Json::object());
-      for (const profile::BufferWork& buffer : one.buffers) draw_buffer(one.queue, buffer);
+      for (const observed::BufferWork& buffer : one.buffers) draw_buffer(one.queue, buffer);
     }
-    for (const profile::LoneCommand& lone : process_.commands) {
+    for (const observed::LoneCommand& lone : process_.commands) {
       if (lone.device) draw_lone(lone, *lone.device);
     }
-    for (const profile::Wait& wait : process_.waits) {
+    for (const observed::Wait& wait : process_.waits) {
       cpu(wait.thread, "wait", wait.kind, wait.call, {{"sync", wait.sync}});
     }
-    for (const profile::GraphRun& run : process_.graph_runs) {
+    for (const observed::GraphRun& run : process_.graph_runs) {
       const bool known = run.graph < process_.graphs.size();
       cpu(run.thread, "graph", fmt::format("graph {}", run.graph), run.call,
           known ? Json{{"nodes", process_.graphs[run.graph].nodes.size()}} : Json::object());
     }
-    for (const profile::OpScope& scope : process_.op_scopes) {
+    for (const observed::OpScope& scope : process_.op_scopes) {
       Json args = {{"backend", scope.backend}, {"token", scope.token}};
       if (scope.layer) args["layer"] = *scope.layer;
       cpu(scope.thread, "op", scope.op, scope.call, std::move(args));
     }
-    for (const profile::Transfer& moved : process_.transfers) {
+    for (const observed::Transfer& moved : process_.transfers) {
       cpu(moved.thread, "transfer",
           fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to), moved.call,
           {{"bytes", moved.bytes}});
@@ -151,19 +151,19 @@ class ProcessTracks {
 
  private:
   void cpu(std::uint32_t thread, const char* category, const std::string& name,
-           const profile::Interval& at, Json args) {
+           const observed::Interval& at, Json args) {
     threads_.insert(thread);
     trace_->slice(process_.pid, thread, category, name, at, std::move(args));
   }
 
   void on_queue(std::uint32_t queue, bool copy, const std::string& name,
-                const profile::Interval& at, Json args) {
+                const observed::Interval& at, Json args) {
     const std::uint64_t track = k_first_queue_track + 2 * std::uint64_t{queue} + (copy ? 1 : 0);
     queues_.insert(track);
     trace_->slice(process_.pid, track, copy ? "copy" : "device", name, at, std::move(args));
   }
 
-  void draw_lone(const profile::LoneCommand& lone, const profile::Interval& device) {
+  void draw_lone(const observed::LoneCommand& lone, const observed::Interval& device) {
     Json args = Json::object();
     if (lone.command.bytes != 0) args["bytes"] = lone.command.bytes;
     args["microseconds since it was enqueued"] =
@@ -172,7 +172,7 @@ class ProcessTracks {
              std::move(args));
   }
 
-  void draw_buffer(std::uint32_t queue, const profile::BufferWork& buffer) {
+  void draw_buffer(std::uint32_t queue, const observed::BufferWork& buffer) {
     if (!buffer.device) return;
     const auto groups = members(buffer);
     for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -214,7 +214,7 @@ class ProcessTracks {
 
 }  // namespace
 
-std::string chrome_trace(const profile::Timeline& timeline) {
+std::string chrome_trace(const observed::Timeline& timeline) {
   Trace trace;
   for (const Process& process : timeline.processes) ProcessTracks(process, &trace).draw();
   return std::move(trace).finish(timeline);

@@ -8,10 +8,10 @@
 
 #include <string>
 
-#include "gate/profile/timeline.hpp"
+#include "gate/observed/timeline.hpp"
 
 namespace weir::report {
 
-[[nodiscard]] std::string chrome_trace(const profile::Timeline& timeline);
+[[nodiscard]] std::string chrome_trace(const observed::Timeline& timeline);
 
 }  // namespace weir::report

@@ -61,14 +61,14 @@ void hide(std::map<std::string, std::string>& facts, const Hiding& hiding) {
   facts = std::move(kept);
 }
 
-void hide_metrics(std::vector<profile::ObservedTiming>& timings, const Hiding& hiding) {
+void hide_metrics(std::vector<observed::ObservedTiming>& timings, const Hiding& hiding) {
   for (auto& timing : timings) {
     if (!unit::find_metric(timing.metric.name))
       timing.metric.name = hiding.name(timing.metric.name);
   }
 }
 
-void hide_rows(profile::Observed& observed, const Hiding& hiding) {
+void hide_rows(observed::Observed& observed, const Hiding& hiding) {
   for (auto& op : observed.ops) {
     for (std::string* text : {&op.op, &op.kernel, &op.type, &op.shape, &op.node}) {
       *text = hiding.name(*text, op.category);
@@ -143,7 +143,7 @@ bool Hiding::fact_is_private(std::string_view fact, std::string_view value) cons
   return false;
 }
 
-profile::Observed without_private(profile::Observed observed, Private privacy) {
+observed::Observed without_private(observed::Observed observed, Private privacy) {
   auto& context = observed.context;
   const Hiding hiding(context.places, privacy);
   if (privacy == Private::hidden) context.places.clear();

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 #include "gate/report/shown_command.hpp"
 
 namespace weir::report {
@@ -35,6 +35,6 @@ class Hiding {
 };
 
 // All of it without what is private; without context.places. Shown: without secrets alone.
-[[nodiscard]] profile::Observed without_private(profile::Observed observed, Private privacy);
+[[nodiscard]] observed::Observed without_private(observed::Observed observed, Private privacy);
 
 }  // namespace weir::report

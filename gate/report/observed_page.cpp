@@ -15,8 +15,8 @@
 namespace weir::report {
 namespace {
 
-using profile::Observed;
-using profile::ObservedMoments;
+using observed::Observed;
+using observed::ObservedMoments;
 using Kind = TimelineDocument::Kind;
 
 constexpr std::size_t k_most_facts = 64;
@@ -86,7 +86,7 @@ class Tracks {
  public:
   Tracks(const Hiding& hiding, TimelineDocument& page) : hiding_(hiding), page_(page) {}
 
-  void add(const ObservedMoments& moments, const std::vector<profile::ObservedCounter>& counters) {
+  void add(const ObservedMoments& moments, const std::vector<observed::ObservedCounter>& counters) {
     std::map<TrackKey, std::optional<std::uint32_t>> tracks;
     for (const auto& [key, kind] : kinds_of(moments)) {
       const ObservedMoments::Track& track = moments.tracks[key.first];
@@ -127,7 +127,7 @@ class Tracks {
   }
 
   static double earliest(const ObservedMoments& moments,
-                         const std::vector<profile::ObservedCounter>& counters) {
+                         const std::vector<observed::ObservedCounter>& counters) {
     std::optional<double> first;
     const auto see = [&](double at) { first = std::min(first.value_or(at), at); };
     for (const ObservedMoments::Span& span : moments.spans) see(span.at);
@@ -140,7 +140,7 @@ class Tracks {
   }
 
   // A counter that was once below 0 cannot be drawn; the trace itself has it.
-  void add_counter(const profile::ObservedCounter& counter, double first) {
+  void add_counter(const observed::ObservedCounter& counter, double first) {
     std::vector<TimelineDocument::Point> points;
     bool drawn = true;
     for (const auto& point : counter.points) {

@@ -6,9 +6,9 @@
 // otherwise, and facts that are about prompts, users or hosts are left out. Pure.
 #pragma once
 
-#include "gate/profile/observed.hpp"
-#include "gate/profile/observed_moments.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/moments.hpp"
+#include "gate/observed/observed.hpp"
+#include "gate/observed/totals.hpp"
 #include "gate/report/shown_command.hpp"
 #include "gate/report/timeline_document.hpp"
 
@@ -16,13 +16,13 @@ namespace weir::report {
 
 struct ObservedPageOptions {
   Private privacy = Private::hidden;
-  profile::GroupBy by = profile::GroupBy::kernel;
+  observed::GroupBy by = observed::GroupBy::kernel;
 };
 
 // `around` is what the caller knows besides: a title, weir's version. `moments` is absent where the
 // format has none.
-[[nodiscard]] TimelineDocument observed_page(const profile::Observed& observed,
-                                             const profile::ObservedMoments* moments,
+[[nodiscard]] TimelineDocument observed_page(const observed::Observed& observed,
+                                             const observed::ObservedMoments* moments,
                                              PageFacts around,
                                              const ObservedPageOptions& options = {});
 

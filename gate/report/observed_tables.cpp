@@ -7,16 +7,16 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/profile/observed_figures.hpp"
+#include "gate/observed/figures.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {
 namespace {
 
-using profile::Observed;
-using profile::ObservedTiming;
-using profile::OpTotal;
+using observed::Observed;
+using observed::ObservedTiming;
+using observed::OpTotal;
 
 constexpr std::size_t k_most_rows = 2000;  // of each table: it has to open
 
@@ -58,7 +58,7 @@ void add(std::vector<PageTable>& tables, PageTable table) {
   tables.push_back(filled(std::move(table)));
 }
 
-PageTable ops(const Observed& observed, profile::GroupBy by, const Shown& shown) {
+PageTable ops(const Observed& observed, observed::GroupBy by, const Shown& shown) {
   PageTable out{"Ops",
                 "",
                 {{"What", {}},
@@ -71,7 +71,7 @@ PageTable ops(const Observed& observed, profile::GroupBy by, const Shown& shown)
                  {"GFLOP/s", ""},
                  {"GB/s", ""}},
                 {}};
-  const std::vector<OpTotal> totals = profile::op_totals(observed, by);
+  const std::vector<OpTotal> totals = observed::op_totals(observed, by);
   double sum = 0;
   bool partly = false;
   for (const OpTotal& one : totals) {
@@ -92,7 +92,7 @@ PageTable ops(const Observed& observed, profile::GroupBy by, const Shown& shown)
   }
   const bool nested =
       std::any_of(observed.ops.begin(), observed.ops.end(),
-                  [](const profile::ObservedOp& op) { return op.own_seconds.has_value(); });
+                  [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
   if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
   if (partly) {
     out.note += fmt::format("{}Where only some calls have a time, the total is of those.",
@@ -208,7 +208,7 @@ PageTable measured(const Observed& observed, const Shown& shown) {
                         timing.samples.empty() ? Json() : Json(timing.samples.size())});
   }
   for (const auto& one : observed.latencies) {
-    out.rows.push_back({shown(fmt::format("{} {}", one.metric.name, profile::figure_name(one))),
+    out.rows.push_back({shown(fmt::format("{} {}", one.metric.name, observed::figure_name(one))),
                         (one.at_most ? "at most " : "") + unit::show(one.metric, one.seconds),
                         Json(), Json()});
   }
@@ -257,9 +257,9 @@ PageTable buffer_table(const Observed& observed, const Shown& shown) {
 PageTable step_table(const Observed& observed, const Shown& shown) {
   PageTable out{"Steps", "", {{"Step", {}}, {"Phase", {}}, {"Tokens", ""}, {"Time", "s"}}, {}};
   for (const auto& one : observed.steps) {
-    const bool phase = one.phase != profile::Phase::unknown;
+    const bool phase = one.phase != observed::Phase::unknown;
     out.rows.push_back({shown(one.label),
-                        phase ? Json(std::string(profile::to_string(one.phase))) : Json(),
+                        phase ? Json(std::string(observed::to_string(one.phase))) : Json(),
                         known(one.tokens), known(one.seconds)});
   }
   return filled(std::move(out));
@@ -283,7 +283,7 @@ PageTable token_table(const Observed& observed, const Shown& shown) {
                 "Decoding alone, divided by the tokens that it covers.",
                 {{"What", {}}, {"Calls", ""}, {"Time", "s"}, {"GFLOP/s", ""}, {"GB/s", ""}},
                 {}};
-  for (const auto& one : profile::op_totals_per_token(observed, profile::GroupBy::kernel)) {
+  for (const auto& one : observed::op_totals_per_token(observed, observed::GroupBy::kernel)) {
     Json flops, bytes;
     if (one.flops) flops = ratio(*one.flops / 1e9, one.seconds);
     if (one.bytes) bytes = ratio(*one.bytes / 1e9, one.seconds);
@@ -292,7 +292,7 @@ PageTable token_table(const Observed& observed, const Shown& shown) {
   return filled(std::move(out));
 }
 
-std::vector<PageTable> observed_tables(const Observed& observed, profile::GroupBy by,
+std::vector<PageTable> observed_tables(const Observed& observed, observed::GroupBy by,
                                        const Shown& shown, bool counters) {
   std::vector<PageTable> out;
   add(out, results(observed, shown));

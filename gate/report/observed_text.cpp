@@ -8,15 +8,15 @@
 
 #include <fmt/format.h>
 
-#include "gate/profile/observed_figures.hpp"
+#include "gate/observed/figures.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/observed_tables.hpp"
 
 namespace weir::report {
 namespace {
 
-using profile::Observed;
-using profile::OpTotal;
+using observed::Observed;
+using observed::OpTotal;
 
 std::string more_rows(std::size_t all, std::size_t most) {
   return fmt::format("and {} more (--top {} shows them)", all - most, all);
@@ -39,7 +39,7 @@ std::string observed_head(const Observed& observed) {
 void observed_metrics(std::string& out, const Observed& observed, const ObservedStyle& style) {
   TextTable table;
   table.right = {false, true};
-  for (const profile::ObservedFigure& one : profile::figures_of(observed)) {
+  for (const observed::ObservedFigure& one : observed::figures_of(observed)) {
     table.rows.push_back(
         {one_line(one.name, 60),
          one_line(one.value ? unit::show(one.metric, *one.value) : *one.error, 60)});
@@ -51,7 +51,7 @@ void observed_metrics(std::string& out, const Observed& observed, const Observed
 }
 
 void observed_ops(std::string& out, const Observed& observed, const ObservedStyle& style) {
-  const std::vector<OpTotal> totals = profile::op_totals(observed, style.by);
+  const std::vector<OpTotal> totals = observed::op_totals(observed, style.by);
   if (totals.empty()) return;
   double sum = 0;
   bool times = false, flops = false, bytes = false;
@@ -144,12 +144,12 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
   const auto add = [&](std::size_t count, const char* what, const char* word) {
     if (count > 0) found.push_back(fmt::format("{} (--by {})", plural(count, what), word));
   };
-  using profile::GroupBy;
+  using observed::GroupBy;
   const bool ops = style.list == ObservedList::ops;
   for (const auto& [by, what, word] :
        {std::tuple{GroupBy::backend, "backend", "backend"}, {GroupBy::layer, "layer", "layer"}}) {
     const bool shown = ops && style.by == by;
-    const std::size_t count = shown ? 0 : profile::op_totals(observed, by).size();
+    const std::size_t count = shown ? 0 : observed::op_totals(observed, by).size();
     add(count > 1 ? count : 0, what, word);
   }
   if (style.list != ObservedList::buffers) add(observed.buffers.size(), "command buffer", "buffer");
@@ -196,16 +196,16 @@ void observed_list(std::string& out, const Observed& observed, const ObservedSty
 struct Grouping {
   std::string word;
   ObservedList list;
-  profile::GroupBy by = profile::GroupBy::kernel;
+  observed::GroupBy by = observed::GroupBy::kernel;
 };
 const std::vector<Grouping> k_groupings{
-    {"kernel", ObservedList::ops, profile::GroupBy::kernel},
-    {"op", ObservedList::ops, profile::GroupBy::op},
-    {"shape", ObservedList::ops, profile::GroupBy::shape},
-    {"backend", ObservedList::ops, profile::GroupBy::backend},
-    {"layer", ObservedList::ops, profile::GroupBy::layer},
-    {"phase", ObservedList::ops, profile::GroupBy::phase},
-    {"category", ObservedList::ops, profile::GroupBy::category},
+    {"kernel", ObservedList::ops, observed::GroupBy::kernel},
+    {"op", ObservedList::ops, observed::GroupBy::op},
+    {"shape", ObservedList::ops, observed::GroupBy::shape},
+    {"backend", ObservedList::ops, observed::GroupBy::backend},
+    {"layer", ObservedList::ops, observed::GroupBy::layer},
+    {"phase", ObservedList::ops, observed::GroupBy::phase},
+    {"category", ObservedList::ops, observed::GroupBy::category},
     {"token", ObservedList::tokens},
     {"step", ObservedList::steps},
     {"buffer", ObservedList::buffers},

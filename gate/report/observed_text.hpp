@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/profile/observed.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/observed.hpp"
+#include "gate/observed/totals.hpp"
 
 namespace weir::report {
 
@@ -24,7 +24,7 @@ enum class ObservedList {
 struct ObservedStyle {
   std::size_t width = 80;
   std::size_t most_rows = 20;  // of each table
-  profile::GroupBy by = profile::GroupBy::kernel;
+  observed::GroupBy by = observed::GroupBy::kernel;
   ObservedList list = ObservedList::ops;
 };
 
@@ -33,7 +33,7 @@ struct ObservedStyle {
 // Sets `by` and `list`; false where the word is none of them.
 [[nodiscard]] bool set_grouping(ObservedStyle& style, std::string_view word);
 
-[[nodiscard]] std::string observed_text(const profile::Observed& observed,
+[[nodiscard]] std::string observed_text(const observed::Observed& observed,
                                         const ObservedStyle& style);
 
 }  // namespace weir::report

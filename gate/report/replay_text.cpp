@@ -8,8 +8,8 @@
 namespace weir::report {
 namespace {
 
+using observed::Replayed;
 using profile::Replay;
-using profile::Replayed;
 using profile::ReplayNode;
 using profile::ReplayStep;
 
@@ -79,7 +79,7 @@ void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed
 
 std::string replay_text(const Replay& replay, const ReplayStep& step, const Replayed& replayed,
                         const ReplayStyle& style) {
-  const profile::ReplaySums sums = sums_of(step, replayed);
+  const observed::ReplaySums sums = observed::sums_of(step, replayed);
   std::string out;
   say(out, engine_words(replayed), style.width);
   if (sums.replayed) {
@@ -126,7 +126,7 @@ std::string recording_text(const Replay& replay, std::size_t width) {
     const ReplayStep& step = replay.steps[i];
     std::int64_t ops = 0;
     for (const ReplayNode& node : step.nodes) ops += node.count;
-    const auto median = sums_of(step, {}).recorded;
+    const auto median = observed::sums_of(step, {}).recorded;
     table.rows.push_back({fmt::format("{}", i + 1),
                           step.rows == 0 ? "?" : fmt::format("{}", step.rows),
                           fmt::format("{}", step.seconds.size()), fmt::format("{}", ops),

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "gate/profile/replayed.hpp"
+#include "gate/observed/replayed.hpp"
 
 namespace weir::report {
 
@@ -16,7 +16,7 @@ struct ReplayStyle {
 
 [[nodiscard]] std::string replay_text(const profile::Replay& replay,
                                       const profile::ReplayStep& step,
-                                      const profile::Replayed& replayed, const ReplayStyle& style);
+                                      const observed::Replayed& replayed, const ReplayStyle& style);
 
 // What was recorded: "3 kinds of steps; 1 token: 65 ops (12 different), 3.94 ms".
 [[nodiscard]] std::string recording_text(const profile::Replay& replay, std::size_t width);

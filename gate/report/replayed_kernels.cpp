@@ -108,10 +108,10 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style
   return out;
 }
 
-profile::Observed observed_of(const ReplayedKernels& all) {
+observed::Observed observed_of(const ReplayedKernels& all) {
   static const unit::Metric k_alone = unit::custom_metric("replayed_seconds", unit::Kind::time,
                                                           unit::Unit::seconds, unit::Better::lower);
-  profile::Observed out;
+  observed::Observed out;
   out.format = "weir-replay-kernels";
   out.version = "1";
   out.context.backend = "Vulkan";
@@ -119,13 +119,13 @@ profile::Observed observed_of(const ReplayedKernels& all) {
   if (!all.driver.empty()) out.context.facts["driver"] = all.driver;
   out.profiled_tokens = all.tokens;
   for (const ReplayedKernel& kernel : all.kernels) {
-    profile::ObservedOp row;
+    observed::ObservedOp row;
     row.op = row.kernel = kernel.name;
     row.shape = groups_of(kernel) + " groups";
     row.backend = "Vulkan";
-    row.phase = all.tokens ? profile::Phase::decode : profile::Phase::unknown;
+    row.phase = all.tokens ? observed::Phase::decode : observed::Phase::unknown;
     row.calls = static_cast<std::int64_t>(kernel.count);
-    profile::ObservedCase alone;
+    observed::ObservedCase alone;
     alone.name = fmt::format("{} {}", kernel.name, groups_of(kernel));
     alone.facts = {{"calls", fmt::format("{}", kernel.count)},
                    {"bound bytes", fmt::format("{}", kernel.bytes)}};

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 
 namespace weir::report {
 
@@ -56,6 +56,6 @@ struct ReplayedStyle {
 // Kernels with their times as often as they were dispatched, of one size a row; as cases the times
 // of each run. With `tokens` they are work of decoding, so that a gate may limit `kernel:NAME` a
 // token.
-[[nodiscard]] profile::Observed observed_of(const ReplayedKernels& all);
+[[nodiscard]] observed::Observed observed_of(const ReplayedKernels& all);
 
 }  // namespace weir::report

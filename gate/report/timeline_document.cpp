@@ -198,7 +198,7 @@ bool TimelineDocument::takes(std::size_t count, double begin, double end) {
   return timed && fits;
 }
 
-void TimelineDocument::event(std::uint32_t track, const profile::Interval& at,
+void TimelineDocument::event(std::uint32_t track, const observed::Interval& at,
                              std::string_view name, const PageDetail& detail) {
   if (track >= tracks_.size() || !takes(events_.size(), at.begin, at.end)) return;
   const std::int64_t begin = nanoseconds(at.begin);

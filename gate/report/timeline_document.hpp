@@ -16,7 +16,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
-#include "gate/profile/timeline.hpp"
+#include "gate/observed/timeline.hpp"
 
 namespace weir::report {
 
@@ -66,7 +66,7 @@ class TimelineDocument {
   std::optional<std::uint32_t> track(std::uint32_t process, Kind kind, std::string_view name);
   // What lies outside of another event of its track, or within it wholly, is best; what overlaps
   // otherwise is drawn below. Times that are not finite are left out.
-  void event(std::uint32_t track, const profile::Interval& at, std::string_view name,
+  void event(std::uint32_t track, const observed::Interval& at, std::string_view name,
              const PageDetail& detail = {});
   // From one track to another, at a time each; `to_time` may be the earlier one.
   void arrow(std::uint32_t from, double from_time, std::uint32_t to, double to_time,

@@ -11,16 +11,16 @@
 namespace weir::report {
 namespace {
 
-using profile::Command;
-using profile::Process;
+using observed::Command;
+using observed::Process;
 using Kind = TimelineDocument::Kind;
 using Detail = PageDetail;
 using Track = std::optional<std::uint32_t>;
 
 constexpr std::size_t k_most_members = 8;
 
-std::string called(const Command& command, profile::By by) {
-  return by == profile::By::op && !command.op.empty() ? command.op : command.name;
+std::string called(const Command& command, observed::By by) {
+  return by == observed::By::op && !command.op.empty() ? command.op : command.name;
 }
 
 void describe(const Command& command, const std::string& before, Detail* detail) {
@@ -44,7 +44,7 @@ struct Group {
   Detail detail;
 };
 
-Group group_of(const std::vector<const Command*>& members, profile::By by) {
+Group group_of(const std::vector<const Command*>& members, observed::By by) {
   Group out;
   std::map<std::string, int> times;
   std::vector<std::string> order;
@@ -69,7 +69,7 @@ Group group_of(const std::vector<const Command*>& members, profile::By by) {
 
 class ProcessPage {
  public:
-  ProcessPage(const Process& process, profile::By by, TimelineDocument* page)
+  ProcessPage(const Process& process, observed::By by, TimelineDocument* page)
       : process_(process),
         by_(by),
         page_(page),
@@ -77,15 +77,15 @@ class ProcessPage {
 
   void fill() {
     make_tracks();
-    for (const profile::GraphRun& run : process_.graph_runs) add_graph(run);
-    for (const profile::Submission& one : process_.submissions) add_submission(one);
-    for (const profile::Wait& wait : process_.waits) {
+    for (const observed::GraphRun& run : process_.graph_runs) add_graph(run);
+    for (const observed::Submission& one : process_.submissions) add_submission(one);
+    for (const observed::Wait& wait : process_.waits) {
       Detail detail;
       if (wait.sync) detail.words.emplace_back("counted as", "a sync");
       cpu(wait.thread, wait.call, wait.kind, detail);
     }
-    for (const profile::Transfer& moved : process_.transfers) add_transfer(moved);
-    for (const profile::LoneCommand& lone : process_.commands) add_lone(lone);
+    for (const observed::Transfer& moved : process_.transfers) add_transfer(moved);
+    for (const observed::LoneCommand& lone : process_.commands) add_lone(lone);
   }
 
  private:
@@ -107,7 +107,7 @@ class ProcessPage {
     }
     const auto [work, copies] = used_queues();
     for (std::uint32_t i = 0; i < process_.queues.size(); ++i) {
-      const profile::Queue& queue = process_.queues[i];
+      const observed::Queue& queue = process_.queues[i];
       if (work.contains(i)) {
         queues_[{i, false}] =
             page_->track(own_, Kind::device, fmt::format("{}, {}", queue.name, queue.device));
@@ -128,21 +128,21 @@ class ProcessPage {
     const auto use = [&](std::uint32_t queue, bool copy) {
       (copy ? out.second : out.first).insert(queue);
     };
-    for (const profile::Submission& one : process_.submissions) {
-      for (const profile::BufferWork& buffer : one.buffers) {
+    for (const observed::Submission& one : process_.submissions) {
+      for (const observed::BufferWork& buffer : one.buffers) {
         if (buffer.device && buffer.groups.empty()) use(one.queue, false);
         for (const auto& members : members_of(buffer)) {
           if (!members.empty()) use(one.queue, group_of(members, by_).copy);
         }
       }
     }
-    for (const profile::LoneCommand& one : process_.commands) {
+    for (const observed::LoneCommand& one : process_.commands) {
       if (one.device) use(one.queue, one.command.kind == Command::Kind::copy);
     }
     return out;
   }
 
-  static std::vector<std::vector<const Command*>> members_of(const profile::BufferWork& buffer) {
+  static std::vector<std::vector<const Command*>> members_of(const observed::BufferWork& buffer) {
     std::vector<std::vector<const Command*>> out(buffer.groups.size());
     for (const Command& one : buffer.commands) {
       if (one.group && *one.group < out.size()) out[*one.group].push_back(&one);
@@ -150,7 +150,7 @@ class ProcessPage {
     return out;
   }
 
-  void cpu(std::uint32_t thread, const profile::Interval& at, std::string_view name,
+  void cpu(std::uint32_t thread, const observed::Interval& at, std::string_view name,
            const Detail& detail) {
     if (const Track track = threads_[thread]) page_->event(*track, at, name, detail);
   }
@@ -160,7 +160,7 @@ class ProcessPage {
     return found == queues_.end() ? std::nullopt : found->second;
   }
 
-  void add_graph(const profile::GraphRun& run) {
+  void add_graph(const observed::GraphRun& run) {
     Detail detail;
     if (run.graph < process_.graphs.size() && !process_.graphs[run.graph].nodes.empty()) {
       detail.words.emplace_back("ops", fmt::format("{}", process_.graphs[run.graph].nodes.size()));
@@ -168,11 +168,11 @@ class ProcessPage {
     cpu(run.thread, run.call, fmt::format("graph {}", run.graph), detail);
   }
 
-  void add_submission(const profile::Submission& one) {
+  void add_submission(const observed::Submission& one) {
     Detail detail;
     detail.words.emplace_back("buffers", fmt::format("{}", one.buffers.size()));
     cpu(one.thread, one.call, "submit", detail);
-    for (const profile::BufferWork& buffer : one.buffers) {
+    for (const observed::BufferWork& buffer : one.buffers) {
       const auto [track, begin] = add_buffer(one.queue, buffer);
       const Track from = threads_[one.thread];
       if (track && from) page_->arrow(*from, one.call.begin, *track, begin, "submit");
@@ -180,7 +180,7 @@ class ProcessPage {
   }
 
   // Where the buffer's work begins.
-  std::pair<Track, double> add_buffer(std::uint32_t index, const profile::BufferWork& buffer) {
+  std::pair<Track, double> add_buffer(std::uint32_t index, const observed::BufferWork& buffer) {
     if (!buffer.device) return {};
     if (buffer.groups.empty()) {
       const Track track = queue(index, false);
@@ -204,7 +204,7 @@ class ProcessPage {
   }
 
   // The time is the thread's; the arrow says between which backends.
-  void add_transfer(const profile::Transfer& moved) {
+  void add_transfer(const observed::Transfer& moved) {
     Detail detail;
     detail.bytes = moved.bytes;
     cpu(moved.thread, moved.call, fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to),
@@ -219,7 +219,7 @@ class ProcessPage {
     }
   }
 
-  void add_lone(const profile::LoneCommand& lone) {
+  void add_lone(const observed::LoneCommand& lone) {
     if (!lone.device) return;
     const Track track = queue(lone.queue, lone.command.kind == Command::Kind::copy);
     if (!track) return;
@@ -232,7 +232,7 @@ class ProcessPage {
   }
 
   const Process& process_;
-  profile::By by_;
+  observed::By by_;
   TimelineDocument* page_;
   std::uint32_t own_;
   std::map<std::uint32_t, Track> threads_;
@@ -241,26 +241,26 @@ class ProcessPage {
 };
 
 // What devices did without being timed is on no track.
-std::optional<PageTable> untimed(const profile::Timeline& timeline, profile::By by) {
+std::optional<PageTable> untimed(const observed::Timeline& timeline, observed::By by) {
   PageTable out;
   out.title = "Device work without times";
   out.note = "It was counted; no track shows it.";
   out.columns = {{"What", std::nullopt}, {"Calls", ""}};
-  for (const profile::WorkTime& row : profile::work_times(timeline, by)) {
+  for (const observed::WorkTime& row : observed::work_times(timeline, by)) {
     if (row.calls > row.timed) out.rows.push_back({row.name, row.calls - row.timed});
   }
   if (out.rows.empty()) return std::nullopt;
   return out;
 }
 
-void add_own_facts(const profile::Timeline& timeline, PageFacts* facts) {
+void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
   std::set<std::string> devices;
   for (const Process& process : timeline.processes) {
-    for (const profile::Queue& queue : process.queues) devices.insert(queue.device);
+    for (const observed::Queue& queue : process.queues) devices.insert(queue.device);
   }
   for (const std::string& device : devices) facts->facts.emplace_back("device", device);
   if (timeline.alignment && timeline.alignment->dispatches != 0) {
-    const profile::Alignment& all = *timeline.alignment;
+    const observed::Alignment& all = *timeline.alignment;
     facts->facts.emplace_back(
         "dispatches that belong to ops",
         fmt::format("{} of {}", all.dispatches - all.dispatches_left, all.dispatches));
@@ -274,8 +274,8 @@ void add_own_facts(const profile::Timeline& timeline, PageFacts* facts) {
 
 }  // namespace
 
-TimelineDocument timeline_document(const profile::Timeline& timeline, PageFacts facts,
-                                   profile::By by) {
+TimelineDocument timeline_document(const observed::Timeline& timeline, PageFacts facts,
+                                   observed::By by) {
   add_own_facts(timeline, &facts);
   if (auto table = untimed(timeline, by)) facts.tables.push_back(std::move(*table));
   TimelineDocument page(std::move(facts));

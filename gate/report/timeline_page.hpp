@@ -3,14 +3,15 @@
 // Pure.
 #pragma once
 
-#include "gate/profile/timeline.hpp"
+#include "gate/observed/timeline.hpp"
 #include "gate/report/timeline_document.hpp"
 
 namespace weir::report {
 
 // `facts` is what the caller knows besides: machine, command line, version. The timeline's own
 // warnings, devices and work without times are added. Device work is named by kernel or by op.
-[[nodiscard]] TimelineDocument timeline_document(const profile::Timeline& timeline, PageFacts facts,
-                                                 profile::By by = profile::By::kernel);
+[[nodiscard]] TimelineDocument timeline_document(const observed::Timeline& timeline,
+                                                 PageFacts facts,
+                                                 observed::By by = observed::By::kernel);
 
 }  // namespace weir::report

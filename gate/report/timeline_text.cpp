@@ -13,8 +13,8 @@
 namespace weir::report {
 namespace {
 
-using profile::Process;
-using profile::WorkTime;
+using observed::Process;
+using observed::WorkTime;
 
 struct Waited {
   std::uint64_t calls = 0, syncs = 0, bytes = 0;
@@ -22,15 +22,15 @@ struct Waited {
 };
 
 // What the CPU did beside computing, by what it was.
-std::map<std::string, Waited> cpu_work(const profile::Timeline& timeline) {
+std::map<std::string, Waited> cpu_work(const observed::Timeline& timeline) {
   std::map<std::string, Waited> out;
   for (const Process& process : timeline.processes) {
-    for (const profile::Submission& one : process.submissions) {
+    for (const observed::Submission& one : process.submissions) {
       Waited& row = out["submit"];
       ++row.calls;
       row.seconds += one.call.length();
     }
-    for (const profile::GraphRun& run : process.graph_runs) {
+    for (const observed::GraphRun& run : process.graph_runs) {
       const std::size_t nodes =
           run.graph < process.graphs.size() ? process.graphs[run.graph].nodes.size() : 0;
       Waited& row = out[nodes == 0 ? std::string("compute a graph")
@@ -38,13 +38,13 @@ std::map<std::string, Waited> cpu_work(const profile::Timeline& timeline) {
       ++row.calls;
       row.seconds += run.call.length();
     }
-    for (const profile::Wait& wait : process.waits) {
+    for (const observed::Wait& wait : process.waits) {
       Waited& row = out[wait.kind];
       ++row.calls;
       row.syncs += wait.sync ? 1 : 0;
       row.seconds += wait.call.length();
     }
-    for (const profile::Transfer& moved : process.transfers) {
+    for (const observed::Transfer& moved : process.transfers) {
       Waited& row = out[fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to)];
       ++row.calls;
       row.bytes += moved.bytes;
@@ -109,8 +109,8 @@ void device_table(std::string& out, const std::vector<WorkTime>& rows, const Tim
   left_out(out, rows.size(), style.most_rows, width);
 }
 
-void coverage_words(std::string& out, const profile::Timeline& timeline, std::size_t width) {
-  const profile::Coverage covered = profile::coverage(timeline);
+void coverage_words(std::string& out, const observed::Timeline& timeline, std::size_t width) {
+  const observed::Coverage covered = observed::coverage(timeline);
   const auto gap = covered.gap();
   if (!gap) return;
   std::string words =
@@ -125,9 +125,9 @@ void coverage_words(std::string& out, const profile::Timeline& timeline, std::si
 }
 
 // The device's time beside the clock's; twins and what only counts have none.
-void clock_words(std::string& out, const profile::Timeline& timeline, std::size_t width) {
+void clock_words(std::string& out, const observed::Timeline& timeline, std::size_t width) {
   constexpr double k_too_much = 1.1, k_little = 0.5;
-  const auto busy = profile::busy(timeline);
+  const auto busy = observed::busy(timeline);
   if (!busy) return;
   const double share = busy->device / busy->wall;
   if (share > k_little && share <= k_too_much) return;
@@ -140,9 +140,9 @@ void clock_words(std::string& out, const profile::Timeline& timeline, std::size_
       width, 2);
 }
 
-void alignment_words(std::string& out, const profile::Timeline& timeline, std::size_t width) {
+void alignment_words(std::string& out, const observed::Timeline& timeline, std::size_t width) {
   if (!timeline.alignment) return;
-  const profile::Alignment& all = *timeline.alignment;
+  const observed::Alignment& all = *timeline.alignment;
   if (all.dispatches_left == 0 && all.nodes_left == 0) {
     say(out,
         fmt::format("All {} dispatches belong to ops of {}: {} ops, some of them fused.",
@@ -170,7 +170,7 @@ Json to_json(const WorkTime& row) {
 
 }  // namespace
 
-std::string timeline_text(const profile::Timeline& timeline, const TimelineStyle& style) {
+std::string timeline_text(const observed::Timeline& timeline, const TimelineStyle& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 40));
   std::string out;
   for (const Process& process : timeline.processes) {
@@ -179,7 +179,7 @@ std::string timeline_text(const profile::Timeline& timeline, const TimelineStyle
                     plural(process.graph_runs.size(), "graph")),
         width, 0);
   }
-  const std::vector<WorkTime> rows = profile::work_times(timeline, style.by);
+  const std::vector<WorkTime> rows = observed::work_times(timeline, style.by);
   if (rows.empty()) {
     say(out, "No probe saw a device do anything.", width, 0);
   } else {
@@ -220,10 +220,10 @@ std::string timeline_text(const profile::Timeline& timeline, const TimelineStyle
   return out;
 }
 
-Json timeline_json(const profile::Timeline& timeline) {
-  const auto rows_of = [&](profile::By by) {
+Json timeline_json(const observed::Timeline& timeline) {
+  const auto rows_of = [&](observed::By by) {
     Json rows = Json::array();
-    for (const WorkTime& row : profile::work_times(timeline, by)) rows.push_back(to_json(row));
+    for (const WorkTime& row : observed::work_times(timeline, by)) rows.push_back(to_json(row));
     return rows;
   };
   Json cpu = Json::array();
@@ -233,17 +233,17 @@ Json timeline_json(const profile::Timeline& timeline) {
     if (row.bytes != 0) one["bytes"] = row.bytes;
     cpu.push_back(std::move(one));
   }
-  const profile::Coverage covered = profile::coverage(timeline);
+  const observed::Coverage covered = observed::coverage(timeline);
   Json out = {{"schema", "weir.timeline/1"},
               {"serialized", timeline.serialized},
-              {"kernels", rows_of(profile::By::kernel)},
-              {"ops", timeline.alignment ? rows_of(profile::By::op) : Json(nullptr)},
+              {"kernels", rows_of(observed::By::kernel)},
+              {"ops", timeline.alignment ? rows_of(observed::By::op) : Json(nullptr)},
               {"cpu_calls", cpu},
               {"command_buffers", covered.buffers},
               {"command_buffers_timed", covered.timed},
               {"warnings", timeline.warnings}};
   if (timeline.alignment) {
-    const profile::Alignment& all = *timeline.alignment;
+    const observed::Alignment& all = *timeline.alignment;
     out["alignment"] = {{"graphs", all.graphs},
                         {"dispatches", all.dispatches},
                         {"dispatches_left", all.dispatches_left},
@@ -253,7 +253,7 @@ Json timeline_json(const profile::Timeline& timeline) {
   }
   const auto gap = covered.gap();
   out["time_not_in_parts"] = gap ? Json(*gap) : Json(nullptr);
-  if (const auto busy = profile::busy(timeline)) {
+  if (const auto busy = observed::busy(timeline)) {
     out["busiest_queue"] = {{"device_seconds", busy->device}, {"wall_seconds", busy->wall}};
   }
   return out;

@@ -7,7 +7,7 @@
 #include "gate/adapters/missing_kernel.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/instructions.hpp"
+#include "gate/probes/read/instructions.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/run/in_container.hpp"
 #include "gate/run/server_run.hpp"

@@ -2,7 +2,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/gguf.hpp"
+#include "gate/model/gguf.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -39,7 +39,7 @@ Result<ModelFacts> look_at_model(const sys::Files& files, const std::string& pat
   WEIR_TRY(facts.bytes, files.size(path));
   if (text::lower(path).ends_with(".gguf")) {
     auto header =
-        profile::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(path, bytes); });
+        model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(path, bytes); });
     if (!header) return tl::unexpected(with_context(path, std::move(header).error()));
     facts.header_hash = header->hash;
     return facts;

@@ -1,8 +1,8 @@
 #include "gate/serve/pages.hpp"
 
 #include "gate/history/changed.hpp"
-#include "gate/publish/site_changes.hpp"
 #include "gate/serve/answers.hpp"
+#include "gate/site/changes.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::serve {
@@ -50,24 +50,24 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
       return {};
     }
   }
-  publish::SiteModel model;
+  site::SiteModel model;
   model.title = options_.title;
   model.repo_url = options_.repo_url;
   WEIR_TRY(history::ChangedHistory read,
            history::read_changes(store.history(), {}, order(), {}, history::Looks::known));
-  model.changes = publish::site_changes(read.history, read.changes);
+  model.changes = site::site_changes(read.history, read.changes);
   model.history = std::move(read.history);
   WEIR_TRY(model.verdicts, store.history().verdicts({}));
   if (options_.subjects) model.subjects = options_.subjects(model.history);
-  Snapshot made{std::make_shared<const publish::Site>(std::move(model)),
-                std::make_shared<Documents>(), std::move(revision), now};
+  Snapshot made{std::make_shared<const site::Site>(std::move(model)), std::make_shared<Documents>(),
+                std::move(revision), now};
   const std::lock_guard lock(mutex_);
   std::swap(snapshot_, made);
   return {};
 }
 
 // Null where there is no such path. Two that ask at once for what is not kept may both make it.
-std::shared_ptr<const std::string> Pages::document(const publish::Site& site, Documents& known,
+std::shared_ptr<const std::string> Pages::document(const site::Site& site, Documents& known,
                                                    const std::string& path) {
   {
     const std::lock_guard lock(known.mutex);
@@ -88,7 +88,7 @@ std::shared_ptr<const std::string> Pages::document(const publish::Site& site, Do
 std::optional<Response> Pages::find(const std::string& path) const {
   if (const auto file = files_.find(path); file != files_.end()) return file->second;
   if (files_.empty() || !path.starts_with("/data/")) return std::nullopt;
-  std::shared_ptr<const publish::Site> site;
+  std::shared_ptr<const site::Site> site;
   std::shared_ptr<Documents> documents;
   {
     const std::lock_guard lock(mutex_);

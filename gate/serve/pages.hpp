@@ -11,8 +11,8 @@
 
 #include "gate/history/order.hpp"
 #include "gate/history/service_store.hpp"
-#include "gate/publish/site.hpp"
 #include "gate/serve/http.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::serve {
@@ -51,12 +51,12 @@ class Pages {
     std::size_t bytes = 0;
   };
   struct Snapshot {
-    std::shared_ptr<const publish::Site> site;
+    std::shared_ptr<const site::Site> site;
     std::shared_ptr<Documents> documents;
     std::string revision;
     double made_at = 0;
   };
-  [[nodiscard]] static std::shared_ptr<const std::string> document(const publish::Site& site,
+  [[nodiscard]] static std::shared_ptr<const std::string> document(const site::Site& site,
                                                                    Documents& known,
                                                                    const std::string& path);
   explicit Pages(PageOptions options) : options_(std::move(options)) {}

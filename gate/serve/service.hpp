@@ -35,11 +35,11 @@ struct ServiceOptions {
   // name leads here (DNS rebinding) reads nothing.
   bool own_names_only = false;
   std::string version;
-  std::size_t readers = 2;  // threads that ask the store
+  std::size_t readers = 2;             // threads that ask the store
   std::size_t readers_waiting = 1024;  // queries, of one peer at most half
   double longest_wait_seconds = 15;    // of a query for a reader; then 503
-  double tokens_seconds = 2;  // how often tokens are read again
-  double pages_seconds = 3;   // how often it is looked whether pages have to be made anew
+  double tokens_seconds = 2;           // how often tokens are read again
+  double pages_seconds = 3;            // how often it is looked whether pages have to be made anew
   AccessLimits access{};
   IntakeLimits intake{};
   PageOptions pages{};

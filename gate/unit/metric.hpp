@@ -19,10 +19,10 @@ namespace weir::unit {
 enum class Unit { seconds, bytes, count, tokens_per_second, ratio };
 enum class Better { higher, lower };
 enum class Kind {
-  time,    // sampled; judged by max_drop (higher is better) or max_increase (lower is better)
-  memory,  // sampled; bytes
+  time,     // sampled; judged by max_drop (higher is better) or max_increase (lower is better)
+  memory,   // sampled; bytes
   quality,  // of the answer (perplexity); judged as times are, the same in every session
-  count,   // exact by default
+  count,    // exact by default
 };
 enum class Scope {
   whole,

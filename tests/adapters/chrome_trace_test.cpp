@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/adapters/chrome_trace_reader.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/totals.hpp"
 
 #include "tests/adapters/read_data.hpp"
 #include "tests/adapters/samples.hpp"
@@ -14,8 +14,8 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-profile::Observed read(std::string_view text, ChromeTraceLimits limits = {},
-                       std::size_t chunk = std::string_view::npos) {
+observed::Observed read(std::string_view text, ChromeTraceLimits limits = {},
+                        std::size_t chunk = std::string_view::npos) {
   ChromeTraceReader reader(limits);
   while (!text.empty()) {
     reader.feed(text.substr(0, chunk));
@@ -27,7 +27,7 @@ profile::Observed read(std::string_view text, ChromeTraceLimits limits = {},
   return {};
 }
 
-profile::ObservedOp row(const profile::Observed& observed, std::string_view name) {
+observed::ObservedOp row(const observed::Observed& observed, std::string_view name) {
   for (const auto& op : observed.ops) {
     if (op.op == name) return op;
   }
@@ -62,7 +62,7 @@ TEST(ChromeTrace, AddsUpByNameWithWhatIsNestedTakenOut) {
 }
 
 TEST(ChromeTrace, TellsWhenItsSpansTookPlaceWhereItIsAsked) {
-  profile::ObservedMoments moments;
+  observed::ObservedMoments moments;
   ChromeTraceReader reader({}, &moments);
   reader.feed(R"([
       {"ph": "X", "name": "inner", "pid": 1, "tid": 2, "ts": 1000003, "dur": 4, "cat": "kernel"},
@@ -99,7 +99,7 @@ TEST(ChromeTrace, KeepsShortTimesOfAClockThatCountsFrom1970) {
                       i == 0 ? "" : ",", 1'700'000'000'000'000 + tenths / 10, tenths % 10, length);
     }
     text += R"(,{"ph":"C","name":"c","ts":1700000000000000,"args":{"n":1}}])";
-    profile::ObservedMoments moments;
+    observed::ObservedMoments moments;
     ChromeTraceReader reader({}, &moments);
     reader.feed(text);
     const auto observed = reader.finish();
@@ -152,7 +152,7 @@ TEST(ChromeTrace, AddsUpToTheTimeOfItsTracks) {
       {"ph": "X", "name": "layer", "pid": 1, "tid": 1, "ts": 2, "dur": 6},
       {"ph": "X", "name": "mul", "pid": 1, "tid": 1, "ts": 3, "dur": 4}]})");
   double sum = 0;
-  for (const auto& total : profile::op_totals(observed, profile::GroupBy::op)) {
+  for (const auto& total : observed::op_totals(observed, observed::GroupBy::op)) {
     sum += *total.seconds;
   }
   EXPECT_NEAR(sum, 10e-6, 1e-12);
@@ -194,9 +194,9 @@ TEST(ChromeTrace, IsTheSameInAnyOrderAndInChunksOfAnySize) {
   const auto text = [&] {
     return "{\"traceEvents\": [" + fmt::format("{}", fmt::join(events, ",\n")) + "]}";
   };
-  const Json in_order = profile::to_json(read(text()));
+  const Json in_order = observed::to_json(read(text()));
   EXPECT_NEAR(*row(read(text()), "outer").own_seconds, 200 * 5e-6, 1e-9);
-  EXPECT_EQ(profile::to_json(read(text(), {}, 7)), in_order);
+  EXPECT_EQ(observed::to_json(read(text(), {}, 7)), in_order);
   std::mt19937 random(1);
   std::shuffle(events.begin(), events.end(), random);
   const auto shuffled = read(text());
@@ -215,9 +215,9 @@ TEST(ChromeTrace, SaysTheSameOfEverySampleInChunksOfEverySize) {
     if (std::string_view(sample.format) != "chrome-trace") continue;
     ++traces;
     const std::string text = read_data(sample.out);
-    const Json whole = profile::to_json(read(text));
+    const Json whole = observed::to_json(read(text));
     for (std::size_t chunk = 1; chunk <= text.size(); ++chunk) {
-      ASSERT_EQ(profile::to_json(read(text, {}, chunk)), whole) << sample.name << " by " << chunk;
+      ASSERT_EQ(observed::to_json(read(text, {}, chunk)), whole) << sample.name << " by " << chunk;
     }
   }
   EXPECT_EQ(traces, 3U);  // of the table in samples.hpp
@@ -262,7 +262,7 @@ TEST(ChromeTrace, SaysTheSameOfOddEventsEitherWay) {
         R"([{"ph":"X","name":"whole","pid":1,"tid":1,"ts":1,"dur":1},)" + event + "]\n";
     const auto quick = read(text);
     for (const std::size_t chunk : {std::size_t{1}, std::size_t{5}, text.size() - 3}) {
-      EXPECT_EQ(profile::to_json(read(text, {}, chunk)), profile::to_json(quick)) << event;
+      EXPECT_EQ(observed::to_json(read(text, {}, chunk)), observed::to_json(quick)) << event;
     }
     EXPECT_EQ(row(quick, "whole").calls, 1) << event;
   }

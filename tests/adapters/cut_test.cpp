@@ -18,7 +18,7 @@ struct Answers {
 };
 
 // A profile holds numbers that are numbers, indices that lead somewhere, and something at all.
-void check(const Result<profile::Observed>& read, Answers& answers) {
+void check(const Result<observed::Observed>& read, Answers& answers) {
   ++answers.cases;
   if (!read) {
     ++answers.errors;
@@ -27,9 +27,9 @@ void check(const Result<profile::Observed>& read, Answers& answers) {
     return;
   }
   ++answers.profiles;
-  ASSERT_FALSE(profile::empty(*read));
-  const Json json = profile::to_json(*read);
-  const auto back = profile::observed_from_json(json);
+  ASSERT_FALSE(observed::empty(*read));
+  const Json json = observed::to_json(*read);
+  const auto back = observed::observed_from_json(json);
   ASSERT_TRUE(back) << back.error().message;
   for (const auto& op : read->ops) {
     for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {

@@ -3,28 +3,28 @@
 #include <gmock/gmock.h>
 
 #include "gate/adapters/reading.hpp"
-#include "gate/profile/observed_totals.hpp"
+#include "gate/observed/totals.hpp"
 
 #include "tests/adapters/read_data.hpp"
 
 namespace weir::adapters {
 namespace {
 
-using profile::GroupBy;
-using profile::Phase;
+using observed::GroupBy;
+using observed::Phase;
 using testing::Contains;
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-profile::Observed read(const std::string& out, const std::string& err = "") {
+observed::Observed read(const std::string& out, const std::string& err = "") {
   auto result = read_any({out, err});
   if (result) return std::move(*result);
   ADD_FAILURE() << result.error().message;
   return {};
 }
 
-std::vector<double> samples_of(const std::vector<profile::ObservedTiming>& timings,
+std::vector<double> samples_of(const std::vector<observed::ObservedTiming>& timings,
                                const char* metric) {
   for (const auto& timing : timings) {
     if (timing.metric.name == metric) return timing.samples;
@@ -32,7 +32,7 @@ std::vector<double> samples_of(const std::vector<profile::ObservedTiming>& timin
   return {};
 }
 
-std::vector<std::int64_t> counts_of(const profile::Observed& observed, const char* metric) {
+std::vector<std::int64_t> counts_of(const observed::Observed& observed, const char* metric) {
   for (const auto& count : observed.counts) {
     if (count.metric.name == metric) return count.values;
   }
@@ -43,7 +43,7 @@ TEST(Agave, HasItsTableAsDecodeRowsOfAllTokensButTheFirst) {
   const auto observed = read("", read_data("agave-profile.stderr.txt"));
   EXPECT_EQ(observed.context.backend, "CPU");
   EXPECT_EQ(observed.generated_tokens, 6);
-  EXPECT_EQ(profile::decoded_tokens(observed), 5);  // the prefill makes the first of 6
+  EXPECT_EQ(observed::decoded_tokens(observed), 5);  // the prefill makes the first of 6
   const auto each = op_totals_per_token(observed, GroupBy::op);
   ASSERT_FALSE(each.empty());
   EXPECT_EQ(each[0].name, "gemv_qkv");
@@ -135,7 +135,7 @@ TEST(VkPerfLogger, TellsHowManyTokensABlockHoldsFromHowOftenOpsOccur) {
   ASSERT_EQ(observed.steps.size(), 2U);  // of 6 tokens: 4, then the 2 that were left
   EXPECT_EQ(observed.steps[0].tokens, 4);
   EXPECT_EQ(observed.steps[1].tokens, 2);
-  EXPECT_EQ(profile::decoded_tokens(observed), 6);
+  EXPECT_EQ(observed::decoded_tokens(observed), 6);
 }
 
 TEST(VkPerfLogger, TellsNoTokensWhereTheirNumberIsBeyondAll) {
@@ -164,7 +164,7 @@ TEST(VkPerfLogger, SaysHowManyRowsDoNotFit) {
 
 TEST(VkPerfLogger, KeepsNodesThatRanTogetherAsOneKernel) {
   const auto observed = read("", read_data("vk-perf-logger-concurrent.stderr.txt"));
-  EXPECT_THAT(observed.ops, Contains(testing::Field(&profile::ObservedOp::kernel,
+  EXPECT_THAT(observed.ops, Contains(testing::Field(&observed::ObservedOp::kernel,
                                                     "SCALE, RMS_NORM_MUL RMS_NORM(64,1,1,1)")));
 }
 
@@ -430,7 +430,7 @@ TEST(Hf2q, PairsTheLinesOfATokenAndKeepsItsBuffers) {
   const auto observed = read("", read_data("constructed-hf2q.stderr.txt"));
   EXPECT_THAT(counts_of(observed, "dispatches_per_token"), ElementsAre(1350, 1351));
   EXPECT_THAT(counts_of(observed, "submits_per_token"), ElementsAre(102, 102));
-  EXPECT_EQ(profile::decoded_tokens(observed), 2);
+  EXPECT_EQ(observed::decoded_tokens(observed), 2);
   const auto each = op_totals_per_token(observed, GroupBy::op);
   EXPECT_EQ(each[0].name, "output_head");
   EXPECT_NEAR(*each[0].seconds, (0.0051 + 0.005) / 2, 1e-12);

@@ -103,7 +103,7 @@ TEST_F(ProfileFiles, OfAChromeTraceTellWhenThingsTookPlaceHoweverLongItIs) {
       {"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2}]})";
   for (const std::uint64_t most_whole : {std::uint64_t{10}, std::uint64_t{10'000}}) {
     std::ofstream(file_) << text;
-    profile::ObservedMoments moments;
+    observed::ObservedMoments moments;
     const auto read_it = read_profile_file(file_.string(), sys::RealFiles(), most_whole, &moments);
     ASSERT_TRUE(read_it) << read_it.error().message;
     ASSERT_EQ(moments.spans.size(), 1U) << most_whole;

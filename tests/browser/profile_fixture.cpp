@@ -40,7 +40,7 @@ TimelineDocument small() {
   for (int token = 0; token < 10; ++token) {
     const double at = token * 100 * k_us;
     const auto span = [&](double from, double to) {
-      return weir::profile::Interval{at + from * k_us, at + to * k_us};
+      return weir::observed::Interval{at + from * k_us, at + to * k_us};
     };
     page.event(cpu, span(0, 90), "graph");
     page.event(cpu, span(5, 10), "submit");

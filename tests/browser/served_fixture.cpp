@@ -2,8 +2,8 @@
 //   served_fixture PAGES OUT     OUT/index.html, OUT/gate.html
 #include <cstdio>
 
-#include "gate/publish/site_folder.hpp"
 #include "gate/report/html.hpp"
+#include "gate/site/folder.hpp"
 #include "gate/sys/files.hpp"
 
 #include "tests/browser/served_scene.hpp"
@@ -12,10 +12,10 @@ int main(int count, char** words) {
   using namespace weir;
   if (count < 3) return 2;
   sys::RealFiles files;
-  const publish::Site site(publish::scene::served_scene());
-  const auto written = publish::write_site(files, words[1], site, words[2]);
+  const site::Site site(site::scene::served_scene());
+  const auto written = site::write_site(files, words[1], site, words[2]);
   const auto page = files.write_atomic(std::string(words[2]) + "/gate.html",
-                                       report::html(publish::scene::served_gate()));
+                                       report::html(site::scene::served_gate()));
   if (written && page) return 0;
   std::fprintf(stderr, "served_fixture: %s\n",
                (written ? page.error() : written.error()).message.c_str());

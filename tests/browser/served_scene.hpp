@@ -10,7 +10,7 @@
 
 #include "tests/browser/site_scene.hpp"
 
-namespace weir::publish::scene {
+namespace weir::site::scene {
 
 struct ServedPoint {
   std::string cell, metric;
@@ -78,4 +78,4 @@ inline verdict::GateVerdict served_gate() {
   return gate;
 }
 
-}  // namespace weir::publish::scene
+}  // namespace weir::site::scene

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "gate/publish/site_folder.hpp"
+#include "gate/site/folder.hpp"
 #include "gate/sys/files.hpp"
 
 #include "tests/browser/site_scene.hpp"
@@ -13,11 +13,11 @@ int main(int count, char** words) {
   const std::string scene = count > 3 ? words[3] : "";
   const std::size_t number = count > 4 ? std::strtoul(words[4], nullptr, 10) : 0;
   if (count < 4 || (scene != "small" && number == 0)) return 2;
-  const publish::Site site(scene == "small"  ? publish::scene::small_scene()
-                           : scene == "long" ? publish::scene::long_scene(number)
-                                             : publish::scene::wide_scene(number));
+  const site::Site site(scene == "small"  ? site::scene::small_scene()
+                        : scene == "long" ? site::scene::long_scene(number)
+                                          : site::scene::wide_scene(number));
   sys::RealFiles files;
-  const auto written = publish::write_site(files, words[1], site, words[2]);
+  const auto written = site::write_site(files, words[1], site, words[2]);
   if (!written) {
     std::fprintf(stderr, "site_fixture: %s\n", written.error().message.c_str());
     return 1;

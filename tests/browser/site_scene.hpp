@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "gate/base/json.hpp"
-#include "gate/publish/site.hpp"
+#include "gate/site/site.hpp"
 #include "gate/verdict/verdict.hpp"
 
-namespace weir::publish::scene {
+namespace weir::site::scene {
 
 inline constexpr double k_first_night = 1'767'225'600;  // 2026-01-01
 inline constexpr double k_day = 86'400;
@@ -271,4 +271,4 @@ inline SiteModel wide_scene(std::size_t cells) {
   return model;
 }
 
-}  // namespace weir::publish::scene
+}  // namespace weir::site::scene

@@ -1,7 +1,7 @@
 // The pinned llama-bench with both probes, on lavapipe or on twins.
 #pragma once
 
-#include "gate/probes/read.hpp"
+#include "gate/probes/read/read.hpp"
 #include "gate/sys/process.hpp"
 
 #include "tests/e2e/weir_process.hpp"

@@ -12,7 +12,7 @@ struct Row {  // of a matrix that is multiplied with one vector
   friend auto operator<=>(const Row&, const Row&) = default;
 };
 
-// The model recipe (gate/profile/model_make.cpp) and llama.cpp's graph: in a prefill, what comes
+// The model recipe (gate/model/make.cpp) and llama.cpp's graph: in a prefill, what comes
 // behind the last layer's attention is done for the last token alone.
 std::vector<Row> vector_rows(const Work& work) {
   if (work.model == "tiny-llama") return {{"f16", 256}, {"f16", 768}};

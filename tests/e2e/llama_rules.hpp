@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gate/probes/twins.hpp"
+#include "gate/probes/read/twins.hpp"
 
 namespace weir::e2e {
 

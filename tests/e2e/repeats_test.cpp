@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/probes/timeline.hpp"
-#include "gate/profile/align.hpp"
+#include "gate/observed/align.hpp"
+#include "gate/probes/read/timeline.hpp"
 #include "gate/sys/files.hpp"
 
 #include "tests/e2e/llama_bench.hpp"
@@ -97,9 +97,9 @@ TEST(Repeats, LeaveNothingOverBesideTheGraph) {
         ASSERT_TRUE(bench(what, folder).well);
         auto timeline = probes::collect_timeline(sys::RealFiles(), folder);
         ASSERT_TRUE(timeline) << timeline.error().message;
-        profile::align(*timeline);
+        observed::align(*timeline);
         ASSERT_TRUE(timeline->alignment) << model << ", timing " << timing;
-        const profile::Alignment& alignment = *timeline->alignment;
+        const observed::Alignment& alignment = *timeline->alignment;
         EXPECT_EQ(alignment.graphs, 5U) << model;  // a warm-up token, then four
         EXPECT_EQ(alignment.dispatches_left + alignment.nodes_left, 0U) << model;
         EXPECT_EQ(alignment.left_over, std::vector<std::string>()) << model;

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "gate/profile/model_make.hpp"
+#include "gate/model/make.hpp"
 
 #include "tests/e2e/llama_bench.hpp"
 
@@ -62,20 +62,20 @@ class SmallMemory {
 // read as zeros and take no place. Nothing where the file system has no such files; why is in
 // `why`.
 std::optional<std::int64_t> sparse_model(const fs::path& path, std::string& why) {
-  auto options = profile::default_model("llama");
+  auto options = model::default_model("llama");
   options->layers = 52;
   options->embedding = 4096;
   options->feed_forward = 14336;
   options->heads = 32;
   options->kv_heads = 8;
   options->head_dim = 128;
-  options->quantization = *profile::parse_quantization("q8_0");
-  auto header = profile::make_model(*options);
+  options->quantization = *model::parse_quantization("q8_0");
+  auto header = model::make_model(*options);
   EXPECT_TRUE(header);
-  const auto bytes = profile::encode_gguf_header(*header);
+  const auto bytes = model::encode_gguf_header(*header);
   EXPECT_TRUE(bytes);
   spill(path, *bytes);
-  const auto size = static_cast<std::int64_t>(*profile::gguf_file_bytes(*header));
+  const auto size = static_cast<std::int64_t>(*model::gguf_file_bytes(*header));
   std::error_code failed;
   fs::resize_file(path, static_cast<std::uintmax_t>(size), failed);
   struct stat found {};

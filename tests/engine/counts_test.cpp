@@ -2,7 +2,7 @@
 // and by a second one that shares no code with it.
 #include <gmock/gmock.h>
 
-#include "gate/profile/observed.hpp"
+#include "gate/observed/observed.hpp"
 
 #include "tests/engine/engine_run.hpp"
 #include "tests/probes/independent_count.hpp"
@@ -14,16 +14,16 @@ using Totals = std::map<std::string, std::int64_t>;
 
 constexpr const char* k_counts[] = {"dispatches", "barriers", "copies", "submits", "syncs"};
 
-profile::Observed observed(const probes::Ran& ran) {
+observed::Observed observed(const probes::Ran& ran) {
   auto json = parse_json(ran.out);
   EXPECT_TRUE(json) << ran.out;
   if (!json) return {};
-  auto observed = profile::observed_from_json(*json);
+  auto observed = observed::observed_from_json(*json);
   EXPECT_TRUE(observed) << ran.out;
-  return observed.value_or(profile::Observed{});
+  return observed.value_or(observed::Observed{});
 }
 
-Totals own_totals(const profile::Observed& observed) {
+Totals own_totals(const observed::Observed& observed) {
   Totals totals;
   for (const auto& counter : observed.counters) {
     totals[counter.name] = static_cast<std::int64_t>(counter.points.at(0).value);
@@ -31,7 +31,7 @@ Totals own_totals(const profile::Observed& observed) {
   return totals;
 }
 
-std::vector<std::int64_t> values(const profile::Observed& observed, std::string_view metric) {
+std::vector<std::int64_t> values(const observed::Observed& observed, std::string_view metric) {
   for (const auto& count : observed.counts) {
     if (count.metric.name == metric) return count.values;
   }
@@ -41,7 +41,7 @@ std::vector<std::int64_t> values(const profile::Observed& observed, std::string_
 struct Counted {
   Totals own, weir, other;
   std::map<std::string, std::int64_t> own_kernels, weir_kernels;
-  profile::Observed observed;
+  observed::Observed observed;
 };
 
 Counted count(const std::string& model, Words words) {
@@ -144,7 +144,7 @@ TEST(RealCounts, PerTokenFollowFromTheForwardPass) {
   }
 }
 
-std::map<std::string, std::int64_t> cpu_ops(const profile::Observed& observed) {
+std::map<std::string, std::int64_t> cpu_ops(const observed::Observed& observed) {
   std::map<std::string, std::int64_t> ops;
   for (const auto& op : observed.ops) {
     if (op.kernel.empty()) ops[op.op] = op.calls.value_or(0);
@@ -155,12 +155,12 @@ std::map<std::string, std::int64_t> cpu_ops(const profile::Observed& observed) {
 TEST(RealCounts, SmallSoftmaxesAreOpsOfTheCpuAndLargeOnesAreNot) {
   const probes::Folder folder;
   const auto of_vocabulary = [](std::uint32_t size) {
-    return [size](profile::GgufHeader& header) {
+    return [size](model::GgufHeader& header) {
       for (auto& [key, value] : header.metadata) {
         if (key == "tokenizer.ggml.tokens") {
-          value = profile::GgufValue::strings(std::vector<std::string>(size, "a"));
+          value = model::GgufValue::strings(std::vector<std::string>(size, "a"));
         } else if (key == "llama.vocab_size") {
-          value = profile::GgufValue::u32(size);
+          value = model::GgufValue::u32(size);
         }
       }
       for (auto& tensor : header.tensors) {

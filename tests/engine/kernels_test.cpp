@@ -12,7 +12,7 @@
 namespace weir::engine {
 namespace {
 
-using profile::TensorType;
+using model::TensorType;
 
 std::vector<float> random_values(std::size_t n, unsigned seed) {
   std::mt19937 engine(seed);
@@ -27,10 +27,10 @@ struct Matrix {
   Tensor tensor;
 
   Matrix(TensorType type, std::uint32_t columns, std::uint32_t rows) {
-    const auto& info = profile::tensor_type_info(type);
+    const auto& info = model::tensor_type_info(type);
     const std::vector<std::uint64_t> dims{columns, rows};
-    bytes.resize(profile::tensor_bytes(info, dims).value());
-    profile::TensorBytes(1, "w", type, profile::Fill::weights, columns).write(0, bytes);
+    bytes.resize(model::tensor_bytes(info, dims).value());
+    model::TensorBytes(1, "w", type, model::Fill::weights, columns).write(0, bytes);
     tensor = {"w", type, columns, rows, bytes.size() / rows, std::as_bytes(std::span(bytes))};
   }
 };
@@ -73,7 +73,7 @@ TEST(Kernels, MultiplyLikePlainSumsOfUnpackedWeights) {
           }
           // Each of the sums rounds by less than 2^-24 of what it adds up.
           EXPECT_NEAR(y[row], sum, size * 1e-6)
-              << profile::tensor_type_info(c.type).name << " " << columns << " add " << add;
+              << model::tensor_type_info(c.type).name << " " << columns << " add " << add;
         }
       }
     }

@@ -14,12 +14,12 @@ namespace {
 
 using testing::HasSubstr;
 
-profile::GgufTensor& tensor(profile::GgufHeader& header, std::string_view name) {
+model::GgufTensor& tensor(model::GgufHeader& header, std::string_view name) {
   return *std::find_if(header.tensors.begin(), header.tensors.end(),
                        [&](const auto& one) { return one.name == name; });
 }
 
-void set(profile::GgufHeader& header, std::string_view key, const profile::GgufValue& value) {
+void set(model::GgufHeader& header, std::string_view key, const model::GgufValue& value) {
   for (auto& [known, old] : header.metadata) {
     if (known == key) old = value;
   }
@@ -53,9 +53,7 @@ TEST_F(Models, ThatAreBeyondTheEngineSayWhatIsMissingAndWhatWouldDo) {
     const char* what;
   } cases[] = {
       {"architecture",
-       [](auto& header) {
-         set(header, "general.architecture", profile::GgufValue::string("phi3"));
-       },
+       [](auto& header) { set(header, "general.architecture", model::GgufValue::string("phi3")); },
        "architecture \"phi3\" not implemented \xE2\x80\x94 run it with llama.cpp or "},
       {"experts", [](auto& header) { header.tensors[5].name = "blk.0.ffn_gate_inp.weight"; },
        "blk.0.ffn_gate_inp.weight not implemented \xE2\x80\x94 run it with llama.cpp or "},
@@ -73,14 +71,14 @@ TEST_F(Models, WithoutRopeScalingTurnByTheWholeAngleWhateverItsFactor) {
   const auto turned = [&](const char* name, const std::optional<std::string>& type, float factor) {
     const auto model = load_model(
         write_model(folder_, name, second_model(),
-                    [&](profile::GgufHeader& header) {
+                    [&](model::GgufHeader& header) {
                       if (type) {
                         header.metadata.emplace_back("llama.rope.scaling.type",
-                                                     profile::GgufValue::string(*type));
+                                                     model::GgufValue::string(*type));
                       }
                       header.metadata.emplace_back(
                           "llama.rope.scaling.factor",
-                          profile::GgufValue::f32_bits(std::bit_cast<std::uint32_t>(factor)));
+                          model::GgufValue::f32_bits(std::bit_cast<std::uint32_t>(factor)));
                     }),
         64);
     EXPECT_TRUE(model) << name;
@@ -115,7 +113,7 @@ TEST_F(Models, WithTypesThatABackendDoesNotKnowStopBeforeAnythingIsComputed) {
 
 TEST_F(Models, ThatAreHostileAreRefused) {
   const auto number = [](const char* key, std::uint32_t value) {
-    return [=](profile::GgufHeader& header) { set(header, key, profile::GgufValue::u32(value)); };
+    return [=](model::GgufHeader& header) { set(header, key, model::GgufValue::u32(value)); };
   };
   const struct {
     const char* name;

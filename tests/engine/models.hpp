@@ -7,17 +7,17 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/profile/gguf_write.hpp"
-#include "gate/profile/model_make.hpp"
+#include "gate/model/gguf_write.hpp"
+#include "gate/model/make.hpp"
 
 #include "tests/probes/support.hpp"
 
 namespace weir::engine {
 
 // Unlike in every size; heads share keys by two and by three.
-inline profile::ModelOptions first_model() { return {}; }
-inline profile::ModelOptions second_model() {
-  profile::ModelOptions options;
+inline model::ModelOptions first_model() { return {}; }
+inline model::ModelOptions second_model() {
+  model::ModelOptions options;
   options.layers = 3;
   options.embedding = 192;
   options.feed_forward = 544;
@@ -28,26 +28,26 @@ inline profile::ModelOptions second_model() {
   return options;
 }
 
-inline profile::ModelOptions of_type(profile::ModelOptions options, const char* quantization) {
-  const auto parsed = profile::parse_quantization(quantization);
+inline model::ModelOptions of_type(model::ModelOptions options, const char* quantization) {
+  const auto parsed = model::parse_quantization(quantization);
   EXPECT_TRUE(parsed) << quantization;
   if (parsed) options.quantization = *parsed;
   return options;
 }
 
-using Change = std::function<void(profile::GgufHeader& header)>;
+using Change = std::function<void(model::GgufHeader& header)>;
 
 // The path of the model in `folder`, after `change` to its header.
 inline std::string write_model(const probes::Folder& folder, const std::string& name,
-                               const profile::ModelOptions& options, const Change& change = {}) {
+                               const model::ModelOptions& options, const Change& change = {}) {
   const std::string path = folder.path() + "/" + name + ".gguf";
-  auto header = profile::make_model(options);
+  auto header = model::make_model(options);
   EXPECT_TRUE(header) << name;
   if (!header) return path;
   if (change) change(*header);
   std::ofstream out(path, std::ios::binary);
-  const auto written = profile::write_random_gguf(
-      *header, options.seed, [&](std::string_view bytes) -> Result<void> {
+  const auto written =
+      model::write_random_gguf(*header, options.seed, [&](std::string_view bytes) -> Result<void> {
         out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         return {};
       });

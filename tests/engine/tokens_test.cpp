@@ -11,7 +11,7 @@ constexpr const char* k_backends[] = {"cpu", "vulkan"};
 
 struct Named {
   const char* name;
-  profile::ModelOptions options;
+  model::ModelOptions options;
 };
 const Named k_models[] = {{"first", first_model()}, {"second", second_model()}};
 

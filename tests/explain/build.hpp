@@ -55,9 +55,9 @@ inline Side counts(std::int64_t dispatches, std::int64_t barriers, std::int64_t 
 }
 
 // A header with tensors of these names.
-inline profile::GgufHeader header(const std::vector<std::string>& tensors) {
-  profile::GgufHeader made;
-  made.metadata.emplace_back("general.architecture", profile::GgufValue::string("test"));
+inline model::GgufHeader header(const std::vector<std::string>& tensors) {
+  model::GgufHeader made;
+  made.metadata.emplace_back("general.architecture", model::GgufValue::string("test"));
   for (const std::string& name : tensors) made.tensors.push_back({name, {256}, 0, 0});
   return made;
 }

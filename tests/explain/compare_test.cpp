@@ -7,9 +7,9 @@
 namespace weir::explain {
 namespace {
 
-using profile::Observed;
-using profile::ObservedOp;
-using profile::Phase;
+using observed::Observed;
+using observed::ObservedOp;
+using observed::Phase;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -41,18 +41,18 @@ TEST(ModelFacts, TakeASingleTensorByItsName) {
 }
 
 // Four of eight layers, as the first of two files holds them; layer 0 alone has ssm_a.
-profile::GgufHeader half_a_model() {
+model::GgufHeader half_a_model() {
   auto half = header({"blk.0.ssm_a", "blk.0.ffn_up", "blk.1.ffn_up", "blk.2.ffn_up"});
-  half.metadata.emplace_back("test.expert_used_count", profile::GgufValue::u32(2));
+  half.metadata.emplace_back("test.expert_used_count", model::GgufValue::u32(2));
   return half;
 }
 
 TEST(ModelFacts, OfOneFileOfSeveralAreWhatItsMetadataSays) {
   auto half = half_a_model();
-  half.metadata.emplace_back("split.count", profile::GgufValue::u32(2));
+  half.metadata.emplace_back("split.count", model::GgufValue::u32(2));
   EXPECT_EQ(model_facts(half).layers, 0) << "the second file says no number of layers";
   EXPECT_TRUE(model_facts(half).families.empty());
-  half.metadata.emplace_back("test.block_count", profile::GgufValue::u32(8));
+  half.metadata.emplace_back("test.block_count", model::GgufValue::u32(8));
   const ModelFacts facts = model_facts(half);
   EXPECT_EQ(facts.layers, 8);
   EXPECT_EQ(facts.experts_used, 2);
@@ -62,10 +62,10 @@ TEST(ModelFacts, OfOneFileOfSeveralAreWhatItsMetadataSays) {
 TEST(ModelFacts, BelieveNoFamilyWhereLayersAreMissing) {
   auto half = half_a_model();
   EXPECT_EQ(patterns(model_facts(half)), (std::vector<std::string>{"blk.*.ssm_* x 1"}));
-  half.metadata.emplace_back("test.block_count", profile::GgufValue::u32(8));
+  half.metadata.emplace_back("test.block_count", model::GgufValue::u32(8));
   EXPECT_EQ(model_facts(half).layers, 8);
   EXPECT_TRUE(model_facts(half).families.empty());
-  half.metadata.back() = {"test.block_count", profile::GgufValue::u32(1'000'000)};
+  half.metadata.back() = {"test.block_count", model::GgufValue::u32(1'000'000)};
   EXPECT_EQ(model_facts(half).layers, 3) << "no model has a million layers";
 }
 

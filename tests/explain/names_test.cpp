@@ -55,7 +55,8 @@ TEST(KernelName, TakesAnyBytes) {
     const auto length = dice.roll(40);
     for (std::int64_t k = 0; k < length; ++k) {
       constexpr std::string_view k_alphabet = "_f32 mul<(:)>\x80\xff\n-./qk0";
-      const auto at = static_cast<std::size_t>(dice.roll(static_cast<std::int64_t>(k_alphabet.size())));
+      const auto at =
+          static_cast<std::size_t>(dice.roll(static_cast<std::int64_t>(k_alphabet.size())));
       bytes += dice.roll(4) == 0 ? static_cast<char>(dice.roll(256)) : k_alphabet[at];
     }
     const KernelName name = kernel_name(bytes);

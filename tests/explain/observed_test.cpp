@@ -8,13 +8,13 @@
 namespace weir::explain {
 namespace {
 
-using profile::Observed;
-using profile::Phase;
+using observed::Observed;
+using observed::Phase;
 using testing::HasSubstr;
 
 void add_op(Observed& observed, const std::string& op, const std::string& backend,
             std::int64_t calls, double seconds) {
-  profile::ObservedOp row;
+  observed::ObservedOp row;
   row.op = op;
   row.backend = backend;
   row.calls = calls;

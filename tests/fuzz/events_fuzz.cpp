@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/probes/timeline.hpp"
-#include "gate/profile/align.hpp"
+#include "gate/observed/align.hpp"
+#include "gate/probes/read/timeline.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::probes;
@@ -24,8 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<ProbeRecord> records;
   records.push_back(std::move(record));
   auto timeline = make_timeline(std::move(records));
-  weir::profile::align(timeline);
-  for (const auto& row : weir::profile::work_times(timeline)) {
+  weir::observed::align(timeline);
+  for (const auto& row : weir::observed::work_times(timeline)) {
     if (row.timed > row.calls) std::abort();
   }
   return 0;

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "gate/profile/gguf.hpp"
-#include "gate/profile/model_twin.hpp"
+#include "gate/model/gguf.hpp"
+#include "gate/model/twin.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::profile;

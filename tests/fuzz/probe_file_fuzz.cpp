@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/probes/read.hpp"
+#include "gate/probes/read/read.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::probes;

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "gate/probes/read/twin_facts.hpp"
+#include "gate/probes/read/twins.hpp"
 #include "gate/probes/twin/blob.h"
-#include "gate/probes/twin_facts.hpp"
-#include "gate/probes/twins.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::probes;

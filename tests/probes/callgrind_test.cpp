@@ -1,4 +1,4 @@
-#include "gate/probes/callgrind.hpp"
+#include "gate/probes/read/callgrind.hpp"
 
 #include <cstdlib>
 #include <random>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/probes/instructions.hpp"
+#include "gate/probes/read/instructions.hpp"
 #include "gate/sys/memory_files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"

@@ -1,5 +1,5 @@
 // The CUDA probe on a stand-in for CUDA and CUPTI: counts known by hand. It has not run on a GPU.
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 
 #ifdef WEIR_CUDA_SCENES
 #include <gmock/gmock.h>

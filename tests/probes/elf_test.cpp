@@ -1,4 +1,4 @@
-#include "gate/probes/elf.hpp"
+#include "gate/probes/read/elf.hpp"
 
 #include <array>
 #include <cstdio>

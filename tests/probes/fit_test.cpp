@@ -1,4 +1,4 @@
-#include "gate/probes/fit.hpp"
+#include "gate/probes/read/fit.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "gate/probes/timeline.hpp"
+#include "gate/probes/read/timeline.hpp"
 #include "gate/sys/files.hpp"
 
 #include "tests/probes/support.hpp"
@@ -29,7 +29,7 @@ class FreshLayer {
   [[nodiscard]] profile::ProbeCounts counts() const {
     return merge("vulkan", probe_files(counted()));
   }
-  [[nodiscard]] Result<profile::Timeline> timeline() const {
+  [[nodiscard]] Result<observed::Timeline> timeline() const {
     const sys::RealFiles files;
     return collect_timeline(files, counted());
   }

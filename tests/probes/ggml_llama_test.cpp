@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/probes/timeline.hpp"
+#include "gate/probes/read/timeline.hpp"
 #include "gate/sys/files.hpp"
 
 #include "tests/probes/ggml_support.hpp"
@@ -198,12 +198,12 @@ TEST(GgmlInLlama, TellsEachNodeInTheOrderAndOnTheBackendThatTheSchedulerPrints) 
       const auto timeline = collect_timeline(sys::RealFiles(), folder.path());
       ASSERT_TRUE(timeline) << timeline.error().message;
       int graphs = 0;
-      for (const profile::Process& process : timeline->processes) {
-        for (const profile::Graph& graph : process.graphs) {
+      for (const observed::Process& process : timeline->processes) {
+        for (const observed::Graph& graph : process.graphs) {
           if (graph.nodes.empty()) continue;
           ++graphs;
           std::vector<std::string> seen;
-          for (const profile::Node& node : graph.nodes) {
+          for (const observed::Node& node : graph.nodes) {
             seen.push_back(node.op.substr(0, 10) + " " +
                            std::string(text::trim(node.name.substr(0, 20))) + " " +
                            node.backend.substr(0, 5));

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 
 #include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"

@@ -1,4 +1,4 @@
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/probes/fit.hpp"
+#include "gate/probes/read/fit.hpp"
 
 namespace weir::probes {
 namespace {

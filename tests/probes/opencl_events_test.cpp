@@ -3,15 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/probes/timeline.hpp"
+#include "gate/probes/read/timeline.hpp"
 
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
 namespace {
 
-using profile::Command;
-using profile::LoneCommand;
+using observed::Command;
+using observed::LoneCommand;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -39,7 +39,7 @@ struct Played {
   Ran ran;
   std::vector<ProbeFile> files;
   profile::ProbeCounts counts;
-  profile::Timeline timeline;
+  observed::Timeline timeline;
 
   [[nodiscard]] std::vector<LoneCommand> commands() const {
     return timeline.processes.empty() ? std::vector<LoneCommand>{} : timeline.processes[0].commands;
@@ -112,7 +112,7 @@ TEST(OpenClEvents, TellAsManyCommandsAndSyncsAsWereCounted) {
         copies += one.command.kind == Command::Kind::copy ? 1 : 0;
         bytes += static_cast<std::int64_t>(one.command.bytes);
       }
-      for (const profile::Wait& wait : played.timeline.processes.at(0).waits) {
+      for (const observed::Wait& wait : played.timeline.processes.at(0).waits) {
         syncs += wait.sync ? 1 : 0;
       }
       EXPECT_EQ(copies, played.counts.counts.at("copies")) << name;
@@ -145,7 +145,7 @@ TEST(OpenClEvents, PlaceDeviceTimesBetweenTheCallAndTheWait) {
     ASSERT_EQ(played.ran.status, 0) << played.ran.err;
     const auto commands = played.commands();
     ASSERT_THAT(commands, SizeIs(16));
-    const std::vector<profile::Wait>& waits = played.timeline.processes[0].waits;
+    const std::vector<observed::Wait>& waits = played.timeline.processes[0].waits;
     constexpr double k_slack = 1e-4;  // seconds between two readings of one clock on a busy machine
     double before = 0;
     for (const LoneCommand& one : commands) {
@@ -157,7 +157,7 @@ TEST(OpenClEvents, PlaceDeviceTimesBetweenTheCallAndTheWait) {
         before = one.device->end;
       }
       // Some later wait saw it done.
-      const bool waited = std::any_of(waits.begin(), waits.end(), [&](const profile::Wait& wait) {
+      const bool waited = std::any_of(waits.begin(), waits.end(), [&](const observed::Wait& wait) {
         return wait.sync && wait.queue == one.queue && wait.call.end >= one.enqueued &&
                wait.call.end >= one.device->end - k_slack;
       });
@@ -203,7 +203,7 @@ TEST(OpenClEvents, TellTheKindAndTheBytesOfEachCopy) {
 TEST(OpenClEvents, TellHowTheProgramWaited) {
   const Played played = scene("all", "batched");
   std::map<std::string, std::pair<int, int>> waits;  // all, syncs
-  for (const profile::Wait& wait : played.timeline.processes.at(0).waits) {
+  for (const observed::Wait& wait : played.timeline.processes.at(0).waits) {
     ++waits[wait.kind].first;
     waits[wait.kind].second += wait.sync ? 1 : 0;
     EXPECT_TRUE(wait.queue);

@@ -6,7 +6,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 
 #include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"

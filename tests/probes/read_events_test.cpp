@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/probes/device_clock.hpp"
-#include "gate/probes/timeline.hpp"
+#include "gate/probes/read/device_clock.hpp"
+#include "gate/probes/read/timeline.hpp"
 
 namespace weir::probes {
 namespace {
@@ -83,7 +83,7 @@ std::string a_submission(bool calibrated) {
          record(WEIR_EVENT_TIMES, 0, weir_event_times{1, 0, 0, 900, 2100, 2, 0}, pairs);
 }
 
-profile::Timeline timeline_of(const std::string& bytes, const ProbeFile& counts) {
+observed::Timeline timeline_of(const std::string& bytes, const ProbeFile& counts) {
   auto events = read_event_file(bytes);
   EXPECT_TRUE(events) << events.error().message;
   std::vector<ProbeRecord> records;
@@ -144,9 +144,9 @@ TEST(Timeline, TiesDeviceTimesToTheClockOfTheCpu) {
   EXPECT_THAT(timeline.warnings, SizeIs(0));
   ASSERT_THAT(timeline.processes, SizeIs(1));
   ASSERT_THAT(timeline.processes[0].submissions, SizeIs(1));
-  const profile::Submission& submission = timeline.processes[0].submissions[0];
+  const observed::Submission& submission = timeline.processes[0].submissions[0];
   EXPECT_EQ(submission.thread, 5U);
-  const profile::BufferWork& buffer = submission.buffers.at(0);
+  const observed::BufferWork& buffer = submission.buffers.at(0);
   ASSERT_TRUE(buffer.device);
   ASSERT_THAT(buffer.groups, SizeIs(2));
   // 1000 ticks are 500 behind the pair: 1 000 000 + 500 x 10 ns. The earliest time of all is the
@@ -161,7 +161,7 @@ TEST(Timeline, TiesDeviceTimesToTheClockOfTheCpu) {
 
 TEST(Timeline, PlacesDeviceWorkAtItsSubmissionWhereTheDriverTiesNothing) {
   const auto timeline = timeline_of(file_of({thread(5) + a_submission(false)}), counts_with(3));
-  const profile::Submission& submission = timeline.processes.at(0).submissions.at(0);
+  const observed::Submission& submission = timeline.processes.at(0).submissions.at(0);
   ASSERT_TRUE(submission.buffers.at(0).device);
   EXPECT_NEAR(submission.buffers[0].device->begin, submission.call.begin, 1e-12);
   EXPECT_NEAR(submission.buffers[0].device->length(), 12e-6, 1e-12);
@@ -283,7 +283,7 @@ TEST(Timeline, TakesNoMoreNodesThanAFileMayTell) {
   counts.graphs.resize(20);
   const auto timeline = timeline_of(file_of({records}), counts);
   std::size_t nodes = 0;
-  for (const profile::Graph& graph : timeline.processes.at(0).graphs) nodes += graph.nodes.size();
+  for (const observed::Graph& graph : timeline.processes.at(0).graphs) nodes += graph.nodes.size();
   EXPECT_LE(nodes, std::size_t{1} << 20);
   EXPECT_THAT(timeline.warnings, Contains(HasSubstr("19 records of events make no sense")));
 }

@@ -1,4 +1,4 @@
-#include "gate/probes/read.hpp"
+#include "gate/probes/read/read.hpp"
 
 #include <cstring>
 #include <random>

@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
+#include "gate/probes/read/twin_values.hpp"
+#include "gate/probes/read/twins.hpp"
 #include "gate/probes/twin/blob.h"
-#include "gate/probes/twin_values.hpp"
-#include "gate/probes/twins.hpp"
 
 #include "tests/probes/support.hpp"
 

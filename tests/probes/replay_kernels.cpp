@@ -10,7 +10,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/probes/read_kernels.hpp"
+#include "gate/probes/read/read_kernels.hpp"
 #include "gate/report/replayed_kernels.hpp"
 
 #include "tests/probes/support.hpp"
@@ -323,7 +323,7 @@ TEST(ReplayKernels, TellsTheTimeOfEachAndWhatIsLeftOut) {
   ASSERT_TRUE(json);
   EXPECT_EQ((*json)["schema"], "weir.observed/1");
   EXPECT_EQ((*json)["profiled_tokens"], 2);
-  const auto observed = profile::observed_from_json(*json);
+  const auto observed = observed::observed_from_json(*json);
   ASSERT_TRUE(observed) << observed.error().message;
   std::int64_t calls = 0;
   for (const auto& op : observed->ops) calls += op.calls.value_or(0);

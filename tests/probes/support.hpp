@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gate/probes/read.hpp"
+#include "gate/probes/read/read.hpp"
 
 namespace weir::probes {
 

@@ -1,4 +1,4 @@
-#include "gate/probes/twins.hpp"
+#include "gate/probes/read/twins.hpp"
 
 #include <cstring>
 #include <random>
@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 #include <vulkan/vulkan.h>
 
+#include "gate/probes/read/twin_facts.hpp"
+#include "gate/probes/read/twin_folder.hpp"
+#include "gate/probes/read/twin_values.hpp"
 #include "gate/probes/twin/blob.h"
-#include "gate/probes/twin_facts.hpp"
-#include "gate/probes/twin_folder.hpp"
-#include "gate/probes/twin_values.hpp"
 
 #include "tests/probes/support.hpp"
 

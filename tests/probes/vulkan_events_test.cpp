@@ -3,14 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/probes/timeline.hpp"
+#include "gate/probes/read/timeline.hpp"
 
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
 namespace {
 
-using profile::Command;
+using observed::Command;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -33,7 +33,7 @@ Environment environment(const std::string& folder, const std::string& timing) {
 struct Played {
   Ran ran;
   profile::ProbeCounts counts;
-  profile::Timeline timeline;
+  observed::Timeline timeline;
 };
 
 Played play(const std::string& scene, const std::string& timing, const Environment& more = {}) {
@@ -50,7 +50,7 @@ Played play(const std::string& scene, const std::string& timing, const Environme
   return out;
 }
 
-std::vector<const Command*> commands(const profile::BufferWork& buffer, Command::Kind kind) {
+std::vector<const Command*> commands(const observed::BufferWork& buffer, Command::Kind kind) {
   std::vector<const Command*> out;
   for (const Command& command : buffer.commands) {
     if (command.kind == kind) out.push_back(&command);
@@ -58,11 +58,11 @@ std::vector<const Command*> commands(const profile::BufferWork& buffer, Command:
   return out;
 }
 
-std::map<std::string, std::int64_t> dispatches_by_name(const profile::Timeline& timeline) {
+std::map<std::string, std::int64_t> dispatches_by_name(const observed::Timeline& timeline) {
   std::map<std::string, std::int64_t> out;
-  for (const profile::Process& process : timeline.processes) {
-    for (const profile::Submission& submission : process.submissions) {
-      for (const profile::BufferWork& buffer : submission.buffers) {
+  for (const observed::Process& process : timeline.processes) {
+    for (const observed::Submission& submission : process.submissions) {
+      for (const observed::BufferWork& buffer : submission.buffers) {
         for (const Command* command : commands(buffer, Command::Kind::dispatch)) {
           ++out[command->name];
         }
@@ -98,8 +98,8 @@ TEST(VulkanEvents, TellAsManyDispatchesOfEachKernelAsWereCounted) {
     const Played played = play(scene, "batched");
     EXPECT_EQ(dispatches_by_name(played.timeline), played.counts.kernels) << scene;
     std::int64_t syncs = 0;
-    for (const profile::Process& process : played.timeline.processes) {
-      for (const profile::Wait& wait : process.waits) syncs += wait.sync ? 1 : 0;
+    for (const observed::Process& process : played.timeline.processes) {
+      for (const observed::Wait& wait : process.waits) syncs += wait.sync ? 1 : 0;
     }
     EXPECT_EQ(syncs, played.counts.counts.at("syncs")) << scene;
     EXPECT_THAT(played.timeline.warnings, SizeIs(0)) << scene;
@@ -119,7 +119,7 @@ TEST(VulkanEvents, TellWorkgroupsPushConstantsAndKindsOfBarriers) {
   ASSERT_THAT(played.timeline.processes, SizeIs(1));
   ASSERT_THAT(played.timeline.processes[0].submissions, SizeIs(1));
   ASSERT_THAT(played.timeline.processes[0].submissions[0].buffers, SizeIs(1));
-  const profile::BufferWork& buffer = played.timeline.processes[0].submissions[0].buffers[0];
+  const observed::BufferWork& buffer = played.timeline.processes[0].submissions[0].buffers[0];
   const auto dispatches = commands(buffer, Command::Kind::dispatch);
   ASSERT_THAT(dispatches, SizeIs(3));
   EXPECT_THAT(dispatches[0]->groups, ElementsAre(2, 3, 4));
@@ -142,21 +142,21 @@ TEST(VulkanEvents, PlaceDeviceTimesBetweenSubmissionAndWait) {
   for (const char* timing : {"batched", "serialized"}) {
     const Played played = play("many", timing);
     ASSERT_THAT(played.timeline.processes, SizeIs(1));
-    const profile::Process& process = played.timeline.processes[0];
+    const observed::Process& process = played.timeline.processes[0];
     ASSERT_THAT(process.submissions, SizeIs(4));
     ASSERT_THAT(process.waits, SizeIs(4));
     EXPECT_EQ(played.timeline.serialized, std::string(timing) == "serialized");
     constexpr double k_calibration = 1e-3;  // seconds; lavapipe's own clock is the CPU's
     for (std::size_t i = 0; i < 4; ++i) {
       ASSERT_THAT(process.submissions[i].buffers, SizeIs(1));
-      const profile::BufferWork& buffer = process.submissions[i].buffers[0];
+      const observed::BufferWork& buffer = process.submissions[i].buffers[0];
       ASSERT_TRUE(buffer.device) << timing << " " << i;
       // 3 dispatches, then 1 and 3 copies behind two barriers; each alone when serialized.
       EXPECT_THAT(buffer.groups, SizeIs(played.timeline.serialized ? 7 : 2));
       EXPECT_GE(buffer.device->begin, process.submissions[i].call.begin - k_calibration);
       EXPECT_LE(buffer.device->end, process.waits[i].call.end + k_calibration);
       double last = buffer.device->begin;
-      for (const profile::Interval& group : buffer.groups) {
+      for (const observed::Interval& group : buffer.groups) {
         EXPECT_GE(group.begin, last);
         EXPECT_GE(group.end, group.begin);
         last = group.end;
@@ -172,14 +172,14 @@ TEST(VulkanEvents, KeepWhatWasRecordedWhenTheProcessIsKilled) {
   ASSERT_THAT(played.timeline.processes, SizeIs(1));
   EXPECT_THAT(played.timeline.processes[0].submissions, SizeIs(10));
   // The times of the last one may not have been read yet.
-  EXPECT_GE(profile::coverage(played.timeline).timed, 9U);
+  EXPECT_GE(observed::coverage(played.timeline).timed, 9U);
 }
 
 TEST(VulkanEvents, GiveEachProcessAFileOfItsOwn) {
   const Played played = play("fork", "batched");
   std::multiset<std::int64_t> dispatches;
-  for (const profile::Process& process : played.timeline.processes) {
-    profile::Timeline alone;
+  for (const observed::Process& process : played.timeline.processes) {
+    observed::Timeline alone;
     alone.processes.push_back(process);
     dispatches.insert(dispatches_by_name(alone)["add"]);
   }
@@ -232,8 +232,8 @@ TEST(VulkanEvents, GiveNoBufferTheTimesOfOneThatHadItsQueriesBefore) {
   ASSERT_THAT(played.timeline.processes, SizeIs(1));
   double last = -1;
   std::size_t timed = 0;
-  for (const profile::Submission& submission : played.timeline.processes[0].submissions) {
-    for (const profile::BufferWork& buffer : submission.buffers) {
+  for (const observed::Submission& submission : played.timeline.processes[0].submissions) {
+    for (const observed::BufferWork& buffer : submission.buffers) {
       if (!buffer.device) continue;
       ++timed;
       // One queue, one after the other: nobody begins where an earlier one has begun.

@@ -69,8 +69,8 @@ TEST(VulkanLayerInAHostileWorld, DegradesToCountsWithOneLineWhereThereAreNoTimes
     EXPECT_EQ(fresh.counts().counts.at("barriers"), 403);
     const auto timeline = fresh.timeline();
     ASSERT_TRUE(timeline) << timeline.error().message;
-    EXPECT_EQ(profile::coverage(*timeline).timed, c.timed);
-    EXPECT_EQ(profile::coverage(*timeline).buffers, 3U);
+    EXPECT_EQ(observed::coverage(*timeline).timed, c.timed);
+    EXPECT_EQ(observed::coverage(*timeline).buffers, 3U);
   }
 }
 

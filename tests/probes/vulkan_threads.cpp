@@ -136,13 +136,13 @@ TEST(VulkanThreads, LoseNoCountAndNoEvent) {
     const auto timeline = fresh.timeline();
     ASSERT_TRUE(timeline) << timeline.error().message;
     ASSERT_THAT(timeline->processes, testing::SizeIs(1));
-    const profile::Process& process = timeline->processes[0];
+    const observed::Process& process = timeline->processes[0];
     EXPECT_EQ(process.submissions.size(), k_submits);
     std::int64_t dispatches = 0;
-    for (const profile::Submission& submission : process.submissions) {
-      for (const profile::BufferWork& buffer : submission.buffers) {
-        for (const profile::Command& command : buffer.commands) {
-          dispatches += command.kind == profile::Command::Kind::dispatch ? 1 : 0;
+    for (const observed::Submission& submission : process.submissions) {
+      for (const observed::BufferWork& buffer : submission.buffers) {
+        for (const observed::Command& command : buffer.commands) {
+          dispatches += command.kind == observed::Command::Kind::dispatch ? 1 : 0;
         }
       }
     }

@@ -1,86 +1,13 @@
-// What was measured, held against itself: told where it disagrees, silent where it does not.
-#include "gate/profile/cross_checks.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/profile/timeline.hpp"
+#include "gate/profile/assemble.hpp"
 
 namespace weir::profile {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-void add_row(Observed& observed, const char* op, const char* backend, double seconds) {
-  ObservedOp row;
-  row.op = op;
-  row.backend = backend;
-  row.calls = 10;
-  row.seconds = seconds;
-  row.phase = Phase::decode;
-  observed.ops.push_back(row);
-}
-
-void add_buffer(Observed& observed, double seconds) {
-  ObservedBuffer buffer;
-  buffer.seconds = seconds;
-  observed.buffers.push_back(buffer);
-}
-
-TEST(CrossChecks, TellWhereSumsAndWholeDisagree) {
-  struct Case {
-    double buffers;  // seconds, beside 1 s of dispatches
-    const char* want;
-  };
-  // 5 % is good and more than 10 % is not to be trusted: 1 / 0.93 is 8 % more, 1 / 0.5 100 %.
-  const Case cases[] = {{1.0, ""}, {0.97, ""}, {0.93, "8 % apart"}, {0.5, "too much to trust"}};
-  for (const Case& one : cases) {
-    Observed observed;
-    add_row(observed, "MUL_MAT", "Metal", 1.0);
-    add_buffer(observed, one.buffers);
-    const auto doubts = cross_checks(observed, "before");
-    if (*one.want == '\0') {
-      EXPECT_TRUE(doubts.empty()) << one.buffers;
-    } else {
-      ASSERT_EQ(doubts.size(), 1U) << one.buffers;
-      EXPECT_THAT(doubts.front(), HasSubstr(one.want));
-      EXPECT_THAT(doubts.front(), HasSubstr("before: "));
-    }
-  }
-}
-
-TEST(CrossChecks, LookForNoOpOfTheCpuInACommandBuffer) {
-  Observed observed;
-  add_row(observed, "MUL_MAT", "Metal", 1.0);
-  add_row(observed, "GET_ROWS", "CPU", 0.5);
-  add_buffer(observed, 1.0);
-  EXPECT_THAT(cross_checks(observed), IsEmpty());
-}
-
-TEST(CrossChecks, HoldOpsAgainstTheClock) {
-  struct Case {
-    double ops;  // seconds a token, where a token takes 0.1 s
-    const char* want;
-  };
-  const Case cases[] = {{0.2, "ops take 200 ms a token, the token 100 ms: they overlap"},
-                        {0.105, ""},
-                        {0.06, ""},
-                        {0.03, "most of its time is in no op"}};
-  for (const Case& one : cases) {
-    Observed observed;
-    observed.profiled_tokens = 10;
-    add_row(observed, "MUL_MAT", "Metal", 10 * one.ops);
-    observed.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {10.0}, {}, {}});
-    const auto doubts = cross_checks(observed);
-    if (*one.want == '\0') {
-      EXPECT_THAT(doubts, IsEmpty()) << one.ops;
-    } else {
-      EXPECT_THAT(doubts, ElementsAre(HasSubstr(one.want)));
-    }
-  }
-}
 
 Profile sixty_five_dispatches() {
   Profile profile;
@@ -108,33 +35,6 @@ TEST(CrossChecks, LeaveOpsBesideAnEnginesOwnCountAlone) {
   profile.kernels->counts["b"] = 21;
   profile.metrics["dispatches_per_token"].source = "agave";
   EXPECT_THAT(cross_checks(profile), IsEmpty());
-}
-
-// One queue that was given work from 1 s on, and a last call that ended at 2 s.
-Timeline one_second(double device_seconds) {
-  Process process;
-  Submission submission;
-  submission.call = {1.0, 1.1};
-  submission.buffers.push_back({{}, Interval{1.2, 1.2 + device_seconds}, {}});
-  process.submissions.push_back(submission);
-  process.waits.push_back({0, 1, "wait for fence", {1.1, 2.0}, true});
-  Timeline timeline;
-  timeline.processes.push_back(process);
-  return timeline;
-}
-
-TEST(Busy, IsTheBusiestQueueBesideTheClock) {
-  const auto busy_now = busy(one_second(0.75));
-  ASSERT_TRUE(busy_now);
-  EXPECT_DOUBLE_EQ(busy_now->device, 0.75);
-  EXPECT_DOUBLE_EQ(busy_now->wall, 1.0);
-}
-
-TEST(Busy, IsNothingWhereNothingWasTimed) {
-  Timeline timeline = one_second(0.75);
-  timeline.processes[0].submissions[0].buffers[0].device.reset();
-  EXPECT_FALSE(busy(timeline));
-  EXPECT_FALSE(busy(Timeline{}));
 }
 
 }  // namespace

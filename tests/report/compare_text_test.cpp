@@ -17,17 +17,17 @@ using testing::HasSubstr;
 using testing::Not;
 
 // What readers made of tests/adapters/data/.
-profile::Observed recorded(const std::string& name) {
+observed::Observed recorded(const std::string& name) {
   const auto json = parse_json(support::read_file(std::filesystem::path(WEIR_SOURCE_DIR) /
                                                   "tests/golden/adapters" / (name + ".json")));
   if (!json) ADD_FAILURE() << name << ": " << json.error().message;
-  const auto read = json ? profile::observed_from_json(*json) : profile::Observed{};
+  const auto read = json ? observed::observed_from_json(*json) : observed::Observed{};
   EXPECT_TRUE(read) << name;
-  return read.value_or(profile::Observed{});
+  return read.value_or(observed::Observed{});
 }
 
 std::vector<explain::Comparison> compared(const std::string& a, const std::string& b) {
-  const profile::Observed before = recorded(a), after = recorded(b);
+  const observed::Observed before = recorded(a), after = recorded(b);
   return {explain::compare({a, &before}, {b, &after})};
 }
 

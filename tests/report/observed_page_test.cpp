@@ -34,16 +34,16 @@ Json table(const Json& head, std::string_view title) {
   return {};
 }
 
-profile::ObservedOp op(const char* name, std::int64_t calls, double seconds) {
-  profile::ObservedOp made;
+observed::ObservedOp op(const char* name, std::int64_t calls, double seconds) {
+  observed::ObservedOp made;
   made.op = name;
   made.calls = calls;
   made.seconds = seconds;
   return made;
 }
 
-profile::Observed two_ops() {
-  profile::Observed observed;
+observed::Observed two_ops() {
+  observed::Observed observed;
   observed.format = "vk-perf-logger";
   observed.ops = {op("MUL_MAT", 4, 0.003), op("ADD", 1, 0.001)};
   observed.ops[0].flops = 1.5e6;  // of a call: 4 x 1.5e6 in 3 ms are 2 GFLOP/s
@@ -68,9 +68,9 @@ TEST(PageOfObserved, HasATableOfOpsWithRates) {
 }
 
 TEST(PageOfObserved, HasATableOfResultsAsLlamaBenchPrintsIt) {
-  profile::Observed observed;
+  observed::Observed observed;
   observed.format = "llama-bench";
-  profile::ObservedCase test;
+  observed::ObservedCase test;
   test.name = "pp16";
   test.facts = {{"model_type", "llama 1B"}, {"n_threads", "2"}, {"test_time", "now"}};
   test.timings.push_back({*unit::find_metric("prefill_tokens_per_second"), {10, 12, 14}, {}, {}});
@@ -82,10 +82,10 @@ TEST(PageOfObserved, HasATableOfResultsAsLlamaBenchPrintsIt) {
 }
 
 TEST(PageOfObserved, HasSizesAndCountsOfResultsAsNumbers) {
-  profile::Observed observed;
+  observed::Observed observed;
   observed.format = "llama-bench-table";
   for (const auto& [size, params] : {std::pair{"2.5 MiB", "2.36 M"}, {"1048576", "1.5 B"}}) {
-    profile::ObservedCase test;
+    observed::ObservedCase test;
     test.name = "pp16";
     test.facts = {{"model_size", size}, {"model_n_params", params}, {"n_threads", "many"}};
     observed.cases.push_back(test);
@@ -97,7 +97,7 @@ TEST(PageOfObserved, HasSizesAndCountsOfResultsAsNumbers) {
 }
 
 TEST(PageOfObserved, NeverShowsAPlaceUnlessAsked) {
-  profile::Observed observed = two_ops();
+  observed::Observed observed = two_ops();
   auto& context = observed.context;
   context.places = {"/home/me/models/tiny.gguf", "box17", "C:\\work\\run.exe", "/srv/traces/"};
   context.model = "/home/me/models/tiny.gguf";
@@ -113,12 +113,12 @@ TEST(PageOfObserved, NeverShowsAPlaceUnlessAsked) {
   observed.errors = {"cannot open /srv/traces/"};
   observed.ops[0].op = "load box17:/home/me/models/tiny.gguf";
   observed.ops[1].op = "box17_kernel";
-  profile::ObservedCounter counter;
+  observed::ObservedCounter counter;
   counter.name = "requests{host=\"box17\"}";
   counter.points = {{std::nullopt, 3}};
   observed.counters = {counter};
 
-  profile::ObservedMoments moments;
+  observed::ObservedMoments moments;
   moments.rows = {{"run box17", "cpu_op", "1 box17"}};
   moments.tracks = {{"python /home/me/run.py", "box17"}};
   moments.spans = {{1, 1, 0, 0, false}};
@@ -137,7 +137,7 @@ TEST(PageOfObserved, NeverShowsAPlaceUnlessAsked) {
   EXPECT_THAT(hidden, HasSubstr("[\"n_prompt\",\"16\"]"));
 
   const std::string shown =
-      observed_page(observed, nullptr, {}, {Private::shown, profile::GroupBy::kernel}).data();
+      observed_page(observed, nullptr, {}, {Private::shown, observed::GroupBy::kernel}).data();
   for (const char* text : {"/home/me/models/tiny.gguf", "GPU of box17", "be nice to Ann",
                            "tell me my secret", "/srv/traces/x"}) {
     EXPECT_THAT(shown, HasSubstr(text));
@@ -146,17 +146,17 @@ TEST(PageOfObserved, NeverShowsAPlaceUnlessAsked) {
 }
 
 TEST(PageOfObserved, HidesPlacesThatNobodyNamed) {
-  profile::Observed observed = two_ops();
+  observed::Observed observed = two_ops();
   observed.ops[0].op = "/home/ann/proj/train.py(12): forward";
   observed.ops[1].op = "/sources/x/<frozen importlib>(3): load";
   observed.ops[1].category = "python_function";
   observed.warnings = {"cannot open C:\\Users\\ann\\f.gguf", "cannot open \\\\nas\\ann\\g.gguf"};
-  profile::ObservedCounter counter;
+  observed::ObservedCounter counter;
   counter.name = "kv{path=\"/home/ann/secretdir/m.gguf\"}";
   counter.track = "python /home/ann/run.py --api-key XYZ";
   counter.points = {{std::nullopt, 3}};
   observed.counters = {counter};
-  profile::ObservedMoments moments;
+  observed::ObservedMoments moments;
   moments.rows = {{"/home/ann/proj/train.py(12): forward", "cpu_op", "/home/ann/x"},
                   {"/sources/x/y(3)", "python_function", ""}};
   moments.tracks = {{"python /home/ann/run.py --api-key XYZ", "D:\\ann\\thread"}};
@@ -169,13 +169,13 @@ TEST(PageOfObserved, HidesPlacesThatNobodyNamed) {
   EXPECT_THAT(hidden, HasSubstr("train.py(12): forward"));
   EXPECT_THAT(hidden, HasSubstr("python run.py --api-key ***"));
   const std::string shown =
-      observed_page(observed, &moments, {}, {Private::shown, profile::GroupBy::kernel}).data();
+      observed_page(observed, &moments, {}, {Private::shown, observed::GroupBy::kernel}).data();
   EXPECT_THAT(shown, HasSubstr("/home/ann/run.py"));
   EXPECT_THAT(shown, Not(HasSubstr("XYZ"))) << "keys are never shown";
 }
 
 TEST(PageOfObserved, HidesFactsByWhatTheyAreOf) {
-  profile::Observed observed = two_ops();
+  observed::Observed observed = two_ops();
   const std::vector<std::string> secrets = {"password", "auth", "passphrase", "hf_token",
                                             "api_key"};
   const std::vector<std::string> personal = {"messages", "input",    "cwd",  "email",
@@ -186,7 +186,7 @@ TEST(PageOfObserved, HidesFactsByWhatTheyAreOf) {
   observed.context.facts["key_length"] = "4713";
   for (const Private how : {Private::hidden, Private::shown}) {
     const std::string data =
-        observed_page(observed, nullptr, {}, {how, profile::GroupBy::kernel}).data();
+        observed_page(observed, nullptr, {}, {how, observed::GroupBy::kernel}).data();
     EXPECT_THAT(data, Not(HasSubstr("4711"))) << "a secret may be a number";
     EXPECT_EQ(data.find("of Ann") != data.npos, how == Private::shown);
     for (const char* number : {"4712", "4713"}) EXPECT_THAT(data, HasSubstr(number));
@@ -194,17 +194,17 @@ TEST(PageOfObserved, HidesFactsByWhatTheyAreOf) {
 }
 
 TEST(WithoutPrivate, IsReadBackAndHoldsNoPlaces) {
-  profile::Observed observed = two_ops();
+  observed::Observed observed = two_ops();
   observed.context.places = {"/home/me/models/tiny.gguf", "box17"};
   observed.context.model = "/home/me/models/tiny.gguf";
   observed.context.facts = {{"cwd", "/home/me"}, {"n_prompt", "16"}};
   observed.warnings = {"box17 was slow"};
   observed.splits.push_back({0, 0, "CPU", 1, {{"box17/x", 1}}});
-  const std::string hidden = profile::to_json(without_private(observed, Private::hidden)).dump();
+  const std::string hidden = observed::to_json(without_private(observed, Private::hidden)).dump();
   for (const char* text : {"/home", "box17", "cwd", "places"}) {
     EXPECT_THAT(hidden, Not(HasSubstr(text)));
   }
-  const auto again = profile::observed_from_json(Json::parse(hidden));
+  const auto again = observed::observed_from_json(Json::parse(hidden));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->context.model, "tiny.gguf");
   EXPECT_EQ(*again, without_private(observed, Private::hidden));
@@ -212,13 +212,13 @@ TEST(WithoutPrivate, IsReadBackAndHoldsNoPlaces) {
 }
 
 TEST(PageOfObserved, HasTracksWhereItIsKnownWhenThingsTookPlace) {
-  profile::Observed observed = two_ops();
-  profile::ObservedCounter memory;
+  observed::Observed observed = two_ops();
+  observed::ObservedCounter memory;
   memory.name = "memory";
   memory.track = "python";
   memory.points = {{1.7e9, 1}, {1.7e9 + 1, 2}};
   observed.counters = {memory};
-  profile::ObservedMoments moments;
+  observed::ObservedMoments moments;
   moments.rows = {{"gemv", "kernel", "4x4"}, {"request", "async", ""}, {"aten::mm", "cpu_op", ""}};
   moments.tracks = {{"python", "thread 1"}, {"GPU", "stream 7"}};
   const double at = 1.7e9;  // since 1970: more than a page's clock holds
@@ -244,7 +244,7 @@ TEST(PageOfObserved, HasTracksWhereItIsKnownWhenThingsTookPlace) {
 }
 
 TEST(PageOfObserved, IsInertWhateverNamesAre) {
-  profile::Observed observed = two_ops();
+  observed::Observed observed = two_ops();
   observed.ops[0].op = "</script><!-- \u202e\x1b[31m";
   const std::string data = observed_page(observed, nullptr, {}).data();
   EXPECT_THAT(data, Not(HasSubstr("</script><!--")));

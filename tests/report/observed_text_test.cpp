@@ -10,11 +10,11 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-profile::Observed two_ops() {
-  profile::Observed observed;
+observed::Observed two_ops() {
+  observed::Observed observed;
   observed.format = "vk-perf-logger";
   observed.context.engine = "llama.cpp";
-  profile::ObservedOp op;
+  observed::ObservedOp op;
   op.op = "MUL_MAT";
   op.kernel = "MUL_MAT_VEC";
   op.calls = 4;
@@ -37,7 +37,7 @@ TEST(ObservedText, IsWhatItIsOfAndATableOfOps) {
 }
 
 TEST(ObservedText, StaysReadableWhateverANumberIs) {
-  profile::Observed observed = two_ops();
+  observed::Observed observed = two_ops();
   observed.ops[0].seconds = 1e300;
   observed.ops[0].flops = 1e308;  // four calls of it are beyond a double
   observed.ops[1].flops = 1e300;
@@ -53,7 +53,7 @@ TEST(ObservedText, StaysReadableWhateverANumberIs) {
 }
 
 TEST(ObservedText, SaysThatAPercentileIsABound) {
-  profile::Observed observed = two_ops();
+  observed::Observed observed = two_ops();
   const auto metric = *unit::find_metric("time_to_first_token_seconds");
   observed.latencies = {{metric, "percentile", 50, 0.05, true},
                         {metric, "percentile", 90, 0.07, false},
@@ -64,12 +64,12 @@ TEST(ObservedText, SaysThatAPercentileIsABound) {
   EXPECT_THAT(text, Not(HasSubstr("median"))) << "the document's p50 is the same figure";
 }
 
-profile::Observed two_buffers() {
-  profile::Observed observed = two_ops();
+observed::Observed two_buffers() {
+  observed::Observed observed = two_ops();
   for (std::int64_t layer = 0; layer < 2; ++layer) {
     observed.ops[static_cast<std::size_t>(layer)].layer = layer;
-    observed.ops[static_cast<std::size_t>(layer)].phase = profile::Phase::decode;
-    profile::ObservedBuffer buffer;
+    observed.ops[static_cast<std::size_t>(layer)].phase = observed::Phase::decode;
+    observed::ObservedBuffer buffer;
     buffer.label = layer == 0 ? "attention of\nthe first" : "head";
     buffer.dispatches = 12 + layer;
     buffer.seconds = layer == 0 ? 0.0001 : 0.004;
@@ -79,7 +79,7 @@ profile::Observed two_buffers() {
   return observed;
 }
 
-std::string shown_by(const profile::Observed& observed, const std::string& word) {
+std::string shown_by(const observed::Observed& observed, const std::string& word) {
   ObservedStyle style;
   EXPECT_TRUE(set_grouping(style, word)) << word;
   return observed_text(observed, style);
@@ -144,7 +144,7 @@ TEST(ObservedText, LeavesOutColumnsOfTimesThatNobodySays) {
 TEST(ObservedText, SaysWhatItLeavesOutAndWhatIsDoubted) {
   auto observed = two_ops();
   observed.warnings = {"it ends in the middle"};
-  const std::string text = observed_text(observed, {80, 1, profile::GroupBy::op});
+  const std::string text = observed_text(observed, {80, 1, observed::GroupBy::op});
   EXPECT_THAT(text, HasSubstr("MUL_MAT\n"));
   EXPECT_THAT(text, Not(HasSubstr("ADD")));
   EXPECT_THAT(text, HasSubstr("and 1 more (--top 2 shows them)"));

@@ -12,8 +12,8 @@
 namespace weir::report {
 namespace {
 
-using profile::Command;
-using profile::Interval;
+using observed::Command;
+using observed::Interval;
 using testing::HasSubstr;
 using testing::Not;
 using Kind = TimelineDocument::Kind;
@@ -112,8 +112,8 @@ TEST(DocumentOfATimeline, RefusesAPageThatHasNoPlaceForIt) {
   EXPECT_EQ(made.error().code, Code::data);
 }
 
-profile::Timeline a_token() {
-  profile::Process process;
+observed::Timeline a_token() {
+  observed::Process process;
   process.pid = 7;
   process.name = "engine";
   process.queues = {{"GPU", "queue 0"}};
@@ -132,7 +132,7 @@ profile::Timeline a_token() {
   copy.group = 1;
   Command untimed = kernel;
   untimed.group.reset();
-  profile::Submission one;
+  observed::Submission one;
   one.thread = 7;
   one.call = {1e-6, 2e-6};
   one.buffers = {
@@ -141,7 +141,7 @@ profile::Timeline a_token() {
   process.submissions = {one};
   process.waits = {{0, 7, "wait for fence", {2e-6, 8e-6}, true}};
   process.transfers = {{"get", "Vulkan0", "program", 32, 7, {8e-6, 9e-6}}};
-  profile::Timeline out;
+  observed::Timeline out;
   out.processes = {process};
   out.warnings = {"the clocks drift"};
   return out;
@@ -174,7 +174,7 @@ TEST(PageOfATimeline, TellsWorkWithoutTimesInATable) {
 }
 
 TEST(PageOfATimeline, NamesWorkByOpWhereItIsAsked) {
-  const Json head = head_of(timeline_document(a_token(), {}, profile::By::op));
+  const Json head = head_of(timeline_document(a_token(), {}, observed::By::op));
   EXPECT_EQ(head["names"][2], "MUL x 2");
 }
 

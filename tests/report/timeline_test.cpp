@@ -13,8 +13,8 @@
 namespace weir::report {
 namespace {
 
-using profile::Command;
-using profile::Interval;
+using observed::Command;
+using observed::Interval;
 using support::expect_golden;
 
 Command dispatch(const char* kernel, std::optional<std::uint32_t> group) {
@@ -36,8 +36,8 @@ Command copy(const char* what, std::uint64_t bytes, std::uint32_t group) {
 }
 
 // A token: two buffers, the second one not timed; a graph, its waits and a transfer.
-profile::Timeline a_token() {
-  profile::Process process;
+observed::Timeline a_token() {
+  observed::Process process;
   process.pid = 4711;
   process.name = "engine";
   process.queues = {{"GPU", "vulkan queue 0.0"}};
@@ -46,7 +46,7 @@ profile::Timeline a_token() {
                       {"MUL_MAT", "Qcur-0", "Vulkan0", false},
                       {"MUL_MAT", "Kcur-0", "Vulkan0", false}}}};
   process.graph_runs = {{0, 4711, {0.001, 0.004}}};
-  profile::Submission first;
+  observed::Submission first;
   first.thread = 4711;
   first.call = {0.0015, 0.0016};
   Command barrier;
@@ -57,38 +57,38 @@ profile::Timeline a_token() {
         dispatch("mul_mat_vec_f16_f32_f32", 1), barrier, copy("copy buffer", 2048, 2)},
        Interval{0.002, 0.0101},
        {{0.002, 0.0025}, {0.0026, 0.0099}, {0.00995, 0.01}}});
-  profile::Submission second = first;
+  observed::Submission second = first;
   second.call = {0.003, 0.0031};
   second.buffers = {{{dispatch("argmax_f32", std::nullopt)}, std::nullopt, {}}};
   process.submissions = {first, second};
   process.waits = {{0, 4711, "wait for fence", {0.0041, 0.0103}, true},
                    {std::nullopt, 4711, "wait for backend", {0.004, 0.0104}, false}};
   process.transfers = {{"set", "program", "Vulkan0", 256, 4711, {0, 0.0005}}};
-  profile::Timeline out;
+  observed::Timeline out;
   out.processes.push_back(process);
   return out;
 }
 
-profile::Timeline aligned_token() {
-  profile::Timeline out = a_token();
+observed::Timeline aligned_token() {
+  observed::Timeline out = a_token();
   auto& commands = out.processes[0].submissions[0].buffers[0].commands;
   commands[0].op = "RMS_NORM_MUL";
   commands[0].node = "norm-0";
   commands[2].op = commands[3].op = "MUL_MAT";
-  out.alignment = profile::Alignment{1, 4, 1, 4, 0, {"graph 0: kernel argmax_f32"}};
+  out.alignment = observed::Alignment{1, 4, 1, 4, 0, {"graph 0: kernel argmax_f32"}};
   return out;
 }
 
 TEST(TimelineText, ReadsAsInTheGoldenFile) {
-  profile::Timeline timeline = aligned_token();
+  observed::Timeline timeline = aligned_token();
   timeline.warnings = {"vulkan probe in engine: some of the device's work could not be timed"};
   expect_golden("timeline.txt", timeline_text(timeline, {}));
-  expect_golden("timeline-by-op.txt", timeline_text(timeline, {.by = profile::By::op}));
+  expect_golden("timeline-by-op.txt", timeline_text(timeline, {.by = observed::By::op}));
   expect_golden("timeline.json", dump_json(timeline_json(timeline), 1) + "\n");
 }
 
 TEST(TimelineText, TellsPartsThatDoNotAddUp) {
-  profile::Timeline timeline = a_token();
+  observed::Timeline timeline = a_token();
   timeline.processes[0].submissions[0].buffers[0].device = Interval{0, 0.02};
   EXPECT_THAT(timeline_text(timeline, {}), testing::HasSubstr("10 % apart: a clock"));
 }
@@ -96,13 +96,13 @@ TEST(TimelineText, TellsPartsThatDoNotAddUp) {
 // The device's work beside the time from the first submission to the end of the last call.
 TEST(TimelineText, HoldsTheBusiestQueueAgainstTheClock) {
   const auto says = [](double device) {
-    profile::Timeline timeline = a_token();
+    observed::Timeline timeline = a_token();
     auto& process = timeline.processes[0];
     process.submissions[0].buffers[0].device = Interval{0, device};
     process.submissions[1].buffers[0].device.reset();
     return timeline_text(timeline, {});
   };
-  const auto wall = profile::busy(a_token());
+  const auto wall = observed::busy(a_token());
   ASSERT_TRUE(wall);
   EXPECT_THAT(says(0.2 * wall->wall), testing::HasSubstr("in nothing above"));
   EXPECT_THAT(says(0.8 * wall->wall), testing::Not(testing::HasSubstr("busiest queue")));
@@ -115,7 +115,7 @@ TEST(TimelineText, CutsLongTablesAndSaysHowToSeeTheRest) {
 }
 
 TEST(TimelineText, FitsIntoEightyColumnsAndKeepsHostileNamesOnTheirLine) {
-  profile::Timeline timeline = a_token();
+  observed::Timeline timeline = a_token();
   timeline.processes[0].name = "\x1b[31mevil\n::error::x";
   timeline.processes[0].submissions[0].buffers[0].commands[0].name =
       std::string(300, 'x') + "\n::error::y\x1b]0;z";
@@ -145,15 +145,15 @@ TEST(ChromeTrace, HasTracksForThreadsQueuesAndCopies) {
 }
 
 // What OpenCL does comes command by command.
-profile::Timeline commands_alone() {
-  profile::Process process;
+observed::Timeline commands_alone() {
+  observed::Process process;
   process.pid = 12;
   process.name = "clpeak";
   process.queues = {{"CPU", "opencl queue 0.0"}};
   process.commands = {{0, dispatch("peak", std::nullopt), 0.001, Interval{0.0015, 0.002}},
                       {0, dispatch("peak", std::nullopt), 0.003, std::nullopt},
                       {0, copy("copy to host", 2048, 0), 0.004, Interval{0.005, 0.0051}}};
-  profile::Timeline out;
+  observed::Timeline out;
   out.processes.push_back(process);
   return out;
 }

@@ -55,9 +55,9 @@ Result<Walked> by_reader(const std::string& path) {
   adapters::ChromeTraceReader reader;
   WEIR_TRY(Walked walked, in_chunks(path, [&](std::string_view chunk) { reader.feed(chunk); }));
   const double began = processor_seconds();
-  WEIR_TRY(const profile::Observed observed, reader.finish());
+  WEIR_TRY(const observed::Observed observed, reader.finish());
   walked.seconds += processor_seconds() - began;
-  for (const profile::ObservedTrack& track : observed.tracks) {
+  for (const observed::ObservedTrack& track : observed.tracks) {
     walked.found += static_cast<std::uint64_t>(track.events);
   }
   walked.memory_kib = most_memory_kib();

@@ -1,7 +1,7 @@
 #include <dlfcn.h>
 
 #include "gate/probes/devices/print.h"
-#include "gate/probes/opencl/class.h"
+#include "gate/probes/inject/opencl/class.h"
 
 namespace weir_probe {
 

@@ -46,7 +46,7 @@ void print_device(const DeviceClass& device, bool first) {
 // Each prints the entries of its list and answers with an error in words, or null.
 const char* print_vulkan_devices();
 const char* print_opencl_devices();
-// The same for whole descriptions of Vulkan devices (gate/probes/twins.hpp reads them).
+// The same for whole descriptions of Vulkan devices (gate/probes/read/twins.hpp reads them).
 const char* describe_vulkan_devices();
 
 }  // namespace weir_probe

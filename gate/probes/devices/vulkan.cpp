@@ -3,7 +3,7 @@
 
 #include "gate/probes/devices/open_vulkan.h"
 #include "gate/probes/devices/print.h"
-#include "gate/probes/vulkan/class.h"
+#include "gate/probes/inject/vulkan/class.h"
 
 namespace weir_probe {
 

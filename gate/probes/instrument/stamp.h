@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "gate/probes/writer/events.h"
+#include "gate/probes/inject/writer/events.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

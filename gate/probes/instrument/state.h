@@ -14,10 +14,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "gate/probes/inject/writer/events.h"
+#include "gate/probes/inject/writer/file.h"
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/instrument/stamp.h"
-#include "gate/probes/writer/events.h"
-#include "gate/probes/writer/file.h"
-#include "gate/probes/writer/system.h"
 
 // The functions themselves, not their short forms.
 #define WEIR_NO_INLINE

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/instrument/state.h"
-#include "gate/probes/writer/system.h"
 
 #define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -1,6 +1,7 @@
 /* A device twin as its driver reads it: a GPU's description compiled into the structs that Vulkan
- * programs ask for, flat, to be mapped. weir writes it from a description (gate/probes/twins.hpp);
- * it lives as long as one engine run and is no format for keeping. Plain C, native byte order. */
+ * programs ask for, flat, to be mapped. weir writes it from a description
+ * (gate/probes/read/twins.hpp); it lives as long as one engine run and is no format for keeping.
+ * Plain C, native byte order. */
 #ifndef WEIR_PROBES_TWIN_BLOB_H
 #define WEIR_PROBES_TWIN_BLOB_H
 

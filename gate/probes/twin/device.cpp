@@ -4,8 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/entries.h"
-#include "gate/probes/writer/system.h"
 
 namespace weir_twin {
 namespace {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/entries.h"
-#include "gate/probes/writer/system.h"
 
 namespace weir_twin {
 namespace {

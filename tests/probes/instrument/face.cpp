@@ -1,7 +1,7 @@
 // The C++ face, in this very process: it says what the functions say.
 #include <thread>
 
-#include "gate/probes/fit.hpp"
+#include "gate/probes/read/fit.hpp"
 
 #include "tests/probes/instrument/support.hpp"
 #include "weir/instrument.hpp"

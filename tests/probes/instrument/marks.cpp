@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "gate/base/text.hpp"
-#include "gate/probes/timeline.hpp"
+#include "gate/probes/read/timeline.hpp"
 
 #include "tests/probes/instrument/support.hpp"
 #include "tests/probes/old_systems.hpp"
@@ -253,7 +253,7 @@ TEST_P(Marks, MakeATimelineOfScopesBuffersAndDispatches) {
   const auto timeline = collect_timeline(files, folder.path());
   ASSERT_TRUE(timeline) << timeline.error().message;
   ASSERT_THAT(timeline->processes, SizeIs(1));
-  const profile::Process& process = timeline->processes[0];
+  const observed::Process& process = timeline->processes[0];
   EXPECT_THAT(process.op_scopes, SizeIs(3 * 7));
   EXPECT_EQ(process.op_scopes[0].op, "GET_ROWS");
   EXPECT_EQ(process.op_scopes[0].layer, std::nullopt);
@@ -264,12 +264,12 @@ TEST_P(Marks, MakeATimelineOfScopesBuffersAndDispatches) {
   EXPECT_THAT(process.graph_runs, SizeIs(3));
   EXPECT_THAT(process.waits, SizeIs(1 + 3 * 2));
   ASSERT_THAT(process.submissions, SizeIs(1 + 3));  // the first without a buffer
-  const profile::Submission& token = process.submissions[1];
+  const observed::Submission& token = process.submissions[1];
   ASSERT_THAT(token.buffers, SizeIs(1));
-  const profile::BufferWork& buffer = token.buffers[0];
+  const observed::BufferWork& buffer = token.buffers[0];
   EXPECT_EQ(buffer.label, "token");
   std::vector<std::string> names;
-  for (const profile::Command& command : buffer.commands) names.push_back(command.name);
+  for (const observed::Command& command : buffer.commands) names.push_back(command.name);
   EXPECT_THAT(names, ElementsAre("copy to device", "rms_norm", "execution barrier", "mul_mat",
                                  "mul_mat", "rms_norm", "execution barrier", "mul_mat", "mul_mat"));
   EXPECT_EQ(buffer.commands[3].groups, (std::array<std::uint32_t, 3>{4, 8, 1}));

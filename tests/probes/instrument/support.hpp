@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/probes/locate.hpp"
+#include "gate/probes/read/locate.hpp"
 #include "gate/sys/files.hpp"
 
 #include "tests/probes/support.hpp"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/probes/replay_events.hpp"
+#include "gate/probes/read/replay_events.hpp"
 
 namespace weir::probes {
 namespace {

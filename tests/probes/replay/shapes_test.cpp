@@ -1,6 +1,6 @@
 // Shapes that a recording may claim: those that ggml's kernels would take, and those by which they
 // would leave their tensors.
-#include "gate/probes/replay_program/shapes.hpp"
+#include "tools/replay/program/shapes.hpp"
 
 #include <random>
 

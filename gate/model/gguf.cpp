@@ -1,0 +1,244 @@
+#include "gate/model/gguf.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_set>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/model/gguf_encoding.hpp"
+
+namespace weir::model {
+namespace {
+
+constexpr std::size_t k_max_dims = 4;
+constexpr std::uint64_t k_max_name = 1024;
+constexpr std::uint64_t k_max_key = 65535;  // the format's own limit
+constexpr std::uint64_t k_max_alignment = 1U << 20;
+
+// Walks over the bytes. Once something is wrong or missing every further step does nothing, so the
+// parser below reads straight on and asks at its ends.
+class Cursor {
+ public:
+  Cursor(std::string_view bytes, const GgufLimits& limits) : bytes_(bytes), limits_(limits) {}
+
+  [[nodiscard]] bool ok() const { return needed_ == 0 && !error_; }
+  [[nodiscard]] std::uint64_t at() const { return at_; }
+  [[nodiscard]] std::uint64_t needed() const { return needed_; }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+  void complain(std::string what) {
+    if (ok()) error_ = Error{Code::data, fmt::format("GGUF header, byte {}: {}", at_, what)};
+  }
+
+  std::string_view take(std::uint64_t count) {
+    if (!ok()) return {};
+    if (count > limits_.header_bytes || at_ > limits_.header_bytes - count) {
+      complain(fmt::format("the header is larger than {} bytes", limits_.header_bytes));
+      return {};
+    }
+    if (count > bytes_.size() - at_) {
+      needed_ = at_ + count;
+      return {};
+    }
+    const std::string_view taken = bytes_.substr(at_, count);
+    at_ += count;
+    return taken;
+  }
+
+  template <class Word>
+  Word word() {
+    const std::string_view taken = take(sizeof(Word));
+    return ok() ? decode<Word>(taken) : Word{0};
+  }
+
+  std::string_view text(std::uint64_t most, std::string_view what) {
+    const auto length = word<std::uint64_t>();
+    if (ok() && length > most) {
+      complain(fmt::format("a {} of {} bytes (at most {} are allowed)", what, length, most));
+    }
+    return take(length);
+  }
+
+ private:
+  std::string_view bytes_;
+  const GgufLimits& limits_;
+  std::uint64_t at_ = 0;
+  std::uint64_t needed_ = 0;
+  std::optional<Error> error_;
+};
+
+// Steps over the elements of an array, checking them. Depth is limited by the caller.
+void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsigned depth,
+                   const GgufLimits& limits) {
+  if (const auto size = fixed_size(element)) {
+    if (count > limits.header_bytes / *size) {
+      return cursor.complain(fmt::format("an array of {} elements", count));
+    }
+    cursor.take(count * *size);
+    return;
+  }
+  for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
+    if (element == GgufType::string) {
+      cursor.text(limits.string_bytes, "string");
+      continue;
+    }
+    const auto inner = cursor.word<std::uint32_t>();
+    const auto length = cursor.word<std::uint64_t>();
+    if (!cursor.ok()) return;
+    if (!known_type(inner)) return cursor.complain(fmt::format("unknown value type {}", inner));
+    if (depth + 1 >= limits.array_depth) {
+      return cursor.complain(fmt::format("arrays nested deeper than {}", limits.array_depth));
+    }
+    skip_elements(cursor, static_cast<GgufType>(inner), length, depth + 1, limits);
+  }
+}
+
+GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& limits) {
+  GgufValue nothing(GgufType::u8, std::string(1, '\0'));
+  const auto number = cursor.word<std::uint32_t>();
+  if (!cursor.ok()) return nothing;
+  if (!known_type(number)) {
+    cursor.complain(fmt::format("unknown value type {}", number));
+    return nothing;
+  }
+  const auto type = static_cast<GgufType>(number);
+  if (const auto size = fixed_size(type)) return {type, std::string(cursor.take(*size))};
+  if (type == GgufType::string) {
+    const std::string_view value = cursor.text(limits.string_bytes, "string");
+    return cursor.ok() ? GgufValue::string(value) : nothing;
+  }
+  const auto element = cursor.word<std::uint32_t>();
+  const auto count = cursor.word<std::uint64_t>();
+  if (!cursor.ok()) return nothing;
+  if (!known_type(element)) {
+    cursor.complain(fmt::format("unknown value type {}", element));
+    return nothing;
+  }
+  const std::uint64_t start = cursor.at();
+  skip_elements(cursor, static_cast<GgufType>(element), count, 0, limits);
+  if (!cursor.ok()) return nothing;
+  return {static_cast<GgufType>(element), count,
+          std::string(bytes.substr(start, cursor.at() - start))};
+}
+
+void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
+                   const GgufLimits& limits, GgufHeader& header) {
+  std::unordered_set<std::string> seen;
+  for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
+    std::string key(cursor.text(k_max_key, "key"));
+    GgufValue value = read_value(cursor, bytes, limits);
+    if (!cursor.ok()) return;
+    if (!seen.insert(key).second) {
+      return cursor.complain(fmt::format("the key \"{}\" occurs twice", text::printable(key)));
+    }
+    header.metadata.emplace_back(std::move(key), std::move(value));
+  }
+  if (const GgufValue* alignment = header.find("general.alignment")) {
+    const auto value = alignment->to_unsigned();
+    if (!value || !std::has_single_bit(*value) || *value > k_max_alignment) {
+      return cursor.complain("general.alignment is not a power of two within 1 MiB");
+    }
+    header.alignment = *value;
+  }
+}
+
+void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
+  std::unordered_set<std::string> seen;
+  for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
+    GgufTensor tensor;
+    tensor.name = cursor.text(k_max_name, "tensor name");
+    const auto dims = cursor.word<std::uint32_t>();
+    if (cursor.ok() && dims > k_max_dims) {
+      return cursor.complain(fmt::format("a tensor of {} dimensions", dims));
+    }
+    std::uint64_t values = 1;
+    for (std::uint32_t d = 0; d < dims && cursor.ok(); ++d) {
+      const auto dim = cursor.word<std::uint64_t>();
+      if (dim != 0 && values > (std::uint64_t{1} << 62) / dim) {
+        return cursor.complain("a tensor of more than 2^62 values");
+      }
+      values *= dim;
+      tensor.dims.push_back(dim);
+    }
+    tensor.type = cursor.word<std::uint32_t>();
+    tensor.offset = cursor.word<std::uint64_t>();
+    if (!cursor.ok()) return;
+    if (tensor.offset % header.alignment != 0 || tensor.offset > (std::uint64_t{1} << 62)) {
+      return cursor.complain(fmt::format("tensor offset {} is not aligned", tensor.offset));
+    }
+    if (!seen.insert(tensor.name).second) {
+      return cursor.complain(
+          fmt::format("the tensor \"{}\" occurs twice", text::printable(tensor.name)));
+    }
+    header.tensors.push_back(std::move(tensor));
+  }
+}
+
+}  // namespace
+
+const GgufValue* GgufHeader::find(std::string_view key) const {
+  const auto found = std::find_if(metadata.begin(), metadata.end(),
+                                  [&](const auto& entry) { return entry.first == key; });
+  return found == metadata.end() ? nullptr : &found->second;
+}
+
+const GgufValue* GgufHeader::find_own(std::string_view key) const {
+  return find(fmt::format("{}.{}", architecture(), key));
+}
+
+std::string GgufHeader::architecture() const {
+  const GgufValue* value = find("general.architecture");
+  return value == nullptr ? "" : value->to_string().value_or("");
+}
+
+Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
+  Cursor cursor(prefix, limits);
+  GgufHeader header;
+  const std::string_view magic = prefix.substr(0, 4);
+  if (magic != std::string_view("GGUF").substr(0, magic.size())) {
+    return fail(Code::data, "not a GGUF file: it does not begin with \"GGUF\"");
+  }
+  cursor.take(4);
+  header.version = cursor.word<std::uint32_t>();
+  if (cursor.ok() && header.version != 2 && header.version != 3) {
+    const bool swapped = header.version == 0x02000000U || header.version == 0x03000000U;
+    cursor.complain(swapped ? "a big-endian file: convert it for this machine"
+                            : fmt::format("GGUF version {}: weir reads 2 and 3", header.version));
+  }
+  const auto tensors = cursor.word<std::uint64_t>();
+  const auto metadata = cursor.word<std::uint64_t>();
+  if (cursor.ok() && metadata > limits.metadata) {
+    cursor.complain(fmt::format("{} metadata keys (at most {})", metadata, limits.metadata));
+  }
+  if (cursor.ok() && tensors > limits.tensors) {
+    cursor.complain(fmt::format("{} tensors (at most {})", tensors, limits.tensors));
+  }
+  read_metadata(cursor, prefix, metadata, limits, header);
+  read_tensors(cursor, tensors, header);
+  if (cursor.error()) return tl::unexpected(*cursor.error());
+  if (!cursor.ok()) {
+    return GgufRead{.header = std::nullopt,
+                    .needed = std::max<std::uint64_t>(cursor.needed(), 2 * prefix.size())};
+  }
+  header.bytes = cursor.at();
+  header.data_start = align_up(header.bytes, header.alignment);
+  header.hash = hash_hex(prefix.substr(0, header.bytes));
+  return GgufRead{.header = std::move(header), .needed = 0};
+}
+
+Result<GgufHeader> load_gguf(const ReadPrefix& read, const GgufLimits& limits) {
+  std::uint64_t wanted = std::uint64_t{64} << 10;
+  while (true) {
+    WEIR_TRY(const std::string prefix, read(wanted));
+    WEIR_TRY(GgufRead answer, read_gguf(prefix, limits));
+    if (answer.header) return std::move(*answer.header);
+    if (prefix.size() < wanted) {
+      return fail(Code::data, "the GGUF header is cut off: the file ends after {} bytes",
+                  prefix.size());
+    }
+    wanted = answer.needed;
+  }
+}
+
+}  // namespace weir::model

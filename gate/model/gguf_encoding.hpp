@@ -1,0 +1,67 @@
+// How GGUF writes down numbers: little-endian, sizes by type. Shared by reader and writer. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gate/model/gguf.hpp"
+
+namespace weir::model {
+
+[[nodiscard]] constexpr bool known_type(std::uint32_t number) { return number <= 12; }
+
+// Bytes of one value; nothing for strings and arrays.
+[[nodiscard]] constexpr std::optional<std::uint64_t> fixed_size(GgufType type) {
+  switch (type) {
+    case GgufType::u8:
+    case GgufType::i8:
+    case GgufType::boolean:
+      return 1;
+    case GgufType::u16:
+    case GgufType::i16:
+      return 2;
+    case GgufType::u32:
+    case GgufType::i32:
+    case GgufType::f32:
+      return 4;
+    case GgufType::u64:
+    case GgufType::i64:
+    case GgufType::f64:
+      return 8;
+    case GgufType::string:
+    case GgufType::array:
+      break;
+  }
+  return std::nullopt;
+}
+
+// REQUIRES: Word is unsigned and `bytes` has at least its size.
+template <class Word>
+[[nodiscard]] Word decode(std::string_view bytes) {
+  Word word = 0;
+  for (std::size_t i = 0; i < sizeof(Word); ++i) {
+    word = static_cast<Word>(
+        word | static_cast<Word>(Word{static_cast<unsigned char>(bytes[i])} << (8 * i)));
+  }
+  return word;
+}
+
+template <class Word>
+void encode(std::string& out, Word word) {
+  for (std::size_t i = 0; i < sizeof(Word); ++i) {
+    out.push_back(static_cast<char>(static_cast<unsigned char>(word >> (8 * i))));
+  }
+}
+
+inline void encode_string(std::string& out, std::string_view text) {
+  encode<std::uint64_t>(out, text.size());
+  out += text;
+}
+
+[[nodiscard]] constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace weir::model

@@ -1,0 +1,183 @@
+#include <bit>
+#include <limits>
+
+#include "gate/model/gguf.hpp"
+#include "gate/model/gguf_encoding.hpp"
+
+namespace weir::model {
+namespace {
+
+bool is_signed(GgufType type) {
+  return type == GgufType::i8 || type == GgufType::i16 || type == GgufType::i32 ||
+         type == GgufType::i64;
+}
+bool is_integer(GgufType type) {
+  return is_signed(type) || type == GgufType::u8 || type == GgufType::u16 ||
+         type == GgufType::u32 || type == GgufType::u64;
+}
+
+// The integer at the beginning of `bytes`, its sign extended to 64 bits.
+std::int64_t integer_at(GgufType type, std::string_view bytes) {
+  std::uint64_t word = 0;
+  const std::uint64_t size = fixed_size(type).value_or(0);
+  for (std::size_t i = 0; i < size; ++i) {
+    word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  }
+  if (is_signed(type) && size < 8 && (word >> (8 * size - 1) & 1U) != 0) {
+    word |= ~std::uint64_t{0} << (8 * size);
+  }
+  return static_cast<std::int64_t>(word);
+}
+
+std::optional<std::uint64_t> unsigned_at(GgufType type, std::string_view bytes) {
+  const std::int64_t value = integer_at(type, bytes);
+  if (value < 0 && type != GgufType::u64) return std::nullopt;
+  return static_cast<std::uint64_t>(value);
+}
+
+bool put_unsigned(std::string& out, GgufType type, std::uint64_t value) {
+  const std::uint64_t bits = 8 * fixed_size(type).value_or(0) - (is_signed(type) ? 1 : 0);
+  if (bits < 64 && value >> bits != 0) return false;
+  for (std::uint64_t i = 0; i < fixed_size(type).value_or(0); ++i) {
+    out.push_back(static_cast<char>(static_cast<unsigned char>(value >> (8 * i))));
+  }
+  return true;
+}
+
+}  // namespace
+
+GgufValue::GgufValue(GgufType type, std::string bytes) : type_(type), bytes_(std::move(bytes)) {}
+
+GgufValue::GgufValue(GgufType element, std::uint64_t count, std::string bytes)
+    : type_(GgufType::array), element_(element), count_(count), bytes_(std::move(bytes)) {}
+
+GgufValue GgufValue::u32(std::uint32_t value) {
+  std::string bytes;
+  encode(bytes, value);
+  return {GgufType::u32, std::move(bytes)};
+}
+
+GgufValue GgufValue::f32_bits(std::uint32_t ieee754) {
+  std::string bytes;
+  encode(bytes, ieee754);
+  return {GgufType::f32, std::move(bytes)};
+}
+
+GgufValue GgufValue::boolean(bool value) {
+  return {GgufType::boolean, std::string(1, value ? '\1' : '\0')};
+}
+
+GgufValue GgufValue::string(std::string_view value) {
+  std::string bytes;
+  encode_string(bytes, value);
+  return {GgufType::string, std::move(bytes)};
+}
+
+GgufValue GgufValue::strings(std::span<const std::string> values) {
+  std::string bytes;
+  for (const std::string& value : values) encode_string(bytes, value);
+  return {GgufType::string, values.size(), std::move(bytes)};
+}
+
+GgufValue GgufValue::i32s(std::span<const std::int32_t> values) {
+  std::string bytes;
+  for (const std::int32_t value : values) encode(bytes, static_cast<std::uint32_t>(value));
+  return {GgufType::i32, values.size(), std::move(bytes)};
+}
+
+GgufValue GgufValue::f32s(std::span<const float> values) {
+  std::string bytes;
+  for (const float value : values) encode(bytes, std::bit_cast<std::uint32_t>(value));
+  return {GgufType::f32, values.size(), std::move(bytes)};
+}
+
+std::optional<std::uint64_t> GgufValue::to_unsigned() const {
+  if (!is_integer(type_)) return std::nullopt;
+  return unsigned_at(type_, bytes_);
+}
+
+std::optional<double> GgufValue::to_number() const {
+  if (type_ == GgufType::f32) {
+    return static_cast<double>(std::bit_cast<float>(decode<std::uint32_t>(bytes_)));
+  }
+  if (type_ == GgufType::f64) return std::bit_cast<double>(decode<std::uint64_t>(bytes_));
+  if (type_ == GgufType::u64) return static_cast<double>(decode<std::uint64_t>(bytes_));
+  if (!is_integer(type_)) return std::nullopt;
+  return static_cast<double>(integer_at(type_, bytes_));
+}
+
+std::optional<bool> GgufValue::to_bool() const {
+  if (type_ != GgufType::boolean) return std::nullopt;
+  return bytes_[0] != '\0';
+}
+
+std::optional<std::string> GgufValue::to_string() const {
+  if (type_ != GgufType::string) return std::nullopt;
+  return bytes_.substr(8);
+}
+
+std::optional<std::vector<std::uint64_t>> GgufValue::to_unsigned_list() const {
+  if (!is_array() || !is_integer(element_)) return std::nullopt;
+  const std::uint64_t size = fixed_size(element_).value_or(1);
+  std::vector<std::uint64_t> values;
+  values.reserve(count_);
+  for (std::uint64_t i = 0; i < count_; ++i) {
+    const auto value = unsigned_at(element_, std::string_view(bytes_).substr(i * size));
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  return values;
+}
+
+std::optional<std::vector<std::string>> GgufValue::to_string_list() const {
+  if (!is_array() || element_ != GgufType::string) return std::nullopt;
+  std::vector<std::string> values;
+  values.reserve(count_);
+  std::string_view rest = bytes_;
+  for (std::uint64_t i = 0; i < count_; ++i) {
+    const auto length = decode<std::uint64_t>(rest);
+    values.emplace_back(rest.substr(8, length));
+    rest.remove_prefix(8 + length);
+  }
+  return values;
+}
+
+std::optional<GgufValue> GgufValue::with_unsigned(std::uint64_t value) const {
+  std::string bytes;
+  if (!is_integer(type_) || !put_unsigned(bytes, type_, value)) return std::nullopt;
+  return GgufValue(type_, std::move(bytes));
+}
+
+std::optional<GgufValue> GgufValue::with_unsigned_list(
+    std::span<const std::uint64_t> values) const {
+  if (!is_array() || !is_integer(element_)) return std::nullopt;
+  std::string bytes;
+  for (const std::uint64_t value : values) {
+    if (!put_unsigned(bytes, element_, value)) return std::nullopt;
+  }
+  return GgufValue(element_, values.size(), std::move(bytes));
+}
+
+GgufValue GgufValue::picked(std::span<const std::uint64_t> indices) const {
+  if (!is_array() || element_ == GgufType::array) return *this;
+  const std::string_view bytes = bytes_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;  // first byte, bytes
+  places.reserve(count_);
+  for (std::uint64_t i = 0, at = 0; i < count_; ++i) {
+    const std::uint64_t size = element_ == GgufType::string
+                                   ? 8 + decode<std::uint64_t>(bytes.substr(at))
+                                   : fixed_size(element_).value_or(1);
+    places.emplace_back(at, size);
+    at += size;
+  }
+  std::string kept;
+  std::uint64_t count = 0;
+  for (const std::uint64_t index : indices) {
+    if (index >= places.size()) continue;
+    kept += bytes.substr(places[index].first, places[index].second);
+    ++count;
+  }
+  return {element_, count, std::move(kept)};
+}
+
+}  // namespace weir::model

@@ -1,0 +1,269 @@
+#include "gate/model/make.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gate/base/text.hpp"
+#include "gate/model/tokenizer.hpp"
+
+namespace weir::model {
+namespace {
+
+constexpr std::uint32_t k_one = 0x3f800000;           // 1.0f
+constexpr std::uint32_t k_norm_epsilon = 0x358637bd;  // 1e-6f
+constexpr std::uint32_t k_ten_thousand = 0x461c4000;  // 10000.0f
+constexpr std::uint32_t k_million = 0x49742400;       // 1000000.0f
+constexpr std::uint32_t k_gemma_window = 512;
+constexpr std::uint32_t k_max_layers = 1024;
+constexpr std::uint32_t k_max_size = 1U << 20;
+
+struct Mix {
+  std::string_view name;
+  TensorType matrices;
+  TensorType sensitive;
+};
+constexpr std::array<Mix, 3> k_mixes{{{"q3_k_m", TensorType::q3_k, TensorType::q5_k},
+                                      {"q4_k_m", TensorType::q4_k, TensorType::q6_k},
+                                      {"q5_k_m", TensorType::q5_k, TensorType::q6_k}}};
+
+// Types that files hold weight matrices in.
+constexpr TensorType k_pure[] = {
+    TensorType::f32,  TensorType::f16,    TensorType::bf16,   TensorType::q4_0,
+    TensorType::q4_1, TensorType::q5_0,   TensorType::q5_1,   TensorType::q8_0,
+    TensorType::q2_k, TensorType::q3_k,   TensorType::q4_k,   TensorType::q5_k,
+    TensorType::q6_k, TensorType::iq4_nl, TensorType::iq4_xs, TensorType::mxfp4};
+
+// general.file_type, which engines only show ("Q4_K - Medium"); nothing for the rest.
+std::optional<std::uint32_t> file_type(const Quantization& quantization) {
+  constexpr std::pair<std::string_view, std::uint32_t> k_numbers[] = {
+      {"f32", 0},     {"f16", 1},   {"q4_0", 2},    {"q4_1", 3},    {"q8_0", 7},    {"q5_0", 8},
+      {"q5_1", 9},    {"q2_k", 10}, {"q3_k_m", 12}, {"q4_k", 14},   {"q4_k_m", 15}, {"q5_k", 16},
+      {"q5_k_m", 17}, {"q6_k", 18}, {"iq4_nl", 25}, {"iq4_xs", 30}, {"bf16", 32}};
+  for (const auto& [name, number] : k_numbers) {
+    if (name == quantization.name) return number;
+  }
+  return std::nullopt;
+}
+
+// The first and last eighth of the layers and every third between, as llama.cpp's mixes do.
+bool sensitive_layer(std::uint32_t layer, std::uint32_t layers) {
+  const std::uint32_t eighth = layers / 8;
+  return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+// Collects tensors under the names that all architectures share.
+class Builder {
+ public:
+  Builder(const ModelOptions& options, GgufHeader& header) : options_(options), header_(header) {}
+
+  void norm(std::string name, std::uint64_t length) {
+    header_.tensors.push_back(
+        {std::move(name), {length}, static_cast<std::uint32_t>(TensorType::f32), 0});
+  }
+  void matrix(std::string name, std::vector<std::uint64_t> dims, bool sensitive) {
+    const TensorType type =
+        sensitive ? options_.quantization.sensitive : options_.quantization.matrices;
+    header_.tensors.push_back(
+        {std::move(name), std::move(dims), static_cast<std::uint32_t>(type), 0});
+  }
+
+  void layer(std::uint32_t index) {
+    const auto name = [&](std::string_view part) {
+      return fmt::format("blk.{}.{}.weight", index, part);
+    };
+    const bool gemma = options_.architecture == "gemma3";
+    const bool sensitive = sensitive_layer(index, options_.layers);
+    const std::uint64_t embd = options_.embedding;
+    const std::uint64_t ff = options_.feed_forward;
+    const std::uint64_t dim = options_.head_dim;
+    const std::uint64_t query = dim * options_.heads;
+    const std::uint64_t kv = dim * options_.kv_heads;
+
+    norm(name("attn_norm"), embd);
+    matrix(name("attn_q"), {embd, query}, false);
+    matrix(name("attn_k"), {embd, kv}, false);
+    matrix(name("attn_v"), {embd, kv}, sensitive);
+    matrix(name("attn_output"), {query, embd}, false);
+    if (gemma) {
+      norm(name("attn_q_norm"), dim);
+      norm(name("attn_k_norm"), dim);
+      norm(name("post_attention_norm"), embd);
+    }
+    norm(name("ffn_norm"), embd);
+    if (options_.experts > 0) {
+      const std::uint64_t experts = options_.experts;
+      norm(name("ffn_gate_inp"), embd);
+      header_.tensors.back().dims.push_back(experts);  // the router stays F32, too
+      matrix(name("ffn_gate_exps"), {embd, ff, experts}, false);
+      matrix(name("ffn_up_exps"), {embd, ff, experts}, false);
+      matrix(name("ffn_down_exps"), {ff, embd, experts}, sensitive);
+    } else {
+      matrix(name("ffn_gate"), {embd, ff}, false);
+      matrix(name("ffn_up"), {embd, ff}, false);
+      matrix(name("ffn_down"), {ff, embd}, sensitive);
+    }
+    if (gemma) norm(name("post_ffw_norm"), embd);
+  }
+
+ private:
+  const ModelOptions& options_;
+  GgufHeader& header_;
+};
+
+Result<void> check(const ModelOptions& options) {
+  const auto known = model_architectures();
+  if (std::find(known.begin(), known.end(), options.architecture) == known.end()) {
+    return fail(Code::usage, "unknown architecture \"{}\"{}\n  known here: {}",
+                text::printable(options.architecture),
+                text::did_you_mean(options.architecture, known), text::join(known));
+  }
+  const std::pair<std::string_view, std::uint32_t> sizes[] = {
+      {"embedding", options.embedding}, {"feed-forward", options.feed_forward},
+      {"heads", options.heads},         {"kv-heads", options.kv_heads},
+      {"head-dim", options.head_dim},   {"context", options.context}};
+  for (const auto& [name, size] : sizes) {
+    if (size == 0 || size > k_max_size) {
+      return fail(Code::usage, "{} is {}: it must lie between 1 and {}", name, size, k_max_size);
+    }
+  }
+  if (options.layers == 0 || options.layers > k_max_layers) {
+    return fail(Code::usage, "layers is {}: it must lie between 1 and {}", options.layers,
+                k_max_layers);
+  }
+  if (options.heads % options.kv_heads != 0) {
+    return fail(Code::usage, "heads ({}) is no multiple of kv-heads ({})", options.heads,
+                options.kv_heads);
+  }
+  if (options.head_dim % 2 != 0) {
+    return fail(Code::usage, "head-dim is {}: rotary embedding needs an even one",
+                options.head_dim);
+  }
+  if (options.vocab < k_min_vocab || options.vocab > k_max_size) {
+    return fail(Code::usage, "vocab is {}: it must lie between {} and {}", options.vocab,
+                k_min_vocab, k_max_size);
+  }
+  if (options.experts != 0 && options.architecture != "llama") {
+    return fail(Code::usage, "experts are made for the architecture llama alone");
+  }
+  if (options.experts > 256 || (options.experts != 0 && (options.experts_used == 0 ||
+                                                         options.experts_used > options.experts))) {
+    return fail(Code::usage, "experts-used ({}) must lie between 1 and experts ({}, at most 256)",
+                options.experts_used, options.experts);
+  }
+  return {};
+}
+
+void add_metadata(const ModelOptions& options, GgufHeader& header) {
+  const auto put = [&](std::string key, GgufValue value) {
+    header.metadata.emplace_back(std::move(key), std::move(value));
+  };
+  const auto own = [&](std::string_view key, GgufValue value) {
+    put(fmt::format("{}.{}", options.architecture, key), std::move(value));
+  };
+  const bool gemma = options.architecture == "gemma3";
+  put("general.architecture", GgufValue::string(options.architecture));
+  put("general.name",
+      GgufValue::string(fmt::format("weir {} {}x{} {}", options.architecture, options.layers,
+                                    options.embedding, options.quantization.name)));
+  put("general.quantization_version", GgufValue::u32(2));
+  if (const auto number = file_type(options.quantization)) {
+    put("general.file_type", GgufValue::u32(*number));
+  }
+  own("vocab_size", GgufValue::u32(options.vocab));
+  own("context_length", GgufValue::u32(options.context));
+  own("embedding_length", GgufValue::u32(options.embedding));
+  own("block_count", GgufValue::u32(options.layers));
+  own("feed_forward_length", GgufValue::u32(options.feed_forward));
+  own("attention.head_count", GgufValue::u32(options.heads));
+  own("attention.head_count_kv", GgufValue::u32(options.kv_heads));
+  own("attention.key_length", GgufValue::u32(options.head_dim));
+  own("attention.value_length", GgufValue::u32(options.head_dim));
+  own("attention.layer_norm_rms_epsilon", GgufValue::f32_bits(k_norm_epsilon));
+  own("rope.dimension_count", GgufValue::u32(options.head_dim));
+  own("rope.freq_base", GgufValue::f32_bits(gemma ? k_million : k_ten_thousand));
+  if (gemma) {
+    own("attention.sliding_window", GgufValue::u32(k_gemma_window));
+    own("rope.scaling.type", GgufValue::string("linear"));
+    own("rope.scaling.factor", GgufValue::f32_bits(k_one));
+  }
+  if (options.experts > 0) {
+    own("expert_count", GgufValue::u32(options.experts));
+    own("expert_used_count", GgufValue::u32(options.experts_used));
+  }
+  add_tokenizer(options.vocab, header);
+}
+
+}  // namespace
+
+std::vector<std::string> quantization_names() {
+  std::vector<std::string> names;
+  for (const TensorType type : k_pure) names.push_back(text::lower(tensor_type_info(type).name));
+  for (const Mix& mix : k_mixes) names.emplace_back(mix.name);
+  return names;
+}
+
+Result<Quantization> parse_quantization(std::string_view name) {
+  const std::string wanted = text::lower(name);
+  for (const Mix& mix : k_mixes) {
+    if (mix.name == wanted) return Quantization{wanted, mix.matrices, mix.sensitive};
+  }
+  for (const TensorType type : k_pure) {
+    if (text::lower(tensor_type_info(type).name) == wanted) return Quantization{wanted, type, type};
+  }
+  const auto names = quantization_names();
+  return fail(Code::usage, "unknown quantization \"{}\"{}\n  known here: {}", text::printable(name),
+              text::did_you_mean(wanted, names), text::join(names));
+}
+
+std::vector<std::string> model_architectures() { return {"llama", "gemma3"}; }
+
+Result<ModelOptions> default_model(std::string_view architecture) {
+  ModelOptions options;
+  options.architecture = architecture;
+  if (architecture == "gemma3") options.layers = 6;  // one period: five local layers, one global
+  WEIR_CHECK(check(options));
+  return options;
+}
+
+Result<ModelSummary> summarize(const GgufHeader& header) {
+  ModelSummary summary;
+  summary.architecture = header.architecture();
+  if (const GgufValue* layers = header.find_own("block_count")) {
+    summary.layers = layers->to_unsigned().value_or(0);
+  }
+  summary.tensors = header.tensors.size();
+  for (const GgufTensor& tensor : header.tensors) {
+    std::uint64_t values = 1;
+    for (const std::uint64_t dim : tensor.dims) values *= dim;
+    summary.parameters += values;
+  }
+  WEIR_TRY(summary.bytes, gguf_file_bytes(header));
+  summary.header_hash = header.hash;
+  return summary;
+}
+
+Result<GgufHeader> make_model(const ModelOptions& options) {
+  WEIR_CHECK(check(options));
+  GgufHeader header;
+  add_metadata(options, header);
+  Builder builder(options, header);
+  const bool tied = options.architecture == "gemma3";  // the embedding serves as output
+  builder.matrix("token_embd.weight", {options.embedding, options.vocab}, tied);
+  for (std::uint32_t i = 0; i < options.layers; ++i) builder.layer(i);
+  builder.norm("output_norm.weight", options.embedding);
+  if (!tied) builder.matrix("output.weight", {options.embedding, options.vocab}, true);
+  auto laid_out = encode_gguf_header(header);
+  if (!laid_out) {
+    return fail(Code::usage, "{}\n  choose sizes that quantization {} divides, or another one",
+                laid_out.error().message, options.quantization.name);
+  }
+  return header;
+}
+
+Result<ModelSummary> write_model(const ModelOptions& options, const ByteSink& sink) {
+  WEIR_TRY(GgufHeader header, make_model(options));
+  WEIR_CHECK(write_random_gguf(header, options.seed, sink));
+  return summarize(header);
+}
+
+}  // namespace weir::model

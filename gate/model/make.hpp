@@ -1,0 +1,74 @@
+// Small models with random weights, the same bytes on every machine: something real for an engine
+// to run where no downloaded model may or need be there.
+//
+// They load in llama.cpp and take the code path of the architecture and tensor types asked for.
+// What they generate is noise. Pure: bytes leave through a sink.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/model/gguf.hpp"
+#include "gate/model/gguf_write.hpp"
+#include "gate/model/tensor_type.hpp"
+
+namespace weir::model {
+
+// Which type each weight matrix has; norms and biases are F32 always.
+struct Quantization {
+  std::string name = "f16";
+  TensorType matrices = TensorType::f16;
+  // Of the output matrix (or of the token embedding where it serves as output) and of the more
+  // sensitive half of the attn_v and ffn_down matrices, as llama.cpp's "_M" mixes choose them.
+  TensorType sensitive = TensorType::f16;
+
+  friend bool operator==(const Quantization&, const Quantization&) = default;
+};
+
+// "f32" "f16" "bf16" "q8_0" "q4_k" … (one type for all matrices), or the mixes "q3_k_m" "q4_k_m"
+// "q5_k_m" (Q4_K and Q6_K tensors for "q4_k_m"). Ignores case. Code::usage otherwise.
+[[nodiscard]] Result<Quantization> parse_quantization(std::string_view name);
+[[nodiscard]] std::vector<std::string> quantization_names();  // all that it takes
+
+struct ModelOptions {
+  std::string architecture = "llama";  // or "gemma3"
+  std::uint32_t layers = 4;
+  std::uint32_t embedding = 256;
+  std::uint32_t feed_forward = 768;
+  std::uint32_t heads = 4;
+  std::uint32_t kv_heads = 2;
+  std::uint32_t head_dim = 64;
+  std::uint32_t vocab = 512;     // at least 320: bytes and letters must fit
+  std::uint32_t context = 4096;  // what the header says it was trained for
+  std::uint32_t experts = 0;     // llama only: mixture of experts when not 0
+  std::uint32_t experts_used = 0;
+  Quantization quantization;
+  std::uint64_t seed = 1;
+};
+
+[[nodiscard]] std::vector<std::string> model_architectures();
+// The reference model of that architecture; Code::usage when it is not one that weir can make.
+[[nodiscard]] Result<ModelOptions> default_model(std::string_view architecture);
+
+struct ModelSummary {
+  std::string architecture;
+  std::uint64_t layers = 0;
+  std::uint64_t tensors = 0;
+  std::uint64_t parameters = 0;  // weights
+  std::uint64_t bytes = 0;       // of the file
+  std::string header_hash;
+  std::vector<std::string> warnings;
+};
+// REQUIRES: the header was laid out by encode_gguf_header.
+[[nodiscard]] Result<ModelSummary> summarize(const GgufHeader& header);
+
+// The header alone, laid out. Code::usage when the options do not fit together (rows that are not
+// whole blocks of the quantization, heads that are no multiple of kv_heads, sizes of 0 or absurd).
+[[nodiscard]] Result<GgufHeader> make_model(const ModelOptions& options);
+// Header and weights.
+[[nodiscard]] Result<ModelSummary> write_model(const ModelOptions& options, const ByteSink& sink);
+
+}  // namespace weir::model

@@ -1,0 +1,301 @@
+#include "gate/model/tensor_type.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "gate/base/text.hpp"
+
+namespace weir::model {
+namespace {
+
+constexpr std::array<TensorTypeInfo, 35> k_types{{
+    {TensorType::f32, "F32", 1, 4},
+    {TensorType::f16, "F16", 1, 2},
+    {TensorType::q4_0, "Q4_0", 32, 18},
+    {TensorType::q4_1, "Q4_1", 32, 20},
+    {TensorType::q5_0, "Q5_0", 32, 22},
+    {TensorType::q5_1, "Q5_1", 32, 24},
+    {TensorType::q8_0, "Q8_0", 32, 34},
+    {TensorType::q8_1, "Q8_1", 32, 36},
+    {TensorType::q2_k, "Q2_K", 256, 84},
+    {TensorType::q3_k, "Q3_K", 256, 110},
+    {TensorType::q4_k, "Q4_K", 256, 144},
+    {TensorType::q5_k, "Q5_K", 256, 176},
+    {TensorType::q6_k, "Q6_K", 256, 210},
+    {TensorType::q8_k, "Q8_K", 256, 292},
+    {TensorType::iq2_xxs, "IQ2_XXS", 256, 66},
+    {TensorType::iq2_xs, "IQ2_XS", 256, 74},
+    {TensorType::iq3_xxs, "IQ3_XXS", 256, 98},
+    {TensorType::iq1_s, "IQ1_S", 256, 50},
+    {TensorType::iq4_nl, "IQ4_NL", 32, 18},
+    {TensorType::iq3_s, "IQ3_S", 256, 110},
+    {TensorType::iq2_s, "IQ2_S", 256, 82},
+    {TensorType::iq4_xs, "IQ4_XS", 256, 136},
+    {TensorType::i8, "I8", 1, 1},
+    {TensorType::i16, "I16", 1, 2},
+    {TensorType::i32, "I32", 1, 4},
+    {TensorType::i64, "I64", 1, 8},
+    {TensorType::f64, "F64", 1, 8},
+    {TensorType::iq1_m, "IQ1_M", 256, 56},
+    {TensorType::bf16, "BF16", 1, 2},
+    {TensorType::tq1_0, "TQ1_0", 256, 54},
+    {TensorType::tq2_0, "TQ2_0", 256, 66},
+    {TensorType::mxfp4, "MXFP4", 32, 17},
+    {TensorType::nvfp4, "NVFP4", 64, 36},
+    {TensorType::q1_0, "Q1_0", 128, 18},
+    {TensorType::q2_0, "Q2_0", 64, 18},
+}};
+
+// The half-precision scales inside a block: where they lie, and by how many powers of two they
+// are smaller than the weights (the spread of the integers that they multiply). The minimum of a
+// block (`negated` where the format adds it) is chosen so that weights lie around 0.
+struct HalfField {
+  std::uint32_t offset;
+  int shift;
+  bool negated = false;
+};
+struct Layout {
+  TensorType type;
+  std::array<HalfField, 2> halves;
+  std::uint32_t count;
+};
+constexpr Layout k_layouts[] = {
+    {TensorType::q4_0, {{{0, 2}, {}}}, 1},
+    {TensorType::q4_1, {{{0, 2}, {2, -1, true}}}, 2},  // about -8 d
+    {TensorType::q5_0, {{{0, 3}, {}}}, 1},
+    {TensorType::q5_1, {{{0, 3}, {2, -1, true}}}, 2},  // about -16 d
+    {TensorType::q8_0, {{{0, 6}, {}}}, 1},
+    {TensorType::q8_1, {{{0, 6}, {2, 6}}}, 2},
+    {TensorType::q2_k, {{{80, 3}, {82, 3}}}, 2},
+    {TensorType::q3_k, {{{108, 5}, {}}}, 1},
+    {TensorType::q4_k, {{{0, 8}, {2, 5}}}, 2},
+    {TensorType::q5_k, {{{0, 9}, {2, 5}}}, 2},
+    {TensorType::q6_k, {{{208, 7}, {}}}, 1},
+    {TensorType::iq2_xxs, {{{0, 6}, {}}}, 1},
+    {TensorType::iq2_xs, {{{0, 6}, {}}}, 1},
+    {TensorType::iq3_xxs, {{{0, 6}, {}}}, 1},
+    {TensorType::iq1_s, {{{0, 3}, {}}}, 1},
+    {TensorType::iq4_nl, {{{0, 6}, {}}}, 1},
+    {TensorType::iq3_s, {{{0, 7}, {}}}, 1},
+    {TensorType::iq2_s, {{{0, 6}, {}}}, 1},
+    {TensorType::iq4_xs, {{{0, 10}, {}}}, 1},
+    {TensorType::tq1_0, {{{52, 0}, {}}}, 1},
+    {TensorType::tq2_0, {{{64, 0}, {}}}, 1},
+    {TensorType::q1_0, {{{0, 0}, {}}}, 1},
+    {TensorType::q2_0, {{{0, 0}, {}}}, 1},
+};
+
+// splitmix64's output function: a bijection of 64 bits that looks random.
+constexpr std::uint64_t mix(std::uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9U;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebU;
+  x ^= x >> 31;
+  return x;
+}
+
+// Files are little-endian on every machine.
+template <class Word>
+Word load(std::span<const unsigned char> bytes, std::size_t at) {
+  Word word = 0;
+  for (std::size_t i = 0; i < sizeof(Word); ++i) {
+    word = static_cast<Word>(word | static_cast<Word>(Word{bytes[at + i]} << (8 * i)));
+  }
+  return word;
+}
+template <class Word>
+void store(std::span<unsigned char> bytes, std::size_t at, Word word) {
+  for (std::size_t i = 0; i < sizeof(Word); ++i) {
+    bytes[at + i] = static_cast<unsigned char>(word >> (8 * i));
+  }
+}
+
+// 2^-power x (1 + mantissa/1024); the smallest normal half is 2^-14.
+std::uint16_t half(int power, unsigned mantissa) {
+  const auto exponent = static_cast<unsigned>(15 - std::clamp(power, 0, 14));
+  return static_cast<std::uint16_t>(exponent << 10 | (mantissa & 0x3ffU));
+}
+
+// A float with `mantissa_bits` from random bits: sign, two bits that lower the exponent, mantissa.
+// 0.88 x 2^-spread is its root mean square.
+std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned exponent_bits,
+                           Fill fill, unsigned spread) {
+  const std::uint64_t one = (std::uint64_t{1} << (exponent_bits - 1)) - 1;  // exponent of 1.0
+  const std::uint64_t mantissa = bits & ((std::uint64_t{1} << mantissa_bits) - 1);
+  const std::uint64_t sign = std::uint64_t{1} << (mantissa_bits + exponent_bits);
+  if (fill == Fill::ones) return one << mantissa_bits | mantissa >> 4;
+  if (fill == Fill::negative) return sign | one << mantissa_bits | mantissa;
+  const std::uint64_t lower = spread + (bits >> (mantissa_bits + 1) & 3U);
+  const std::uint64_t exponent = one - std::min(lower, one - 1);
+  return ((bits >> mantissa_bits & 1U) != 0 ? sign : 0) | exponent << mantissa_bits | mantissa;
+}
+
+}  // namespace
+
+const TensorTypeInfo* find_tensor_type(std::uint32_t number) {
+  const auto* found = std::find_if(k_types.begin(), k_types.end(), [&](const auto& info) {
+    return static_cast<std::uint32_t>(info.type) == number;
+  });
+  return found == k_types.end() ? nullptr : found;
+}
+
+const TensorTypeInfo* find_tensor_type(std::string_view name) {
+  const std::string wanted = text::lower(name);
+  const auto* found = std::find_if(k_types.begin(), k_types.end(), [&](const auto& info) {
+    return text::lower(info.name) == wanted;
+  });
+  return found == k_types.end() ? nullptr : found;
+}
+
+const TensorTypeInfo& tensor_type_info(TensorType type) {
+  const TensorTypeInfo* found = find_tensor_type(static_cast<std::uint32_t>(type));
+  return found != nullptr ? *found : k_types.front();  // every enumerator is in the table
+}
+
+Result<std::uint64_t> tensor_bytes(const TensorTypeInfo& info,
+                                   std::span<const std::uint64_t> dims) {
+  constexpr std::uint64_t k_most = std::numeric_limits<std::int64_t>::max();
+  const std::uint64_t row = dims.empty() ? 1 : dims.front();
+  if (row % info.block_values != 0) {
+    return fail(Code::data, "a row of {} values is not a whole number of {} blocks of {}", row,
+                info.name, info.block_values);
+  }
+  std::uint64_t bytes = row / info.block_values;
+  if (bytes > k_most / info.block_bytes) return fail(Code::data, "a row of {} is too long", row);
+  bytes *= info.block_bytes;
+  for (std::size_t i = 1; i < dims.size(); ++i) {
+    if (dims[i] != 0 && bytes > k_most / dims[i]) {
+      return fail(Code::data, "a tensor of {} dimensions is too large", dims.size());
+    }
+    bytes *= dims[i];
+  }
+  return bytes;
+}
+
+Fill fill_for(std::string_view tensor_name, std::span<const std::uint64_t> dims) {
+  const auto has = [&](std::string_view part) {
+    return tensor_name.find(part) != std::string_view::npos;
+  };
+  if (tensor_name.ends_with(".bias")) return Fill::weights;
+  if (has("ssm_a") && !has("ssm_a_norm") && !has("ssm_alpha")) return Fill::negative;
+  if (has("norm") || has("rope_freqs") || has("rope_factors") || has("ssm_d")) return Fill::ones;
+  const bool vector =
+      std::all_of(dims.begin() + (dims.empty() ? 0 : 1), dims.end(), [](auto d) { return d == 1; });
+  return vector ? Fill::ones : Fill::weights;
+}
+
+TensorBytes::TensorBytes(std::uint64_t seed, std::string_view tensor_name, TensorType type,
+                         Fill fill, std::uint64_t row_length)
+    : info_(tensor_type_info(type)),
+      fill_(fill),
+      // 2^-spread is 1/sqrt(row length), rounded to a power of two.
+      spread_(
+          static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(row_length, 1) - 1) + 1) /
+          2),
+      key_(0xcbf29ce484222325U) {
+  for (const char c : tensor_name) {  // FNV-1a
+    key_ ^= static_cast<unsigned char>(c);
+    key_ *= 0x100000001b3U;
+  }
+  key_ = mix(key_ ^ mix(seed + 0x9e3779b97f4a7c15U));
+}
+
+void TensorBytes::write(std::uint64_t first_block, std::span<unsigned char> out) const {
+  const std::size_t size = info_.block_bytes;
+  if (fill_ == Fill::zeros) {
+    std::fill(out.begin(), out.end(), static_cast<unsigned char>(0));
+    return;
+  }
+  // Word w of the tensor's endless random stream is mix(key + w x golden ratio); block b starts at
+  // byte b x size of it, so that no bit is made for nothing.
+  std::uint64_t word = 0;
+  std::uint64_t have = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t at = first_block * size;
+  for (unsigned char& byte : out) {
+    if (at / 8 != have) {
+      have = at / 8;
+      word = mix(key_ + have * 0x9e3779b97f4a7c15U);
+    }
+    byte = static_cast<unsigned char>(word >> (8 * (at % 8)));
+    ++at;
+  }
+  for (std::size_t start = 0; start + size <= out.size(); start += size) {
+    shape(out.subspan(start, size));
+  }
+}
+
+// Turns random bytes into a valid block: most bits of a quantized block may be anything, its
+// scales may not.
+void TensorBytes::shape(std::span<unsigned char> block) const {
+  const auto spread = [&] { return static_cast<int>(spread_); };
+  const auto floating = [&](std::uint64_t bits, unsigned mantissa, unsigned exponent) {
+    return random_float(bits, mantissa, exponent, fill_, spread_);
+  };
+  switch (info_.type) {
+    case TensorType::f16:
+      return store(block, 0,
+                   static_cast<std::uint16_t>(floating(load<std::uint16_t>(block, 0), 10, 5)));
+    case TensorType::bf16:
+      return store(block, 0,
+                   static_cast<std::uint16_t>(floating(load<std::uint16_t>(block, 0), 7, 8)));
+    case TensorType::f32:
+      return store(block, 0,
+                   static_cast<std::uint32_t>(floating(load<std::uint32_t>(block, 0), 23, 8)));
+    case TensorType::f64:
+      return store(block, 0, floating(load<std::uint64_t>(block, 0), 52, 11));
+    case TensorType::i8:
+    case TensorType::i16:
+    case TensorType::i32:
+    case TensorType::i64:  // indices and tables: 0 is always within range
+      std::fill(block.begin(), block.end(), static_cast<unsigned char>(0));
+      return;
+    case TensorType::mxfp4:  // one power-of-two scale (bias 127, doubled integers up to 12)
+      block[0] = static_cast<unsigned char>(127U - std::min(spread_ + 2, 100U));
+      return;
+    case TensorType::nvfp4:  // four scales of 4 exponent (bias 7) and 3 mantissa bits
+      for (std::size_t i = 0; i < 4; ++i) {
+        block[i] =
+            static_cast<unsigned char>((7U - std::min(spread_ + 2, 6U)) << 3 | (block[i] & 7U));
+      }
+      return;
+    case TensorType::iq1_m: {  // the scale is spread over the upper nibbles of four 16-bit words
+      const unsigned scale = half(spread() + 3, load<std::uint16_t>(block, 48));
+      for (std::size_t i = 0; i < 4; ++i) {
+        unsigned char& high = block[48 + 2 * i + 1];
+        high = static_cast<unsigned char>((high & 0x0fU) | (scale >> (4 * i) & 0xfU) << 4);
+      }
+      return;
+    }
+    case TensorType::q8_k:
+      return store(block, 0,
+                   static_cast<std::uint32_t>(floating(load<std::uint32_t>(block, 0), 23, 8)));
+    case TensorType::q8_0:
+    case TensorType::q8_1:  // quantizers never write -128, and kernels count on it
+      for (std::size_t i = info_.block_bytes - 32; i < info_.block_bytes; ++i) {
+        if (block[i] == 0x80) block[i] = 0x81;
+      }
+      break;
+    case TensorType::q6_k:  // 16 signed scales, here of -16 to 15
+      for (std::size_t i = 192; i < 208; ++i) {
+        block[i] = static_cast<unsigned char>((block[i] & 0x1fU) - 16U);
+      }
+      break;
+    default:
+      break;
+  }
+  for (const Layout& layout : k_layouts) {
+    if (layout.type != info_.type) continue;
+    for (std::size_t i = 0; i < layout.count; ++i) {
+      const HalfField& field = layout.halves[i];
+      const std::uint16_t value =
+          half(spread() + field.shift, load<std::uint16_t>(block, field.offset));
+      store(block, field.offset,
+            static_cast<std::uint16_t>(value | (field.negated ? 0x8000U : 0U)));
+    }
+  }
+}
+
+}  // namespace weir::model

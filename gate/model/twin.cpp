@@ -1,0 +1,241 @@
+#include "gate/model/twin.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/model/tensor_type.hpp"
+#include "gate/model/twin_sizes.hpp"
+#include "gate/model/twin_vocab.hpp"
+
+namespace weir::model {
+namespace {
+
+constexpr unsigned k_max_halvings = 4;
+constexpr std::uint64_t k_max_kv_heads = 1024;
+constexpr int k_max_attempts = 64;  // for each head dimension: hostile sizes fit nowhere
+constexpr std::uint64_t k_max_bytes = std::uint64_t{64} << 30;  // more is no small twin
+
+// What a layer consists of, so that layers can be compared: names and dimensions of its tensors.
+// Types are left out: quantization mixes choose them by rules of their own.
+std::vector<std::size_t> layer_shapes(const GgufHeader& header, std::uint64_t layers) {
+  std::vector<std::string> shapes(layers);
+  for (const GgufTensor& tensor : header.tensors) {
+    const auto layer = layer_of(tensor.name);
+    if (!layer || *layer >= layers) continue;
+    const std::size_t dot = tensor.name.find('.', tensor.name.find("blk.") + 4);
+    shapes[*layer] += fmt::format("{} {};", tensor.name.substr(std::min(dot, tensor.name.size())),
+                                  fmt::join(tensor.dims, "x"));
+  }
+  // As numbers, since patterns are searched by comparing many pairs.
+  std::map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> kinds;
+  kinds.reserve(shapes.size());
+  for (const std::string& shape : shapes) {
+    kinds.push_back(numbers.try_emplace(shape, numbers.size()).first->second);
+  }
+  return kinds;
+}
+
+// The layer pattern as "so many first layers, then periods of so many": the least sum of both.
+struct Pattern {
+  std::uint64_t lead = 0;
+  std::uint64_t period = 1;
+};
+Pattern find_pattern(const std::vector<std::size_t>& shapes) {
+  const std::size_t count = shapes.size();
+  for (std::size_t sum = 1; sum < count; ++sum) {
+    for (std::size_t period = sum; period >= 1; --period) {
+      const std::size_t lead = sum - period;
+      bool repeats = true;
+      for (std::size_t i = lead; i + period < count && repeats; ++i) {
+        repeats = shapes[i] == shapes[i + period];
+      }
+      if (repeats) return {lead, period};
+    }
+  }
+  return {count, 1};
+}
+
+// Patterns of attention that tensors do not show: from the header, else as engines have them.
+std::uint64_t window_period(const GgufHeader& header) {
+  if (const GgufValue* pattern = header.find_own("attention.sliding_window_pattern")) {
+    if (const auto period = pattern->to_unsigned()) return std::max<std::uint64_t>(*period, 1);
+  }
+  if (const GgufValue* interval = header.find_own("full_attention_interval")) {
+    return std::max<std::uint64_t>(interval->to_unsigned().value_or(1), 1);
+  }
+  if (header.find_own("attention.sliding_window") == nullptr) return 1;
+  return 12;  // a multiple of 2, 3, 4 and 6, the periods in use
+}
+
+// Lists in the header with one element a layer, of any element type.
+void limit_layers(std::uint64_t wanted, GgufHeader& header, std::vector<std::string>& warnings) {
+  const GgufValue* count = header.find_own("block_count");
+  const std::uint64_t layers = count == nullptr ? 0 : count->to_unsigned().value_or(0);
+  if (wanted == 0 || wanted >= layers) return;
+  const Pattern pattern = find_pattern(layer_shapes(header, layers));
+  const std::uint64_t period = std::lcm(pattern.period, window_period(header));
+  const std::uint64_t after = wanted > pattern.lead ? wanted - pattern.lead : 1;
+  const std::uint64_t kept =
+      std::min(layers, pattern.lead + (after + period - 1) / period * period);
+  if (kept != wanted) {
+    warnings.push_back(fmt::format("{} layers kept in place of {}: {} first and periods of {}",
+                                   kept, wanted, pattern.lead, period));
+  }
+  if (kept == layers) return;
+  std::erase_if(header.tensors, [&](const GgufTensor& tensor) {
+    const auto layer = layer_of(tensor.name);
+    return layer && *layer >= kept;
+  });
+  std::vector<std::uint64_t> first(kept);
+  std::iota(first.begin(), first.end(), 0);
+  const std::string own = header.architecture() + ".";
+  for (auto& [key, value] : header.metadata) {
+    if (!key.starts_with(own)) continue;
+    if (key == own + "block_count") value = value.with_unsigned(kept).value_or(value);
+    // Extra layers that predict further tokens are the last ones: gone.
+    if (key == own + "nextn_predict_layers") value = value.with_unsigned(0).value_or(value);
+    if (key == own + "leading_dense_block_count") {
+      const std::uint64_t dense = value.to_unsigned().value_or(0);
+      value = value.with_unsigned(std::min(dense, kept)).value_or(value);
+    }
+    const bool per_layer = value.is_array() && value.count() == layers;
+    if (per_layer && !key.ends_with("dimension_sections")) value = value.picked(first);
+  }
+}
+
+struct Candidate {
+  GgufHeader header;
+  std::uint64_t bytes = 0;
+  std::set<std::string> unknown;
+};
+
+// The twin for one way of shrinking; nothing when sizes get mixed up or rows are no whole blocks.
+std::optional<Candidate> attempt(const GgufHeader& base, const TwinSizes& old_sizes,
+                                 TwinSizes new_sizes, std::uint64_t vocab) {
+  new_sizes.vocab = vocab;
+  // Tensors first: most attempts end here, before the tokenizer is copied.
+  Candidate candidate;
+  std::vector<GgufTensor> tensors = base.tensors;
+  for (GgufTensor& tensor : tensors) {
+    std::vector<std::uint64_t> unknown;
+    auto dims = shrink_dims(tensor, old_sizes, new_sizes, unknown);
+    if (!dims) return std::nullopt;
+    for (const std::uint64_t dim : unknown) {
+      const std::size_t dot = tensor.name.find('.', tensor.name.find("blk.") + 4);
+      const bool layer = layer_of(tensor.name).has_value() && dot != std::string::npos;
+      candidate.unknown.insert(fmt::format("size {} of {} is kept: not recognized", dim,
+                                           layer ? "*" + tensor.name.substr(dot) : tensor.name));
+    }
+    tensor.dims = std::move(*dims);
+  }
+  candidate.header = base;
+  candidate.header.tensors = std::move(tensors);
+  put_sizes(old_sizes, new_sizes, candidate.header);
+  if (!encode_gguf_header(candidate.header)) return std::nullopt;
+  const auto bytes = gguf_file_bytes(candidate.header);
+  if (!bytes) return std::nullopt;
+  candidate.bytes = *bytes;
+  return candidate;
+}
+
+// For each head dimension the fewest heads that keep what sizes are multiples of; the first that
+// is small enough, else the smallest.
+std::optional<Candidate> search(const GgufHeader& base, const TwinSizes& sizes, std::uint64_t vocab,
+                                const TwinOptions& options, std::vector<std::string>& warnings) {
+  std::optional<Candidate> best;
+  unsigned best_halvings = 0;
+  std::uint64_t most = 1;
+  for (const std::uint64_t heads : sizes.kv_heads) most = std::max(most, heads);
+  most = std::min(most, k_max_kv_heads);
+  for (unsigned halvings = 0; halvings <= k_max_halvings; ++halvings) {
+    int attempts = 0;
+    for (std::uint64_t kv_heads = 1; kv_heads <= most && attempts < k_max_attempts; ++kv_heads) {
+      const auto small = shrink(sizes, {.kv_heads = kv_heads, .halvings = halvings});
+      if (!small) continue;
+      ++attempts;
+      auto candidate = attempt(base, sizes, *small, vocab);
+      if (!candidate) continue;
+      if (!best || candidate->bytes < best->bytes) {
+        best = std::move(candidate);
+        best_halvings = halvings;
+      }
+      break;
+    }
+    if (best && best->bytes <= options.target_bytes) break;
+  }
+  if (best && best_halvings > 0) {
+    warnings.push_back(fmt::format(
+        "the head dimension {} became {}: kernels chosen by it can differ (a larger target size "
+        "keeps it)",
+        sizes.key, sizes.key >> best_halvings));
+  }
+  if (best && best->bytes > options.target_bytes) {
+    warnings.push_back(
+        fmt::format("{} bytes are more than the {} asked for: fewer layers or "
+                    "tokens make it smaller",
+                    best->bytes, options.target_bytes));
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options) {
+  if (const GgufValue* parts = source.find("split.count")) {
+    if (parts->to_unsigned().value_or(0) > 1) {
+      return fail(Code::data,
+                  "one part of a model in several files: merge them first (llama-gguf-split "
+                  "--merge)");
+    }
+  }
+  if (source.tensors.empty()) return fail(Code::data, "the source has no tensors");
+  for (const GgufTensor& tensor : source.tensors) {
+    if (find_tensor_type(tensor.type) == nullptr) {
+      return fail(Code::data, "tensor {}: type {} is not known to weir",
+                  text::printable(tensor.name), tensor.type);
+    }
+  }
+  Twin twin;
+  GgufHeader base = source;
+  std::erase_if(base.metadata, [](const auto& entry) { return entry.first.starts_with("split."); });
+  WEIR_CHECK(read_sizes(base));  // before anything is made as large as it says
+  limit_layers(options.layers, base, twin.warnings);
+  WEIR_TRY(const TwinSizes sizes, read_sizes(base));
+  const std::uint64_t vocab = shrink_vocab(sizes.vocab, options.vocab, base);
+  for (auto& [key, value] : base.metadata) {
+    if (key != "general.name") continue;
+    value = GgufValue::string(value.to_string().value_or("model") + " (twin)");
+  }
+  auto found = search(base, sizes, vocab, options, twin.warnings);
+  if (!found) {
+    return fail(Code::data,
+                "found no smaller sizes for architecture \"{}\" that keep its sizes apart and its "
+                "rows whole blocks (embedding {}, vocabulary {})",
+                text::printable(source.architecture()), sizes.embedding, sizes.vocab);
+  }
+  if (found->bytes > k_max_bytes) {
+    return fail(Code::data, "the smallest twin found has {} bytes: not made", found->bytes);
+  }
+  twin.header = std::move(found->header);
+  constexpr std::size_t k_most_notes = 20;
+  for (const std::string& note : found->unknown) {
+    if (twin.warnings.size() < k_most_notes) twin.warnings.push_back(text::printable(note));
+  }
+  return twin;
+}
+
+Result<ModelSummary> write_twin(const GgufHeader& source, const TwinOptions& options,
+                                const ByteSink& sink) {
+  WEIR_TRY(Twin twin, twin_model(source, options));
+  WEIR_CHECK(write_random_gguf(twin.header, options.seed, sink));
+  WEIR_TRY(ModelSummary summary, summarize(twin.header));
+  summary.warnings = std::move(twin.warnings);
+  return summary;
+}
+
+}  // namespace weir::model

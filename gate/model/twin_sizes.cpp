@@ -1,0 +1,400 @@
+#include "gate/model/twin_sizes.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "gate/base/text.hpp"
+
+namespace weir::model {
+namespace {
+
+constexpr std::uint64_t k_most_source_layers = 4096;
+constexpr std::uint64_t k_max_vocab = std::uint64_t{1} << 24;
+// The largest block of any quantization and a multiple of every tile that kernels work in.
+constexpr std::uint64_t k_tile = 256;
+// Matrix kernels for few rows differ from those for many; 128 is beyond the last such border.
+constexpr std::uint64_t k_wide = 128;
+constexpr std::uint64_t k_smallest_head = 32;
+// More query heads per key head are not kept (latent attention has 128 of them).
+constexpr std::uint64_t k_max_ratio = 16;
+
+// One number for each scalar size that has a key of its own, in one list for reading and writing.
+struct Named {
+  std::string_view key;
+  std::uint64_t TwinSizes::*size;
+};
+constexpr Named k_named[] = {
+    {"embedding_length", &TwinSizes::embedding},
+    {"attention.key_length", &TwinSizes::key},
+    {"attention.value_length", &TwinSizes::value},
+    {"attention.key_length_swa", &TwinSizes::key_swa},
+    {"attention.value_length_swa", &TwinSizes::value_swa},
+    {"attention.key_length_mla", &TwinSizes::key_mla},
+    {"attention.value_length_mla", &TwinSizes::value_mla},
+    {"attention.q_lora_rank", &TwinSizes::query_rank},
+    {"attention.kv_lora_rank", &TwinSizes::kv_rank},
+    {"rope.dimension_count", &TwinSizes::rope},
+    {"rope.dimension_count_swa", &TwinSizes::rope_swa},
+    {"expert_feed_forward_length", &TwinSizes::expert_feed_forward},
+    {"expert_shared_feed_forward_length", &TwinSizes::shared_feed_forward},
+    {"expert_count", &TwinSizes::experts},
+    {"expert_shared_count", &TwinSizes::shared_experts},
+    {"embedding_length_per_layer_input", &TwinSizes::per_layer_input},
+    {"ssm.inner_size", &TwinSizes::inner},
+    {"ssm.time_step_rank", &TwinSizes::rank},
+    {"ssm.group_count", &TwinSizes::groups},
+    {"ssm.state_size", &TwinSizes::state},
+    {"ssm.conv_kernel", &TwinSizes::conv},
+    {"shortconv.l_cache", &TwinSizes::conv},
+    {"wkv.head_size", &TwinSizes::wkv_head},
+    {"context_length", &TwinSizes::context},
+    {"block_count", &TwinSizes::layers},
+};
+struct NamedList {
+  std::string_view key;
+  std::vector<std::uint64_t> TwinSizes::*list;
+};
+constexpr NamedList k_lists[] = {
+    {"feed_forward_length", &TwinSizes::feed_forward},
+    {"attention.head_count", &TwinSizes::heads},
+    {"attention.head_count_kv", &TwinSizes::kv_heads},
+};
+
+std::uint64_t most(const std::vector<std::uint64_t>& list) {
+  return list.empty() ? 0 : *std::max_element(list.begin(), list.end());
+}
+
+// A size that depends on no other: the smallest wide one that is a multiple of the same power of
+// two. A function of the size alone, so that equal sizes stay equal.
+std::uint64_t pick(std::uint64_t size) {
+  if (size <= k_tile) return size;
+  const std::uint64_t unit = std::gcd(size, k_tile);
+  std::uint64_t times = (k_wide + unit - 1) / unit;
+  if (times % 2 == 0) ++times;
+  return unit * times;
+}
+
+// Keeps what `size` was a multiple of (up to `tile`) and stays wide where it was.
+bool fits(std::uint64_t size, std::uint64_t small, std::uint64_t tile) {
+  return small % std::gcd(size, tile) == 0 && small >= std::min(size, k_wide);
+}
+
+// Sizes in a fixed order, so that the list of the old sizes and that of the new ones correspond.
+using Values = std::vector<std::uint64_t>;
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+Values head_values(std::string_view name, const TwinSizes& s, std::uint64_t heads,
+                   std::uint64_t kv) {
+  Values v;
+  for (const auto& [key, value] : {std::pair{s.key, s.value}, {s.key_swa, s.value_swa}}) {
+    v.insert(v.end(), {heads * key, kv * key, heads * value, kv * value, key, value});
+    // Several matrices in one, and a query with its gate.
+    if (has(name, "qkv")) v.push_back(heads * key + kv * key + kv * value);
+    if (has(name, "attn_kv.")) v.push_back(kv * key + kv * value);
+    if (has(name, "attn_q.")) v.push_back(2 * heads * key);
+  }
+  if (s.kv_rank > 0) {
+    const std::uint64_t nope = s.key_mla > s.rope ? s.key_mla - s.rope : 0;
+    v.insert(v.end(), {heads * s.key_mla, heads * s.value_mla, heads * (nope + s.value_mla), nope,
+                       s.value_mla, s.query_rank, s.kv_rank, s.kv_rank + s.rope});
+  }
+  v.insert(v.end(), {s.rope / 2, s.rope_swa / 2});
+  return v;
+}
+
+Values state_values(const TwinSizes& s) {
+  Values v;
+  if (s.inner > 0) {
+    const std::uint64_t grouped = 2 * s.groups * s.state;
+    v = {s.inner,
+         2 * s.inner,
+         s.inner + grouped,
+         2 * s.inner + grouped,
+         2 * s.inner + grouped + s.rank,
+         s.groups == 0 ? 0 : s.inner / s.groups,
+         s.rank + 2 * s.state,
+         s.state};
+  }
+  if (s.wkv_head > 0) {
+    v.insert(v.end(), {s.wkv_head, s.embedding / s.wkv_head, 2 * s.embedding, 3 * s.embedding});
+  }
+  if (s.conv > 0) v.push_back(3 * s.embedding);
+  return v;
+}
+
+Values forward_values(const TwinSizes& s, std::uint64_t forward) {
+  return {forward,
+          2 * forward,
+          s.expert_feed_forward,
+          2 * s.expert_feed_forward,
+          s.shared_feed_forward,
+          s.expert_feed_forward * s.shared_experts};
+}
+
+// Dimensions that are the embedding by the tensor's name, though other sizes may equal it. Their
+// other dimensions are the embedding only where they are nothing else.
+bool is_embedding(const GgufTensor& tensor, std::size_t dim) {
+  const std::string_view name = tensor.name;
+  if (has(name, "attn_output.")) return dim + 1 == tensor.dims.size();
+  if (name.starts_with("token_embd.") || name.starts_with("output.") ||
+      name.starts_with("position_embd.")) {
+    return dim == 0 && tensor.dims.size() > 1;
+  }
+  for (const std::string_view part : {"attn_q.", "attn_k.", "attn_v.", "attn_qkv.", "attn_q_a.",
+                                      "attn_kv_a_mqa.", "attn_gate.", "ffn_gate", "ffn_up"}) {
+    if (has(name, part)) return dim == 0 && tensor.dims.size() > 1;
+  }
+  if (has(name, "ffn_down")) return dim == 1;
+  for (const std::string_view part :
+       {"attn_norm.", "ffn_norm.", "post_attention_norm.", "post_ffw_norm.", "output_norm."}) {
+    if (has(name, part)) return dim == 0;
+  }
+  return false;
+}
+
+// Everything that a dimension of this tensor may be. Small numbers (a count of heads) occur only
+// where tensors of that name have them, lest 8 heads be taken for 8 experts.
+Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
+  const std::string_view name = tensor.name;
+  // Where the name tells which dimension is the embedding, no other is.
+  Values v;
+  if (!is_embedding(tensor, 0) && !is_embedding(tensor, tensor.dims.size() - 1)) {
+    v.push_back(s.embedding);
+  }
+  const auto add = [&](const Values& more) { v.insert(v.end(), more.begin(), more.end()); };
+  const auto layer = layer_of(name);
+  if (!layer) {
+    add({s.vocab, s.per_layer_input * s.layers, s.rope / 2, s.rope_swa / 2});
+    if (name.starts_with("position_embd.")) v = {s.context};
+    return v;
+  }
+  const std::size_t i = std::min<std::size_t>(*layer, s.layers - 1);
+  const std::uint64_t forward = s.feed_forward.empty() ? 0 : s.feed_forward[i];
+  const std::uint64_t heads = s.heads.empty() ? 0 : s.heads[i];
+  const std::uint64_t kv = s.kv_heads.empty() ? 0 : s.kv_heads[i];
+  if (has(name, "ffn") || has(name, "ffw") || has(name, "channel_mix") || has(name, "vis_gate") ||
+      has(name, "vis_up") || has(name, "vis_down")) {
+    add(forward_values(s, forward));
+  } else {
+    add(head_values(name, s, heads, kv));
+    add(state_values(s));
+  }
+  add({s.per_layer_input});
+  for (const std::string_view part :
+       {"attn_sinks", "attn_k_b", "attn_v_b", "attn_rel_b", "attn_q_norm", "attn_gate", "attn_g"}) {
+    if (has(name, part)) add({heads});
+  }
+  if (has(name, "attn_k_norm")) add({kv});
+  if (has(name, "ssm")) add({s.rank, 2 * s.rank, s.groups});
+  return v;
+}
+
+// Dimensions that never shrink, told by the tensor's name.
+bool is_fixed(const GgufTensor& tensor, std::size_t dim) {
+  if (tensor.dims[dim] <= 1) return true;
+  const bool last = dim + 1 == tensor.dims.size();
+  if (last && (has(tensor.name, "_exps") || has(tensor.name, "ffn_gate_inp") ||
+               has(tensor.name, "exp_probs_b"))) {
+    return !has(tensor.name, "ffn_gate_inp_shexp") && !has(tensor.name, "norm");
+  }
+  if (has(tensor.name, "indexer")) return dim > 0;  // has heads of its own
+  return dim == 0 && tensor.dims.size() > 1 &&
+         (has(tensor.name, "conv1d") || has(tensor.name, "conv.weight"));
+}
+
+// Sizes that a few architectures have in unusual places, where nothing else fits.
+std::optional<std::uint64_t> last_resort(std::uint64_t size, const TwinSizes& old_sizes,
+                                         const TwinSizes& new_sizes) {
+  if (size == old_sizes.embedding) return new_sizes.embedding;
+  if (!old_sizes.feed_forward.empty() && 2 * size == old_sizes.feed_forward[0]) {
+    return new_sizes.feed_forward[0] / 2;  // the header counts both halves there
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> layer_of(std::string_view tensor_name) {
+  const std::size_t start = tensor_name.find("blk.");
+  if (start == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = tensor_name.substr(start + 4);
+  const auto number = text::to_int(rest.substr(0, rest.find('.')));
+  if (!number || *number < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+
+Result<TwinSizes> read_sizes(const GgufHeader& source) {
+  constexpr std::uint64_t k_largest = std::uint64_t{1} << 28;  // products of two stay in range
+  TwinSizes s;
+  for (const auto& [key, size] : k_named) {
+    const GgufValue* value = source.find_own(key);
+    if (value == nullptr) continue;
+    s.*size = value->to_unsigned().value_or(0);
+    if (s.*size > k_largest) return fail(Code::data, "{}: {} is absurd", key, s.*size);
+  }
+  if (s.embedding == 0 || s.layers == 0 || s.layers > k_most_source_layers) {
+    return fail(Code::data,
+                "not a language model with sizes to shrink: embedding_length {}, block_count {} "
+                "(architecture \"{}\")",
+                s.embedding, s.layers, text::printable(source.architecture()));
+  }
+  for (const auto& [key, list] : k_lists) {
+    const GgufValue* value = source.find_own(key);
+    if (value == nullptr) continue;
+    if (const auto one = value->to_unsigned()) {
+      (s.*list).assign(s.layers, *one);
+    } else {
+      s.*list = value->to_unsigned_list().value_or(Values{});
+      if ((s.*list).size() < s.layers) {
+        return fail(Code::data, "{}: {} values for {} layers", key, (s.*list).size(), s.layers);
+      }
+      (s.*list).resize(s.layers);
+    }
+    if (most(s.*list) > k_largest) return fail(Code::data, "{}: absurd", key);
+  }
+  if (s.kv_heads.empty()) s.kv_heads = s.heads;
+  const std::uint64_t heads = most(s.heads);
+  if (heads > 0) {  // what engines take when it is not said
+    if (s.key == 0) s.key = s.embedding / heads;
+    if (s.value == 0) s.value = s.key;
+  }
+  for (const GgufTensor& tensor : source.tensors) {
+    const bool table = tensor.name == "token_embd.weight" || tensor.name == "output.weight";
+    if (table && tensor.dims.size() >= 2) s.vocab = std::max(s.vocab, tensor.dims[1]);
+  }
+  if (s.vocab > k_max_vocab) return fail(Code::data, "{} tokens: absurd", s.vocab);
+  return s;
+}
+
+std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
+  TwinSizes small = sizes;
+  const std::uint64_t kv = most(sizes.kv_heads);
+  const std::uint64_t heads = most(sizes.heads);
+  if (how.kv_heads > std::max<std::uint64_t>(kv, 1)) return std::nullopt;
+  if (how.halvings > 0) {
+    if (heads == 0 || sizes.key_mla != 0) return std::nullopt;
+    for (std::uint64_t TwinSizes::*size :
+         {&TwinSizes::key, &TwinSizes::value, &TwinSizes::key_swa, &TwinSizes::value_swa,
+          &TwinSizes::rope, &TwinSizes::rope_swa}) {
+      small.*size >>= how.halvings;
+      if (small.*size << how.halvings != sizes.*size || small.*size % 2 != 0) return std::nullopt;
+    }
+    if (small.key < k_smallest_head || small.value < k_smallest_head) return std::nullopt;
+  }
+  if (kv > 0 && heads > 0) {
+    for (std::size_t i = 0; i < small.heads.size(); ++i) {
+      const std::uint64_t old_kv = sizes.kv_heads[i];
+      if (old_kv == 0 || sizes.heads[i] == 0) continue;
+      std::uint64_t ratio = std::max<std::uint64_t>(sizes.heads[i] / old_kv, 1);
+      while (ratio > k_max_ratio) ratio /= 2;
+      small.kv_heads[i] = std::max<std::uint64_t>(old_kv * how.kv_heads / kv, 1);
+      small.heads[i] = small.kv_heads[i] * ratio;
+    }
+    const std::uint64_t query = heads * sizes.value;
+    const std::uint64_t small_query = most(small.heads) * small.value;
+    // Halved heads are there to be small: the key matrices may become narrow then.
+    const bool narrow =
+        how.halvings == 0 && !fits(kv * sizes.key, how.kv_heads * small.key, k_wide);
+    if (!fits(query, small_query, k_tile) || narrow) {
+      return std::nullopt;
+    }
+  }
+  // Many architectures take the product of heads and head dimension for the embedding.
+  const bool coupled = heads > 0 && sizes.embedding == heads * sizes.key;
+  small.embedding = coupled ? most(small.heads) * small.key : pick(sizes.embedding);
+  if (!fits(sizes.embedding, small.embedding, k_tile)) return std::nullopt;
+  const auto forward = [&](std::uint64_t size) {
+    return size == sizes.embedding ? small.embedding : pick(size);
+  };
+  for (std::uint64_t& size : small.feed_forward) size = forward(size);
+  small.expert_feed_forward = forward(sizes.expert_feed_forward);
+  small.shared_feed_forward = forward(sizes.shared_feed_forward);
+  if (sizes.inner > 0) {  // engines count on its ratio to the embedding
+    if (sizes.inner * small.embedding % sizes.embedding != 0) return std::nullopt;
+    small.inner = sizes.inner * small.embedding / sizes.embedding;
+    if (sizes.groups > 0 && sizes.rank > 0) {  // rank counts heads there
+      if (sizes.inner % sizes.rank != 0) return std::nullopt;
+      const std::uint64_t head = sizes.inner / sizes.rank;
+      if (small.inner % head != 0) return std::nullopt;
+      small.rank = small.inner / head;
+      small.groups = std::max<std::uint64_t>(sizes.groups * small.rank / sizes.rank, 1);
+    }
+  }
+  if (small.wkv_head > 0 && small.embedding % small.wkv_head != 0) return std::nullopt;
+  return small;
+}
+
+void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header) {
+  const std::string prefix = header.architecture() + ".";
+  const auto entry = [&](std::string_view key) {
+    return std::find_if(header.metadata.begin(), header.metadata.end(), [&](const auto& e) {
+      return e.first.size() == prefix.size() + key.size() && e.first.starts_with(prefix) &&
+             e.first.ends_with(key);
+    });
+  };
+  for (const auto& [key, size] : k_named) {
+    const auto found = entry(key);
+    if (found == header.metadata.end()) {
+      // Engines would work the head dimension out of the embedding: say it where that is another.
+      const bool head = size == &TwinSizes::key || size == &TwinSizes::value;
+      const std::uint64_t heads = most(new_sizes.heads);
+      if (head && heads > 0 && new_sizes.embedding / heads != new_sizes.*size) {
+        header.metadata.emplace_back(prefix + std::string(key),
+                                     GgufValue::u32(static_cast<std::uint32_t>(new_sizes.*size)));
+      }
+      continue;
+    }
+    if (old_sizes.*size == new_sizes.*size) continue;
+    if (auto value = found->second.with_unsigned(new_sizes.*size)) found->second = *value;
+  }
+  for (const auto& [key, list] : k_lists) {
+    const auto found = entry(key);
+    if (found == header.metadata.end() || (new_sizes.*list).empty()) continue;
+    auto value = found->second.is_array() ? found->second.with_unsigned_list(new_sizes.*list)
+                                          : found->second.with_unsigned((new_sizes.*list)[0]);
+    if (value) found->second = *value;
+  }
+  const auto vocab = entry("vocab_size");
+  if (vocab != header.metadata.end()) {
+    if (auto value = vocab->second.with_unsigned(new_sizes.vocab)) vocab->second = *value;
+  }
+  const auto sections = entry("rope.dimension_sections");  // they add up to half of rope
+  if (sections != header.metadata.end() && old_sizes.rope != new_sizes.rope) {
+    auto values = sections->second.to_unsigned_list().value_or(Values{});
+    for (std::uint64_t& value : values) value = value * new_sizes.rope / old_sizes.rope;
+    if (auto value = sections->second.with_unsigned_list(values)) sections->second = *value;
+  }
+}
+
+std::optional<std::vector<std::uint64_t>> shrink_dims(const GgufTensor& tensor,
+                                                      const TwinSizes& old_sizes,
+                                                      const TwinSizes& new_sizes,
+                                                      std::vector<std::uint64_t>& unknown) {
+  std::vector<std::uint64_t> dims = tensor.dims;
+  if (dims.empty()) return dims;
+  const Values from = values_for(tensor, old_sizes);
+  const Values to = values_for(tensor, new_sizes);
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (is_fixed(tensor, d)) continue;
+    if (is_embedding(tensor, d) && dims[d] == old_sizes.embedding) {
+      dims[d] = new_sizes.embedding;
+      continue;
+    }
+    std::optional<std::uint64_t> found;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from[i] != tensor.dims[d]) continue;
+      if (found && *found != to[i]) return std::nullopt;
+      found = to[i];
+    }
+    if (!found) found = last_resort(tensor.dims[d], old_sizes, new_sizes);
+    if (!found) unknown.push_back(tensor.dims[d]);
+    dims[d] = found.value_or(tensor.dims[d]);
+  }
+  return dims;
+}
+
+}  // namespace weir::model

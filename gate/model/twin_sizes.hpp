@@ -1,0 +1,71 @@
+// The sizes that a model's tensors are made of, how a twin shrinks them, and which of them a
+// dimension of a tensor is. Part of model_twin. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/model/gguf.hpp"
+
+namespace weir::model {
+
+// 0 stands for "this model has no such size". Lists have one element a layer.
+struct TwinSizes {
+  std::uint64_t layers = 0;
+  std::uint64_t embedding = 0;
+  std::uint64_t vocab = 0;
+  std::vector<std::uint64_t> feed_forward;
+  std::vector<std::uint64_t> heads;
+  std::vector<std::uint64_t> kv_heads;
+  std::uint64_t key = 0;  // head dimensions
+  std::uint64_t value = 0;
+  std::uint64_t key_swa = 0;  // of layers with a sliding window, where they differ
+  std::uint64_t value_swa = 0;
+  std::uint64_t rope = 0;
+  std::uint64_t rope_swa = 0;
+  std::uint64_t key_mla = 0;  // latent attention
+  std::uint64_t value_mla = 0;
+  std::uint64_t query_rank = 0;
+  std::uint64_t kv_rank = 0;
+  std::uint64_t expert_feed_forward = 0;
+  std::uint64_t shared_feed_forward = 0;
+  std::uint64_t experts = 0;
+  std::uint64_t shared_experts = 0;
+  std::uint64_t per_layer_input = 0;
+  std::uint64_t inner = 0;  // state space models and linear attention
+  std::uint64_t rank = 0;
+  std::uint64_t groups = 0;
+  std::uint64_t state = 0;
+  std::uint64_t conv = 0;
+  std::uint64_t wkv_head = 0;
+  std::uint64_t context = 0;
+};
+
+// Code::data when embedding_length or block_count is missing or the lists do not fit.
+[[nodiscard]] Result<TwinSizes> read_sizes(const GgufHeader& source);
+
+// How far to shrink.
+struct Shrink {
+  std::uint64_t kv_heads = 1;  // of the layer with the most
+  unsigned halvings = 0;       // of the head dimension
+};
+// Nothing when that way does not keep what sizes are multiples of, or is no shrinking.
+[[nodiscard]] std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how);
+
+// Writes the sizes over the metadata that named the old ones.
+void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header);
+
+// "blk.12.attn_q.weight" is of layer 12; nothing for tensors of no layer.
+[[nodiscard]] std::optional<std::uint64_t> layer_of(std::string_view tensor_name);
+
+// The new dimensions of a tensor. A size that is not recognized is kept and added to `unknown`;
+// nothing when one could be two sizes that shrink differently.
+[[nodiscard]] std::optional<std::vector<std::uint64_t>> shrink_dims(
+    const GgufTensor& tensor, const TwinSizes& old_sizes, const TwinSizes& new_sizes,
+    std::vector<std::uint64_t>& unknown);
+
+}  // namespace weir::model

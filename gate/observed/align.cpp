@@ -1,0 +1,281 @@
+#include "gate/observed/align.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace weir::observed {
+namespace {
+
+using Ops = std::vector<std::string_view>;
+
+// Kernels whose name is not that of their op, by how the name begins; the first that fits counts.
+struct Rule {
+  std::string_view prefix;
+  std::vector<Ops> computes;  // one of these runs of nodes
+  bool part = false;          // or a part of another kernel's op
+};
+
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> k_rules = [] {
+    Ops sum;
+    std::vector<Ops> sums;
+    for (int i = 0; i < 9; ++i) {
+      sum.emplace_back("ADD");
+      if (i > 0) sums.push_back(sum);
+    }
+    std::vector<Rule> out = {
+        {"matmul_id", {{"MUL_MAT_ID"}}},
+        {"mul_mat_vec_id",
+         {{"MUL_MAT_ID"},
+          {"MUL_MAT_ID", "ADD_ID"},
+          {"MUL_MAT_ID", "MUL"},
+          {"MUL_MAT_ID", "ADD_ID", "MUL"}}},
+        {"matmul_split_k_reduce", {}, true},
+        {"split_k_reduce", {}, true},
+        {"matmul", {{"MUL_MAT"}}},
+        {"mul_mat_vec", {{"MUL_MAT"}, {"MUL_MAT", "ADD"}, {"MUL_MAT", "ADD", "ADD"}}},
+        {"quantize_q8_1", {}, true},
+        {"dequant_", {}, true},
+        {"count_experts", {}, true},
+        {"fa_split_k_reduce", {}, true},
+        {"fa_mask_opt", {}, true},
+        {"flash_attn", {{"FLASH_ATTN_EXT"}}},
+        {"rms_norm_mul_rope",
+         {{"RMS_NORM", "MUL", "ROPE"}, {"RMS_NORM", "MUL", "ROPE", "SET_ROWS"}}},
+        {"rms_norm_mul", {{"RMS_NORM", "MUL"}, {"RMS_NORM", "MUL", "ADD"}}},
+        {"rope_", {{"ROPE"}, {"ROPE", "SET_ROWS"}}},
+        {"multi_add", sums},
+        {"topk_moe",
+         {{"SOFT_MAX", "ARGSORT", "GET_ROWS"},
+          {"ARGSORT", "GET_ROWS", "SOFT_MAX"},
+          {"SOFT_MAX", "ARGSORT", "GET_ROWS", "SUM_ROWS", "CLAMP", "DIV"}}},
+        // Also what another kernel needs before it can start.
+        {"contig_cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
+        {"cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
+    };
+    return out;
+  }();
+  return k_rules;
+}
+
+const Rule* rule_of(std::string_view kernel) {
+  for (const Rule& rule : rules()) {
+    if (kernel.starts_with(rule.prefix)) return &rule;
+  }
+  return nullptr;
+}
+
+// "scale_f32" is called like SCALE.
+bool called_like(std::string_view kernel, std::string_view op) {
+  if (op.empty() || kernel.size() < op.size()) return false;
+  for (std::size_t i = 0; i < op.size(); ++i) {
+    if (std::toupper(static_cast<unsigned char>(kernel[i])) != op[i]) return false;
+  }
+  return kernel.size() == op.size() || kernel[op.size()] == '_';
+}
+
+bool stands_at(const Ops& run, std::span<const std::string> ops) {
+  return run.size() <= ops.size() && std::equal(run.begin(), run.end(), ops.begin());
+}
+
+// How many nodes from `ops` on the kernel may compute, each possibility once.
+std::vector<std::size_t> choices(std::string_view kernel, std::span<const std::string> ops) {
+  std::vector<std::size_t> out;
+  if (const Rule* rule = rule_of(kernel)) {
+    for (const Ops& run : rule->computes) {
+      if (stands_at(run, ops)) out.push_back(run.size());
+    }
+  } else if (!ops.empty() && called_like(kernel, ops.front())) {
+    out.push_back(1);
+  }
+  return out;
+}
+
+constexpr std::uint32_t k_far = std::numeric_limits<std::uint32_t>::max() / 2;
+
+// A step of the cheapest way from (kernel, node) to the end.
+struct Cell {
+  std::uint32_t cost = k_far;
+  std::int32_t nodes = -1;  // the kernel computes so many; 0: it is part of an op, or left over
+  bool skips_node = false;  // this node is left over
+};
+
+// What is left over costs; a part of another op costs a little, so that a copy that can be an op
+// of its own is one.
+constexpr std::uint32_t k_left_over = 1000;
+constexpr std::uint32_t k_part = 1;
+
+// The names of ggml's own log.
+std::string fused_name(std::span<const std::string> ops) {
+  std::string out;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    // A view lies between the two in the graph; views are no work and not among the nodes.
+    if (i > 0 && ops[i] == "SET_ROWS" && ops[i - 1] == "ROPE") out += "_VIEW";
+    out += (i == 0 ? "" : "_") + ops[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+Aligned align_sequences(const std::vector<std::string>& kernels,
+                        const std::vector<std::string>& ops) {
+  Aligned out;
+  out.ops.resize(kernels.size());
+  out.nodes.assign(kernels.size(), -1);
+  const std::size_t width = ops.size() + 1;
+  // Beyond this the table would not fit in memory; no graph of one token is near it.
+  constexpr std::size_t k_most_cells = std::size_t{1} << 26;
+  if ((kernels.size() + 1) > k_most_cells / width) {
+    for (std::size_t i = 0; i < kernels.size(); ++i) out.kernels_left.push_back(i);
+    for (std::size_t j = 0; j < ops.size(); ++j) out.nodes_left.push_back(j);
+    return out;
+  }
+  std::vector<Cell> table((kernels.size() + 1) * width);
+  const auto at = [&](std::size_t kernel, std::size_t node) -> Cell& {
+    return table[kernel * width + node];
+  };
+  const std::span<const std::string> all(ops);
+  for (std::size_t i = kernels.size() + 1; i-- > 0;) {
+    const Rule* rule = i < kernels.size() ? rule_of(kernels[i]) : nullptr;
+    for (std::size_t j = width; j-- > 0;) {
+      Cell& cell = at(i, j);
+      if (i == kernels.size()) {
+        cell = {static_cast<std::uint32_t>(ops.size() - j) * k_left_over, -1, j < ops.size()};
+        continue;
+      }
+      const auto better = [&](std::uint32_t cost, std::int32_t nodes, bool skips) {
+        if (cost < cell.cost) cell = {cost, nodes, skips};
+      };
+      for (const std::size_t count : choices(kernels[i], all.subspan(j))) {
+        better(at(i + 1, j + count).cost, static_cast<std::int32_t>(count), false);
+      }
+      const bool part = rule != nullptr && rule->part;
+      better(at(i + 1, j).cost + (part ? k_part : k_left_over), 0, false);
+      if (j < ops.size()) better(at(i, j + 1).cost + k_left_over, -1, true);
+    }
+  }
+  std::size_t i = 0;
+  std::size_t j = 0;
+  std::string last;  // the op whose part a kernel is
+  std::int64_t last_node = -1;
+  std::vector<std::size_t> waiting;  // parts in front of their op
+  while (i < kernels.size() || j < ops.size()) {
+    const Cell cell = at(i, j);
+    if (cell.skips_node) {
+      out.nodes_left.push_back(j++);
+      continue;
+    }
+    const Rule* rule = rule_of(kernels[i]);
+    if (cell.nodes == 0) {
+      if (rule == nullptr || !rule->part) {
+        out.kernels_left.push_back(i);
+      } else if (kernels[i].find("reduce") != std::string::npos && last_node >= 0) {
+        out.ops[i] = last;
+        out.nodes[i] = last_node;
+      } else {
+        waiting.push_back(i);
+      }
+      ++i;
+      continue;
+    }
+    const auto count = static_cast<std::size_t>(cell.nodes);
+    last = fused_name(all.subspan(j, count));
+    last_node = static_cast<std::int64_t>(j);
+    waiting.push_back(i);
+    for (const std::size_t kernel : waiting) {
+      out.ops[kernel] = last;
+      out.nodes[kernel] = last_node;
+    }
+    waiting.clear();
+    ++i;
+    j += count;
+  }
+  out.kernels_left.insert(out.kernels_left.end(), waiting.begin(), waiting.end());
+  return out;
+}
+
+namespace {
+
+constexpr std::size_t k_most_told = 12;
+
+void tell(std::set<std::string>& told, std::string what, Alignment& alignment) {
+  if (!told.insert(what).second) return;
+  if (alignment.left_over.size() < k_most_told) alignment.left_over.push_back(std::move(what));
+}
+
+// The dispatches that computing a graph sent, in order.
+std::vector<Command*> sent_by(const GraphRun& run, Process& process) {
+  std::vector<Command*> out;
+  const auto first = std::lower_bound(
+      process.submissions.begin(), process.submissions.end(), run.call.begin,
+      [](const Submission& submission, double begin) { return submission.call.begin < begin; });
+  for (auto at = first; at != process.submissions.end() && at->call.begin <= run.call.end; ++at) {
+    if (at->thread != run.thread) continue;
+    for (BufferWork& buffer : at->buffers) {
+      for (Command& command : buffer.commands) {
+        if (command.kind == Command::Kind::dispatch) out.push_back(&command);
+      }
+    }
+  }
+  return out;
+}
+
+void align_process(Process& process, Alignment& alignment, std::set<std::string>& told) {
+  // The same graph sends the same kernels again and again.
+  std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> seen;
+  for (const GraphRun& run : process.graph_runs) {
+    if (run.graph >= process.graphs.size()) continue;
+    std::vector<const Node*> nodes;
+    std::vector<std::string> ops;
+    for (const Node& node : process.graphs[run.graph].nodes) {
+      if (node.on_cpu) continue;
+      nodes.push_back(&node);
+      ops.push_back(node.op);
+    }
+    const std::vector<Command*> commands = sent_by(run, process);
+    // A device that no probe beside ggml's sees sends nothing that could be laid beside the nodes.
+    if (commands.empty()) continue;
+    std::vector<std::string> kernels;
+    kernels.reserve(commands.size());
+    for (const Command* command : commands) kernels.push_back(command->name);
+    const auto [place, fresh] = seen.try_emplace({run.graph, kernels});
+    if (fresh) place->second = align_sequences(kernels, ops);
+    const Aligned& aligned = place->second;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      commands[i]->op = aligned.ops[i];
+      if (aligned.nodes[i] >= 0) {
+        commands[i]->node = nodes[static_cast<std::size_t>(aligned.nodes[i])]->name;
+      }
+    }
+    ++alignment.graphs;
+    alignment.dispatches += commands.size();
+    alignment.nodes += nodes.size();
+    alignment.dispatches_left += aligned.kernels_left.size();
+    alignment.nodes_left += aligned.nodes_left.size();
+    for (const std::size_t i : aligned.kernels_left) {
+      tell(told, fmt::format("graph {}: kernel {}", run.graph, kernels[i]), alignment);
+    }
+    for (const std::size_t j : aligned.nodes_left) {
+      tell(told, fmt::format("graph {}: {} {}", run.graph, ops[j], nodes[j]->name), alignment);
+    }
+  }
+}
+
+}  // namespace
+
+void align(Timeline& timeline) {
+  Alignment alignment;
+  std::set<std::string> told;
+  for (Process& process : timeline.processes) align_process(process, alignment, told);
+  if (alignment.graphs != 0) timeline.alignment = std::move(alignment);
+}
+
+}  // namespace weir::observed

@@ -1,0 +1,199 @@
+// What an engine or a profiler said of one run, whatever its format: the common shape that readers
+// (adapters/reading.hpp) fill, and that profiles, comparisons and explanations look at.
+//
+// Base units only: seconds, bytes, counts, tokens a second. Absent is absent, never 0. What one
+// format has and another has not is empty there. A doubt (truncated, unknown version) is a warning.
+// All texts are as the document held them, cut in length and fit to show (text::printable), and
+// hostile still: whoever writes HTML or Markdown escapes them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/json.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::observed {
+
+enum class Phase { unknown, load, prefill, decode, other };
+
+// Where the document says the run took place, and of what.
+struct ObservedContext {
+  std::optional<std::string> engine;        // "agave", "llama.cpp"
+  std::optional<std::string> engine_build;  // commit or version
+  std::optional<std::string> model;         // the engine's description, or its file
+  std::optional<std::string> backend;       // the one that did the work: "CPU", "Vulkan"
+  std::optional<std::string> device;        // "llvmpipe (LLVM 15.0.6, 256 bits)"
+  std::optional<std::string> command;
+  std::map<std::string, std::string> facts;  // anything else, by the document's own names
+  // Texts above and in rows that are paths or names of hosts: what is published hides them.
+  std::vector<std::string> places;
+
+  friend bool operator==(const ObservedContext&, const ObservedContext&) = default;
+};
+
+// One row of a table of work: calls alike, or one call. Times are of all calls together (`seconds`)
+// and of one (`least`, `most`).
+struct ObservedOp {
+  std::string op;        // of the engine's graph: "MUL_MAT"; as the document names it
+  std::string kernel;    // kernel, or fusion of several ops: "RMS_NORM_MUL"; "" when not said
+  std::string type;      // as in OpCount: "q8_0,f32->f32"; "" when not said
+  std::string shape;     // as in OpCount: "256x64,256->64"; else as the document words it
+  std::string backend;   // "Vulkan0"; "" when not said
+  std::string node;      // what the engine calls the result: "Qcur-0"
+  std::string category;  // of a trace: "kernel", "cpu_op", "async"; "copy" of what moves data
+  std::optional<std::int64_t> layer;
+  Phase phase = Phase::unknown;
+  std::optional<std::size_t> step;  // index into Observed::steps
+  std::optional<std::int64_t> calls;
+  std::optional<double> seconds, least, most;
+  std::optional<double> own_seconds;   // without what is nested in it
+  std::optional<double> flops, bytes;  // of one call, as the document says or the shape gives
+  bool covers_others = false;          // its time is that of other rows too: not to be summed
+
+  friend bool operator==(const ObservedOp&, const ObservedOp&) = default;
+};
+
+// A token, a graph or a pass of several tokens, in order.
+struct ObservedStep {
+  std::string label;  // "token 15", "graph 3"
+  Phase phase = Phase::unknown;
+  std::optional<std::int64_t> tokens;  // that it covers
+  std::optional<double> seconds;
+
+  friend bool operator==(const ObservedStep&, const ObservedStep&) = default;
+};
+
+// A command buffer, or all of one label together (`buffers` > 1), in order of arrival.
+struct ObservedBuffer {
+  std::string label;
+  std::int64_t buffers = 1;
+  std::optional<std::size_t> step;
+  std::optional<std::int64_t> dispatches, barriers, syncs;
+  std::optional<double> seconds, least, most;  // of all together, of one
+
+  friend bool operator==(const ObservedBuffer&, const ObservedBuffer&) = default;
+};
+
+// A count under weir's name where it means the same ("dispatches_per_token"), else a custom metric
+// of kind count. `values`: one a token (per_token) or one in all, in order.
+struct ObservedCount {
+  unit::Metric metric;
+  std::vector<std::int64_t> values;
+
+  friend bool operator==(const ObservedCount&, const ObservedCount&) = default;
+};
+
+// A rate, a time or memory under weir's name. Where a document has no samples, only a mean.
+struct ObservedTiming {
+  unit::Metric metric;
+  std::vector<double> samples;
+  std::optional<double> mean, stddev;
+
+  // The median of the samples, else the mean; nothing when there is neither.
+  [[nodiscard]] std::optional<double> value() const;
+  friend bool operator==(const ObservedTiming&, const ObservedTiming&) = default;
+};
+
+// One figure of a distribution of latencies: of TTFT, TPOT, …
+struct ObservedLatency {
+  unit::Metric metric;
+  std::string figure;                // "mean", "stddev", "median", "percentile"
+  std::optional<double> percentile;  // 0 < p < 100, of "percentile"
+  double seconds = 0;
+  bool at_most = false;  // the upper edge of a histogram's bucket: the figure is not above it
+
+  friend bool operator==(const ObservedLatency&, const ObservedLatency&) = default;
+};
+
+// One result of a document that holds several: a test of llama-bench, a row of Google Benchmark.
+struct ObservedCase {
+  std::string name;                          // "pp16", "tg8 @ d32", "BM_gemv/64"
+  std::map<std::string, std::string> facts;  // its settings, by the document's own names
+  std::optional<std::int64_t> prompt_tokens, generated_tokens, depth;
+  std::vector<ObservedTiming> timings;
+  std::optional<std::string> error;  // it was not measured: its times mean nothing
+
+  friend bool operator==(const ObservedCase&, const ObservedCase&) = default;
+};
+
+// One stretch of a graph on one backend. `inputs` are copied there before it runs.
+struct ObservedSplit {
+  struct Input {
+    std::string name;
+    std::int64_t bytes = 0;  // rounded as the document has it
+    friend bool operator==(const Input&, const Input&) = default;
+  };
+  std::size_t graph = 0;  // which graph of the document, from 0
+  std::int64_t number = 0;
+  std::string backend;
+  std::optional<std::int64_t> ops;  // nothing where the document lists none
+  std::vector<Input> inputs;
+
+  friend bool operator==(const ObservedSplit&, const ObservedSplit&) = default;
+};
+
+// A gauge or counter, over time or once.
+struct ObservedCounter {
+  struct Point {
+    std::optional<double> at;  // seconds on the document's clock
+    double value = 0;
+    friend bool operator==(const Point&, const Point&) = default;
+  };
+  std::string name;   // with labels: "llamacpp:requests{slot=\"1\"}"
+  std::string track;  // process or thread it belongs to; "" when there is none
+  std::string kind;   // "counter", "gauge", "histogram", ""
+  std::vector<Point> points;
+
+  friend bool operator==(const ObservedCounter&, const ObservedCounter&) = default;
+};
+
+// A thread, queue or stream of a trace.
+struct ObservedTrack {
+  std::string process, name;
+  std::int64_t events = 0;
+  double seconds = 0;  // of its outermost spans together
+
+  friend bool operator==(const ObservedTrack&, const ObservedTrack&) = default;
+};
+
+struct Observed {
+  std::string format;                  // the reader's name: "agave", "vk-perf-logger"
+  std::optional<std::string> version;  // of the format, where it has one
+  ObservedContext context;
+  std::vector<ObservedOp> ops;  // in the document's order
+  std::vector<ObservedStep> steps;
+  // The tokens that the decode rows of `ops` cover together, where there are no steps to count.
+  std::optional<std::int64_t> profiled_tokens;
+  std::vector<ObservedBuffer> buffers;
+  std::vector<ObservedCount> counts;
+  std::vector<ObservedTiming> timings;  // of the whole run
+  std::vector<ObservedLatency> latencies;
+  std::vector<ObservedCase> cases;
+  std::vector<ObservedSplit> splits;
+  std::vector<ObservedCounter> counters;
+  std::vector<ObservedTrack> tracks;
+  std::optional<std::int64_t> prompt_tokens, cached_tokens, generated_tokens;
+  std::vector<std::string> errors;  // what the engine said went wrong, in order
+  bool truncated = false;           // it ends in the middle: what was whole is here
+  std::vector<std::string> warnings;
+
+  friend bool operator==(const Observed&, const Observed&) = default;
+};
+
+// Nothing at all was found: no row, number, error or fact.
+[[nodiscard]] bool empty(const Observed& observed);
+
+// weir.observed/1. What is absent, empty or at its default is left out.
+[[nodiscard]] Json to_json(const Observed& observed);
+// Fails with Code::data when it is not that, or holds indices that lead nowhere.
+[[nodiscard]] Result<Observed> observed_from_json(const Json& json);
+
+[[nodiscard]] std::string_view to_string(Phase phase);  // "decode"
+[[nodiscard]] std::optional<Phase> parse_phase(std::string_view text);
+
+}  // namespace weir::observed

@@ -1,0 +1,175 @@
+// What happened when, in one run of one program: what its CPU asked of devices, and what these did.
+//
+// Times are seconds from the earliest one in the timeline; a device's are tied to the CPU's clock
+// as well as its driver allows, and a warning says where that is not well. Absent is absent: what
+// was not timed has no interval.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::observed {
+
+struct Interval {
+  double begin = 0, end = 0;  // seconds; end >= begin
+  [[nodiscard]] double length() const { return end - begin; }
+};
+
+// One command of a command buffer.
+struct Command {
+  enum class Kind { dispatch, barrier, copy };
+  Kind kind = Kind::dispatch;
+  std::string name;  // kernel; what is copied ("fill"); what a barrier orders ("memory")
+  std::string op;    // what of the engine's graph it computes (align.hpp); "" when not known
+  std::string node;  // what the engine calls the first node of that; "" when not known
+  std::array<std::uint32_t, 3> groups{};  // workgroups of a dispatch; 0 where indirect
+  bool indirect = false;
+  std::uint32_t push_bytes = 0;
+  std::uint64_t bytes = 0;             // of a copy; 0: unknown
+  std::optional<std::uint32_t> group;  // index into BufferWork::groups
+};
+
+// A command buffer as it was submitted once. Commands between two barriers may overlap: they share
+// a group and its time.
+struct BufferWork {
+  std::vector<Command> commands;
+  std::optional<Interval> device;  // the whole of it
+  std::vector<Interval> groups;    // empty when it was not timed
+  std::string label{};             // that the engine gave it; "" when none
+};
+
+struct Submission {
+  std::uint32_t queue = 0;   // index into Process::queues
+  std::uint32_t thread = 0;  // the system's number
+  Interval call;
+  std::vector<BufferWork> buffers;
+};
+
+// Device work that is enqueued command by command, outside of command buffers (OpenCL).
+struct LoneCommand {
+  std::uint32_t queue = 0;
+  Command command;
+  double enqueued = 0;             // when the call that enqueued it began; seconds
+  std::optional<Interval> device;  // nothing when it was not timed
+};
+
+struct Wait {
+  std::optional<std::uint32_t> queue;
+  std::uint32_t thread = 0;
+  std::string kind;  // "fence", "semaphore", "queue idle", "device idle", "poll", "backend", …
+  Interval call;
+  bool sync = false;  // counted as a sync
+};
+
+// One op of a graph; views are left out.
+struct Node {
+  std::string op;       // "MUL_MAT"
+  std::string name;     // "Qcur-0"; what the engine calls its result
+  std::string backend;  // "Vulkan0"
+  bool on_cpu = false;
+};
+
+struct Graph {
+  std::vector<Node> nodes;  // in order; empty when they could not be told
+};
+
+struct GraphRun {
+  std::uint32_t graph = 0;  // index into Process::graphs
+  std::uint32_t thread = 0;
+  Interval call;
+};
+
+struct Transfer {
+  std::string kind, from, to;  // as in TransferCount
+  std::uint64_t bytes = 0;
+  std::uint32_t thread = 0;
+  Interval call;
+};
+
+// What an engine says that it does, on the CPU (gate/probes/instrument).
+struct OpScope {
+  std::string op;                     // "MUL_MAT"
+  std::string backend;                // the device that it does it on
+  std::optional<std::int32_t> layer;  // of the model
+  std::uint64_t token = 0;            // evaluations that had ended before in this process
+  std::uint32_t depth = 0;            // scopes around it
+  std::uint32_t thread = 0;
+  Interval call;
+};
+
+struct Queue {
+  std::string device;  // "NVIDIA H200"
+  std::string name;    // "vulkan queue 0.0"
+};
+
+struct Process {
+  std::uint32_t pid = 0;
+  std::string name;
+  std::vector<Queue> queues;
+  std::vector<Submission> submissions;  // these in the order of their begin
+  std::vector<LoneCommand> commands;
+  std::vector<Wait> waits;
+  std::vector<Graph> graphs;
+  std::vector<GraphRun> graph_runs;
+  std::vector<Transfer> transfers;
+  std::vector<OpScope> op_scopes{};
+};
+
+// How the dispatches of a device match the nodes of the graphs that sent them (align.hpp).
+struct Alignment {
+  std::uint64_t graphs = 0;           // computed ones that sent dispatches
+  std::uint64_t dispatches = 0;       // of these graphs
+  std::uint64_t dispatches_left = 0;  // of them those that belong to no node
+  std::uint64_t nodes = 0, nodes_left = 0;
+  std::vector<std::string> left_over;  // a few of them, in words
+};
+
+struct Timeline {
+  std::vector<Process> processes;
+  std::optional<Alignment> alignment;
+  std::size_t unread = 0;   // event files that could not be read; a warning says why
+  bool serialized = false;  // the probe kept commands apart to time each alone
+  std::vector<std::string> warnings;
+};
+
+// One row of a table: work that shares a name, or work of several names that may overlap and has
+// one time ("a, b x 2").
+struct WorkTime {
+  std::string name;
+  bool copy = false;
+  std::uint64_t calls = 0;  // how often such a group was seen
+  std::uint64_t timed = 0;  // of them
+  double seconds = 0;       // of the timed ones together, as are the two below
+  double least = 0, most = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Everything devices did, most time first, then most calls, then by name. Dispatches go by the name
+// of their kernel, or by the op they compute where that is known.
+enum class By { kernel, op };
+[[nodiscard]] std::vector<WorkTime> work_times(const Timeline& timeline, By by = By::kernel);
+
+// How well the times of a buffer's parts explain the whole: 1 - sum of groups / buffers' times.
+// Beyond 10 % a clock or the sampling is at fault, unless the buffers idle.
+struct Coverage {
+  std::uint64_t buffers = 0, timed = 0;
+  double whole = 0, parts = 0;  // seconds
+  // Relative difference; nothing where nothing was timed.
+  [[nodiscard]] std::optional<double> gap() const;
+};
+[[nodiscard]] Coverage coverage(const Timeline& timeline);
+
+// What the busiest queue did, held against the clock: from the begin of the first call that gave it
+// work to the end of the last call that the process made.
+struct Busy {
+  double device = 0;  // seconds of its work together; what overlaps counts twice
+  double wall = 0;
+};
+// Nothing where nothing was timed.
+[[nodiscard]] std::optional<Busy> busy(const Timeline& timeline);
+
+}  // namespace weir::observed

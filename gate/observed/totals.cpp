@@ -1,0 +1,273 @@
+#include "gate/observed/totals.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/model/tensor_type.hpp"
+
+namespace weir::observed {
+namespace {
+
+constexpr std::int64_t k_most_layers = 100'000;
+
+std::string shape_group(const ObservedOp& op) {
+  std::string name = op.kernel.empty() ? op.op : op.kernel;
+  for (const std::string* part : {&op.type, &op.shape}) {
+    if (!part->empty()) name += " " + *part;
+  }
+  return name;
+}
+
+std::string or_none(const std::string& text, const char* none) {
+  return text.empty() ? none : text;
+}
+
+std::string group_name(const ObservedOp& op, GroupBy by) {
+  switch (by) {
+    case GroupBy::op:
+      return or_none(op.op.empty() ? op.kernel : op.op, "(no name)");
+    case GroupBy::kernel:
+      return or_none(op.kernel.empty() ? op.op : op.kernel, "(no name)");
+    case GroupBy::shape:
+      return or_none(shape_group(op), "(no name)");
+    case GroupBy::backend:
+      return or_none(op.backend, "(no backend)");
+    case GroupBy::layer:
+      return op.layer ? fmt::format("layer {}", *op.layer) : "(no layer)";
+    case GroupBy::phase:
+      return std::string(to_string(op.phase));
+    case GroupBy::category:
+      return or_none(op.category, "(no category)");
+  }
+  return "";
+}
+
+std::optional<double> of_all(const ObservedOp& op, const std::optional<double>& of_one) {
+  if (!of_one || !op.calls) return std::nullopt;
+  return *of_one * static_cast<double>(*op.calls);
+}
+
+void add_row(OpTotal& total, const ObservedOp& op) {
+  if (total.rows > 0 && total.seconds.has_value() != op.seconds.has_value()) total.partly = true;
+  if (const auto own = time_of_its_own(op)) total.seconds = total.seconds.value_or(0) + *own;
+  if (op.own_seconds) total.own_seconds = total.own_seconds.value_or(0) + *op.own_seconds;
+  if (op.calls) {
+    const std::int64_t so_far = total.calls.value_or(0);
+    const std::int64_t room = std::numeric_limits<std::int64_t>::max() - so_far;
+    total.calls = so_far + std::min(room, *op.calls);
+  }
+  if (op.least) total.least = std::min(total.least.value_or(*op.least), *op.least);
+  if (op.most) total.most = std::max(total.most.value_or(*op.most), *op.most);
+  const auto flops = of_all(op, op.flops), bytes = of_all(op, op.bytes);
+  total.flops_partly |= total.rows > 0 && total.flops.has_value() != flops.has_value();
+  total.bytes_partly |= total.rows > 0 && total.bytes.has_value() != bytes.has_value();
+  if (flops) total.flops = total.flops.value_or(0) + *flops;
+  if (bytes) total.bytes = total.bytes.value_or(0) + *bytes;
+  ++total.rows;
+}
+
+std::optional<double> finite(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+bool wanted(const ObservedOp& op, const Rows& rows) {
+  if (op.covers_others || (rows.of_steps && !op.step)) return false;
+  if (rows.phase && op.phase != *rows.phase) return false;
+  return !rows.step || op.step == rows.step;
+}
+
+// "256x64" -> {256, 64}; nothing when it is no shape.
+std::optional<std::vector<std::uint64_t>> dims_of(std::string_view text) {
+  std::vector<std::uint64_t> dims;
+  for (const std::string& part : text::split(text, 'x')) {
+    const auto size = text::to_int(part);
+    if (!size || *size <= 0 || *size > (std::int64_t{1} << 40) || dims.size() == 4) {
+      return std::nullopt;
+    }
+    dims.push_back(static_cast<std::uint64_t>(*size));
+  }
+  return dims;
+}
+
+struct TwoSides {
+  std::vector<std::string> sources;
+  std::string result;
+};
+
+std::optional<TwoSides> sides_of(const std::string& text) {
+  const std::size_t arrow = text.find("->");
+  if (arrow == std::string::npos) return std::nullopt;
+  return TwoSides{text::split(std::string_view(text).substr(0, arrow), ','),
+                  text.substr(arrow + 2)};
+}
+
+std::optional<double> bytes_of(const std::string& type, const std::string& shape) {
+  const model::TensorTypeInfo* info = model::find_tensor_type(std::string_view(type));
+  const auto dims = dims_of(shape);
+  if (info == nullptr || !dims) return std::nullopt;
+  const auto bytes = model::tensor_bytes(*info, *dims);
+  if (!bytes) return std::nullopt;
+  return static_cast<double>(*bytes);
+}
+
+std::optional<double> bytes_of_call(const ObservedOp& op) {
+  // Which rows and experts of the whole are touched their shapes do not say.
+  if (op.op == "SET_ROWS" || op.op == "MUL_MAT_ID") return std::nullopt;
+  const auto types = sides_of(op.type);
+  const auto shapes = sides_of(op.shape);
+  if (!types || !shapes || types->sources.size() != shapes->sources.size()) return std::nullopt;
+  auto sum = bytes_of(types->result, shapes->result);
+  for (std::size_t i = 0; i < types->sources.size() && sum; ++i) {
+    // Of a table as many rows as the result has.
+    const bool table = i == 0 && op.op == "GET_ROWS";
+    const auto source = bytes_of(types->sources[i], table ? shapes->result : shapes->sources[i]);
+    sum = source ? std::optional(*sum + *source) : std::nullopt;
+  }
+  return sum;
+}
+
+// Each value of the result is a sum over a row of the first source: a product and an addition each.
+std::optional<double> flops_of_product(const ObservedOp& op) {
+  if (op.op != "MUL_MAT" && op.op != "MUL_MAT_ID") return std::nullopt;
+  const auto shapes = sides_of(op.shape);
+  if (!shapes || shapes->sources.empty()) return std::nullopt;
+  const auto first = dims_of(shapes->sources.front());
+  const auto result = dims_of(shapes->result);
+  if (!first || !result) return std::nullopt;
+  double flops = 2.0 * static_cast<double>(first->front());
+  for (const std::uint64_t size : *result) flops *= static_cast<double>(size);
+  return flops;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The number at `at`, where nothing that belongs to a name follows it.
+std::optional<std::int64_t> number_at(std::string_view name, std::size_t at) {
+  std::size_t end = at;
+  while (end < name.size() && is_digit(name[end])) ++end;
+  if (end == at || end - at > 6) return std::nullopt;
+  if (end < name.size() && std::string_view(" .:/]()_").find(name[end]) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto number = text::to_int(name.substr(at, end - at));
+  if (!number || *number > k_most_layers) return std::nullopt;
+  return *number;
+}
+
+// Of the steps that decode and have rows; nothing when there is none.
+std::optional<std::int64_t> tokens_of_steps(const Observed& observed) {
+  std::vector<bool> used(observed.steps.size(), false);
+  for (const ObservedOp& op : observed.ops) {
+    if (op.step && *op.step < used.size()) used[*op.step] = true;
+  }
+  std::int64_t tokens = 0;
+  bool any = false;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const ObservedStep& step = observed.steps[i];
+    if (!used[i] || step.phase != Phase::decode) continue;
+    any = true;
+    const std::int64_t more = step.tokens.value_or(1);
+    tokens += std::min(more, std::numeric_limits<std::int64_t>::max() - tokens);
+  }
+  return any ? std::optional(tokens) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<OpTotal> op_totals(const Observed& observed, GroupBy by, const Rows& rows) {
+  std::map<std::string, OpTotal> groups;
+  for (const ObservedOp& op : observed.ops) {
+    if (!wanted(op, rows)) continue;
+    OpTotal& total = groups[group_name(op, by)];
+    if (by == GroupBy::layer) total.layer = op.layer;
+    add_row(total, op);
+  }
+  std::vector<OpTotal> totals;
+  totals.reserve(groups.size());
+  for (auto& [name, total] : groups) {
+    total.name = name;
+    totals.push_back(std::move(total));
+  }
+  // Groups come by name already.
+  std::stable_sort(totals.begin(), totals.end(), [&](const OpTotal& a, const OpTotal& b) {
+    if (by == GroupBy::layer) {
+      constexpr auto k_last = std::numeric_limits<std::int64_t>::max();
+      return a.layer.value_or(k_last) < b.layer.value_or(k_last);
+    }
+    const double time_a = a.seconds.value_or(-1);
+    const double time_b = b.seconds.value_or(-1);
+    if (time_a != time_b) return time_a > time_b;
+    return a.calls.value_or(0) > b.calls.value_or(0);
+  });
+  return totals;
+}
+
+std::optional<std::int64_t> decoded_tokens(const Observed& observed) {
+  const auto tokens = tokens_of_steps(observed);
+  return tokens ? tokens : observed.profiled_tokens;
+}
+
+std::optional<double> time_of_its_own(const ObservedOp& op) {
+  return op.seconds && op.own_seconds ? op.own_seconds : op.seconds;
+}
+
+std::optional<double> OpTotal::flops_per_second() const {
+  if (!flops || flops_partly || !seconds || partly || *seconds <= 0) return std::nullopt;
+  return finite(*flops / *seconds);
+}
+
+std::optional<double> OpTotal::bytes_per_second() const {
+  if (!bytes || bytes_partly || !seconds || partly || *seconds <= 0) return std::nullopt;
+  return finite(*bytes / *seconds);
+}
+
+std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by) {
+  const auto tokens = decoded_tokens(observed);
+  if (!tokens || *tokens <= 0) return {};
+  const auto count = static_cast<double>(*tokens);
+  const auto each = [&](const std::optional<double>& sum) {
+    return sum ? std::optional(*sum / count) : std::nullopt;
+  };
+  std::vector<OpPerToken> found;
+  // Where tokens are counted by steps, rows that belong to none are not of these tokens.
+  const bool of_steps = tokens_of_steps(observed).has_value();
+  for (const OpTotal& total : op_totals(observed, by, {Phase::decode, std::nullopt, of_steps})) {
+    const auto calls =
+        total.calls ? std::optional(static_cast<double>(*total.calls)) : std::nullopt;
+    // Times of a part of the calls are no time of them all.
+    found.push_back({total.name, each(calls), total.partly ? std::nullopt : each(total.seconds),
+                     total.flops_partly ? std::nullopt : each(total.flops),
+                     total.bytes_partly ? std::nullopt : each(total.bytes)});
+  }
+  return found;
+}
+
+std::optional<std::int64_t> layer_of_node(std::string_view node) {
+  if (node.size() > 512) return std::nullopt;
+  constexpr std::array k_before{"blk.",   "layers.", "layer.", "layer ",    "layer_",
+                                "block.", "blocks.", "h.",     "cache_k_l", "cache_v_l"};
+  for (const std::string_view before : k_before) {
+    const std::size_t at = node.find(before);
+    // "h." and the like begin a part of the name, they do not end one ("with.3").
+    if (at == std::string_view::npos || (at > 0 && node[at - 1] != '.' && node[at - 1] != '#')) {
+      continue;
+    }
+    if (const auto layer = number_at(node, at + before.size())) return layer;
+  }
+  const std::size_t dash = node.find_last_of('-');
+  if (dash == std::string_view::npos || dash == 0) return std::nullopt;
+  return number_at(node, dash + 1);
+}
+
+void fill_from_shape(ObservedOp& op) {
+  if (!op.bytes) op.bytes = bytes_of_call(op);
+  if (!op.flops) op.flops = flops_of_product(op);
+}
+
+}  // namespace weir::observed

@@ -1,0 +1,75 @@
+// The rows of an Observed added up: by op, shape, backend, layer, per token. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/observed/observed.hpp"
+
+namespace weir::observed {
+
+enum class GroupBy {
+  op,
+  kernel,  // the op where the document names no kernel
+  shape,   // op with type and shape: "MUL_MAT q8_0,f32->f32 256x64,256->64"
+  backend,
+  layer,  // rows without one are "(no layer)"
+  phase,
+  category,
+};
+
+// Which rows count. Rows that cover others never do.
+struct Rows {
+  std::optional<Phase> phase;
+  std::optional<std::size_t> step;
+  bool of_steps = false;  // only those that belong to some step
+};
+
+// What a row adds to a sum of times: of spans that hold others (a trace's) what is left of them, so
+// that no time is counted twice.
+[[nodiscard]] std::optional<double> time_of_its_own(const ObservedOp& op);
+
+// Rows of one group. Absent where no row of it says; where only some do, `partly` is true and the
+// sums are of those. `seconds` adds up time_of_its_own; `least` and `most` are of whole calls.
+struct OpTotal {
+  std::string name;
+  std::optional<std::int64_t> layer;  // of groups by layer
+  std::size_t rows = 0;
+  std::optional<std::int64_t> calls;
+  std::optional<double> seconds, least, most, own_seconds;
+  std::optional<double> flops, bytes;  // of all calls together
+  bool partly = false;
+  bool flops_partly = false, bytes_partly = false;  // some rows do not say
+
+  // Operations or bytes a second; nothing where not all rows have both.
+  [[nodiscard]] std::optional<double> flops_per_second() const;
+  [[nodiscard]] std::optional<double> bytes_per_second() const;
+};
+
+// Most time first, then most calls, then by name; groups by layer in the order of layers.
+[[nodiscard]] std::vector<OpTotal> op_totals(const Observed& observed, GroupBy by,
+                                             const Rows& rows = {});
+
+// The tokens that were generated in what `ops` cover: those of the steps that decode, else
+// profiled_tokens; nothing when neither says. What totals of Phase::decode are divided by.
+[[nodiscard]] std::optional<std::int64_t> decoded_tokens(const Observed& observed);
+
+// op_totals of the decode rows, every sum divided by decoded_tokens. Empty where that is unknown or
+// 0.
+struct OpPerToken {
+  std::string name;
+  std::optional<double> calls, seconds, flops, bytes;
+};
+[[nodiscard]] std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by);
+
+// The layer that a tensor's or node's name tells: "Qcur-3", "blk.3.attn_q.weight", "cache_k_l3
+// (view)", "layers.3.mlp", "layer 3" -> 3. Nothing for "node_27", "norm", "result_output".
+[[nodiscard]] std::optional<std::int64_t> layer_of_node(std::string_view node);
+
+// Fills in flops and bytes of a call that its shape and types give, where they are absent:
+// multiplications of matrices, and bytes of every op whose types are known.
+void fill_from_shape(ObservedOp& op);
+
+}  // namespace weir::observed

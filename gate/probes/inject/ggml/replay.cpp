@@ -1,0 +1,266 @@
+// What weir replay needs to compute a graph's nodes again without the model: each of them as it
+// lies in memory, once for every list of the same ops and shapes, and the time of every graph.
+#include <string.h>
+
+#include "gate/probes/inject/ggml/state.h"
+#include "gate/probes/inject/writer/system.h"
+#include "gate/probes/table.h"
+
+namespace weir_probe {
+namespace {
+
+constexpr uint32_t k_lists = 128;
+constexpr int32_t k_flag_input = 1;         // GGML_TENSOR_FLAG_INPUT
+constexpr size_t k_sources = 10;            // GGML_MAX_SRC
+constexpr int64_t k_most_places = 1 << 22;  // of a mask
+constexpr size_t k_tellers = 4;             // backends with threads of their own
+
+using SetThreads = void (*)(Backend*, int);
+
+bool g_wanted;
+uint32_t g_threads;    // atomic: as the engine last asked for
+Table g_known;         // hash of a list -> its place in g_told
+bool g_told[k_lists];  // in the event file of this process
+uint32_t g_used;       // of g_told
+bool g_engine_told;    // version and commit
+SetThreads g_real[k_tellers];
+
+template <size_t Which>
+void noting(Backend* backend, int threads) {
+  if (threads > 0) __atomic_store_n(&g_threads, static_cast<uint32_t>(threads), __ATOMIC_RELAXED);
+  g_real[Which](backend, threads);
+}
+constexpr SetThreads k_noting[k_tellers] = {noting<0>, noting<1>, noting<2>, noting<3>};
+
+// Of one graph's masks, by the thread that is about to compute it.
+struct Masks {
+  const Tensor* last;  // many nodes in a row use the same
+  uint64_t last_open, last_all;
+  uint64_t open, all;
+};
+__thread Masks t_masks __attribute__((tls_model("initial-exec")));
+
+// The name of what a tensor is the scheduler's copy of, on another backend: "Vulkan0#inp_pos#0" is
+// one of "inp_pos". False where it is none.
+bool copied_name(const Functions& ggml, const Tensor* tensor, char (&out)[64]) {
+  const char* name = ggml.get_name == nullptr ? nullptr : ggml.get_name(tensor);
+  const char* first = name == nullptr ? nullptr : strchr(name, '#');
+  const char* last = first == nullptr ? nullptr : strrchr(name, '#');
+  if (first == last || last - first > static_cast<ptrdiff_t>(sizeof out)) return false;
+  const auto size = static_cast<size_t>(last - first) - 1;
+  memcpy(out, first + 1, size);
+  out[size] = '\0';
+  return size > 0;
+}
+
+// Does the program write it before the graph is computed, and not once for all graphs?
+bool is_input(const Functions& ggml, const Tensor* tensor) {
+  char name[64];
+  return (TensorView(tensor).flags() & k_flag_input) != 0 || copied_name(ggml, tensor, name);
+}
+
+// What the program writes and the graph makes a mask of; null where that cannot be followed.
+const Tensor* input_of(const Functions& ggml, Graph* graph, const Tensor* tensor) {
+  for (int i = 0; tensor != nullptr && i < 8; ++i) {
+    const TensorView view(tensor);
+    if (view.op() != 0) {
+      tensor = view.source(0);
+      continue;
+    }
+    if ((view.flags() & k_flag_input) != 0) return tensor;
+    char name[64];
+    if (ggml.graph_get_tensor == nullptr || !copied_name(ggml, tensor, name)) return nullptr;
+    tensor = ggml.graph_get_tensor(graph, name);
+  }
+  return nullptr;
+}
+
+// Places whose value is not minus infinity.
+void read_mask(const Functions& ggml, const Tensor* mask, Masks* out) {
+  out->last = mask;
+  out->last_open = out->last_all = 0;
+  const TensorView view(mask);
+  const int64_t count = ggml.nelements(mask);
+  const uint64_t bytes = ggml.nbytes == nullptr ? 0 : ggml.nbytes(mask);
+  const void* data = ggml.get_data(mask);
+  Buffer* buffer = view.buffer();
+  if (data == nullptr || buffer == nullptr || count <= 0 || count > k_most_places ||
+      ggml.backend_buffer_get_type == nullptr || ggml.backend_buft_is_host == nullptr) {
+    return;
+  }
+  BufferType* memory = ggml.backend_buffer_get_type(buffer);
+  if (memory == nullptr || !ggml.backend_buft_is_host(memory)) return;
+  const auto size = static_cast<uint64_t>(count);
+  if (bytes == size * 4) {
+    const auto* values = static_cast<const uint32_t*>(data);
+    for (uint64_t i = 0; i < size; ++i) out->last_open += values[i] != 0xFF800000U ? 1 : 0;
+  } else if (bytes == size * 2) {
+    const auto* values = static_cast<const uint16_t*>(data);
+    for (uint64_t i = 0; i < size; ++i) out->last_open += values[i] != 0xFC00U ? 1 : 0;
+  } else {
+    return;
+  }
+  out->last_all = size;
+}
+
+void tell_text(uint32_t which, const char* text) {
+  if (text == nullptr) return;
+  const size_t size = strlen(text);
+  if (size < 4096) {
+    write_event(WEIR_EVENT_ENGINE, which, text, static_cast<uint32_t>(size) + 1);
+  }
+}
+
+void tell_engine(Library* library) {
+  const Functions& ggml = library->ggml;
+  if (ggml.version != nullptr) tell_text(0, ggml.version());
+  if (ggml.commit != nullptr) tell_text(1, ggml.commit());
+  tell_text(2, file_of(reinterpret_cast<const void*>(ggml.graph_node)));
+}
+
+void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
+                 weir_event_step_tensor* out) {
+  const TensorView view(tensor);
+  const Tensor* whole = view.view_of() == nullptr ? tensor : view.view_of();
+  const TensorView root(whole);
+  memset(out, 0, sizeof *out);
+  out->type = view.type();
+  out->slot = slot;
+  memcpy(out->ne, view.ne(), sizeof out->ne);
+  memcpy(out->nb, view.nb(), sizeof out->nb);
+  out->offset = view.view_of() == nullptr ? 0 : view.offset_in_view();
+  out->root = reinterpret_cast<uint64_t>(whole);
+  out->root_bytes = ggml.nbytes == nullptr ? 0 : ggml.nbytes(whole);
+  if (root.op() == 0) {
+    out->root_flags = is_input(ggml, whole) ? WEIR_ROOT_INPUT : WEIR_ROOT_CONSTANT;
+  }
+  const char* type = ggml.type_name(view.type());
+  copy_text(out->type_name, sizeof out->type_name, type == nullptr ? "" : type);
+  if (view.buffer() != nullptr && ggml.backend_buffer_get_type != nullptr &&
+      ggml.backend_buft_name != nullptr) {
+    BufferType* memory = ggml.backend_buffer_get_type(view.buffer());
+    const char* name = memory == nullptr ? nullptr : ggml.backend_buft_name(memory);
+    copy_text(out->memory, sizeof out->memory, name == nullptr ? "" : name);
+  }
+}
+
+void tell_node(const Functions& ggml, uint32_t list, uint32_t position, const Step& step) {
+  weir_event_step_node node;
+  memset(&node, 0, sizeof node);
+  node.position = position;
+  node.device = step.device;
+  copy_text(node.op_desc, sizeof node.op_desc, step.op);
+  const char* name = ggml.get_name == nullptr ? nullptr : ggml.get_name(step.tensor);
+  copy_text(node.name, sizeof node.name, name == nullptr ? "" : name);
+  weir_event_step_tensor tensors[1 + k_sources];
+  if (step.shaped) {
+    const TensorView view(step.tensor);
+    node.op = static_cast<uint32_t>(view.op());
+    node.flags = view.flags();
+    memcpy(node.params, view.params(), sizeof node.params);
+    const char* op = ggml.op_name == nullptr ? nullptr : ggml.op_name(view.op());
+    copy_text(node.op_name, sizeof node.op_name, op == nullptr ? "" : op);
+    fill_tensor(ggml, step.tensor, 0, &tensors[node.tensors++]);
+    for (uint32_t i = 0; i < k_sources; ++i) {
+      const Tensor* source = view.source(i);
+      if (source != nullptr) fill_tensor(ggml, source, i + 1, &tensors[node.tensors++]);
+    }
+  }
+  write_event(WEIR_EVENT_STEP_NODE, list, &node, sizeof node, tensors,
+              static_cast<uint32_t>(node.tensors * sizeof tensors[0]));
+}
+
+}  // namespace
+
+void make_replay_ready() {
+  const char* wanted = environment(WEIR_PROBE_REPLAY_VARIABLE);
+  g_wanted = events_on() && wanted != nullptr && strcmp(wanted, "1") == 0;
+}
+
+void reset_replay_after_fork() {
+  memset(g_told, 0, sizeof g_told);  // its event file begins empty
+  g_engine_told = false;
+  g_known.unlock_after_fork();
+}
+
+void look_at_masks(Library* library, Graph* graph) {
+  if (!g_wanted) return;
+  memset(&t_masks, 0, sizeof t_masks);
+  const Functions& ggml = library->ggml;
+  if (ggml.graph_n_nodes == nullptr || ggml.graph_node == nullptr || ggml.op_desc == nullptr)
+    return;
+  const int nodes = ggml.graph_n_nodes(graph);
+  for (int i = 0; i < nodes; ++i) {
+    const Tensor* node = ggml.graph_node(graph, i);
+    const char* op = node == nullptr ? nullptr : ggml.op_desc(node);
+    if (op == nullptr) continue;
+    const bool attention = strcmp(op, "FLASH_ATTN_EXT") == 0;
+    if ((!attention && strcmp(op, "SOFT_MAX") != 0) || !readable(library, node)) continue;
+    const Tensor* mask = input_of(ggml, graph, TensorView(node).source(attention ? 3 : 1));
+    if (mask == nullptr || !readable(library, mask)) continue;
+    if (mask != t_masks.last) read_mask(ggml, mask, &t_masks);
+    t_masks.open += t_masks.last_open;
+    t_masks.all += t_masks.last_all;
+  }
+}
+
+void* note_threads(const char* name, void* found) {
+  if (!g_wanted || found == nullptr || name == nullptr ||
+      strcmp(name, "ggml_backend_set_n_threads") != 0) {
+    return found;
+  }
+  pthread_mutex_lock(&g.lock);
+  for (size_t i = 0; i < k_tellers; ++i) {
+    if (g_real[i] == nullptr) g_real[i] = reinterpret_cast<SetThreads>(found);
+    if (reinterpret_cast<void*>(g_real[i]) == found) {
+      found = reinterpret_cast<void*>(k_noting[i]);
+      break;
+    }
+  }
+  pthread_mutex_unlock(&g.lock);
+  return found;
+}
+
+void wait_for_steps(Library* library, Sched* sched) {
+  if (!g_wanted || library->ggml.backend_sched_synchronize == nullptr) return;
+  library->ggml.backend_sched_synchronize(sched);
+}
+
+void wait_for_steps(Library* library, Backend* backend) {
+  if (!g_wanted || library->ggml.backend_synchronize == nullptr) return;
+  library->ggml.backend_synchronize(backend);
+}
+
+void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, Graph* graph,
+                When when) {
+  if (!g_wanted) return;
+  const int all = library->ggml.graph_n_nodes(graph);
+  if (!g_engine_told) {
+    g_engine_told = true;
+    tell_engine(library);
+  }
+  uint64_t hash = hash_bytes(k_hash_seed, &kind, sizeof kind);
+  for (int i = 0; i < count; ++i) hash = hash_bytes(hash, &steps[i].hash, sizeof steps[i].hash);
+  auto* told = static_cast<bool*>(g_known.find(hash));
+  if (told == nullptr && g_used < k_lists) {
+    told = &g_told[g_used++];
+    g_known.insert(hash, told);
+  }
+  const uint32_t list = told == nullptr ? UINT32_MAX : static_cast<uint32_t>(told - g_told);
+  const weir_event_step body = {when.begin,
+                                when.end,
+                                kind,
+                                static_cast<uint32_t>(count),
+                                static_cast<uint32_t>(all < count ? count : all),
+                                __atomic_load_n(&g_threads, __ATOMIC_RELAXED),
+                                t_masks.open,
+                                t_masks.all};
+  write_event(WEIR_EVENT_STEP, list, &body, sizeof body);
+  if (told == nullptr || *told) return;
+  *told = true;
+  for (int i = 0; i < count; ++i) {
+    tell_node(library->ggml, list, static_cast<uint32_t>(i), steps[i]);
+  }
+}
+
+}  // namespace weir_probe

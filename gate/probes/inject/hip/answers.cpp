@@ -1,0 +1,105 @@
+// What only HIP can tell of its devices, kernels and graphs.
+#include <stdio.h>
+#include <string.h>
+
+#include "gate/probes/inject/hip/hip.h"
+
+namespace weir_probe {
+namespace hip {
+namespace {
+
+constexpr uint32_t k_vendor = 0x1002;
+
+bool g_capturing;  // atomic
+
+}  // namespace
+
+void capture_began() { __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE); }
+
+void function_was_found(void* function, const char* name) {
+  // The address may have been another function's, of a module that is gone.
+  streams::forget_function(function);
+  // The old name is left to itself: another thread may be reading it.
+  char* copy = strdup(name);
+  if (copy != nullptr) streams::g.names.insert(reinterpret_cast<uint64_t>(function), copy);
+}
+
+}  // namespace hip
+
+namespace streams {
+
+using namespace hip;
+
+const char k_probe_name[] = "hip";
+
+weir_probe_device describe(int device) {
+  const Asked& ask = asked();
+  weir_probe_device entry;
+  memset(&entry, 0, sizeof entry);
+  copy_text(entry.type, sizeof entry.type, "other");
+  const uint64_t name = name_device(
+      &entry, ask.hipDeviceGetName != nullptr &&
+                  ask.hipDeviceGetName(entry.name, sizeof entry.name - 1, device) == k_success);
+  int version = 0, capability[2] = {};
+  if (ask.hipRuntimeGetVersion != nullptr) ask.hipRuntimeGetVersion(&version);
+  if (ask.hipDeviceComputeCapability != nullptr) {
+    ask.hipDeviceComputeCapability(&capability[0], &capability[1], device);
+  }
+  entry.vendor = k_vendor;
+  entry.driver_version = static_cast<uint32_t>(version);
+  entry.feature_hash = hash_bytes(name, capability, sizeof capability);
+  snprintf(entry.driver, sizeof entry.driver, "HIP runtime %d", version);
+  classify_device(&entry);
+  return entry;
+}
+
+int current_device() {
+  int device = 0;
+  if (asked().hipGetDevice == nullptr || asked().hipGetDevice(&device) != k_success) return 0;
+  return device;
+}
+
+const char* name_of(const Launch& launch, void* stream) {
+  if (void* known = g.names.find(reinterpret_cast<uint64_t>(launch.function))) {
+    return static_cast<const char*>(known);
+  }
+  const auto ask = asked().hipKernelNameRefByPtr;
+  return ask == nullptr ? nullptr : ask(launch.function, stream);
+}
+
+bool is_captured(void* stream) {
+  if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE)) return false;
+  int status = 0;
+  return asked().hipStreamIsCapturing != nullptr &&
+         asked().hipStreamIsCapturing(stream, &status) == k_success && status != 0;
+}
+
+bool nodes_of(void* graph, void** nodes, size_t* count) {
+  const auto ask = asked().hipGraphGetNodes;
+  return ask != nullptr && ask(graph, nodes, count) == k_success;
+}
+
+int type_of(void* node) {
+  int type = -1;
+  const auto ask = asked().hipGraphNodeGetType;
+  return ask != nullptr && ask(node, &type) == k_success ? type : -1;
+}
+
+bool launch_of(void* node, Launch* out) {
+  KernelNodeParams params;
+  memset(&params, 0, sizeof params);
+  const auto ask = asked().hipGraphKernelNodeGetParams;
+  if (ask == nullptr || ask(node, &params) != k_success) return false;
+  out->function = params.function;
+  out->sizes = sizes_of(params.grid, params.block, params.shared);
+  return true;
+}
+
+void* child_of(void* node) {
+  void* child = nullptr;
+  const auto ask = asked().hipGraphChildGraphNodeGetGraph;
+  return ask != nullptr && ask(node, &child) == k_success ? child : nullptr;
+}
+
+}  // namespace streams
+}  // namespace weir_probe

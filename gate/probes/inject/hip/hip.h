@@ -1,0 +1,62 @@
+// What the probe knows of HIP: shapes that its binary interface fixes. ROCm's headers are not
+// needed.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gate/probes/inject/streams/streams.h"
+
+namespace weir_probe::hip {
+
+// Results. Everything but success is passed on unread.
+constexpr int k_success = 0;
+constexpr int k_not_found = 500;  // hipErrorNotFound: the runtime below has no such function
+
+using Dim3 = streams::Size3;
+
+struct KernelNodeParams {
+  Dim3 block;
+  void** extra;
+  void* function;
+  Dim3 grid;
+  void** parameters;
+  uint32_t shared;
+};
+
+struct LaunchConfig {  // the beginning of hipLaunchConfig_t
+  Dim3 grid;
+  Dim3 block;
+  size_t shared;
+  void* stream;
+};
+
+// What the runtime is asked, in addition to what is stood in front of.
+#define WEIR_HIP_ASKED(X)                                         \
+  X(hipGetDevice, int, (int*))                                    \
+  X(hipDeviceGetName, int, (char*, int, int))                     \
+  X(hipDeviceComputeCapability, int, (int*, int*, int))           \
+  X(hipRuntimeGetVersion, int, (int*))                            \
+  X(hipStreamIsCapturing, int, (void*, int*))                     \
+  X(hipKernelNameRefByPtr, const char*, (const void*, void*))     \
+  X(hipGraphGetNodes, int, (void*, void**, size_t*))              \
+  X(hipGraphNodeGetType, int, (void*, int*))                      \
+  X(hipGraphKernelNodeGetParams, int, (void*, KernelNodeParams*)) \
+  X(hipGraphChildGraphNodeGetGraph, int, (void*, void**))
+
+struct Asked {
+#define WEIR_FIELD(name, result, parameters) result(*name) parameters;
+  WEIR_HIP_ASKED(WEIR_FIELD)
+#undef WEIR_FIELD
+};
+
+// The runtime's own function; null where it has none. Remembered in `slot`.
+void* next_function(void** slot, const char* name);
+const Asked& asked();
+
+// Some stream has been captured: from now on it is asked of each.
+void capture_began();
+// A module's functions have no host function to be named by.
+void function_was_found(void* function, const char* name);
+
+}  // namespace weir_probe::hip

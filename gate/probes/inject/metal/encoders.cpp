@@ -1,0 +1,179 @@
+// What compute and blit encoders are asked for. It counts when the command buffer is committed.
+#include <stdlib.h>
+
+#include "gate/probes/inject/metal/state.h"
+
+namespace weir_probe::metal {
+namespace {
+
+bool append(Buffer* buffer, weir_probe_kernel* kernel, weir_probe_launch* launch) {
+  Dispatch* last =
+      buffer->dispatch_count == 0 ? nullptr : &buffer->dispatches[buffer->dispatch_count - 1];
+  if (last != nullptr && last->kernel == kernel && last->launch == launch) {
+    ++last->times;
+    return true;
+  }
+  if (buffer->dispatch_count == buffer->dispatch_room) {
+    const size_t room = buffer->dispatch_room == 0 ? 64 : buffer->dispatch_room * 2;
+    void* more = realloc(buffer->dispatches, room * sizeof(Dispatch));
+    if (more == nullptr) return false;
+    buffer->dispatches = static_cast<Dispatch*>(more);
+    buffer->dispatch_room = room;
+  }
+  buffer->dispatches[buffer->dispatch_count++] = {kernel, launch, 1};
+  return true;
+}
+
+uint64_t shared_bytes(const Encoder& encoder) {
+  uint64_t sum = 0;
+  for (const uint64_t one : encoder.shared) sum += one;
+  return sum;
+}
+
+// `threads`: in all; null where the GPU decides.
+void count_dispatch(id self, const Size* threads, const Size& group) {
+  Encoder* encoder = encoder_of(self);
+  if (encoder == nullptr) {
+    return tell_unseen(k_unseen_encoders, "what goes through encoders made out of sight of",
+                       "Metal");
+  }
+  Buffer* buffer = encoder->buffer;
+  ++buffer->counters[WEIR_COUNT_DISPATCHES];
+  if (threads == nullptr) ++buffer->counters[WEIR_COUNT_INDIRECT_DISPATCHES];
+  weir_probe_launch sizes{};
+  sizes.kernel = static_cast<uint32_t>(encoder->kernel - g.file.kernels);
+  const unsigned long all[3] = {threads == nullptr ? 0 : threads->width,
+                                threads == nullptr ? 0 : threads->height,
+                                threads == nullptr ? 0 : threads->depth};
+  const unsigned long one[3] = {group.width, group.height, group.depth};
+  sizes.dimensions = 1;
+  for (uint32_t i = 0; i < 3; ++i) {
+    sizes.global[i] = all[i];
+    sizes.local[i] = one[i];
+    if (all[i] > 1 || one[i] > 1) sizes.dimensions = i + 1;
+  }
+  sizes.shared = shared_bytes(*encoder);
+  if (!append(buffer, encoder->kernel, g.launches.entry_of(&g.file, &g.lock, sizes))) {
+    set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  }
+}
+
+void dispatch_threads(const Call<void, Size, Size>& call, Size threads, Size group) {
+  call(threads, group);
+  count_dispatch(call.self, &threads, group);
+}
+
+void dispatch_groups(const Call<void, Size, Size>& call, Size groups, Size group) {
+  call(groups, group);
+  const Size threads{groups.width * group.width, groups.height * group.height,
+                     groups.depth * group.depth};
+  count_dispatch(call.self, &threads, group);
+}
+
+void dispatch_indirect(const Call<void, id, unsigned long, Size>& call, id buffer,
+                       unsigned long offset, Size group) {
+  call(buffer, offset, group);
+  count_dispatch(call.self, nullptr, group);
+}
+
+void note_commands() {
+  tell_unseen(k_unseen_commands, "the dispatches of indirect command buffers, run by",
+              "executeCommandsInBuffer");
+}
+
+void execute_commands(const Call<void, id, Range>& call, id commands, Range range) {
+  call(commands, range);
+  note_commands();
+}
+
+void execute_commands_indirect(const Call<void, id, id, unsigned long>& call, id commands,
+                               id buffer, unsigned long offset) {
+  call(commands, buffer, offset);
+  note_commands();
+}
+
+void set_pipeline(const Call<void, id>& call, id pipeline) {
+  call(pipeline);
+  Encoder* encoder = encoder_of(call.self);
+  if (encoder != nullptr) encoder->kernel = kernel_of(pipeline, encoder->buffer->queue->device);
+}
+
+void set_shared(const Call<void, unsigned long, unsigned long>& call, unsigned long bytes,
+                unsigned long index) {
+  call(bytes, index);
+  Encoder* encoder = encoder_of(call.self);
+  if (encoder != nullptr && index < Encoder::k_most_shared) encoder->shared[index] = bytes;
+}
+
+void end_encoding(const Call<void>& call) {
+  // Before: the object may be gone, and its address another encoder's, when the call is back.
+  if (Encoder* encoder = encoder_of(call.self)) encoder->buffer = nullptr;
+  call();
+}
+
+// Methods that add one of something.
+enum class What { barrier, copy, fence_update, fence_wait };
+template <What what, class... A>
+void counted(const Call<void, A...>& call, A... arguments) {
+  call(arguments...);
+  Encoder* encoder = encoder_of(call.self);
+  if (encoder == nullptr) return;
+  Buffer* buffer = encoder->buffer;
+  if (what == What::barrier) ++buffer->counters[WEIR_COUNT_BARRIERS];
+  if (what == What::copy) ++buffer->counters[WEIR_COUNT_COPIES];
+  if (what == What::fence_update) ++buffer->named[k_fence_updates];
+  if (what == What::fence_wait) ++buffer->named[k_fence_waits];
+}
+
+using Number = unsigned long;
+using Origin = Size;  // three numbers as well
+template <class... A>
+constexpr auto k_copy = counted<What::copy, A...>;
+
+constexpr Hook k_of_encoders[] = {
+    WEIR_HOOK("dispatchThreads:threadsPerThreadgroup:", dispatch_threads),
+    WEIR_HOOK("dispatchThreadgroups:threadsPerThreadgroup:", dispatch_groups),
+    WEIR_HOOK("dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:",
+              dispatch_indirect),
+    WEIR_HOOK("executeCommandsInBuffer:withRange:", execute_commands),
+    WEIR_HOOK("executeCommandsInBuffer:indirectBuffer:indirectBufferOffset:",
+              execute_commands_indirect),
+    WEIR_HOOK("setComputePipelineState:", set_pipeline),
+    WEIR_HOOK("setThreadgroupMemoryLength:atIndex:", set_shared),
+    WEIR_HOOK("endEncoding", end_encoding),
+    WEIR_HOOK("memoryBarrierWithScope:", (counted<What::barrier, Number>)),
+    WEIR_HOOK("memoryBarrierWithResources:count:", (counted<What::barrier, const id*, Number>)),
+    WEIR_HOOK("updateFence:", (counted<What::fence_update, id>)),
+    WEIR_HOOK("waitForFence:", (counted<What::fence_wait, id>)),
+    WEIR_HOOK("fillBuffer:range:value:", (k_copy<id, Range, uint8_t>)),
+    WEIR_HOOK("copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:",
+              (k_copy<id, Number, id, Number, Number>)),
+    WEIR_HOOK("copyFromBuffer:sourceOffset:sourceBytesPerRow:sourceBytesPerImage:sourceSize:"
+              "toTexture:destinationSlice:destinationLevel:destinationOrigin:",
+              (k_copy<id, Number, Number, Number, Size, id, Number, Number, Origin>)),
+    WEIR_HOOK("copyFromBuffer:sourceOffset:sourceBytesPerRow:sourceBytesPerImage:sourceSize:"
+              "toTexture:destinationSlice:destinationLevel:destinationOrigin:options:",
+              (k_copy<id, Number, Number, Number, Size, id, Number, Number, Origin, Number>)),
+    WEIR_HOOK("copyFromTexture:sourceSlice:sourceLevel:sourceOrigin:sourceSize:toBuffer:"
+              "destinationOffset:destinationBytesPerRow:destinationBytesPerImage:",
+              (k_copy<id, Number, Number, Origin, Size, id, Number, Number, Number>)),
+    WEIR_HOOK("copyFromTexture:sourceSlice:sourceLevel:sourceOrigin:sourceSize:toBuffer:"
+              "destinationOffset:destinationBytesPerRow:destinationBytesPerImage:options:",
+              (k_copy<id, Number, Number, Origin, Size, id, Number, Number, Number, Number>)),
+    WEIR_HOOK("copyFromTexture:sourceSlice:sourceLevel:sourceOrigin:sourceSize:toTexture:"
+              "destinationSlice:destinationLevel:destinationOrigin:",
+              (k_copy<id, Number, Number, Origin, Size, id, Number, Number, Origin>)),
+    WEIR_HOOK("copyFromTexture:sourceSlice:sourceLevel:toTexture:destinationSlice:"
+              "destinationLevel:sliceCount:levelCount:",
+              (k_copy<id, Number, Number, id, Number, Number, Number, Number>)),
+    WEIR_HOOK("copyFromTexture:toTexture:", (k_copy<id, id>)),
+    WEIR_HOOK("generateMipmapsForTexture:", (k_copy<id>)),
+    WEIR_HOOK("resolveCounters:inRange:destinationBuffer:destinationOffset:",
+              (k_copy<id, Range, id, Number>)),
+};
+
+}  // namespace
+
+extern const Hooks k_encoder_hooks = hooks_of(k_of_encoders);
+
+}  // namespace weir_probe::metal

@@ -1,0 +1,208 @@
+// Records of objects: which device, queue and kernel of the file they are.
+#include <stdlib.h>
+
+#include "gate/probes/inject/metal/state.h"
+#include "gate/probes/inject/writer/system.h"
+
+namespace weir_probe::metal {
+
+Globals g = {};
+
+namespace {
+
+constexpr Capacity k_capacity{16, 128, 4096, k_named, 0, 0, 0, 4096};
+constexpr const char* k_names[k_named] = {"encoders",       "fence_updates", "fence_waits",
+                                          "event_signals",  "event_waits",   "completed_handlers",
+                                          "gpu_nanoseconds"};
+constexpr const Hooks* k_hooks[k_kinds] = {&k_device_hooks, &k_queue_hooks, &k_buffer_hooks,
+                                           &k_encoder_hooks, &k_event_hooks};
+
+bool g_fork_handled;
+uint32_t g_told;  // atomic; the reasons that standard error has heard
+
+void before_fork() { pthread_mutex_lock(&g.lock); }
+void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
+void after_fork_in_child() {
+  pthread_mutex_init(&g.lock, nullptr);
+  for (Table& classes : g.classes) classes.unlock_after_fork();
+  Table* const tables[] = {&g.devices, &g.queues, &g.buffers, &g.encoders, &g.pipelines, &g.events};
+  for (Table* table : tables) table->unlock_after_fork();
+  g.launches.unlock_after_fork();
+  detach_after_fork(&g.file);
+  g.ready = false;
+}
+
+// Under g.lock.
+void make_ready() {
+  if (g.file.header == nullptr) {
+    open_file(&g.file, "metal", k_capacity);
+    for (uint32_t i = 0; i < k_named; ++i) g.named[i] = add_counter(&g.file, k_names[i]);
+    const char* timing = environment("WEIR_PROBE_TIMING");
+    g.timing = timing != nullptr && timing[0] != 0 && strcmp(timing, "off") != 0;
+  }
+  if (!g_fork_handled) {
+    g_fork_handled = true;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  }
+  make_forked_file(&g.file);
+  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
+  set_flag(&g.file, __atomic_load_n(&g.unseen, __ATOMIC_RELAXED));
+}
+
+void set_unseen(uint32_t flag) {
+  __atomic_fetch_or(&g.unseen, flag, __ATOMIC_RELAXED);
+  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) set_flag(&g.file, flag);
+}
+
+// The record at `object`'s address in `table`, made if there is none. Null when memory is out.
+template <class Record>
+Record* record_at(Table* table, id object, bool* fresh) {
+  auto* record = static_cast<Record*>(table->find(key_of(object)));
+  *fresh = record == nullptr;
+  if (record != nullptr) return record;
+  record = static_cast<Record*>(calloc(1, sizeof(Record)));
+  if (record != nullptr && table->insert(key_of(object), record)) return record;
+  free(record);
+  set_unseen(WEIR_PROBE_OUT_OF_MEMORY);
+  return nullptr;
+}
+
+// Under g.lock.
+Device* device_of(id object, const weir_probe_device& described) {
+  bool fresh = false;
+  auto* device = record_at<Device>(&g.devices, object, &fresh);
+  if (device == nullptr || !fresh) return device;
+  device->index = add_device(&g.file, described);
+  device->entry = &g.file.devices[device->index];
+  return device;
+}
+
+}  // namespace
+
+void meet(Kind kind, id object) {
+  if (object == nullptr) return;
+  Class on = class_of(object);
+  if (g.classes[kind].find(key_of(on)) != nullptr) return;
+  pthread_mutex_lock(&g.lock);
+  const bool room = put_hooks(*k_hooks[kind], object);
+  g.classes[kind].insert(key_of(on), on);
+  pthread_mutex_unlock(&g.lock);
+  if (!room) tell_unseen(k_unseen_classes, "not every class of objects, of", "Metal");
+}
+
+void ensure_file() {
+  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
+  pthread_mutex_lock(&g.lock);
+  make_ready();
+  pthread_mutex_unlock(&g.lock);
+}
+
+void tell_unseen(uint32_t reason, const char* what, const char* where) {
+  set_unseen(WEIR_PROBE_CALLS_UNSEEN);
+  if ((__atomic_fetch_or(&g_told, reason, __ATOMIC_RELAXED) & reason) == 0) {
+    complain("metal", what, where, 0);
+  }
+}
+
+Queue* queue_of(id object) {
+  if (object == nullptr) return nullptr;
+  if (auto* known = static_cast<Queue*>(g.queues.find(key_of(object)))) {
+    // Null while another thread describes it: the one that made it shared it too early.
+    if (__atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != nullptr) return known;
+  }
+  id on = ask<id>(object, "device");
+  const weir_probe_device described = describe(on);  // asked without the lock
+  pthread_mutex_lock(&g.lock);
+  make_ready();
+  Device* device = device_of(on, described);
+  bool fresh = false;
+  Queue* queue = device == nullptr ? nullptr : record_at<Queue>(&g.queues, object, &fresh);
+  if (queue != nullptr && queue->device == nullptr) {
+    queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, 0, 0)];
+    __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&g.lock);
+  return queue;
+}
+
+Buffer* new_buffer(id object, Queue* queue) {
+  if (object == nullptr || queue == nullptr) return nullptr;
+  bool fresh = false;
+  auto* buffer = record_at<Buffer>(&g.buffers, object, &fresh);
+  if (buffer == nullptr) return nullptr;
+  free(buffer->dispatches);
+  *buffer = {};
+  buffer->queue = queue;
+  return buffer;
+}
+
+Buffer* buffer_of(id object) {
+  auto* known = static_cast<Buffer*>(g.buffers.find(key_of(object)));
+  return known != nullptr ? known : new_buffer(object, queue_of(ask<id>(object, "commandQueue")));
+}
+
+Encoder* new_encoder(id object, Buffer* buffer) {
+  if (object == nullptr || buffer == nullptr) return nullptr;
+  bool fresh = false;
+  auto* encoder = record_at<Encoder>(&g.encoders, object, &fresh);
+  if (encoder == nullptr) return nullptr;
+  *encoder = {};
+  encoder->buffer = buffer;
+  encoder->kernel = &g.file.kernels[0];
+  return encoder;
+}
+
+void new_pipeline(id object, const char* name) {
+  if (object == nullptr) return;
+  bool fresh = false;
+  auto* pipeline = record_at<Pipeline>(&g.pipelines, object, &fresh);
+  if (pipeline == nullptr) return;
+  const char* label = text_of(ask<id>(object, "label"));
+  copy_text(pipeline->name, sizeof pipeline->name, label[0] != 0 ? label : name);
+  __atomic_store_n(&pipeline->kernel, nullptr, __ATOMIC_RELEASE);
+}
+
+weir_probe_kernel* kernel_of(id object, const Device* device) {
+  if (object == nullptr) return &g.file.kernels[0];
+  auto* pipeline = static_cast<Pipeline*>(g.pipelines.find(key_of(object)));
+  if (pipeline == nullptr) {  // made out of sight
+    new_pipeline(object, "");
+    pipeline = static_cast<Pipeline*>(g.pipelines.find(key_of(object)));
+    if (pipeline == nullptr) return &g.file.kernels[0];
+  }
+  weir_probe_kernel* kernel = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);
+  if (kernel != nullptr) return kernel;
+  uint32_t entry = 0;
+  pthread_mutex_lock(&g.lock);
+  if (pipeline->name[0] != 0) {
+    const uint64_t hash = hash_bytes(k_hash_seed, pipeline->name, strlen(pipeline->name));
+    entry = kernel_entry(&g.file, device->index, hash, true, pipeline->name, "");
+  }
+  pthread_mutex_unlock(&g.lock);
+  kernel = &g.file.kernels[entry];
+  __atomic_store_n(&pipeline->kernel, kernel, __ATOMIC_RELEASE);
+  return kernel;
+}
+
+Event* new_event(id object) {
+  if (object == nullptr) return nullptr;
+  bool fresh = false;
+  auto* event = record_at<Event>(&g.events, object, &fresh);
+  if (event != nullptr) *event = {};
+  return event;
+}
+
+void count_sync(Queue* queue) {
+  if (__atomic_exchange_n(&queue->pending, 0, __ATOMIC_ACQ_REL) != 0) {
+    add(&queue->entry->counters[WEIR_COUNT_SYNCS], 1);
+  }
+}
+
+void count_wait(Queue* queue) {
+  add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
+  add(&queue->entry->counters[WEIR_COUNT_WAITS], 1);
+}
+
+void count_poll(Queue* queue) { add(&queue->device->entry->counters[WEIR_COUNT_POLLS], 1); }
+
+}  // namespace weir_probe::metal

@@ -1,0 +1,157 @@
+#include "gate/probes/inject/opencl/class.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/inject/writer/file.h"
+
+namespace weir_probe::opencl {
+namespace {
+
+// Raise it when what goes into the hash changes: a new hash is a new class.
+constexpr uint64_t k_recipe = 1;
+
+uint64_t hash_text(const char* text) { return hash_bytes(k_hash_seed, text, strlen(text)); }
+
+uint32_t folded(uint64_t hash) { return static_cast<uint32_t>(hash ^ (hash >> 32)); }
+
+class Asker {
+ public:
+  Asker(const ClassFunctions& functions, cl_device_id device)
+      : functions_(functions), device_(device) {}
+
+  // 0 where the device does not know the question.
+  template <class T>
+  [[nodiscard]] T value(cl_device_info what) const {
+    T out{};
+    if (functions_.device_info(device_, what, sizeof out, &out, nullptr) != CL_SUCCESS) return T{};
+    return out;
+  }
+  // Freed by the caller; null where there is no answer.
+  [[nodiscard]] char* text(cl_device_info what) const {
+    size_t size = 0;
+    if (functions_.device_info(device_, what, 0, nullptr, &size) != CL_SUCCESS) return nullptr;
+    if (size > k_most_text) return nullptr;
+    auto* out = static_cast<char*>(calloc(1, size + 1));
+    if (out == nullptr) return nullptr;
+    if (functions_.device_info(device_, what, size, out, nullptr) == CL_SUCCESS) return out;
+    free(out);
+    return nullptr;
+  }
+  // What fits; "" where there is no answer.
+  template <size_t size>
+  bool text_into(cl_device_info what, char (&to)[size]) const {
+    char* found = text(what);
+    copy_text(to, size, found == nullptr ? "" : found);
+    const bool known = found != nullptr;
+    free(found);
+    return known;
+  }
+
+ private:
+  static constexpr size_t k_most_text = 1 << 16;
+  const ClassFunctions& functions_;
+  cl_device_id device_;
+};
+
+class Hash {
+ public:
+  void value(uint64_t v) { hash_ = hash_bytes(hash_, &v, sizeof v); }
+  [[nodiscard]] uint64_t get() const { return hash_; }
+
+ private:
+  uint64_t hash_ = k_hash_seed ^ k_recipe;
+};
+
+// A list separated by blanks; its order is the driver's, so entries are added up.
+uint64_t hash_of_words(const char* words) {
+  uint64_t sum = 0;
+  while (*words != 0) {
+    const size_t length = strcspn(words, " ");
+    if (length > 0) sum += hash_bytes(k_hash_seed, words, length);
+    words += length + (words[length] == ' ' ? 1 : 0);
+  }
+  return sum;
+}
+
+void hash_text_answer(const Asker& ask, cl_device_info what, Hash* hash) {
+  char* text = ask.text(what);
+  hash->value(text == nullptr ? 0 : hash_of_words(text));
+  free(text);
+}
+
+uint64_t hash_features(const Asker& ask, cl_device_type type) {
+  constexpr cl_device_info k_words[] = {CL_DEVICE_VERSION, CL_DEVICE_OPENCL_C_VERSION,
+                                        CL_DEVICE_EXTENSIONS, CL_DEVICE_PROFILE};
+  constexpr cl_device_info k_sizes[] = {CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_IMAGE2D_MAX_WIDTH};
+  constexpr cl_device_info k_numbers[] = {
+      CL_DEVICE_ADDRESS_BITS,
+      CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS,
+      CL_DEVICE_IMAGE_SUPPORT,
+      CL_DEVICE_MEM_BASE_ADDR_ALIGN,
+      CL_DEVICE_LOCAL_MEM_TYPE,
+      CL_DEVICE_HOST_UNIFIED_MEMORY,
+      CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT,
+      CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT,
+      CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF,
+      CL_DEVICE_MAX_NUM_SUB_GROUPS,
+  };
+  constexpr cl_device_info k_wide[] = {CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_DOUBLE_FP_CONFIG,
+                                       CL_DEVICE_HALF_FP_CONFIG, CL_DEVICE_SVM_CAPABILITIES,
+                                       CL_DEVICE_QUEUE_ON_HOST_PROPERTIES};
+  Hash hash;
+  hash.value(type);
+  for (const cl_device_info what : k_words) hash_text_answer(ask, what, &hash);
+  for (const cl_device_info what : k_sizes) hash.value(ask.value<size_t>(what));
+  for (const cl_device_info what : k_numbers) hash.value(ask.value<cl_uint>(what));
+  for (const cl_device_info what : k_wide) hash.value(ask.value<cl_ulong>(what));
+  struct {
+    size_t size[3];
+  } groups = ask.value<decltype(groups)>(CL_DEVICE_MAX_WORK_ITEM_SIZES);
+  for (const size_t size : groups.size) hash.value(size);
+  // Of a CPU these say how many cores and how much cache this machine gives it.
+  if ((type & CL_DEVICE_TYPE_CPU) == 0) {
+    hash.value(ask.value<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS));
+    hash.value(ask.value<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE));
+  }
+  return hash.get();
+}
+
+const char* type_name(const Asker& ask, cl_device_type type) {
+  if ((type & CL_DEVICE_TYPE_CPU) != 0) return "cpu";
+  if ((type & CL_DEVICE_TYPE_GPU) == 0) return "other";
+  return ask.value<cl_bool>(CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE ? "integrated" : "discrete";
+}
+
+}  // namespace
+
+bool describe_device(const ClassFunctions& functions, cl_device_id device, DeviceClass* out) {
+  memset(out, 0, sizeof *out);
+  out->type = "other";
+  if (functions.device_info == nullptr || functions.platform_info == nullptr) return false;
+  const Asker ask(functions, device);
+  if (!ask.text_into(CL_DEVICE_NAME, out->name)) return false;
+  const auto type = ask.value<cl_device_type>(CL_DEVICE_TYPE);
+  char version[128];
+  char platform_name[120] = "";
+  ask.text_into(CL_DRIVER_VERSION, version);
+  const auto platform = ask.value<cl_platform_id>(CL_DEVICE_PLATFORM);
+  if (functions.platform_info(platform, CL_PLATFORM_NAME, sizeof platform_name - 1, platform_name,
+                              nullptr) != CL_SUCCESS) {
+    platform_name[0] = 0;
+  }
+  snprintf(out->driver, sizeof out->driver, "%s: %s", platform_name, version);
+  out->type = type_name(ask, type);
+  out->vendor = ask.value<cl_uint>(CL_DEVICE_VENDOR_ID);
+  out->device = folded(hash_text(out->name));
+  out->driver_id = folded(hash_text(platform_name));
+  out->driver_version = folded(hash_text(version));
+  out->feature_hash = hash_features(ask, type);
+  snprintf(out->text, sizeof out->text, "opencl-%04x-%08x-%08x-%08x-%016llx", out->vendor,
+           out->device, out->driver_id, out->driver_version,
+           static_cast<unsigned long long>(out->feature_hash));
+  return true;
+}
+
+}  // namespace weir_probe::opencl

@@ -1,0 +1,184 @@
+// Queues: which entry of the file they are, and whether their commands can be timed.
+#include "gate/probes/inject/opencl/events.h"
+#include "gate/probes/inject/opencl/objects.h"
+
+namespace weir_probe::opencl {
+namespace {
+
+// Is the handle new to the program too? Then nothing is pending on it.
+enum class Made { before, now };
+
+bool times_wanted() { return events_on() && timing_wanted() != Timing::off; }
+
+// `added`: properties that the layer asked for, not the program.
+Queue* describe_queue(cl_command_queue handle, Made made, cl_command_queue_properties added = 0) {
+  cl_device_id device_handle = nullptr;
+  cl_command_queue_properties properties = 0;
+  const auto ask = g.next.clGetCommandQueueInfo;
+  if (ask == nullptr ||
+      ask(handle, CL_QUEUE_DEVICE, sizeof device_handle, &device_handle, nullptr) != CL_SUCCESS) {
+    return nullptr;
+  }
+  ask(handle, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr);
+  Device* device = device_of(device_handle);
+  if (device == nullptr) return nullptr;
+  pthread_mutex_lock(&g.lock);
+  make_ready();
+  auto* queue = record_of<Queue>(&g.queues, number(handle));
+  const bool fresh = queue != nullptr && queue->device != device;
+  if (fresh || (queue != nullptr && made == Made::now)) {
+    queue->in_order = (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+    queue->timed = times_wanted() && (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+  }
+  if (fresh) {
+    const auto flags = static_cast<uint32_t>(properties & ~added & UINT32_MAX);
+    if (queue->entry == nullptr) forget_flights(queue);
+    queue->references = k_not_seen_made;
+    queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, device->queues++, flags)];
+    __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
+  }
+  if (queue != nullptr && made == Made::now) {
+    __atomic_store_n(&queue->pending, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&queue->unflushed, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&queue->references, 1, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&g.lock);
+  if (queue != nullptr && times_wanted()) {
+    if (queue->timed) {
+      tie_clock(device);
+    } else {
+      untimed("a queue is without profiling");
+    }
+  }
+  return queue;
+}
+
+// Takes profiling where it can be had, and the queue as the program wants it where not. `make`
+// makes one with these properties more.
+template <class Make>
+cl_command_queue make_queue(bool has_profiling, cl_int* error, Make make) {
+  bool ask = false;
+  if (g.events_asked && !has_profiling) {
+    pthread_mutex_lock(&g.lock);
+    make_ready();  // tells what is wanted
+    pthread_mutex_unlock(&g.lock);
+    ask = times_wanted();
+  }
+  cl_command_queue made = nullptr;
+  cl_command_queue_properties added = 0;
+  if (ask) {
+    added = CL_QUEUE_PROFILING_ENABLE;
+    made = make(added, error);
+  }
+  if (made == nullptr) {
+    added = 0;
+    made = make(added, error);
+  }
+  if (made != nullptr) describe_queue(made, Made::now, added);
+  return made;
+}
+
+cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
+                                          cl_command_queue_properties properties, cl_int* error) {
+  return make_queue((properties & CL_QUEUE_PROFILING_ENABLE) != 0, error,
+                    [&](cl_command_queue_properties more, cl_int* out) {
+                      return g.next.clCreateCommandQueue(context, device, properties | more, out);
+                    });
+}
+
+// The program's list of pairs, ended by 0, with room for one pair more.
+struct Properties {
+  static constexpr uint32_t k_most = 32;
+  cl_queue_properties pair[k_most + 3];
+  uint32_t used = 0;   // words
+  uint32_t flags = 0;  // where the value of CL_QUEUE_PROPERTIES stands; 0: nowhere
+  bool whole = true;
+
+  explicit Properties(const cl_queue_properties* list) {
+    for (; list != nullptr && list[used] != 0; used += 2) {
+      whole = used + 2 <= k_most;
+      if (!whole) return;
+      pair[used] = list[used];
+      pair[used + 1] = list[used + 1];
+      if (list[used] == CL_QUEUE_PROPERTIES) flags = used + 1;
+    }
+    pair[used] = 0;
+  }
+  [[nodiscard]] bool has(cl_command_queue_properties what) const {
+    return flags != 0 && (pair[flags] & what) != 0;
+  }
+  void add(cl_command_queue_properties what) {
+    if (flags == 0) {
+      pair[used] = CL_QUEUE_PROPERTIES;
+      pair[used + 1] = 0;
+      flags = used + 1;
+      used += 2;
+      pair[used] = 0;
+    }
+    pair[flags] |= what;
+  }
+};
+
+cl_command_queue CL_API_CALL create_queue_with_properties(cl_context context, cl_device_id device,
+                                                          const cl_queue_properties* properties,
+                                                          cl_int* error) {
+  const Properties wanted(properties);
+  // Queues on the device take no commands from here.
+  const bool leave = !wanted.whole || wanted.has(CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE);
+  return make_queue(leave, error, [&](cl_command_queue_properties more, cl_int* out) {
+    Properties given = wanted;
+    if (more != 0) given.add(more);
+    return g.next.clCreateCommandQueueWithProperties(context, device,
+                                                     more != 0 ? given.pair : properties, out);
+  });
+}
+
+cl_int CL_API_CALL retain_queue(cl_command_queue handle) {
+  const cl_int result = g.next.clRetainCommandQueue(handle);
+  auto* queue = static_cast<Queue*>(g.queues.find(number(handle)));
+  if (result == CL_SUCCESS && queue != nullptr) {
+    __atomic_fetch_add(&queue->references, 1, __ATOMIC_ACQ_REL);
+  }
+  return result;
+}
+
+cl_int CL_API_CALL release_queue(cl_command_queue handle) {
+  auto* queue = static_cast<Queue*>(g.queues.find(number(handle)));
+  // Events that the layer keeps would keep the queue.
+  if (queue != nullptr && queue->timed &&
+      __atomic_sub_fetch(&queue->references, 1, __ATOMIC_ACQ_REL) == 0) {
+    harvest(queue);
+  }
+  return g.next.clReleaseCommandQueue(handle);
+}
+
+// What nobody waited for. The driver is not asked any more.
+__attribute__((destructor)) void tell_the_rest() {
+  if (!events_on()) return;
+  pthread_mutex_lock(&g.lock);
+  g.queues.each([](void* queue) { abandon_flights(static_cast<Queue*>(queue)); });
+  pthread_mutex_unlock(&g.lock);
+}
+
+}  // namespace
+
+Queue* queue_of(cl_command_queue handle) {
+  void* known = g.queues.find(number(handle));
+  if (known != nullptr && __atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
+    auto* queue = static_cast<Queue*>(known);
+    // Null while another thread describes it: the one that made it shared it too early.
+    if (__atomic_load_n(&queue->device, __ATOMIC_ACQUIRE) != nullptr) return queue;
+  }
+  return describe_queue(handle, Made::before);
+}
+
+void put_queues(cl_icd_dispatch* table) {
+  WEIR_PUT(table, clCreateCommandQueue, create_queue);
+  WEIR_PUT(table, clCreateCommandQueueWithProperties, create_queue_with_properties);
+  if (g.events_asked) {
+    WEIR_PUT(table, clRetainCommandQueue, retain_queue);
+    WEIR_PUT(table, clReleaseCommandQueue, release_queue);
+  }
+}
+
+}  // namespace weir_probe::opencl

@@ -1,0 +1,322 @@
+// Devices, streams and kernels: which entry of the file they are.
+#include "gate/probes/inject/streams/streams.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace weir_probe::streams {
+
+Globals g = {};
+
+namespace {
+
+constexpr Capacity k_capacity{k_most_devices, 128, 4096, 4, 0, 0, 16, 4096};
+
+bool g_fork_handled;
+
+void before_fork() { pthread_mutex_lock(&g.lock); }
+void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
+void after_fork_in_child() {
+  pthread_mutex_init(&g.lock, nullptr);
+  g.streams.unlock_after_fork();
+  g.events.unlock_after_fork();
+  g.graphs.unlock_after_fork();
+  g.kernels.unlock_after_fork();
+  g.names.unlock_after_fork();
+  g.launches.unlock_after_fork();
+  detach_after_fork(&g.file);
+  g.ready = false;
+}
+
+// Under g.lock. Makes the file before the first count, also in a child.
+void make_ready() {
+  if (g.file.header == nullptr) {
+    open_file(&g.file, k_probe_name, k_capacity);
+    g.markers = add_counter(&g.file, "markers");
+  }
+  if (!g_fork_handled) {
+    g_fork_handled = true;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  }
+  make_forked_file(&g.file);
+  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
+}
+
+int known_device() {
+  const int device = current_device();
+  return device < 0 || device >= k_most_devices ? k_most_devices - 1 : device;
+}
+
+// The named streams are one per device; the per-thread ones are counted together.
+uint64_t key_of(void* handle, int device) {
+  const auto number = reinterpret_cast<uint64_t>(handle);
+  if (number > k_thread_stream) return number;
+  const uint64_t kind = number == k_thread_stream ? k_thread_stream : k_legacy_stream;
+  return (static_cast<uint64_t>(device) + 1) << 4 | kind;
+}
+
+Stream* describe_stream(uint64_t key, int device) {
+  const weir_probe_device described = describe(device);  // asked without the lock
+  pthread_mutex_lock(&g.lock);
+  make_ready();
+  uint32_t& index = g.device_index[device];
+  if (index == 0) index = add_device(&g.file, described) + 1;
+  auto* stream = static_cast<Stream*>(g.streams.find(key));
+  if (stream == nullptr) {
+    stream = static_cast<Stream*>(calloc(1, sizeof(Stream)));
+    if (stream != nullptr) {
+      stream->device = -1;
+      stream->entry = &g.file.queues[add_queue(&g.file, index - 1, 0, 0, 0)];
+      stream->device_entry = &g.file.devices[index - 1];
+      if (!g.streams.insert(key, stream)) {
+        free(stream);
+        stream = nullptr;
+      }
+    }
+    if (stream == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  } else if (stream->device_entry != &g.file.devices[index - 1]) {
+    stream->entry = &g.file.queues[add_queue(&g.file, index - 1, 0, 0, 0)];
+    stream->device_entry = &g.file.devices[index - 1];
+  }
+  if (stream != nullptr) __atomic_store_n(&stream->device, device, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&g.lock);
+  return stream;
+}
+
+uint64_t kernel_key(const void* function, int device) {
+  return reinterpret_cast<uint64_t>(function) * 32 + static_cast<uint64_t>(device);
+}
+
+weir_probe_kernel* kernel_of(const Launch& launch, void* stream, const Stream& on) {
+  const uint64_t key = kernel_key(launch.function, on.device);
+  if (void* known = g.kernels.find(key)) return static_cast<weir_probe_kernel*>(known);
+  const char* name = name_of(launch, stream);
+  if (name == nullptr || name[0] == 0) return &g.file.kernels[0];
+  const uint64_t hash = hash_bytes(k_hash_seed, name, strlen(name));
+  const auto device = static_cast<uint32_t>(on.device_entry - g.file.devices);
+  pthread_mutex_lock(&g.lock);
+  auto* kernel = &g.file.kernels[kernel_entry(&g.file, device, hash, true, name, "")];
+  g.kernels.insert(key, kernel);
+  pthread_mutex_unlock(&g.lock);
+  return kernel;
+}
+
+void dispatch(void* handle, Stream* stream, const Launch& launch) {
+  weir_probe_kernel* kernel = kernel_of(launch, handle, *stream);
+  weir_probe_launch sizes = launch.sizes;
+  sizes.kernel = static_cast<uint32_t>(kernel - g.file.kernels);
+  add(&kernel->dispatches, 1);
+  add(&stream->entry->counters[WEIR_COUNT_DISPATCHES], 1);
+  g.launches.count(&g.file, &g.lock, sizes);
+}
+
+// One call that hands work to a stream is one submit: HIP has nothing in between.
+void submitted(Stream* stream) {
+  add(&stream->entry->counters[WEIR_COUNT_SUBMITS], 1);
+  add(&stream->entry->counters[WEIR_COUNT_SUBMISSIONS], 1);
+  __atomic_store_n(&stream->pending, 1, __ATOMIC_RELEASE);
+}
+
+void count_sync(Stream* stream) {
+  if (__atomic_exchange_n(&stream->pending, 0, __ATOMIC_ACQ_REL) != 0) {
+    add(&stream->entry->counters[WEIR_COUNT_SYNCS], 1);
+  }
+}
+
+void count_wait(Stream* stream) {
+  add(&stream->entry->counters[WEIR_COUNT_WAITS], 1);
+  count_sync(stream);
+}
+
+void count_copy(void* handle, uint32_t kind, const char* from, const char* to, uint64_t bytes,
+                bool waits) {
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return;
+  add(&stream->entry->counters[WEIR_COUNT_COPIES], 1);
+  submitted(stream);
+  weir_probe_transfer wanted{};
+  wanted.kind = kind;
+  copy_text(wanted.from, sizeof wanted.from, from);
+  copy_text(wanted.to, sizeof wanted.to, to);
+  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_TRANSFERS);
+  weir_probe_transfer* entry = nullptr;
+  const auto search = [&] {
+    const uint32_t used = __atomic_load_n(&section->used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; entry == nullptr && i < used; ++i) {
+      weir_probe_transfer* known = &g.file.transfers[i];
+      if (known->kind == kind && strcmp(known->from, wanted.from) == 0 &&
+          strcmp(known->to, wanted.to) == 0) {
+        entry = known;
+      }
+    }
+  };
+  search();  // few kinds: a list is as good as a table
+  if (entry == nullptr) {
+    pthread_mutex_lock(&g.lock);
+    search();
+    if (entry == nullptr) {  // there is room for all kinds that are passed in
+      entry = &g.file.transfers[section->used];
+      *entry = wanted;
+      raise_used(section);
+    }
+    pthread_mutex_unlock(&g.lock);
+  }
+  add(&entry->calls, 1);
+  add(&entry->bytes, bytes);
+  if (!waits) return;
+  add(&stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
+  count_wait(stream);
+}
+
+}  // namespace
+
+uint64_t name_device(weir_probe_device* device, bool told) {
+  copy_text(device->api, sizeof device->api, k_probe_name);
+  if (!told) copy_text(device->name, sizeof device->name, "unknown");
+  const uint64_t name = hash_bytes(k_hash_seed, device->name, strlen(device->name));
+  device->device = static_cast<uint32_t>(name ^ (name >> 32));
+  return name;
+}
+
+void classify_device(weir_probe_device* device) {
+  snprintf(device->device_class, sizeof device->device_class, "%s-%04x-%08x-0-%x-%016llx",
+           k_probe_name, device->vendor, device->device, device->driver_version,
+           static_cast<unsigned long long>(device->feature_hash));
+}
+
+Stream* stream_of(void* handle) {
+  const int device = reinterpret_cast<uint64_t>(handle) > k_thread_stream ? -1 : known_device();
+  const uint64_t key = key_of(handle, device);
+  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
+    auto* known = static_cast<Stream*>(g.streams.find(key));
+    if (known != nullptr && __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) >= 0) return known;
+  }
+  // A stream belongs to the device that is current where it is made, and mostly where it is used.
+  return describe_stream(key, device < 0 ? known_device() : device);
+}
+
+void stream_ended(void* handle) {
+  if (reinterpret_cast<uint64_t>(handle) <= k_thread_stream) return;
+  auto* stream = static_cast<Stream*>(g.streams.find(reinterpret_cast<uint64_t>(handle)));
+  if (stream == nullptr) return;
+  __atomic_store_n(&stream->pending, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&stream->device, -1, __ATOMIC_RELEASE);
+}
+
+void ensure_file() {
+  pthread_mutex_lock(&g.lock);
+  make_ready();
+  pthread_mutex_unlock(&g.lock);
+}
+
+weir_probe_launch sizes_of(Size3 grid, Size3 block, size_t shared) {
+  weir_probe_launch out{};
+  const uint32_t blocks[3] = {grid.x, grid.y, grid.z};
+  const uint32_t threads[3] = {block.x, block.y, block.z};
+  for (uint32_t i = 0; i < 3; ++i) {
+    out.global[i] = static_cast<uint64_t>(blocks[i]) * threads[i];
+    out.local[i] = threads[i];
+    if (out.global[i] > 1) out.dimensions = i + 1;
+  }
+  if (out.dimensions == 0) out.dimensions = 1;
+  out.shared = shared;
+  return out;
+}
+
+void forget_function(const void* function) {
+  for (int device = 0; device < k_most_devices; ++device) {
+    g.kernels.remove(kernel_key(function, device));
+  }
+}
+
+void launched(void* handle, const Launch& launch) {
+  if (is_captured(handle)) return;
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return;
+  dispatch(handle, stream, launch);
+  submitted(stream);
+}
+
+void launched_graph(void* handle, void* exec) {
+  if (is_captured(handle)) return;
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return;
+  auto* graph = static_cast<Graph*>(g.graphs.find(reinterpret_cast<uint64_t>(exec)));
+  if (graph == nullptr) {
+    // Made where the probe could not see it, or too large to be kept.
+    set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
+  } else {
+    for (size_t i = 0; i < graph->launch_count; ++i) dispatch(handle, stream, graph->launches[i]);
+    add(&stream->entry->counters[WEIR_COUNT_COPIES], graph->copies);
+  }
+  add(&stream->entry->counters[WEIR_COUNT_COMMAND_BUFFERS], 1);
+  submitted(stream);
+}
+
+void copied(void* stream, int direction, uint64_t bytes, bool waits) {
+  if (is_captured(stream)) return;
+  switch (direction) {
+    case k_to_device:
+      return count_copy(stream, WEIR_TRANSFER_SET, "program", "device", bytes, waits);
+    case k_to_host:
+      return count_copy(stream, WEIR_TRANSFER_GET, "device", "program", bytes, waits);
+    case k_within:
+      // The program does not wait for it, whatever the call is named.
+      return count_copy(stream, WEIR_TRANSFER_COPY, "device", "device", bytes, false);
+    case k_to_host_from_host:
+      return count_copy(stream, WEIR_TRANSFER_COPY, "program", "program", bytes, waits);
+    default:
+      return count_copy(stream, WEIR_TRANSFER_COPY, "", "", bytes, waits);
+  }
+}
+
+void filled(void* stream, uint64_t bytes) {
+  if (!is_captured(stream)) {
+    count_copy(stream, WEIR_TRANSFER_FILL, "program", "device", bytes, false);
+  }
+}
+
+void recorded(void* event, void* handle) {
+  if (is_captured(handle)) return;
+  Stream* stream = stream_of(handle);
+  if (stream == nullptr) return;
+  add(g.markers, 1);
+  g.events.insert(reinterpret_cast<uint64_t>(event), stream);
+}
+
+void waits_for_event(void* handle) {
+  Stream* stream = is_captured(handle) ? nullptr : stream_of(handle);
+  if (stream != nullptr) add(&stream->entry->counters[WEIR_COUNT_BARRIERS], 1);
+}
+
+void waited(Stream* stream) {
+  if (stream == nullptr) return;
+  add(&stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
+  count_wait(stream);
+}
+
+void waited_for_device() {
+  Stream* null_stream = stream_of(nullptr);
+  if (null_stream == nullptr) return;
+  // One call, however many streams it was for.
+  add(&null_stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
+  pthread_mutex_lock(&g.lock);  // no stream is added meanwhile
+  g.streams.each([&](void* known) {
+    auto* stream = static_cast<Stream*>(known);
+    if (stream->device == null_stream->device) count_wait(stream);
+  });
+  pthread_mutex_unlock(&g.lock);
+}
+
+void polled(Stream* stream, int result) {
+  if (stream == nullptr) return;
+  add(&stream->device_entry->counters[WEIR_COUNT_POLLS], 1);
+  if (result == k_done) count_sync(stream);
+}
+
+Stream* stream_of_event(void* event) {
+  return static_cast<Stream*>(g.events.find(reinterpret_cast<uint64_t>(event)));
+}
+
+}  // namespace weir_probe::streams

@@ -1,0 +1,223 @@
+#include "gate/probes/inject/vulkan/class.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/inject/writer/file.h"
+
+namespace weir_probe {
+namespace {
+
+// Raise it when what goes into the hash changes: a new hash is a new class.
+constexpr uint64_t k_recipe = 1;
+
+// Extensions of displays, of tools, of other layers and of the kernel's driver interface: they
+// differ between machines whose shaders are the same.
+constexpr const char* k_left_out[] = {
+    "swapchain",       "surface",
+    "display",         "present",
+    "hdr_metadata",    "_drm",
+    "pci_bus_info",    "memory_budget",
+    "external_fence",  "external_semaphore",
+    "debug_marker",    "debug_report",
+    "debug_utils",     "validation_cache",
+    "tooling_info",    "calibrated_timestamps",
+    "global_priority",
+};
+
+const char* type_name(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "cpu";
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    default:
+      return "other";
+  }
+}
+
+class Hash {
+ public:
+  template <class T>
+  void value(T v) {
+    const uint64_t wide = static_cast<uint64_t>(v);
+    hash_ = hash_bytes(hash_, &wide, sizeof wide);
+  }
+  // The fields [first, last] of a struct, all of 32 bits.
+  void fields(const void* first, const void* last) {
+    const char* from = static_cast<const char*>(first);
+    const char* end = static_cast<const char*>(last) + sizeof(VkBool32);
+    hash_ = hash_bytes(hash_, from, static_cast<size_t>(end - from));
+  }
+  [[nodiscard]] uint64_t get() const { return hash_; }
+
+ private:
+  uint64_t hash_ = k_hash_seed ^ k_recipe;
+};
+
+// The order of the list is the driver's: entries are added up.
+bool hash_extensions(const ClassFunctions& functions, VkPhysicalDevice device, Hash* hash) {
+  uint32_t count = 0;
+  if (functions.extensions(device, nullptr, &count, nullptr) != VK_SUCCESS) return false;
+  VkExtensionProperties* list =
+      static_cast<VkExtensionProperties*>(calloc(count + 1U, sizeof(VkExtensionProperties)));
+  if (list == nullptr) return false;
+  uint64_t sum = 0;
+  uint64_t kept = 0;
+  const VkResult result = functions.extensions(device, nullptr, &count, list);
+  for (uint32_t i = 0; i < count; ++i) {
+    bool left_out = false;
+    for (const char* part : k_left_out) {
+      left_out = left_out || strstr(list[i].extensionName, part) != nullptr;
+    }
+    if (left_out) continue;
+    const uint64_t version = list[i].specVersion;
+    const uint64_t name = hash_bytes(k_hash_seed, list[i].extensionName,
+                                     strnlen(list[i].extensionName, sizeof list[i].extensionName));
+    sum += hash_bytes(name, &version, sizeof version);
+    ++kept;
+  }
+  free(list);
+  hash->value(sum);
+  hash->value(kept);
+  return result == VK_SUCCESS || result == VK_INCOMPLETE;
+}
+
+void hash_limits(const VkPhysicalDeviceLimits& limits, Hash* hash) {
+  hash->fields(&limits.maxComputeSharedMemorySize, &limits.maxComputeWorkGroupSize[2]);
+  hash->value(limits.minStorageBufferOffsetAlignment);
+  hash->value(limits.maxStorageBufferRange);
+  hash->value(limits.maxPushConstantsSize);
+  hash->value(limits.maxBoundDescriptorSets);
+  hash->value(limits.maxPerStageDescriptorStorageBuffers);
+  hash->value(limits.maxDescriptorSetStorageBuffers);
+}
+
+void hash_queue_families(const ClassFunctions& functions, VkPhysicalDevice device, Hash* hash) {
+  VkQueueFamilyProperties families[32];
+  uint32_t count = 32;
+  functions.queue_families(device, &count, families);
+  hash->value(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    hash->value(families[i].queueFlags);
+    hash->value(families[i].queueCount);
+  }
+}
+
+template <class T>
+T chained(VkStructureType type, void* next) {
+  T out;
+  memset(&out, 0, sizeof out);
+  out.sType = type;
+  out.pNext = next;
+  return out;
+}
+
+void hash_features(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api,
+                   Hash* hash) {
+  auto f13 = chained<VkPhysicalDeviceVulkan13Features>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES, nullptr);
+  auto f12 = chained<VkPhysicalDeviceVulkan12Features>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+      api >= VK_API_VERSION_1_3 ? &f13 : nullptr);
+  auto f11 = chained<VkPhysicalDeviceVulkan11Features>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &f12);
+  auto f10 = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                                api >= VK_API_VERSION_1_2 ? &f11 : nullptr);
+  if (functions.features2 != nullptr) {
+    functions.features2(device, &f10);
+  } else {
+    functions.features(device, &f10.features);
+  }
+  hash->fields(&f10.features.robustBufferAccess, &f10.features.inheritedQueries);
+  hash->fields(&f11.storageBuffer16BitAccess, &f11.shaderDrawParameters);
+  hash->fields(&f12.samplerMirrorClampToEdge, &f12.subgroupBroadcastDynamicId);
+  hash->fields(&f13.robustImageAccess, &f13.maintenance4);
+}
+
+// What shaders can rely on beyond features: subgroups, rounding, integer dot products.
+void hash_properties(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api,
+                     DeviceClass* out, Hash* hash) {
+  auto p13 = chained<VkPhysicalDeviceVulkan13Properties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES, nullptr);
+  auto p12 = chained<VkPhysicalDeviceVulkan12Properties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES,
+      api >= VK_API_VERSION_1_3 ? &p13 : nullptr);
+  auto subgroup = chained<VkPhysicalDeviceSubgroupProperties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
+      api >= VK_API_VERSION_1_2 ? &p12 : nullptr);
+  auto p10 = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                                  api >= VK_API_VERSION_1_1 ? &subgroup : nullptr);
+  if (functions.properties2 != nullptr) functions.properties2(device, &p10);
+  hash->value(subgroup.subgroupSize);
+  hash->value(subgroup.supportedStages);
+  hash->value(subgroup.supportedOperations);
+  hash->value(subgroup.quadOperationsInAllStages);
+  hash->fields(&p12.denormBehaviorIndependence, &p12.shaderRoundingModeRTZFloat64);
+  hash->fields(&p13.minSubgroupSize, &p13.requiredSubgroupSizeStages);
+  hash->fields(&p13.integerDotProduct8BitUnsignedAccelerated,
+               &p13.integerDotProductAccumulatingSaturating64BitMixedSignednessAccelerated);
+  out->driver_id = static_cast<uint32_t>(p12.driverID);
+  snprintf(out->driver, sizeof out->driver, "%.*s: %.*s",
+           static_cast<int>(strnlen(p12.driverName, sizeof p12.driverName)), p12.driverName,
+           static_cast<int>(strnlen(p12.driverInfo, sizeof p12.driverInfo)), p12.driverInfo);
+}
+
+}  // namespace
+
+ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance) {
+  ClassFunctions functions{};
+  const auto fetch = [&](auto* into, const char* name, const char* alias) {
+    *into = reinterpret_cast<decltype(+*into)>(get(instance, name));
+    if (*into == nullptr && alias != nullptr) {
+      *into = reinterpret_cast<decltype(+*into)>(get(instance, alias));
+    }
+  };
+  fetch(&functions.properties, "vkGetPhysicalDeviceProperties", nullptr);
+  fetch(&functions.properties2, "vkGetPhysicalDeviceProperties2",
+        "vkGetPhysicalDeviceProperties2KHR");
+  fetch(&functions.features, "vkGetPhysicalDeviceFeatures", nullptr);
+  fetch(&functions.features2, "vkGetPhysicalDeviceFeatures2", "vkGetPhysicalDeviceFeatures2KHR");
+  fetch(&functions.queue_families, "vkGetPhysicalDeviceQueueFamilyProperties", nullptr);
+  fetch(&functions.extensions, "vkEnumerateDeviceExtensionProperties", nullptr);
+  return functions;
+}
+
+bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device, DeviceClass* out) {
+  memset(out, 0, sizeof *out);
+  out->type = "other";
+  if (functions.properties == nullptr || functions.features == nullptr ||
+      functions.queue_families == nullptr || functions.extensions == nullptr) {
+    return false;
+  }
+  VkPhysicalDeviceProperties properties;
+  memset(&properties, 0, sizeof properties);
+  functions.properties(device, &properties);
+  out->vendor = properties.vendorID;
+  out->device = properties.deviceID;
+  out->driver_version = properties.driverVersion;
+  out->type = type_name(properties.deviceType);
+  copy_text(out->name, sizeof out->name, properties.deviceName);
+
+  Hash hash;
+  const uint32_t api = properties.apiVersion;
+  hash.value(VK_API_VERSION_MAJOR(api));
+  hash.value(VK_API_VERSION_MINOR(api));
+  hash.value(properties.deviceType);
+  hash_limits(properties.limits, &hash);
+  hash_queue_families(functions, device, &hash);
+  hash_features(functions, device, api, &hash);
+  hash_properties(functions, device, api, out, &hash);
+  if (!hash_extensions(functions, device, &hash)) return false;
+  out->feature_hash = hash.get();
+  snprintf(out->text, sizeof out->text, "vulkan-%04x-%04x-%x-%x-%016llx", out->vendor, out->device,
+           out->driver_id, out->driver_version, static_cast<unsigned long long>(out->feature_hash));
+  return true;
+}
+
+}  // namespace weir_probe

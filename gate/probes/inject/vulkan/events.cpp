@@ -1,0 +1,276 @@
+#include "gate/probes/inject/vulkan/events.h"
+
+#include <string.h>
+
+namespace weir_probe {
+namespace {
+
+constexpr uint32_t k_most_recording = 32U << 20;
+
+constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7U) & ~7U; }
+
+// Room for `bytes` more, or null when the recording is as long as it may become.
+char* room(Recording* recording, uint32_t bytes) {
+  if (recording->used + bytes > recording->capacity) {
+    uint32_t capacity = recording->capacity == 0 ? 4096 : recording->capacity * 2;
+    while (capacity < recording->used + bytes) capacity *= 2;
+    char* grown = capacity > k_most_recording
+                      ? nullptr
+                      : static_cast<char*>(realloc(recording->bytes, capacity));
+    if (grown == nullptr) {
+      set_events_flag(WEIR_EVENTS_DROPPED);
+      return nullptr;
+    }
+    recording->bytes = grown;
+    recording->capacity = capacity;
+  }
+  return recording->bytes + recording->used;
+}
+
+// Room for `more` dispatches.
+bool room_for_dispatches(Recording* recording, uint32_t more) {
+  if (recording->dispatch_count + more <= recording->dispatch_capacity) return true;
+  uint32_t capacity = recording->dispatch_capacity == 0 ? 64 : recording->dispatch_capacity * 2;
+  while (capacity < recording->dispatch_count + more) capacity *= 2;
+  auto* grown = static_cast<Unresolved*>(
+      realloc(recording->dispatches, size_t{capacity} * sizeof(Unresolved)));
+  if (grown == nullptr) {
+    set_events_flag(WEIR_EVENTS_DROPPED);
+    return false;
+  }
+  recording->dispatches = grown;
+  recording->dispatch_capacity = capacity;
+  return true;
+}
+
+template <class Body>
+void append(Recording* recording, uint16_t kind, const Body& body, const void* tail = nullptr,
+            uint32_t tail_bytes = 0) {
+  const uint32_t bytes = sizeof(weir_event) + padded(sizeof body + tail_bytes);
+  char* at = room(recording, bytes);
+  if (at == nullptr) return;
+  const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), 0};
+  memset(at + bytes - 8, 0, 8);
+  memcpy(at, &event, sizeof event);
+  memcpy(at + sizeof event, &body, sizeof body);
+  if (tail_bytes != 0) memcpy(at + sizeof event + sizeof body, tail, tail_bytes);
+  recording->used += bytes;
+  ++recording->commands;
+}
+
+// Where a piece of at most `most` bytes ends that holds whole records.
+uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t most) {
+  if (recording->used - from <= most) return recording->used;
+  uint32_t end = from;
+  while (end < recording->used) {
+    const auto* event = reinterpret_cast<const weir_event*>(recording->bytes + end);
+    if (end + event->words * 8U - from > most) break;
+    end += event->words * 8U;
+  }
+  return end;
+}
+
+uint32_t queue_index(const Queue* queue) {
+  return queue == nullptr ? UINT32_MAX : static_cast<uint32_t>(queue->entry - g.file.queues);
+}
+
+}  // namespace
+
+void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags) {
+  Recording* recording = buffer->recording;
+  const weir_event_dispatch body = {x, y, z, flags, enter_group(buffer), recording->push_bytes};
+  if (!room_for_dispatches(recording, 1)) return;
+  const uint32_t at = recording->used;
+  append(recording, WEIR_EVENT_DISPATCH, body, recording->push, body.push_bytes);
+  if (recording->used == at) return;
+  const Tally* bound = buffer->bound;
+  recording->dispatches[recording->dispatch_count++] = {
+      bound == nullptr ? nullptr : bound->pipeline, bound == nullptr ? nullptr : bound->label, at};
+}
+
+void log_barrier(CommandBuffer* buffer, const weir_event_barrier& barrier) {
+  close_group(buffer);
+  append(buffer->recording, WEIR_EVENT_BARRIER, barrier);
+}
+
+void LogBarrier::log(CommandBuffer* buffer, VkPipelineStageFlags from, VkPipelineStageFlags to,
+                     VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier*,
+                     uint32_t buffer_count, const VkBufferMemoryBarrier* buffers,
+                     uint32_t image_count, const VkImageMemoryBarrier* images) {
+  weir_event_barrier body = {memory_count, buffer_count, image_count, 0, from, to};
+  if ((flags & VK_DEPENDENCY_BY_REGION_BIT) != 0) body.flags |= WEIR_BARRIER_BY_REGION;
+  for (uint32_t i = 0; i < buffer_count; ++i) {
+    if (buffers[i].srcQueueFamilyIndex != buffers[i].dstQueueFamilyIndex) {
+      body.flags |= WEIR_BARRIER_TRANSFER;
+    }
+  }
+  for (uint32_t i = 0; i < image_count; ++i) {
+    if (images[i].oldLayout != images[i].newLayout) body.flags |= WEIR_BARRIER_LAYOUT;
+    if (images[i].srcQueueFamilyIndex != images[i].dstQueueFamilyIndex) {
+      body.flags |= WEIR_BARRIER_TRANSFER;
+    }
+  }
+  log_barrier(buffer, body);
+}
+
+void LogBarrier::log(CommandBuffer* buffer, const VkDependencyInfo* info) {
+  weir_event_barrier body = {info->memoryBarrierCount,
+                             info->bufferMemoryBarrierCount,
+                             info->imageMemoryBarrierCount,
+                             0,
+                             0,
+                             0};
+  if ((info->dependencyFlags & VK_DEPENDENCY_BY_REGION_BIT) != 0) {
+    body.flags |= WEIR_BARRIER_BY_REGION;
+  }
+  for (uint32_t i = 0; i < info->memoryBarrierCount; ++i) {
+    body.from |= info->pMemoryBarriers[i].srcStageMask;
+    body.to |= info->pMemoryBarriers[i].dstStageMask;
+  }
+  const auto owned = [&](const auto& barrier) {
+    body.from |= barrier.srcStageMask;
+    body.to |= barrier.dstStageMask;
+    if (barrier.srcQueueFamilyIndex != barrier.dstQueueFamilyIndex) {
+      body.flags |= WEIR_BARRIER_TRANSFER;
+    }
+  };
+  for (uint32_t i = 0; i < info->bufferMemoryBarrierCount; ++i) {
+    owned(info->pBufferMemoryBarriers[i]);
+  }
+  for (uint32_t i = 0; i < info->imageMemoryBarrierCount; ++i) {
+    const VkImageMemoryBarrier2& image = info->pImageMemoryBarriers[i];
+    owned(image);
+    if (image.oldLayout != image.newLayout) body.flags |= WEIR_BARRIER_LAYOUT;
+  }
+  log_barrier(buffer, body);
+}
+
+void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes) {
+  const weir_event_copy body = {bytes, kind, enter_group(buffer)};
+  append(buffer->recording, WEIR_EVENT_COPY, body);
+}
+
+void begin_recording(CommandBuffer* buffer) {
+  if (buffer->recording == nullptr) {
+    if (!events_on()) return;
+    buffer->recording = static_cast<Recording*>(calloc(1, sizeof(Recording)));
+    if (buffer->recording == nullptr) {
+      set_events_flag(WEIR_EVENTS_DROPPED);
+      return;
+    }
+  }
+  retire_stamps(buffer);
+  Recording* recording = buffer->recording;
+  recording->used = recording->commands = recording->push_bytes = recording->dispatch_count = 0;
+}
+
+void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary) {
+  Recording* recording = buffer->recording;
+  if (recording == nullptr || secondary->recording == nullptr) return;
+  const Recording* inner = secondary->recording;
+  const uint32_t start = recording->used;
+  char* at = room(recording, inner->used);
+  if (at == nullptr || !room_for_dispatches(recording, inner->dispatch_count)) return;
+  if (inner->used != 0) memcpy(at, inner->bytes, inner->used);
+  for (uint32_t i = 0; i < inner->dispatch_count; ++i) {
+    Unresolved dispatch = inner->dispatches[i];
+    dispatch.at += start;
+    recording->dispatches[recording->dispatch_count++] = dispatch;
+  }
+  // One time for all that a secondary buffer does.
+  const uint32_t group = enter_group(buffer);
+  for (uint32_t done = 0; done < inner->used;) {
+    weir_event event;
+    memcpy(&event, at + done, sizeof event);
+    char* body = at + done + sizeof event;
+    if (event.kind == WEIR_EVENT_DISPATCH) {
+      memcpy(body + offsetof(weir_event_dispatch, group), &group, sizeof group);
+    } else if (event.kind == WEIR_EVENT_COPY) {
+      memcpy(body + offsetof(weir_event_copy, group), &group, sizeof group);
+    }
+    done += event.words * 8U;
+  }
+  recording->used += inner->used;
+  recording->commands += inner->commands;
+}
+
+void free_recording(CommandBuffer* buffer) {
+  if (buffer->recording == nullptr) return;
+  free_stamps(buffer);
+  free(buffer->recording->bytes);
+  free(buffer->recording->dispatches);
+  free(buffer->recording);
+  buffer->recording = nullptr;
+}
+
+uint64_t next_serial() {
+  static uint64_t last = 0;
+  return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
+void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order) {
+  const Recording* recording = buffer->recording;
+  if (recording == nullptr) return;
+  const weir_event_buffer body = {serial, order, recording->commands};
+  if (!write_event(WEIR_EVENT_BUFFER, 0, &body, sizeof body)) return;
+  uint32_t next = 0;  // dispatch
+  for (uint32_t from = 0; from < recording->used;) {
+    const uint32_t end = piece_end(recording, from, k_most_event);
+    char* at = begin_records(end - from);
+    if (at == nullptr) return;
+    memcpy(at, recording->bytes + from, end - from);
+    for (; next < recording->dispatch_count && recording->dispatches[next].at < end; ++next) {
+      const Unresolved& dispatch = recording->dispatches[next];
+      if (dispatch.pipeline == nullptr) continue;
+      const uint32_t kernel = resolve_kernel(buffer->device, dispatch.pipeline, dispatch.label);
+      memcpy(at + (dispatch.at - from) + offsetof(weir_event, index), &kernel, sizeof kernel);
+    }
+    end_records(end - from);
+    from = end;
+  }
+}
+
+void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers) {
+  const weir_event_submit body = {serial, begin, now_nanoseconds(), buffers, 0};
+  write_event(WEIR_EVENT_SUBMIT, queue_index(queue), &body, sizeof body);
+}
+
+void log_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
+  const weir_event_wait body = {begin, now_nanoseconds(), kind, sync ? WEIR_WAIT_SYNC : 0};
+  write_event(WEIR_EVENT_WAIT, queue_index(queue), &body, sizeof body);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL end_command_buffer(VkCommandBuffer handle) {
+  CommandBuffer* buffer = command_buffer(handle);
+  if (buffer != nullptr && buffer->recording != nullptr) end_stamps(buffer);
+  return device_of(handle)->next.EndCommandBuffer(handle);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_push_constants(VkCommandBuffer handle, VkPipelineLayout layout,
+                                              VkShaderStageFlags stages, uint32_t offset,
+                                              uint32_t size, const void* values) {
+  CommandBuffer* buffer = command_buffer(handle);
+  Recording* recording = buffer == nullptr ? nullptr : buffer->recording;
+  if (recording != nullptr && offset < sizeof recording->push &&
+      size <= sizeof recording->push - offset) {
+    memcpy(recording->push + offset, values, size);
+    const uint32_t end = offset + size;
+    if (offset == 0 || end > recording->push_bytes) recording->push_bytes = end;
+  }
+  device_of(handle)->next.CmdPushConstants(handle, layout, stages, offset, size, values);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_wait_events(VkCommandBuffer handle, uint32_t count,
+                                           const VkEvent* events, VkPipelineStageFlags from,
+                                           VkPipelineStageFlags to, uint32_t memory_count,
+                                           const VkMemoryBarrier* memory, uint32_t buffer_count,
+                                           const VkBufferMemoryBarrier* buffers,
+                                           uint32_t image_count,
+                                           const VkImageMemoryBarrier* images) {
+  CommandBuffer* buffer = command_buffer(handle);
+  if (buffer != nullptr && buffer->recording != nullptr) close_group(buffer);
+  device_of(handle)->next.CmdWaitEvents(handle, count, events, from, to, memory_count, memory,
+                                        buffer_count, buffers, image_count, images);
+}
+
+}  // namespace weir_probe

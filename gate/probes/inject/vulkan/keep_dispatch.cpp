@@ -1,0 +1,254 @@
+// What a dispatch takes to be made again.
+#include <string.h>
+
+#include "gate/probes/inject/vulkan/keep.h"
+#include "gate/probes/inject/vulkan/state.h"
+
+namespace weir_probe {
+namespace {
+
+// As much as one dispatch can need; the record's body is put together from it.
+struct Drawn {
+  weir_kernels_work head;
+  weir_kernels_buffer buffers[WEIR_KERNELS_DESCRIPTORS];
+  uint64_t handles[WEIR_KERNELS_DESCRIPTORS];
+  uint64_t first[WEIR_KERNELS_DESCRIPTORS], end[WEIR_KERNELS_DESCRIPTORS];
+  weir_kernels_descriptor descriptors[WEIR_KERNELS_DESCRIPTORS];
+};
+
+Table g_works;  // hash -> KeptWork
+uint32_t g_next_place;
+
+bool declares(const KeptCode& code, uint32_t set, uint32_t binding) {
+  for (uint32_t i = 0; i < code.declared_count; ++i) {
+    if (code.declared[i].set == set && code.declared[i].binding == binding) return true;
+  }
+  return false;
+}
+
+// The buffer's place among those of the dispatch, its span grown to hold these bytes.
+uint32_t place_of_buffer(Drawn* out, uint64_t handle, const KeptBuffer& buffer, uint64_t offset,
+                         uint64_t end) {
+  uint32_t at = 0;
+  while (at < out->head.buffers && out->handles[at] != handle) ++at;
+  if (at == out->head.buffers) {
+    ++out->head.buffers;  // no more than descriptors
+    out->handles[at] = handle;
+    out->first[at] = offset;
+    out->end[at] = end;
+    out->buffers[at] = {0, buffer.size, buffer.usage, 0};
+  }
+  if (offset < out->first[at]) out->first[at] = offset;
+  if (end > out->end[at]) out->end[at] = end;
+  return at;
+}
+
+// One descriptor; why it can not be kept, or k_nothing_left_out.
+uint32_t draw(const KeptDevice& kept, const KeptSlot& slot, uint64_t dynamic,
+              weir_kernels_descriptor one, Drawn* out) {
+  if (!slot.known) return WEIR_LEFT_UNBOUND;
+  if (out->head.descriptors == WEIR_KERNELS_DESCRIPTORS) return WEIR_LEFT_ROOM;
+  one.buffer = UINT32_MAX;
+  if (slot.buffer != 0) {
+    const auto* buffer = static_cast<const KeptBuffer*>(kept.buffers.find(slot.buffer));
+    if (buffer == nullptr) return WEIR_LEFT_UNBOUND;
+    one.offset = slot.offset + dynamic;
+    if (one.offset >= buffer->size) return WEIR_LEFT_UNBOUND;
+    const uint64_t left = buffer->size - one.offset;
+    one.range = slot.range == VK_WHOLE_SIZE ? left : slot.range;
+    if (one.range > left) return WEIR_LEFT_UNBOUND;
+    one.buffer = place_of_buffer(out, slot.buffer, *buffer, one.offset, one.offset + one.range);
+  }
+  out->descriptors[out->head.descriptors++] = one;
+  return k_nothing_left_out;
+}
+
+uint32_t draw_set(const Device* device, const KeptCode& code, const KeptLayout& layout,
+                  const KeptCommands::Bound& bound, uint32_t index, Drawn* out) {
+  const KeptSet* set = bound.is_pushed
+                           ? bound.pushed
+                           : static_cast<const KeptSet*>(device->kept->sets.find(bound.set));
+  uint32_t dynamic = 0;
+  for (uint32_t i = 0; i < layout.bindings; ++i) {
+    const KeptLayout::Binding& binding = layout.binding[i];
+    const bool moves = is_dynamic(binding.type);
+    if (!declares(code, index, binding.binding)) {
+      if (moves) dynamic += binding.count;
+      continue;
+    }
+    if (set == nullptr || set->layout != &layout) return WEIR_LEFT_UNBOUND;
+    for (uint32_t element = 0; element < binding.count; ++element) {
+      uint64_t moved = 0;
+      if (moves) {
+        if (dynamic >= bound.dynamic_count) return WEIR_LEFT_UNBOUND;
+        moved = bound.dynamic[dynamic++];
+      }
+      const uint32_t reason =
+          draw(*device->kept, set->slot[binding.first + element], moved,
+               {index, binding.binding, element, binding.type, 0, 0, 0, 0}, out);
+      if (reason != k_nothing_left_out) return reason;
+    }
+  }
+  return k_nothing_left_out;
+}
+
+// Offsets from the first byte bound on. Aligned as all devices ask for, so that what is left of
+// them fits a device that the whole ones fit.
+void pull_together(Drawn* out) {
+  constexpr uint64_t k_alignment = 256;
+  for (uint32_t i = 0; i < out->head.buffers; ++i) {
+    out->first[i] &= ~(k_alignment - 1);
+    out->buffers[i].span = out->end[i] - out->first[i];
+  }
+  for (uint32_t i = 0; i < out->head.descriptors; ++i) {
+    weir_kernels_descriptor& one = out->descriptors[i];
+    if (one.buffer != UINT32_MAX) one.offset -= out->first[one.buffer];
+  }
+}
+
+char* append(char* at, const void* bytes, size_t size) {
+  if (size != 0) memcpy(at, bytes, size);
+  return at + size;
+}
+
+// The same work whichever of several buffers of the program the bytes lie in: not compared is how
+// large that one is.
+bool same(const KeptWork* one, const KeptWork* other) {
+  if (one->pipeline != other->pipeline || one->bytes != other->bytes) return false;
+  if (memcmp(one->body, other->body, sizeof(weir_kernels_work)) != 0) return false;
+  weir_kernels_work head;
+  memcpy(&head, one->body, sizeof head);
+  const size_t behind = sizeof head + head.buffers * sizeof(weir_kernels_buffer);
+  for (uint32_t i = 0; i < head.buffers; ++i) {
+    weir_kernels_buffer a, b;
+    memcpy(&a, one->body + sizeof head + i * sizeof a, sizeof a);
+    memcpy(&b, other->body + sizeof head + i * sizeof b, sizeof b);
+    if (a.span != b.span || a.usage != b.usage) return false;
+  }
+  return memcmp(one->body + behind, other->body + behind, one->bytes - behind) == 0;
+}
+
+KeptWork* keep_work(KeptPipeline* pipeline, const Drawn& drawn, const char* push) {
+  const size_t buffers = drawn.head.buffers * sizeof(weir_kernels_buffer);
+  const size_t descriptors = drawn.head.descriptors * sizeof(weir_kernels_descriptor);
+  const size_t bytes = sizeof drawn.head + buffers + descriptors + drawn.head.push_bytes;
+  auto* made = static_cast<KeptWork*>(calloc(1, sizeof(KeptWork) + bytes));
+  if (made == nullptr) return nullptr;
+  made->pipeline = pipeline;
+  made->kernel = made->place = k_not_written;
+  made->bytes = static_cast<uint32_t>(bytes);
+  char* at = append(made->body, &drawn.head, sizeof drawn.head);
+  at = append(at, drawn.buffers, buffers);
+  const char* const behind = at;
+  at = append(at, drawn.descriptors, descriptors);
+  at = append(at, push, drawn.head.push_bytes);
+  uint64_t hash = hash_bytes(pipeline->hash, &drawn.head, sizeof drawn.head);
+  hash = hash_bytes(hash, behind, static_cast<size_t>(at - behind));
+  pthread_mutex_lock(&g_kept_lock);
+  auto* first = static_cast<KeptWork*>(g_works.find(hash));
+  KeptWork* known = first;
+  while (known != nullptr && !same(known, made)) known = known->next;
+  if (known == nullptr && take_kept_bytes(sizeof *made + bytes)) {
+    made->next = first;
+    if (g_works.insert(hash, made)) known = made;
+  }
+  pthread_mutex_unlock(&g_kept_lock);
+  if (known != made) free(made);
+  return known;
+}
+
+// Under g_kept_lock.
+bool write_pipeline(KeptPipeline* pipeline) {
+  KeptCode* code = pipeline->code;
+  static uint32_t next_code = 0;
+  static uint32_t next_pipeline = 0;
+  if (code->written == k_not_written) {
+    const weir_kernels_code head = {code->hash, code->bytes};
+    if (!write_kept(WEIR_KERNELS_CODE, next_code, &head, sizeof head, code->spirv, code->bytes)) {
+      return false;
+    }
+    code->written = next_code++;
+  }
+  if (pipeline->written == k_not_written) {
+    weir_kernels_pipeline head;
+    memcpy(&head, pipeline->body, sizeof head);
+    head.code = code->written;
+    if (!write_kept(WEIR_KERNELS_PIPELINE, next_pipeline, &head, sizeof head,
+                    pipeline->body + sizeof head, pipeline->body_bytes - sizeof head)) {
+      return false;
+    }
+    pipeline->written = next_pipeline++;
+  }
+  return true;
+}
+
+// The same work under that name; made where it is the first time. Under g_kept_lock.
+KeptWork* named(KeptWork* work, uint32_t kernel) {
+  for (KeptWork* at = work; at != nullptr; at = at->other_name) {
+    if (at->kernel == kernel || at->kernel == k_not_written) return at;
+  }
+  const size_t bytes = sizeof(KeptWork) + work->bytes;
+  if (!take_kept_bytes(bytes)) return nullptr;
+  auto* made = static_cast<KeptWork*>(malloc(bytes));
+  if (made == nullptr) return nullptr;
+  memcpy(made, work, bytes);
+  made->kernel = made->place = k_not_written;
+  made->next = nullptr;
+  made->other_name = work->other_name;
+  work->other_name = made;
+  return made;
+}
+
+}  // namespace
+
+KeptWork* work_of(const CommandBuffer* buffer, KeptPipeline* pipeline, uint32_t x, uint32_t y,
+                  uint32_t z, uint32_t* left_out) {
+  const KeptCommands& commands = *buffer->kept;
+  Drawn drawn;
+  memset(&drawn.head, 0, sizeof drawn.head);
+  drawn.head.x = x;
+  drawn.head.y = y;
+  drawn.head.z = z;
+  const uint32_t most = pipeline->layout.push_bytes;
+  if (commands.push_bytes == 0 && most != 0) {  // by a call that is not seen
+    *left_out = WEIR_LEFT_UNBOUND;
+    return nullptr;
+  }
+  drawn.head.push_bytes = commands.push_bytes < most ? commands.push_bytes : most;
+  for (uint32_t i = 0; i < pipeline->layout.sets; ++i) {
+    const KeptLayout* layout = pipeline->layout.set[i];
+    if (layout == nullptr) continue;
+    *left_out = draw_set(buffer->device, *pipeline->code, *layout, commands.bound[i], i, &drawn);
+    if (*left_out != k_nothing_left_out) return nullptr;
+  }
+  pull_together(&drawn);
+  KeptWork* work = keep_work(pipeline, drawn, commands.push);
+  if (work == nullptr) *left_out = WEIR_LEFT_ROOM;
+  return work;
+}
+
+void unlock_works_after_fork() { g_works.unlock_after_fork(); }
+
+uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
+  pthread_mutex_lock(&g_kept_lock);
+  work = named(work, kernel);
+  if (work != nullptr && work->kernel == k_not_written) {
+    work->kernel = kernel;
+    weir_kernels_work head;
+    memcpy(&head, work->body, sizeof head);
+    if (g_next_place < WEIR_KERNELS_WORKS && write_pipeline(work->pipeline)) {
+      head.pipeline = work->pipeline->written;
+      head.kernel = kernel;
+      copy_text(head.name, sizeof head.name, name);
+      if (write_kept(WEIR_KERNELS_WORK, g_next_place, &head, sizeof head, work->body + sizeof head,
+                     work->bytes - sizeof head)) {
+        work->place = g_next_place++;
+      }
+    }
+  }
+  const uint32_t place = work == nullptr ? k_not_written : work->place;
+  pthread_mutex_unlock(&g_kept_lock);
+  return place;
+}
+
+}  // namespace weir_probe

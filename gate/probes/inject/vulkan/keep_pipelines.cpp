@@ -1,0 +1,305 @@
+// Code, layouts and pipelines, each kept once by content.
+#include <string.h>
+
+#include "gate/probes/inject/vulkan/chain.h"
+#include "gate/probes/inject/vulkan/keep.h"
+#include "gate/probes/inject/vulkan/state.h"
+
+namespace weir_probe {
+namespace {
+
+KeptCode* g_codes;
+KeptLayout* g_layouts;
+KeptPipeline* g_pipelines;
+uint32_t g_next_pipeline;
+
+// What SPIR-V says of itself that matters here. The instructions are those of its specification:
+// a word with length and number, then operands.
+void look_into(KeptCode* code) {
+  constexpr uint32_t k_magic = 0x07230203;
+  constexpr uint32_t k_header_words = 5;
+  constexpr uint32_t k_capability = 17, k_addresses = 5347, k_decorate = 71;
+  constexpr uint32_t k_binding = 33, k_set = 34;
+  const uint64_t words = code->bytes / 4;
+  if (words < k_header_words || code->spirv[0] != k_magic) {
+    code->left_out = WEIR_LEFT_UNKNOWN;
+    return;
+  }
+  const auto declared = [code](uint32_t id) -> KeptCode::Declared* {
+    for (uint32_t i = 0; i < code->declared_count; ++i) {
+      if (code->declared[i].id == id) return &code->declared[i];
+    }
+    if (code->declared_count == WEIR_KERNELS_DESCRIPTORS) {
+      code->left_out = WEIR_LEFT_ROOM;
+      return nullptr;
+    }
+    KeptCode::Declared* fresh = &code->declared[code->declared_count++];
+    *fresh = {id, 0, 0};
+    return fresh;
+  };
+  for (uint64_t at = k_header_words; at < words;) {
+    const uint32_t* word = code->spirv + at;
+    const uint32_t length = word[0] >> 16;
+    const uint32_t number_of = word[0] & 0xffff;
+    if (length == 0 || length > words - at) return;  // the driver judges it
+    if (number_of == k_capability && length >= 2 && word[1] == k_addresses) {
+      code->left_out = WEIR_LEFT_ADDRESSES;
+    }
+    if (number_of == k_decorate && length >= 4 && (word[2] == k_binding || word[2] == k_set)) {
+      if (KeptCode::Declared* one = declared(word[1])) {
+        (word[2] == k_binding ? one->binding : one->set) = word[3];
+      }
+    }
+    at += length;
+  }
+}
+
+// Descriptors that may be written after they are bound, or of which there may be fewer.
+bool can_not_be_followed(const VkDescriptorSetLayoutCreateInfo& info) {
+  constexpr VkDescriptorBindingFlags k_later = VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT |
+                                               VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT;
+  const auto* flags = in_chain<VkDescriptorSetLayoutBindingFlagsCreateInfo>(
+      info.pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO);
+  for (uint32_t i = 0; flags != nullptr && i < flags->bindingCount; ++i) {
+    if ((flags->pBindingFlags[i] & k_later) != 0) return true;
+  }
+  return false;
+}
+
+const KeptLayout* keep_layout(const VkDescriptorSetLayoutCreateInfo& info) {
+  KeptLayout* made = static_cast<KeptLayout*>(
+      calloc(1, sizeof(KeptLayout) + info.bindingCount * sizeof(KeptLayout::Binding)));
+  if (made == nullptr) return nullptr;
+  made->odd = can_not_be_followed(info);
+  for (uint32_t i = 0; i < info.bindingCount; ++i) {
+    const VkDescriptorSetLayoutBinding& from = info.pBindings[i];
+    if (from.descriptorCount == 0) continue;
+    made->odd = made->odd || !is_buffer(from.descriptorType) ||
+                from.descriptorCount > WEIR_KERNELS_DESCRIPTORS || made->slots > (1U << 16);
+    if (made->odd) continue;
+    uint32_t at = made->bindings++;  // kept in rising order
+    for (; at > 0 && made->binding[at - 1].binding > from.binding; --at) {
+      made->binding[at] = made->binding[at - 1];
+    }
+    made->binding[at] = {from.binding, static_cast<uint32_t>(from.descriptorType),
+                         from.descriptorCount, from.stageFlags, 0};
+    made->slots += from.descriptorCount;
+  }
+  uint32_t first = 0;
+  for (uint32_t i = 0; i < made->bindings; ++i) {
+    made->binding[i].first = first;
+    first += made->binding[i].count;
+  }
+  const size_t bytes = made->bindings * sizeof(KeptLayout::Binding);
+  made->hash = hash_bytes(k_hash_seed + (made->odd ? 1 : 0), made->binding, bytes);
+  pthread_mutex_lock(&g_kept_lock);
+  KeptLayout* known = g_layouts;
+  while (known != nullptr &&
+         (known->hash != made->hash || known->bindings != made->bindings ||
+          known->odd != made->odd || memcmp(known->binding, made->binding, bytes) != 0)) {
+    known = known->next;
+  }
+  if (known == nullptr && take_kept_bytes(sizeof *made + bytes)) {
+    made->next = g_layouts;
+    g_layouts = known = made;
+  }
+  pthread_mutex_unlock(&g_kept_lock);
+  if (known != made) free(made);
+  return known;
+}
+
+// The pieces of a record, put one behind the other.
+struct Body {
+  char* at;
+  template <class T>
+  void put(const T* values, size_t count) {
+    if (count != 0) memcpy(at, values, count * sizeof(T));
+    at += count * sizeof(T);
+  }
+};
+
+uint64_t room_for(const VkSpecializationInfo* special, uint32_t bindings) {
+  uint64_t bytes = sizeof(weir_kernels_pipeline) + bindings * sizeof(weir_kernels_binding);
+  if (special != nullptr) {
+    bytes += special->mapEntryCount * sizeof(weir_kernels_constant) + special->dataSize;
+  }
+  return bytes;
+}
+
+// The record of a pipeline, but for the code's index.
+void fill(KeptPipeline* made, const Device* device, const VkComputePipelineCreateInfo& info,
+          uint32_t bindings) {
+  const VkSpecializationInfo* special = info.stage.pSpecializationInfo;
+  weir_kernels_pipeline head{};
+  head.device = device->index;
+  constexpr VkPipelineCreateFlags k_derived =
+      VK_PIPELINE_CREATE_DERIVATIVE_BIT | VK_PIPELINE_CREATE_ALLOW_DERIVATIVES_BIT;
+  head.flags = info.flags & ~k_derived;  // of other pipelines, which are not there
+  head.stage_flags = info.stage.flags;
+  if (const auto* subgroup = in_chain<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+          info.stage.pNext,
+          VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO)) {
+    head.subgroup_size = subgroup->requiredSubgroupSize;
+  }
+  head.push_bytes = made->layout.push_bytes;
+  head.sets = made->layout.sets;
+  head.bindings = bindings;
+  if (special != nullptr) {
+    head.constants = special->mapEntryCount;
+    head.data_bytes = static_cast<uint32_t>(special->dataSize);
+  }
+  if (!copy_text(head.entry_point, sizeof head.entry_point, info.stage.pName)) {
+    made->left_out = WEIR_LEFT_ROOM;
+  }
+  Body body = {made->body};
+  body.put(&head, 1);
+  for (uint32_t set = 0; set < made->layout.sets; ++set) {
+    const KeptLayout* layout = made->layout.set[set];
+    for (uint32_t i = 0; layout != nullptr && i < layout->bindings; ++i) {
+      const KeptLayout::Binding& from = layout->binding[i];
+      const weir_kernels_binding binding = {set, from.binding, from.type, from.count};
+      body.put(&binding, 1);
+    }
+  }
+  if (special == nullptr) return;
+  for (uint32_t i = 0; i < special->mapEntryCount; ++i) {
+    const VkSpecializationMapEntry& from = special->pMapEntries[i];
+    const weir_kernels_constant constant = {from.constantID, from.offset,
+                                            static_cast<uint32_t>(from.size)};
+    body.put(&constant, 1);
+  }
+  body.put(static_cast<const char*>(special->pData), special->dataSize);
+}
+
+}  // namespace
+
+bool is_buffer(uint32_t type) {
+  return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
+         type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
+         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
+}
+
+bool is_dynamic(uint32_t type) {
+  return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
+         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
+}
+
+KeptCode* keep_code(const void* spirv, uint64_t bytes) {
+  const uint64_t hash = hash_bytes(k_hash_seed, spirv, bytes);
+  pthread_mutex_lock(&g_kept_lock);
+  KeptCode* code = g_codes;
+  while (code != nullptr &&
+         (code->hash != hash || code->bytes != bytes || memcmp(code->spirv, spirv, bytes) != 0)) {
+    code = code->next;
+  }
+  if (code == nullptr && take_kept_bytes(sizeof(KeptCode) + bytes)) {
+    code = static_cast<KeptCode*>(calloc(1, sizeof(KeptCode) + bytes));
+    if (code != nullptr) {
+      code->hash = hash;
+      code->bytes = bytes;
+      code->written = k_not_written;
+      code->left_out = k_nothing_left_out;
+      memcpy(code->spirv, spirv, bytes);
+      look_into(code);
+      code->next = g_codes;
+      g_codes = code;
+    }
+  }
+  pthread_mutex_unlock(&g_kept_lock);
+  return code;
+}
+
+KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& info,
+                            KeptCode* code) {
+  if (device->kept == nullptr || code == nullptr || info.stage.pName == nullptr) return nullptr;
+  const auto* layout = static_cast<const KeptPipelineLayout*>(
+      device->kept->pipeline_layouts.find(number(info.layout)));
+  if (layout == nullptr) return nullptr;
+  constexpr uint64_t k_most = 1U << 20;
+  uint32_t bindings = 0;
+  for (uint32_t set = 0; set < layout->sets; ++set) {
+    if (layout->set[set] != nullptr) bindings += layout->set[set]->bindings;
+  }
+  const VkSpecializationInfo* special = info.stage.pSpecializationInfo;
+  if (special != nullptr && (special->dataSize > k_most || special->mapEntryCount > k_most / 64)) {
+    return nullptr;
+  }
+  const uint64_t bytes = room_for(special, bindings);
+  auto* made = static_cast<KeptPipeline*>(calloc(1, sizeof(KeptPipeline) + bytes));
+  if (made == nullptr) return nullptr;
+  made->layout = *layout;
+  made->code = code;
+  made->left_out = layout->odd ? uint32_t{WEIR_LEFT_OBJECTS} : code->left_out;
+  made->written = k_not_written;
+  made->body_bytes = static_cast<uint32_t>(bytes);
+  fill(made, device, info, bindings);
+  made->hash = hash_bytes(k_hash_seed ^ code->hash, made->body, bytes);
+  pthread_mutex_lock(&g_kept_lock);
+  KeptPipeline* known = g_pipelines;
+  while (known != nullptr &&
+         (known->hash != made->hash || known->code != code ||
+          known->body_bytes != made->body_bytes || memcmp(known->body, made->body, bytes) != 0)) {
+    known = known->next;
+  }
+  if (known == nullptr && take_kept_bytes(sizeof *made + bytes)) {
+    made->serial = g_next_pipeline++;
+    made->next = g_pipelines;
+    g_pipelines = known = made;
+  }
+  pthread_mutex_unlock(&g_kept_lock);
+  if (known != made) free(made);
+  return known;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL keep_create_set_layout(VkDevice handle,
+                                                      const VkDescriptorSetLayoutCreateInfo* info,
+                                                      const VkAllocationCallbacks* allocator,
+                                                      VkDescriptorSetLayout* out) {
+  Device* device = device_of(handle);
+  const VkResult result = device->next.CreateDescriptorSetLayout(handle, info, allocator, out);
+  if (result != VK_SUCCESS || device->kept == nullptr) return result;
+  if (const KeptLayout* layout = keep_layout(*info)) {
+    device->kept->layouts.insert(number(*out), const_cast<KeptLayout*>(layout));
+  } else {
+    device->kept->layouts.remove(number(*out));
+  }
+  return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL keep_create_pipeline_layout(VkDevice handle,
+                                                           const VkPipelineLayoutCreateInfo* info,
+                                                           const VkAllocationCallbacks* allocator,
+                                                           VkPipelineLayout* out) {
+  Device* device = device_of(handle);
+  const VkResult result = device->next.CreatePipelineLayout(handle, info, allocator, out);
+  if (result != VK_SUCCESS || device->kept == nullptr) return result;
+  free(device->kept->pipeline_layouts.remove(number(*out)));
+  auto* made = static_cast<KeptPipelineLayout*>(calloc(1, sizeof(KeptPipelineLayout)));
+  if (made == nullptr) return result;
+  made->odd = info->setLayoutCount > WEIR_KERNELS_SETS;
+  made->sets = made->odd ? 0 : info->setLayoutCount;
+  for (uint32_t i = 0; i < made->sets; ++i) {
+    if (info->pSetLayouts[i] == VK_NULL_HANDLE) continue;
+    made->set[i] =
+        static_cast<const KeptLayout*>(device->kept->layouts.find(number(info->pSetLayouts[i])));
+    made->odd = made->odd || made->set[i] == nullptr || made->set[i]->odd;
+  }
+  for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i) {
+    const VkPushConstantRange& range = info->pPushConstantRanges[i];
+    if ((range.stageFlags & VK_SHADER_STAGE_COMPUTE_BIT) == 0) continue;
+    const uint32_t end = range.offset + range.size;
+    if (end > made->push_bytes) made->push_bytes = end;
+  }
+  made->odd = made->odd || made->push_bytes > WEIR_KERNELS_PUSH_BYTES;
+  if (!device->kept->pipeline_layouts.insert(number(*out), made)) free(made);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL keep_destroy_pipeline_layout(VkDevice handle, VkPipelineLayout layout,
+                                                        const VkAllocationCallbacks* allocator) {
+  Device* device = device_of(handle);
+  if (device->kept != nullptr) free(device->kept->pipeline_layouts.remove(number(layout)));
+  device->next.DestroyPipelineLayout(handle, layout, allocator);
+}
+
+}  // namespace weir_probe

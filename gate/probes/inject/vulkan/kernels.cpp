@@ -1,0 +1,298 @@
+#include "gate/probes/inject/vulkan/kernels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gate/probes/inject/vulkan/chain.h"
+#include "gate/probes/inject/vulkan/keep.h"
+
+namespace weir_probe {
+namespace {
+
+constexpr size_t k_slab = 64;
+
+// Records are handed out again but stay allocated: a stale recording may still point at one.
+Pipeline* new_pipeline(Device* device) {
+  pthread_mutex_lock(&device->pipelines_lock);
+  if (device->free_pipelines == nullptr) {
+    // The first record of a slab only links the slabs.
+    Pipeline* slab = static_cast<Pipeline*>(calloc(k_slab + 1, sizeof(Pipeline)));
+    if (slab != nullptr) {
+      slab->next = device->slabs;
+      device->slabs = slab;
+      for (size_t i = 1; i <= k_slab; ++i) {
+        slab[i].next = device->free_pipelines;
+        device->free_pipelines = &slab[i];
+      }
+    }
+  }
+  Pipeline* made = device->free_pipelines;
+  if (made != nullptr) device->free_pipelines = made->next;
+  pthread_mutex_unlock(&device->pipelines_lock);
+  if (made == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  return made;
+}
+
+void give_back(Device* device, Pipeline* pipeline) {
+  pthread_mutex_lock(&device->pipelines_lock);
+  pipeline->next = device->free_pipelines;
+  device->free_pipelines = pipeline;
+  pthread_mutex_unlock(&device->pipelines_lock);
+}
+
+uint64_t hash_text(uint64_t seed, const char* text) { return hash_bytes(seed, text, strlen(text)); }
+
+uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage,
+                    const ShaderModule** module) {
+  uint64_t hash = k_hash_seed;
+  if (stage.module != VK_NULL_HANDLE) {
+    *module = static_cast<const ShaderModule*>(device->modules.find(number(stage.module)));
+    if (*module != nullptr) hash = (*module)->hash;
+  } else if (const auto* code = in_chain<VkShaderModuleCreateInfo>(
+                 stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO)) {
+    hash = hash_bytes(k_hash_seed, code->pCode, code->codeSize);
+  } else if (const auto* identifier = in_chain<VkPipelineShaderStageModuleIdentifierCreateInfoEXT>(
+                 stage.pNext,
+                 VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT)) {
+    hash = hash_bytes(k_hash_seed, identifier->pIdentifier, identifier->identifierSize);
+  }
+  if (stage.pName != nullptr) hash = hash_text(hash, stage.pName);
+  if (const VkSpecializationInfo* special = stage.pSpecializationInfo) {
+    for (uint32_t i = 0; i < special->mapEntryCount; ++i) {
+      const VkSpecializationMapEntry& entry = special->pMapEntries[i];
+      if (entry.offset > special->dataSize || entry.size > special->dataSize - entry.offset) {
+        continue;  // invalid use: not ours to judge
+      }
+      hash = hash_bytes(hash ^ entry.constantID,
+                        static_cast<const char*>(special->pData) + entry.offset, entry.size);
+    }
+  }
+  if (const auto* subgroup = in_chain<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+          stage.pNext,
+          VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO)) {
+    hash = hash_bytes(hash, &subgroup->requiredSubgroupSize, sizeof subgroup->requiredSubgroupSize);
+  }
+  return hash;
+}
+
+// Null when only somebody else knows it.
+KeptCode* code_of(const VkPipelineShaderStageCreateInfo& stage, const ShaderModule* module) {
+  if (module != nullptr) return module->code;
+  const auto* code =
+      in_chain<VkShaderModuleCreateInfo>(stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+  if (stage.module != VK_NULL_HANDLE || code == nullptr) return nullptr;
+  return keep_code(code->pCode, code->codeSize);
+}
+
+// Under g.lock.
+void set_name(Pipeline* pipeline, const char* name) {
+  const bool named = name != nullptr && name[0] != '\0';
+  __atomic_store_n(&pipeline->named, named, __ATOMIC_RELAXED);
+  if (named) {
+    copy_text(pipeline->name, sizeof pipeline->name, name);
+    pipeline->name_hash = hash_text(k_hash_seed, name);
+  }
+  __atomic_store_n(&pipeline->kernel, k_unresolved, __ATOMIC_RELEASE);
+}
+
+void name_object(Device* device, bool is_pipeline, uint64_t handle, const char* name) {
+  if (is_pipeline) {
+    auto* pipeline = static_cast<Pipeline*>(device->pipelines.find(handle));
+    if (pipeline == nullptr) return;
+    pthread_mutex_lock(&g.lock);
+    set_name(pipeline, name);
+    pthread_mutex_unlock(&g.lock);
+    return;
+  }
+  auto* module = static_cast<ShaderModule*>(device->modules.find(handle));
+  if (module != nullptr) copy_text(module->name, sizeof module->name, name == nullptr ? "" : name);
+}
+
+// What is bound counts under the label that is open now.
+void rebind(CommandBuffer* buffer) {
+  if (buffer->bound == nullptr) return;
+  buffer->bound = tally_of(buffer, buffer->bound->pipeline, label_of(buffer));
+}
+
+Label* label_named(Device* device, const char* name) {
+  const uint64_t hash = hash_text(k_hash_seed, name);
+  pthread_mutex_lock(&g.lock);
+  Label* label = device->labels;
+  while (label != nullptr && label->hash != hash) label = label->next;
+  if (label == nullptr) {
+    label = static_cast<Label*>(calloc(1, sizeof(Label)));
+    if (label != nullptr) {
+      label->hash = hash;
+      label->kernel = k_unresolved;
+      copy_text(label->name, sizeof label->name, name);
+      label->next = device->labels;
+      device->labels = label;
+    } else {
+      set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+    }
+  }
+  pthread_mutex_unlock(&g.lock);
+  return label;
+}
+
+void open_label(CommandBuffer* buffer, const char* name) {
+  constexpr uint32_t k_most = sizeof buffer->labels / sizeof buffer->labels[0];
+  Label* label =
+      name == nullptr || name[0] == '\0' ? label_of(buffer) : label_named(buffer->device, name);
+  if (buffer->label_depth < k_most) buffer->labels[buffer->label_depth] = label;
+  ++buffer->label_depth;
+  rebind(buffer);
+}
+
+void close_label(CommandBuffer* buffer) {
+  if (buffer->label_depth == 0) return;  // opened in another buffer, which is allowed
+  --buffer->label_depth;
+  rebind(buffer);
+}
+
+}  // namespace
+
+uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
+  if (label != nullptr && !__atomic_load_n(&pipeline->named, __ATOMIC_RELAXED)) {
+    const uint32_t known = __atomic_load_n(&label->kernel, __ATOMIC_ACQUIRE);
+    if (known != k_unresolved) return known;
+    pthread_mutex_lock(&g.lock);
+    const uint32_t kernel =
+        kernel_entry(&g.file, device->index, label->hash, true, label->name, pipeline->entry_point);
+    __atomic_store_n(&label->kernel, kernel, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&g.lock);
+    return kernel;
+  }
+  const uint32_t known = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);
+  if (known != k_unresolved) return known;
+  pthread_mutex_lock(&g.lock);
+  char made_up[64];
+  snprintf(made_up, sizeof made_up, "%.40s@%016llx", pipeline->entry_point,
+           static_cast<unsigned long long>(pipeline->hash));
+  const uint32_t kernel = kernel_entry(
+      &g.file, device->index, pipeline->named ? pipeline->name_hash : pipeline->hash,
+      pipeline->named, pipeline->named ? pipeline->name : made_up, pipeline->entry_point);
+  __atomic_store_n(&pipeline->kernel, kernel, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&g.lock);
+  return kernel;
+}
+
+void free_pipelines(Device* device) {
+  while (device->slabs != nullptr) {
+    Pipeline* next = device->slabs->next;
+    free(device->slabs);
+    device->slabs = next;
+  }
+  device->free_pipelines = nullptr;
+  while (device->labels != nullptr) {
+    Label* next = device->labels->next;
+    free(device->labels);
+    device->labels = next;
+  }
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_shader_module(VkDevice handle,
+                                                    const VkShaderModuleCreateInfo* info,
+                                                    const VkAllocationCallbacks* allocator,
+                                                    VkShaderModule* out) {
+  Device* device = device_of(handle);
+  const VkResult result = device->next.CreateShaderModule(handle, info, allocator, out);
+  if (result != VK_SUCCESS) return result;
+  auto* module = static_cast<ShaderModule*>(calloc(1, sizeof(ShaderModule)));
+  if (module == nullptr) return result;
+  module->hash = hash_bytes(k_hash_seed, info->pCode, info->codeSize);
+  if (keeping()) module->code = keep_code(info->pCode, info->codeSize);
+  free(device->modules.remove(number(*out)));
+  if (!device->modules.insert(number(*out), module)) free(module);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_shader_module(VkDevice handle, VkShaderModule module,
+                                                 const VkAllocationCallbacks* allocator) {
+  Device* device = device_of(handle);
+  free(device->modules.remove(number(module)));
+  device->next.DestroyShaderModule(handle, module, allocator);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_compute_pipelines(VkDevice handle, VkPipelineCache cache,
+                                                        uint32_t count,
+                                                        const VkComputePipelineCreateInfo* infos,
+                                                        const VkAllocationCallbacks* allocator,
+                                                        VkPipeline* out) {
+  Device* device = device_of(handle);
+  const VkResult result =
+      device->next.CreateComputePipelines(handle, cache, count, infos, allocator, out);
+  // Also after a failure: those that could be made are valid, the others null.
+  for (uint32_t i = 0; i < count; ++i) {
+    if (out[i] == VK_NULL_HANDLE) continue;
+    Pipeline* pipeline = new_pipeline(device);
+    if (pipeline == nullptr) break;
+    const ShaderModule* module = nullptr;
+    pipeline->hash = hash_stage(device, infos[i].stage, &module);
+    copy_text(pipeline->entry_point, sizeof pipeline->entry_point,
+              infos[i].stage.pName == nullptr ? "" : infos[i].stage.pName);
+    set_name(pipeline, module == nullptr ? nullptr : module->name);
+    pipeline->kept = nullptr;
+    if (keeping())
+      pipeline->kept = keep_pipeline(device, infos[i], code_of(infos[i].stage, module));
+    if (!device->pipelines.insert(number(out[i]), pipeline)) give_back(device, pipeline);
+  }
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice handle, VkPipeline pipeline,
+                                            const VkAllocationCallbacks* allocator) {
+  Device* device = device_of(handle);
+  auto* record = static_cast<Pipeline*>(device->pipelines.remove(number(pipeline)));
+  if (record != nullptr) give_back(device, record);
+  device->next.DestroyPipeline(handle, pipeline, allocator);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL
+set_debug_utils_object_name(VkDevice handle, const VkDebugUtilsObjectNameInfoEXT* info) {
+  Device* device = device_of(handle);
+  if (info->objectType == VK_OBJECT_TYPE_PIPELINE ||
+      info->objectType == VK_OBJECT_TYPE_SHADER_MODULE) {
+    name_object(device, info->objectType == VK_OBJECT_TYPE_PIPELINE, info->objectHandle,
+                info->pObjectName);
+  }
+  const auto next = device->next.SetDebugUtilsObjectNameEXT;
+  return next == nullptr ? VK_SUCCESS : next(handle, info);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL
+debug_marker_set_object_name(VkDevice handle, const VkDebugMarkerObjectNameInfoEXT* info) {
+  Device* device = device_of(handle);
+  if (info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT ||
+      info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT) {
+    name_object(device, info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT, info->object,
+                info->pObjectName);
+  }
+  return device->next.DebugMarkerSetObjectNameEXT(handle, info);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_begin_label(VkCommandBuffer handle,
+                                           const VkDebugUtilsLabelEXT* info) {
+  if (CommandBuffer* buffer = command_buffer(handle)) open_label(buffer, info->pLabelName);
+  const auto next = device_of(handle)->next.CmdBeginDebugUtilsLabelEXT;
+  if (next != nullptr) next(handle, info);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_end_label(VkCommandBuffer handle) {
+  if (CommandBuffer* buffer = command_buffer(handle)) close_label(buffer);
+  const auto next = device_of(handle)->next.CmdEndDebugUtilsLabelEXT;
+  if (next != nullptr) next(handle);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_begin_marker(VkCommandBuffer handle,
+                                            const VkDebugMarkerMarkerInfoEXT* info) {
+  if (CommandBuffer* buffer = command_buffer(handle)) open_label(buffer, info->pMarkerName);
+  device_of(handle)->next.CmdDebugMarkerBeginEXT(handle, info);
+}
+
+VKAPI_ATTR void VKAPI_CALL cmd_end_marker(VkCommandBuffer handle) {
+  if (CommandBuffer* buffer = command_buffer(handle)) close_label(buffer);
+  device_of(handle)->next.CmdDebugMarkerEndEXT(handle);
+}
+
+}  // namespace weir_probe

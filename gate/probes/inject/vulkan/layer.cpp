@@ -1,0 +1,513 @@
+// VK_LAYER_WEIR_probe: stands between an unmodified program and the driver, passes every call on
+// unchanged, and counts. Where it is entered: the loader negotiates at the bottom of this file.
+#include <string.h>
+#include <vulkan/vk_layer.h>
+#include <vulkan/vulkan.h>
+
+#include "gate/probes/inject/vulkan/class.h"
+#include "gate/probes/inject/vulkan/events.h"
+#include "gate/probes/inject/vulkan/keep.h"
+#include "gate/probes/inject/vulkan/kernels.h"
+#include "gate/probes/inject/vulkan/record.h"
+#include "gate/probes/inject/vulkan/state.h"
+#include "gate/probes/inject/vulkan/submit.h"
+
+namespace weir_probe {
+
+Globals g = {};
+
+namespace {
+
+struct Instance {
+  VkInstance handle;
+  PFN_vkGetInstanceProcAddr get;
+  PFN_vkDestroyInstance destroy;
+  uint32_t api_version;  // that the program asked for
+  ClassFunctions functions;
+};
+Table g_instances;  // dispatch key -> Instance
+
+template <class Visit>
+void each_table(Device* device, Visit visit) {
+  Table* const tables[] = {&device->queues,  &device->fences,    &device->timelines,
+                           &device->modules, &device->pipelines, &device->pools};
+  for (Table* table : tables) visit(table);
+}
+
+void before_fork() { pthread_mutex_lock(&g.lock); }
+void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
+void after_fork_in_child() {
+  pthread_mutex_init(&g.lock, nullptr);
+  g.command_buffers.unlock_after_fork();
+  g.device_keys.unlock_after_fork();
+  g_instances.unlock_after_fork();
+  for (Device* device = g.devices; device != nullptr; device = device->next_device) {
+    pthread_mutex_init(&device->pipelines_lock, nullptr);
+    pthread_mutex_init(&device->timer.lock, nullptr);
+    each_table(device, [](Table* table) { table->unlock_after_fork(); });
+    if (device->kept != nullptr) {
+      each_table(device->kept, [](Table* table) { table->unlock_after_fork(); });
+    }
+  }
+  detach_after_fork(&g.file);
+  detach_events_after_fork();
+  detach_kept_after_fork();
+  unlock_works_after_fork();
+}
+
+void ensure_file() {
+  pthread_mutex_lock(&g.lock);
+  if (g.file.header == nullptr) {
+    open_file(&g.file, "vulkan");
+    open_events(g.file);
+    open_kept(g.file);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  }
+  make_forked_file(&g.file);
+  make_forked_events(g.file);
+  pthread_mutex_unlock(&g.lock);
+}
+
+// The loader puts a link for each layer into the chain of structures of the create call.
+template <class Info>
+Info* link_in(const void* next, VkStructureType type) {
+  for (auto at = static_cast<const Info*>(next); at != nullptr;
+       at = static_cast<const Info*>(at->pNext)) {
+    if (at->sType == type && at->function == VK_LAYER_LINK_INFO) return const_cast<Info*>(at);
+  }
+  return nullptr;
+}
+
+void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) {
+  next->GetDeviceProcAddr = get;
+#define WEIR_FETCH(name) next->name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));
+  WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
+#undef WEIR_FETCH
+}
+
+void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevice physical) {
+  DeviceClass described;
+  weir_probe_device entry;
+  memset(&entry, 0, sizeof entry);
+  copy_text(entry.api, sizeof entry.api, "vulkan");
+  if (describe_device(instance.functions, physical, &described)) {
+    copy_text(entry.device_class, sizeof entry.device_class, described.text);
+  }
+  copy_text(entry.type, sizeof entry.type, described.type);
+  copy_text(entry.name, sizeof entry.name, described.name);
+  copy_text(entry.driver, sizeof entry.driver, described.driver);
+  entry.vendor = described.vendor;
+  entry.device = described.device;
+  entry.driver_id = described.driver_id;
+  entry.driver_version = described.driver_version;
+  entry.feature_hash = described.feature_hash;
+
+  VkQueueFamilyProperties families[32];
+  uint32_t families_count = 32;
+  if (instance.functions.queue_families != nullptr) {
+    instance.functions.queue_families(physical, &families_count, families);
+    for (uint32_t i = 0; i < families_count; ++i) {
+      device->family_flags[i] = families[i].queueFlags;
+    }
+  }
+  pthread_mutex_lock(&g.lock);
+  device->index = add_device(&g.file, entry);
+  device->entry = &g.file.devices[device->index];
+  device->next_device = g.devices;
+  g.devices = device;
+  pthread_mutex_unlock(&g.lock);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
+                                               const VkAllocationCallbacks* allocator,
+                                               VkInstance* out) {
+  auto* link = link_in<VkLayerInstanceCreateInfo>(info->pNext,
+                                                  VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+  if (link == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
+  const PFN_vkGetInstanceProcAddr get = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+  const auto create =
+      reinterpret_cast<PFN_vkCreateInstance>(get(VK_NULL_HANDLE, "vkCreateInstance"));
+  if (create == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  const VkResult result = create(info, allocator, out);
+  if (result != VK_SUCCESS) return result;
+  ensure_file();
+  Instance* instance = static_cast<Instance*>(calloc(1, sizeof(Instance)));
+  const auto destroy = reinterpret_cast<PFN_vkDestroyInstance>(get(*out, "vkDestroyInstance"));
+  if (instance == nullptr || !g_instances.insert(dispatch_key(*out), instance)) {
+    free(instance);
+    destroy(*out, allocator);
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  instance->handle = *out;
+  instance->get = get;
+  instance->destroy = destroy;
+  instance->api_version = VK_API_VERSION_1_0;
+  if (info->pApplicationInfo != nullptr && info->pApplicationInfo->apiVersion != 0) {
+    instance->api_version = info->pApplicationInfo->apiVersion;
+  }
+  instance->functions = fetch_class_functions(get, *out);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance handle,
+                                            const VkAllocationCallbacks* allocator) {
+  if (handle == VK_NULL_HANDLE) return;
+  auto* instance = static_cast<Instance*>(g_instances.remove(dispatch_key(handle)));
+  if (instance == nullptr) return;
+  instance->destroy(handle, allocator);
+  free(instance);
+}
+
+// The same device with one extension more: only where times were asked for. As the program asked
+// for it when that is refused.
+VkResult create_with_clock(PFN_vkCreateDevice create, VkPhysicalDevice physical,
+                           const VkDeviceCreateInfo* info, const VkAllocationCallbacks* allocator,
+                           VkDevice* out) {
+  const uint32_t count = info->enabledExtensionCount;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (strcmp(info->ppEnabledExtensionNames[i], VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) ==
+        0) {
+      return create(physical, info, allocator, out);
+    }
+  }
+  const char** names = static_cast<const char**>(calloc(count + 1, sizeof(char*)));
+  if (names == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  if (count != 0) memcpy(names, info->ppEnabledExtensionNames, count * sizeof(char*));
+  names[count] = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME;
+  VkDeviceCreateInfo more = *info;
+  more.ppEnabledExtensionNames = names;
+  more.enabledExtensionCount = count + 1;
+  const VkResult result = create(physical, &more, allocator, out);
+  free(names);
+  return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
+                                             const VkDeviceCreateInfo* info,
+                                             const VkAllocationCallbacks* allocator,
+                                             VkDevice* out) {
+  auto* link =
+      link_in<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+  auto* instance = static_cast<Instance*>(g_instances.find(dispatch_key(physical)));
+  if (link == nullptr || instance == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
+  const PFN_vkGetInstanceProcAddr get_instance = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+  const PFN_vkGetDeviceProcAddr get = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+  const auto create =
+      reinterpret_cast<PFN_vkCreateDevice>(get_instance(instance->handle, "vkCreateDevice"));
+  if (create == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
+  VkLayerDeviceLink* const below = link->u.pLayerInfo->pNext;
+  link->u.pLayerInfo = below;
+  VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
+  if (can_calibrate(instance->handle, get_instance, physical))
+    result = create_with_clock(create, physical, info, allocator, out);
+  const bool with_clock = result == VK_SUCCESS;
+  if (!with_clock) {
+    link->u.pLayerInfo = below;  // a first call has moved it on, layer by layer
+    result = create(physical, info, allocator, out);
+  }
+  if (result != VK_SUCCESS) return result;
+  ensure_file();
+  Device* device = static_cast<Device*>(calloc(1, sizeof(Device)));
+  if (device == nullptr || !g.device_keys.insert(dispatch_key(*out), device)) {
+    free(device);
+    reinterpret_cast<PFN_vkDestroyDevice>(get(*out, "vkDestroyDevice"))(*out, allocator);
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  device->handle = *out;
+  device->key = dispatch_key(*out);
+  pthread_mutex_init(&device->pipelines_lock, nullptr);
+  fetch_next(&device->next, get, *out);
+  write_device_entry(device, *instance, physical);
+  if (keeping()) keep_device(device, info, instance->api_version);
+  start_timer(device, instance->handle, get_instance, physical, with_clock);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
+  if (handle == VK_NULL_HANDLE) return;
+  Device* device = device_of(handle);
+  stop_timer(device);
+  g.device_keys.remove(device->key);
+  device->next.DestroyDevice(handle, allocator);
+  pthread_mutex_lock(&g.lock);
+  for (Device** at = &g.devices; *at != nullptr; at = &(*at)->next_device) {
+    if (*at != device) continue;
+    *at = device->next_device;
+    break;
+  }
+  pthread_mutex_unlock(&g.lock);
+  device->pools.each([](void* pool) { free_pool(static_cast<CommandPool*>(pool)); });
+  device->queues.each([](void* queue) { free(queue); });
+  device->timelines.each([](void* timeline) { free(timeline); });
+  device->modules.each([](void* module) { free(module); });
+  each_table(device, [](Table* table) { table->free_all(); });
+  free_pipelines(device);
+  forget_kept_device(device);
+  free(device);
+}
+
+void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t index) {
+  if (handle == VK_NULL_HANDLE) return;
+  pthread_mutex_lock(&g.lock);
+  if (queue_of(device, handle) == nullptr) {
+    Queue* queue = static_cast<Queue*>(calloc(1, sizeof(Queue)));
+    if (queue != nullptr) {
+      queue->device = device;
+      queue->handle = handle;
+      queue->family = family;
+      const uint32_t entry = add_queue(&g.file, device->index, family, index,
+                                       family < 32 ? device->family_flags[family] : 0);
+      queue->entry = &g.file.queues[entry];
+      if (!device->queues.insert(number(handle), queue)) {
+        free(queue);
+        queue = nullptr;
+      }
+    }
+    if (queue == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  }
+  pthread_mutex_unlock(&g.lock);
+}
+
+VKAPI_ATTR void VKAPI_CALL get_device_queue(VkDevice handle, uint32_t family, uint32_t index,
+                                            VkQueue* out) {
+  Device* device = device_of(handle);
+  device->next.GetDeviceQueue(handle, family, index, out);
+  remember_queue(device, *out, family, index);
+}
+
+VKAPI_ATTR void VKAPI_CALL get_device_queue2(VkDevice handle, const VkDeviceQueueInfo2* info,
+                                             VkQueue* out) {
+  Device* device = device_of(handle);
+  device->next.GetDeviceQueue2(handle, info, out);
+  remember_queue(device, *out, info->queueFamilyIndex, info->queueIndex);
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice, const char*);
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstance, const char*);
+
+struct Entry {
+  const char* name;
+  PFN_vkVoidFunction function;
+};
+
+template <class Function>
+PFN_vkVoidFunction untyped(Function function) {
+  return reinterpret_cast<PFN_vkVoidFunction>(function);
+}
+
+#define WEIR_ENTRY(name, function) \
+  { "vk" #name, untyped<PFN_vk##name>(function) }
+#define WEIR_COUNTED(name, note) WEIR_ENTRY(name, (counted<&NextDevice::name, note>))
+#define WEIR_LOGGED(name, note, log) WEIR_ENTRY(name, (logged<&NextDevice::name, note, log>))
+
+const Entry* find(const Entry* entries, size_t count, const char* name) {
+  for (size_t i = 0; i < count; ++i) {
+    if (strcmp(entries[i].name, name) == 0) return &entries[i];
+  }
+  return nullptr;
+}
+
+// With events these stand in front, in place of those that only count.
+PFN_vkVoidFunction logging_function(const char* name) {
+  static const Entry entries[] = {
+      WEIR_ENTRY(EndCommandBuffer, end_command_buffer),
+      WEIR_ENTRY(CmdPushConstants, cmd_push_constants),
+      WEIR_ENTRY(CmdWaitEvents, cmd_wait_events),
+      WEIR_ENTRY(CmdWaitEvents2, cmd_wait_events2<&NextDevice::CmdWaitEvents2>),
+      WEIR_ENTRY(CmdWaitEvents2KHR, cmd_wait_events2<&NextDevice::CmdWaitEvents2KHR>),
+      WEIR_LOGGED(CmdDispatch, count_dispatch, LogDispatch),
+      WEIR_LOGGED(CmdDispatchBase, count_dispatch, LogDispatch),
+      WEIR_LOGGED(CmdDispatchBaseKHR, count_dispatch, LogDispatch),
+      WEIR_LOGGED(CmdDispatchIndirect, count_indirect, LogDispatch),
+      WEIR_LOGGED(CmdPipelineBarrier, count_barrier, LogBarrier),
+      WEIR_LOGGED(CmdPipelineBarrier2, count_barrier, LogBarrier),
+      WEIR_LOGGED(CmdPipelineBarrier2KHR, count_barrier, LogBarrier),
+      WEIR_LOGGED(CmdCopyBuffer, count_copy, LogCopy<WEIR_COPY_BUFFER>),
+      WEIR_LOGGED(CmdCopyBuffer2, count_copy, LogCopy<WEIR_COPY_BUFFER>),
+      WEIR_LOGGED(CmdCopyBuffer2KHR, count_copy, LogCopy<WEIR_COPY_BUFFER>),
+      WEIR_LOGGED(CmdCopyImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyBufferToImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyBufferToImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyBufferToImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImageToBuffer, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImageToBuffer2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyImageToBuffer2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdBlitImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdBlitImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdBlitImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdResolveImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdResolveImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdResolveImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
+      WEIR_LOGGED(CmdCopyQueryPoolResults, count_copy, LogCopy<WEIR_COPY_QUERY>),
+      WEIR_LOGGED(CmdFillBuffer, count_copy, LogCopy<WEIR_COPY_FILL>),
+      WEIR_LOGGED(CmdUpdateBuffer, count_copy, LogCopy<WEIR_COPY_UPDATE>),
+  };
+  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
+  return entry == nullptr ? nullptr : entry->function;
+}
+
+// Where kernels are recorded these stand in front, and go on to the others where there is one.
+PFN_vkVoidFunction keeping_function(const char* name) {
+  static const Entry entries[] = {
+      WEIR_ENTRY(CreateBuffer, keep_create_buffer),
+      WEIR_ENTRY(DestroyBuffer, keep_destroy_buffer),
+      WEIR_ENTRY(CreateDescriptorSetLayout, keep_create_set_layout),
+      WEIR_ENTRY(CreatePipelineLayout, keep_create_pipeline_layout),
+      WEIR_ENTRY(DestroyPipelineLayout, keep_destroy_pipeline_layout),
+      WEIR_ENTRY(AllocateDescriptorSets, keep_allocate_sets),
+      WEIR_ENTRY(FreeDescriptorSets, keep_free_sets),
+      WEIR_ENTRY(ResetDescriptorPool, keep_reset_pool),
+      WEIR_ENTRY(DestroyDescriptorPool, keep_destroy_pool),
+      WEIR_ENTRY(UpdateDescriptorSets, keep_update_sets),
+      WEIR_ENTRY(CreateDescriptorUpdateTemplate, keep_create_template),
+      WEIR_ENTRY(CreateDescriptorUpdateTemplateKHR, keep_create_template),
+      WEIR_ENTRY(DestroyDescriptorUpdateTemplate, keep_destroy_template),
+      WEIR_ENTRY(DestroyDescriptorUpdateTemplateKHR, keep_destroy_template),
+      WEIR_ENTRY(UpdateDescriptorSetWithTemplate, keep_update_set_with_template),
+      WEIR_ENTRY(UpdateDescriptorSetWithTemplateKHR, keep_update_set_with_template),
+      WEIR_ENTRY(CmdBindDescriptorSets, keep_bind_sets),
+      WEIR_ENTRY(CmdPushDescriptorSetKHR, keep_push_set),
+      WEIR_ENTRY(CmdPushDescriptorSetWithTemplateKHR, keep_push_set_with_template),
+      WEIR_ENTRY(CmdPushConstants, keep_push_constants),
+      WEIR_ENTRY(CmdDispatch, keep_dispatch),
+      WEIR_ENTRY(CmdDispatchBase, keep_dispatch_base),
+      WEIR_ENTRY(CmdDispatchBaseKHR, keep_dispatch_base),
+      WEIR_ENTRY(CmdDispatchIndirect, keep_dispatch_indirect),
+  };
+  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
+  return entry == nullptr ? nullptr : entry->function;
+}
+
+PFN_vkVoidFunction device_function(const char* name) {
+  if (const PFN_vkVoidFunction recording = keeping() ? keeping_function(name) : nullptr) {
+    return recording;
+  }
+  if (const PFN_vkVoidFunction logging = events_on() ? logging_function(name) : nullptr) {
+    return logging;
+  }
+  static const Entry entries[] = {
+      WEIR_ENTRY(DestroyDevice, destroy_device),
+      WEIR_ENTRY(GetDeviceQueue, get_device_queue),
+      WEIR_ENTRY(GetDeviceQueue2, get_device_queue2),
+      WEIR_ENTRY(QueueSubmit, queue_submit),
+      WEIR_ENTRY(QueueSubmit2, queue_submit2),
+      WEIR_ENTRY(QueueSubmit2KHR, queue_submit2_khr),
+      WEIR_ENTRY(QueueBindSparse, queue_bind_sparse),
+      WEIR_ENTRY(QueueWaitIdle, queue_wait_idle),
+      WEIR_ENTRY(DeviceWaitIdle, device_wait_idle),
+      WEIR_ENTRY(DestroyFence, destroy_fence),
+      WEIR_ENTRY(WaitForFences, wait_for_fences),
+      WEIR_ENTRY(GetFenceStatus, get_fence_status),
+      WEIR_ENTRY(CreateSemaphore, create_semaphore),
+      WEIR_ENTRY(DestroySemaphore, destroy_semaphore),
+      WEIR_ENTRY(WaitSemaphores, wait_semaphores),
+      WEIR_ENTRY(WaitSemaphoresKHR, wait_semaphores_khr),
+      WEIR_ENTRY(GetSemaphoreCounterValue, get_semaphore_counter_value),
+      WEIR_ENTRY(GetSemaphoreCounterValueKHR, get_semaphore_counter_value_khr),
+      WEIR_ENTRY(SignalSemaphore, signal_semaphore),
+      WEIR_ENTRY(SignalSemaphoreKHR, signal_semaphore_khr),
+      WEIR_ENTRY(CreateShaderModule, create_shader_module),
+      WEIR_ENTRY(DestroyShaderModule, destroy_shader_module),
+      WEIR_ENTRY(CreateComputePipelines, create_compute_pipelines),
+      WEIR_ENTRY(DestroyPipeline, destroy_pipeline),
+      WEIR_ENTRY(CreateCommandPool, create_command_pool),
+      WEIR_ENTRY(DestroyCommandPool, destroy_command_pool),
+      WEIR_ENTRY(ResetCommandPool, reset_command_pool),
+      WEIR_ENTRY(AllocateCommandBuffers, allocate_command_buffers),
+      WEIR_ENTRY(FreeCommandBuffers, free_command_buffers),
+      WEIR_ENTRY(BeginCommandBuffer, begin_command_buffer),
+      WEIR_ENTRY(ResetCommandBuffer, reset_command_buffer),
+      WEIR_ENTRY(CmdBindPipeline, cmd_bind_pipeline),
+      WEIR_ENTRY(CmdExecuteCommands, cmd_execute_commands),
+      WEIR_ENTRY(SetDebugUtilsObjectNameEXT, set_debug_utils_object_name),
+      WEIR_ENTRY(DebugMarkerSetObjectNameEXT, debug_marker_set_object_name),
+      WEIR_ENTRY(CmdBeginDebugUtilsLabelEXT, cmd_begin_label),
+      WEIR_ENTRY(CmdEndDebugUtilsLabelEXT, cmd_end_label),
+      WEIR_ENTRY(CmdDebugMarkerBeginEXT, cmd_begin_marker),
+      WEIR_ENTRY(CmdDebugMarkerEndEXT, cmd_end_marker),
+      WEIR_COUNTED(CmdDispatch, count_dispatch),
+      WEIR_COUNTED(CmdDispatchBase, count_dispatch),
+      WEIR_COUNTED(CmdDispatchBaseKHR, count_dispatch),
+      WEIR_COUNTED(CmdDispatchIndirect, count_indirect),
+      WEIR_COUNTED(CmdPipelineBarrier, count_barrier),
+      WEIR_COUNTED(CmdPipelineBarrier2, count_barrier),
+      WEIR_COUNTED(CmdPipelineBarrier2KHR, count_barrier),
+      WEIR_COUNTED(CmdCopyBuffer, count_copy),
+      WEIR_COUNTED(CmdCopyBuffer2, count_copy),
+      WEIR_COUNTED(CmdCopyBuffer2KHR, count_copy),
+      WEIR_COUNTED(CmdCopyImage, count_copy),
+      WEIR_COUNTED(CmdCopyImage2, count_copy),
+      WEIR_COUNTED(CmdCopyImage2KHR, count_copy),
+      WEIR_COUNTED(CmdCopyBufferToImage, count_copy),
+      WEIR_COUNTED(CmdCopyBufferToImage2, count_copy),
+      WEIR_COUNTED(CmdCopyBufferToImage2KHR, count_copy),
+      WEIR_COUNTED(CmdCopyImageToBuffer, count_copy),
+      WEIR_COUNTED(CmdCopyImageToBuffer2, count_copy),
+      WEIR_COUNTED(CmdCopyImageToBuffer2KHR, count_copy),
+      WEIR_COUNTED(CmdCopyQueryPoolResults, count_copy),
+      WEIR_COUNTED(CmdBlitImage, count_copy),
+      WEIR_COUNTED(CmdBlitImage2, count_copy),
+      WEIR_COUNTED(CmdBlitImage2KHR, count_copy),
+      WEIR_COUNTED(CmdResolveImage, count_copy),
+      WEIR_COUNTED(CmdResolveImage2, count_copy),
+      WEIR_COUNTED(CmdResolveImage2KHR, count_copy),
+      WEIR_COUNTED(CmdFillBuffer, count_copy),
+      WEIR_COUNTED(CmdUpdateBuffer, count_copy),
+  };
+  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
+  return entry == nullptr ? nullptr : entry->function;
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice handle, const char* name) {
+  if (strcmp(name, "vkGetDeviceProcAddr") == 0) return untyped(get_device_proc_addr);
+  Device* device = device_of(handle);
+  const PFN_vkVoidFunction below = device->next.GetDeviceProcAddr(handle, name);
+  const PFN_vkVoidFunction ours = device_function(name);
+  if (ours == nullptr) return below;
+  // What the driver lacks stays absent; names alone are worth having even where nobody listens.
+  const bool names = strcmp(name, "vkSetDebugUtilsObjectNameEXT") == 0 ||
+                     strcmp(name, "vkCmdBeginDebugUtilsLabelEXT") == 0 ||
+                     strcmp(name, "vkCmdEndDebugUtilsLabelEXT") == 0;
+  return below != nullptr || names ? ours : nullptr;
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstance handle,
+                                                                const char* name) {
+  static const Entry entries[] = {
+      WEIR_ENTRY(GetInstanceProcAddr, get_instance_proc_addr),
+      WEIR_ENTRY(GetDeviceProcAddr, get_device_proc_addr),
+      WEIR_ENTRY(CreateInstance, create_instance),
+      WEIR_ENTRY(DestroyInstance, destroy_instance),
+      WEIR_ENTRY(CreateDevice, create_device),
+  };
+  for (const Entry& entry : entries) {
+    if (strcmp(entry.name, name) == 0) return entry.function;
+  }
+  if (handle == VK_NULL_HANDLE) return nullptr;
+  auto* instance = static_cast<Instance*>(g_instances.find(dispatch_key(handle)));
+  const PFN_vkVoidFunction below = instance == nullptr ? nullptr : instance->get(handle, name);
+  const PFN_vkVoidFunction ours = device_function(name);
+  return ours != nullptr && below != nullptr ? ours : below;
+}
+
+}  // namespace
+}  // namespace weir_probe
+
+extern "C" VK_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
+  if (version == nullptr || version->sType != LAYER_NEGOTIATE_INTERFACE_STRUCT) {
+    return VK_ERROR_INITIALIZATION_FAILED;
+  }
+  if (version->loaderLayerInterfaceVersion < 2) {
+    weir_probe::complain("vulkan", "the Vulkan loader is", "too old", 0);
+    return VK_ERROR_INITIALIZATION_FAILED;
+  }
+  version->loaderLayerInterfaceVersion = 2;
+  version->pfnGetInstanceProcAddr = weir_probe::get_instance_proc_addr;
+  version->pfnGetDeviceProcAddr = weir_probe::get_device_proc_addr;
+  version->pfnGetPhysicalDeviceProcAddr = nullptr;
+  return VK_SUCCESS;
+}

@@ -1,0 +1,191 @@
+#include "gate/probes/inject/vulkan/submit.h"
+
+#include "gate/probes/inject/vulkan/chain.h"
+#include "gate/probes/inject/vulkan/events.h"
+#include "gate/probes/inject/vulkan/keep.h"
+
+namespace weir_probe {
+namespace {
+
+// All that one call brings to a queue. Added before the call goes down, since another thread may
+// see its fence, and record the buffers anew, before the call is back; taken away when it failed.
+class Work {
+ public:
+  explicit Work(Queue* queue) : queue_(queue), device_(queue->device) {}
+
+  void take(VkCommandBuffer handle, uint64_t sign) {
+    ++buffers_;
+    const CommandBuffer* buffer = command_buffer(handle);
+    if (buffer == nullptr || buffer->generation != buffer->pool->generation) return;
+    dispatches_ += buffer->dispatches;
+    indirect_ += buffer->indirect;
+    barriers_ += buffer->barriers;
+    copies_ += buffer->copies;
+    if (buffer->unknown_dispatches != 0) {
+      add(&g.file.kernels[0].dispatches, buffer->unknown_dispatches * sign);
+    }
+    for (uint32_t i = 0; i < buffer->tally_capacity; ++i) {
+      const Tally& tally = buffer->tallies[i];
+      if (tally.dispatches == 0) continue;
+      const uint32_t kernel = resolve_kernel(device_, tally.pipeline, tally.label);
+      add(&g.file.kernels[kernel].dispatches, tally.dispatches * sign);
+    }
+    if (keeping()) submit_kept(buffer, sign);
+  }
+
+  void write(uint64_t sign) const {
+    uint64_t* counters = queue_->entry->counters;
+    count(counters, WEIR_COUNT_SUBMISSIONS, sign);
+    if (buffers_ == 0) return;
+    count(counters, WEIR_COUNT_SUBMITS, sign);
+    count(counters, WEIR_COUNT_COMMAND_BUFFERS, buffers_ * sign);
+    if (dispatches_ != 0) count(counters, WEIR_COUNT_DISPATCHES, dispatches_ * sign);
+    if (indirect_ != 0) count(counters, WEIR_COUNT_INDIRECT_DISPATCHES, indirect_ * sign);
+    if (barriers_ != 0) count(counters, WEIR_COUNT_BARRIERS, barriers_ * sign);
+    if (copies_ != 0) count(counters, WEIR_COUNT_COPIES, copies_ * sign);
+  }
+
+ private:
+  Queue* queue_;
+  Device* device_;
+  uint64_t buffers_ = 0;
+  uint64_t dispatches_ = 0;
+  uint64_t indirect_ = 0;
+  uint64_t barriers_ = 0;
+  uint64_t copies_ = 0;
+};
+
+constexpr uint64_t k_plus = 1;
+constexpr uint64_t k_minus = UINT64_MAX;  // -1, modulo 2^64
+
+void take_all(Work* work, const VkSubmitInfo& submit, uint64_t sign) {
+  for (uint32_t i = 0; i < submit.commandBufferCount; ++i) {
+    work->take(submit.pCommandBuffers[i], sign);
+  }
+}
+void take_all(Work* work, const VkSubmitInfo2& submit, uint64_t sign) {
+  for (uint32_t i = 0; i < submit.commandBufferInfoCount; ++i) {
+    work->take(submit.pCommandBufferInfos[i].commandBuffer, sign);
+  }
+}
+void take_all(Work*, const VkBindSparseInfo&, uint64_t) {}
+
+VkCommandBuffer buffer_of(const VkSubmitInfo& submit, uint32_t index) {
+  return index < submit.commandBufferCount ? submit.pCommandBuffers[index] : VK_NULL_HANDLE;
+}
+VkCommandBuffer buffer_of(const VkSubmitInfo2& submit, uint32_t index) {
+  return index < submit.commandBufferInfoCount ? submit.pCommandBufferInfos[index].commandBuffer
+                                               : VK_NULL_HANDLE;
+}
+VkCommandBuffer buffer_of(const VkBindSparseInfo&, uint32_t) { return VK_NULL_HANDLE; }
+
+// Calls visit(buffer, its place in the whole call) for each buffer with a recording. How many
+// buffers the call has.
+template <class Submit, class Visit>
+uint32_t each_recording(const Submit* submits, uint32_t submit_count, Visit visit) {
+  uint32_t order = 0;
+  for (uint32_t i = 0; i < submit_count; ++i) {
+    for (uint32_t j = 0; VkCommandBuffer handle = buffer_of(submits[i], j); ++j, ++order) {
+      CommandBuffer* buffer = command_buffer(handle);
+      if (buffer == nullptr || buffer->recording == nullptr ||
+          buffer->generation != buffer->pool->generation) {
+        continue;
+      }
+      visit(buffer, order);
+    }
+  }
+  return order;
+}
+
+void note_signals(Queue* queue, const VkSubmitInfo2& submit) {
+  for (uint32_t i = 0; i < submit.signalSemaphoreInfoCount; ++i) {
+    const VkSemaphoreSubmitInfo& signal = submit.pSignalSemaphoreInfos[i];
+    note_signal(queue->device, signal.semaphore, signal.value, queue);
+  }
+}
+template <class Submit>
+void note_signals(Queue* queue, const Submit& submit) {
+  const auto* values = in_chain<VkTimelineSemaphoreSubmitInfo>(
+      submit.pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+  if (values == nullptr) return;
+  for (uint32_t i = 0; i < submit.signalSemaphoreCount && i < values->signalSemaphoreValueCount;
+       ++i) {
+    note_signal(queue->device, submit.pSignalSemaphores[i], values->pSignalSemaphoreValues[i],
+                queue);
+  }
+}
+
+template <class Submit>
+VkResult submit_through(VkResult(VKAPI_PTR* next)(VkQueue, uint32_t, const Submit*, VkFence),
+                        Device* device, VkQueue handle, uint32_t submit_count,
+                        const Submit* submits, VkFence fence) {
+  Queue* queue = queue_of(device, handle);
+  // No work and nothing to wait for: nothing happens on the queue.
+  if (queue == nullptr || (submit_count == 0 && fence == VK_NULL_HANDLE)) {
+    return next(handle, submit_count, submits, fence);
+  }
+  make_forked_file(&g.file);
+  const bool events = events_on();
+  uint64_t serial = 0;
+  uint64_t begin = 0;
+  uint32_t buffers = 0;
+  if (events) {
+    make_forked_events(g.file);
+    serial = next_serial();
+    buffers = each_recording(submits, submit_count, [&](CommandBuffer* buffer, uint32_t order) {
+      log_buffer(buffer, serial, order);
+      note_flight(buffer, queue, serial, order);
+    });
+    begin = now_nanoseconds();
+  }
+  Work work(queue);
+  for (uint32_t i = 0; i < submit_count; ++i) take_all(&work, submits[i], k_plus);
+  work.write(k_plus);
+  for (uint32_t i = 0; i < submit_count; ++i) note_signals(queue, submits[i]);
+  if (fence != VK_NULL_HANDLE && device->fences.find(number(fence)) != queue) {
+    device->fences.insert(number(fence), queue);
+  }
+  const uint32_t was_pending = __atomic_exchange_n(&queue->pending, 1, __ATOMIC_ACQ_REL);
+
+  const VkResult result = next(handle, submit_count, submits, fence);
+  if (events && result == VK_SUCCESS) log_submit(queue, serial, begin, buffers);
+  if (result != VK_SUCCESS) {
+    if (events) {
+      each_recording(submits, submit_count,
+                     [&](CommandBuffer* buffer, uint32_t) { forget_flight(buffer, serial); });
+    }
+    Work undone(queue);
+    for (uint32_t i = 0; i < submit_count; ++i) take_all(&undone, submits[i], k_minus);
+    undone.write(k_minus);
+    if (was_pending == 0) __atomic_store_n(&queue->pending, 0, __ATOMIC_RELEASE);
+  }
+  return result;
+}
+
+}  // namespace
+
+VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t submit_count,
+                                            const VkSubmitInfo* submits, VkFence fence) {
+  Device* device = device_of(queue);
+  return submit_through(device->next.QueueSubmit, device, queue, submit_count, submits, fence);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL queue_submit2(VkQueue queue, uint32_t submit_count,
+                                             const VkSubmitInfo2* submits, VkFence fence) {
+  Device* device = device_of(queue);
+  return submit_through(device->next.QueueSubmit2, device, queue, submit_count, submits, fence);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL queue_submit2_khr(VkQueue queue, uint32_t submit_count,
+                                                 const VkSubmitInfo2* submits, VkFence fence) {
+  Device* device = device_of(queue);
+  return submit_through(device->next.QueueSubmit2KHR, device, queue, submit_count, submits, fence);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL queue_bind_sparse(VkQueue queue, uint32_t bind_count,
+                                                 const VkBindSparseInfo* binds, VkFence fence) {
+  Device* device = device_of(queue);
+  return submit_through(device->next.QueueBindSparse, device, queue, bind_count, binds, fence);
+}
+
+}  // namespace weir_probe

@@ -1,0 +1,304 @@
+#include <string.h>
+
+#include "gate/probes/inject/vulkan/chain.h"
+#include "gate/probes/inject/vulkan/events.h"
+#include "gate/probes/inject/vulkan/submit.h"
+
+namespace weir_probe {
+namespace {
+
+Queue* queue_of_fence(Device* device, VkFence fence) {
+  return static_cast<Queue*>(device->fences.find(number(fence)));
+}
+
+Timeline* timeline_of(Device* device, VkSemaphore semaphore) {
+  return static_cast<Timeline*>(device->timelines.find(number(semaphore)));
+}
+
+// A call that waits counts at the device; a zero timeout, or one that passed, is a poll.
+bool count_call(Device* device, VkResult result, uint64_t timeout) {
+  const bool waited = timeout != 0 && result == VK_SUCCESS;
+  count(device->entry->counters, waited ? WEIR_COUNT_WAITS : WEIR_COUNT_POLLS);
+  return waited;
+}
+
+// The distinct queues of one wait, so that each of them counts it once.
+class Queues {
+ public:
+  // To be made before the call goes down, since it takes its time.
+  explicit Queues(uint32_t kind) : kind_(kind), begin_(events_on() ? now_nanoseconds() : 0) {}
+
+  void reached(Queue* queue, bool waited) {
+    if (queue == nullptr) return;
+    const bool sync = maybe_sync(queue);
+    for (uint32_t i = 0; waited && i < known_; ++i) {
+      if (queues_[i] == queue) return;
+    }
+    if (events_on()) tell(queue, waited, sync);
+    if (!waited) return;
+    if (known_ < k_most) queues_[known_++] = queue;
+    count(queue->entry->counters, WEIR_COUNT_WAITS);
+  }
+  // The program asked whether this queue was done, and it was not.
+  static void not_yet(Queue* queue) {
+    if (queue == nullptr || !events_on()) return;
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(&queue->polled_since, &none, now_nanoseconds(), false,
+                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+
+ private:
+  void tell(Queue* queue, bool waited, bool sync) {
+    const uint64_t polled = __atomic_exchange_n(&queue->polled_since, 0, __ATOMIC_RELAXED);
+    if (waited) {
+      log_wait(queue, kind_, begin_, sync);
+    } else if (sync) {
+      log_wait(queue, WEIR_WAIT_POLL, polled != 0 ? polled : begin_, sync);
+    }
+    begin_ = now_nanoseconds();  // further queues of this call take no time of their own
+    const bool idle = kind_ == WEIR_WAIT_QUEUE || kind_ == WEIR_WAIT_DEVICE;
+    if (sync || idle) read_times(queue->device, queue, idle);
+  }
+
+  static constexpr uint32_t k_most = 32;
+  uint32_t kind_;
+  uint64_t begin_;
+  Queue* queues_[k_most];
+  uint32_t known_ = 0;
+};
+
+// The queue that was to bring the semaphore to `value`: that of the first signal at or above it.
+Queue* reach_value(Timeline* timeline, uint64_t value) {
+  Queue* queue = nullptr;
+  pthread_mutex_lock(&timeline->lock);
+  for (uint32_t i = 0; i < timeline->count; ++i) {
+    if (timeline->signals[i].value < value) continue;
+    queue = timeline->signals[i].queue;
+    break;
+  }
+  if (value > timeline->seen) timeline->seen = value;
+  pthread_mutex_unlock(&timeline->lock);
+  return queue;
+}
+
+// A poll answered `value`: it reports done to each queue that has a signal between what was seen
+// before and this. An answer that tells nothing new is a "not ready".
+void report_value(Timeline* timeline, uint64_t value) {
+  Queues queues(WEIR_WAIT_POLL);
+  pthread_mutex_lock(&timeline->lock);
+  for (uint32_t i = 0; i < timeline->count; ++i) {
+    const Timeline::Signal& signal = timeline->signals[i];
+    if (signal.value > timeline->seen && signal.value <= value) queues.reached(signal.queue, false);
+  }
+  if (value > timeline->seen) timeline->seen = value;
+  pthread_mutex_unlock(&timeline->lock);
+}
+
+// The program saw that the semaphore is below `value`, which some queue is to bring it to.
+void not_yet_at(Timeline* timeline, uint64_t value) {
+  if (timeline == nullptr || !events_on()) return;
+  pthread_mutex_lock(&timeline->lock);
+  for (uint32_t i = 0; i < timeline->count; ++i) {
+    if (timeline->signals[i].value < value) continue;
+    Queues::not_yet(timeline->signals[i].queue);
+    break;
+  }
+  pthread_mutex_unlock(&timeline->lock);
+}
+
+VkResult wait_semaphores_through(Device* device, PFN_vkWaitSemaphores next,
+                                 PFN_vkGetSemaphoreCounterValue poll, VkDevice handle,
+                                 const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+  Queues queues(WEIR_WAIT_SEMAPHORE);
+  const VkResult result = next(handle, info, timeout);
+  const bool waited = count_call(device, result, timeout);
+  if (result == VK_TIMEOUT) {
+    for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
+      not_yet_at(timeline_of(device, info->pSemaphores[i]), info->pValues[i]);
+    }
+  }
+  if (result != VK_SUCCESS) return result;
+  const bool any = (info->flags & VK_SEMAPHORE_WAIT_ANY_BIT) != 0 && info->semaphoreCount > 1;
+  for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
+    if (any) {
+      uint64_t value = 0;
+      if (poll == nullptr || poll(handle, info->pSemaphores[i], &value) != VK_SUCCESS ||
+          value < info->pValues[i]) {
+        continue;
+      }
+    }
+    Timeline* timeline = timeline_of(device, info->pSemaphores[i]);
+    if (timeline != nullptr) queues.reached(reach_value(timeline, info->pValues[i]), waited);
+  }
+  return result;
+}
+
+VkResult poll_semaphore_through(Device* device, PFN_vkGetSemaphoreCounterValue next,
+                                VkDevice handle, VkSemaphore semaphore, uint64_t* value) {
+  const VkResult result = next(handle, semaphore, value);
+  count(device->entry->counters, WEIR_COUNT_POLLS);
+  Timeline* timeline = timeline_of(device, semaphore);
+  if (result == VK_SUCCESS && timeline != nullptr) {
+    report_value(timeline, *value);
+    not_yet_at(timeline, *value + 1);
+  }
+  return result;
+}
+
+}  // namespace
+
+bool maybe_sync(Queue* queue) {
+  if (queue == nullptr || __atomic_load_n(&queue->pending, __ATOMIC_ACQUIRE) == 0) return false;
+  if (__atomic_exchange_n(&queue->pending, 0, __ATOMIC_ACQ_REL) == 0) return false;
+  count(queue->entry->counters, WEIR_COUNT_SYNCS);
+  return true;
+}
+
+void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* queue) {
+  Timeline* timeline = timeline_of(device, semaphore);
+  if (timeline == nullptr) return;
+  pthread_mutex_lock(&timeline->lock);
+  if (timeline->count == Timeline::k_signals) {
+    memmove(&timeline->signals[0], &timeline->signals[1],
+            (Timeline::k_signals - 1) * sizeof(Timeline::Signal));
+    --timeline->count;
+  }
+  uint32_t at = timeline->count++;
+  // Almost always at the end: values rise. Submissions of several threads may come out of order.
+  for (; at > 0 && timeline->signals[at - 1].value > value; --at) {
+    timeline->signals[at] = timeline->signals[at - 1];
+  }
+  timeline->signals[at] = {value, queue};
+  pthread_mutex_unlock(&timeline->lock);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL queue_wait_idle(VkQueue handle) {
+  Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_QUEUE);
+  const VkResult result = device->next.QueueWaitIdle(handle);
+  if (result != VK_SUCCESS) return result;
+  count_call(device, result, UINT64_MAX);
+  queues.reached(queue_of(device, handle), true);
+  return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice handle) {
+  Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_DEVICE);
+  const VkResult result = device->next.DeviceWaitIdle(handle);
+  if (result != VK_SUCCESS) return result;
+  count_call(device, result, UINT64_MAX);
+  pthread_mutex_lock(&g.lock);  // no queue is added meanwhile
+  device->queues.each([&](void* queue) { queues.reached(static_cast<Queue*>(queue), true); });
+  pthread_mutex_unlock(&g.lock);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_fence(VkDevice handle, VkFence fence,
+                                         const VkAllocationCallbacks* allocator) {
+  Device* device = device_of(handle);
+  device->fences.remove(number(fence));
+  device->next.DestroyFence(handle, fence, allocator);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL wait_for_fences(VkDevice handle, uint32_t fence_count,
+                                               const VkFence* fences, VkBool32 all,
+                                               uint64_t timeout) {
+  Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_FENCE);
+  const VkResult result = device->next.WaitForFences(handle, fence_count, fences, all, timeout);
+  const bool waited = count_call(device, result, timeout);
+  if (result == VK_TIMEOUT) {
+    for (uint32_t i = 0; i < fence_count; ++i) Queues::not_yet(queue_of_fence(device, fences[i]));
+  }
+  if (result != VK_SUCCESS) return result;
+  const bool any = all == VK_FALSE && fence_count > 1;
+  for (uint32_t i = 0; i < fence_count; ++i) {
+    if (any && device->next.GetFenceStatus(handle, fences[i]) != VK_SUCCESS) continue;
+    queues.reached(queue_of_fence(device, fences[i]), waited);
+  }
+  return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL get_fence_status(VkDevice handle, VkFence fence) {
+  Device* device = device_of(handle);
+  const VkResult result = device->next.GetFenceStatus(handle, fence);
+  count(device->entry->counters, WEIR_COUNT_POLLS);
+  Queue* queue = queue_of_fence(device, fence);
+  if (result == VK_SUCCESS) {
+    Queues(WEIR_WAIT_POLL).reached(queue, false);
+  } else if (result == VK_NOT_READY) {
+    Queues::not_yet(queue);
+  }
+  return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_semaphore(VkDevice handle, const VkSemaphoreCreateInfo* info,
+                                                const VkAllocationCallbacks* allocator,
+                                                VkSemaphore* out) {
+  Device* device = device_of(handle);
+  const VkResult result = device->next.CreateSemaphore(handle, info, allocator, out);
+  if (result != VK_SUCCESS) return result;
+  const auto* type = in_chain<VkSemaphoreTypeCreateInfo>(
+      info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  if (type == nullptr || type->semaphoreType != VK_SEMAPHORE_TYPE_TIMELINE) return result;
+  Timeline* timeline = static_cast<Timeline*>(calloc(1, sizeof(Timeline)));
+  if (timeline == nullptr) return result;
+  pthread_mutex_init(&timeline->lock, nullptr);
+  timeline->seen = type->initialValue;
+  free(device->timelines.remove(number(*out)));
+  if (!device->timelines.insert(number(*out), timeline)) free(timeline);
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_semaphore(VkDevice handle, VkSemaphore semaphore,
+                                             const VkAllocationCallbacks* allocator) {
+  Device* device = device_of(handle);
+  free(device->timelines.remove(number(semaphore)));
+  device->next.DestroySemaphore(handle, semaphore, allocator);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice handle, const VkSemaphoreWaitInfo* info,
+                                               uint64_t timeout) {
+  Device* device = device_of(handle);
+  return wait_semaphores_through(device, device->next.WaitSemaphores,
+                                 device->next.GetSemaphoreCounterValue, handle, info, timeout);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores_khr(VkDevice handle, const VkSemaphoreWaitInfo* info,
+                                                   uint64_t timeout) {
+  Device* device = device_of(handle);
+  return wait_semaphores_through(device, device->next.WaitSemaphoresKHR,
+                                 device->next.GetSemaphoreCounterValueKHR, handle, info, timeout);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL get_semaphore_counter_value(VkDevice handle, VkSemaphore semaphore,
+                                                           uint64_t* value) {
+  Device* device = device_of(handle);
+  return poll_semaphore_through(device, device->next.GetSemaphoreCounterValue, handle, semaphore,
+                                value);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL get_semaphore_counter_value_khr(VkDevice handle,
+                                                               VkSemaphore semaphore,
+                                                               uint64_t* value) {
+  Device* device = device_of(handle);
+  return poll_semaphore_through(device, device->next.GetSemaphoreCounterValueKHR, handle, semaphore,
+                                value);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL signal_semaphore(VkDevice handle,
+                                                const VkSemaphoreSignalInfo* info) {
+  Device* device = device_of(handle);
+  note_signal(device, info->semaphore, info->value, nullptr);
+  return device->next.SignalSemaphore(handle, info);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL signal_semaphore_khr(VkDevice handle,
+                                                    const VkSemaphoreSignalInfo* info) {
+  Device* device = device_of(handle);
+  note_signal(device, info->semaphore, info->value, nullptr);
+  return device->next.SignalSemaphoreKHR(handle, info);
+}
+
+}  // namespace weir_probe

@@ -1,0 +1,328 @@
+#include "gate/probes/inject/writer/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "gate/probes/inject/writer/system.h"
+
+namespace weir_probe {
+
+bool g_events_on = false;
+
+namespace {
+
+static_assert(sizeof(weir_event) == 8 && sizeof(weir_events_header) <= WEIR_EVENTS_HEADER_SIZE);
+static_assert(sizeof(weir_event_dispatch) == 24 && sizeof(weir_event_times) == 40);
+static_assert(sizeof(weir_event_clock) == 40 && sizeof(weir_event_command) == 48);
+static_assert(sizeof(weir_event_op) == 32);
+
+#ifdef MAP_POPULATE
+constexpr int k_populate = MAP_POPULATE;
+#else
+constexpr int k_populate = 0;
+#endif
+constexpr uint32_t k_room = WEIR_EVENTS_BLOCK_SIZE - sizeof(weir_events_block);
+
+// The block that a thread writes to. Kept for good: a thread that comes later takes over that of
+// one that is gone.
+struct Writer {
+  Writer* next;
+  uint32_t thread;
+  char* block;  // null: none yet
+  uint32_t used;
+  uint32_t log;  // atomic; of which process it is: g_log.generation
+};
+
+struct Log {
+  pthread_mutex_t lock;
+  Writer* writers;
+  uint32_t generation;  // 1 more in each forked process
+  uint64_t most_blocks;
+  bool full;
+  uint64_t inode;  // of the file, so that another of the same name is never taken for it
+  weir_events_header* header;
+  char probe[16];
+  char path[4096];
+};
+Log g_log = {PTHREAD_MUTEX_INITIALIZER, nullptr, 1, 0, true, 0, nullptr, {}, {}};
+weir_events_header g_nowhere;  // a header to count in where there is no file
+
+thread_local Writer* t_writer = nullptr;
+
+// The file, open again: a descriptor kept open might be closed by the program, and stand for
+// something else by then.
+int reopen() {
+  const int descriptor = open(g_log.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return -1;
+  if (inode_of(descriptor) == g_log.inode) return descriptor;
+  close(descriptor);
+  errno = ESTALE;
+  return -1;
+}
+
+// No further block: the rest is dropped. Under the lock.
+void stop(const char* what, int error) {
+  g_log.full = true;
+  __atomic_fetch_or(&g_log.header->flags, WEIR_EVENTS_DROPPED, __ATOMIC_RELAXED);
+  char line[512];
+  const int length =
+      snprintf(line, sizeof line,
+               "weir: the %s probe records no more events: %s%s%s; counts and program go on\n",
+               g_log.probe, what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+  const size_t shown = length <= 0                                 ? 0
+                       : static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length)
+                                                                   : sizeof line - 1;
+  write_quietly(STDERR_FILENO, line, shown);
+}
+
+// Under the lock. Null when the file is full or cannot grow.
+char* fresh_block() {
+  if (g_log.full) return nullptr;
+  const uint64_t index = g_log.header->blocks;
+  if (index >= g_log.most_blocks) {
+    stop("the file has the size that WEIR_PROBE_EVENTS allows", 0);
+    return nullptr;
+  }
+  const off_t offset = static_cast<off_t>(WEIR_EVENTS_HEADER_SIZE + index * WEIR_EVENTS_BLOCK_SIZE);
+  const int descriptor = reopen();
+  if (descriptor < 0) {
+    stop("its file is gone", errno);
+    return nullptr;
+  }
+  // Beyond this limit the kernel sends a signal that ends the engine.
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+      limit.rlim_cur < static_cast<rlim_t>(offset) + WEIR_EVENTS_BLOCK_SIZE) {
+    close(descriptor);
+    stop("the limit on file sizes is reached", 0);
+    return nullptr;
+  }
+  // All blocks of the disk first: else a full one shows as SIGBUS inside the engine.
+  const int error = extend(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
+  void* memory = MAP_FAILED;
+  if (error == 0) {
+    memory = mmap(nullptr, WEIR_EVENTS_BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | k_populate,
+                  descriptor, offset);
+  }
+  const int reason = error != 0 ? error : errno;
+  close(descriptor);
+  if (memory == MAP_FAILED) {
+    stop("its file cannot grow", reason);
+    return nullptr;
+  }
+  __atomic_store_n(&g_log.header->blocks, static_cast<uint32_t>(index + 1), __ATOMIC_RELEASE);
+  return static_cast<char*>(memory);
+}
+
+// A writer of a thread that is gone. Under the lock.
+Writer* abandoned() {
+  for (Writer* at = g_log.writers; at != nullptr; at = at->next) {
+    if (thread_is_gone(at->thread)) return at;
+  }
+  return nullptr;
+}
+
+// Begins the records of this thread in `writer`'s block; true when there is a block with room.
+void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
+         const void* tail, uint32_t tail_bytes);
+bool begin_block(Writer* writer) {
+  if (writer->block != nullptr) munmap(writer->block, WEIR_EVENTS_BLOCK_SIZE);
+  writer->used = 0;
+  writer->block = fresh_block();
+  if (writer->block == nullptr) return false;
+  put(writer, WEIR_EVENT_THREAD, writer->thread, nullptr, 0, nullptr, 0);
+  return true;
+}
+
+Writer* adopt() {
+  Writer* writer = abandoned();
+  if (writer == nullptr) {
+    writer = static_cast<Writer*>(calloc(1, sizeof(Writer)));
+    if (writer == nullptr) return nullptr;
+    writer->next = g_log.writers;
+    g_log.writers = writer;
+  }
+  writer->thread = thread_number();
+  __atomic_store_n(&writer->log, g_log.generation, __ATOMIC_RELAXED);
+  if (writer->block != nullptr) {
+    // Where the thread that is gone has stopped, with all that it did before.
+    const auto* block = reinterpret_cast<const weir_events_block*>(writer->block);
+    writer->used = __atomic_load_n(&block->used, __ATOMIC_ACQUIRE);
+  }
+  if (writer->block != nullptr && writer->used + sizeof(weir_event) <= k_room) {
+    put(writer, WEIR_EVENT_THREAD, writer->thread, nullptr, 0, nullptr, 0);
+  }
+  return writer;
+}
+
+bool is_of_this_process(const Writer* writer) {
+  return __atomic_load_n(&writer->log, __ATOMIC_RELAXED) == g_log.generation;
+}
+
+// This thread's writer with room for `bytes`, or null after the loss was counted.
+Writer* writer_for(uint32_t bytes) {
+  Writer* writer = t_writer;
+  if (__builtin_expect(writer != nullptr && is_of_this_process(writer) &&
+                           writer->block != nullptr && writer->used + bytes <= k_room,
+                       1)) {
+    return writer;
+  }
+  bool room = false;
+  if (bytes <= k_most_event) {
+    const KeepErrno keep;
+    pthread_mutex_lock(&g_log.lock);
+    if (writer == nullptr || !is_of_this_process(writer)) t_writer = writer = adopt();
+    room = writer != nullptr &&
+           ((writer->block != nullptr && writer->used + bytes <= k_room) || begin_block(writer));
+    pthread_mutex_unlock(&g_log.lock);
+  }
+  if (room) return writer;
+  __atomic_fetch_add(&g_log.header->dropped, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_or(&g_log.header->flags, WEIR_EVENTS_DROPPED, __ATOMIC_RELAXED);
+  return nullptr;
+}
+
+constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7U) & ~7U; }
+
+void publish(Writer* writer, uint32_t bytes) {
+  writer->used += bytes;
+  __atomic_store_n(&reinterpret_cast<weir_events_block*>(writer->block)->used, writer->used,
+                   __ATOMIC_RELEASE);
+}
+
+char* end_of(Writer* writer) { return writer->block + sizeof(weir_events_block) + writer->used; }
+
+void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
+         const void* tail, uint32_t tail_bytes) {
+  const uint32_t bytes =
+      static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes);
+  char* at = end_of(writer);
+  const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), index};
+  memcpy(at, &event, sizeof event);
+  at += sizeof event;
+  if (head_bytes != 0) memcpy(at, head, head_bytes);
+  if (tail_bytes != 0) memcpy(at + head_bytes, tail, tail_bytes);
+  // What pads it is 0 already: blocks are fresh from the file system.
+  publish(writer, bytes);
+}
+
+// The file of this process, beside the probe file. Under the caller's lock. False with errno set,
+// or 0 where it tells nothing.
+bool make_file(const File& file) {
+  errno = 0;
+  const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
+  if (folder == nullptr || !file.backed) return false;
+  const int length =
+      snprintf(g_log.path, sizeof g_log.path, "%s/%s%s", folder, file.stem, WEIR_EVENTS_SUFFIX);
+  if (length <= 0 || static_cast<size_t>(length) >= sizeof g_log.path) return false;
+  const int descriptor = open(g_log.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (descriptor < 0) return false;
+  void* memory = MAP_FAILED;
+  g_log.inode = inode_of(descriptor);
+  int error = g_log.inode == 0 ? errno : extend(descriptor, 0, WEIR_EVENTS_HEADER_SIZE);
+  if (g_log.inode != 0 && error == 0) {
+    memory =
+        mmap(nullptr, WEIR_EVENTS_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    error = errno;
+  }
+  close(descriptor);
+  if (memory == MAP_FAILED) {
+    unlink(g_log.path);
+    errno = error;
+    return false;
+  }
+  weir_events_header* header = static_cast<weir_events_header*>(memory);
+  header->version = WEIR_EVENTS_VERSION;
+  header->header_size = WEIR_EVENTS_HEADER_SIZE;
+  header->block_size = WEIR_EVENTS_BLOCK_SIZE;
+  header->pid = static_cast<uint32_t>(getpid());
+  if (timing_wanted() == Timing::serialized) header->flags |= WEIR_EVENTS_SERIALIZED;
+  copy_text(header->probe, sizeof header->probe, g_log.probe);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  memcpy(header->magic, WEIR_EVENTS_MAGIC, sizeof header->magic);
+  g_log.header = header;
+  g_log.full = false;
+  return true;
+}
+
+uint64_t blocks_wanted() {
+  const char* text = environment(WEIR_PROBE_EVENTS_VARIABLE);
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const unsigned long long mebibytes = strtoull(text, &end, 10);
+  constexpr unsigned long long k_most = 1ULL << 20;
+  if (*end != '\0') return 0;
+  return (mebibytes < k_most ? mebibytes : k_most) * ((1U << 20) / WEIR_EVENTS_BLOCK_SIZE);
+}
+
+void start(const File& file) {
+  g_events_on = make_file(file);
+  if (!g_events_on) {
+    g_log.header = &g_nowhere;
+    stop("its file cannot be made", errno);
+  }
+}
+
+}  // namespace
+
+Timing timing_wanted() {
+  if (g_log.most_blocks == 0) return Timing::off;
+  const char* text = environment(WEIR_PROBE_TIMING_VARIABLE);
+  if (text == nullptr) return Timing::off;
+  if (strcmp(text, "batched") == 0) return Timing::batched;
+  return strcmp(text, "serialized") == 0 ? Timing::serialized : Timing::off;
+}
+
+void open_events(const File& file) {
+  if (g_log.header != nullptr) return;
+  g_log.header = &g_nowhere;
+  g_log.most_blocks = blocks_wanted();
+  if (g_log.most_blocks == 0 || !file.backed) return;
+  copy_text(g_log.probe, sizeof g_log.probe, file.header->probe);
+  start(file);
+}
+
+void detach_events_after_fork() {
+  if (!g_events_on) return;
+  pthread_mutex_init(&g_log.lock, nullptr);
+  // The blocks are the parent's; the writers stay unused, they are few.
+  g_log.writers = nullptr;
+  ++g_log.generation;
+  g_log.header = &g_nowhere;
+  g_log.full = true;
+}
+
+void make_forked_events(const File& file) {
+  if (!g_events_on || g_log.header != &g_nowhere) return;
+  start(file);
+}
+
+void set_events_flag(uint32_t flag) {
+  if (g_log.header != nullptr) __atomic_fetch_or(&g_log.header->flags, flag, __ATOMIC_RELAXED);
+}
+
+bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
+                 const void* tail, uint32_t tail_bytes) {
+  if (tail_bytes > k_most_event || head_bytes > k_most_event) return false;
+  Writer* writer =
+      writer_for(static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes));
+  if (writer == nullptr) return false;
+  put(writer, kind, index, head, head_bytes, tail, tail_bytes);
+  return true;
+}
+
+char* begin_records(uint32_t bytes) {
+  Writer* writer = writer_for(bytes);
+  return writer == nullptr ? nullptr : end_of(writer);
+}
+
+void end_records(uint32_t bytes) { publish(t_writer, bytes); }
+
+}  // namespace weir_probe

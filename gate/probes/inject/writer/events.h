@@ -1,0 +1,48 @@
+// The writing side of the event file (gate/probes/events.h), for every probe.
+//
+// Off unless WEIR_PROBE_EVENTS is set. No lock between threads but when one needs a fresh block: a
+// record costs about what copying it costs. Where the file cannot grow, one line goes to standard
+// error, the rest is dropped and counted, and the program goes on.
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+#include "gate/probes/events.h"
+#include "gate/probes/inject/writer/file.h"
+
+namespace weir_probe {
+
+enum class Timing { off, batched, serialized };
+
+// Looks at the environment once and makes the event file of `file`'s name. To be called after
+// open_file, under the same lock.
+void open_events(const File& file);
+// In the child of a fork: its events go to a file of its own (or nowhere, when it has none).
+void detach_events_after_fork();
+void make_forked_events(const File& file);
+
+extern bool g_events_on;  // set once; what a hot path asks
+inline bool events_on() { return __builtin_expect(g_events_on, 0); }
+// What the environment asks for; off without events.
+[[nodiscard]] Timing timing_wanted();
+
+// Appends one record: `head` and, when it has any, `tail` directly behind it, padded to 8 bytes.
+// At most k_most_event bytes together. False when there was no room.
+constexpr uint32_t k_most_event = 64 * 1024;
+bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
+                 const void* tail = nullptr, uint32_t tail_bytes = 0);
+// For many records at once: room for `bytes` (a multiple of 8, at most k_most_event) of whole
+// records, which the caller fills and then publishes. Null when there is no room.
+char* begin_records(uint32_t bytes);
+void end_records(uint32_t bytes);
+
+void set_events_flag(uint32_t flag);
+
+inline uint64_t now_nanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace weir_probe

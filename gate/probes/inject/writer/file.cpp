@@ -1,0 +1,381 @@
+#include "gate/probes/inject/writer/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "gate/probes/inject/writer/system.h"
+
+namespace weir_probe {
+namespace {
+
+// What other processes and later versions read (docs/probe-format.md).
+static_assert(sizeof(weir_probe_header) == 568 && offsetof(weir_probe_header, sections) == 184);
+static_assert(sizeof(weir_probe_device) == 864 && sizeof(weir_probe_queue) == 160);
+static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 24);
+
+static_assert(sizeof(weir_probe_named_counter) == 40 && sizeof(weir_probe_op) == 592);
+static_assert(sizeof(weir_probe_graph) == 112 && sizeof(weir_probe_transfer) == 120);
+static_assert(sizeof(weir_probe_launch) == 72);
+
+constexpr size_t k_page = 4096;
+// What the largest probe asks for lies below it; a larger one would count into nothing at all.
+constexpr size_t k_most_bytes = size_t{4} << 20;
+
+constexpr size_t pages(size_t size) { return (size + k_page - 1) / k_page * k_page; }
+
+}  // namespace
+
+void complain(const char* probe, const char* what, const char* path, int error) {
+  char line[512];
+  const int length = snprintf(
+      line, sizeof line, "weir: the %s probe is not counting: %s %s%s%s; the program goes on\n",
+      probe, what, path, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+  if (length <= 0) return;
+  const size_t shown =
+      static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line - 1;
+  write_quietly(STDERR_FILENO, line, shown);
+}
+
+namespace {
+
+// The descriptor of a fresh file with all its blocks, or -1 after a complaint. All blocks, because
+// a full disk must show here and not as SIGBUS inside the engine.
+int create_file(const char* probe, size_t size, File* file) {
+  const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
+  if (folder == nullptr || folder[0] == '\0') {
+    complain(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
+    return -1;
+  }
+  // Beyond this limit the kernel sends a signal that ends the engine.
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
+    complain(probe, "the limit on file sizes is too low for", folder, 0);
+    return -1;
+  }
+  char path[4096];
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    uint64_t random = 0;
+    if (!random_number(&random)) {
+      random =
+          static_cast<uint64_t>(getpid()) * 0x9e3779b97f4a7c15ULL + static_cast<unsigned>(attempt);
+    }
+    snprintf(file->stem, sizeof file->stem, "%s-%ld-%016llx", probe, static_cast<long>(getpid()),
+             static_cast<unsigned long long>(random));
+    const int length =
+        snprintf(path, sizeof path, "%s/%s%s", folder, file->stem, WEIR_PROBE_SUFFIX);
+    if (length <= 0 || static_cast<size_t>(length) >= sizeof path) {
+      complain(probe, "the name is too long of", WEIR_PROBE_DIR_VARIABLE, 0);
+      return -1;
+    }
+    const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (descriptor < 0) {
+      if (errno == EEXIST) continue;
+      complain(probe, "cannot create", path, errno);
+      return -1;
+    }
+    const int error = reserve(descriptor, size);
+    if (error == 0) return descriptor;
+    complain(probe, "cannot reserve room for", path, error);
+    unlink(path);
+    close(descriptor);
+    return -1;
+  }
+  complain(probe, "cannot find a free name in", folder, 0);
+  return -1;
+}
+
+void set_section(weir_probe_header* header, uint32_t kind, size_t entry, uint32_t capacity) {
+  if (capacity == 0) return;
+  weir_probe_section& section = header->sections[header->section_count++];
+  section.kind = kind;
+  section.entry_size = static_cast<uint32_t>(entry);
+  section.offset = header->file_size;
+  section.capacity = capacity;
+  section.used = 0;
+  header->file_size += pages(entry * capacity);
+}
+
+// The table of sections, and with it the size of the file.
+void lay_out(weir_probe_header* header, const Capacity& capacity) {
+  memset(header, 0, sizeof *header);
+  header->file_size = pages(sizeof *header);
+  set_section(header, WEIR_SECTION_DEVICES, sizeof(weir_probe_device), capacity.devices);
+  set_section(header, WEIR_SECTION_QUEUES, sizeof(weir_probe_queue), capacity.queues);
+  set_section(header, WEIR_SECTION_KERNELS, sizeof(weir_probe_kernel), capacity.kernels);
+  set_section(header, WEIR_SECTION_COUNTERS, sizeof(weir_probe_named_counter), capacity.counters);
+  set_section(header, WEIR_SECTION_OPS, sizeof(weir_probe_op), capacity.ops);
+  set_section(header, WEIR_SECTION_GRAPHS, sizeof(weir_probe_graph), capacity.graphs);
+  set_section(header, WEIR_SECTION_TRANSFERS, sizeof(weir_probe_transfer), capacity.transfers);
+  set_section(header, WEIR_SECTION_LAUNCHES, sizeof(weir_probe_launch), capacity.launches);
+}
+
+template <class Entry>
+void point_at_entries(const File* file, uint32_t kind, Entry** entries) {
+  const weir_probe_section* section = section_of(file, kind);
+  *entries =
+      section == nullptr
+          ? nullptr
+          : reinterpret_cast<Entry*>(reinterpret_cast<char*>(file->header) + section->offset);
+}
+
+// `memory` begins with a header that is laid out.
+void point_at(File* file, void* memory) {
+  file->header = static_cast<weir_probe_header*>(memory);
+  point_at_entries(file, WEIR_SECTION_DEVICES, &file->devices);
+  point_at_entries(file, WEIR_SECTION_QUEUES, &file->queues);
+  point_at_entries(file, WEIR_SECTION_KERNELS, &file->kernels);
+  point_at_entries(file, WEIR_SECTION_COUNTERS, &file->counters);
+  point_at_entries(file, WEIR_SECTION_OPS, &file->ops);
+  point_at_entries(file, WEIR_SECTION_GRAPHS, &file->graphs);
+  point_at_entries(file, WEIR_SECTION_TRANSFERS, &file->transfers);
+  point_at_entries(file, WEIR_SECTION_LAUNCHES, &file->launches);
+}
+
+void write_header(File* file, const char* probe) {
+  weir_probe_header* header = file->header;
+  header->version = WEIR_PROBE_VERSION;
+  header->header_size = sizeof *header;
+  header->pid = static_cast<uint32_t>(getpid());
+  header->parent_pid = static_cast<uint32_t>(getppid());
+  copy_text(header->probe, sizeof header->probe, probe);
+  copy_text(header->process, sizeof header->process, program_name());
+  if (weir_probe_section* kernels = section_of(file, WEIR_SECTION_KERNELS)) {
+    copy_text(file->kernels[0].name, sizeof file->kernels[0].name, "(other)");
+    kernels->used = 1;
+  }
+  if (weir_probe_section* graphs = section_of(file, WEIR_SECTION_GRAPHS)) graphs->used = 1;
+  if (weir_probe_section* launches = section_of(file, WEIR_SECTION_LAUNCHES)) launches->used = 1;
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  memcpy(header->magic, WEIR_PROBE_MAGIC, sizeof header->magic);
+}
+
+// The last resort when not even anonymous memory can be had: a probe must not bring its host down.
+alignas(k_page) char g_static_memory[k_most_bytes];
+
+// Puts the file into `memory`, or where that is none into some of this process's own.
+void finish(File* file, const char* probe, const weir_probe_header& plan, void* memory) {
+  const size_t size = plan.file_size;
+  file->backed = memory != MAP_FAILED;
+  if (!file->backed) {
+    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) memory = g_static_memory;
+  }
+  memcpy(memory, &plan, sizeof plan);
+  point_at(file, memory);
+  write_header(file, probe);
+}
+
+// Copies the entries of a section, then reset(entry) takes the counts out.
+template <class Entry, class Reset>
+void copy_entries(const File& from, const File& to, uint32_t kind, Entry* File::*entries,
+                  Reset reset) {
+  const weir_probe_section* section = section_of(&from, kind);
+  for (uint32_t i = 0; section != nullptr && i < section->used; ++i) {
+    (to.*entries)[i] = (from.*entries)[i];
+    reset(&(to.*entries)[i]);
+  }
+}
+
+// All entries; `to` may be `from` itself.
+void copy_without_counts(const File& from, const File& to) {
+  const auto no_counters = [](auto* entry) { memset(entry->counters, 0, sizeof entry->counters); };
+  copy_entries(from, to, WEIR_SECTION_DEVICES, &File::devices, no_counters);
+  copy_entries(from, to, WEIR_SECTION_QUEUES, &File::queues, no_counters);
+  copy_entries(from, to, WEIR_SECTION_KERNELS, &File::kernels,
+               [](weir_probe_kernel* entry) { entry->dispatches = 0; });
+  copy_entries(from, to, WEIR_SECTION_COUNTERS, &File::counters,
+               [](weir_probe_named_counter* entry) { entry->value = 0; });
+  copy_entries(from, to, WEIR_SECTION_OPS, &File::ops,
+               [](weir_probe_op* entry) { entry->count = 0; });
+  copy_entries(from, to, WEIR_SECTION_GRAPHS, &File::graphs, [](weir_probe_graph* entry) {
+    entry->computed = 0;
+    memset(entry->sums, 0, sizeof entry->sums);
+  });
+  copy_entries(from, to, WEIR_SECTION_TRANSFERS, &File::transfers,
+               [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
+  copy_entries(from, to, WEIR_SECTION_LAUNCHES, &File::launches,
+               [](weir_probe_launch* entry) { entry->count = 0; });
+}
+
+}  // namespace
+
+weir_probe_section* section_of(const File* file, uint32_t kind) {
+  for (uint32_t i = 0; i < file->header->section_count; ++i) {
+    if (file->header->sections[i].kind == kind) return &file->header->sections[i];
+  }
+  return nullptr;
+}
+
+bool copy_text(char* to, size_t size, const char* from) {
+  const size_t length = strnlen(from, size);
+  const bool fits = length < size;
+  const size_t kept = fits ? length : size - 1;
+  memcpy(to, from, kept);
+  memset(to + kept, 0, size - kept);
+  return fits;
+}
+
+uint64_t hash_bytes(uint64_t seed, const void* bytes, size_t size) {
+  const unsigned char* at = static_cast<const unsigned char*>(bytes);
+  uint64_t hash = seed ^ (size * 0x9e3779b97f4a7c15ULL);
+  for (; size >= sizeof(uint64_t); at += sizeof(uint64_t), size -= sizeof(uint64_t)) {
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    hash = (hash ^ word) * 0x9fb21c651e98df25ULL;
+    hash ^= hash >> 35;
+  }
+  uint64_t rest = 0;
+  memcpy(&rest, at, size);
+  hash = (hash ^ rest) * 0x9fb21c651e98df25ULL;
+  return hash ^ (hash >> 32);
+}
+
+void set_flag(File* file, uint32_t flag) {
+  __atomic_fetch_or(&file->header->flags, flag, __ATOMIC_RELAXED);
+}
+
+void open_file(File* file, const char* probe, const Capacity& capacity) {
+  weir_probe_header plan;
+  lay_out(&plan, capacity);
+  const size_t size = plan.file_size;
+  const int descriptor = create_file(probe, size, file);
+  void* memory = MAP_FAILED;
+  if (descriptor >= 0) {
+    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED)
+      complain(probe, "cannot map its file in", WEIR_PROBE_DIR_VARIABLE, errno);
+    close(descriptor);
+  }
+  finish(file, probe, plan, memory);
+}
+
+void open_memory(File* file, const char* probe, const Capacity& capacity) {
+  weir_probe_header plan;
+  lay_out(&plan, capacity);
+  file->stem[0] = '\0';
+  finish(file, probe, plan, MAP_FAILED);
+}
+
+void clear_counts(File* file) { copy_without_counts(*file, *file); }
+
+void detach_after_fork(File* file) {
+  if (file->header == nullptr) return;
+  if (!file->backed) {
+    // Memory of its own already, perhaps of a child that has not made its file yet.
+    file->header->parent_pid = file->header->pid;
+    file->header->pid = static_cast<uint32_t>(getpid());
+    return;
+  }
+  const size_t size = file->header->file_size;
+  void* copy = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return;
+  memcpy(copy, file->header, sizeof *file->header);
+  File mine = *file;
+  point_at(&mine, copy);
+  mine.header->flags |= WEIR_PROBE_FORKED;
+  mine.header->parent_pid = file->header->pid;
+  mine.header->pid = static_cast<uint32_t>(getpid());
+  copy_without_counts(*file, mine);
+  // Handles in the parent's memory point into the mapping: the copy takes its very place.
+  move_mapping(copy, file->header, size);
+  file->backed = false;
+}
+
+void make_forked_file(File* file) {
+  if (file->backed || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
+  file->header->flags &= ~WEIR_PROBE_FORKED;  // one attempt, whatever becomes of it
+  char probe[sizeof file->header->probe];
+  copy_text(probe, sizeof probe, file->header->probe);
+  const size_t size = file->header->file_size;
+  const int descriptor = create_file(probe, size, file);
+  if (descriptor < 0) return;
+  // Through the descriptor, then mapped over: nobody sees a half-copied file as a mapping.
+  size_t written = 0;
+  const char* from = reinterpret_cast<const char*>(file->header);
+  while (written < size) {
+    const ssize_t step =
+        pwrite(descriptor, from + written, size - written, static_cast<off_t>(written));
+    if (step <= 0) break;
+    written += static_cast<size_t>(step);
+  }
+  if (written == size && mmap(file->header, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                              descriptor, 0) != MAP_FAILED) {
+    file->backed = true;
+    set_flag(file, WEIR_PROBE_FORKED);
+  } else {
+    complain(probe, "cannot fill its file in", WEIR_PROBE_DIR_VARIABLE, errno);
+  }
+  close(descriptor);
+}
+
+uint32_t add_device(File* file, const weir_probe_device& device) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_DEVICES);
+  if (section->used == section->capacity) {
+    set_flag(file, WEIR_PROBE_DEVICES_OVERFLOWED);
+    return section->capacity - 1;
+  }
+  const uint32_t index = section->used;
+  file->devices[index] = device;
+  raise_used(section);
+  return index;
+}
+
+uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_QUEUES);
+  if (section->used == section->capacity) {
+    set_flag(file, WEIR_PROBE_QUEUES_OVERFLOWED);
+    return section->capacity - 1;
+  }
+  const uint32_t at = section->used;
+  weir_probe_queue& entry = file->queues[at];
+  entry.device = device;
+  entry.family = family;
+  entry.index = index;
+  entry.flags = flags;
+  raise_used(section);
+  return at;
+}
+
+uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
+                      const char* entry_point) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_KERNELS);
+  for (uint32_t i = 1; i < section->used; ++i) {
+    const weir_probe_kernel& known = file->kernels[i];
+    if (known.hash == hash && known.device == device &&
+        ((known.flags & WEIR_KERNEL_NAMED) != 0) == named) {
+      return i;
+    }
+  }
+  if (section->used == section->capacity) {
+    set_flag(file, WEIR_PROBE_KERNELS_OVERFLOWED);
+    return 0;
+  }
+  const uint32_t at = section->used;
+  weir_probe_kernel& entry = file->kernels[at];
+  entry.hash = hash;
+  entry.device = device;
+  entry.flags = named ? WEIR_KERNEL_NAMED : 0;
+  if (!copy_text(entry.name, sizeof entry.name, name)) {
+    entry.flags |= WEIR_KERNEL_TRUNCATED;
+    set_flag(file, WEIR_PROBE_NAMES_TRUNCATED);
+  }
+  copy_text(entry.entry_point, sizeof entry.entry_point, entry_point);
+  raise_used(section);
+  return at;
+}
+
+uint64_t* add_counter(File* file, const char* name) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_COUNTERS);
+  weir_probe_named_counter& entry = file->counters[section->used];
+  copy_text(entry.name, sizeof entry.name, name);
+  raise_used(section);
+  return &entry.value;
+}
+
+}  // namespace weir_probe

@@ -1,0 +1,54 @@
+// Kernels by the sizes that they were launched with, for the probes of APIs that launch one by one.
+#pragma once
+
+#include <pthread.h>
+#include <string.h>
+
+#include "gate/probes/inject/writer/file.h"
+#include "gate/probes/table.h"
+
+namespace weir_probe {
+
+// Found without a lock once known. The file must have room for launches.
+class Launches {
+ public:
+  // `launch` with its count 0. Takes `lock`, which guards the file's tables.
+  void count(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
+    add(&entry_of(file, lock, launch)->count, 1);
+  }
+  // The entry alone, for what will count later. Never null.
+  weir_probe_launch* entry_of(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
+    const uint64_t key = hash_bytes(k_hash_seed, &launch, sizeof launch);
+    auto* entry = static_cast<weir_probe_launch*>(entries_.find(key));
+    if (entry == nullptr) {
+      pthread_mutex_lock(lock);
+      entry = static_cast<weir_probe_launch*>(entries_.find(key));
+      if (entry == nullptr) entry = make(file, key, launch);
+      pthread_mutex_unlock(lock);
+    }
+    return entry;
+  }
+  void unlock_after_fork() { entries_.unlock_after_fork(); }
+
+ private:
+  weir_probe_launch* make(File* file, uint64_t key, const weir_probe_launch& launch) {
+    weir_probe_section* section = section_of(file, WEIR_SECTION_LAUNCHES);
+    if (section->used == section->capacity) {
+      // Not kept in the table: what never ends would fill the memory.
+      set_flag(file, WEIR_PROBE_LAUNCHES_OVERFLOWED);
+      return &file->launches[0];
+    }
+    weir_probe_launch* entry = &file->launches[section->used];
+    *entry = launch;  // whole before another thread can find it
+    if (!entries_.insert(key, entry)) {
+      set_flag(file, WEIR_PROBE_LAUNCHES_OVERFLOWED);
+      return &file->launches[0];
+    }
+    raise_used(section);
+    return entry;
+  }
+
+  Table entries_;
+};
+
+}  // namespace weir_probe

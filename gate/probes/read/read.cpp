@@ -1,0 +1,301 @@
+#include "gate/probes/read/read.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gate/base/text.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr std::uint64_t k_most_entries = std::uint64_t{1} << 16;
+
+// What the program itself would have to count to get here is far below; more is a broken file.
+constexpr std::uint64_t k_most_count = std::uint64_t{1} << 62;
+
+template <class T>
+T load(std::string_view bytes, std::uint64_t at) {
+  T out;
+  std::memcpy(&out, bytes.data() + at, sizeof out);
+  return out;
+}
+
+template <std::size_t size>
+std::string text_of(const char (&field)[size]) {
+  const char* end = static_cast<const char*>(std::memchr(field, 0, size));
+  return text::printable(
+      std::string_view(field, end == nullptr ? size : static_cast<std::size_t>(end - field)));
+}
+
+// The entries of a section, each cut or filled up to the shape that this program knows.
+template <class T>
+Result<std::vector<T>> entries(std::string_view bytes, const weir_probe_section& section) {
+  std::vector<T> out;
+  const std::uint64_t used = section.used;
+  if (used > section.capacity || used > k_most_entries) {
+    return fail(Code::data, "probe file: section {} says that {} of {} entries are used",
+                section.kind, section.used, section.capacity);
+  }
+  if (section.entry_size < sizeof(T)) {
+    return fail(Code::data, "probe file: entries of section {} have {} bytes, at least {} expected",
+                section.kind, section.entry_size, sizeof(T));
+  }
+  const std::uint64_t size = used * section.entry_size;  // both 32 bits wide: no overflow
+  if (section.offset > bytes.size() || size > bytes.size() - section.offset) {
+    return fail(Code::data, "probe file: section {} does not lie within its {} bytes", section.kind,
+                bytes.size());
+  }
+  out.reserve(used);
+  for (std::uint64_t i = 0; i < used; ++i) {
+    out.push_back(load<T>(bytes, section.offset + i * section.entry_size));
+  }
+  return out;
+}
+
+Result<Counters> counters_of(const std::uint64_t (&from)[WEIR_COUNTERS]) {
+  Counters out{};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (from[i] > k_most_count) {
+      return fail(Code::data, "probe file: counter {} has the impossible value {}", i, from[i]);
+    }
+    out[i] = from[i];
+  }
+  return out;
+}
+
+// Goes into file names: nothing else gets through.
+std::string class_of(const weir_probe_device& entry) {
+  std::string out = text_of(entry.device_class);
+  for (char& c : out) {
+    const bool fits = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                      c == '-' || c == '_' || c == '.';
+    if (!fits) c = '-';
+  }
+  if (!out.empty() && out.front() == '.') out.front() = '-';
+  return out;
+}
+
+Result<void> take_devices(std::string_view bytes, const weir_probe_section& section,
+                          ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_device>(bytes, section));
+  for (const weir_probe_device& entry : found) {
+    WEIR_TRY(const Counters counters, counters_of(entry.counters));
+    out->devices.push_back({.api = text_of(entry.api),
+                            .type = text_of(entry.type),
+                            .device_class = class_of(entry),
+                            .name = text_of(entry.name),
+                            .driver = text_of(entry.driver),
+                            .vendor = entry.vendor,
+                            .device = entry.device,
+                            .driver_id = entry.driver_id,
+                            .driver_version = entry.driver_version,
+                            .feature_hash = entry.feature_hash,
+                            .counters = counters});
+  }
+  return {};
+}
+
+Result<void> take_queues(std::string_view bytes, const weir_probe_section& section,
+                         ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_queue>(bytes, section));
+  for (const weir_probe_queue& entry : found) {
+    WEIR_TRY(const Counters counters, counters_of(entry.counters));
+    out->queues.push_back({.device = entry.device,
+                           .family = entry.family,
+                           .index = entry.index,
+                           .flags = entry.flags,
+                           .counters = counters});
+  }
+  return {};
+}
+
+Result<void> take_kernels(std::string_view bytes, const weir_probe_section& section,
+                          ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_kernel>(bytes, section));
+  for (const weir_probe_kernel& entry : found) {
+    if (entry.dispatches > k_most_count) {
+      return fail(Code::data, "probe file: a kernel has the impossible count {}", entry.dispatches);
+    }
+    out->kernels.push_back({.name = text_of(entry.name),
+                            .entry_point = text_of(entry.entry_point),
+                            .device = entry.device,
+                            .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,
+                            .hash = entry.hash,
+                            .dispatches = entry.dispatches});
+  }
+  return {};
+}
+
+// Counts with names of their own. One that could not be a metric's name is not one of weir's.
+Result<void> take_counters(std::string_view bytes, const weir_probe_section& section,
+                           ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_named_counter>(bytes, section));
+  for (const weir_probe_named_counter& entry : found) {
+    const std::string name = text_of(entry.name);
+    const bool fits =
+        !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+    if (!fits) return fail(Code::data, "probe file: a counter has a name that is none");
+    if (entry.value > k_most_count) {
+      return fail(Code::data, "probe file: {} has the impossible value {}", name, entry.value);
+    }
+    out->counters[name] = entry.value;
+  }
+  return {};
+}
+
+Result<void> take_ops(std::string_view bytes, const weir_probe_section& section, ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_op>(bytes, section));
+  for (const weir_probe_op& entry : found) {
+    if (entry.count > k_most_count || entry.sources > WEIR_OP_SOURCES) {
+      return fail(Code::data, "probe file: an op with {} sources was counted {} times",
+                  entry.sources, entry.count);
+    }
+    ProbeOp op{.op = text_of(entry.op),
+               .graph = entry.graph,
+               .device = entry.device,
+               .shaped = (entry.flags & WEIR_OP_SHAPED) != 0,
+               .operands = {},
+               .count = entry.count};
+    const auto add = [&](const weir_probe_operand& operand) {
+      op.operands.push_back({text_of(operand.type), std::to_array(operand.ne)});
+    };
+    if (op.shaped) {
+      for (std::uint32_t i = 0; i < entry.sources; ++i) add(entry.source[i]);
+      add(entry.result);
+    }
+    out->ops.push_back(std::move(op));
+  }
+  return {};
+}
+
+Result<void> take_graphs(std::string_view bytes, const weir_probe_section& section,
+                         ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_graph>(bytes, section));
+  for (const weir_probe_graph& entry : found) {
+    const ProbeGraph graph{.hash = entry.hash,
+                           .computed = entry.computed,
+                           .rows = entry.rows,
+                           .ops = entry.ops,
+                           .cpu_ops = entry.cpu_ops,
+                           .splits = entry.splits,
+                           .sums = std::to_array(entry.sums)};
+    const auto most = std::max({graph.computed, graph.rows, graph.ops, graph.cpu_ops, graph.splits,
+                                *std::max_element(graph.sums.begin(), graph.sums.end())});
+    if (most > k_most_count) {
+      return fail(Code::data, "probe file: a graph has the impossible count {}", most);
+    }
+    out->graphs.push_back(graph);
+  }
+  return {};
+}
+
+Result<void> take_transfers(std::string_view bytes, const weir_probe_section& section,
+                            ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_transfer>(bytes, section));
+  for (const weir_probe_transfer& entry : found) {
+    if (std::max(entry.calls, entry.bytes) > k_most_count) {
+      return fail(Code::data, "probe file: a transfer has the impossible count {}",
+                  std::max(entry.calls, entry.bytes));
+    }
+    out->transfers.push_back({.kind = entry.kind,
+                              .from = text_of(entry.from),
+                              .to = text_of(entry.to),
+                              .calls = entry.calls,
+                              .bytes = entry.bytes});
+  }
+  return {};
+}
+
+Result<void> take_launches(std::string_view bytes, const weir_probe_section& section,
+                           ProbeFile* out) {
+  WEIR_TRY(const auto found, entries<weir_probe_launch>(bytes, section));
+  for (const weir_probe_launch& entry : found) {
+    if (entry.count > k_most_count || entry.dimensions > 3) {
+      return fail(Code::data, "probe file: a launch in {} dimensions was counted {} times",
+                  entry.dimensions, entry.count);
+    }
+    out->launches.push_back({.kernel = entry.kernel,
+                             .dimensions = entry.dimensions,
+                             .global = std::to_array(entry.global),
+                             .local = std::to_array(entry.local),
+                             .shared = entry.shared,
+                             .count = entry.count});
+  }
+  return {};
+}
+
+Result<void> take_section(std::string_view bytes, const weir_probe_section& section,
+                          ProbeFile* out) {
+  switch (section.kind) {
+    case WEIR_SECTION_DEVICES:
+      return take_devices(bytes, section, out);
+    case WEIR_SECTION_QUEUES:
+      return take_queues(bytes, section, out);
+    case WEIR_SECTION_KERNELS:
+      return take_kernels(bytes, section, out);
+    case WEIR_SECTION_COUNTERS:
+      return take_counters(bytes, section, out);
+    case WEIR_SECTION_OPS:
+      return take_ops(bytes, section, out);
+    case WEIR_SECTION_GRAPHS:
+      return take_graphs(bytes, section, out);
+    case WEIR_SECTION_TRANSFERS:
+      return take_transfers(bytes, section, out);
+    case WEIR_SECTION_LAUNCHES:
+      return take_launches(bytes, section, out);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Result<ProbeFile> read_probe_file(std::string_view bytes) {
+  if (bytes.size() < sizeof(weir_probe_header)) {
+    return fail(Code::data, "probe file: {} bytes are too few", bytes.size());
+  }
+  const auto header = load<weir_probe_header>(bytes, 0);
+  if (std::memcmp(header.magic, WEIR_PROBE_MAGIC, sizeof header.magic) != 0) {
+    return fail(Code::data, "probe file: not one, or its process ended while it was made");
+  }
+  if (header.version != WEIR_PROBE_VERSION) {
+    return fail(Code::data,
+                "probe file: version {}, this weir reads {} (probe and weir must be of one build)",
+                header.version, WEIR_PROBE_VERSION);
+  }
+  if (header.section_count > WEIR_PROBE_SECTIONS) {
+    return fail(Code::data, "probe file: {} sections, at most {} expected", header.section_count,
+                WEIR_PROBE_SECTIONS);
+  }
+  ProbeFile out;
+  out.probe = text_of(header.probe);
+  out.process = text_of(header.process);
+  out.pid = header.pid;
+  out.parent_pid = header.parent_pid;
+  out.flags = header.flags;
+  for (std::uint32_t i = 0; i < header.section_count; ++i) {
+    WEIR_CHECK(take_section(bytes, header.sections[i], &out));
+  }
+  for (const ProbeQueue& queue : out.queues) {
+    if (queue.device >= out.devices.size()) {
+      return fail(Code::data, "probe file: a queue of device {} of {}", queue.device,
+                  out.devices.size());
+    }
+  }
+  for (const ProbeLaunch& launch : out.launches) {
+    if (launch.kernel >= out.kernels.size()) {
+      return fail(Code::data, "probe file: a launch of kernel {} of {}", launch.kernel,
+                  out.kernels.size());
+    }
+  }
+  for (const ProbeOp& op : out.ops) {
+    if (op.device >= out.devices.size() || op.graph >= out.graphs.size()) {
+      return fail(Code::data, "probe file: an op of device {} of {} in graph {} of {}", op.device,
+                  out.devices.size(), op.graph, out.graphs.size());
+    }
+  }
+  return out;
+}
+
+}  // namespace weir::probes

@@ -1,0 +1,84 @@
+#include "gate/probes/read/read_events.hpp"
+
+#include <map>
+
+#include "gate/base/text.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr std::uint32_t k_least_block = 64;
+constexpr std::uint32_t k_most_block = 1U << 26;
+
+// The records of one block, each to the thread that wrote it. A block can change hands.
+Result<void> take_block(std::string_view block, std::uint64_t number,
+                        std::map<std::uint32_t, std::size_t>* places, EventFile* out) {
+  weir_events_block head;
+  std::memcpy(&head, block.data(), sizeof head);
+  block.remove_prefix(sizeof head);
+  if (head.used > block.size()) {
+    return fail(Code::data, "event file: block {} says that {} of {} bytes are used", number,
+                head.used, block.size());
+  }
+  block = block.substr(0, head.used);
+  std::vector<ProbeEvent>* into = nullptr;
+  while (block.size() >= sizeof(weir_event)) {
+    weir_event event;
+    std::memcpy(&event, block.data(), sizeof event);
+    const std::size_t size = std::size_t{event.words} * 8;
+    if (size < sizeof event || size > block.size()) {
+      return fail(Code::data, "event file: block {} has a record of {} bytes with {} left", number,
+                  size, block.size());
+    }
+    if (event.kind == WEIR_EVENT_THREAD) {
+      const auto [place, fresh] = places->try_emplace(event.index, out->threads.size());
+      if (fresh) out->threads.push_back({.thread = event.index, .events = {}});
+      into = &out->threads[place->second].events;
+    } else if (into != nullptr) {
+      into->push_back({event.kind, event.index, block.substr(sizeof event, size - sizeof event)});
+    } else {
+      return fail(Code::data, "event file: block {} does not say whose it is", number);
+    }
+    block.remove_prefix(size);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<EventFile> read_event_file(std::string_view bytes) {
+  weir_events_header header;
+  if (bytes.size() < WEIR_EVENTS_HEADER_SIZE) {
+    return fail(Code::data, "event file: {} bytes are too few", bytes.size());
+  }
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (std::memcmp(header.magic, WEIR_EVENTS_MAGIC, sizeof header.magic) != 0) {
+    return fail(Code::data, "event file: not one, or its process ended while it was made");
+  }
+  if (header.version != WEIR_EVENTS_VERSION) {
+    return fail(Code::data, "event file: version {}, this weir reads {}", header.version,
+                WEIR_EVENTS_VERSION);
+  }
+  if (header.header_size < sizeof header || header.header_size > bytes.size() ||
+      header.block_size < k_least_block || header.block_size > k_most_block) {
+    return fail(Code::data, "event file: a header of {} bytes, blocks of {}", header.header_size,
+                header.block_size);
+  }
+  EventFile out;
+  const char* end = static_cast<const char*>(std::memchr(header.probe, 0, sizeof header.probe));
+  out.probe = text::printable(std::string_view(
+      header.probe,
+      end == nullptr ? sizeof header.probe : static_cast<std::size_t>(end - header.probe)));
+  out.pid = header.pid;
+  out.flags = header.flags;
+  out.dropped = header.dropped;
+  std::map<std::uint32_t, std::size_t> places;
+  bytes.remove_prefix(header.header_size);
+  for (std::uint64_t i = 0; i < header.blocks && bytes.size() >= header.block_size; ++i) {
+    WEIR_CHECK(take_block(bytes.substr(0, header.block_size), i, &places, &out));
+    bytes.remove_prefix(header.block_size);
+  }
+  return out;
+}
+
+}  // namespace weir::probes

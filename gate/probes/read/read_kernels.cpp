@@ -1,0 +1,299 @@
+#include "gate/probes/read/read_kernels.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr std::uint64_t k_most_code = std::uint64_t{16} << 20;
+constexpr std::uint32_t k_most_bindings = 4096, k_most_constants = 16384;
+constexpr std::uint64_t k_most_values = 1U << 20;  // of specialization, of features
+
+// The types of descriptors that are buffers, as Vulkan numbers them.
+constexpr bool is_buffer(std::uint32_t type) { return type >= 6 && type <= 9; }
+
+// Takes structs from the front of a body; false where it is too short.
+class Body {
+ public:
+  explicit Body(std::string_view bytes) : left_(bytes) {}
+  template <class T>
+  bool take(T* out) {
+    if (left_.size() < sizeof *out) return false;
+    std::memcpy(out, left_.data(), sizeof *out);
+    left_.remove_prefix(sizeof *out);
+    return true;
+  }
+  template <class T>
+  bool take(std::vector<T>* out, std::uint64_t count) {
+    if (left_.size() / sizeof(T) < count) return false;
+    out->resize(count);
+    if (count != 0) std::memcpy(out->data(), left_.data(), count * sizeof(T));
+    left_.remove_prefix(count * sizeof(T));
+    return true;
+  }
+  bool take(std::string* out, std::uint64_t bytes) {
+    if (left_.size() < bytes) return false;
+    *out = left_.substr(0, bytes);
+    left_.remove_prefix(bytes);
+    return true;
+  }
+  [[nodiscard]] std::string_view left() const { return left_; }
+
+ private:
+  std::string_view left_;
+};
+
+std::string text_of(std::string_view field) {
+  return text::printable(field.substr(0, std::min(field.find('\0'), field.size())));
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view counts) : counts_(counts) {}
+
+  Result<void> take(const weir_kernels_record& record, std::string_view bytes) {
+    Body body(bytes);
+    switch (record.kind) {
+      case WEIR_KERNELS_DEVICE:
+        return device(record.index, body);
+      case WEIR_KERNELS_EXTENSION:
+        return extension(record.index, body);
+      case WEIR_KERNELS_FEATURES:
+        return features(record.index, body);
+      case WEIR_KERNELS_CODE:
+        return code(record.index, body);
+      case WEIR_KERNELS_PIPELINE:
+        return pipeline(record.index, body);
+      case WEIR_KERNELS_WORK:
+        return work(record.index, body);
+      default:
+        return {};
+    }
+  }
+  RecordedKernels out;
+
+ private:
+  static tl::unexpected<Error> wrong(std::string_view what, std::uint32_t index) {
+    return fail(Code::data, "recorded kernels: {} {} does not fit what it says of itself", what,
+                index);
+  }
+
+  RecordedDevice* device_of(std::uint32_t index) {
+    const auto found = std::find_if(out.devices.begin(), out.devices.end(),
+                                    [&](const RecordedDevice& one) { return one.index == index; });
+    return found == out.devices.end() ? nullptr : &*found;
+  }
+
+  Result<void> device(std::uint32_t index, Body body) {
+    weir_kernels_device head{};
+    if (!body.take(&head)) return wrong("device", index);
+    // Devices beyond those of the probe file share an index there: the first one stands for it.
+    if (device_of(index) == nullptr) out.devices.push_back({index, head.api_version, {}, {}});
+    return {};
+  }
+  Result<void> extension(std::uint32_t index, Body body) {
+    RecordedDevice* device = device_of(index);
+    if (device == nullptr || body.left().find('\0') == std::string_view::npos) {
+      return wrong("extension of device", index);
+    }
+    const std::string name = text_of(body.left());
+    auto& all = device->extensions;
+    if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+    return {};
+  }
+  Result<void> features(std::uint32_t index, Body body) {
+    weir_kernels_features head{};
+    RecordedDevice* device = device_of(index);
+    RecordedFeatures one;
+    if (device == nullptr || !body.take(&head) || head.bytes > k_most_values ||
+        !body.take(&one.values, head.bytes)) {
+      return wrong("features of device", index);
+    }
+    one.type = head.type;
+    const bool known =
+        std::any_of(device->features.begin(), device->features.end(),
+                    [&](const RecordedFeatures& other) { return other.type == one.type; });
+    if (!known) device->features.push_back(std::move(one));
+    return {};
+  }
+
+  Result<void> code(std::uint32_t index, Body body) {
+    weir_kernels_code head{};
+    RecordedCode one;
+    constexpr std::uint32_t k_magic = 0x07230203;
+    if (index != out.codes.size() || !body.take(&head) || head.bytes > k_most_code ||
+        head.bytes % 4 != 0 || !body.take(&one.words, head.bytes / 4) || one.words.size() < 5 ||
+        one.words.front() != k_magic) {
+      return wrong("code", index);
+    }
+    one.hash = head.hash;
+    out.codes.push_back(std::move(one));
+    return {};
+  }
+
+  Result<void> pipeline(std::uint32_t index, Body body) {
+    RecordedPipeline one;
+    if (index != out.pipelines.size() || !body.take(&one.head)) return wrong("pipeline", index);
+    const auto& head = one.head;
+    const RecordedDevice* device = device_of(head.device);
+    if (head.code >= out.codes.size() || device == nullptr ||
+        head.push_bytes > WEIR_KERNELS_PUSH_BYTES || head.sets > WEIR_KERNELS_SETS ||
+        head.bindings > k_most_bindings || head.constants > k_most_constants ||
+        head.data_bytes > k_most_values || !body.take(&one.bindings, head.bindings) ||
+        !body.take(&one.constants, head.constants) || !body.take(&one.data, head.data_bytes)) {
+      return wrong("pipeline", index);
+    }
+    std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
+    for (const auto& binding : one.bindings) {
+      if (binding.set >= head.sets || !is_buffer(binding.type) || binding.count == 0 ||
+          binding.count > WEIR_KERNELS_DESCRIPTORS ||
+          !seen.emplace(binding.set, binding.binding).second) {
+        return wrong("pipeline", index);
+      }
+    }
+    for (const auto& constant : one.constants) {
+      if (constant.size > 8 || constant.offset > one.data.size() ||
+          constant.size > one.data.size() - constant.offset) {
+        return wrong("pipeline", index);
+      }
+    }
+    const std::string_view field(head.entry_point, sizeof head.entry_point);
+    if (field.find('\0') == std::string_view::npos) return wrong("pipeline", index);
+    one.entry_point = field.substr(0, field.find('\0'));
+    one.head.device = static_cast<std::uint32_t>(device - out.devices.data());
+    out.pipelines.push_back(std::move(one));
+    return {};
+  }
+
+  static bool fits(const weir_kernels_descriptor& one, const RecordedWork& work,
+                   const RecordedPipeline& pipeline) {
+    if (one.buffer != UINT32_MAX) {
+      if (one.buffer >= work.buffers.size() || one.range == 0) return false;
+      const std::uint64_t span = work.buffers[one.buffer].span;
+      if (one.offset > span || one.range > span - one.offset) return false;
+    }
+    return std::any_of(pipeline.bindings.begin(), pipeline.bindings.end(),
+                       [&](const weir_kernels_binding& binding) {
+                         return binding.set == one.set && binding.binding == one.binding &&
+                                binding.type == one.type && one.element < binding.count;
+                       });
+  }
+
+  Result<void> work(std::uint32_t index, Body body) {
+    weir_kernels_work head{};
+    RecordedWork one;
+    if (index >= counts_.size() / 8 || !body.take(&head) || head.pipeline >= out.pipelines.size() ||
+        head.push_bytes > WEIR_KERNELS_PUSH_BYTES || head.buffers > WEIR_KERNELS_DESCRIPTORS ||
+        head.descriptors > WEIR_KERNELS_DESCRIPTORS || !body.take(&one.buffers, head.buffers) ||
+        !body.take(&one.descriptors, head.descriptors) || !body.take(&one.push, head.push_bytes)) {
+      return wrong("work", index);
+    }
+    const RecordedPipeline& pipeline = out.pipelines[head.pipeline];
+    std::set<std::array<std::uint32_t, 3>> seen;
+    for (const auto& buffer : one.buffers) {
+      if (buffer.span == 0 || buffer.span > buffer.whole) return wrong("work", index);
+    }
+    for (const auto& descriptor : one.descriptors) {
+      if (!fits(descriptor, one, pipeline) ||
+          !seen.insert({descriptor.set, descriptor.binding, descriptor.element}).second) {
+        return wrong("work", index);
+      }
+    }
+    if (one.push.size() > pipeline.head.push_bytes) return wrong("work", index);
+    std::memcpy(&one.count, counts_.data() + std::size_t{index} * 8, sizeof one.count);
+    if (one.count == 0) return {};  // its submission failed
+    if (one.count > std::uint64_t{1} << 60) return wrong("the count of work", index);
+    one.name = text_of({head.name, sizeof head.name});
+    one.kernel = head.kernel;
+    one.pipeline = head.pipeline;
+    one.groups = {head.x, head.y, head.z};
+    out.works.push_back(std::move(one));
+    return {};
+  }
+
+  std::string_view counts_;
+};
+
+}  // namespace
+
+Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
+  weir_kernels_header header{};
+  if (bytes.size() < WEIR_KERNELS_HEADER_SIZE) {
+    return fail(Code::data, "recorded kernels: {} bytes are too few", bytes.size());
+  }
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (std::memcmp(header.magic, WEIR_KERNELS_MAGIC, sizeof header.magic) != 0) {
+    return fail(Code::data, "recorded kernels: not such a file, or its process ended early");
+  }
+  if (header.version != WEIR_KERNELS_VERSION) {
+    return fail(Code::data, "recorded kernels: version {}, this weir reads {}", header.version,
+                WEIR_KERNELS_VERSION);
+  }
+  const std::uint64_t counts = std::uint64_t{header.works} * 8;
+  if (header.header_size < sizeof header || header.header_size > bytes.size() ||
+      counts > bytes.size() - header.header_size ||
+      header.used > bytes.size() - header.header_size - counts) {
+    return fail(Code::data,
+                "recorded kernels: {} bytes, {} works and {} bytes of records do not fit",
+                bytes.size(), header.works, header.used);
+  }
+  bytes.remove_prefix(header.header_size);
+  Reader reader(bytes.substr(0, counts));
+  reader.out.pid = header.pid;
+  std::copy(std::begin(header.left_out), std::end(header.left_out), reader.out.left_out.begin());
+  bytes = bytes.substr(counts, header.used);
+  while (!bytes.empty()) {
+    weir_kernels_record record{};
+    if (bytes.size() < sizeof record) return fail(Code::data, "recorded kernels: half a record");
+    std::memcpy(&record, bytes.data(), sizeof record);
+    bytes.remove_prefix(sizeof record);
+    if (record.bytes > bytes.size()) {
+      return fail(Code::data, "recorded kernels: a record of {} bytes with {} left", record.bytes,
+                  bytes.size());
+    }
+    WEIR_CHECK(reader.take(record, bytes.substr(0, record.bytes)));
+    bytes.remove_prefix(record.bytes);
+  }
+  return std::move(reader.out);
+}
+
+std::string_view left_out_words(std::size_t reason) {
+  switch (reason) {
+    case WEIR_LEFT_INDIRECT:
+      return "its group counts lie in the device's memory (indirect)";
+    case WEIR_LEFT_UNKNOWN:
+      return "its pipeline's code or layout is not known";
+    case WEIR_LEFT_OBJECTS:
+      return "it binds more than plain buffers";
+    case WEIR_LEFT_UNBOUND:
+      return "not all that it binds is known";
+    case WEIR_LEFT_BASE:
+      return "its groups are not counted from 0";
+    case WEIR_LEFT_ROOM:
+      return "beyond the limits of the recording";
+    case WEIR_LEFT_ADDRESSES:
+      return "its code takes addresses of memory";
+    default:
+      return "for a reason that this weir does not know";
+  }
+}
+
+Result<std::vector<std::string>> recorded_kernel_files(const sys::Files& files,
+                                                       const std::string& folder) {
+  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    if (name.ends_with(WEIR_KERNELS_SUFFIX)) out.push_back(sys::join_path(folder, name));
+  }
+  std::sort(out.begin(), out.end());
+  if (out.empty()) return fail(Code::data, "{}: no recorded kernels in it", folder);
+  return out;
+}
+
+}  // namespace weir::probes

@@ -1,0 +1,286 @@
+#include "gate/probes/read/twin_facts.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/read/twin_values.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr const char* k_device = "VkPhysicalDeviceProperties";
+constexpr const char* k_properties_11 = "VkPhysicalDeviceVulkan11Properties";
+constexpr const char* k_properties_12 = "VkPhysicalDeviceVulkan12Properties";
+constexpr const char* k_properties_13 = "VkPhysicalDeviceVulkan13Properties";
+constexpr const char* k_features_11 = "VkPhysicalDeviceVulkan11Features";
+constexpr const char* k_features_12 = "VkPhysicalDeviceVulkan12Features";
+
+std::optional<std::uint64_t> number(const Json* value) {
+  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
+  if (value->is_number_unsigned()) return value->get<std::uint64_t>();
+  const std::int64_t given = value->get<std::int64_t>();
+  return given < 0 ? std::nullopt : std::optional<std::uint64_t>(given);
+}
+
+std::string word(const Json* value) {
+  return value != nullptr && value->is_string()
+             ? text::printable(value->get_ref<const std::string&>())
+             : std::string();
+}
+
+// "mesa-radv" of "VK_DRIVER_ID_MESA_RADV".
+std::string short_name(std::string name, std::string_view prefix) {
+  if (name.rfind(prefix, 0) == 0) name = name.substr(prefix.size());
+  for (const std::string_view end : {"_BIT", "_KHR", "_NV", "_EXT"}) {
+    if (name.size() > end.size() && name.substr(name.size() - end.size()) == end)
+      name.resize(name.size() - end.size());
+  }
+  std::replace(name.begin(), name.end(), '_', '-');
+  return text::lower(name);
+}
+
+std::string size_words(std::optional<std::uint64_t> bytes) {
+  if (!bytes) return "not described";
+  constexpr std::uint64_t k_kib = 1024, k_mib = k_kib << 10, k_one_gib = k_mib << 10;
+  if (*bytes < k_kib) return fmt::format("{} bytes", *bytes);
+  if (*bytes < k_mib) return fmt::format("{:.4g} KiB", static_cast<double>(*bytes) / k_kib);
+  if (*bytes < k_one_gib) return fmt::format("{:.4g} MiB", static_cast<double>(*bytes) / k_mib);
+  return fmt::format("{:.4g} GiB", static_cast<double>(*bytes) / k_one_gib);
+}
+
+std::string flag_words(const Json* flags, std::string_view prefix) {
+  std::vector<std::string> out;
+  if (flags != nullptr && flags->is_array()) {
+    for (const Json& flag : *flags) {
+      if (flag.is_string()) out.push_back(short_name(word(&flag), prefix));
+    }
+  }
+  return out.empty() ? "nothing" : text::join(out, " ");
+}
+
+const Json* of(const Json& json, const char* key) {
+  if (!json.is_object()) return nullptr;
+  const auto found = json.find(key);
+  return found == json.end() ? nullptr : &*found;
+}
+
+class Facts {
+ public:
+  explicit Facts(const Twin& twin) : twin_(twin) {}
+
+  std::vector<std::pair<std::string, std::string>> collect() {
+    identity();
+    groups();
+    sizes();
+    types();
+    matrices();
+    cores();
+    memory();
+    queues();
+    add("extensions", fmt::format("{}", twin_.extensions.size()));
+    return std::move(out_);
+  }
+
+ private:
+  void add(const char* subject, std::string what) { out_.emplace_back(subject, std::move(what)); }
+  [[nodiscard]] std::optional<std::uint64_t> limit(const char* name) const {
+    return number(twin_.value(k_device, std::string("limits.") + name));
+  }
+  [[nodiscard]] bool yes(const char* of_struct, const char* field) const {
+    const Json* value = twin_.value(of_struct, field);
+    return value != nullptr && value->is_boolean() && value->get<bool>();
+  }
+  [[nodiscard]] bool has(const char* extension) const {
+    return twin_.extensions.count(extension) != 0;
+  }
+
+  void identity() {
+    add("device", fmt::format("{} ({})", word(twin_.value(k_device, "deviceName")),
+                              short_name(word(twin_.value(k_device, "deviceType")),
+                                         "VK_PHYSICAL_DEVICE_TYPE_")));
+    add("ids", fmt::format("vendor {:#06x}, device {:#06x}",
+                           number(twin_.value(k_device, "vendorID")).value_or(0),
+                           number(twin_.value(k_device, "deviceID")).value_or(0)));
+    add("driver",
+        fmt::format("{} ({}), {}", word(twin_.value(k_properties_12, "driverName")),
+                    short_name(word(twin_.value(k_properties_12, "driverID")), "VK_DRIVER_ID_"),
+                    word(twin_.value(k_properties_12, "driverInfo"))));
+    const std::uint64_t version = number(twin_.value(k_device, "apiVersion")).value_or(0);
+    add("Vulkan",
+        fmt::format("{}.{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff));
+  }
+
+  void groups() {
+    const auto size = number(twin_.value(k_properties_11, "subgroupSize"));
+    const auto least = number(twin_.value(k_properties_13, "minSubgroupSize"));
+    const auto most = number(twin_.value(k_properties_13, "maxSubgroupSize"));
+    std::string words = size ? fmt::format("{}", *size) : "not described";
+    if (least && most && *least != *most)
+      words += fmt::format(", from {} to {} on request", *least, *most);
+    add("subgroup size", words);
+    add("subgroup ops", flag_words(twin_.value(k_properties_11, "subgroupSupportedOperations"),
+                                   "VK_SUBGROUP_FEATURE_"));
+    add("workgroup",
+        fmt::format("{} invocations at most", limit("maxComputeWorkGroupInvocations").value_or(0)));
+  }
+
+  void sizes() {
+    add("shared memory", size_words(limit("maxComputeSharedMemorySize")));
+    add("push constants", size_words(limit("maxPushConstantsSize")));
+    add("storage buffer", size_words(limit("maxStorageBufferRange")) + " at most");
+    add("allocation",
+        size_words(number(twin_.value(k_properties_11, "maxMemoryAllocationSize"))) + " at most");
+  }
+
+  void types() {
+    std::vector<std::string> can;
+    if (yes(k_features_12, "shaderFloat16")) can.emplace_back("float16");
+    if (yes("VkPhysicalDeviceShaderBfloat16FeaturesKHR", "shaderBFloat16Type"))
+      can.emplace_back("bfloat16");
+    if (yes("VkPhysicalDeviceShaderFloat8FeaturesEXT", "shaderFloat8")) can.emplace_back("float8");
+    if (yes("VkPhysicalDeviceFeatures", "shaderFloat64")) can.emplace_back("float64");
+    if (yes(k_features_12, "shaderInt8")) can.emplace_back("int8");
+    if (yes("VkPhysicalDeviceFeatures", "shaderInt16")) can.emplace_back("int16");
+    if (yes("VkPhysicalDeviceFeatures", "shaderInt64")) can.emplace_back("int64");
+    add("computes with", "float32 int32 " + text::join(can, " "));
+    std::vector<std::string> stores;
+    if (yes(k_features_12, "storageBuffer8BitAccess")) stores.emplace_back("8-bit");
+    if (yes(k_features_11, "storageBuffer16BitAccess")) stores.emplace_back("16-bit");
+    add("stores", stores.empty() ? "32-bit alone" : text::join(stores, " "));
+    const bool dot = has("VK_KHR_shader_integer_dot_product") &&
+                     yes(k_properties_13, "integerDotProduct4x8BitPackedSignedAccelerated");
+    add("integer dot", dot ? "accelerated (4x8 bit packed)" : "not accelerated");
+  }
+
+  void matrices() {
+    std::map<std::string, std::size_t> shapes;
+    std::vector<std::string> order;
+    for (const Json& one : twin_.cooperative_matrices) {
+      const auto type = [&](const char* field) {
+        return short_name(word(of(one, field)), "VK_COMPONENT_TYPE_");
+      };
+      const std::string words =
+          fmt::format("{}x{}x{} {}\u2192{}", number(of(one, "MSize")).value_or(0),
+                      number(of(one, "NSize")).value_or(0), number(of(one, "KSize")).value_or(0),
+                      type("AType"), type("ResultType"));
+      if (shapes[words]++ == 0) order.push_back(words);
+    }
+    add("matrix cores", order.empty() ? "none" : text::join(order));
+    if (!twin_.flexible_matrices.empty()) {
+      add("flexible matrices",
+          fmt::format("{} (VK_NV_cooperative_matrix2{})", twin_.flexible_matrices.size(),
+                      has("VK_NV_cooperative_matrix2") ? "" : " is not offered"));
+    }
+  }
+
+  void cores() {
+    const auto of_struct = [&](const char* name, const char* field) {
+      return number(twin_.value(name, field)).value_or(0);
+    };
+    constexpr const char* k_nv = "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV";
+    constexpr const char* k_amd = "VkPhysicalDeviceShaderCoreProperties2AMD";
+    constexpr const char* k_arm = "VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM";
+    if (const std::uint64_t sms = of_struct(k_nv, "shaderSMCount"); sms > 0) {
+      add("cores",
+          fmt::format("{} multiprocessors of {} warps", sms, of_struct(k_nv, "shaderWarpsPerSM")));
+    } else if (const std::uint64_t units = of_struct(k_amd, "activeComputeUnitCount"); units > 0) {
+      add("cores",
+          fmt::format("{} compute units, {} wavefronts a SIMD", units,
+                      of_struct("VkPhysicalDeviceShaderCorePropertiesAMD", "wavefrontsPerSimd")));
+    } else if (const std::uint64_t cores = of_struct(k_arm, "shaderCoreCount"); cores > 0) {
+      add("cores", fmt::format("{} shader cores of {} warps", cores,
+                               of_struct(k_arm, "shaderWarpsPerCore")));
+    }
+  }
+
+  void memory() {
+    const Json* heaps = of(twin_.memory, "memoryHeaps");
+    const Json* types = of(twin_.memory, "memoryTypes");
+    if (heaps == nullptr || types == nullptr) return;
+    for (std::size_t i = 0; i < heaps->size(); ++i) {
+      std::vector<std::string> kinds;
+      for (const Json& type : *types) {
+        if (number(of(type, "heapIndex")) == i)
+          kinds.push_back(flag_words(of(type, "propertyFlags"), "VK_MEMORY_PROPERTY_"));
+      }
+      add(i == 0 ? "memory" : "", fmt::format("{}: {}", size_words(number(of((*heaps)[i], "size"))),
+                                              text::join(kinds, "; ")));
+    }
+  }
+
+  void queues() {
+    std::vector<std::string> out;
+    for (const Json& family : twin_.queue_families) {
+      out.push_back(fmt::format("{}x {}", number(of(family, "queueCount")).value_or(0),
+                                flag_words(of(family, "queueFlags"), "VK_QUEUE_")));
+    }
+    add("queues", text::join(out, "; "));
+  }
+
+  const Twin& twin_;
+  std::vector<std::pair<std::string, std::string>> out_;
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
+  return Facts(twin).collect();
+}
+
+Json document_of(const Twin& twin) {
+  Json features = Json::object(), properties = Json::object();
+  for (const auto& [name, values] : twin.structs) {
+    if (name == "VkPhysicalDeviceMemoryProperties") continue;
+    const weir_struct* known = find_struct(name);
+    const bool feature = name == "VkPhysicalDeviceFeatures" ||
+                         (known != nullptr && known->chain == WEIR_CHAIN_FEATURES);
+    Json kept = values;
+    for (const auto& [key, value] : values.items()) {
+      if (is_identity_field(key)) kept.erase(key);
+    }
+    (feature ? features : properties)[name] = std::move(kept);
+  }
+  Json families = Json::array();
+  for (const Json& family : twin.queue_families)
+    families.push_back({{"VkQueueFamilyProperties", family}});
+  Json formats = Json::object();
+  for (const auto& [name, format] : twin.formats) formats[name] = {{"VkFormatProperties", format}};
+  Json heaps = Json::array(), types = Json::array();
+  for (const Json& heap : twin.memory.value("memoryHeaps", Json::array()))
+    heaps.push_back(
+        {{"size", heap.value("size", Json(0))}, {"flags", heap.value("flags", Json::array())}});
+  for (const Json& type : twin.memory.value("memoryTypes", Json::array()))
+    types.push_back({{"heap", type.value("heapIndex", Json(0))},
+                     {"flags", type.value("propertyFlags", Json::array())}});
+  const std::uint64_t version = number(twin.value(k_device, "apiVersion")).value_or(0);
+  Json out;
+  out["$schema"] = "https://schema.khronos.org/vulkan/profiles-0.8-latest.json";
+  out["capabilities"]["device"] = {{"extensions", twin.extensions},
+                                   {"features", std::move(features)},
+                                   {"properties", std::move(properties)},
+                                   {"formats", std::move(formats)},
+                                   {"queueFamiliesProperties", std::move(families)}};
+  out["profiles"]["VP_WEIR_device"] = {
+      {"version", 1},
+      {"api-version",
+       fmt::format("{}.{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff)},
+      {"label", twin.title},
+      {"description", twin.source},
+      {"capabilities", {"device"}}};
+  Json weir = {{"schema", "weir.device/1"},
+               {"name", twin.name},
+               {"title", twin.title},
+               {"source", twin.source},
+               {"memory", {{"heaps", std::move(heaps)}, {"types", std::move(types)}}}};
+  if (!twin.assumed.empty()) weir["assumed"] = twin.assumed;
+  if (!twin.cooperative_matrices.empty()) weir["cooperative_matrices"] = twin.cooperative_matrices;
+  if (!twin.flexible_matrices.empty()) weir["flexible_matrices"] = twin.flexible_matrices;
+  out["weir"] = std::move(weir);
+  return out;
+}
+
+}  // namespace weir::probes

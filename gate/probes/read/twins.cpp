@@ -1,0 +1,335 @@
+#include "gate/probes/read/twins.hpp"
+
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/read/twin_defaults.hpp"
+#include "gate/probes/read/twin_values.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr JsonLimits k_limits{std::size_t{8} << 20, 32};
+constexpr std::size_t k_most_families = 32;
+
+const Json* at(const Json& json, const char* key) {
+  if (!json.is_object()) return nullptr;
+  const auto found = json.find(key);
+  return found == json.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string text_at(const Json& json, const char* key) {
+  const Json* found = at(json, key);
+  if (found == nullptr || !found->is_string()) return "";
+  std::string text = text::printable(found->get_ref<const std::string&>());
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text.substr(0, 1000);
+}
+
+// "AMD Radeon RX 7900 XTX (RADV NAVI31)" -> "amd-radeon-rx-7900-xtx-radv-navi31"
+std::string name_from(std::string_view title) {
+  std::string out;
+  for (const char c : text::lower(title)) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (letter) {
+      out += c;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  out = out.substr(0, 63);
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "device" : out;
+}
+
+class Reader {
+ public:
+  explicit Reader(Twin& twin) : twin_(twin), warnings_(twin.warnings) {}
+
+  Result<void> read(const Json& document) {
+    if (!document.is_object()) return fail(Code::data, "no description: not an object");
+    static const Json k_nothing = Json::object();
+    const Json* own = at(document, "weir");
+    if (own != nullptr) {
+      const std::string schema = text_at(*own, "schema");
+      if (schema != "weir.device/1") {
+        return fail(Code::data, "\"weir\": schema \"{}\", known here: weir.device/1", schema);
+      }
+    }
+    const Json& weir = own == nullptr ? k_nothing : *own;
+    if (at(document, "capabilities") != nullptr) {
+      read_profile(document);
+    } else {
+      read_flat(document);
+    }
+    if (twin_.structs.find("VkPhysicalDeviceProperties") == twin_.structs.end()) {
+      return fail(Code::data,
+                  "no description: VkPhysicalDeviceProperties is nowhere in it (vulkaninfo --json "
+                  "and the export of public databases as a profile have it)");
+    }
+    read_own(weir);
+    const auto own_memory = twin_.structs.find("VkPhysicalDeviceMemoryProperties");
+    twin_.memory =
+        memory_of(at(weir, "memory"),
+                  own_memory == twin_.structs.end() ? nullptr : &own_memory->second, warnings_);
+    complete();
+    agree(twin_.structs, warnings_);
+    return {};
+  }
+
+ private:
+  // "capabilities": {NAME: {"extensions", "features", "properties", "formats",
+  // "queueFamiliesProperties"}}; the first profile says which of them count. A list of them holds
+  // alternatives: the first is taken.
+  void read_profile(const Json& document) {
+    const Json& capabilities = *at(document, "capabilities");
+    if (!capabilities.is_object()) return warnings_.add("capabilities: no object");
+    bool chosen = false;
+    if (const Json* profiles = at(document, "profiles");
+        profiles != nullptr && profiles->is_object() && !profiles->empty()) {
+      const Json& profile = profiles->begin().value();
+      api_version_ = text_at(profile, "api-version");
+      if (const Json* used = at(profile, "capabilities"); used != nullptr && used->is_array()) {
+        for (const Json& entry : *used) {
+          const Json& one = entry.is_array() && !entry.empty() ? entry[0] : entry;
+          if (!one.is_string()) continue;
+          const Json* block = at(capabilities, one.get_ref<const std::string&>().c_str());
+          if (block == nullptr) {
+            warnings_.add("capabilities." + text::printable(one.get<std::string>()) +
+                          ": named by the profile, and not there");
+          } else {
+            read_block(*block);
+            chosen = true;
+          }
+        }
+      }
+    }
+    if (chosen) return;
+    for (const auto& [name, block] : capabilities.items()) read_block(block);
+  }
+
+  void read_block(const Json& block) {
+    for (const char* kind : {"features", "properties"}) {
+      const Json* of_kind = at(block, kind);
+      if (of_kind == nullptr) continue;
+      if (!of_kind->is_object()) {
+        warnings_.add(std::string(kind) + ": no object");
+        continue;
+      }
+      for (const auto& [name, values] : of_kind->items()) add_struct(name, values);
+    }
+    if (const Json* extensions = at(block, "extensions"); extensions && extensions->is_object()) {
+      for (const auto& [name, revision] : extensions->items()) add_extension(name, revision);
+    }
+    if (const Json* formats = at(block, "formats"); formats && formats->is_object()) {
+      for (const auto& [name, format] : formats->items()) add_format(name, format);
+    }
+    if (const Json* families = at(block, "queueFamiliesProperties");
+        families != nullptr && families->is_array()) {
+      for (const Json& family : *families) {
+        const Json* own = at(family, "VkQueueFamilyProperties");
+        for (const char* newer : {"VkQueueFamilyProperties2", "VkQueueFamilyProperties2KHR"}) {
+          if (own != nullptr) break;
+          if (const Json* two = at(family, newer)) own = at(*two, "queueFamilyProperties");
+        }
+        add_family(own == nullptr ? family : *own);
+      }
+    }
+  }
+
+  // The older form of vulkaninfo --json: structs at the top.
+  void read_flat(const Json& document) {
+    for (const auto& [key, value] : document.items()) {
+      if (key.rfind("VkPhysicalDevice", 0) == 0) add_struct(key, value);
+      if (!value.is_array()) continue;
+      if (key == "ArrayOfVkQueueFamilyProperties") {
+        for (const Json& family : value) add_family(family);
+      } else if (key == "ArrayOfVkExtensionProperties") {
+        for (const Json& one : value) {
+          const Json* revision = at(one, "specVersion");
+          add_extension(text_at(one, "extensionName"), revision == nullptr ? Json(1) : *revision);
+        }
+      }
+    }
+  }
+
+  void add_struct(const std::string& name, const Json& values) {
+    // VkPhysicalDeviceFeatures2 {features}, VkPhysicalDeviceProperties2 {properties}, …
+    for (const auto& [whole, inner] :
+         {std::pair{"VkPhysicalDeviceFeatures2", "features"},
+          std::pair{"VkPhysicalDeviceProperties2", "properties"},
+          std::pair{"VkPhysicalDeviceMemoryProperties2", "memoryProperties"}}) {
+      if (name != whole && name != std::string(whole) + "KHR") continue;
+      const std::string plain = std::string(whole, std::string_view(whole).size() - 1);
+      if (const Json* own = at(values, inner)) add_struct(plain, *own);
+      return;
+    }
+    const weir_struct* known = find_struct(name);
+    if (known == nullptr) return warnings_.add(text::printable(name) + ": unknown");
+    if (!values.is_object()) return warnings_.add(text::printable(name) + ": no object");
+    Json& into = twin_.structs[known->name];
+    if (!into.is_object()) into = Json::object();
+    into.update(values);
+  }
+
+  void add_extension(const std::string& name, const Json& revision) {
+    // Those of the instance are no part of a device; a vulkaninfo lists both.
+    for (std::uint32_t i = 0; i < weir_instance_extension_count; ++i) {
+      if (name == weir_instance_extensions[i]) return;
+    }
+    const std::string shown = "extensions." + text::printable(name);
+    if (name.rfind("VK_", 0) != 0 || name.size() > 255 || text::printable(name) != name) {
+      return warnings_.add(shown + ": no name of an extension");
+    }
+    if (twin_.extensions.size() >= k_most_twin_entries) return warnings_.add(shown + ": too many");
+    const bool number =
+        revision.is_number_unsigned() && revision.get<std::uint64_t>() <= 0xffffffff;
+    if (!number) warnings_.add(shown + ": its revision is no number");
+    twin_.extensions[name] = number ? revision.get<std::uint32_t>() : 1;
+  }
+
+  void add_format(const std::string& name, const Json& format) {
+    if (twin_.formats.size() >= k_most_twin_entries)
+      return warnings_.add("formats." + text::printable(name) + ": too many");
+    if (const Json* plain = at(format, "VkFormatProperties")) {
+      twin_.formats[name] = *plain;
+      return;
+    }
+    // The same in 64 bits, by other names of the same bits: those that fit are taken.
+    const Json* wide = at(format, "VkFormatProperties3");
+    if (wide == nullptr) wide = at(format, "VkFormatProperties3KHR");
+    if (wide == nullptr || !wide->is_object()) return;
+    Json narrow = Json::object();
+    for (const auto& [key, features] : wide->items()) {
+      Json names = Json::array();
+      for (const Json& feature : features) {
+        if (!feature.is_string()) continue;
+        std::string word = feature.get<std::string>();
+        constexpr std::string_view k_wide = "VK_FORMAT_FEATURE_2_";
+        if (word.rfind(k_wide, 0) == 0) word = "VK_FORMAT_FEATURE_" + word.substr(k_wide.size());
+        if (value_named(find_enum("VkFormatFeatureFlagBits"), word)) names.push_back(word);
+      }
+      narrow[key] = std::move(names);
+    }
+    twin_.formats[name] = std::move(narrow);
+  }
+
+  void add_family(const Json& family) {
+    if (!family.is_object() || twin_.queue_families.size() >= k_most_families)
+      return warnings_.add("queueFamiliesProperties: left out what is no family, or one too many");
+    twin_.queue_families.push_back(family);
+  }
+
+  void read_own(const Json& weir) {
+    const std::string device_name = text_at(properties(), "deviceName");
+    twin_.title = text_at(weir, "title");
+    if (twin_.title.empty()) twin_.title = device_name;
+    twin_.name = text_at(weir, "name");
+    if (!is_twin_name(twin_.name)) {
+      if (!twin_.name.empty())
+        warnings_.add("weir.name: only small letters, digits and \"-._\", at most 63");
+      twin_.name = name_from(twin_.name.empty() ? twin_.title : twin_.name);
+    }
+    if (twin_.title.empty()) twin_.title = twin_.name;
+    twin_.source = text_at(weir, "source");
+    if (const Json* assumed = at(weir, "assumed"); assumed && assumed->is_array()) {
+      for (const Json& one : *assumed) {
+        if (one.is_string() && twin_.assumed.size() < 100)
+          twin_.assumed.push_back(text::printable(one.get<std::string>()).substr(0, 1000));
+      }
+    }
+    read_list(weir, "cooperative_matrices", twin_.cooperative_matrices);
+    read_list(weir, "flexible_matrices", twin_.flexible_matrices);
+    for (const auto& [key, value] : weir.items()) {
+      static const std::vector<std::string> k_known{"schema",
+                                                    "name",
+                                                    "title",
+                                                    "source",
+                                                    "assumed",
+                                                    "memory",
+                                                    "cooperative_matrices",
+                                                    "flexible_matrices"};
+      if (std::find(k_known.begin(), k_known.end(), key) == k_known.end())
+        warnings_.add("weir." + text::printable(key) + ": unknown");
+    }
+  }
+
+  void read_list(const Json& weir, const char* key, std::vector<Json>& out) {
+    const Json* list = at(weir, key);
+    if (list == nullptr) return;
+    if (!list->is_array()) return warnings_.add(fmt::format("weir.{}: no list", key));
+    for (const Json& one : *list) {
+      if (out.size() >= k_most_twin_entries)
+        return warnings_.add(fmt::format("weir.{}: too many", key));
+      out.push_back(one);
+    }
+  }
+
+  Json& properties() { return twin_.structs["VkPhysicalDeviceProperties"]; }
+
+  // Defaults for what every program needs.
+  void complete() {
+    Json& device = properties();
+    if (at(device, "deviceName") == nullptr) device["deviceName"] = twin_.title.substr(0, 255);
+    if (at(device, "deviceType") == nullptr)
+      device["deviceType"] = "VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU";
+    if (at(device, "apiVersion") == nullptr) device["apiVersion"] = version_number();
+    const Json* described = at(device, "limits");
+    if (described == nullptr || !described->is_object())
+      warnings_.add("limits: not described; the least that Vulkan requires stands in");
+    Json limits = least_limits();
+    if (described != nullptr && described->is_object()) limits.update(*described);
+    device["limits"] = std::move(limits);
+    if (twin_.queue_families.empty()) {
+      warnings_.add("queueFamiliesProperties: not described; one queue for everything stands in");
+      twin_.queue_families.push_back(
+          {{"queueFlags",
+            {"VK_QUEUE_GRAPHICS_BIT", "VK_QUEUE_COMPUTE_BIT", "VK_QUEUE_TRANSFER_BIT"}},
+           {"queueCount", 1},
+           {"timestampValidBits", 64},
+           {"minImageTransferGranularity", {{"width", 1}, {"height", 1}, {"depth", 1}}}});
+    }
+  }
+
+  // "1.3.230" as Vulkan packs it; 1.3.0 where the document does not say.
+  std::uint32_t version_number() const {
+    std::uint32_t parts[3] = {1, 3, 0};
+    const std::vector<std::string> words = text::split(api_version_, '.');
+    for (std::size_t i = 0; i < 3 && i < words.size() && !api_version_.empty(); ++i) {
+      const auto number = text::to_int(words[i]);
+      if (number && *number >= 0 && *number < 4096) parts[i] = static_cast<std::uint32_t>(*number);
+    }
+    return (parts[0] & 0x7f) << 22 | (parts[1] & 0x3ff) << 12 | parts[2];
+  }
+
+  Twin& twin_;
+  Warnings warnings_;
+  std::string api_version_;
+};
+
+}  // namespace
+
+bool is_twin_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !name.empty() && name.size() <= 63 && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return letter(c) || c == '-' || c == '.' || c == '_'; });
+}
+
+const Json* Twin::value(const std::string& of_struct, const std::string& field) const {
+  const auto found = structs.find(of_struct);
+  if (found == structs.end()) return nullptr;
+  const std::size_t dot = field.find('.');
+  if (dot == std::string::npos) return at(found->second, field.c_str());
+  const Json* inner = at(found->second, field.substr(0, dot).c_str());
+  return inner == nullptr ? nullptr : at(*inner, field.substr(dot + 1).c_str());
+}
+
+Result<Twin> read_twin(std::string_view text) {
+  WEIR_TRY(const Json document, parse_json(text, k_limits));
+  Twin twin;
+  WEIR_CHECK(Reader(twin).read(document));
+  return twin;
+}
+
+}  // namespace weir::probes

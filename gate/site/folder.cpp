@@ -1,0 +1,97 @@
+#include "gate/site/folder.hpp"
+
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::site {
+namespace {
+
+constexpr std::uint64_t k_largest_page = std::uint64_t{16} << 20;
+constexpr std::uint64_t k_largest_document = std::uint64_t{1} << 30;
+// In every index.html of a site (gate/web/index.html).
+constexpr std::string_view k_generator = "<meta name=\"generator\" content=\"weir\">";
+
+Result<void> put(sys::Files& files, const std::string& path, const std::string& text,
+                 SiteWritten& count) {
+  if (const auto there = files.size(path); there && *there == text.size()) {
+    const auto old = files.read(path, k_largest_document);
+    if (old && *old == text) {
+      ++count.same;
+      return {};
+    }
+  }
+  WEIR_CHECK(files.write_unsynced(path, text));
+  ++count.written;
+  return {};
+}
+
+// "0a1b2c3d4e5f6071.js", "12.js", "all.js": what documents are called below data/.
+bool document_name(std::string_view name) {
+  if (!name.ends_with(".js")) return false;
+  name.remove_suffix(3);
+  return name == "all" || (!name.empty() && name.size() <= 32 &&
+                           name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
+}
+
+// The pages' own files, with their folders: "index.html", "assets/weir.js", …
+Result<std::vector<std::string>> page_files(const sys::Files& files, const std::string& pages) {
+  std::vector<std::string> found;
+  WEIR_TRY(const std::vector<std::string> names, files.list(sys::join_path(pages, "assets")));
+  for (const std::string& name : names) found.push_back("assets/" + name);
+  found.emplace_back("index.html");  // the last: it is what loads the others
+  return found;
+}
+
+}  // namespace
+
+Result<std::string> find_pages(const sys::Files& files, const std::string& program) {
+  const std::string beside = sys::folder_of(program);
+  std::vector<std::string> looked;
+  for (const char* one : {"share/weir/web", "../share/weir/web"}) {
+    looked.push_back(sys::absolute(sys::join_path(beside, one)));
+    if (files.exists(sys::join_path(looked.back(), "index.html"))) return looked.back();
+  }
+  return fail(Code::unavailable, "the pages of the trend site are not installed: looked in {}",
+              text::join(looked));
+}
+
+Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, const Site& site,
+                               const std::string& folder) {
+  const std::string index = sys::join_path(folder, "index.html");
+  if (files.exists(index)) {
+    WEIR_TRY(const std::string there, files.read_prefix(index, 4096));
+    if (there.find(k_generator) == std::string::npos) {
+      return fail(Code::config, "{} is not one of weir's: name a folder of its own", index);
+    }
+  }
+  WEIR_TRY(const std::vector<std::string> own, page_files(files, pages));
+  SiteWritten count;
+  std::set<std::string> wanted;
+  for (const char* below : {"assets", "data/cells", "data/runs", "data/sparks", "data/commits"}) {
+    WEIR_CHECK(files.make_dirs(sys::join_path(folder, below)));
+  }
+  for (const std::string& path : site.paths()) {
+    const auto text = site.text(path);
+    if (!text) return fail(Code::internal, "a site without its own document {}", path);
+    WEIR_CHECK(put(files, sys::join_path(folder, path), *text, count));
+    wanted.insert(path);
+  }
+  for (const std::string& path : own) {
+    WEIR_TRY(const std::string text, files.read(sys::join_path(pages, path), k_largest_page));
+    WEIR_CHECK(put(files, sys::join_path(folder, path), text, count));
+  }
+  for (const char* below : {"data/cells", "data/runs", "data/sparks", "data/commits"}) {
+    WEIR_TRY(const std::vector<std::string> names, files.list(sys::join_path(folder, below)));
+    for (const std::string& name : names) {
+      const std::string path = fmt::format("{}/{}", below, name);
+      if (!document_name(name) || wanted.contains(path)) continue;
+      WEIR_CHECK(files.remove(sys::join_path(folder, path)));
+      ++count.removed;
+    }
+  }
+  return count;
+}
+
+}  // namespace weir::site

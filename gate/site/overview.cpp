@@ -1,0 +1,212 @@
+// The overview: every cell in a line, and what its metrics did lately.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "gate/site/parts.hpp"
+
+namespace weir::site {
+namespace {
+
+constexpr std::size_t k_spark_points = 40;
+constexpr std::size_t k_columns = 4;  // shown until somebody chooses others
+
+// The worst first: what a cell is put down as.
+constexpr std::array<std::string_view, 6> k_states{"worse",  "changed", "place",
+                                                   "better", "known",   "steady"};
+
+std::size_t rank_of(std::string_view state) {
+  return static_cast<std::size_t>(std::find(k_states.begin(), k_states.end(), state) -
+                                  k_states.begin());
+}
+
+// Four digits: a sparkline has no more.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::fabs(value))));
+  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
+}
+
+Json spark_of(const history::Series& series) {
+  Json json = Json::array();
+  const std::size_t from =
+      series.points.size() > k_spark_points ? series.points.size() - k_spark_points : 0;
+  for (std::size_t i = from; i < series.points.size(); ++i) {
+    json.push_back(rounded(series.points[i].value));
+  }
+  return json;
+}
+
+// What people look at first: throughput, times, the counts of a token; then what most cells have.
+int importance(const history::Metric& metric) {
+  if (metric.unit == unit::Unit::tokens_per_second) return 0;
+  if (metric.name.ends_with("_per_token")) return 1;
+  if (metric.kind == unit::Kind::time) return 2;
+  if (metric.name.ends_with("_per_prefill")) return 3;
+  return 4;
+}
+
+std::vector<std::size_t> columns_of(const SiteIndex& index) {
+  std::vector<std::int64_t> cells(index.metrics.size());
+  for (const history::Series& series : index.model.history.series) {
+    const auto at = std::lower_bound(index.metrics.begin(), index.metrics.end(), series.metric);
+    if (at != index.metrics.end() && *at == series.metric) {
+      ++cells[static_cast<std::size_t>(at - index.metrics.begin())];
+    }
+  }
+  std::vector<std::size_t> order(index.metrics.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(importance(index.metrics[a]), -cells[a]) <
+           std::pair(importance(index.metrics[b]), -cells[b]);
+  });
+  order.resize(std::min(order.size(), k_columns));
+  return order;
+}
+
+std::size_t metric_at(const SiteIndex& index, const history::Metric& metric) {
+  return static_cast<std::size_t>(
+      std::lower_bound(index.metrics.begin(), index.metrics.end(), metric) - index.metrics.begin());
+}
+
+Json cell_line(const SiteIndex& index, const SiteCell& cell) {
+  std::string_view state = k_states.back();
+  double newest = 0;
+  std::optional<double> changed;
+  std::vector<std::size_t> metrics, machines;
+  for (const std::size_t at : cell.series) {
+    const history::Series& series = index.model.history.series[at];
+    const auto& changes = index.changes_of(at);
+    const std::string_view here = series_state(series, changes);
+    if (rank_of(here) < rank_of(state)) state = here;
+    for (const history::SeriesPoint& point : series.points) {
+      newest = std::max(newest, index.model.history.run_of(point).time);
+    }
+    if (!changes.empty() && changes.back().index < series.points.size()) {
+      const double when = index.model.history.run_of(series.points[changes.back().index]).time;
+      changed = std::max(changed.value_or(when), when);
+    }
+    metrics.push_back(metric_at(index, series.metric));
+    machines.push_back(static_cast<std::size_t>(
+        std::lower_bound(index.machines.begin(), index.machines.end(), series.machine) -
+        index.machines.begin()));
+  }
+  for (auto* list : {&metrics, &machines}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  return {
+      cell.id,
+      cell.project,
+      cell.name,
+      state,
+      std::round(newest),
+      changed ? Json(std::round(*changed)) : Json(),
+      cell.gate
+          ? Json(to_string(index.verdicts[cell.gate->verdict].gate.cells[cell.gate->cell].verdict))
+          : Json(),
+      metrics,
+      machines};
+}
+
+}  // namespace
+
+std::string_view series_state(const history::Series& series,
+                              const std::vector<SiteChange>& changes) {
+  if (changes.empty()) return "steady";
+  const SiteChange& last = changes.back();
+  if (last.known) return "known";
+  if (last.kind == SiteChange::Kind::place) return "place";
+  if (!series.metric.better || last.after == last.before) return "changed";
+  const bool more = last.after > last.before;
+  return more == (*series.metric.better == unit::Better::higher) ? "better" : "worse";
+}
+
+Json site_metric_json(const history::Metric& metric) {
+  const auto known = unit::find_metric(metric.name);
+  // What a name means elsewhere is not what a declaration says it means here.
+  const bool same = known && metric.unit == known->unit;
+  return {{"name", metric.name},
+          {"label", same ? unit::label(*known) : metric.name},
+          {"unit", metric.unit ? Json(unit::to_string(*metric.unit)) : Json()},
+          {"better", metric.better ? Json(unit::to_string(*metric.better)) : Json()},
+          {"kind", metric.kind ? Json(unit::to_string(*metric.kind)) : Json()}};
+}
+
+Json site_change_json(const SiteIndex& index, const history::Series& series,
+                      const SiteChange& change) {
+  Json json{{"kind", to_string(change.kind)},
+            {"index", change.index},
+            {"before", change.before},
+            {"after", change.after},
+            {"size", change.size},
+            {"low", change.low},
+            {"high", change.high},
+            {"relative", change.relative}};
+  if (change.kind == SiteChange::Kind::drift) json["end"] = change.end;
+  if (change.kind == SiteChange::Kind::place) {
+    json["from"] = change.from;
+    json["to"] = change.to;
+  }
+  if (change.known) {
+    json["known"] = {{"reason", change.known->reason},
+                     {"who", change.known->who},
+                     {"at", std::round(change.known->at)}};
+  }
+  if (change.index < series.points.size()) {
+    const history::RunFacts& run = index.model.history.run_of(series.points[change.index]);
+    json["commit"] = short_commit(run.commit);
+    json["time"] = std::round(run.time);
+  }
+  return json;
+}
+
+Json overview_json(const SiteIndex& index) {
+  Json metrics = Json::array(), cells = Json::array();
+  for (const history::Metric& metric : index.metrics) metrics.push_back(site_metric_json(metric));
+  for (const SiteCell& cell : index.cells) cells.push_back(cell_line(index, cell));
+  std::size_t points = 0, series = 0;
+  for (const history::Series& one : index.model.history.series) {
+    points += one.points.size();
+    series += one.points.empty() ? 0 : 1;
+  }
+  return {{"format", 1},
+          {"title", index.model.title},
+          {"repo", index.model.repo_url},
+          {"series", series},
+          {"points", points},
+          {"runs", index.model.history.runs.size()},
+          {"verdicts", index.verdicts.size()},
+          {"metrics", std::move(metrics)},
+          {"columns", columns_of(index)},
+          {"machines", index.machines},
+          {"commit_digits", index.commit_digits},
+          {"has_commits", !index.commits.empty()},
+          {"cells_a_file", k_cells_a_spark_file},
+          {"cells", std::move(cells)}};
+}
+
+Json sparks_json(const SiteIndex& index, std::size_t file) {
+  Json cells = Json::array();
+  const std::size_t end = std::min(index.cells.size(), (file + 1) * k_cells_a_spark_file);
+  for (std::size_t c = file * k_cells_a_spark_file; c < end; ++c) {
+    Json lines = Json::array();
+    for (const std::size_t at : index.cells[c].series) {
+      const history::Series& series = index.model.history.series[at];
+      const auto& changes = index.changes_of(at);
+      lines.push_back(
+          {{"metric", metric_at(index, series.metric)},
+           {"machine", series.machine},
+           {"state", series_state(series, changes)},
+           {"last", series.points.back().value},
+           {"time", std::round(index.model.history.run_of(series.points.back()).time)},
+           {"points", series.points.size()},
+           {"spark", spark_of(series)},
+           {"change", changes.empty() ? Json() : site_change_json(index, series, changes.back())}});
+    }
+    cells.push_back(std::move(lines));
+  }
+  return cells;
+}
+
+}  // namespace weir::site

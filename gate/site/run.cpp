@@ -1,0 +1,219 @@
+// A run's page, the list of runs, the ages of baselines and the tally.
+#include <algorithm>
+#include <cmath>
+
+#include "gate/site/parts.hpp"
+
+namespace weir::site {
+namespace {
+
+using verdict::Outcome;
+
+Json optional_text(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
+Json optional_number(const std::optional<double>& number) {
+  return number && std::isfinite(*number) ? Json(*number) : Json();
+}
+
+std::string cell_id(const SiteIndex& index, const std::string& project, const std::string& cell) {
+  const auto at = index.cell_at.find({project, cell});
+  return at == index.cell_at.end() ? "" : index.cells[at->second].id;
+}
+
+Json changed_json(const std::vector<verdict::Changed>& changed) {
+  const auto number = [](const std::optional<Rational>& one) {
+    return one ? Json(one->str()) : Json();
+  };
+  Json list = Json::array();
+  for (const verdict::Changed& one : changed) {
+    list.push_back({one.name, number(one.baseline), number(one.current)});
+  }
+  return list;
+}
+
+bool quiet(Outcome outcome) {
+  return outcome == Outcome::pass || outcome == Outcome::info || outcome == Outcome::skipped;
+}
+
+Json metric_verdict_json(const verdict::MetricVerdict& said) {
+  history::Metric metric{said.metric.name, said.metric.kind, said.metric.unit, said.metric.better};
+  return {{"metric", site_metric_json(metric)},
+          {"verdict", to_string(said.verdict)},
+          {"baseline", optional_number(said.baseline)},
+          {"current", optional_number(said.current)},
+          {"baseline_text", optional_text(said.baseline_text)},
+          {"current_text", optional_text(said.current_text)},
+          {"change", optional_number(said.change)},
+          {"low", optional_number(said.low)},
+          {"high", optional_number(said.high)},
+          {"reason", said.reason}};
+}
+
+// What is fine is counted, not listed.
+Json cell_verdict_json(const SiteIndex& index, const std::string& project,
+                       const verdict::CellVerdict& said) {
+  Json metrics = Json::array();
+  std::int64_t fine = 0;
+  for (const verdict::MetricVerdict& metric : said.metrics) {
+    if (quiet(metric.verdict)) {
+      fine += metric.verdict == Outcome::pass ? 1 : 0;
+    } else {
+      metrics.push_back(metric_verdict_json(metric));
+    }
+  }
+  return {{"cell", said.cell.str()},
+          {"id", cell_id(index, project, said.cell.str())},
+          {"verdict", to_string(said.verdict)},
+          {"reason", said.reason},
+          {"metrics", std::move(metrics)},
+          {"fine", fine},
+          {"kernels", changed_json(said.kernels)},
+          {"kernels_reason", said.kernels_reason},
+          {"ops", changed_json(said.ops)},
+          {"placement_reason", quiet(said.placement_verdict) ? "" : said.placement_reason},
+          {"functions", changed_json(said.functions)}};
+}
+
+Json verdict_json(const SiteIndex& index, std::size_t at) {
+  const SiteVerdict& one = index.verdicts[at];
+  Json cells = Json::array();
+  for (const verdict::CellVerdict& cell : one.gate.cells) {
+    cells.push_back(cell_verdict_json(index, one.stored->project, cell));
+  }
+  return {{"verdict", to_string(one.gate.verdict)},
+          {"base_commit", short_commit(one.gate.base_commit)},
+          {"base", one.gate.base_source},
+          {"weir_version", one.gate.weir_version},
+          {"not_judged", one.gate.not_judged},
+          {"metrics_judged", one.gate.metrics_judged},
+          {"totals", one.gate.totals},
+          {"cells", std::move(cells)}};
+}
+
+// The last word on a run.
+Json outcome_of(const SiteIndex& index, std::size_t run) {
+  const auto verdicts = index.run_verdicts.find(run);
+  if (verdicts == index.run_verdicts.end()) return {};
+  return to_string(index.verdicts[verdicts->second.front()].gate.verdict);  // newest first
+}
+
+Json facts_json(const SiteIndex& index, std::size_t run) {
+  const history::RunFacts& facts = index.model.history.runs[run];
+  const auto points = index.run_points.find(run);
+  return {{"id", index.run_id.at(run)},
+          {"project", facts.project},
+          {"commit", facts.commit.value_or("")},
+          {"branch", facts.branch.value_or("")},
+          {"time", std::round(facts.time)},
+          {"dirty", facts.dirty},
+          {"machine", facts.machine},
+          {"source", history::to_string(facts.source)},
+          {"verdict", outcome_of(index, run)},
+          {"points", points == index.run_points.end() ? 0 : points->second.size()}};
+}
+
+}  // namespace
+
+Json site_runs_json(const SiteIndex& index) {
+  Json runs = Json::array();
+  for (const std::size_t run : index.run_pages) runs.push_back(facts_json(index, run));
+  return {{"format", 1}, {"all", index.model.history.runs.size()}, {"runs", std::move(runs)}};
+}
+
+Json site_run_json(const SiteIndex& index, std::size_t run) {
+  const history::History& history = index.model.history;
+  Json verdicts = Json::array(), metrics = Json::array(), points = Json::array(),
+       places = Json::array();
+  if (const auto found = index.run_verdicts.find(run); found != index.run_verdicts.end()) {
+    for (const std::size_t at : found->second) verdicts.push_back(verdict_json(index, at));
+  }
+  std::map<history::Metric, std::size_t> metric_at;
+  std::vector<std::uint32_t> seen;
+  if (const auto found = index.run_points.find(run); found != index.run_points.end()) {
+    for (const auto& [s, p] : found->second) {
+      const history::Series& series = history.series[s];
+      const history::SeriesPoint& point = series.points[p];
+      const auto [at, fresh] = metric_at.try_emplace(series.metric, metrics.size());
+      if (fresh) metrics.push_back(site_metric_json(series.metric));
+      Json line{cell_id(index, series.project, series.cell), series.cell, at->second, point.value};
+      if (point.exact && !point.exact->whole()) line.push_back(point.exact->str());
+      points.push_back(std::move(line));
+      if (std::find(seen.begin(), seen.end(), point.place) == seen.end()) {
+        seen.push_back(point.place);
+      }
+    }
+  }
+  for (const std::uint32_t at : seen) {
+    const history::Place& place = history.places[at];
+    places.push_back({{"device_class", place.device_class},
+                      {"device", place.device_name},
+                      {"machine_class", place.machine_class},
+                      {"machine", place.machine_name},
+                      {"build", place.engine_build}});
+  }
+  const history::RunFacts& facts = history.runs[run];
+  return {{"format", 1},
+          {"run", facts_json(index, run)},
+          {"name", facts.id},
+          {"weir_version", facts.weir_version},
+          {"places", std::move(places)},
+          {"verdicts", std::move(verdicts)},
+          {"metrics", std::move(metrics)},
+          {"points", std::move(points)}};
+}
+
+Json site_baselines_json(const SiteIndex& index) {
+  const history::History& history = index.model.history;
+  Json lines = Json::array();
+  for (const SiteCell& cell : index.cells) {
+    // What was measured on, and when it was last put into the repository.
+    std::map<std::string, std::pair<double, std::size_t>> newest;
+    for (const std::size_t at : cell.series) {
+      for (const history::SeriesPoint& point : history.series[at].points) {
+        const history::RunFacts& run = history.run_of(point);
+        if (run.source != history::Source::baseline) continue;
+        const history::Place& place = history.place_of(point);
+        const std::string& on = !place.device_class.empty()    ? place.device_class
+                                : !place.machine_class.empty() ? place.machine_class
+                                                               : run.machine;
+        auto& known = newest[on];
+        const double when = run.commit_time.value_or(run.time);
+        if (when >= known.first) known = {when, point.run};
+      }
+    }
+    for (const auto& [on, what] : newest) {
+      const history::RunFacts& run = history.runs[what.second];
+      lines.push_back({{"id", cell.id},
+                       {"project", cell.project},
+                       {"cell", cell.name},
+                       {"on", on},
+                       {"time", std::round(what.first)},
+                       {"commit", short_commit(run.commit)}});
+    }
+  }
+  return {{"format", 1}, {"baselines", std::move(lines)}};
+}
+
+Json site_tally_json(const SiteIndex& index) {
+  const Tally made = tally(index.verdicts);
+  std::map<std::string, std::int64_t> fates;
+  for (const char* fate : {"accepted", "reverted", "disputed", "open"}) fates[fate] = 0;
+  Json reds = Json::array();
+  for (const Red& red : made.reds) {
+    ++fates[std::string(to_string(red.fate))];
+    const SiteVerdict& one = index.verdicts[red.verdict];
+    const std::string cell = one.gate.cells[red.cell].cell.str();
+    reds.push_back({{"cell", cell},
+                    {"id", cell_id(index, one.stored->project, cell)},
+                    {"metric", red.metric},
+                    {"fate", to_string(red.fate)},
+                    {"commit", short_commit(one.stored->commit)},
+                    {"branch", one.stored->branch.value_or("")},
+                    {"time", std::round(one.stored->time)},
+                    {"run", index.verdict_page[red.verdict]}});
+  }
+  return {{"format", 1},           {"verdicts", made.verdicts}, {"red_gates", made.red_gates},
+          {"errors", made.errors}, {"judged", made.judged},     {"undecided", made.undecided},
+          {"fates", fates},        {"reds", std::move(reds)}};
+}
+
+}  // namespace weir::site

@@ -1,0 +1,253 @@
+#include "gate/site/site.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/site/parts.hpp"
+
+namespace weir::site {
+namespace {
+
+constexpr std::size_t k_commits_a_file = 2'000;
+
+// A name for a file that no other of `taken` has, the same as long as those before it are.
+template <class Value>
+std::string site_id(const std::map<std::string, Value>& taken, const std::string& of) {
+  std::string id = short_hash(of, 16);
+  for (int again = 1; taken.contains(id); ++again) {
+    id = short_hash(fmt::format("{}\n{}", of, again), 16);
+  }
+  return id;
+}
+
+void index_cells(SiteIndex& index) {
+  std::set<history::Metric> metrics;
+  std::set<std::string> machines;
+  const auto& all = index.model.history.series;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].points.empty()) continue;
+    const auto [at, fresh] =
+        index.cell_at.try_emplace({all[i].project, all[i].cell}, index.cells.size());
+    if (fresh) {
+      SiteCell cell{all[i].project, all[i].cell, "", {}, {}};
+      cell.id = site_id(index.cell_by_id, all[i].project + "\n" + all[i].cell);
+      index.cell_by_id.emplace(cell.id, index.cells.size());
+      index.cells.push_back(std::move(cell));
+    }
+    index.cells[at->second].series.push_back(i);
+    metrics.insert(all[i].metric);
+    machines.insert(all[i].machine);
+  }
+  index.metrics.assign(metrics.begin(), metrics.end());
+  index.machines.assign(machines.begin(), machines.end());
+}
+
+void index_verdicts(SiteIndex& index) {
+  index.verdicts = read_verdicts(index.model.verdicts);
+  for (std::size_t v = 0; v < index.verdicts.size(); ++v) {
+    const auto& cells = index.verdicts[v].gate.cells;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const auto at = index.cell_at.find({index.verdicts[v].stored->project, cells[c].cell.str()});
+      if (at != index.cell_at.end()) index.cells[at->second].gate = SiteGate{v, c};
+    }
+  }
+}
+
+void index_runs(SiteIndex& index) {
+  const auto& runs = index.model.history.runs;
+  std::map<std::pair<std::string, std::string>, std::size_t> run_at;
+  std::vector<std::size_t> by_time(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    by_time[i] = i;
+    run_at.emplace(std::pair(runs[i].project, runs[i].id), i);
+  }
+  for (std::size_t v = index.verdicts.size(); v-- > 0;) {
+    const history::StoredVerdict& stored = *index.verdicts[v].stored;
+    const auto at = run_at.find({stored.project, stored.run});
+    if (at != run_at.end()) index.run_verdicts[at->second].push_back(v);
+  }
+  std::stable_sort(by_time.begin(), by_time.end(), [&](std::size_t a, std::size_t b) {
+    return std::tie(runs[b].time, runs[b].id) < std::tie(runs[a].time, runs[a].id);
+  });
+  std::size_t newest = 0, judged = 0;
+  for (const std::size_t run : by_time) {
+    const bool has_verdict = index.run_verdicts.contains(run);
+    if (newest >= k_most_run_pages && (!has_verdict || judged >= k_most_run_pages)) continue;
+    (newest < k_most_run_pages ? newest : judged) += 1;
+    const std::string id = site_id(index.run_by_id, runs[run].project + "\n" + runs[run].id);
+    index.run_by_id.emplace(id, run);
+    index.run_id.emplace(run, id);
+    index.run_pages.push_back(run);
+  }
+  index.verdict_page.resize(index.verdicts.size());
+  for (const auto& [run, verdicts] : index.run_verdicts) {
+    const auto id = index.run_id.find(run);
+    for (const std::size_t v : verdicts) {
+      if (id != index.run_id.end()) index.verdict_page[v] = id->second;
+    }
+  }
+  const auto& all = index.model.history.series;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    for (std::size_t p = 0; p < all[s].points.size(); ++p) {
+      if (index.run_id.contains(all[s].points[p].run)) {
+        index.run_points[all[s].points[p].run].emplace_back(s, p);
+      }
+    }
+  }
+}
+
+bool is_commit(const std::string& text) {
+  return text.size() >= 7 && text.size() <= 64 &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// The first lines of commits that runs are of; many are spread over 256 files.
+void index_commits(SiteIndex& index) {
+  std::set<std::string> commits;
+  for (const history::RunFacts& run : index.model.history.runs) {
+    if (run.commit && is_commit(*run.commit) && index.model.subjects.contains(*run.commit)) {
+      commits.insert(*run.commit);
+    }
+  }
+  index.commit_digits = commits.size() > k_commits_a_file ? 2 : 0;
+  for (const std::string& commit : commits) {
+    const std::string file = commit.substr(0, index.commit_digits);
+    index.commits[file.empty() ? "all" : file].push_back(commit);
+  }
+}
+
+Json commits_json(const SiteIndex& index, const std::vector<std::string>& commits) {
+  Json json = Json::array();
+  for (const std::string& commit : commits) {
+    json.push_back({short_commit(commit), index.model.subjects.at(commit)});
+  }
+  return json;
+}
+
+std::size_t spark_files(const SiteIndex& index) {
+  return (index.cells.size() + k_cells_a_spark_file - 1) / k_cells_a_spark_file;
+}
+
+// "cells/0a1b" of "data/cells/0a1b.js".
+std::optional<std::string_view> document_of(std::string_view path) {
+  constexpr std::string_view k_folder = "data/", k_ending = ".js";
+  if (path.size() <= k_folder.size() + k_ending.size() || !path.starts_with(k_folder) ||
+      !path.ends_with(k_ending)) {
+    return std::nullopt;
+  }
+  return path.substr(k_folder.size(), path.size() - k_folder.size() - k_ending.size());
+}
+
+std::optional<Json> document(const SiteIndex& index, std::string_view name) {
+  if (name == "overview") return overview_json(index);
+  if (name == "runs") return site_runs_json(index);
+  if (name == "baselines") return site_baselines_json(index);
+  if (name == "tally") return site_tally_json(index);
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const std::string_view kind = name.substr(0, slash);
+  const std::string id(name.substr(slash + 1));
+  if (kind == "cells") {
+    const auto at = index.cell_by_id.find(id);
+    if (at != index.cell_by_id.end()) return site_cell_json(index, index.cells[at->second]);
+  } else if (kind == "runs") {
+    const auto at = index.run_by_id.find(id);
+    if (at != index.run_by_id.end()) return site_run_json(index, at->second);
+  } else if (kind == "commits") {
+    const auto at = index.commits.find(id);
+    if (at != index.commits.end()) return commits_json(index, at->second);
+  } else if (kind == "sparks") {
+    const auto file = text::to_int(id);
+    if (file && *file >= 0 && static_cast<std::size_t>(*file) < spark_files(index) &&
+        id == fmt::format("{}", *file)) {
+      return sparks_json(index, static_cast<std::size_t>(*file));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const std::vector<SiteChange>& SiteIndex::changes_of(std::size_t series) const {
+  static const std::vector<SiteChange> none;
+  return series < model.changes.size() ? model.changes[series] : none;
+}
+
+std::string_view to_string(SiteChange::Kind kind) {
+  switch (kind) {
+    case SiteChange::Kind::step:
+      return "step";
+    case SiteChange::Kind::drift:
+      return "drift";
+    case SiteChange::Kind::place:
+      break;
+  }
+  return "place";
+}
+
+std::string short_commit(const std::optional<std::string>& commit) {
+  return commit ? commit->substr(0, 12) : std::string();
+}
+
+Result<std::string> repo_url(std::string_view text) {
+  std::string url(text);
+  while (url.ends_with('/')) url.pop_back();
+  const std::size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
+  const auto odd = [](unsigned char one) {
+    return one <= ' ' || one >= 0x7f ||
+           std::string_view("\"'<>\\^`{|}?#@").find(static_cast<char>(one)) !=
+               std::string_view::npos;
+  };
+  if (scheme == 0 || url.size() == scheme || url[scheme] == '/' ||
+      std::any_of(url.begin(), url.end(), odd)) {
+    return fail(Code::usage,
+                "\"{}\": not the address of a repository, as in https://github.com/me/engine",
+                text::printable(text));
+  }
+  return url;
+}
+
+Site::Site(SiteModel model) {
+  auto index = std::make_unique<SiteIndex>();
+  index->model = std::move(model);
+  index_cells(*index);
+  index_verdicts(*index);
+  index_runs(*index);
+  index_commits(*index);
+  index_ = std::move(index);
+}
+
+Site::Site(Site&&) noexcept = default;
+Site::~Site() = default;
+
+std::vector<std::string> Site::paths() const {
+  std::vector<std::string> paths;
+  for (const char* one : {"overview", "runs", "baselines", "tally"}) {
+    paths.push_back(fmt::format("data/{}.js", one));
+  }
+  for (std::size_t i = 0; i < spark_files(*index_); ++i) {
+    paths.push_back(fmt::format("data/sparks/{}.js", i));
+  }
+  for (const SiteCell& cell : index_->cells) {
+    paths.push_back(fmt::format("data/cells/{}.js", cell.id));
+  }
+  for (const std::size_t run : index_->run_pages) {
+    paths.push_back(fmt::format("data/runs/{}.js", index_->run_id.at(run)));
+  }
+  for (const auto& [file, commits] : index_->commits) {
+    paths.push_back(fmt::format("data/commits/{}.js", file));
+  }
+  return paths;
+}
+
+std::optional<std::string> Site::text(std::string_view path) const {
+  const auto name = document_of(path);
+  if (!name) return std::nullopt;
+  const std::optional<Json> json = document(*index_, *name);
+  if (!json) return std::nullopt;
+  return site_script(*name, *json);  // found: so it is a name of ours, made of safe characters
+}
+
+}  // namespace weir::site

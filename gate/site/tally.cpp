@@ -1,0 +1,143 @@
+#include "gate/site/tally.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "gate/base/json.hpp"
+
+namespace weir::site {
+namespace {
+
+using verdict::Outcome;
+
+// What one verdict says of one metric.
+struct SaidOfMetric {
+  std::size_t verdict = 0, cell = 0;
+  Outcome outcome = Outcome::info;
+  std::optional<double> baseline;
+  std::optional<std::string> baseline_text;
+};
+
+// project, branch, cell, device, metric
+using TallyKey = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+using Said = std::map<TallyKey, std::vector<SaidOfMetric>>;
+
+bool decided(Outcome outcome) {
+  return outcome == Outcome::fail || outcome == Outcome::pass || outcome == Outcome::improved ||
+         outcome == Outcome::accepted;
+}
+
+Said said_by(const std::vector<SiteVerdict>& verdicts) {
+  Said said;
+  for (std::size_t v = 0; v < verdicts.size(); ++v) {
+    const history::StoredVerdict& stored = *verdicts[v].stored;
+    const auto& cells = verdicts[v].gate.cells;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const auto add = [&](const std::string& metric, SaidOfMetric what) {
+        what.verdict = v;
+        what.cell = c;
+        said[{stored.project, stored.branch.value_or(""), cells[c].cell.str(),
+              cells[c].device_class, metric}]
+            .push_back(std::move(what));
+      };
+      for (const verdict::MetricVerdict& metric : cells[c].metrics) {
+        SaidOfMetric what;
+        what.outcome = metric.verdict;
+        what.baseline = metric.baseline;
+        what.baseline_text = metric.baseline_text;
+        add(metric.metric.name, std::move(what));
+      }
+      SaidOfMetric whole;
+      whole.outcome = cells[c].kernels_verdict;
+      add("kernels", whole);
+      whole.outcome = cells[c].placement_verdict;
+      add("placement", whole);
+    }
+  }
+  return said;
+}
+
+Fate fate_of(const std::vector<SiteVerdict>& verdicts, const SaidOfMetric& red,
+             const SaidOfMetric& next) {
+  if (next.outcome == Outcome::accepted) return Fate::accepted;
+  const auto& before = verdicts[red.verdict].stored->commit;
+  const auto& after = verdicts[next.verdict].stored->commit;
+  const bool same_base = red.baseline == next.baseline && red.baseline_text == next.baseline_text;
+  if (!same_base) return Fate::accepted;
+  if (before && before == after) return Fate::disputed;
+  return Fate::reverted;
+}
+
+}  // namespace
+
+std::string_view to_string(Fate fate) {
+  switch (fate) {
+    case Fate::accepted:
+      return "accepted";
+    case Fate::reverted:
+      return "reverted";
+    case Fate::disputed:
+      return "disputed";
+    case Fate::open:
+      break;
+  }
+  return "open";
+}
+
+std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>& stored) {
+  std::vector<SiteVerdict> read;
+  for (const history::StoredVerdict& one : stored) {
+    const auto json = parse_json(one.text);
+    if (!json) continue;
+    auto gate = verdict::verdict_from_json(*json);
+    if (gate) read.push_back({&one, *std::move(gate)});
+  }
+  std::stable_sort(read.begin(), read.end(), [](const SiteVerdict& a, const SiteVerdict& b) {
+    return std::tie(a.stored->project, a.stored->time, a.stored->kept_at, a.stored->id) <
+           std::tie(b.stored->project, b.stored->time, b.stored->kept_at, b.stored->id);
+  });
+  return read;
+}
+
+Tally tally(const std::vector<SiteVerdict>& verdicts) {
+  Tally made;
+  made.verdicts = static_cast<std::int64_t>(verdicts.size());
+  for (const SiteVerdict& one : verdicts) {
+    made.red_gates += one.gate.verdict == Outcome::fail ? 1 : 0;
+    made.errors += one.gate.verdict == Outcome::error ? 1 : 0;
+  }
+  for (const auto& [key, all] : said_by(verdicts)) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // One that was judged again on the same commit counts as its last judgement does.
+      const auto& commit = verdicts[all[i].verdict].stored->commit;
+      const bool again =
+          commit && i + 1 < all.size() && verdicts[all[i + 1].verdict].stored->commit == commit;
+      if (decided(all[i].outcome) && !again) ++made.judged;
+      if (all[i].outcome == Outcome::inconclusive && !again) ++made.undecided;
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].outcome != Outcome::fail) continue;
+      std::size_t next = i + 1;
+      while (next < all.size() &&
+             (all[next].outcome == Outcome::fail || !decided(all[next].outcome))) {
+        ++next;
+      }
+      Red red{all[i].verdict, all[i].cell, std::get<4>(key), Fate::open};
+      // Whether it was disputed, reverted or accepted shows beside the last red of those in a row.
+      std::size_t last = i;
+      for (std::size_t k = i; k < next && k < all.size(); ++k) {
+        if (all[k].outcome == Outcome::fail) last = k;
+      }
+      if (next < all.size()) red.fate = fate_of(verdicts, all[last], all[next]);
+      made.reds.push_back(std::move(red));
+      i = next < all.size() ? next : all.size();
+    }
+  }
+  std::stable_sort(made.reds.begin(), made.reds.end(), [&](const Red& a, const Red& b) {
+    return verdicts[a.verdict].stored->time > verdicts[b.verdict].stored->time;
+  });
+  return made;
+}
+
+}  // namespace weir::site

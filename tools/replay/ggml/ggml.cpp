@@ -1,0 +1,204 @@
+#include "tools/replay/ggml/ggml.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <dirent.h>
+#include <dlfcn.h>
+
+namespace weir::replay {
+namespace {
+
+std::vector<std::string> libraries_in(const std::string& folder, std::string_view begins) {
+  std::vector<std::string> names;
+  DIR* open = opendir(folder.c_str());
+  if (open == nullptr) return names;
+  while (const dirent* entry = readdir(open)) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(begins) && name.find(".so") != std::string_view::npos) {
+      names.emplace_back(name);
+    }
+  }
+  closedir(open);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string why() {
+  const char* words = dlerror();
+  return words == nullptr ? "no reason given" : words;
+}
+
+template <class Function>
+Function* find(void* library, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+Result<void> find_functions(void* base, Engine& engine) {
+#define WEIR_REPLAY_FIND(name, result, parameters)                                         \
+  engine.name = find<result parameters>(base, "ggml_" #name);                              \
+  if (engine.name == nullptr) {                                                            \
+    return fail(Code::unavailable, "its ggml has no {}: too old or too new for this weir", \
+                "ggml_" #name);                                                            \
+  }
+  WEIR_REPLAY_GGML(WEIR_REPLAY_FIND)
+#undef WEIR_REPLAY_FIND
+  if (auto* version = find<const char*()>(base, "ggml_version")) engine.version = version();
+  if (auto* commit = find<const char*()>(base, "ggml_commit")) engine.commit = commit();
+  return {};
+}
+
+// Do tensors look as Tensor says? Some are made by ggml's own functions and looked at.
+bool layout_fits(const Engine& ggml) {
+  constexpr std::size_t k_header_of_object = 32;  // ggml_tensor_overhead() counts it in
+  if (ggml.tensor_overhead() != k_header_of_object + sizeof(Tensor)) return false;
+  Context* context = ggml.init({16 * ggml.tensor_overhead(), nullptr, true});
+  if (context == nullptr) return false;
+  constexpr float k_epsilon = 0.015625F;
+  constexpr int k_f32 = 0;  // GGML_TYPE_F32, since the first day
+  const std::int64_t ne[4] = {8, 4, 2, 1};
+  Tensor* a = ggml.new_tensor(context, k_f32, 4, ne);
+  Tensor* b = ggml.new_tensor(context, k_f32, 4, ne);
+  bool fits = ggml.get_name(a) == a->name && std::memcmp(a->ne, ne, sizeof ne) == 0 &&
+              a->nb[0] == 4 && a->nb[3] == 256 && a->data == nullptr && a->op == 0;
+  if (fits) {
+    const Tensor* product = ggml.mul_mat(context, a, b);
+    const char* name = product->op > 0 && product->op < 256 ? ggml.op_name(product->op) : nullptr;
+    fits = name != nullptr && std::strcmp(name, "MUL_MAT") == 0 && product->source[0] == a &&
+           product->source[1] == b && product->source[2] == nullptr;
+    const Tensor* view = ggml.view_4d(context, a, 2, 2, 1, 1, 64, 128, 192, 8);
+    fits = fits && view->view_of == a && view->offset_in_view == 8 && view->nb[1] == 64 &&
+           view->nb[2] == 128 && view->nb[3] == 192;
+    const Tensor* norm = ggml.rms_norm(context, a, k_epsilon);
+    fits = fits && std::memcmp(&norm->params[0], &k_epsilon, sizeof k_epsilon) == 0;
+    fits = fits && std::strcmp(ggml.type_name(k_bytes_type), "i8") == 0;
+    ggml.set_input(b);
+    fits = fits && (b->flags & 1) != 0 && (a->flags & 1) == 0;
+  }
+  ggml.free(context);
+  return fits;
+}
+
+struct Kernels {
+  void* library = nullptr;
+  std::string name;
+};
+
+// Several, one for each level of the instruction set, say how well they fit this CPU; a single one
+// may not. A name with a version behind ".so" is a link's other end.
+Result<Kernels> best_kernels(const std::string& folder) {
+  Kernels best;
+  int most = -1;
+  std::string last = "there is none";
+  for (const std::string& name : libraries_in(folder, "libggml-cpu")) {
+    void* library = dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      last = why();
+      continue;
+    }
+    auto* score_of = find<int()>(library, "ggml_backend_score");
+    const int score = score_of == nullptr ? 0 : score_of();
+    if ((score_of == nullptr || score > 0) && score > most) {
+      most = score;
+      best = {library, name};
+    }
+  }
+  if (best.library == nullptr) {
+    return fail(Code::unavailable, "no libggml-cpu*.so in {} runs on this CPU ({})", folder, last);
+  }
+  return best;
+}
+
+Registry* registry_of(const Kernels& kernels, const char* otherwise) {
+  auto* made = find<Registry*()>(kernels.library, "ggml_backend_init");
+  if (made == nullptr) made = find<Registry*()>(kernels.library, otherwise);
+  return made == nullptr ? nullptr : made();
+}
+
+Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
+  engine.library = kernels.name;
+  Registry* registry = registry_of(kernels, "ggml_backend_cpu_reg");
+  engine.device = registry == nullptr ? nullptr : engine.backend_reg_dev_get(registry, 0);
+  engine.backend =
+      engine.device == nullptr ? nullptr : engine.backend_dev_init(engine.device, nullptr);
+  if (engine.backend == nullptr) {
+    return fail(Code::unavailable, "{} has no CPU backend that can be made", kernels.name);
+  }
+  const auto set_threads = reinterpret_cast<void (*)(Backend*, int)>(
+      engine.backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads"));
+  if (set_threads == nullptr) {
+    return fail(Code::unavailable, "{} does not take a number of threads", kernels.name);
+  }
+  set_threads(engine.backend, threads);
+  const auto extra_of = reinterpret_cast<BufferType** (*)(Device*)>(
+      engine.backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts"));
+  BufferType** extra = extra_of == nullptr ? nullptr : extra_of(engine.device);
+  for (; extra != nullptr && *extra != nullptr; ++extra) engine.extra.push_back(*extra);
+  return {};
+}
+
+Result<void> open_vulkan(const std::string& folder, const std::string& on, Engine& engine) {
+  const std::vector<std::string> names = libraries_in(folder, "libggml-vulkan.so");
+  if (names.empty()) return fail(Code::unavailable, "no libggml-vulkan.so in {}", folder);
+  const Kernels kernels{dlopen((folder + "/" + names.front()).c_str(), RTLD_NOW | RTLD_LOCAL),
+                        names.front()};
+  if (kernels.library == nullptr) return fail(Code::unavailable, "{}: {}", kernels.name, why());
+  engine.library = kernels.name;
+  Registry* registry = registry_of(kernels, "ggml_backend_vk_reg");
+  const std::size_t devices = registry == nullptr ? 0 : engine.backend_reg_dev_count(registry);
+  std::string there;
+  for (std::size_t i = 0; i < devices && engine.device == nullptr; ++i) {
+    Device* device = engine.backend_reg_dev_get(registry, i);
+    const char* name = device == nullptr ? nullptr : engine.backend_dev_name(device);
+    if (name == nullptr) continue;
+    there += (there.empty() ? "" : ", ") + std::string(name);
+    if (on == name) engine.device = device;
+  }
+  if (engine.device == nullptr) {
+    return fail(Code::unavailable,
+                "{} sees no {} (there is {}); ggml leaves Vulkan devices that are CPUs out unless "
+                "GGML_VK_VISIBLE_DEVICES=0 is set",
+                kernels.name, on, there.empty() ? "none" : there);
+  }
+  if (const char* words = engine.backend_dev_description(engine.device)) {
+    engine.device_words = words;
+  }
+  engine.memory = engine.backend_dev_buffer_type(engine.device);
+  if (engine.memory == nullptr) {
+    return fail(Code::unavailable, "{} can not be used by {}", on, kernels.name);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Engine> open_engine(const std::string& folder, const std::string& on, int threads) {
+  const std::vector<std::string> bases = libraries_in(folder, "libggml-base.so");
+  if (bases.empty()) {
+    return fail(Code::unavailable,
+                "no libggml-base.so in {}\n"
+                "  --engine DIR names the folder that holds the engine's libraries; an engine that "
+                "has ggml built in cannot be replayed",
+                folder);
+  }
+  // For all: the libraries of kernels find what they need of it.
+  void* base = dlopen((folder + "/" + bases.front()).c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (base == nullptr) return fail(Code::unavailable, "{}: {}", bases.front(), why());
+  Engine engine;
+  WEIR_CHECK(find_functions(base, engine));
+  if (!layout_fits(engine)) {
+    return fail(Code::unavailable,
+                "tensors of this ggml (version {}) do not look as weir knows them: nothing was "
+                "computed",
+                engine.version.empty() ? "unknown" : engine.version);
+  }
+  if (on != "CPU") {
+    WEIR_CHECK(open_vulkan(folder, on, engine));
+    return engine;
+  }
+  WEIR_TRY(const Kernels kernels, best_kernels(folder));
+  WEIR_CHECK(open_cpu(kernels, threads, engine));
+  return engine;
+}
+
+}  // namespace weir::replay

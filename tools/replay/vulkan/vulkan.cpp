@@ -1,0 +1,290 @@
+#include "tools/replay/vulkan/vulkan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <dlfcn.h>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/twin/structs.h"
+
+namespace weir::replay {
+namespace {
+
+Result<VkInstance> open_instance(std::uint32_t recorded_version, Functions& call) {
+  void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (loader == nullptr) return fail(Code::unavailable, "no Vulkan loader (libvulkan.so.1)");
+  const auto get =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
+  if (get == nullptr) return fail(Code::unavailable, "libvulkan.so.1 is no Vulkan loader");
+  const auto create = reinterpret_cast<PFN_vkCreateInstance>(get(nullptr, "vkCreateInstance"));
+  const auto version =
+      reinterpret_cast<PFN_vkEnumerateInstanceVersion>(get(nullptr, "vkEnumerateInstanceVersion"));
+  std::uint32_t newest = VK_API_VERSION_1_0;
+  if (version != nullptr) version(&newest);
+  if (create == nullptr || newest < VK_API_VERSION_1_1) {
+    return fail(Code::unavailable, "the Vulkan loader is too old: 1.1 is needed");
+  }
+  auto application = of_type<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
+  application.pApplicationName = "weir-replay-vulkan";
+  application.apiVersion = std::max(recorded_version, std::uint32_t{VK_API_VERSION_1_1});
+  auto info = of_type<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
+  info.pApplicationInfo = &application;
+  VkInstance instance = VK_NULL_HANDLE;
+  if (create(&info, nullptr, &instance) != VK_SUCCESS) {
+    return fail(Code::unavailable, "no Vulkan driver, or none that can be used");
+  }
+#define WEIR_FETCH(name) call.name = reinterpret_cast<PFN_vk##name>(get(instance, "vk" #name));
+  WEIR_REPLAY_INSTANCE_FUNCTIONS(WEIR_FETCH)
+#undef WEIR_FETCH
+  return instance;
+}
+
+Result<void> pick(VkInstance instance, const std::string& wanted, Device& device) {
+  std::uint32_t count = 0;
+  WEIR_CHECK(check(device.call.EnumeratePhysicalDevices(instance, &count, nullptr),
+                   "vkEnumeratePhysicalDevices"));
+  std::vector<VkPhysicalDevice> all(count);
+  WEIR_CHECK(check(device.call.EnumeratePhysicalDevices(instance, &count, all.data()),
+                   "vkEnumeratePhysicalDevices"));
+  std::vector<std::string> names;
+  const auto number = text::to_int(wanted);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    auto subgroups = of_type<VkPhysicalDeviceSubgroupSizeControlProperties>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+    auto driver = of_type<VkPhysicalDeviceDriverProperties>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+    driver.pNext = &subgroups;
+    auto properties =
+        of_type<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    properties.pNext = &driver;
+    device.call.GetPhysicalDeviceProperties2(all[i], &properties);
+    names.emplace_back(text::printable(properties.properties.deviceName));
+    const bool fits = number ? *number == static_cast<long long>(i)
+                             : names.back().find(wanted) != std::string::npos;
+    if (!fits) continue;
+    device.physical = all[i];
+    device.limits = properties.properties.limits;
+    device.name = names.back();
+    device.driver = text::printable(fmt::format("{} {}", driver.driverName, driver.driverInfo));
+    device.least_subgroup = subgroups.minSubgroupSize;
+    device.most_subgroup = subgroups.maxSubgroupSize;
+    return {};
+  }
+  if (names.empty()) return fail(Code::unavailable, "no Vulkan device");
+  return fail(Code::unavailable, "no device \"{}\"; there are: {}", wanted, text::join(names));
+}
+
+// A chain of structs as Vulkan wants them, from the values of recorded ones.
+class Chain {
+ public:
+  struct Link {
+    const weir_struct* known;  // null: VkPhysicalDeviceFeatures2
+    std::vector<std::uint64_t> bytes;
+    [[nodiscard]] VkBaseOutStructure* head() {
+      return reinterpret_cast<VkBaseOutStructure*>(bytes.data());
+    }
+    [[nodiscard]] std::uint32_t* values() { return reinterpret_cast<std::uint32_t*>(head() + 1); }
+    [[nodiscard]] std::size_t count() const {
+      const std::size_t size = known == nullptr ? sizeof(VkPhysicalDeviceFeatures2) : known->size;
+      return (size - sizeof(VkBaseOutStructure)) / sizeof(VkBool32);
+    }
+  };
+
+  // Those that are known, of the recorded size; the core features always.
+  explicit Chain(const std::vector<probes::RecordedFeatures>& recorded) {
+    constexpr std::uint32_t k_core = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    add(k_core, nullptr, sizeof(VkPhysicalDeviceFeatures2), {});
+    for (const auto& one : recorded) {
+      if (one.type == k_core) {
+        set(links_.front(), one.values);
+        continue;
+      }
+      for (std::uint32_t i = 0; i < weir_struct_count; ++i) {
+        const weir_struct& known = weir_structs[i];
+        if (known.chain == WEIR_CHAIN_FEATURES && known.type == one.type) {
+          add(one.type, &known, known.size, one.values);
+          break;
+        }
+      }
+    }
+  }
+  [[nodiscard]] std::vector<Link>& links() { return links_; }
+  // In order; the first one's address.
+  void* linked() {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      links_[i].head()->pNext = i + 1 < links_.size() ? links_[i + 1].head() : nullptr;
+    }
+    return links_.front().head();
+  }
+
+ private:
+  static void set(Link& link, const std::string& values) {
+    std::memcpy(link.values(), values.data(), std::min(values.size(), link.count() * 4));
+  }
+  void add(std::uint32_t type, const weir_struct* known, std::size_t size,
+           const std::string& values) {
+    links_.push_back({known, std::vector<std::uint64_t>((size + 7) / 8)});
+    links_.back().head()->sType = static_cast<VkStructureType>(type);
+    set(links_.back(), values);
+  }
+  std::vector<Link> links_;
+};
+
+std::string field_name(const weir_struct* known, std::size_t word) {
+  if (known == nullptr) return fmt::format("core feature {}", word);
+  for (std::uint16_t i = 0; i < known->field_count; ++i) {
+    if (known->fields[i].offset == sizeof(VkBaseOutStructure) + word * 4) {
+      return known->fields[i].name;
+    }
+  }
+  return fmt::format("{} {}", known->name, word);
+}
+
+// What was recorded, without what this device lacks.
+Chain features_of(const probes::RecordedDevice& recorded, Device& device) {
+  Chain wanted(recorded.features);
+  Chain there(recorded.features);
+  // A driver leaves alone what it does not know.
+  for (auto& link : there.links()) std::fill_n(link.values(), link.count(), 0U);
+  device.call.GetPhysicalDeviceFeatures2(device.physical,
+                                         static_cast<VkPhysicalDeviceFeatures2*>(there.linked()));
+  std::vector<std::string> lost;
+  for (std::size_t i = 0; i < wanted.links().size(); ++i) {
+    auto& link = wanted.links()[i];
+    const std::uint32_t* supported = there.links()[i].values();
+    for (std::size_t word = 0; word < link.count(); ++word) {
+      std::uint32_t& value = link.values()[word];
+      if (value == 0) continue;
+      value = supported[word] != 0 ? VK_TRUE : VK_FALSE;
+      if (value == 0) lost.push_back(field_name(link.known, word));
+    }
+  }
+  // A struct of which nothing is asked for may belong to an extension that is not there.
+  auto& links = wanted.links();
+  links.erase(std::remove_if(links.begin() + 1, links.end(),
+                             [](Chain::Link& link) {
+                               return std::all_of(link.values(), link.values() + link.count(),
+                                                  [](std::uint32_t value) { return value == 0; });
+                             }),
+              links.end());
+  if (!lost.empty()) {
+    device.warnings.push_back("without features that were on: " + text::join(lost));
+  }
+  return wanted;
+}
+
+// What needs a window is not needed here.
+bool shows_pictures(const std::string& extension) {
+  return extension.find("swapchain") != std::string::npos ||
+         extension.find("display") != std::string::npos ||
+         extension.find("present") != std::string::npos;
+}
+
+Result<std::vector<std::string>> extensions_of(const probes::RecordedDevice& recorded,
+                                               Device& device) {
+  std::uint32_t count = 0;
+  const auto list = device.call.EnumerateDeviceExtensionProperties;
+  WEIR_CHECK(check(list(device.physical, nullptr, &count, nullptr),
+                   "vkEnumerateDeviceExtensionProperties"));
+  std::vector<VkExtensionProperties> there(count);
+  WEIR_CHECK(check(list(device.physical, nullptr, &count, there.data()),
+                   "vkEnumerateDeviceExtensionProperties"));
+  std::vector<std::string> out, lost;
+  for (const std::string& name : recorded.extensions) {
+    if (shows_pictures(name)) continue;
+    const bool found = std::any_of(there.begin(), there.end(),
+                                   [&](const auto& one) { return name == one.extensionName; });
+    (found ? out : lost).push_back(name);
+  }
+  if (!lost.empty()) {
+    device.warnings.push_back("without extensions that were on: " + text::join(lost));
+  }
+  return out;
+}
+
+Result<std::uint32_t> family_of(Device& device) {
+  std::uint32_t count = 0;
+  device.call.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  device.call.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families.data());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    if (families[i].timestampValidBits == 0) continue;
+    device.stamp_bits = families[i].timestampValidBits;
+    return i;
+  }
+  return fail(Code::unavailable, "{} has no queue that computes and has timestamps", device.name);
+}
+
+Result<void> make_device(const probes::RecordedDevice& recorded, std::uint32_t family,
+                         Device& device) {
+  WEIR_TRY(const std::vector<std::string> extensions, extensions_of(recorded, device));
+  std::vector<const char*> names;
+  for (const std::string& name : extensions) names.push_back(name.c_str());
+  Chain features = features_of(recorded, device);
+  const float priority = 1;
+  auto queue = of_type<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  queue.queueFamilyIndex = family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  auto info = of_type<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
+  info.pNext = features.linked();
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<std::uint32_t>(names.size());
+  info.ppEnabledExtensionNames = names.data();
+  WEIR_CHECK(check(device.call.CreateDevice(device.physical, &info, nullptr, &device.handle),
+                   "vkCreateDevice"));
+#define WEIR_FETCH(name)                                                                        \
+  device.call.name =                                                                            \
+      reinterpret_cast<PFN_vk##name>(device.call.GetDeviceProcAddr(device.handle, "vk" #name)); \
+  if (device.call.name == nullptr) return fail(Code::unavailable, "the driver has no vk" #name);
+  WEIR_REPLAY_DEVICE_FUNCTIONS(WEIR_FETCH)
+#undef WEIR_FETCH
+  device.call.GetDeviceQueue(device.handle, family, 0, &device.queue);
+  return {};
+}
+
+Result<void> make_tools(std::uint32_t family, Device& device) {
+  auto pool = of_type<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool.queueFamilyIndex = family;
+  VkCommandPool command_pool = VK_NULL_HANDLE;
+  WEIR_CHECK(check(device.call.CreateCommandPool(device.handle, &pool, nullptr, &command_pool),
+                   "vkCreateCommandPool"));
+  auto commands =
+      of_type<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  commands.commandPool = command_pool;
+  commands.commandBufferCount = 1;
+  WEIR_CHECK(check(device.call.AllocateCommandBuffers(device.handle, &commands, &device.commands),
+                   "vkAllocateCommandBuffers"));
+  auto queries = of_type<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+  queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  queries.queryCount = k_queries;
+  WEIR_CHECK(check(device.call.CreateQueryPool(device.handle, &queries, nullptr, &device.queries),
+                   "vkCreateQueryPool"));
+  const auto fence = of_type<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
+  return check(device.call.CreateFence(device.handle, &fence, nullptr, &device.fence),
+               "vkCreateFence");
+}
+
+}  // namespace
+
+Result<void> check(VkResult result, const char* call) {
+  if (result == VK_SUCCESS) return {};
+  return fail(Code::io, "{} answers {}", call, static_cast<int>(result));
+}
+
+Result<Device> open_device(const probes::RecordedDevice& recorded, const std::string& wanted) {
+  Device device;
+  WEIR_TRY(const VkInstance instance, open_instance(recorded.api_version, device.call));
+  WEIR_CHECK(pick(instance, wanted, device));
+  device.call.GetPhysicalDeviceMemoryProperties(device.physical, &device.memory);
+  WEIR_TRY(const std::uint32_t family, family_of(device));
+  WEIR_CHECK(make_device(recorded, family, device));
+  WEIR_CHECK(make_tools(family, device));
+  return device;
+}
+
+}  // namespace weir::replay

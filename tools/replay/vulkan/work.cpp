@@ -1,0 +1,356 @@
+#include "tools/replay/vulkan/work.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+
+namespace weir::replay {
+namespace {
+
+constexpr std::uint64_t k_patience_nanoseconds = 20'000'000'000;
+
+bool is_uniform(std::uint32_t type) {
+  return type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
+         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
+}
+bool is_dynamic(std::uint32_t type) {
+  return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
+         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
+}
+
+// All that one work needs, given back at the end.
+class Made {
+ public:
+  Made(const Device& device, const probes::RecordedKernels& recorded,
+       const probes::RecordedWork& work)
+      : device_(device),
+        call_(device.call),
+        work_(work),
+        pipeline_(recorded.pipelines[work.pipeline]),
+        code_(recorded.codes[pipeline_.head.code]) {}
+  Made(const Made&) = delete;
+  Made& operator=(const Made&) = delete;
+  ~Made() {
+    const VkDevice handle = device_.handle;
+    call_.DestroyDescriptorPool(handle, pool_, nullptr);
+    for (const VkBuffer buffer : buffers_) call_.DestroyBuffer(handle, buffer, nullptr);
+    for (const VkDeviceMemory memory : memories_) call_.FreeMemory(handle, memory, nullptr);
+    call_.DestroyPipeline(handle, made_, nullptr);
+    call_.DestroyShaderModule(handle, module_, nullptr);
+    call_.DestroyPipelineLayout(handle, layout_, nullptr);
+    for (const VkDescriptorSetLayout set : set_layouts_) {
+      call_.DestroyDescriptorSetLayout(handle, set, nullptr);
+    }
+  }
+
+  // What this device can not do.
+  [[nodiscard]] Result<void> fits(std::uint64_t most_memory) const;
+  [[nodiscard]] Result<void> make() {
+    WEIR_CHECK(make_layout());
+    WEIR_CHECK(make_pipeline());
+    WEIR_CHECK(make_buffers());
+    return make_sets();
+  }
+  void fill() const {
+    for (const VkBuffer buffer : buffers_) {
+      call_.CmdFillBuffer(device_.commands, buffer, 0, VK_WHOLE_SIZE, 0);
+    }
+  }
+  void bind() const;
+  void dispatch() const {
+    call_.CmdDispatch(device_.commands, work_.groups[0], work_.groups[1], work_.groups[2]);
+  }
+
+ private:
+  [[nodiscard]] Result<void> make_layout();
+  [[nodiscard]] Result<void> make_pipeline();
+  [[nodiscard]] Result<void> make_buffers();
+  [[nodiscard]] Result<void> make_sets();
+  [[nodiscard]] std::uint32_t push_bytes() const { return (pipeline_.head.push_bytes + 3) & ~3U; }
+
+  const Device& device_;
+  const Functions& call_;
+  const probes::RecordedWork& work_;
+  const probes::RecordedPipeline& pipeline_;
+  const probes::RecordedCode& code_;
+  std::vector<VkDescriptorSetLayout> set_layouts_;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkShaderModule module_ = VK_NULL_HANDLE;
+  VkPipeline made_ = VK_NULL_HANDLE;
+  std::vector<VkBuffer> buffers_;
+  std::vector<VkDeviceMemory> memories_;
+  VkDescriptorPool pool_ = VK_NULL_HANDLE;
+  std::vector<VkDescriptorSet> sets_;
+  std::uint32_t dynamic_ = 0;  // descriptors of dynamic offset, in all sets
+};
+
+Result<void> Made::fits(std::uint64_t most_memory) const {
+  std::uint64_t bytes = 0;
+  for (const auto& buffer : work_.buffers) {
+    if (buffer.span > most_memory - bytes) {
+      return fail(Code::unavailable, "it needs more than {} MiB of memory", most_memory >> 20);
+    }
+    bytes += buffer.span;
+  }
+  const VkPhysicalDeviceLimits& limits = device_.limits;
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (work_.groups[i] > limits.maxComputeWorkGroupCount[i]) {
+      return fail(Code::unavailable, "this device has no {} groups at once", work_.groups[i]);
+    }
+  }
+  if (pipeline_.head.sets > limits.maxBoundDescriptorSets ||
+      push_bytes() > limits.maxPushConstantsSize) {
+    return fail(Code::unavailable, "this device has no such layout: {} sets, {} push constants",
+                pipeline_.head.sets, push_bytes());
+  }
+  for (const auto& one : work_.descriptors) {
+    if (one.buffer == UINT32_MAX) continue;
+    const bool uniform = is_uniform(one.type);
+    const std::uint64_t alignment =
+        uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
+    if (alignment != 0 && one.offset % alignment != 0) {
+      return fail(Code::unavailable, "this device has no buffers at offset {}", one.offset);
+    }
+    if (one.range > (uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange)) {
+      return fail(Code::unavailable, "this device binds no {} bytes", one.range);
+    }
+  }
+  const std::uint32_t subgroup = pipeline_.head.subgroup_size;
+  if (subgroup != 0 && (subgroup < device_.least_subgroup || subgroup > device_.most_subgroup)) {
+    return fail(Code::unavailable, "it asks for subgroups of {}, this device has {} to {}",
+                subgroup, device_.least_subgroup, device_.most_subgroup);
+  }
+  return {};
+}
+
+Result<void> Made::make_layout() {
+  for (std::uint32_t set = 0; set < pipeline_.head.sets; ++set) {
+    std::vector<VkDescriptorSetLayoutBinding> bindings;
+    for (const auto& one : pipeline_.bindings) {
+      if (one.set != set) continue;
+      const auto type = static_cast<VkDescriptorType>(one.type);
+      bindings.push_back({one.binding, type, one.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+      if (is_dynamic(one.type)) dynamic_ += one.count;
+    }
+    auto info = of_type<VkDescriptorSetLayoutCreateInfo>(
+        VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
+    info.bindingCount = static_cast<std::uint32_t>(bindings.size());
+    info.pBindings = bindings.data();
+    VkDescriptorSetLayout made = VK_NULL_HANDLE;
+    WEIR_CHECK(check(call_.CreateDescriptorSetLayout(device_.handle, &info, nullptr, &made),
+                     "vkCreateDescriptorSetLayout"));
+    set_layouts_.push_back(made);
+  }
+  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes()};
+  auto info = of_type<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+  info.setLayoutCount = static_cast<std::uint32_t>(set_layouts_.size());
+  info.pSetLayouts = set_layouts_.data();
+  info.pushConstantRangeCount = range.size == 0 ? 0 : 1;
+  info.pPushConstantRanges = &range;
+  return check(call_.CreatePipelineLayout(device_.handle, &info, nullptr, &layout_),
+               "vkCreatePipelineLayout");
+}
+
+Result<void> Made::make_pipeline() {
+  auto module = of_type<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+  module.codeSize = code_.words.size() * 4;
+  module.pCode = code_.words.data();
+  WEIR_CHECK(check(call_.CreateShaderModule(device_.handle, &module, nullptr, &module_),
+                   "vkCreateShaderModule"));
+  std::vector<VkSpecializationMapEntry> entries;
+  for (const auto& one : pipeline_.constants) entries.push_back({one.id, one.offset, one.size});
+  VkSpecializationInfo special{};
+  special.mapEntryCount = static_cast<std::uint32_t>(entries.size());
+  special.pMapEntries = entries.data();
+  special.dataSize = pipeline_.data.size();
+  special.pData = pipeline_.data.data();
+  auto subgroup = of_type<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
+  subgroup.requiredSubgroupSize = pipeline_.head.subgroup_size;
+  auto info = of_type<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  info.flags = pipeline_.head.flags;
+  info.layout = layout_;
+  info.stage =
+      of_type<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO);
+  info.stage.flags = pipeline_.head.stage_flags;
+  if (subgroup.requiredSubgroupSize != 0) info.stage.pNext = &subgroup;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module_;
+  info.stage.pName = pipeline_.entry_point.c_str();
+  if (!entries.empty()) info.stage.pSpecializationInfo = &special;
+  return check(
+      call_.CreateComputePipelines(device_.handle, VK_NULL_HANDLE, 1, &info, nullptr, &made_),
+      "vkCreateComputePipelines");
+}
+
+Result<void> Made::make_buffers() {
+  for (const auto& one : work_.buffers) {
+    constexpr VkBufferUsageFlags k_kept =
+        VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+    auto info = of_type<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+    info.size = (one.span + 3) & ~std::uint64_t{3};  // filled by words
+    info.usage = (one.usage & k_kept) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    VkBuffer buffer = VK_NULL_HANDLE;
+    WEIR_CHECK(
+        check(call_.CreateBuffer(device_.handle, &info, nullptr, &buffer), "vkCreateBuffer"));
+    buffers_.push_back(buffer);
+    VkMemoryRequirements needs{};
+    call_.GetBufferMemoryRequirements(device_.handle, buffer, &needs);
+    auto memory = of_type<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+    memory.allocationSize = needs.size;
+    bool found = false;
+    for (std::uint32_t i = 0; i < device_.memory.memoryTypeCount && !found; ++i) {
+      found =
+          (needs.memoryTypeBits & (1U << i)) != 0 &&
+          (device_.memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+      if (found) memory.memoryTypeIndex = i;
+    }
+    if (!found) return fail(Code::unavailable, "the device has no memory of its own for it");
+    VkDeviceMemory made = VK_NULL_HANDLE;
+    WEIR_CHECK(
+        check(call_.AllocateMemory(device_.handle, &memory, nullptr, &made), "vkAllocateMemory"));
+    memories_.push_back(made);
+    WEIR_CHECK(
+        check(call_.BindBufferMemory(device_.handle, buffer, made, 0), "vkBindBufferMemory"));
+  }
+  return {};
+}
+
+Result<void> Made::make_sets() {
+  if (set_layouts_.empty()) return {};
+  std::map<std::uint32_t, std::uint32_t> types;
+  for (const auto& one : pipeline_.bindings) types[one.type] += one.count;
+  std::vector<VkDescriptorPoolSize> sizes;
+  for (const auto& [type, count] : types) {
+    sizes.push_back({static_cast<VkDescriptorType>(type), count});
+  }
+  if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
+  auto pool = of_type<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
+  pool.maxSets = static_cast<std::uint32_t>(set_layouts_.size());
+  pool.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
+  pool.pPoolSizes = sizes.data();
+  WEIR_CHECK(check(call_.CreateDescriptorPool(device_.handle, &pool, nullptr, &pool_),
+                   "vkCreateDescriptorPool"));
+  auto info = of_type<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
+  info.descriptorPool = pool_;
+  info.descriptorSetCount = pool.maxSets;
+  info.pSetLayouts = set_layouts_.data();
+  sets_.resize(set_layouts_.size());
+  WEIR_CHECK(check(call_.AllocateDescriptorSets(device_.handle, &info, sets_.data()),
+                   "vkAllocateDescriptorSets"));
+  for (const auto& one : work_.descriptors) {
+    VkDescriptorBufferInfo buffer{VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};
+    if (one.buffer != UINT32_MAX) buffer = {buffers_[one.buffer], one.offset, one.range};
+    auto write = of_type<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
+    write.dstSet = sets_[one.set];
+    write.dstBinding = one.binding;
+    write.dstArrayElement = one.element;
+    write.descriptorCount = 1;
+    write.descriptorType = static_cast<VkDescriptorType>(one.type);
+    write.pBufferInfo = &buffer;
+    call_.UpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
+  }
+  return {};
+}
+
+void Made::bind() const {
+  call_.CmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, made_);
+  const std::vector<std::uint32_t> offsets(dynamic_);
+  if (!sets_.empty()) {
+    call_.CmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0,
+                                static_cast<std::uint32_t>(sets_.size()), sets_.data(), dynamic_,
+                                offsets.data());
+  }
+  if (push_bytes() == 0) return;
+  std::array<char, WEIR_KERNELS_PUSH_BYTES> push{};
+  std::copy(work_.push.begin(), work_.push.end(), push.begin());
+  call_.CmdPushConstants(device_.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes(),
+                         push.data());
+}
+
+// Nothing that comes later starts before all that came earlier is done and seen.
+void wait_between(const Device& device) {
+  auto memory = of_type<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  const VkPipelineStageFlags work =
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  device.call.CmdPipelineBarrier(device.commands, work, work, 0, 1, &memory, 0, nullptr, 0,
+                                 nullptr);
+}
+
+// `runs` timed dispatches in one submission; their seconds.
+Result<std::vector<double>> run(const Device& device, const Made& made, std::uint32_t runs,
+                                bool fill) {
+  const Functions& call = device.call;
+  const VkCommandBuffer commands = device.commands;
+  auto begin = of_type<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  WEIR_CHECK(check(call.BeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer"));
+  call.CmdResetQueryPool(commands, device.queries, 0, 2 * runs);
+  if (fill) made.fill();
+  made.bind();
+  for (std::uint32_t i = 0; i < runs; ++i) {
+    wait_between(device);
+    constexpr auto k_done = VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
+    call.CmdWriteTimestamp(commands, k_done, device.queries, 2 * i);
+    made.dispatch();
+    call.CmdWriteTimestamp(commands, k_done, device.queries, 2 * i + 1);
+  }
+  WEIR_CHECK(check(call.EndCommandBuffer(commands), "vkEndCommandBuffer"));
+  auto submit = of_type<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands;
+  WEIR_CHECK(check(call.QueueSubmit(device.queue, 1, &submit, device.fence), "vkQueueSubmit"));
+  WEIR_CHECK(
+      check(call.WaitForFences(device.handle, 1, &device.fence, VK_TRUE, k_patience_nanoseconds),
+            "vkWaitForFences (20 s)"));
+  WEIR_CHECK(check(call.ResetFences(device.handle, 1, &device.fence), "vkResetFences"));
+  std::vector<std::uint64_t> ticks(std::size_t{runs} * 2);
+  WEIR_CHECK(check(
+      call.GetQueryPoolResults(device.handle, device.queries, 0, 2 * runs, ticks.size() * 8,
+                               ticks.data(), 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+      "vkGetQueryPoolResults"));
+  const std::uint64_t mask =
+      device.stamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << device.stamp_bits) - 1;
+  std::vector<double> out;
+  for (std::size_t i = 0; i < ticks.size(); i += 2) {
+    const std::uint64_t length = (ticks[i + 1] - ticks[i]) & mask;
+    out.push_back(static_cast<double>(length) * static_cast<double>(device.limits.timestampPeriod) *
+                  1e-9);
+  }
+  return out;
+}
+
+}  // namespace
+
+Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
+               const probes::RecordedWork& work, const Wishes& wishes) {
+  auto owned = std::make_unique<Made>(device, recorded, work);
+  const Made& made = *owned;
+  const auto refused = [&owned](const Error& error, bool lost) {
+    if (lost) (void)owned.release();  // the device may still be at it: never taken from under it
+    return Outcome{{}, error.message, lost};
+  };
+  if (auto fits = made.fits(wishes.memory); !fits) return refused(fits.error(), false);
+  if (auto done = owned->make(); !done) return refused(done.error(), false);
+  auto warm = run(device, made, 1, true);
+  if (!warm) return refused(warm.error(), true);
+  const double one = std::max(warm->front(), 1e-9);
+  const double most = std::clamp(wishes.seconds / one, 3.0, double{k_most_runs});
+  const std::uint32_t runs = std::clamp(wishes.runs, 1U, static_cast<std::uint32_t>(most));
+  // Devices are taken away from programs that hold them for seconds.
+  constexpr double k_at_once = 0.5;
+  const std::uint32_t step = static_cast<std::uint32_t>(std::clamp(k_at_once / one, 1.0, 200.0));
+  Outcome out;
+  while (out.seconds.size() < runs) {
+    const auto left = runs - static_cast<std::uint32_t>(out.seconds.size());
+    auto some = run(device, made, std::min(step, left), false);
+    if (!some) return refused(some.error(), true);
+    out.seconds.insert(out.seconds.end(), some->begin(), some->end());
+  }
+  return out;
+}
+
+}  // namespace weir::replay
