@@ -1,4 +1,4 @@
-# weir_module(NAME [FOLDER folder] [USES module...] [LIBS target...]): one static library per folder of gate/.
+# weir_module(NAME [HOT] [FOLDER folder] [USES module...] [LIBS target...]): one static library per folder of gate/.
 # Link order follows the reading order of gate/README.md; ci/check-layers holds the includes to it.
 set(WEIR_WARNINGS -Wall -Wextra -Wconversion -Wshadow)
 if(WEIR_WERROR)
@@ -26,8 +26,24 @@ function(weir_compile_options target)
   endif()
 endfunction()
 
+# What nearly every file of gate/ includes, compiled once by weir_base and read by the others.
+set(CMAKE_PCH_WARN_INVALID OFF)  # one that does not fit is not used: slower, and no error
+function(weir_headers target)
+  if(NOT WEIR_PCH)
+    return()
+  endif()
+  target_compile_options(${target} PRIVATE -pthread)  # some libraries ask for it: it has to be the same for all
+  if(target STREQUAL weir_base)
+    target_precompile_headers(${target} PRIVATE <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp> <algorithm> <array> <chrono>
+                              <cmath> <cstdint> <functional> <map> <memory> <mutex> <optional> <set> <span> <string>
+                              <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
+  else()
+    target_precompile_headers(${target} REUSE_FROM weir_base)
+  endif()
+endfunction()
+
 function(weir_module name)
-  cmake_parse_arguments(ARG "" "FOLDER" "USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "FOLDER" "USES;LIBS" ${ARGN})
   if(NOT ARG_FOLDER)
     set(ARG_FOLDER ${name})
   endif()
@@ -42,4 +58,9 @@ function(weir_module name)
   endforeach()
   target_link_libraries(weir_${name} PUBLIC tl::expected ${WEIR_FMT} ${ARG_LIBS})
   weir_compile_options(weir_${name})
+  # What a gate waits for is the engine: only what reads much or computes much is worth the time of -O2.
+  if(NOT ARG_HOT)
+    target_compile_options(weir_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
+  weir_headers(weir_${name})
 endfunction()
