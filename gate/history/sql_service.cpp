@@ -1,8 +1,8 @@
 // The service's part of a store, on a Database.
 #include <array>
 
-#include "gate/history/service_store.hpp"
 #include "gate/history/sql_store.hpp"
+#include "gate/history/store.hpp"
 
 namespace weir::history {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "gate/base/encode.hpp"
-#include "gate/publish/answers.hpp"
+#include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
 
 namespace weir::publish {

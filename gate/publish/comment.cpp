@@ -4,8 +4,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/publish/answers.hpp"
-#include "gate/publish/own_login.hpp"
+#include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
 
 namespace weir::publish {

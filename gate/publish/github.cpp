@@ -6,7 +6,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/github_words.hpp"
+#include "gate/publish/github_retry.hpp"
 
 namespace weir::publish {
 namespace {

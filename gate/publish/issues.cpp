@@ -5,8 +5,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/answers.hpp"
-#include "gate/publish/own_login.hpp"
+#include "gate/publish/api.hpp"
 
 namespace weir::publish {
 namespace {

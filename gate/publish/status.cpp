@@ -3,7 +3,7 @@
 // out by looking once more, and says the newer one's again.
 #include <algorithm>
 
-#include "gate/publish/answers.hpp"
+#include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
 
 namespace weir::publish {
