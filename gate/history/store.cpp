@@ -4,7 +4,7 @@
 #include <array>
 
 #include "gate/base/text.hpp"
-#include "gate/history/database.hpp"
+#include "gate/history/sql_store.hpp"
 #include "gate/sys/clock.hpp"
 
 namespace weir::history {
@@ -123,7 +123,6 @@ Result<int> schema_of(Database& database) {
   if (!there) return number;
   WEIR_CHECK(database.read("SELECT MAX(number) FROM weir_schema", {}, [&](const Row& row) {
     number = row.null(0) ? 0 : static_cast<int>(row.integer(0));
-    return Result<void>{};
   }));
   return number;
 }
@@ -151,11 +150,41 @@ Result<void> migrate(Database& database, const std::string& name, const OpenOpti
   for (const Migration& migration : k_migrations) {
     if (migration.number <= found) continue;
     WEIR_CHECK(database.script(migration.script));
-    const std::array<Param, 3> values{std::int64_t{migration.number}, now, options.program};
-    WEIR_CHECK(database.change(
-        "INSERT INTO weir_schema (number, applied_at, program) VALUES ($1, $2, $3)", values));
+    WEIR_CHECK(
+        database.change("INSERT INTO weir_schema (number, applied_at, program) VALUES ($1, $2, $3)",
+                        {std::int64_t{migration.number}, now, options.program}));
   }
   return transaction.commit();
+}
+
+std::string spelled(Statement script, const std::array<std::string_view, 5>& meanings) {
+  constexpr std::array<std::string_view, 5> k_words{"$id", "$text", "$real", "$integer",
+                                                    "$clustered"};
+  std::string text(script.text);
+  for (std::size_t i = 0; i < k_words.size(); ++i) {
+    for (auto at = text.find(k_words[i]); at != std::string::npos;
+         at = text.find(k_words[i], at + meanings[i].size())) {
+      text.replace(at, k_words[i].size(), meanings[i]);
+    }
+  }
+  return text;
+}
+
+Result<std::unique_ptr<SqlStore>> open_sql_store(const StoreAddress& address,
+                                                 const OpenOptions& options) {
+  std::unique_ptr<Database> database;
+  if (address.postgres) {
+    WEIR_TRY(database, open_postgres(address, options));
+  } else {
+    WEIR_TRY(database, open_sqlite(address.target.reveal(), options));
+  }
+  WEIR_CHECK(migrate(*database, address.shown, options));
+  return std::make_unique<SqlStore>(std::move(database), address.shown);
+}
+
+Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const OpenOptions& options) {
+  WEIR_TRY(auto store, open_sql_store(address, options));
+  return store;
 }
 
 }  // namespace weir::history

@@ -171,14 +171,24 @@ class Git {
     std::string folder{};  // top() when empty
     std::uint64_t output_limit = std::uint64_t{16} << 20;
     sys::EnvironmentList env{};
+    std::string too_much{};  // whole(): the Error, Code::config, where it has more to say
   };
   Git(const Effects& effects, std::string program, std::string folder)
       : effects_(&effects), program_(std::move(program)), top_(std::move(folder)) {}
-  [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments, double timeout_seconds,
-                                    const std::string& folder = "") const;
+  [[nodiscard]] How all_of_history() const;
   [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments, const How& how) const;
-  // The first line of the answer of a question that has to work.
-  [[nodiscard]] Result<std::string> ask(std::vector<std::string> arguments) const;
+  [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments) const {
+    return call(std::move(arguments), How{});
+  }
+  // The whole answer to a question that has to work; `what` was asked: the verb, where it is empty.
+  [[nodiscard]] Result<std::string> whole(std::vector<std::string> arguments, const How& how,
+                                          std::string_view what = "") const;
+  [[nodiscard]] Result<std::string> whole(std::vector<std::string> arguments) const {
+    return whole(std::move(arguments), How{});
+  }
+  // The same, without the newline at its end.
+  [[nodiscard]] Result<std::string> ask(const std::vector<std::string>& arguments) const;
+  [[nodiscard]] tl::unexpected<Error> refused(std::string_view what, const Answer& answer) const;
 
   const Effects* effects_;
   std::string program_, top_, place_, store_;

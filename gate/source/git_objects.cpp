@@ -48,27 +48,20 @@ Result<std::vector<Entry>> Git::entries(const std::string& commit,
   std::vector<std::string> question{"--literal-pathspecs", "ls-tree", "-z",
                                     "--full-tree",         commit,    "--"};
   question.insert(question.end(), paths.begin(), paths.end());
-  WEIR_TRY(const Answer answer, call(std::move(question), How{}));
+  WEIR_TRY(const Answer answer, call(std::move(question)));
   auto entries = answer.exit_code == 0 && !answer.cut ? parse_entries(answer.out) : std::nullopt;
-  if (!entries) {
-    return fail(Code::io, "git ls-tree {} in {}: {}", commit, top_,
-                text::trim(text::printable(answer.err)));
-  }
+  if (!entries) return refused("ls-tree " + commit, answer);
   return *entries;
 }
 
 Result<std::vector<Entry>> Git::entries_below(const std::string& commit, const std::string& folder,
                                               std::size_t most) const {
   const std::string tree = folder.empty() ? commit : commit + ":" + folder;
-  How how;
-  how.output_limit = k_most_listed;
-  WEIR_TRY(const Answer answer, call({"ls-tree", "-r", "-z", "--full-tree", tree}, how));
+  WEIR_TRY(Answer answer,
+           call({"ls-tree", "-r", "-z", "--full-tree", tree}, {.output_limit = k_most_listed}));
   auto entries = answer.exit_code == 0 && !answer.cut ? parse_entries(answer.out) : std::nullopt;
-  if (!entries) {
-    return fail(Code::io, "git ls-tree {} in {}: {}", tree, top_,
-                answer.cut ? std::string("far too many files")
-                           : std::string(text::trim(text::printable(answer.err))));
-  }
+  if (answer.cut) answer.err = "far too many files";
+  if (!entries) return refused("ls-tree " + tree, answer);
   if (entries->size() > most) {
     return fail(Code::data, "{} of {}: more than {} files", folder, short_commit(commit), most);
   }
@@ -79,22 +72,18 @@ Result<std::vector<Entry>> Git::entries_below(const std::string& commit, const s
 }
 
 Result<std::string> Git::content(const std::string& object, std::uint64_t most) const {
-  How how;
-  how.output_limit = most + (std::uint64_t{64} << 10);  // what it has to say on standard error too
-  WEIR_TRY(Answer answer, call({"cat-file", "blob", object}, how));
+  // More than that for what it has to say on standard error too.
+  WEIR_TRY(Answer answer,
+           call({"cat-file", "blob", object}, {.output_limit = most + (std::uint64_t{64} << 10)}));
   if (answer.cut || answer.out.size() > most) {
     return fail(Code::data, "more than {} bytes", most);
   }
-  if (answer.exit_code != 0) {
-    return fail(Code::io, "git cat-file in {}: {}", top_, text::trim(text::printable(answer.err)));
-  }
+  if (answer.exit_code != 0) return refused("cat-file", answer);
   return std::move(answer.out);
 }
 
 Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
                                                     const std::string& folder) const {
-  How how;
-  how.output_limit = k_most_listed;
   const std::string place = folder.empty() ? "." : folder;
   std::set<std::string> paths;
   const std::vector<std::string> questions[] = {
@@ -102,12 +91,8 @@ Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
        "--ignore-submodules=all", "--name-only", "-z", commit, "--", place},
       {"--literal-pathspecs", "ls-files", "--others", "--full-name", "-z", "--", place}};
   for (const std::vector<std::string>& question : questions) {
-    WEIR_TRY(const Answer answer, call(question, how));
-    if (answer.exit_code != 0 || answer.cut) {
-      return fail(Code::io, "git {} in {}: {}", question[1], top_,
-                  text::trim(text::printable(answer.err)));
-    }
-    for (std::string& path : text::split(answer.out, '\0')) {
+    WEIR_TRY(const std::string out, whole(question, {.output_limit = k_most_listed}));
+    for (std::string& path : text::split(out, '\0')) {
       if (!path.empty()) paths.insert(std::move(path));
     }
   }
@@ -118,7 +103,7 @@ Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
 // where it was seen.
 
 Result<std::optional<std::string>> Git::branch_tip(const std::string& name) const {
-  WEIR_TRY(const Answer valid, call({"check-ref-format", "--branch", name}, How{}));
+  WEIR_TRY(const Answer valid, call({"check-ref-format", "--branch", name}));
   if (valid.exit_code != 0 || text::first_line(valid.out) != name || name.starts_with("-")) {
     return fail(Code::usage, "{}: is no name of a branch", text::printable(name));
   }
@@ -126,25 +111,18 @@ Result<std::optional<std::string>> Git::branch_tip(const std::string& name) cons
 }
 
 Result<std::string> Git::checked_out_in(const std::string& branch) const {
-  WEIR_TRY(const std::string place,
-           ask({"for-each-ref", "--format=%(worktreepath)", "refs/heads/" + branch}));
-  return place;
+  return ask({"for-each-ref", "--format=%(worktreepath)", "refs/heads/" + branch});
 }
 
 Result<std::optional<std::string>> Git::commit_to(const std::string& branch,
                                                   const Commit& wanted) const {
   WEIR_TRY(const sys::ScratchFolder scratch,
            sys::ScratchFolder::make(effects_->files, store_, "weir-"));
-  How how;
-  how.env = {{"GIT_INDEX_FILE", scratch.at("index")}};
-  const auto must = [&](std::vector<std::string> arguments) -> Result<std::string> {
-    const std::string verb = arguments.front();
-    WEIR_TRY(const Answer answer, call(std::move(arguments), how));
-    if (answer.exit_code != 0 || answer.cut) {
-      return fail(Code::io, "git {} in {}: {}", verb, top_,
-                  text::trim(text::printable(answer.err)));
-    }
-    return text::first_line(answer.out);
+  const How how{.env = {{"GIT_INDEX_FILE", scratch.at("index")}}};
+  const auto must = [&](std::vector<std::string> arguments) {
+    return whole(std::move(arguments), how).map([](const std::string& out) {
+      return text::first_line(out);
+    });
   };
   WEIR_CHECK(wanted.parent ? must({"read-tree", *wanted.parent}) : must({"read-tree", "--empty"}));
   for (const auto& [path, text] : wanted.changes) {
@@ -165,8 +143,7 @@ Result<std::optional<std::string>> Git::commit_to(const std::string& branch,
   const std::string ref = "refs/heads/" + branch;
   WEIR_TRY(const Answer moved,
            call({"update-ref", "-m", "weir: " + text::first_line(wanted.message), ref, made,
-                 wanted.old ? *wanted.old : std::string(made.size(), '0')},
-                How{}));
+                 wanted.old ? *wanted.old : std::string(made.size(), '0')}));
   if (moved.exit_code == 0) return std::optional(made);
   WEIR_TRY(const std::optional<std::string> now, commit(ref));
   // Another writer has it, or holds its lock just now.
