@@ -46,7 +46,7 @@ std::string as_written(std::string_view body) {
 
 Result<bool> OwnLogin::wrote(const Json& json) {
   if (login_.empty() && !may_not_ask_) {
-    WEIR_TRY(const ApiResponse answer, api_.call({.method = "GET", .path = "/user"}));
+    WEIR_TRY(const ApiResponse answer, api_.get("/user"));
     login_ = fine(answer) ? text_in(answer.body, "login") : "";
     may_not_ask_ = login_.empty();
   }

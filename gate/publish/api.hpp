@@ -40,11 +40,18 @@ class Api {
   // GET of a list, page by page, at most `most` items: an array. A list that goes on behind that,
   // or pages that repeat themselves, are an Error.
   [[nodiscard]] virtual Result<Json> list(const std::string& path, std::size_t most) = 0;
+
+  [[nodiscard]] Result<ApiResponse> get(const std::string& path) {
+    return call({.method = "GET", .path = path});
+  }
+  [[nodiscard]] Result<ApiResponse> send(const std::string& method, const std::string& path,
+                                         Json body) {
+    return call({.method = method, .path = path, .body = std::move(body)});
+  }
 };
 
 // Parts of what the API answered, which may be anything: what is not there or not as it should be
 // is empty. Pure.
-
 // null where it is no object or has no such part.
 [[nodiscard]] const Json& below(const Json& json, const char* key);
 [[nodiscard]] std::string text_in(const Json& json, const char* key);
@@ -60,10 +67,14 @@ class Api {
 }
 // "403: Resource not accessible by integration", one line.
 [[nodiscard]] std::string refusal(const ApiResponse& answer);
+// Code::unavailable with refusal(), and what the token needs where that is what it lacks (403).
+[[nodiscard]] inline tl::unexpected<Error> refused(const ApiResponse& answer,
+                                                   std::string_view needed = "") {
+  return fail(Code::unavailable, "{}{}", refusal(answer), answer.status == 403 ? needed : "");
+}
 
 // Whose token this is: of what bears weir's marker, only what this login wrote is edited. Anybody
 // may write the marker.
-
 class OwnLogin {
  public:
   explicit OwnLogin(Api& api) : api_(api) {}
@@ -82,7 +93,6 @@ class OwnLogin {
 };
 
 // An Api that sends nothing: what would be sent, where GitHub had nothing of ours yet.
-
 class Rehearsal final : public Api {
  public:
   // Answers as GitHub does to requests that are fine, and remembers those that change something.

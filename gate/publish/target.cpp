@@ -388,7 +388,7 @@ Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) 
 
 Result<void> find_head(Api& api, Event& event) {
   const std::string path = fmt::format("/repos/{}/pulls/{}", event.repository, *event.pull_request);
-  WEIR_TRY(const ApiResponse answer, api.call({.method = "GET", .path = path}));
+  WEIR_TRY(const ApiResponse answer, api.get(path));
   if (!fine(answer)) {
     return fail(Code::unavailable, "pull request {} of {}: {}", *event.pull_request,
                 event.repository, refusal(answer));
