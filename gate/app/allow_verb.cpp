@@ -8,7 +8,7 @@
 #include "gate/app/post_where.hpp"
 #include "gate/base/text.hpp"
 #include "gate/publish/allow.hpp"
-#include "gate/publish/event.hpp"
+#include "gate/publish/target.hpp"
 #include "gate/publish/url.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/allowance.hpp"

@@ -2,7 +2,7 @@
 
 #include "gate/app/repository.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/event.hpp"
+#include "gate/publish/target.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "gate/publish/api.hpp"
-#include "gate/serve/judge.hpp"
+#include "gate/serve/service.hpp"
 #include "gate/sys/interrupts.hpp"
 
 namespace weir::app {

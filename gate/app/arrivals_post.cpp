@@ -5,8 +5,8 @@
 
 #include "gate/app/judging.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/event.hpp"
-#include "gate/publish/texts.hpp"
+#include "gate/publish/post.hpp"
+#include "gate/publish/target.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/pause.hpp"
 

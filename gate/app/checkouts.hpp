@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gate/config/matrix.hpp"
-#include "gate/source/build.hpp"
-#include "gate/source/effects.hpp"
+#include "gate/source/git.hpp"
+#include "gate/source/trees.hpp"
 
 namespace weir::app {
 

@@ -5,7 +5,7 @@
 
 #include "gate/app/veiled.hpp"
 #include "gate/base/text.hpp"
-#include "gate/source/choose.hpp"
+#include "gate/source/base.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/confirm.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/app/session.hpp"
-#include "gate/source/pushed.hpp"
+#include "gate/source/git.hpp"
 
 namespace weir::app {
 

@@ -4,7 +4,7 @@
 #include "gate/app/github_access.hpp"
 #include "gate/app/post_where.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/rehearsal.hpp"
+#include "gate/publish/api.hpp"
 
 namespace weir::app {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/publish/post.hpp"
-#include "gate/publish/texts.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::app {

@@ -2,12 +2,12 @@
 #include "gate/app/serve.hpp"
 #include "gate/app/version.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/iso_time.hpp"
-#include "gate/history/service_store.hpp"
+#include "gate/history/history.hpp"
+#include "gate/history/store.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/unit/metric.hpp"
 #ifdef WEIR_SERVE
-#include "gate/serve/token.hpp"
+#include "gate/serve/access.hpp"
 #endif
 
 namespace weir::app {

@@ -13,7 +13,7 @@
 #include "gate/app/systemd_notify.hpp"
 #include "gate/app/version.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/event.hpp"
+#include "gate/publish/target.hpp"
 #include "gate/publish/url.hpp"
 #include "gate/serve/server.hpp"
 #include "gate/serve/service.hpp"

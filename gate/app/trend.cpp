@@ -2,7 +2,7 @@
 
 #include "gate/app/version.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/iso_time.hpp"
+#include "gate/history/history.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"

@@ -9,7 +9,6 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/repository.hpp"
 #include "gate/history/order.hpp"
-#include "gate/history/service_store.hpp"
 #include "gate/history/store.hpp"
 
 namespace weir::app {

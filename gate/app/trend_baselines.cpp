@@ -12,7 +12,7 @@
 #include "gate/baseline/format.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/veil.hpp"
-#include "gate/history/import_run.hpp"
+#include "gate/history/documents.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gate/app/trend.hpp"
-#include "gate/history/changed.hpp"
+#include "gate/history/changes.hpp"
 
 namespace weir::app {
 

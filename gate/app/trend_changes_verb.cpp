@@ -5,7 +5,7 @@
 
 #include "gate/app/trend_changes.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/changes_text.hpp"
+#include "gate/history/changes.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"

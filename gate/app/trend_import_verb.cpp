@@ -5,7 +5,7 @@
 #include "gate/app/trend_sources.hpp"
 #include "gate/base/text.hpp"
 #include "gate/history/csv.hpp"
-#include "gate/history/iso_time.hpp"
+#include "gate/history/history.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/sys/files.hpp"
 

@@ -5,9 +5,9 @@
 #include "gate/app/post_where.hpp"
 #include "gate/app/trend_changes.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/changes_text.hpp"
+#include "gate/history/changes.hpp"
+#include "gate/publish/api.hpp"
 #include "gate/publish/issues.hpp"
-#include "gate/publish/rehearsal.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/unit/metric.hpp"
 

@@ -7,7 +7,7 @@
 #include "gate/app/veiled.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/import_run.hpp"
+#include "gate/history/documents.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"

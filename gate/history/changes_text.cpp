@@ -1,9 +1,8 @@
-#include "gate/history/changes_text.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "gate/base/text.hpp"
+#include "gate/history/changes.hpp"
 #include "gate/report/markdown.hpp"
 #include "gate/sys/clock.hpp"
 

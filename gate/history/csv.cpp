@@ -9,7 +9,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/iso_time.hpp"
+#include "gate/history/history.hpp"
 
 namespace weir::history {
 namespace {

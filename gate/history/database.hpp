@@ -4,13 +4,18 @@
 // nothing from outside ever becomes a part of one. All values are bound. Placeholders are $1, $2 …
 #pragma once
 
+#include <array>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "gate/base/result.hpp"
@@ -23,25 +28,37 @@ struct Statement {
   const char* text;
 };
 
-// A value for a placeholder. Texts are looked at, not copied: they outlive the call.
+// A value for a placeholder. Texts are looked at, not copied: they outlive the call. -0 is 0:
+// databases do not keep the difference.
 class Param {
  public:
   enum class Kind { null, integer, real, text };
   Param() = default;
-  Param(std::int64_t value) : kind(Kind::integer), integer(value) {}   // NOLINT
-  Param(double value) : kind(Kind::real), real(value) {}               // NOLINT
-  Param(std::string_view value) : kind(Kind::text), text(value) {}     // NOLINT
-  Param(const std::string& value) : Param(std::string_view(value)) {}  // NOLINT
-  Param(const std::optional<std::string>& value)                       // NOLINT
-      : Param(value ? Param(*value) : Param()) {}
-  Param(const std::optional<double>& value) : Param(value ? Param(*value) : Param()) {}  // NOLINT
+  Param(std::int64_t value) : kind(Kind::integer), integer(value) {}             // NOLINT
+  Param(std::same_as<bool> auto value) : kind(Kind::integer), integer(value) {}  // NOLINT
+  Param(double value) : kind(Kind::real), real(value + 0.0) {}                   // NOLINT
+  Param(std::string_view value) : kind(Kind::text), text(value) {}               // NOLINT
+  Param(const std::string& value) : Param(std::string_view(value)) {}            // NOLINT
+  Param(Source value) : Param(to_string(value)) {}                               // NOLINT
+  Param(profile::Nature value) : Param(static_cast<std::int64_t>(value)) {}      // NOLINT
+  template <class Value>
+  Param(const std::optional<Value>& value) : Param(value ? Param(*value) : Param()) {}  // NOLINT
+  // Of a metric what is not known is "".
+  template <class Word>
+  requires std::is_enum_v<Word> Param(const std::optional<Word>& word)  // NOLINT
+      : Param(word ? unit::to_string(*word) : std::string_view()) {}
 
   Kind kind = Kind::null;
   std::int64_t integer = 0;
   double real = 0;
   std::string_view text;
 };
-using Params = std::span<const Param>;
+// As long as the call that they are written in.
+struct Params : std::span<const Param> {
+  using span::span;
+  Params(std::span<const Param> values) : span(values) {}  // NOLINT
+  Params(std::initializer_list<Param> values) : span(values.begin(), values.size()) {}
+};
 
 // One row of an answer, valid until the next. Columns count from 0.
 class Row {
@@ -52,11 +69,31 @@ class Row {
   [[nodiscard]] virtual double real(int column) const = 0;
   [[nodiscard]] virtual std::string_view text(int column) const = 0;
 
-  [[nodiscard]] std::optional<std::string> optional_text(int column) const {
-    return null(column) ? std::nullopt : std::optional(std::string(text(column)));
+  // Puts the columns from `column` on into what a tuple refers to.
+  template <class... Values>
+  void into(const std::tuple<Values&...>& values, int column = 0) const {
+    std::apply([&](Values&... value) { (get(column++, value), ...); }, values);
   }
-  [[nodiscard]] std::optional<double> optional_real(int column) const {
-    return null(column) ? std::nullopt : std::optional(real(column));
+  void get(int column, std::string& value) const { value = text(column); }
+  void get(int column, std::int64_t& value) const { value = integer(column); }
+  void get(int column, double& value) const { value = real(column); }
+  void get(int column, bool& value) const { value = integer(column) != 0; }
+  void get(int column, Source& value) const {
+    value = parse_source(text(column)).value_or(Source::run);
+  }
+  void get(int column, std::optional<unit::Kind>& value) const {
+    value = unit::parse_kind(text(column));
+  }
+  void get(int column, std::optional<unit::Unit>& value) const {
+    value = unit::parse_unit(text(column));
+  }
+  void get(int column, std::optional<unit::Better>& value) const {
+    value = unit::parse_better(text(column));
+  }
+  template <class Value>
+  void get(int column, std::optional<Value>& value) const {
+    value.reset();
+    if (!null(column)) get(column, value.emplace());
   }
 };
 using TakeRow = std::function<Result<void>(const Row&)>;
@@ -77,8 +114,20 @@ class Database {
   [[nodiscard]] virtual Result<void> script(Statement statements) = 0;
   // Answers how many rows changed.
   [[nodiscard]] virtual Result<std::int64_t> change(Statement statement, Params params) = 0;
-  [[nodiscard]] virtual Result<void> read(Statement statement, Params params,
+  [[nodiscard]] virtual Result<void> each(Statement statement, Params params,
                                           const TakeRow& take) = 0;
+  // each(), for what takes a row and can not fail, too.
+  template <class Take>
+  [[nodiscard]] Result<void> read(Statement statement, Params params, const Take& take) {
+    return each(statement, params, [&](const Row& row) -> Result<void> {
+      if constexpr (std::is_void_v<decltype(take(row))>) {
+        take(row);
+        return {};
+      } else {
+        return take(row);
+      }
+    });
+  }
   // `one` for each row of `columns` values in `values`. `many` is the same with all of them as
   // arrays, one a column, where the database takes these.
   [[nodiscard]] virtual Result<void> change_all(Statement one, Statement many, std::size_t columns,
@@ -87,6 +136,12 @@ class Database {
   // Is the store's first table there? Without it, Code::config where it holds something else.
   [[nodiscard]] virtual Result<bool> has_store() = 0;
 };
+
+inline constexpr double k_any_time = 1e300;  // later than any
+
+// A script with what its words stand for: $id, $text, $real, $integer, $clustered.
+[[nodiscard]] std::string spelled(Statement script,
+                                  const std::array<std::string_view, 5>& meanings);
 
 // Begins, and takes back what was not committed.
 class Transaction {

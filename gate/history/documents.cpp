@@ -1,11 +1,203 @@
 #include "gate/history/documents.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/import_run.hpp"
-#include "gate/history/iso_time.hpp"
+#include "gate/history/history.hpp"
 
 namespace weir::history {
+
+namespace {
+
+// Of what may be unknown.
+std::string kept_text(const std::string& text) { return text.empty() ? "" : kept_name(text); }
+
+Place place_of(const profile::Provenance& from) {
+  return {kept_text(from.device_class), kept_text(from.device_name), kept_text(from.machine_class),
+          kept_text(from.machine_name), kept_text(from.engine_build.value_or(""))};
+}
+
+std::optional<Point> point_of(const std::string& cell, const profile::Measurement& measured,
+                              const Place& place) {
+  const std::optional<double> value = measured.value();
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  Point point{cell,
+              metric_of(measured.metric),
+              measured.nature,
+              kept_text(measured.source),
+              *value,
+              measured.exact,
+              {},
+              place};
+  point.metric.name = kept_name(point.metric.name);
+  for (const double sample : measured.samples) {
+    if (std::isfinite(sample) && point.samples.size() < k_most_samples) {
+      point.samples.push_back(sample);
+    }
+  }
+  return point;
+}
+
+// "vulkan-10005-0-d-1-0a1b2c3d" -> "vulkan-10005-0"; twins and CPUs have no versions.
+std::string device_of(const std::string& device_class) {
+  constexpr std::array<std::string_view, 5> k_apis{"vulkan", "opencl", "cuda", "hip", "metal"};
+  std::vector<std::string> parts = text::split(device_class, '-');
+  const bool versioned =
+      parts.size() > 3 && std::find(k_apis.begin(), k_apis.end(), parts.front()) != k_apis.end();
+  if (versioned) parts.resize(3);
+  return versioned ? text::join(parts, "-") : device_class;
+}
+
+// Sessions of `after` that `before` has not: one and the same twice is two.
+std::vector<const baseline::Session*> fresh_sessions(const BaselineChange& change,
+                                                     const std::string& machine_class) {
+  std::vector<const baseline::Session*> known;
+  if (change.before) {
+    const auto found = change.before->sessions.find(machine_class);
+    if (found != change.before->sessions.end()) {
+      for (const baseline::Session& one : found->second) known.push_back(&one);
+    }
+  }
+  std::vector<const baseline::Session*> fresh;
+  for (const baseline::Session& one : change.after.sessions.at(machine_class)) {
+    const auto same = std::find_if(known.begin(), known.end(), [&](const baseline::Session* two) {
+      return two->engine_build == one.engine_build && two->samples == one.samples;
+    });
+    if (same == known.end()) {
+      fresh.push_back(&one);
+    } else {
+      known.erase(same);
+    }
+  }
+  return fresh;
+}
+
+// Samples of all sessions that are new: a commit has one point a metric.
+void add_sessions(const BaselineChange& change, const std::string& machine_class, Run& run) {
+  Place place{"", "", kept_text(machine_class), "", ""};
+  std::map<std::string, std::vector<double>> samples;
+  for (const baseline::Session* one : fresh_sessions(change, machine_class)) {
+    place.engine_build = kept_text(one->engine_build);
+    for (const auto& [metric, values] : one->samples) {
+      samples[metric].insert(samples[metric].end(), values.begin(), values.end());
+    }
+  }
+  for (auto& [name, values] : samples) {
+    profile::Measurement measured;
+    measured.metric.name = name;
+    measured.samples = std::move(values);
+    if (auto point = point_of(kept_name(change.after.cell), measured, place)) {
+      point->metric = metric_named(kept_name(name));
+      run.points.push_back(std::move(*point));
+    }
+  }
+}
+
+}  // namespace
+
+std::string machine_of(std::string_view machine_name) {
+  const std::size_t comma = machine_name.rfind(',');
+  if (comma == std::string_view::npos) return kept_text(std::string(machine_name));
+  return kept_name(text::trim(machine_name.substr(0, comma)));
+}
+
+Run run_of(RunFacts facts, std::span<const profile::Profile> profiles) {
+  Run run{std::move(facts), {}};
+  for (const profile::Profile& profile : profiles) {
+    const Place place = place_of(profile.provenance);
+    const std::string cell = kept_name(profile.cell.str());
+    for (const auto& [name, measured] : profile.metrics) {
+      if (auto point = point_of(cell, measured, place)) run.points.push_back(std::move(*point));
+    }
+  }
+  return run;
+}
+
+Run run_of(RunFacts facts, const verdict::GateVerdict& verdict) {
+  Run run{std::move(facts), {}};
+  for (const verdict::CellVerdict& cell : verdict.cells) {
+    const Place place{kept_text(cell.device_class), kept_text(cell.device_name),
+                      kept_text(cell.machine_class), kept_text(cell.machine_name), ""};
+    for (const verdict::MetricVerdict& one : cell.metrics) {
+      profile::Measurement measured;
+      measured.metric = one.metric;
+      measured.nature = one.nature;
+      measured.source = one.source;
+      if (one.current_text) measured.exact = Rational::parse(*one.current_text);
+      const bool exact = one.nature == profile::Nature::exact && one.current &&
+                         *one.current == std::floor(*one.current) && std::fabs(*one.current) < 1e15;
+      if (!measured.exact && exact) {
+        measured.exact = Rational(static_cast<std::int64_t>(*one.current));
+      }
+      if (!measured.exact && one.current) measured.samples = {*one.current};
+      if (auto point = point_of(kept_name(cell.cell.str()), measured, place)) {
+        point->samples.clear();  // it is a middle, no sample
+        run.points.push_back(std::move(*point));
+      }
+    }
+  }
+  return run;
+}
+
+StoredVerdict stored_verdict(const RunFacts& facts, const std::string& run,
+                             const verdict::GateVerdict& verdict, double kept_at) {
+  StoredVerdict stored;
+  stored.project = facts.project;
+  stored.run = run;
+  stored.commit = facts.commit;
+  stored.branch = facts.branch;
+  stored.time = facts.time;
+  stored.kept_at = kept_at;
+  stored.outcome = std::string(verdict::to_string(verdict.verdict));
+  stored.text = dump_json(verdict::to_json(verdict));
+  stored.id = hash_hex(stored.text);
+  return stored;
+}
+
+std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> changes) {
+  std::map<std::string, Run> by_machine;  // "counts\n…" or "times\n…" and what it goes by
+  const auto run_at = [&](const std::string& kind, const std::string& what) -> Run& {
+    const auto [at, fresh] = by_machine.try_emplace(kind + "\n" + what);
+    RunFacts& own = at->second.facts;
+    if (fresh) {
+      own = facts;
+      own.source = Source::baseline;
+      if (own.machine.empty()) own.machine = kept_text(kind == "counts" ? device_of(what) : what);
+      own.id = hash_hex(fmt::format("baseline\n{}\n{}\n{}", facts.commit.value_or(""), kind, what));
+    }
+    return at->second;
+  };
+  for (const BaselineChange& change : changes) {
+    const baseline::Baseline& after = change.after;
+    const Place place{kept_text(after.device_class), kept_text(after.device_name), "", "", ""};
+    for (const auto& [name, measured] : after.counts) {
+      if (auto point = point_of(kept_name(after.cell), measured, place)) {
+        run_at("counts", after.device_class).points.push_back(std::move(*point));
+      }
+    }
+    for (const auto& [machine_class, sessions] : after.sessions) {
+      Run run;
+      add_sessions(change, machine_class, run);
+      if (run.points.empty()) continue;
+      Run& into = run_at("times", machine_class);
+      for (Point& point : run.points) {
+        point.place.device_class = place.device_class;
+        point.place.device_name = place.device_name;
+        into.points.push_back(std::move(point));
+      }
+    }
+  }
+  std::vector<Run> runs;
+  for (auto& [what, run] : by_machine) {
+    if (!run.points.empty()) runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
 namespace {
 
 std::optional<std::string> kept_or_nothing(const std::optional<std::string>& text) {

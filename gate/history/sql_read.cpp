@@ -1,121 +1,187 @@
 // Reading from a store.
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
 #include "gate/base/text.hpp"
-#include "gate/history/sql_names.hpp"
 #include "gate/history/sql_store.hpp"
 
 namespace weir::history {
+
 namespace {
 
-constexpr double k_any_time = 1e300;  // later than any
+template <class Value>
+using ById = std::unordered_map<std::int64_t, Value>;
 
-profile::Nature nature_of(std::int64_t number) {
-  return number == 0   ? profile::Nature::exact
-         : number == 1 ? profile::Nature::nearly_exact
-                       : profile::Nature::sampled;
+// Of what a number stands for; null where the filter left it out.
+template <class Value>
+const Value* named_by(const ById<Value>& values, std::int64_t id) {
+  const auto found = values.find(id);
+  return found == values.end() ? nullptr : &found->second;
 }
 
-// The numbers of a point, from columns of one order.
-struct Numbers {
-  double value = 0;
-  std::optional<Rational> exact;
-  std::vector<double> samples;
+bool fits(const std::vector<std::string>& globs, std::string_view name) {
+  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+           return text::glob_match(glob, name);
+         });
+}
+
+bool fits(const Filter& filter, const std::string& project,
+          const std::optional<std::string>& branch, double time) {
+  return (!filter.project || *filter.project == project) &&
+         (!filter.branch || branch == filter.branch) && (!filter.since || time >= *filter.since) &&
+         (!filter.until || time <= *filter.until);
+}
+
+// What the store numbers, as far as a filter wants it.
+struct Named {
+  ById<std::string> projects, cells;
+  ById<Metric> metrics;
+  ById<Place> places;
 };
-Result<Numbers> numbers_of(const Row& row, int value, int exact, int samples) {
-  Numbers numbers{row.real(value), {}, {}};
-  if (!row.null(exact)) {
-    numbers.exact = Rational::parse(row.text(exact));
-    if (!numbers.exact) {
-      return fail(Code::data, "no exact number: \"{}\"", text::printable(row.text(exact)));
-    }
-  }
-  if (!row.null(samples)) {
-    WEIR_TRY(numbers.samples, samples_of(row.text(samples)));
-  }
-  return numbers;
+
+Result<Named> read_names(Database& database, const Filter& filter) {
+  Named named;
+  const auto read = [&](Statement select, auto& into, const std::vector<std::string>& globs) {
+    return database.read(select, {}, [&](const Row& row) {
+      if (fits(globs, row.text(1))) row.into(columns(into[row.integer(0)]), 1);
+    });
+  };
+  WEIR_CHECK(read("SELECT id, name FROM weir_project", named.projects, {}));
+  WEIR_CHECK(read("SELECT id, name FROM weir_cell", named.cells, filter.cells));
+  WEIR_CHECK(
+      read("SELECT id, name, kind, unit, better FROM weir_metric", named.metrics, filter.metrics));
+  WEIR_CHECK(
+      read("SELECT id, device_class, device_name, machine_class, machine_name, engine_build "
+           "FROM weir_place",
+           named.places, {}));
+  return named;
 }
 
-}  // namespace
+struct NumberedRun {
+  std::int64_t id = 0;
+  RunFacts facts;
+};
+
+// By project, time, id.
+Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& filter,
+                                           const Named& named) {
+  std::vector<NumberedRun> runs;
+  // Those of one project, or of all: there is an index by project and time.
+  std::int64_t first = std::numeric_limits<std::int64_t>::min();
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  if (filter.project) {
+    const auto one =
+        std::find_if(named.projects.begin(), named.projects.end(),
+                     [&](const auto& entry) { return entry.second == filter.project; });
+    if (one == named.projects.end()) return runs;
+    first = last = one->first;
+  }
+  WEIR_CHECK(database.read(
+      "SELECT id, project, name, source, commit_name, branch, commit_time, dirty, time, machine, "
+      "weir_version FROM weir_run WHERE project BETWEEN $1 AND $2",
+      {first, last}, [&](const Row& row) {
+        const std::string* project = named_by(named.projects, row.integer(1));
+        if (project == nullptr) return;
+        NumberedRun run{row.integer(0), {}};
+        run.facts.project = *project;
+        row.into(columns(run.facts), 2);
+        if (fits(filter, *project, run.facts.branch, run.facts.time) &&
+            fits(filter.machines, run.facts.machine)) {
+          runs.push_back(std::move(run));
+        }
+      }));
+  std::sort(runs.begin(), runs.end(), [](const NumberedRun& a, const NumberedRun& b) {
+    return std::tie(a.facts.project, a.facts.time, a.facts.id) <
+           std::tie(b.facts.project, b.facts.time, b.facts.id);
+  });
+  return runs;
+}
 
 Result<std::vector<double>> samples_of(std::string_view text) {
   std::vector<double> samples;
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t to = std::min(text.find(' ', from), text.size());
-    const auto value = text::to_double(text.substr(from, to - from));
+  for (const std::string& word : text::split(text, ' ')) {
+    const auto value = text::to_double(word);
     if (!value) return fail(Code::data, "a list of samples that is none");
     samples.push_back(*value);
-    from = to + 1;
   }
   return samples;
 }
 
-Result<History> SqlStore::history(const Filter& filter) {
-  Transaction transaction(*database_);
-  WEIR_CHECK(transaction.begin(Database::Access::read));
-  WEIR_TRY(const Named named, read_names(*database_, filter));
-  WEIR_TRY(std::vector<NumberedRun> runs, read_runs(*database_, filter, named));
-  History history;
-  ById<std::uint32_t> run_places, place_places;
-  for (NumberedRun& run : runs) {
-    run_places.emplace(run.id, static_cast<std::uint32_t>(history.runs.size()));
-    history.runs.push_back(std::move(run.facts));
+// The numbers of a point: columns nature, value, exact and samples from `column` on.
+struct Numbers {
+  profile::Nature nature = profile::Nature::sampled;
+  double value = 0;
+  std::optional<Rational> exact;
+  std::vector<double> samples;
+};
+Result<Numbers> numbers_of(const Row& row, int column) {
+  Numbers numbers;
+  const std::int64_t nature = row.integer(column);
+  if (nature == 0) numbers.nature = profile::Nature::exact;
+  if (nature == 1) numbers.nature = profile::Nature::nearly_exact;
+  numbers.value = row.real(column + 1);
+  if (!row.null(column + 2)) {
+    numbers.exact = Rational::parse(row.text(column + 2));
+    if (!numbers.exact) {
+      return fail(Code::data, "no exact number: \"{}\"", text::printable(row.text(column + 2)));
+    }
   }
-  std::map<std::string_view, std::int64_t> cells;  // by name
-  for (const auto& [id, name] : named.cells) cells.emplace(name, id);
-  for (const auto& [cell, id] : cells) {
-    using Key = std::tuple<std::string_view, const Metric*, std::string_view>;
-    const auto before = [](const Key& a, const Key& b) {
-      return std::tie(std::get<0>(a), *std::get<1>(a), std::get<2>(a)) <
-             std::tie(std::get<0>(b), *std::get<1>(b), std::get<2>(b));
-    };
-    std::map<Key, Series, decltype(before)> series(before);
-    const std::array<Param, 1> wanted{id};
-    WEIR_CHECK(database_->read(
-        "SELECT metric, run, place, nature, value, exact, samples FROM weir_point WHERE cell = $1",
-        wanted, [&, name = cell](const Row& row) -> Result<void> {
-          const auto metric = named.metrics.find(row.integer(0));
-          const auto run = run_places.find(row.integer(1));
-          const auto place = named.places.find(row.integer(2));
-          if (metric == named.metrics.end() || run == run_places.end() ||
-              place == named.places.end()) {
-            return {};
-          }
-          const RunFacts& facts = history.runs[run->second];
-          Series& one = series[{facts.project, &metric->second, facts.machine}];
-          if (one.points.empty()) {
-            one.project = facts.project;
-            one.cell = std::string(name);
-            one.metric = metric->second;
-            one.machine = facts.machine;
-          }
-          WEIR_TRY(Numbers numbers, numbers_of(row, 4, 5, 6));
-          const auto [at, fresh] = place_places.try_emplace(
-              place->first, static_cast<std::uint32_t>(history.places.size()));
-          if (fresh) history.places.push_back(place->second);
-          one.points.push_back({numbers.value, numbers.exact, std::move(numbers.samples),
-                                nature_of(row.integer(3)), run->second, at->second});
-          return {};
-        }));
-    for (auto& [key, one] : series) history.series.push_back(std::move(one));
+  if (!row.null(column + 3)) {
+    WEIR_TRY(numbers.samples, samples_of(row.text(column + 3)));
   }
-  for (Series& one : history.series) {
-    std::sort(one.points.begin(), one.points.end(),
-              [](const SeriesPoint& a, const SeriesPoint& b) { return a.run < b.run; });
-  }
-  std::stable_sort(history.series.begin(), history.series.end(),
-                   [](const Series& a, const Series& b) { return a.project < b.project; });
-  WEIR_CHECK(transaction.commit());
-  return history;
+  return numbers;
 }
 
-namespace {
+// What `ask` answers of the store as it is at one moment.
+template <class Ask>
+auto at_one_moment(Database& database, const Filter& filter, const Ask& ask)
+    -> decltype(ask(Named())) {
+  Transaction transaction(database);
+  WEIR_CHECK(transaction.begin(Database::Access::read));
+  WEIR_TRY(const Named named, read_names(database, filter));
+  auto answer = ask(named);
+  if (answer) WEIR_CHECK(transaction.commit());
+  return answer;
+}
+
+// The series of one cell, by project, metric and machine, are put behind those in `history`.
+Result<void> add_series(Database& database, const Named& named, std::int64_t cell,
+                        const std::string& name, const ById<std::uint32_t>& runs,
+                        ById<std::uint32_t>& places, History& history) {
+  using Key = std::tuple<std::string_view, const Metric*, std::string_view>;
+  const auto before = [](const Key& a, const Key& b) {
+    return std::tie(std::get<0>(a), *std::get<1>(a), std::get<2>(a)) <
+           std::tie(std::get<0>(b), *std::get<1>(b), std::get<2>(b));
+  };
+  std::map<Key, Series, decltype(before)> series(before);
+  WEIR_CHECK(database.read(
+      "SELECT metric, run, place, nature, value, exact, samples FROM weir_point WHERE cell = $1",
+      {cell}, [&](const Row& row) -> Result<void> {
+        const Metric* metric = named_by(named.metrics, row.integer(0));
+        const std::uint32_t* run = named_by(runs, row.integer(1));
+        const Place* place = named_by(named.places, row.integer(2));
+        if (metric == nullptr || run == nullptr || place == nullptr) return {};
+        const RunFacts& facts = history.runs[*run];
+        Series& one = series[{facts.project, metric, facts.machine}];
+        if (one.points.empty()) one = {facts.project, name, *metric, facts.machine, {}};
+        WEIR_TRY(Numbers numbers, numbers_of(row, 3));
+        const auto [at, fresh] =
+            places.try_emplace(row.integer(2), static_cast<std::uint32_t>(history.places.size()));
+        if (fresh) history.places.push_back(*place);
+        one.points.push_back({numbers.value, numbers.exact, std::move(numbers.samples),
+                              numbers.nature, *run, at->second});
+        return {};
+      }));
+  for (auto& [key, one] : series) {
+    std::sort(one.points.begin(), one.points.end(),
+              [](const SeriesPoint& a, const SeriesPoint& b) { return a.run < b.run; });
+    history.series.push_back(std::move(one));
+  }
+  return {};
+}
 
 // Ids of cells, both included. Points lie by cell: those of one are read without the others.
 struct Cells {
@@ -131,85 +197,22 @@ std::vector<Cells> cells_of(const Named& named, const Filter& filter) {
   return cells;
 }
 
-}  // namespace
-
-Result<std::vector<std::string>> SqlStore::cells(const Filter& filter) {
-  Transaction transaction(*database_);
-  WEIR_CHECK(transaction.begin(Database::Access::read));
-  std::vector<std::string> names;
-  WEIR_CHECK(database_->read("SELECT name FROM weir_cell", {}, [&](const Row& row) {
-    if (fits(filter.cells, row.text(0))) names.emplace_back(row.text(0));
-    return Result<void>{};
-  }));
-  std::sort(names.begin(), names.end());
-  WEIR_CHECK(transaction.commit());
-  return names;
-}
-
-Result<std::vector<SeriesSummary>> SqlStore::summaries(const Filter& filter) {
-  Transaction transaction(*database_);
-  WEIR_CHECK(transaction.begin(Database::Access::read));
-  WEIR_TRY(const Named named, read_names(*database_, filter));
-  const std::string branch = filter.branch.value_or("");
-  std::map<std::tuple<std::string, std::string, Metric, std::string>, SeriesSummary> found;
-  const auto take = [&](const Row& row) {
-    const auto project = named.projects.find(row.integer(0));
-    const auto cell = named.cells.find(row.integer(1));
-    const auto metric = named.metrics.find(row.integer(2));
-    const std::string machine(row.text(3));
-    if (project == named.projects.end() || cell == named.cells.end() ||
-        metric == named.metrics.end() || !fits(filter.machines, machine) ||
-        (filter.project && *filter.project != project->second)) {
-      return Result<void>{};
-    }
-    found[{project->second, cell->second, metric->second, machine}] = {
-        project->second, cell->second, metric->second, machine,
-        row.integer(4),  row.real(5),  row.real(6)};
-    return Result<void>{};
-  };
-  for (const Cells& cells : cells_of(named, filter)) {
-    const std::array<Param, 6> wanted{filter.since.value_or(-k_any_time),
-                                      filter.until.value_or(k_any_time),
-                                      std::int64_t{filter.branch ? 1 : 0},
-                                      branch,
-                                      cells.first,
-                                      cells.last};
-    WEIR_CHECK(database_->read(
-        "SELECT r.project, p.cell, p.metric, r.machine, COUNT(*), MIN(r.time), MAX(r.time) "
-        "FROM weir_point p CROSS JOIN weir_run r WHERE r.id = p.run AND p.cell BETWEEN $5 AND $6 "
-        "AND r.time >= $1 AND r.time <= $2 AND ($3 = 0 OR r.branch = $4) "
-        "GROUP BY r.project, p.cell, p.metric, r.machine",
-        wanted, take));
-  }
-  std::vector<SeriesSummary> all;
-  for (auto& [key, one] : found) all.push_back(std::move(one));
-  WEIR_CHECK(transaction.commit());
-  return all;
-}
-
-namespace {
-
 Result<void> each_run(Database& database, const Filter& filter, const Named& named,
                       const std::function<Result<void>(const Run&)>& take) {
   WEIR_TRY(const std::vector<NumberedRun> runs, read_runs(database, filter, named));
   for (const NumberedRun& numbered : runs) {
     Run run{numbered.facts, {}};
-    const std::array<Param, 1> wanted{numbered.id};
     WEIR_CHECK(database.read(
-        "SELECT cell, metric, place, nature, source, value, exact, samples FROM weir_point "
+        "SELECT cell, metric, place, source, nature, value, exact, samples FROM weir_point "
         "WHERE run = $1",
-        wanted, [&](const Row& row) -> Result<void> {
-          const auto cell = named.cells.find(row.integer(0));
-          const auto metric = named.metrics.find(row.integer(1));
-          const auto place = named.places.find(row.integer(2));
-          if (cell == named.cells.end() || metric == named.metrics.end() ||
-              place == named.places.end()) {
-            return {};
-          }
-          WEIR_TRY(Numbers numbers, numbers_of(row, 5, 6, 7));
-          run.points.push_back({cell->second, metric->second, nature_of(row.integer(3)),
-                                std::string(row.text(4)), numbers.value, numbers.exact,
-                                std::move(numbers.samples), place->second});
+        {numbered.id}, [&](const Row& row) -> Result<void> {
+          const std::string* cell = named_by(named.cells, row.integer(0));
+          const Metric* metric = named_by(named.metrics, row.integer(1));
+          const Place* place = named_by(named.places, row.integer(2));
+          if (cell == nullptr || metric == nullptr || place == nullptr) return {};
+          WEIR_TRY(Numbers numbers, numbers_of(row, 4));
+          run.points.push_back({*cell, *metric, numbers.nature, std::string(row.text(3)),
+                                numbers.value, numbers.exact, std::move(numbers.samples), *place});
           return {};
         }));
     const bool some = !filter.cells.empty() || !filter.metrics.empty();
@@ -231,22 +234,19 @@ struct NumberedVerdict {
 Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Filter& filter,
                                                    const Named& named, bool with_texts) {
   std::vector<NumberedVerdict> verdicts;
-  const std::array<Param, 1> wanted{std::int64_t{with_texts ? 1 : 0}};
-  WEIR_CHECK(database.read(
-      "SELECT project, name, run, commit_name, branch, time, kept_at, outcome, id, "
-      "CASE WHEN $1 = 1 THEN content ELSE '' END FROM weir_verdict",
-      wanted, [&](const Row& row) {
-        const auto project = named.projects.find(row.integer(0));
-        if (project == named.projects.end() ||
-            !fits(filter, project->second, row.optional_text(4), row.real(5))) {
-          return Result<void>{};
-        }
-        verdicts.push_back({row.integer(8),
-                            {project->second, std::string(row.text(1)), std::string(row.text(2)),
-                             row.optional_text(3), row.optional_text(4), row.real(5), row.real(6),
-                             std::string(row.text(7)), std::string(row.text(9))}});
-        return Result<void>{};
-      }));
+  WEIR_CHECK(
+      database.read("SELECT project, id, name, run, commit_name, branch, time, kept_at, outcome, "
+                    "CASE WHEN $1 = 1 THEN content ELSE '' END FROM weir_verdict",
+                    {with_texts}, [&](const Row& row) {
+                      const std::string* project = named_by(named.projects, row.integer(0));
+                      if (project == nullptr) return;
+                      NumberedVerdict one{row.integer(1), {}};
+                      one.verdict.project = *project;
+                      row.into(columns(one.verdict), 2);
+                      if (fits(filter, *project, one.verdict.branch, one.verdict.time)) {
+                        verdicts.push_back(std::move(one));
+                      }
+                    }));
   std::sort(verdicts.begin(), verdicts.end(),
             [](const NumberedVerdict& left, const NumberedVerdict& right) {
               const StoredVerdict &a = left.verdict, &b = right.verdict;
@@ -258,35 +258,36 @@ Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Fil
 
 Result<std::string> text_of(Database& database, std::int64_t id) {
   std::string text;
-  const std::array<Param, 1> wanted{id};
-  WEIR_CHECK(
-      database.read("SELECT content FROM weir_verdict WHERE id = $1", wanted, [&](const Row& row) {
-        text = row.text(0);
-        return Result<void>{};
-      }));
+  WEIR_CHECK(database.read("SELECT content FROM weir_verdict WHERE id = $1", {id},
+                           [&](const Row& row) { text = row.text(0); }));
   return text;
+}
+
+// What is said of series: its columns begin with project, cell, metric and machine.
+template <class Word>
+Result<std::vector<Word>> read_words(Database& database, const Filter& filter, const Named& named,
+                                     Statement select) {
+  std::vector<Word> all;
+  WEIR_CHECK(database.read(select, {}, [&](const Row& row) {
+    const std::string* project = named_by(named.projects, row.integer(0));
+    if (project == nullptr || (filter.project && *filter.project != *project)) return;
+    Word one;
+    one.project = *project;
+    row.into(columns(one), 1);
+    if (fits(filter.cells, one.cell) && fits(filter.metrics, one.metric) &&
+        fits(filter.machines, one.machine)) {
+      all.push_back(std::move(one));
+    }
+  }));
+  return all;
 }
 
 Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, const Filter& filter,
                                                            const Named& named) {
-  std::vector<Acknowledgement> all;
-  WEIR_CHECK(database.read(
-      "SELECT project, cell, metric, machine, kind, commit_name, time, reason, who, at "
-      "FROM weir_acknowledgement",
-      {}, [&](const Row& row) {
-        const auto project = named.projects.find(row.integer(0));
-        if (project == named.projects.end() ||
-            (filter.project && *filter.project != project->second) ||
-            !fits(filter.cells, row.text(1)) || !fits(filter.metrics, row.text(2)) ||
-            !fits(filter.machines, row.text(3))) {
-          return Result<void>{};
-        }
-        all.push_back({project->second, std::string(row.text(1)), std::string(row.text(2)),
-                       std::string(row.text(3)), std::string(row.text(4)), row.optional_text(5),
-                       row.real(6), std::string(row.text(7)), std::string(row.text(8)),
-                       row.real(9)});
-        return Result<void>{};
-      }));
+  WEIR_TRY(auto all, read_words<Acknowledgement>(
+                         database, filter, named,
+                         "SELECT project, cell, metric, machine, kind, commit_name, time, reason, "
+                         "who, at FROM weir_acknowledgement"));
   std::sort(all.begin(), all.end(), [](const Acknowledgement& a, const Acknowledgement& b) {
     const auto key = [](const Acknowledgement& one) {
       return std::tie(one.project, one.cell, one.metric, one.machine, one.at, one.kind, one.commit,
@@ -298,20 +299,9 @@ Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, c
 }
 
 Result<std::vector<Look>> read_looks(Database& database, const Filter& filter, const Named& named) {
-  std::vector<Look> all;
-  WEIR_CHECK(database.read(
-      "SELECT project, cell, metric, machine, points FROM weir_look", {}, [&](const Row& row) {
-        const auto project = named.projects.find(row.integer(0));
-        if (project == named.projects.end() ||
-            (filter.project && *filter.project != project->second) ||
-            !fits(filter.cells, row.text(1)) || !fits(filter.metrics, row.text(2)) ||
-            !fits(filter.machines, row.text(3))) {
-          return Result<void>{};
-        }
-        all.push_back({project->second, std::string(row.text(1)), std::string(row.text(2)),
-                       std::string(row.text(3)), row.integer(4)});
-        return Result<void>{};
-      }));
+  WEIR_TRY(auto all,
+           read_words<Look>(database, filter, named,
+                            "SELECT project, cell, metric, machine, points FROM weir_look"));
   std::sort(all.begin(), all.end(), [](const Look& a, const Look& b) {
     return std::tie(a.project, a.cell, a.metric, a.machine) <
            std::tie(b.project, b.cell, b.metric, b.machine);
@@ -321,70 +311,113 @@ Result<std::vector<Look>> read_looks(Database& database, const Filter& filter, c
 
 }  // namespace
 
+Result<History> SqlStore::history(const Filter& filter) {
+  return at_one_moment(*database_, filter, [&](const Named& named) -> Result<History> {
+    WEIR_TRY(std::vector<NumberedRun> runs, read_runs(*database_, filter, named));
+    History history;
+    ById<std::uint32_t> run_places, place_places;
+    for (NumberedRun& run : runs) {
+      run_places.emplace(run.id, static_cast<std::uint32_t>(history.runs.size()));
+      history.runs.push_back(std::move(run.facts));
+    }
+    std::map<std::string_view, std::int64_t> cells;  // by name
+    for (const auto& [id, name] : named.cells) cells.emplace(name, id);
+    for (const auto& [name, id] : cells) {
+      WEIR_CHECK(
+          add_series(*database_, named, id, std::string(name), run_places, place_places, history));
+    }
+    std::stable_sort(history.series.begin(), history.series.end(),
+                     [](const Series& a, const Series& b) { return a.project < b.project; });
+    return history;
+  });
+}
+
+Result<std::vector<std::string>> SqlStore::cells(const Filter& filter) {
+  std::vector<std::string> names;
+  WEIR_CHECK(database_->read("SELECT name FROM weir_cell", {}, [&](const Row& row) {
+    if (fits(filter.cells, row.text(0))) names.emplace_back(row.text(0));
+  }));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::vector<SeriesSummary>> SqlStore::summaries(const Filter& filter) {
+  using Summaries = std::vector<SeriesSummary>;
+  return at_one_moment(*database_, filter, [&](const Named& named) -> Result<Summaries> {
+    const std::string branch = filter.branch.value_or("");
+    Summaries all;
+    const auto take = [&](const Row& row) {
+      const std::string* project = named_by(named.projects, row.integer(0));
+      const std::string* cell = named_by(named.cells, row.integer(1));
+      const Metric* metric = named_by(named.metrics, row.integer(2));
+      if (project == nullptr || cell == nullptr || metric == nullptr ||
+          !fits(filter.machines, row.text(3)) || (filter.project && *filter.project != *project)) {
+        return;
+      }
+      all.push_back({*project, *cell, *metric, std::string(row.text(3)), row.integer(4),
+                     row.real(5), row.real(6)});
+    };
+    for (const Cells& cells : cells_of(named, filter)) {
+      WEIR_CHECK(database_->read(
+          "SELECT r.project, p.cell, p.metric, r.machine, COUNT(*), MIN(r.time), MAX(r.time) "
+          "FROM weir_point p CROSS JOIN weir_run r WHERE r.id = p.run "
+          "AND p.cell BETWEEN $5 AND $6 "
+          "AND r.time >= $1 AND r.time <= $2 AND ($3 = 0 OR r.branch = $4) "
+          "GROUP BY r.project, p.cell, p.metric, r.machine",
+          {filter.since.value_or(-k_any_time), filter.until.value_or(k_any_time),
+           filter.branch.has_value(), branch, cells.first, cells.last},
+          take));
+    }
+    std::sort(all.begin(), all.end(), [](const SeriesSummary& a, const SeriesSummary& b) {
+      return std::tie(a.project, a.cell, a.metric, a.machine) <
+             std::tie(b.project, b.cell, b.metric, b.machine);
+    });
+    return all;
+  });
+}
+
 Result<std::vector<Look>> SqlStore::looks(const Filter& filter) {
-  Transaction transaction(*database_);
-  WEIR_CHECK(transaction.begin(Database::Access::read));
-  WEIR_TRY(const Named named, read_names(*database_, filter));
-  return read_looks(*database_, filter, named);
+  return at_one_moment(*database_, filter,
+                       [&](const Named& named) { return read_looks(*database_, filter, named); });
 }
 
 Result<std::vector<StoredVerdict>> SqlStore::verdicts(const Filter& filter) {
-  Transaction transaction(*database_);
-  WEIR_CHECK(transaction.begin(Database::Access::read));
-  WEIR_TRY(const Named named, read_names(*database_, filter));
-  WEIR_TRY(std::vector<NumberedVerdict> numbered, read_verdicts(*database_, filter, named, true));
   std::vector<StoredVerdict> verdicts;
-  verdicts.reserve(numbered.size());
-  for (NumberedVerdict& one : numbered) verdicts.push_back(std::move(one.verdict));
+  WEIR_CHECK(at_one_moment(*database_, filter, [&](const Named& named) {
+    return read_verdicts(*database_, filter, named, true).map([&](auto numbered) {
+      for (NumberedVerdict& one : numbered) verdicts.push_back(std::move(one.verdict));
+    });
+  }));
   return verdicts;
 }
 
 Result<std::vector<Acknowledgement>> SqlStore::acknowledgements(const Filter& filter) {
-  Transaction transaction(*database_);
-  WEIR_CHECK(transaction.begin(Database::Access::read));
-  WEIR_TRY(const Named named, read_names(*database_, filter));
-  return read_acknowledgements(*database_, filter, named);
+  return at_one_moment(*database_, filter, [&](const Named& named) {
+    return read_acknowledgements(*database_, filter, named);
+  });
 }
 
 Result<void> SqlStore::all(const Filter& filter, const Takes& take) {
-  Transaction transaction(*database_);
-  WEIR_CHECK(transaction.begin(Database::Access::read));
-  WEIR_TRY(const Named named, read_names(*database_, filter));
-  if (take.run) WEIR_CHECK(each_run(*database_, filter, named, take.run));
-  if (take.verdict) {
-    WEIR_TRY(std::vector<NumberedVerdict> all, read_verdicts(*database_, filter, named, false));
-    for (NumberedVerdict& one : all) {
-      WEIR_TRY(one.verdict.text, text_of(*database_, one.id));
-      WEIR_CHECK(take.verdict(one.verdict));
-      one = {};
+  return at_one_moment(*database_, filter, [&](const Named& named) -> Result<void> {
+    if (take.run) WEIR_CHECK(each_run(*database_, filter, named, take.run));
+    if (take.verdict) {
+      WEIR_TRY(std::vector<NumberedVerdict> all, read_verdicts(*database_, filter, named, false));
+      for (NumberedVerdict& one : all) {
+        WEIR_TRY(one.verdict.text, text_of(*database_, one.id));
+        WEIR_CHECK(take.verdict(one.verdict));
+        one = {};
+      }
     }
-  }
-  if (take.acknowledgement) {
-    WEIR_TRY(const auto all, read_acknowledgements(*database_, filter, named));
-    for (const Acknowledgement& one : all) WEIR_CHECK(take.acknowledgement(one));
-  }
-  if (take.look) {
-    WEIR_TRY(const auto all, read_looks(*database_, filter, named));
-    for (const Look& one : all) WEIR_CHECK(take.look(one));
-  }
-  return transaction.commit();
-}
-
-Result<std::unique_ptr<SqlStore>> open_sql_store(const StoreAddress& address,
-                                                 const OpenOptions& options) {
-  std::unique_ptr<Database> database;
-  if (address.postgres) {
-    WEIR_TRY(database, open_postgres(address, options));
-  } else {
-    WEIR_TRY(database, open_sqlite(address.target.reveal(), options));
-  }
-  WEIR_CHECK(migrate(*database, address.shown, options));
-  return std::make_unique<SqlStore>(std::move(database), address.shown);
-}
-
-Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const OpenOptions& options) {
-  WEIR_TRY(auto store, open_sql_store(address, options));
-  return store;
+    if (take.acknowledgement) {
+      WEIR_TRY(const auto all, read_acknowledgements(*database_, filter, named));
+      for (const Acknowledgement& one : all) WEIR_CHECK(take.acknowledgement(one));
+    }
+    if (take.look) {
+      WEIR_TRY(const auto all, read_looks(*database_, filter, named));
+      for (const Look& one : all) WEIR_CHECK(take.look(one));
+    }
+    return {};
+  });
 }
 
 }  // namespace weir::history

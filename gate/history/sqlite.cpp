@@ -1,5 +1,5 @@
 // A store in one file: SQLite with a write-ahead log, so that readers do not wait for the writer.
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -15,31 +15,6 @@ namespace weir::history {
 namespace {
 
 constexpr int k_longest_value = 64 << 20;  // bytes; a verdict is the largest
-
-// As this database writes it: "?1" for "$1", and the words that script() explains.
-std::string for_sqlite(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> k_words{
-      {{"$id", "INTEGER PRIMARY KEY"},
-       {"$text", "TEXT"},
-       {"$real", "REAL"},
-       {"$integer", "INTEGER"},
-       {"$clustered", "WITHOUT ROWID"}}};
-  std::string written;
-  for (std::size_t at = 0; at < text.size();) {
-    bool word = false;
-    for (const auto& [name, meaning] : k_words) {
-      if (!word && text.substr(at).starts_with(name)) {
-        written += meaning;
-        at += name.size();
-        word = true;
-      }
-    }
-    if (word) continue;
-    written += text[at] == '$' ? '?' : text[at];
-    ++at;
-  }
-  return written;
-}
 
 class SqliteRow final : public Row {
  public:
@@ -72,25 +47,19 @@ class Sqlite final : public Database {
   }
 
   Result<void> begin(Access access) override {
-    WEIR_TRY(const std::int64_t none,
-             access == Access::write ? change("BEGIN IMMEDIATE", {}) : change("BEGIN", {}));
-    (void)none;
-    return {};
+    return access == Access::write ? each("BEGIN IMMEDIATE", {}, {}) : each("BEGIN", {}, {});
   }
 
-  Result<void> commit() override {
-    WEIR_TRY(const std::int64_t none, change("COMMIT", {}));
-    (void)none;
-    return {};
-  }
+  Result<void> commit() override { return each("COMMIT", {}, {}); }
 
   void rollback() override {
     // Some errors have taken it back already.
-    if (sqlite3_get_autocommit(handle_) == 0) (void)change("ROLLBACK", {});
+    if (sqlite3_get_autocommit(handle_) == 0) (void)each("ROLLBACK", {}, {});
   }
 
   Result<void> script(Statement statements) override {
-    const std::string text = for_sqlite(statements.text);
+    const std::string text =
+        spelled(statements, {"INTEGER PRIMARY KEY", "TEXT", "REAL", "INTEGER", "WITHOUT ROWID"});
     if (const int code = sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr);
         code != SQLITE_OK) {
       return problem(code);
@@ -99,22 +68,18 @@ class Sqlite final : public Database {
   }
 
   Result<std::int64_t> change(Statement statement, Params params) override {
-    WEIR_CHECK(read(statement, params, [](const Row&) { return Result<void>{}; }));
+    WEIR_CHECK(each(statement, params, {}));
     return std::int64_t{sqlite3_changes(handle_)};
   }
 
-  Result<void> read(Statement statement, Params params, const TakeRow& take) override {
+  Result<void> each(Statement statement, Params params, const TakeRow& take) override {
     WEIR_TRY(sqlite3_stmt * prepared, prepare(statement));
     const Reset reset{prepared};
-    for (std::size_t i = 0; i < params.size(); ++i) {
-      if (const int code = bind(prepared, static_cast<int>(i) + 1, params[i]); code != SQLITE_OK) {
-        return problem(code);
-      }
-    }
+    WEIR_CHECK(bind_all(prepared, params));
     const SqliteRow row(prepared);
     for (int code = sqlite3_step(prepared); code != SQLITE_DONE; code = sqlite3_step(prepared)) {
       if (code != SQLITE_ROW) return problem(code);
-      WEIR_CHECK(take(row));
+      if (take) WEIR_CHECK(take(row));
     }
     return {};
   }
@@ -124,12 +89,7 @@ class Sqlite final : public Database {
     WEIR_TRY(sqlite3_stmt * prepared, prepare(one));
     const Reset reset{prepared};
     for (std::size_t at = 0; at < values.size(); at += columns) {
-      for (std::size_t i = 0; i < columns; ++i) {
-        if (const int code = bind(prepared, static_cast<int>(i) + 1, values[at + i]);
-            code != SQLITE_OK) {
-          return problem(code);
-        }
-      }
+      WEIR_CHECK(bind_all(prepared, values.subspan(at, columns)));
       if (const int code = sqlite3_step(prepared); code != SQLITE_DONE) return problem(code);
       sqlite3_reset(prepared);
     }
@@ -140,7 +100,6 @@ class Sqlite final : public Database {
     bool store = false, other = false;
     WEIR_CHECK(read("SELECT name FROM sqlite_master WHERE type = 'table'", {}, [&](const Row& row) {
       (row.text(0) == "weir_schema" ? store : other) = true;
-      return Result<void>{};
     }));
     if (!store && other) {
       return fail(Code::config, "{}: a database, but no history of weir's", path_);
@@ -196,12 +155,21 @@ class Sqlite final : public Database {
     return SQLITE_MISUSE;
   }
 
+  Result<void> bind_all(sqlite3_stmt* statement, Params params) const {
+    int at = 0;
+    for (const Param& param : params) {
+      if (const int code = bind(statement, ++at, param); code != SQLITE_OK) return problem(code);
+    }
+    return {};
+  }
+
   Result<sqlite3_stmt*> prepare(Statement statement) {
     if (const auto known = statements_.find(statement.text); known != statements_.end()) {
       return known->second;
     }
     sqlite3_stmt* prepared = nullptr;
-    const std::string text = for_sqlite(statement.text);
+    std::string text = statement.text;
+    std::replace(text.begin(), text.end(), '$', '?');
     if (const int code = sqlite3_prepare_v3(handle_, text.c_str(), -1, SQLITE_PREPARE_PERSISTENT,
                                             &prepared, nullptr);
         code != SQLITE_OK) {

@@ -3,14 +3,91 @@
 #include <algorithm>
 
 #include "gate/base/encode.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/answers.hpp"
-#include "gate/publish/event.hpp"
-#include "gate/publish/marker.hpp"
-#include "gate/publish/post.hpp"
+#include "gate/publish/api.hpp"
+#include "gate/publish/parts.hpp"
+#include "gate/publish/target.hpp"
 #include "gate/report/markdown.hpp"
 
 namespace weir::publish {
+
+namespace {
+
+constexpr std::size_t k_longest_reason = 500;
+
+// The first word of `line`, which then begins behind it.
+std::string_view take_word(std::string_view& line) {
+  line = text::trim(line);
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  line = text::trim(line.substr(word.size()));
+  return word;
+}
+
+}  // namespace
+
+Command parse_command(std::string_view body) {
+  std::string_view line;
+  for (const std::string& one : text::lines(body)) {
+    if (text::trim(one).empty()) continue;
+    // Indented by four it is code.
+    const std::size_t at = body.find(one);
+    line = body.substr(at, one.size());
+    break;
+  }
+  if (!line.starts_with("/weir")) return {};
+  if (take_word(line) != "/weir") return {};
+  const std::string_view verb = take_word(line);
+  if (verb == "run") return {Command::Kind::run, ""};
+  if (verb != "accept") return {};
+  std::string reason = text::printable(line.substr(0, k_longest_reason));
+  return {Command::Kind::accept, std::string(text::trim(reason))};
+}
+
+bool is_time(std::string_view text) {
+  constexpr std::string_view k_form = "0000-00-00T00:00:00Z";
+  if (text.size() != k_form.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (k_form[i] == '0' ? !digit : text[i] != k_form[i]) return false;
+  }
+  return true;
+}
+
+Result<CommentEvent> read_comment_event(std::string_view text, std::string_view repository,
+                                        std::string_view where) {
+  WEIR_TRY(const Json json,
+           parse_json(text, {.bytes = k_largest_event, .depth = 64}).map_error([&](Error error) {
+             return with_context(where, std::move(error));
+           }));
+  const Json& comment = below(json, "comment");
+  const Json& issue = below(json, "issue");
+  CommentEvent event;
+  event.repository = text_in(below(json, "repository"), "full_name");
+  event.number = number_in(issue, "number");
+  event.on_pull_request = below(issue, "pull_request").is_object();
+  event.created = text_in(json, "action") == "created";
+  event.comment = number_in(comment, "id");
+  event.body = text_in(comment, "body");
+  event.login = text_in(below(comment, "user"), "login");
+  event.bot = text_in(below(comment, "user"), "type") != "User";
+  event.created_at = text_in(comment, "created_at");
+  const char* missing = !is_repository(event.repository) ? "repository.full_name"
+                        : event.number <= 0              ? "issue.number"
+                        : event.comment <= 0             ? "comment.id"
+                        : event.login.empty()            ? "comment.user.login"
+                        : !is_time(event.created_at)     ? "comment.created_at"
+                                                         : nullptr;
+  if (missing != nullptr) {
+    return fail(Code::data, "{}: no event of a comment: {} is not what it should be", where,
+                missing);
+  }
+  if (!repository.empty() && text::lower(repository) != text::lower(event.repository)) {
+    return fail(Code::data, "{}: of {}, and this is {}", where, event.repository, repository);
+  }
+  return event;
+}
+
 namespace {
 
 // What a person who may not is told, and one whose comment comes too late: one line.
@@ -64,7 +141,7 @@ class Answering {
   }
 
   Result<ApiResponse> get(const std::string& path) {
-    return api_.call({.method = "GET", .path = "/repos/" + event_.repository + path});
+    return api_.get("/repos/" + event_.repository + path);
   }
 
   Result<Refusal> check_permission() {
@@ -122,39 +199,10 @@ class Answering {
                     answer_.sha.substr(0, 7)));
   }
 
-  struct Check {
-    std::int64_t id = 0;
-    std::string status, conclusion, completed_at, summary, text, url;
-  };
-  Result<std::optional<Check>> check_on_head() {
-    WEIR_TRY(const ApiResponse answer,
-             get(fmt::format("/commits/{}/check-runs?check_name={}&filter=all&per_page=100",
-                             answer_.sha, percent_encoded(check_name(options_.gate)))));
-    std::optional<Check> found;
-    const Json& list = below(answer.body, "check_runs");
-    for (const Json& json : list.is_array() ? list : Json::array()) {
-      const auto marker = parse_marker(text_in(json, "external_id"));
-      const std::int64_t id = number_in(json, "id");
-      const bool ours = marker && marker->gate == options_.gate && id > 0 &&
-                        text_in(json, "name") == check_name(options_.gate) &&
-                        text::lower(text_in(json, "head_sha")) == answer_.sha &&
-                        text_in(below(json, "app"), "slug") == options_.app;
-      if (!ours || (found && found->id >= id)) continue;
-      const Json& output = below(json, "output");
-      found = Check{id,
-                    text_in(json, "status"),
-                    text_in(json, "conclusion"),
-                    text_in(json, "completed_at"),
-                    text_in(output, "summary"),
-                    text_in(output, "text"),
-                    link_in(json, "html_url")};
-    }
-    return found;
-  }
-
   Result<Refusal> accept(const std::string& reason) {
     if (reason.empty()) return Refusal("say why: /weir accept REASON");
-    WEIR_TRY(const std::optional<Check> check, check_on_head());
+    WEIR_TRY(const std::optional<SeenCheck> check,
+             latest_check(api_, event_.repository, answer_.sha, options_.gate, options_.app));
     const std::string head = answer_.sha.substr(0, 7);
     if (!check || check->status != "completed" || !is_time(check->completed_at) ||
         check->completed_at >= event_.created_at) {
@@ -196,7 +244,7 @@ class Answering {
     return Refusal();
   }
 
-  Result<void> turn_green(const Check& check) {
+  Result<void> turn_green(const SeenCheck& check) {
     const std::string title = one_line(answer_.why, 200);
     std::string summary = fmt::format("**{}**\n\nThis holds for commit {} alone.\n\n",
                                       report::markdown_text(title, 400), answer_.sha.substr(0, 7));
@@ -209,9 +257,8 @@ class Answering {
                  {"output", {{"title", title}, {"summary", summary}, {"text", check.text}}}};
     if (is_time(options_.now)) body["completed_at"] = options_.now;
     WEIR_TRY(ApiResponse answer,
-             api_.call({.method = "PATCH",
-                        .path = fmt::format("/repos/{}/check-runs/{}", event_.repository, check.id),
-                        .body = body}));
+             api_.send("PATCH", fmt::format("/repos/{}/check-runs/{}", event_.repository, check.id),
+                       body));
     answer_.green = fine(answer);
     if (!answer_.green) {
       answer_.notes.push_back("the check run could not be turned green: " + refusal(answer));
@@ -220,11 +267,9 @@ class Answering {
                    {"description", one_line(answer_.why, 130)},
                    {"context", status_context(options_.gate)}};
     if (!check.url.empty()) status["target_url"] = check.url;
-    WEIR_TRY(
-        answer,
-        api_.call({.method = "POST",
-                   .path = fmt::format("/repos/{}/statuses/{}", event_.repository, answer_.sha),
-                   .body = std::move(status)}));
+    WEIR_TRY(answer,
+             api_.send("POST", fmt::format("/repos/{}/statuses/{}", event_.repository, answer_.sha),
+                       std::move(status)));
     if (!fine(answer)) {
       answer_.notes.push_back("the commit status could not be turned green: " + refusal(answer));
     }
@@ -240,17 +285,8 @@ class Answering {
 }  // namespace
 
 std::string_view to_string(Answer::Kind kind) {
-  switch (kind) {
-    case Answer::Kind::nothing:
-      return "nothing";
-    case Answer::Kind::refused:
-      return "refused";
-    case Answer::Kind::accepted:
-      return "accepted";
-    case Answer::Kind::run:
-      return "run";
-  }
-  return "nothing";
+  constexpr std::string_view k_words[] = {"nothing", "refused", "accepted", "run"};
+  return k_words[static_cast<std::size_t>(kind)];
 }
 
 Result<Answer> answer_comment(Api& api, const CommentEvent& event, const AllowOptions& options) {
@@ -266,8 +302,7 @@ Result<void> write_allowances(Api& api, const std::string& repository, const std
       fmt::format("/repos/{}/contents/{}", repository, verdict::allowance_path(pull_request));
   std::string last;
   for (int i = 0; i < k_tries; ++i) {
-    WEIR_TRY(const ApiResponse there,
-             api.call({.method = "GET", .path = path + "?ref=" + percent_encoded(branch)}));
+    WEIR_TRY(const ApiResponse there, api.get(path + "?ref=" + percent_encoded(branch)));
     std::vector<verdict::Allowance> all;
     if (fine(there)) {
       const auto text = base64_decoded(text_in(there.body, "content"));
@@ -280,7 +315,7 @@ Result<void> write_allowances(Api& api, const std::string& repository, const std
         verdict::to_text(pull_request, verdict::with_allowances(std::move(all), added));
     Json body = {{"message", message}, {"content", base64(text)}, {"branch", branch}};
     if (fine(there)) body["sha"] = text_in(there.body, "sha");
-    const auto written = api.call({.method = "PUT", .path = path, .body = std::move(body)});
+    const auto written = api.send("PUT", path, std::move(body));
     if (!written) return tl::unexpected(written.error());
     if (fine(*written)) return {};
     last = refusal(*written);

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
@@ -37,6 +40,73 @@ class Api {
   // GET of a list, page by page, at most `most` items: an array. A list that goes on behind that,
   // or pages that repeat themselves, are an Error.
   [[nodiscard]] virtual Result<Json> list(const std::string& path, std::size_t most) = 0;
+
+  [[nodiscard]] Result<ApiResponse> get(const std::string& path) {
+    return call({.method = "GET", .path = path});
+  }
+  [[nodiscard]] Result<ApiResponse> send(const std::string& method, const std::string& path,
+                                         Json body) {
+    return call({.method = method, .path = path, .body = std::move(body)});
+  }
 };
+
+// Parts of what the API answered, which may be anything: what is not there or not as it should be
+// is empty. Pure.
+// null where it is no object or has no such part.
+[[nodiscard]] const Json& below(const Json& json, const char* key);
+[[nodiscard]] std::string text_in(const Json& json, const char* key);
+[[nodiscard]] std::int64_t number_in(const Json& json, const char* key);  // 0
+// A link to show: "" unless it is http or https without white space.
+[[nodiscard]] std::string link_in(const Json& json, const char* key);
+
+// A text as it was sent: GitHub's web editor makes "\r\n" of line ends, and ends may be trimmed.
+[[nodiscard]] std::string as_written(std::string_view body);
+
+[[nodiscard]] inline bool fine(const ApiResponse& answer) {
+  return answer.status >= 200 && answer.status < 300;
+}
+// "403: Resource not accessible by integration", one line.
+[[nodiscard]] std::string refusal(const ApiResponse& answer);
+// Code::unavailable with refusal(), and what the token needs where that is what it lacks (403).
+[[nodiscard]] inline tl::unexpected<Error> refused(const ApiResponse& answer,
+                                                   std::string_view needed = "") {
+  return fail(Code::unavailable, "{}{}", refusal(answer), answer.status == 403 ? needed : "");
+}
+
+// Whose token this is: of what bears weir's marker, only what this login wrote is edited. Anybody
+// may write the marker.
+class OwnLogin {
+ public:
+  explicit OwnLogin(Api& api) : api_(api) {}
+
+  // Whether `json` (an issue, a comment: {"user": {"login", "type"}}) is ours. Asked of the API
+  // once. A token of an installation (the runner's own) may not ask: then a bot's is taken for
+  // ours, which people can not write.
+  [[nodiscard]] Result<bool> wrote(const Json& json);
+  // The answer to a creation tells it too.
+  void learn(const Json& made);
+
+ private:
+  Api& api_;
+  std::string login_;  // "": not known
+  bool may_not_ask_ = false;
+};
+
+// An Api that sends nothing: what would be sent, where GitHub had nothing of ours yet.
+class Rehearsal final : public Api {
+ public:
+  // Answers as GitHub does to requests that are fine, and remembers those that change something.
+  [[nodiscard]] Result<ApiResponse> call(const ApiRequest& request) override;
+  // Only what was created here before.
+  [[nodiscard]] Result<Json> list(const std::string& path, std::size_t most) override;
+
+  [[nodiscard]] const std::vector<ApiRequest>& sent() const { return sent_; }
+
+ private:
+  std::vector<ApiRequest> sent_;
+};
+
+// [{"method": "POST", "url": "https://api.github.com/repos/…", "body": {…}}, …]
+[[nodiscard]] Json to_json(const std::vector<ApiRequest>& sent, const std::string& api_url);
 
 }  // namespace weir::publish

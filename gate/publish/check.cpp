@@ -4,19 +4,14 @@
 #include <algorithm>
 
 #include "gate/base/encode.hpp"
-#include "gate/publish/answers.hpp"
+#include "gate/base/text.hpp"
+#include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
 
 namespace weir::publish {
 namespace {
 
 constexpr std::size_t k_most_annotations = 10'000;
-
-struct SeenCheck {
-  std::int64_t id = 0, annotations = 0;
-  Marker marker;
-  std::string conclusion, title, summary, text, details_url, url;
-};
 
 Json to_json(const report::CheckAnnotation& annotation) {
   Json json = {{"path", annotation.path},
@@ -36,7 +31,7 @@ bool same(const Json& there, const report::CheckAnnotation& ours) {
 
 class CheckPoster final : public Poster {
  public:
-  explicit CheckPoster(const Job& job) : job_(job) { part_.name = "check run"; }
+  explicit CheckPoster(const Job& job) : Poster(job, "check run") {}
 
   void start() override {
     if (job_.target.sha.empty()) {
@@ -45,8 +40,6 @@ class CheckPoster final : public Poster {
     }
     note(settle(/*create=*/true));
   }
-
-  [[nodiscard]] bool unsettled() const override { return unsettled_; }
 
   void look() override {
     ++looks_;
@@ -76,12 +69,9 @@ class CheckPoster final : public Poster {
 
   // Makes the latest check run of this gate say what is to be said, unless it is newer.
   Result<void> settle(bool create) {
-    WEIR_TRY(const std::optional<SeenCheck> there, latest());
-    if (there && newer(there->marker.run, job_.target.run)) {
-      take(there->id, there->url, Part::Outcome::superseded);
-      part_.reason = fmt::format("it shows a newer run, {}", there->marker.run.id);
-      return {};
-    }
+    WEIR_TRY(const std::optional<SeenCheck> there,
+             latest_check(job_.api, job_.target.repository, job_.target.sha, job_.options.gate));
+    if (there && is_superseded(there->marker.run, there->id, there->url)) return {};
     if (!there) return create ? make() : Result<void>();
     if (there->id < part_.id) return {};  // ours is later, and a list that lags hides it
     if (lost_ && there->marker.run == job_.target.run) {
@@ -95,45 +85,12 @@ class CheckPoster final : public Poster {
     return create && !made_ ? make() : Result<void>();
   }
 
-  Result<std::optional<SeenCheck>> latest() {
-    WEIR_TRY(
-        const ApiResponse answer,
-        job_.api.call({.method = "GET",
-                       .path = fmt::format(
-                           "/repos/{}/commits/{}/check-runs?check_name={}&filter=all&per_page=100",
-                           job_.target.repository, job_.target.sha,
-                           percent_encoded(check_name(job_.options.gate)))}));
-    std::optional<SeenCheck> found;
-    if (!fine(answer)) return found;  // may not be read: whether it may be written is seen there
-    const Json& list = below(answer.body, "check_runs");
-    for (const Json& json : list.is_array() ? list : Json::array()) {
-      const auto marker = parse_marker(text_in(json, "external_id"));
-      const std::int64_t id = number_in(json, "id");
-      const bool ours = marker && marker->gate == job_.options.gate && id > 0 &&
-                        text_in(json, "name") == check_name(job_.options.gate) &&
-                        text_in(json, "head_sha") == job_.target.sha;
-      if (!ours || (found && found->id >= id)) continue;
-      const Json& output = below(json, "output");
-      found = SeenCheck{id,
-                        number_in(output, "annotations_count"),
-                        *marker,
-                        text_in(json, "conclusion"),
-                        text_in(output, "title"),
-                        text_in(output, "summary"),
-                        text_in(output, "text"),
-                        text_in(json, "details_url"),
-                        link_in(json, "html_url")};
-    }
-    return found;
-  }
-
   // Which of ours it lacks; nothing where it has others.
   Result<std::optional<std::vector<report::CheckAnnotation>>> missing_of(const SeenCheck& there) {
     std::vector<report::CheckAnnotation> missing = job_.texts.check.annotations;
     if (there.annotations == 0) return missing;
-    WEIR_TRY(const Json list, job_.api.list(fmt::format("/repos/{}/check-runs/{}/annotations",
-                                                        job_.target.repository, there.id),
-                                            k_most_annotations));
+    WEIR_TRY(const Json list,
+             job_.api.list(at("/check-runs/{}/annotations", there.id), k_most_annotations));
     for (const Json& json : list) {
       const auto found =
           std::find_if(missing.begin(), missing.end(),
@@ -155,7 +112,7 @@ class CheckPoster final : public Poster {
     output["text"] = check.text;
     if (!batch.empty()) output["annotations"] = std::move(batch);
     Json body = {{"name", check_name(job_.options.gate)},
-                 {"external_id", job_.marker().text()},
+                 {"external_id", marker().text()},
                  {"status", "completed"},
                  {"conclusion", check.conclusion},
                  {"output", std::move(output)}};
@@ -168,10 +125,7 @@ class CheckPoster final : public Poster {
     const auto& annotations = job_.texts.check.annotations;
     Json body = request(annotations, 0);
     body["head_sha"] = job_.target.sha;
-    const auto answer =
-        job_.api.call({.method = "POST",
-                       .path = fmt::format("/repos/{}/check-runs", job_.target.repository),
-                       .body = std::move(body)});
+    const auto answer = job_.api.send("POST", at("/check-runs"), std::move(body));
     if (!answer) {  // it may have been made: look() finds out
       unsettled_ = true;
       lost_ = answer.error();
@@ -179,11 +133,9 @@ class CheckPoster final : public Poster {
     }
     lost_.reset();
     if (!fine(*answer)) {
-      return fail(Code::unavailable, "{}{}", refusal(*answer),
-                  answer->status == 403
-                      ? " (check runs need the token of an app, such as the runner's own, with "
-                        "checks: write; the commit status says the same)"
-                      : "");
+      return refused(*answer,
+                     " (check runs need the token of an app, such as the runner's own, with "
+                     "checks: write; the commit status says the same)");
     }
     made_ = unsettled_ = true;
     take(number_in(answer->body, "id"), link_in(answer->body, "html_url"), Part::Outcome::created);
@@ -202,7 +154,7 @@ class CheckPoster final : public Poster {
     }
     WEIR_TRY(const ApiResponse answer, job_.api.call(patch(there.id, request(missing, 0))));
     if (answer.status == 403 || answer.status == 404) return made_ ? Result<void>() : make();
-    if (!fine(answer)) return fail(Code::unavailable, "{}", refusal(answer));
+    if (!fine(answer)) return refused(answer);
     if (part_.id != there.id) take(there.id, there.url, Part::Outcome::edited);
     unsettled_ = looks_ == 0 || unsettled_;
     return send_rest(there.id, missing, report::k_annotations_in_request);
@@ -222,26 +174,50 @@ class CheckPoster final : public Poster {
   [[nodiscard]] ApiRequest patch(std::int64_t id, Json body) const {
     // Sent twice, its annotations would stand there twice.
     const bool adds = body["output"].contains("annotations");
-    return {.method = "PATCH",
-            .path = fmt::format("/repos/{}/check-runs/{}", job_.target.repository, id),
-            .body = std::move(body),
-            .once = adds};
+    return {
+        .method = "PATCH", .path = at("/check-runs/{}", id), .body = std::move(body), .once = adds};
   }
 
-  void take(std::int64_t id, const std::string& url, Part::Outcome outcome) {
-    part_.id = id;
-    part_.url = url;
-    part_.outcome = outcome;
-  }
-
-  const Job job_;
-  Part part_;
   std::optional<Error> lost_, trouble_;  // lost_: of a creation whose answer never came
-  bool made_ = false, unsettled_ = false;
+  bool made_ = false;
   int looks_ = 0;
 };
 
 }  // namespace
+
+Result<std::optional<SeenCheck>> latest_check(Api& api, const std::string& repository,
+                                              const std::string& sha, const std::string& gate,
+                                              std::string_view app) {
+  WEIR_TRY(
+      const ApiResponse answer,
+      api.get(fmt::format("/repos/{}/commits/{}/check-runs?check_name={}&filter=all&per_page=100",
+                          repository, sha, percent_encoded(check_name(gate)))));
+  std::optional<SeenCheck> found;
+  if (!fine(answer)) return found;  // may not be read: whether it may be written is seen there
+  const Json& list = below(answer.body, "check_runs");
+  for (const Json& json : list.is_array() ? list : Json::array()) {
+    const auto marker = parse_marker(text_in(json, "external_id"));
+    const std::int64_t id = number_in(json, "id");
+    const bool ours = marker && marker->gate == gate && id > 0 &&
+                      text_in(json, "name") == check_name(gate) &&
+                      text::lower(text_in(json, "head_sha")) == sha &&
+                      (app.empty() || text_in(below(json, "app"), "slug") == app);
+    if (!ours || (found && found->id >= id)) continue;
+    const Json& output = below(json, "output");
+    found = SeenCheck{id,
+                      number_in(output, "annotations_count"),
+                      *marker,
+                      text_in(json, "status"),
+                      text_in(json, "conclusion"),
+                      text_in(json, "completed_at"),
+                      text_in(output, "title"),
+                      text_in(output, "summary"),
+                      text_in(output, "text"),
+                      text_in(json, "details_url"),
+                      link_in(json, "html_url")};
+  }
+  return found;
+}
 
 std::unique_ptr<Poster> check_poster(const Job& job) { return std::make_unique<CheckPoster>(job); }
 

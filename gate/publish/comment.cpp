@@ -4,8 +4,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/publish/answers.hpp"
-#include "gate/publish/own_login.hpp"
+#include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
 
 namespace weir::publish {
@@ -37,19 +36,15 @@ std::optional<Seen> seen_of(const Json& json, const std::string& gate) {
 class CommentPoster final : public Poster {
  public:
   explicit CommentPoster(const Job& job)
-      : job_(job), body_(job.marker().hidden() + "\n" + job.texts.comment) {
-    part_.name = "comment";
-  }
+      : Poster(job, "comment"), body_(marker().hidden() + "\n" + job.texts.comment) {}
 
   void start() override {
     if (!job_.target.pull_request) {
       part_.reason = "no pull request is known";
       return;
     }
-    note(begin());
+    if (const auto begun = begin(); !begun) fail_with(begun.error());
   }
-
-  [[nodiscard]] bool unsettled() const override { return unsettled_; }
 
   void look() override {
     // One more look after an edit is enough: it is the newest of those that race that has to stay.
@@ -63,8 +58,7 @@ class CommentPoster final : public Poster {
       unsettled_ = false;
       return;
     }
-    if (!looked && looks_ < 3) return;
-    note(looked);
+    if (!looked && looks_ >= 3) fail_with(looked.error());
   }
 
   [[nodiscard]] Part part() const override {
@@ -79,13 +73,6 @@ class CommentPoster final : public Poster {
  private:
   [[nodiscard]] bool posted() const {
     return part_.outcome != Part::Outcome::left_out && part_.outcome != Part::Outcome::failed;
-  }
-
-  void note(const Result<void>& result) {
-    if (result) return;
-    part_.outcome = Part::Outcome::failed;
-    part_.reason = result.error().message;
-    unsettled_ = false;
   }
 
   Result<void> begin() {
@@ -121,9 +108,7 @@ class CommentPoster final : public Poster {
   // Those of this gate that are ours.
   Result<std::vector<Seen>> marked() {
     WEIR_TRY(const Json list,
-             job_.api.list(fmt::format("/repos/{}/issues/{}/comments", job_.target.repository,
-                                       *job_.target.pull_request),
-                           k_most_comments));
+             job_.api.list(at("/issues/{}/comments", *job_.target.pull_request), k_most_comments));
     std::vector<Seen> found;
     for (const Json& json : list) {
       auto seen = seen_of(json, job_.options.gate);
@@ -136,11 +121,8 @@ class CommentPoster final : public Poster {
 
   Result<void> create() {
     ++creations_;
-    const auto answer =
-        job_.api.call({.method = "POST",
-                       .path = fmt::format("/repos/{}/issues/{}/comments", job_.target.repository,
-                                           *job_.target.pull_request),
-                       .body = {{"body", body_}}});
+    const auto answer = job_.api.send("POST", at("/issues/{}/comments", *job_.target.pull_request),
+                                      {{"body", body_}});
     created_ = unsettled_ = true;
     if (!answer) {  // it may have been made: look() finds out
       lost_ = answer.error();
@@ -148,8 +130,7 @@ class CommentPoster final : public Poster {
     }
     if (!fine(*answer)) {
       created_ = false;
-      return fail(Code::unavailable, "{}{}", refusal(*answer),
-                  answer->status == 403 ? " (the token needs pull-requests: write)" : "");
+      return refused(*answer, " (the token needs pull-requests: write)");
     }
     lost_.reset();
     made_ = seen_of(answer->body, job_.options.gate);
@@ -159,14 +140,8 @@ class CommentPoster final : public Poster {
       return {};
     }
     own_.learn(made_->by);
-    take(*made_, Part::Outcome::created);
+    take(made_->id, made_->url, Part::Outcome::created);
     return {};
-  }
-
-  void take(const Seen& seen, Part::Outcome outcome) {
-    part_.id = seen.id;
-    part_.url = seen.url;
-    part_.outcome = outcome;
   }
 
   // Makes the lowest of them say what is to be said, unless it is newer, and removes the others:
@@ -187,50 +162,40 @@ class CommentPoster final : public Poster {
 
   // False where it is gone, or is not ours after all.
   Result<bool> keep(std::int64_t id) {
-    const std::string path =
-        fmt::format("/repos/{}/issues/comments/{}", job_.target.repository, id);
-    WEIR_TRY(const ApiResponse got, job_.api.call({.method = "GET", .path = path}));
+    const std::string path = at("/issues/comments/{}", id);
+    WEIR_TRY(const ApiResponse got, job_.api.get(path));
     const auto now = fine(got) ? seen_of(got.body, job_.options.gate) : std::nullopt;
     if (!now) return false;
     Part::Outcome before = lost_ ? Part::Outcome::created : Part::Outcome::unchanged;
     if (part_.id == id && posted()) before = part_.outcome;
-    if (newer(now->marker.run, job_.target.run)) {
-      take(*now, Part::Outcome::superseded);
-      part_.reason = fmt::format("it shows a newer run, {}", now->marker.run.id);
-      return true;
-    }
+    if (is_superseded(now->marker.run, now->id, now->url)) return true;
     if (as_written(now->body) == as_written(body_)) {
-      take(*now, before);
+      take(now->id, now->url, before);
       return true;
     }
-    WEIR_TRY(const ApiResponse edited,
-             job_.api.call({.method = "PATCH", .path = path, .body = {{"body", body_}}}));
+    WEIR_TRY(const ApiResponse edited, job_.api.send("PATCH", path, {{"body", body_}}));
     if (edited.status == 403 || edited.status == 404) {
       not_ours_.insert(id);
       return false;
     }
-    if (!fine(edited)) return fail(Code::unavailable, "{}", refusal(edited));
-    take(*now, made_ && made_->id == id ? Part::Outcome::created : Part::Outcome::edited);
+    if (!fine(edited)) return refused(edited);
+    take(now->id, now->url,
+         made_ && made_->id == id ? Part::Outcome::created : Part::Outcome::edited);
     return true;
   }
 
   void remove(std::int64_t id) {
-    const auto answer = job_.api.call(
-        {.method = "DELETE",
-         .path = fmt::format("/repos/{}/issues/comments/{}", job_.target.repository, id)});
+    const auto answer = job_.api.call({.method = "DELETE", .path = at("/issues/comments/{}", id)});
     if (answer && (fine(*answer) || answer->status == 404)) return;
     part_.warnings.push_back(fmt::format("a second comment ({}) could not be removed: {}", id,
                                          answer ? refusal(*answer) : answer.error().message));
   }
 
-  const Job job_;
   const std::string body_;
-  Part part_;
   OwnLogin own_{job_.api};
   std::optional<Seen> made_;
   std::optional<Error> lost_;  // of a creation whose answer never came
   bool created_ = false;       // or tried to, and no lower one has been seen
-  bool unsettled_ = false;
   int looks_ = 0, creations_ = 0;
   std::set<std::int64_t> not_ours_;
 };

@@ -6,7 +6,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/github_words.hpp"
+#include "gate/publish/github_retry.hpp"
 
 namespace weir::publish {
 namespace {
@@ -65,10 +65,6 @@ GithubApi::GithubApi(GithubSettings settings, GithubEffects effects, Url base)
   masker_.add(settings_.token);
 }
 
-Error GithubApi::error(Code code, const std::string& message) const {
-  return {code, masker_.mask(message)};
-}
-
 double GithubApi::left() {
   const double now = effects_.clock.steady();
   if (!deadline_) deadline_ = now + settings_.total_seconds;
@@ -85,8 +81,7 @@ Result<Url> GithubApi::address(const std::string& path) const {
   const std::string root = base_.target == "/" ? "" : base_.target;
   const auto url = parse_url(base_.origin() + root + path);
   if (path.empty() || path[0] != '/' || !url || !below(base_, *url)) {
-    return tl::unexpected(
-        error(Code::data, fmt::format("\"{}\" is no path of an API", shown(path, masker_))));
+    return failed(Code::data, "\"{}\" is no path of an API", shown(path, masker_));
   }
   return *url;
 }
@@ -117,7 +112,7 @@ Result<sys::HttpResponse> GithubApi::attempts(const sys::HttpRequest& request, b
     auto answer = effects_.http.send(request, limits, effects_.stop);
     if (!answer && answer.error().what == sys::HttpFailure::What::stopped) {
       maybe_done_ = maybe_done_ || answer.error().sent;
-      return tl::unexpected(error(Code::interrupted, "interrupted"));
+      return failed(Code::interrupted, "interrupted");
     }
     if (answer && (is_redirect(answer->status) || answer->status == 304)) {
       return std::move(*answer);
@@ -127,7 +122,7 @@ Result<sys::HttpResponse> GithubApi::attempts(const sys::HttpRequest& request, b
     if (next.what == Next::What::answer) return std::move(*answer);
     maybe_done_ = maybe_done_ || next.maybe_done;
     if (next.what == Next::What::refused) {
-      return tl::unexpected(error(Code::unavailable, next.why));
+      return failed(Code::unavailable, "{}", next.why);
     }
     const double base = next.limit ? settings_.limit_delay_seconds : settings_.base_delay_seconds;
     const double longest = std::max(base, settings_.longest_delay_seconds);
@@ -136,21 +131,18 @@ Result<sys::HttpResponse> GithubApi::attempts(const sys::HttpRequest& request, b
                             ? *next.asked_seconds + settings_.base_delay_seconds * jitter() / 2
                             : back_off(attempt, base, longest, jitter());
     if (attempt >= settings_.most_attempts) {
-      return tl::unexpected(error(Code::unavailable,
-                                  fmt::format("gave up after {} attempts: {}", attempt, next.why)));
+      return failed(Code::unavailable, "gave up after {} attempts: {}", attempt, next.why);
     }
     if (wait >= left()) {
-      return tl::unexpected(error(
-          Code::unavailable,
-          fmt::format("{}\nwaiting {:.0f} s for it would go over the limit of {:.0f} s in all",
-                      next.why, std::ceil(wait), settings_.total_seconds)));
+      return failed(Code::unavailable,
+                    "{}\nwaiting {:.0f} s for it would go over the limit of {:.0f} s in all",
+                    next.why, std::ceil(wait), settings_.total_seconds);
     }
     if (settings_.say) {
       settings_.say(masker_.mask(fmt::format("trying again in {:.1f} s: {}", wait, next.why)));
     }
     if (!effects_.pause.wait(wait, effects_.stop)) {
-      return tl::unexpected(
-          error(Code::interrupted, fmt::format("interrupted while waiting: {}", next.why)));
+      return failed(Code::interrupted, "interrupted while waiting: {}", next.why);
     }
   }
 }
@@ -160,21 +152,18 @@ Result<Url> GithubApi::redirected(const Url& from, const sys::HttpResponse& resp
   const std::string location = response.header("location").value_or("");
   const auto to = resolve(from, location);
   if (!to) {
-    return tl::unexpected(
-        error(Code::data, fmt::format("{} to what is no address: \"{}\"", said(response, masker_),
-                                      shown(location, masker_))));
+    return failed(Code::data, "{} to what is no address: \"{}\"", said(response, masker_),
+                  shown(location, masker_));
   }
   if (!below(base_, *to)) {
-    return tl::unexpected(error(
-        Code::data, fmt::format("redirected ({}) to {}, which is not the API at {}: not followed",
-                                response.status, shown(to->origin() + to->path(), masker_),
-                                shown(base_.text(), masker_))));
+    return failed(Code::data, "redirected ({}) to {}, which is not the API at {}: not followed",
+                  response.status, shown(to->origin() + to->path(), masker_),
+                  shown(base_.text(), masker_));
   }
   const bool keeps_method = response.status == 307 || response.status == 308;
   if (method != "GET" && !keeps_method) {
-    return tl::unexpected(
-        error(Code::data, fmt::format("redirected ({}) to {}: only a GET follows that",
-                                      response.status, shown(to->text(), masker_))));
+    return failed(Code::data, "redirected ({}) to {}: only a GET follows that", response.status,
+                  shown(to->text(), masker_));
   }
   return *to;
 }
@@ -204,17 +193,15 @@ Result<sys::HttpResponse> GithubApi::ask(std::string method, Url url, const Json
     return with_context(method + " " + shown(first.text(), masker_), told);
   };
   for (int redirects = 0;; ++redirects) {
-    if (left() <= 0) {
-      return tl::unexpected(place(
-          error(Code::unavailable, fmt::format("the {:.0f} s that all requests may take are over",
-                                               settings_.total_seconds))));
-    }
-    auto response = attempts(request_for(method, url, body), once);
+    auto response =
+        left() > 0 ? attempts(request_for(method, url, body), once)
+                   : failed(Code::unavailable, "the {:.0f} s that all requests may take are over",
+                            settings_.total_seconds);
     if (!response) return tl::unexpected(place(response.error()));
     if (is_redirect(response->status)) {
       auto to = redirected(url, *response, method);
       if (to && redirects >= k_most_redirects) {
-        to = tl::unexpected(error(Code::data, "redirected too often"));
+        to = failed(Code::data, "redirected too often");
       }
       if (!to) return tl::unexpected(place(to.error()));
       url = *to;
@@ -222,8 +209,7 @@ Result<sys::HttpResponse> GithubApi::ask(std::string method, Url url, const Json
     }
     if (method == "GET") keep(url, *response);
     if (response->status == 304) {
-      return tl::unexpected(
-          place(error(Code::data, "304 Not Modified, without having been asked")));
+      return tl::unexpected(place({Code::data, "304 Not Modified, without having been asked"}));
     }
     return response;
   }
@@ -236,10 +222,8 @@ Result<ApiResponse> GithubApi::call(const ApiRequest& request) {
   auto json = json_of(response, masker_);
   if (!json) {
     maybe_done_ = request.method != "GET" && response.status < 300;
-    Error why = json.error();
-    if (maybe_done_) why.message += "\nit may have been carried out";
-    return tl::unexpected(error(why.code, fmt::format("{} {}: {}", request.method,
-                                                      shown(url.text(), masker_), why.message)));
+    return failed(json.error().code, "{} {}: {}{}", request.method, shown(url.text(), masker_),
+                  json.error().message, maybe_done_ ? "\nit may have been carried out" : "");
   }
   return ApiResponse{.status = response.status, .body = std::move(*json)};
 }
@@ -249,8 +233,7 @@ Result<Json> GithubApi::list(const std::string& path, std::size_t most) {
   const char mark = path.find('?') == std::string::npos ? '?' : '&';
   WEIR_TRY(Url url, address(has_size ? path : path + mark + "per_page=100"));
   const auto problem = [&](const std::string& what) {
-    return tl::unexpected(
-        error(Code::data, fmt::format("GET {}: {}", shown(url.text(), masker_), what)));
+    return failed(Code::data, "GET {}: {}", shown(url.text(), masker_), what);
   };
   Json all = Json::array();
   std::set<std::string> asked, pages;

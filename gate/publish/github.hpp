@@ -80,7 +80,11 @@ class GithubApi final : public Api {
   void keep(const Url& url, sys::HttpResponse& response);
   [[nodiscard]] double left();
   [[nodiscard]] double jitter();
-  [[nodiscard]] Error error(Code code, const std::string& message) const;
+  template <class... Args>
+  [[nodiscard]] tl::unexpected<Error> failed(Code code, fmt::format_string<Args...> message,
+                                             Args&&... args) const {
+    return fail(code, "{}", masker_.mask(fmt::format(message, std::forward<Args>(args)...)));
+  }
 
   GithubSettings settings_;
   GithubEffects effects_;

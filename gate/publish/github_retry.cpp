@@ -3,22 +3,92 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ctime>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/publish/github_words.hpp"
+#include "gate/publish/api.hpp"
 
 namespace weir::publish {
+
 namespace {
 
-// Days from 1970-01-01 in the calendar that HTTP uses; month 1 to 12.
-long long days_from_civil(long long year, long long month, long long day) {
-  // Years that begin in March put the leap day at their end.
-  const long long y = month <= 2 ? year - 1 : year;
-  const long long m = month <= 2 ? month + 9 : month - 3;
-  return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719'469;
+constexpr JsonLimits k_limits{.bytes = std::size_t{64} << 20, .depth = 32};
+
+std::string_view name_of(int status) {
+  constexpr std::pair<int, std::string_view> k_names[] = {
+      {301, " Moved Permanently"}, {302, " Found"},         {304, " Not Modified"},
+      {400, " Bad Request"},       {401, " Unauthorized"},  {403, " Forbidden"},
+      {404, " Not Found"},         {409, " Conflict"},      {410, " Gone"},
+      {413, " Content Too Large"}, {422, " Unprocessable"}, {429, " Too Many Requests"},
+      {500, " Server Error"},      {502, " Bad Gateway"},   {503, " Service Unavailable"},
+      {504, " Gateway Timeout"}};
+  for (const auto& [number, name] : k_names) {
+    if (number == status) return name;
+  }
+  return "";
 }
+
+// "GET this" of something that is not JSON.
+std::string came(const sys::HttpResponse& response, const Masker& masker) {
+  const std::string type = shown(response.header("content-type").value_or(""), masker, 60);
+  return fmt::format("{}{}{}{} \"{}\"", response.status, name_of(response.status),
+                     type.empty() ? "" : " ", type, shown(response.body, masker));
+}
+
+}  // namespace
+
+std::string shown(std::string_view text, const Masker& masker, std::size_t most) {
+  // No more of a large answer is looked at than can matter; the longest secret is far shorter.
+  std::string line = masker.mask(text.substr(0, std::size_t{64} << 10));
+  line = masker.mask(text::printable(line));
+  std::string squeezed;
+  for (const char c : line) {
+    const bool space = c == '\n' || c == '\t' || c == ' ';
+    if (!space) squeezed += c;
+    if (space && !squeezed.empty() && squeezed.back() != ' ') squeezed += ' ';
+  }
+  while (!squeezed.empty() && squeezed.back() == ' ') squeezed.pop_back();
+  std::size_t end = 0;
+  std::size_t characters = 0;
+  while (end < squeezed.size()) {
+    if ((static_cast<unsigned char>(squeezed[end]) & 0xC0U) != 0x80U && characters++ == most) break;
+    ++end;
+  }
+  const bool cut = end < squeezed.size();
+  return text::disarm(squeezed.substr(0, end)) + (cut ? "..." : "");
+}
+
+std::string reason_in(const Json& body) {
+  std::string reason = text_in(body, "message");
+  const Json& errors = below(body, "errors");
+  for (const Json& error : errors.is_array() ? errors : Json::array()) {
+    std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
+    if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
+    if (one != " ") reason += (reason.empty() ? "" : ": ") + one;
+  }
+  return reason;
+}
+
+std::string said(const sys::HttpResponse& response, const Masker& masker) {
+  std::string status = fmt::format("{}{}", response.status, name_of(response.status));
+  if (text::trim(response.body).empty()) return status;
+  const auto json = parse_json(response.body, k_limits);
+  const std::string reason = json ? reason_in(*json) : "";
+  return reason.empty() ? came(response, masker)
+                        : fmt::format("{}: {}", status, shown(reason, masker));
+}
+
+Result<Json> json_of(const sys::HttpResponse& response, const Masker& masker) {
+  if (text::trim(response.body).empty()) return Json(nullptr);
+  auto json = parse_json(response.body, k_limits);
+  if (json) return json;
+  return fail(Code::data, "the answer can not be read ({}): {}", json.error().message,
+              came(response, masker));
+}
+
+namespace {
 
 std::optional<long long> digits(std::string_view text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
@@ -60,24 +130,17 @@ bool is_limit(const sys::HttpResponse& response) {
 }  // namespace
 
 std::optional<double> http_date(std::string_view text) {
-  constexpr std::array k_months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                   "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  if (text.size() != 29 || text.substr(3, 2) != ", " || text.substr(25) != " GMT" ||
-      text[7] != ' ' || text[11] != ' ' || text[16] != ' ' || text[19] != ':' || text[22] != ':') {
-    return std::nullopt;
-  }
-  const auto month = std::find(k_months.begin(), k_months.end(), text.substr(8, 3));
-  const auto day = digits(text.substr(5, 2));
-  const auto year = digits(text.substr(12, 4));
-  const auto hour = digits(text.substr(17, 2));
-  const auto minute = digits(text.substr(20, 2));
-  const auto second = digits(text.substr(23, 2));
-  if (month == k_months.end() || !day || !year || !hour || !minute || !second) return std::nullopt;
-  if (*day < 1 || *day > 31 || *year < 1970 || *hour > 23 || *minute > 59 || *second > 60) {
-    return std::nullopt;
-  }
-  const long long days = days_from_civil(*year, month - k_months.begin() + 1, *day);
-  return static_cast<double>(days * 86'400 + *hour * 3600 + *minute * 60 + *second);
+  constexpr const char* k_form = "%a, %d %b %Y %H:%M:%S GMT";
+  const std::string given(text);
+  std::tm parts{};
+  const char* end = strptime(given.c_str(), k_form, &parts);
+  char written[64];
+  const std::size_t size = std::strftime(written, sizeof written, k_form, &parts);
+  // strptime() takes other forms, too. The day of the week may be any.
+  const bool same = end != nullptr && size == given.size() && size > 3 &&
+                    std::string_view(written, size).substr(3) == text.substr(3);
+  if (!same || parts.tm_year < 70) return std::nullopt;
+  return static_cast<double>(timegm(&parts));
 }
 
 double back_off(int attempt, double base, double longest, double jitter) {

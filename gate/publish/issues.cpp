@@ -5,8 +5,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/answers.hpp"
-#include "gate/publish/own_login.hpp"
+#include "gate/publish/api.hpp"
 
 namespace weir::publish {
 namespace {
@@ -113,11 +112,9 @@ class IssuePoster {
       part.outcome = Part::Outcome::unchanged;
       return {};
     }
-    WEIR_TRY(const ApiResponse answer,
-             api_.call({.method = "PATCH",
-                        .path = fmt::format("{}/{}", path_, seen.number),
-                        .body = {{"title", wanted.title}, {"body", body}}}));
-    if (!fine(answer)) return fail(Code::unavailable, "{}", refusal(answer));
+    WEIR_TRY(const ApiResponse answer, api_.send("PATCH", fmt::format("{}/{}", path_, seen.number),
+                                                 {{"title", wanted.title}, {"body", body}}));
+    if (!fine(answer)) return refused(answer);
     part.outcome = Part::Outcome::edited;
     return {};
   }
@@ -128,16 +125,11 @@ class IssuePoster {
       return {};
     }
     ++created_;
-    WEIR_TRY(const ApiResponse answer,
-             api_.call({.method = "POST",
-                        .path = path_,
-                        .body = {{"title", wanted.title},
-                                 {"body", body_of(wanted)},
-                                 {"labels", Json::array({options_.label})}}}));
-    if (!fine(answer)) {
-      return fail(Code::unavailable, "{}{}", refusal(answer),
-                  answer.status == 403 ? " (the token needs issues: write)" : "");
-    }
+    WEIR_TRY(const ApiResponse answer, api_.send("POST", path_,
+                                                 {{"title", wanted.title},
+                                                  {"body", body_of(wanted)},
+                                                  {"labels", Json::array({options_.label})}}));
+    if (!fine(answer)) return refused(answer, " (the token needs issues: write)");
     own_.learn(answer.body);
     part.id = number_in(answer.body, "number");
     part.url = link_in(answer.body, "html_url");
@@ -185,9 +177,8 @@ class IssuePoster {
   }
 
   bool close(std::int64_t number) {
-    const auto answer = api_.call({.method = "PATCH",
-                                   .path = fmt::format("{}/{}", path_, number),
-                                   .body = {{"state", "closed"}, {"state_reason", "not_planned"}}});
+    const auto answer = api_.send("PATCH", fmt::format("{}/{}", path_, number),
+                                  {{"state", "closed"}, {"state_reason", "not_planned"}});
     return answer && fine(*answer);
   }
 

@@ -1,11 +1,26 @@
-// The three parts of post(), for post.cpp alone.
+// What the three parts of post() are made of. Used by this module alone.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "gate/publish/post.hpp"
 
 namespace weir::publish {
+
+// A check run that is there, as far as posting and `/weir accept` look at it.
+struct SeenCheck {
+  std::int64_t id = 0, annotations = 0;
+  Marker marker;
+  std::string status, conclusion, completed_at, title, summary, text, details_url, url;
+};
+// The latest of this gate on a commit; nothing where there is none or it may not be read. `app`:
+// of that one alone, where it is given.
+[[nodiscard]] Result<std::optional<SeenCheck>> latest_check(Api& api, const std::string& repository,
+                                                            const std::string& sha,
+                                                            const std::string& gate,
+                                                            std::string_view app = "");
 
 // All refer to what they are given as long as they live.
 struct Job {
@@ -13,8 +28,47 @@ struct Job {
   const Target& target;
   const Texts& texts;
   const PostOptions& options;
+};
 
-  [[nodiscard]] Marker marker() const { return {options.gate, target.run}; }
+// What one part does in turn. Each has a bounded number of requests.
+class Poster {
+ public:
+  Poster(const Job& job, std::string name) : job_(job) { part_.name = std::move(name); }
+  virtual ~Poster() = default;
+  virtual void start() = 0;
+  // Whether another poster may be at the same: look() some time later.
+  [[nodiscard]] bool unsettled() const { return unsettled_; }
+  virtual void look() = 0;
+  [[nodiscard]] virtual Part part() const { return part_; }
+
+ protected:
+  [[nodiscard]] Marker marker() const { return {job_.options.gate, job_.target.run}; }
+  // Below the repository.
+  template <class... Args>
+  [[nodiscard]] std::string at(fmt::format_string<Args...> path, Args&&... args) const {
+    return "/repos/" + job_.target.repository + fmt::format(path, std::forward<Args>(args)...);
+  }
+  void take(std::int64_t id, const std::string& url, Part::Outcome outcome) {
+    part_.id = id;
+    part_.url = url;
+    part_.outcome = outcome;
+  }
+  // What is there is left alone where it shows a newer run.
+  bool is_superseded(const RunNumber& shown, std::int64_t id, const std::string& url) {
+    if (!newer(shown, job_.target.run)) return false;
+    take(id, url, Part::Outcome::superseded);
+    part_.reason = fmt::format("it shows a newer run, {}", shown.id);
+    return true;
+  }
+  void fail_with(const Error& error) {
+    part_.outcome = Part::Outcome::failed;
+    part_.reason = error.message;
+    unsettled_ = false;
+  }
+
+  const Job job_;
+  Part part_;
+  bool unsettled_ = false;
 };
 [[nodiscard]] std::unique_ptr<Poster> comment_poster(const Job& job);
 [[nodiscard]] std::unique_ptr<Poster> check_poster(const Job& job);

@@ -7,21 +7,9 @@
 namespace weir::publish {
 
 std::string_view to_string(Part::Outcome outcome) {
-  switch (outcome) {
-    case Part::Outcome::created:
-      return "created";
-    case Part::Outcome::edited:
-      return "edited";
-    case Part::Outcome::unchanged:
-      return "unchanged";
-    case Part::Outcome::superseded:
-      return "superseded";
-    case Part::Outcome::left_out:
-      return "left out";
-    case Part::Outcome::failed:
-      break;
-  }
-  return "failed";
+  constexpr std::string_view k_words[] = {"created",    "edited",   "unchanged",
+                                          "superseded", "left out", "failed"};
+  return k_words[static_cast<std::size_t>(outcome)];
 }
 
 std::string check_name(const std::string& gate) {

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gate/publish/api.hpp"
 #include "gate/publish/target.hpp"
 #include "gate/report/check.hpp"
+#include "gate/report/markdown.hpp"
 
 namespace weir::publish {
 
@@ -50,20 +52,24 @@ struct Part {
 [[nodiscard]] std::string check_name(const std::string& gate);
 [[nodiscard]] std::string status_context(const std::string& gate);
 
-// What one part does in turn. Each has a bounded number of requests.
-class Poster {
- public:
-  virtual ~Poster() = default;
-  virtual void start() = 0;
-  // Whether another poster may be at the same: look() some time later.
-  [[nodiscard]] virtual bool unsettled() const = 0;
-  virtual void look() = 0;
-  [[nodiscard]] virtual Part part() const = 0;
-};
 using Wait = std::function<void(double seconds)>;
 
 // All three, in this order. A part that fails keeps none from being posted.
 [[nodiscard]] std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
                                      const PostOptions& options, const Wait& wait);
+
+// What is posted of a verdict, and of none: silence is not green. Pure.
+// A verdict's comment, check and status. `conclusion` is how the workflow run ended that measured
+// it, where that is known: of a run that did not end well no verdict is shown as a success.
+[[nodiscard]] Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
+                             const std::optional<std::string>& conclusion);
+
+struct NotMeasured {
+  std::string why;                        // hostile text; "": told from the conclusion
+  std::optional<std::string> conclusion;  // of the workflow run that should have measured
+  std::string sha;
+};
+// Of a run that left no verdict: "not measured", never a success.
+[[nodiscard]] Texts not_measured(const NotMeasured& what, const report::MarkdownStyle& style);
 
 }  // namespace weir::publish

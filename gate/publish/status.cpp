@@ -3,7 +3,7 @@
 // out by looking once more, and says the newer one's again.
 #include <algorithm>
 
-#include "gate/publish/answers.hpp"
+#include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
 
 namespace weir::publish {
@@ -13,34 +13,24 @@ constexpr std::size_t k_most_statuses = 3000;  // GitHub takes 1000 of a commit 
 
 class StatusPoster final : public Poster {
  public:
-  explicit StatusPoster(const Job& job) : job_(job) { part_.name = "commit status"; }
+  explicit StatusPoster(const Job& job) : Poster(job, "commit status") {}
 
   void start() override {
     if (job_.target.sha.empty()) {
       part_.reason = "no commit is known";
       return;
     }
-    note(settle(/*last=*/false));
+    if (const auto settled = settle(/*last=*/false); !settled) fail_with(settled.error());
   }
-
-  [[nodiscard]] bool unsettled() const override { return unsettled_; }
 
   void look() override {
     unsettled_ = false;
     const auto looked = settle(/*last=*/true);
-    if (!looked && part_.id == 0) note(looked);
+    if (!looked && part_.id == 0) fail_with(looked.error());
     if (!looked && part_.id != 0) part_.warnings.push_back(looked.error().message);
   }
 
-  [[nodiscard]] Part part() const override { return part_; }
-
  private:
-  void note(const Result<void>& result) {
-    if (result) return;
-    part_.outcome = Part::Outcome::failed;
-    part_.reason = result.error().message;
-  }
-
   // Of this gate's context: the latest, which GitHub shows, and the one of the newest run, which it
   // should show.
   struct Statuses {
@@ -68,14 +58,12 @@ class StatusPoster final : public Poster {
   }
 
   Result<void> settle(bool last) {
-    WEIR_TRY(const Json list, job_.api.list(fmt::format("/repos/{}/commits/{}/statuses",
-                                                        job_.target.repository, job_.target.sha),
-                                            k_most_statuses));
+    WEIR_TRY(const Json list,
+             job_.api.list(at("/commits/{}/statuses", job_.target.sha), k_most_statuses));
     const auto [shown, newest] = ours_in(list);
     const std::int64_t made = part_.id;
-    if (newest != nullptr && newer(run_of(*newest), job_.target.run)) {
-      part_.reason = fmt::format("it shows a newer run, {}", run_of(*newest).id);
-      take(*newest, Part::Outcome::superseded);
+    if (newest != nullptr &&
+        is_superseded(run_of(*newest), number_in(*newest, "id"), link_in(*newest, "target_url"))) {
       // Where ours came in between and hides it, it is said again.
       if (made == 0 || made < number_in(*newest, "id")) return {};
       return create(text_in(*newest, "state"), text_in(*newest, "description"),
@@ -85,7 +73,7 @@ class StatusPoster final : public Poster {
     if (shown != nullptr && text_in(*shown, "state") == status.state &&
         text_in(*shown, "description") == status.description &&
         text_in(*shown, "target_url") == job_.target.run_url) {
-      if (made == 0) take(*shown, Part::Outcome::unchanged);
+      if (made == 0) take_status(*shown, Part::Outcome::unchanged);
       return {};
     }
     // Nothing came after ours, though lists may hide it still.
@@ -99,33 +87,22 @@ class StatusPoster final : public Poster {
                  {"description", description},
                  {"context", status_context(job_.options.gate)}};
     if (!url.empty()) body["target_url"] = url;
-    const auto answer = job_.api.call(
-        {.method = "POST",
-         .path = fmt::format("/repos/{}/statuses/{}", job_.target.repository, job_.target.sha),
-         .body = std::move(body)});
+    const auto answer = job_.api.send("POST", at("/statuses/{}", job_.target.sha), std::move(body));
     unsettled_ = !last;
     if (!answer) {
       if (last) return tl::unexpected(answer.error());
       return {};  // it may have been made: look() finds out
     }
-    if (!fine(*answer)) {
-      unsettled_ = false;
-      return fail(Code::unavailable, "{}{}", refusal(*answer),
-                  answer->status == 403 ? " (the token needs statuses: write)" : "");
+    if (!fine(*answer)) return refused(*answer, " (the token needs statuses: write)");
+    if (part_.outcome != Part::Outcome::superseded) {
+      take_status(answer->body, Part::Outcome::created);
     }
-    if (part_.outcome != Part::Outcome::superseded) take(answer->body, Part::Outcome::created);
     return {};
   }
 
-  void take(const Json& json, Part::Outcome outcome) {
-    part_.id = number_in(json, "id");
-    part_.url = link_in(json, "target_url");
-    part_.outcome = outcome;
+  void take_status(const Json& json, Part::Outcome outcome) {
+    take(number_in(json, "id"), link_in(json, "target_url"), outcome);
   }
-
-  const Job job_;
-  Part part_;
-  bool unsettled_ = false;
 };
 
 }  // namespace

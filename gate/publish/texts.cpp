@@ -1,9 +1,8 @@
-#include "gate/publish/texts.hpp"
-
 #include <algorithm>
 #include <array>
 
 #include "gate/base/text.hpp"
+#include "gate/publish/post.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/verdict/allowance.hpp"
 

@@ -2,18 +2,120 @@
 // and put in anew every few seconds by whoever owns this. Thread-safe.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "gate/serve/rate.hpp"
-#include "gate/serve/token.hpp"
+#include "gate/base/result.hpp"
+#include "gate/base/secret.hpp"
+#include "gate/history/store.hpp"
+#include "gate/serve/http.hpp"
 
 namespace weir::serve {
+
+// Addresses, and whose word counts about them: X-Forwarded-For and -Proto of trusted proxies. Pure.
+
+// IPv6, or IPv4 mapped into it.
+using Address = std::array<std::uint8_t, 16>;
+
+// "192.0.2.1", "2001:db8::1" (also mapped ones, also with a "%scope", which is left out).
+[[nodiscard]] std::optional<Address> parse_address(std::string_view text);
+// The same address always as the same text; IPv4 as IPv4.
+[[nodiscard]] std::string to_text(const Address& address);
+// Whom an address belongs to where connections are counted: of IPv6 the first 64 bits, because
+// whoever has one of these has them all.
+[[nodiscard]] std::string holder_of(const Address& address);
+
+class Proxies {
+ public:
+  // "127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8". Code::config for what is none.
+  [[nodiscard]] static Result<Proxies> parse(const std::vector<std::string>& texts);
+
+  [[nodiscard]] bool trusted(const Address& address) const;
+  // Sets peer and secure. `tls`: the connection itself is. Of X-Forwarded-For the rightmost address
+  // that is no trusted proxy's counts: whatever stands left of it, its owner may have written.
+  void set_peer(const Address& other_end, bool tls, Head& head) const;
+
+ private:
+  struct Network {
+    Address address{};
+    int bits = 128;
+  };
+  std::vector<Network> networks_;
+};
+
+// How often somebody may do something: a bucket of tokens for each key, refilled with time. Holds a
+// bounded number of keys: when it is full, those that were not asked for longest go. Thread-safe.
+
+struct Rate {
+  double burst = 10;    // at once
+  double a_second = 1;  // then
+  std::size_t keys = 10'000;
+};
+
+class Rates {
+ public:
+  explicit Rates(const Rate& rate) : rate_(rate) {}
+
+  // Takes one. Else how many seconds to wait until there is one. `now`: steady seconds.
+  [[nodiscard]] std::optional<double> take(const std::string& key, double now);
+
+ private:
+  struct Bucket {
+    double left = 0, at = 0;
+  };
+  void make_room(double now);
+
+  const Rate rate_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, Bucket> buckets_;
+};
+
+// Tokens: who may read or upload which projects. "weir_", 12 hexadecimal digits that name it, "_",
+// and 48 that nobody can guess (192 bits of the system's random source). The store keeps the
+// SHA-256 of it, which is enough for a secret of that length.
+
+enum class Scope { read, upload, admin };
+[[nodiscard]] std::string_view to_string(Scope scope);  // "read", "upload", "admin"
+[[nodiscard]] std::optional<Scope> parse_scope(std::string_view word);
+
+struct NewToken {
+  history::StoredToken stored;
+  Secret text;  // shown once
+};
+// Of `wanted` all but id and hash. Code::io where the system has no randomness to give.
+[[nodiscard]] Result<NewToken> make_token(history::StoredToken wanted);
+
+// The id of a text that has the form of a token.
+[[nodiscard]] std::optional<std::string> id_of_token(std::string_view text);
+
+// 64 hexadecimal digits.
+[[nodiscard]] std::string sha256_hex(std::string_view bytes);
+// Takes the same time for any two texts of the same length.
+[[nodiscard]] bool equal_in_constant_time(std::string_view a, std::string_view b);
+
+// Is it good at `now`: neither expired nor revoked?
+[[nodiscard]] bool is_good(const history::StoredToken& token, double now);
+// May it do that with that project? `admin` may do all. One scope does not hold another.
+[[nodiscard]] bool allows(const history::StoredToken& token, Scope scope, std::string_view project);
+// … with every project, also those to come?
+[[nodiscard]] bool allows_all(const history::StoredToken& token, Scope scope);
+
+// What an Authorization header brings along.
+struct Credential {
+  std::string text;    // of the token; Basic: the password
+  bool basic = false;  // a browser may send it unasked
+};
+// Nothing where there is no such header, or it is of another kind.
+[[nodiscard]] std::optional<Credential> credential_of(const std::string* authorization);
 
 struct AccessLimits {
   Rate uploads{.burst = 100, .a_second = 10};   // of each token

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +13,32 @@
 #include <utility>
 #include <vector>
 
-#include "gate/serve/target.hpp"
+#include "gate/base/json.hpp"
+#include "gate/base/result.hpp"
 
 namespace weir::serve {
+
+// What a request asks for: "/api/v1/series?project=a&cell=b%2Fc", taken apart. Pure.
+
+inline constexpr std::size_t k_longest_target = 8192;  // bytes
+inline constexpr std::size_t k_most_parameters = 64;
+
+struct Target {
+  // Decoded once, beginning with '/': UTF-8 without control characters, and no segment is "." or
+  // "..", also not in a form that somebody might decode again; no '\\' and no "//" in front. An
+  // encoded '/' is one like the others. Not a name of a file.
+  std::string path = "/";
+  // Decoded, '+' as a space; in the order in which they stood for each name. UTF-8 without control
+  // characters, too. One without '=' has the value "".
+  std::map<std::string, std::vector<std::string>, std::less<>> query;
+
+  // The only value, or nothing where there is none or several.
+  [[nodiscard]] std::optional<std::string> one(std::string_view name) const;
+};
+
+// An origin-form target alone ("/path?query"). Code::data says what is wrong with another one, and
+// repeats nothing of it.
+[[nodiscard]] Result<Target> parse_target(std::string_view text);
 
 enum class Method { get, head, post, put, remove, options, other };
 
@@ -78,5 +102,30 @@ struct Traffic {
   std::uint64_t malformed = 0, timed_out = 0, too_large = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
 };
+
+// Answers in the forms that the service has. Pure.
+
+[[nodiscard]] Response json_answer(int status, const Json& json);
+[[nodiscard]] Response text_answer(int status, std::string type, std::string text);
+// {"error": {"code", "message", "hint"}}; the code is of the status ("not_found"). Texts may be
+// anything.
+[[nodiscard]] Response error_answer(int status, std::string_view message,
+                                    std::string_view hint = "");
+// … with Retry-After, in whole seconds.
+[[nodiscard]] Response later_answer(int status, std::string_view message, double seconds);
+
+void set_header(Response& response, std::string name, std::string value);
+
+// What every answer has besides what the server adds: a policy of what a browser may do with it; an
+// ETag where it may be asked for again, and 304 where If-None-Match has it.
+struct Finish {
+  bool secure = false;     // it came by TLS
+  bool page = false;       // pages may load their own scripts and styles; all else may do nothing
+  bool is_public = false;  // everybody gets the same
+};
+void finish(const Head& head, const Finish& how, Response& response);
+
+// "/api/v1/series" + "?cursor=…", with all parameters of `target` but the cursor.
+[[nodiscard]] std::string address_with_cursor(const Target& target, std::string_view cursor);
 
 }  // namespace weir::serve

@@ -1,11 +1,177 @@
 #include "gate/serve/pages.hpp"
 
-#include "gate/history/changed.hpp"
-#include "gate/serve/answers.hpp"
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/history/changes.hpp"
+#include "gate/serve/http.hpp"
 #include "gate/site/changes.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::serve {
+
+namespace {
+
+constexpr std::size_t k_longest_label = 60;        // characters
+constexpr double k_character = 6.6, k_margin = 6;  // pixels, of 11-pixel Verdana
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text::printable(text)) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      case '\n':
+      case '\t':
+        safe += ' ';
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+// Whole characters of UTF-8.
+std::string shortened(std::string_view text, std::size_t characters) {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
+    if (begins && ++seen > characters) return std::string(text.substr(0, i)) + "…";
+  }
+  return std::string(text);
+}
+
+// Red is for broken limits alone. Each has 4.5 : 1 at least against white.
+std::string_view colour_of(BadgeState state) {
+  switch (state) {
+    case BadgeState::passing:
+      return "#2a6f3c";
+    case BadgeState::failing:
+      return "#b3261e";
+    case BadgeState::undecided:
+      return "#8a5a00";
+    case BadgeState::unmeasured:
+    case BadgeState::unknown:
+      return "#5f6368";
+  }
+  return "#5f6368";
+}
+
+// The worse one: as verdicts rank them (DESIGN.md), what says nothing last.
+BadgeState worse(BadgeState a, BadgeState b) {
+  const auto rank = [](BadgeState state) {
+    switch (state) {
+      case BadgeState::failing:
+        return 0;
+      case BadgeState::unmeasured:
+        return 1;
+      case BadgeState::undecided:
+        return 2;
+      case BadgeState::passing:
+        return 3;
+      case BadgeState::unknown:
+        return 4;
+    }
+    return 4;
+  };
+  return rank(a) <= rank(b) ? a : b;
+}
+
+}  // namespace
+
+std::string_view to_string(BadgeState state) {
+  switch (state) {
+    case BadgeState::passing:
+      return "passing";
+    case BadgeState::failing:
+      return "failing";
+    case BadgeState::undecided:
+      return "undecided";
+    case BadgeState::unmeasured:
+      return "not measured";
+    case BadgeState::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+BadgeState state_of(verdict::Outcome outcome) {
+  switch (outcome) {
+    case verdict::Outcome::fail:
+      return BadgeState::failing;
+    case verdict::Outcome::error:
+      return BadgeState::unmeasured;
+    case verdict::Outcome::inconclusive:
+      return BadgeState::undecided;
+    case verdict::Outcome::improved:
+    case verdict::Outcome::accepted:
+    case verdict::Outcome::pass:
+      return BadgeState::passing;
+    case verdict::Outcome::fresh:
+    case verdict::Outcome::skipped:
+    case verdict::Outcome::info:
+      return BadgeState::unknown;
+  }
+  return BadgeState::unknown;
+}
+
+std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict, const BadgeWanted& wanted) {
+  if (wanted.cell.empty() && wanted.metric.empty()) return state_of(verdict.verdict);
+  std::optional<BadgeState> state;
+  const auto note = [&](verdict::Outcome outcome) {
+    state = worse(state.value_or(BadgeState::unknown), state_of(outcome));
+  };
+  for (const verdict::CellVerdict& cell : verdict.cells) {
+    if (!wanted.cell.empty() && !text::glob_match(wanted.cell, cell.cell.str())) continue;
+    if (wanted.metric.empty()) note(cell.verdict);
+    for (const verdict::MetricVerdict& metric : cell.metrics) {
+      if (!wanted.metric.empty() && text::glob_match(wanted.metric, metric.metric.name)) {
+        note(metric.verdict);
+      }
+    }
+  }
+  return state;
+}
+
+std::string badge_svg(std::string_view label, BadgeState state) {
+  const std::string shown = shortened(text::printable(label), k_longest_label);
+  const std::string_view word = to_string(state);
+  const auto width = [](std::string_view text) {
+    return static_cast<double>(text::columns(text)) * k_character + 2 * k_margin;
+  };
+  const double left = width(shown), right = width(word), all = left + right;
+  const std::string name = escaped(fmt::format("{}: {}", shown, word));
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"20\" "
+      "viewBox=\"0 0 {0:.0f} 20\" role=\"img\" aria-label=\"{1}\"><title>{1}</title>"
+      "<rect width=\"{0:.0f}\" height=\"20\" rx=\"3\" fill=\"#3c4043\"/>"
+      "<path d=\"M{2:.1f} 0H{3:.1f}a3 3 0 0 1 3 3v14a3 3 0 0 1 -3 3H{2:.1f}z\" fill=\"{4}\"/>",
+      all, name, left, all - 3, colour_of(state));
+  const auto words = [&](double middle, std::string_view text) {
+    return fmt::format("<text x=\"{:.1f}\" y=\"14\" textLength=\"{:.1f}\">{}</text>", middle,
+                       static_cast<double>(text::columns(text)) * k_character, escaped(text));
+  };
+  svg +=
+      "<g fill=\"#fff\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\" "
+      "text-anchor=\"middle\" aria-hidden=\"true\">" +
+      words(left / 2, shown) + words(left + right / 2, word) + "</g></svg>\n";
+  return svg;
+}
+
 namespace {
 
 constexpr std::uint64_t k_largest_file = std::uint64_t{16} << 20;

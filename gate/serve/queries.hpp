@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "gate/history/order.hpp"
-#include "gate/history/service_store.hpp"
+#include "gate/history/store.hpp"
 #include "gate/serve/http.hpp"
 
 namespace weir::serve {
@@ -33,5 +33,12 @@ struct Query {
 [[nodiscard]] Result<Response> answer_query(history::ServiceStore& store, const Query& query,
                                             const history::CommitOrder& order,
                                             const std::function<bool(const std::string&)>& sees);
+
+// Series with their points, in pages. Of queries.hpp; used by this module alone.
+
+// Points stand in the order of their commits within each series; a page ends within one where it
+// has to. What comes between two pages may shift the second by that many points.
+[[nodiscard]] Result<Response> answer_series(history::ServiceStore& store, const Query& query,
+                                             const history::CommitOrder& order);
 
 }  // namespace weir::serve

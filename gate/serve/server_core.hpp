@@ -16,8 +16,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include "gate/serve/access.hpp"
 #include "gate/serve/server.hpp"
-#include "gate/serve/server_proxies.hpp"
 
 namespace weir::serve {
 

@@ -4,19 +4,50 @@
 // each, what is added goes through Intake. docs/serve.md has the interface.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include "gate/base/result.hpp"
+#include "gate/profile/profile.hpp"
 #include "gate/serve/access.hpp"
 #include "gate/serve/http.hpp"
 #include "gate/serve/intake.hpp"
-#include "gate/serve/judge.hpp"
 #include "gate/serve/pages.hpp"
 #include "gate/sys/clock.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::serve {
+
+// Gating what arrives: what the service asks of whoever put it together (gate/app).
+
+// Where an upload says that it belongs. Its project is what its token may upload to.
+struct Arrival {
+  std::string project;
+  std::optional<std::string> commit;
+  std::optional<std::int64_t> pull_request;
+};
+
+// Called by several threads at once.
+class Judge {
+ public:
+  virtual ~Judge() = default;
+  // Nothing where this project is not gated here. An Error is told to the uploader as a warning:
+  // what was measured is kept all the same. Its message says no place of this machine.
+  [[nodiscard]] virtual Result<std::optional<verdict::GateVerdict>> judge(
+      const Arrival& arrival, std::span<const profile::Profile> profiles) = 0;
+};
+
+// Says elsewhere what became of it. Called when the upload is on the disk; returns at once.
+class Announcer {
+ public:
+  virtual ~Announcer() = default;
+  virtual void announce(const Arrival& arrival, verdict::GateVerdict verdict) = 0;
+};
 
 // One line of the log. Texts of it are as they came.
 struct RequestLine {
@@ -79,5 +110,9 @@ class Service final : public Handler {
   explicit Service(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// The description of the interface (openapi.json, OpenAPI 3.1) as it was when weir was built.
+
+[[nodiscard]] std::string_view openapi_text();
 
 }  // namespace weir::serve

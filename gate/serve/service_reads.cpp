@@ -1,7 +1,7 @@
 // What the service answers without changing anything.
 #include "gate/base/text.hpp"
-#include "gate/serve/answers.hpp"
-#include "gate/serve/badge.hpp"
+#include "gate/serve/http.hpp"
+#include "gate/serve/pages.hpp"
 #include "gate/serve/service_state.hpp"
 
 namespace weir::serve {

@@ -4,17 +4,54 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "gate/serve/meters.hpp"
-#include "gate/serve/periodic.hpp"
+#include "gate/serve/access.hpp"
+#include "gate/serve/http.hpp"
+#include "gate/serve/intake.hpp"
 #include "gate/serve/queries.hpp"
-#include "gate/serve/routes.hpp"
 #include "gate/serve/service.hpp"
 #include "gate/serve/uploads.hpp"
 #include "gate/serve/workers.hpp"
 
 namespace weir::serve {
+
+// Which path is what, and who may ask for it. Pure.
+
+enum class Route {
+  none,
+  page,
+  badge,
+  series,
+  changes,
+  verdicts,
+  projects,
+  runs,
+  metrics,
+  health,
+  description
+};
+
+[[nodiscard]] Route route_of(const std::string& path);
+// The project of "/badge/PROJECT.svg".
+[[nodiscard]] std::string badge_project(const std::string& path);
+
+struct ReadingRules {
+  bool is_public = false, public_badges = false;
+};
+
+// Nothing where the method is one that the route takes: else 404 or 405.
+[[nodiscard]] std::optional<Response> wrong_route(Route route, Method method);
+// Nothing where `caller` may ask for it: else 401 or 403. `perhaps` may, for now.
+[[nodiscard]] std::optional<Response> refused(Route route, const Target& target,
+                                              const Caller& caller, const ReadingRules& rules);
+// 401 with what would do.
+[[nodiscard]] Response unauthorized(Route route, std::string_view message);
+[[nodiscard]] bool may_see(const Caller& caller, const std::string& project,
+                           const ReadingRules& rules);
 
 // One request on its way to its answer.
 struct Job {

@@ -4,9 +4,14 @@
 #include <set>
 
 #include "gate/base/text.hpp"
+#include "gate/history/documents.hpp"
+#include "gate/history/history.hpp"
 #include "gate/history/json_lines.hpp"
+#include "gate/serve/http.hpp"
+#include "gate/serve/service_state.hpp"
 
 namespace weir::serve {
+
 namespace {
 
 Result<ParsedUpload> parse_document(std::string_view body, const history::GivenFacts& given,
@@ -94,6 +99,228 @@ Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
                                   const history::Around& around) {
   return type == UploadType::document ? parse_document(body, given, around)
                                       : parse_lines(body, given, project_given);
+}
+
+// Uploads: taken apart and judged on a reader's thread, kept by Intake, answered when it is on the
+// disk.
+
+namespace {
+
+constexpr std::size_t k_large_body = std::size_t{1} << 20;
+constexpr std::size_t k_longest_key = 255;
+constexpr std::size_t k_most_differences = 20;
+
+// What is said of an upload besides its body.
+struct Said {
+  UploadType type = UploadType::document;
+  history::GivenFacts facts;
+  bool project_given = false;
+  std::optional<std::int64_t> pull_request;
+  std::optional<std::string> key;
+};
+
+bool is_commit(const std::string& text) {
+  return text.size() >= 4 && text.size() <= 64 &&
+         text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+}
+
+bool is_key(const std::string& text) {
+  return !text.empty() && text.size() <= k_longest_key &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+Result<void> check_names(const Target& target) {
+  static const std::vector<std::string> k_known{"project", "commit", "branch",
+                                                "machine", "time",   "pull"};
+  for (const auto& [name, values] : target.query) {
+    if (std::find(k_known.begin(), k_known.end(), name) == k_known.end()) {
+      return fail(Code::usage, "unknown parameter \"{}\"{}", text::printable(name.substr(0, 60)),
+                  text::did_you_mean(name.substr(0, 60), k_known));
+    }
+    if (values.size() > 1 || values.front().empty()) {
+      return fail(Code::usage, "{}: one value, please", name);
+    }
+    if (values.front().size() > history::k_longest_name)
+      return fail(Code::usage, "{}: too long", name);
+  }
+  return {};
+}
+
+Result<Said> said_of(const Head& head) {
+  const Target& target = head.target;
+  WEIR_CHECK(check_names(target));
+  Said said;
+  const std::string* type = head.header("content-type");
+  said.type = upload_type(type == nullptr ? "" : *type).value_or(UploadType::document);
+  history::GivenFacts& facts = said.facts;
+  said.project_given = target.one("project").has_value();
+  facts.project = target.one("project").value_or("default");
+  facts.commit = target.one("commit");
+  facts.branch = target.one("branch");
+  facts.machine = target.one("machine");
+  if (facts.commit && !is_commit(*facts.commit)) {
+    return fail(Code::usage, "commit: hexadecimal digits, 4 to 64");
+  }
+  if (const auto time = target.one("time")) {
+    facts.time = history::parse_time(*time);
+    if (!facts.time) return fail(Code::usage, "time: none: 2026-11-20T09:30:15Z or Unix seconds");
+  }
+  if (const auto pull = target.one("pull")) {
+    said.pull_request = text::to_int(*pull);
+    if (!said.pull_request || *said.pull_request < 1) {
+      return fail(Code::usage, "pull: the number of a pull request");
+    }
+  }
+  if (const std::string* key = head.header("idempotency-key")) {
+    if (!is_key(*key)) {
+      return fail(Code::usage, "Idempotency-Key: 1 to {} printable ASCII characters",
+                  k_longest_key);
+    }
+    said.key = *key;
+  }
+  return said;
+}
+
+// Of everything that tells this upload from another.
+std::string digest_of(const Said& said, const std::string& body) {
+  Json facts{said.type == UploadType::lines, said.facts.project, said.project_given};
+  for (const auto& text : {said.facts.commit, said.facts.branch, said.facts.machine}) {
+    facts.push_back(text ? Json(*text) : Json());
+  }
+  facts.push_back(said.facts.time ? Json(*said.facts.time) : Json());
+  facts.push_back(said.pull_request ? Json(*said.pull_request) : Json());
+  return sha256_hex(dump_json(facts) + "\n" + body);
+}
+
+// Keys of one project are no business of another's. `projects` are sorted.
+std::string key_space(const std::vector<std::string>& projects) {
+  return projects.size() == 1 ? projects.front() : sha256_hex(text::join(projects, "\n"));
+}
+
+Json verdict_json(const verdict::GateVerdict& gate) {
+  return {{"outcome", verdict::to_string(gate.verdict)}, {"cells", gate.cells.size()}};
+}
+
+// "201 " and the answer's body, as it is kept with a key.
+std::string answer_text(const history::UploadDone& done, const Json& extra) {
+  const history::Added& added = done.added;
+  Json runs = Json::array();
+  for (const history::UploadedRun& run : done.runs) {
+    runs.push_back(
+        {{"project", run.project}, {"id", run.id}, {"points", run.points}, {"known", run.known}});
+  }
+  Json json{{"schema", "weir.upload/1"},
+            {"runs", std::move(runs)},
+            {"points", added.points},
+            {"verdicts", added.verdicts}};
+  json.update(extra);
+  if (!added.differences.empty()) {
+    json["differences"] = added.differences;
+    if (json["differences"].size() > k_most_differences) {
+      json["differences"].erase(json["differences"].begin() + k_most_differences,
+                                json["differences"].end());
+    }
+  }
+  const bool fresh =
+      added.runs + added.points + added.verdicts + added.acknowledgements + added.looks > 0;
+  return fmt::format("{} {}\n", fresh ? 201 : 200, dump_json(json));
+}
+
+Response response_of(const std::string& text, bool again) {
+  const int status = text.starts_with("201") ? 201 : 200;
+  Response response = text_answer(status, "application/json", text.substr(4));
+  set_header(response, "Cache-Control", "no-store");
+  if (again) set_header(response, "Idempotency-Replayed", "true");
+  return response;
+}
+
+// Each project of it has to be one that the token may upload to.
+std::optional<Response> refused_projects(const ParsedUpload& parsed, const Caller& caller) {
+  for (const std::string& project : parsed.projects) {
+    if (!caller.token || !allows(*caller.token, Scope::upload, project)) {
+      return error_answer(403, "this token may not upload to that project: " + project);
+    }
+    if (parsed.opinions && !allows(*caller.token, Scope::admin, project)) {
+      return error_answer(403, "acknowledgements and looks need a token with the scope admin");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void Service::State::take_upload(const JobPtr& job) {
+  const auto refuse = [&](Response response) {
+    ++meters.uploads_refused;
+    respond(*job, std::move(response));
+  };
+  const auto said = said_of(job->request.head);
+  if (!said) return refuse(error_answer(400, said.error().message));
+  const std::string& body = job->request.body;
+  if (body.size() > k_most_upload) {
+    return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload)));
+  }
+  history::Around around;
+  around.now = clock.now();
+  around.otherwise = around.now;
+  std::unique_lock large(large_mutex, std::defer_lock);
+  if (body.size() > k_large_body) large.lock();
+  auto parsed = parse_upload(said->type, body, said->facts, said->project_given, around);
+  if (!parsed) return refuse(error_answer(422, parsed.error().message));
+  if (auto response = refused_projects(*parsed, job->caller)) return refuse(*std::move(response));
+  // Behind this only the store can be at fault.
+  if (const auto fit = history::check(parsed->batch); !fit)
+    return refuse(error_answer(422, fit.error().message));
+
+  const Arrival arrival{said->facts.project, said->facts.commit, said->pull_request};
+  Json extra = Json::object();
+  auto judged = std::make_shared<std::optional<verdict::GateVerdict>>();
+  if (options.judge != nullptr && !parsed->profiles.empty()) {
+    auto gate = options.judge->judge(arrival, parsed->profiles);
+    if (!gate) {
+      extra["warnings"] = Json::array({"not judged: " + text::printable(gate.error().message)});
+    } else if (*gate) {
+      const history::RunFacts& facts = parsed->batch.runs.front().facts;
+      parsed->batch.verdicts.push_back(
+          history::stored_verdict(facts, facts.id, **gate, around.now));
+      extra["verdict"] = verdict_json(**gate);
+      *judged = *std::move(gate);
+    }
+  }
+  history::Upload upload;
+  upload.batch = std::move(parsed->batch);
+  upload.at = around.now;
+  if (said->key) {
+    upload.key =
+        history::UploadKey{key_space(parsed->projects), *said->key, digest_of(*said, body)};
+  }
+  upload.answer = [extra](const history::UploadDone& done) { return answer_text(done, extra); };
+  const auto done = [this, job, judged, arrival](Result<history::UploadOutcome> outcome) {
+    if (!outcome) {
+      ++meters.uploads_failed;
+      respond(*job, store_trouble(outcome.error()));
+      return;
+    }
+    if (outcome->kind == history::UploadOutcome::Kind::conflict) {
+      ++meters.uploads_refused;
+      respond(*job, error_answer(422, "this Idempotency-Key was used for another upload"));
+      return;
+    }
+    const bool again = outcome->kind == history::UploadOutcome::Kind::again;
+    Response response = response_of(outcome->text, again);
+    ++(response.status == 201 && !again ? meters.uploads_kept : meters.uploads_known);
+    respond(*job, std::move(response));
+    // Again, too: what was kept before the service was killed may not have been announced, and
+    // announcing twice edits the same places.
+    if (options.announcer != nullptr && *judged) {
+      options.announcer->announce(arrival, *std::move(*judged));
+    }
+  };
+  const std::uint64_t bytes = body.size();
+  if (!intake->put(std::move(upload), bytes, done)) {
+    ++meters.uploads_failed;
+    respond(*job, later_answer(503, stopping ? "the service stops" : "too many uploads wait", 2));
+  }
 }
 
 }  // namespace weir::serve

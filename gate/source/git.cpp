@@ -4,14 +4,16 @@
 #include <utility>
 
 #include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::source {
 namespace {
 
-constexpr double k_question_seconds = 120;
 // Checking out and fetching; a large repository on a slow disk takes minutes.
 constexpr double k_checkout_seconds = 1800;
+constexpr double k_history_seconds = 600;
+constexpr std::uint64_t k_most_history_bytes = std::uint64_t{128} << 20;
 constexpr std::size_t k_subject_columns = 60;
 
 bool is_commit(std::string_view text) {
@@ -25,23 +27,32 @@ std::string without_newline(std::string text) {
   return text;
 }
 
+// What stands between zero bytes.
+std::vector<std::string> paths_of(const std::string& out) {
+  std::vector<std::string> paths = text::split(out, '\0');
+  std::erase(paths, "");
+  return paths;
+}
+
 std::vector<std::string> commits_of(const std::string& out, char separator) {
-  std::vector<std::string> commits;
-  for (const std::string& word : text::split(without_newline(out), separator)) {
-    if (is_commit(word)) commits.push_back(word);
-  }
+  std::vector<std::string> commits = text::split(without_newline(out), separator);
+  std::erase_if(commits, [](const std::string& word) { return !is_commit(word); });
   return commits;
 }
 
-std::string shortened(std::string subject) {
-  if (text::columns(subject) <= k_subject_columns) return subject;
-  std::size_t end = 0;
-  for (std::size_t columns = 0; end < subject.size(); ++end) {
-    const bool starts = (static_cast<unsigned char>(subject[end]) & 0xC0) != 0x80;
-    if (starts && ++columns == k_subject_columns) break;
-  }
-  subject.resize(end);
-  return subject + "…";
+// "NAME SECONDS"
+std::optional<CommitFacts> facts_of(std::string_view line) {
+  const std::string_view name = line.substr(0, line.find(' '));
+  const auto seconds = text::to_int(line.substr(std::min(name.size() + 1, line.size())));
+  if (!is_commit(name) || !seconds) return std::nullopt;
+  return CommitFacts{std::string(name), std::nullopt, static_cast<double>(*seconds)};
+}
+
+// "--literal-pathspecs" before it is git's own option.
+std::string verb_of(const std::vector<std::string>& arguments) {
+  const auto is_verb = [](const std::string& one) { return !one.starts_with("-"); };
+  const auto first = std::find_if(arguments.begin(), arguments.end(), is_verb);
+  return first == arguments.end() ? "" : *first;
 }
 
 }  // namespace
@@ -80,12 +91,12 @@ Result<Git> Git::open(const Effects& effects, const std::string& folder) {
       sys::find_program(effects.files, "git", "/", sys::environment_value("PATH").value_or(""));
   if (!program) return fail(Code::unavailable, "git is not installed (or not in PATH)");
   Git git(effects, *program, folder);
-  WEIR_TRY(const Answer top, git.call({"rev-parse", "--show-toplevel"}, k_question_seconds));
+  WEIR_TRY(const Answer top, git.call({"rev-parse", "--show-toplevel"}));
   if (top.exit_code != 0) {
     return fail(Code::config, "{}: no git repository that can be used: {}", folder,
                 text::trim(text::printable(top.err)));
   }
-  WEIR_TRY(const Answer place, git.call({"rev-parse", "--show-prefix"}, k_question_seconds));
+  WEIR_TRY(const Answer place, git.call({"rev-parse", "--show-prefix"}));
   git.place_ = without_newline(place.out);
   if (git.place_.ends_with('/')) git.place_.pop_back();
   git.top_ = without_newline(top.out);
@@ -93,11 +104,6 @@ Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   WEIR_TRY(const std::string store, git.ask({"rev-parse", "--git-common-dir"}));
   git.store_ = sys::absolute(sys::join_path(git.top_, store));
   return git;
-}
-
-Result<Git::Answer> Git::call(std::vector<std::string> arguments, double timeout_seconds,
-                              const std::string& folder) const {
-  return call(std::move(arguments), How{timeout_seconds, folder});
 }
 
 Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how) const {
@@ -121,10 +127,7 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how
                "gc.auto=0",
                "-c",
                "maintenance.auto=false"};
-  // "--literal-pathspecs" before it is git's own option.
-  const auto is_verb = [](const std::string& one) { return !one.starts_with("-"); };
-  const auto first = std::find_if(arguments.begin(), arguments.end(), is_verb);
-  const std::string verb = first == arguments.end() ? "" : *first;
+  const std::string verb = verb_of(arguments);
   spec.argv.insert(spec.argv.end(), std::make_move_iterator(arguments.begin()),
                    std::make_move_iterator(arguments.end()));
   spec.unset = git_variables();
@@ -153,20 +156,27 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how
                 finished.ended == sys::HowEnded::output_limit};
 }
 
-Result<std::string> Git::ask(std::vector<std::string> arguments) const {
-  const std::string question = text::join(arguments, " ");
-  WEIR_TRY(Answer answer, call(std::move(arguments), k_question_seconds));
-  if (answer.exit_code != 0 || answer.cut) {
-    return fail(Code::io, "git {} in {}: {}", question, top_,
-                text::trim(text::printable(answer.err)));
-  }
-  return without_newline(std::move(answer.out));
+tl::unexpected<Error> Git::refused(std::string_view what, const Answer& answer) const {
+  return fail(Code::io, "git {} in {}: {}", what, top_, text::trim(text::printable(answer.err)));
+}
+
+Result<std::string> Git::whole(std::vector<std::string> arguments, const How& how,
+                               std::string_view what) const {
+  const std::string verb = what.empty() ? verb_of(arguments) : std::string(what);
+  WEIR_TRY(Answer answer, call(std::move(arguments), how));
+  if (answer.cut && !how.too_much.empty()) return fail(Code::config, "{}", how.too_much);
+  if (answer.exit_code != 0 || answer.cut) return refused(verb, answer);
+  return std::move(answer.out);
+}
+
+Result<std::string> Git::ask(const std::vector<std::string>& arguments) const {
+  WEIR_TRY(std::string out, whole(arguments, How{}, text::join(arguments, " ")));
+  return without_newline(std::move(out));
 }
 
 Result<std::optional<std::string>> Git::commit(const std::string& name) const {
   WEIR_TRY(const Answer answer,
-           call({"rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}"},
-                k_question_seconds));
+           call({"rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}"}));
   std::string commit = without_newline(answer.out);
   if (answer.exit_code != 0 || !is_commit(commit)) return std::nullopt;
   return commit;
@@ -181,11 +191,8 @@ Result<std::vector<std::string>> Git::parents(const std::string& commit) const {
 
 Result<std::vector<std::string>> Git::merge_bases(const std::string& one,
                                                   const std::string& other) const {
-  WEIR_TRY(const Answer answer, call({"merge-base", "--all", one, other}, k_question_seconds));
-  if (answer.exit_code > 1) {
-    return fail(Code::io, "git merge-base in {}: {}", top_,
-                text::trim(text::printable(answer.err)));
-  }
+  WEIR_TRY(const Answer answer, call({"merge-base", "--all", one, other}));
+  if (answer.exit_code > 1) return refused("merge-base", answer);
   return commits_of(answer.out, '\n');
 }
 
@@ -195,43 +202,29 @@ Result<bool> Git::shallow() const {
 }
 
 Result<bool> Git::dirty() const {
-  WEIR_TRY(const Answer answer,
-           call({"status", "--porcelain", "--untracked-files=no"}, k_question_seconds));
-  if (answer.exit_code != 0) {
-    return fail(Code::io, "git status in {}: {}", top_, text::trim(text::printable(answer.err)));
-  }
+  WEIR_TRY(const Answer answer, call({"status", "--porcelain", "--untracked-files=no"}));
+  if (answer.exit_code != 0) return refused("status", answer);
   return answer.cut || !answer.out.empty();
 }
 
 Result<std::vector<HistoryCommit>> Git::history(const std::string& good,
                                                 const std::string& bad) const {
-  WEIR_TRY(
-      const Answer answer,
-      call({"rev-list", "--topo-order", "--parents", bad, "^" + good, "--"}, k_question_seconds));
-  if (answer.cut) {
-    return fail(Code::config, "{} lies more commits before {} than weir reads", short_commit(good),
-                short_commit(bad));
-  }
-  if (answer.exit_code != 0) {
-    return fail(Code::io, "git rev-list in {}: {}", top_, text::trim(text::printable(answer.err)));
-  }
+  const How how{.too_much = fmt::format("{} lies more commits before {} than weir reads",
+                                        short_commit(good), short_commit(bad))};
+  WEIR_TRY(const std::string out,
+           whole({"rev-list", "--topo-order", "--parents", bad, "^" + good, "--"}, how));
   std::vector<HistoryCommit> history;
-  for (const std::string& line : text::split(without_newline(answer.out), '\n')) {
-    std::vector<std::string> names = commits_of(line, ' ');
-    if (names.empty()) continue;
-    HistoryCommit commit{std::move(names.front()), {}};
-    commit.parents.assign(std::make_move_iterator(names.begin() + 1),
-                          std::make_move_iterator(names.end()));
-    history.push_back(std::move(commit));
+  for (const std::string& line : text::lines(out)) {
+    const std::vector<std::string> names = commits_of(line, ' ');
+    if (!names.empty()) history.push_back({names[0], {names.begin() + 1, names.end()}});
   }
   return history;
 }
 
 Result<std::string> Git::hooks_folder() const {
   // The last one is what call() says itself, so that no hook runs.
-  WEIR_TRY(
-      const Answer answer,
-      call({"config", "--null", "--type=path", "--get-all", "core.hooksPath"}, k_question_seconds));
+  WEIR_TRY(const Answer answer,
+           call({"config", "--null", "--type=path", "--get-all", "core.hooksPath"}));
   std::vector<std::string> said = text::split(answer.out, '\0');
   if (!said.empty() && said.back().empty()) said.pop_back();
   if (answer.exit_code == 0 && said.size() > 1) {
@@ -241,41 +234,26 @@ Result<std::string> Git::hooks_folder() const {
 }
 
 Result<std::vector<std::string>> Git::tracked_files() const {
-  WEIR_TRY(const Answer answer,
-           call({"ls-files", "-z", "--recurse-submodules"}, k_question_seconds));
-  if (answer.exit_code != 0 || answer.cut) {
-    return fail(Code::io, "git ls-files in {}: {}", top_, text::trim(text::printable(answer.err)));
-  }
-  std::vector<std::string> files = text::split(answer.out, '\0');
-  if (!files.empty() && files.back().empty()) files.pop_back();
-  return files;
+  WEIR_TRY(const std::string out, whole({"ls-files", "-z", "--recurse-submodules"}));
+  return paths_of(out);
 }
 
 Result<std::vector<profile::ChangedFile>> Git::changed(const std::string& from,
                                                        const std::string& to) const {
   // Nothing of the user's configuration (a prefix, an order, a program that shows differences) may
   // change what is printed.
-  WEIR_TRY(const Answer answer,
-           call({"diff", "--raw", "-z", "--find-renames", "--no-relative", "--no-ext-diff",
-                 "--no-textconv", "--ignore-submodules=none", "--submodule=short", "--no-color",
-                 "--end-of-options", from, to, "--"},
-                k_question_seconds));
-  if (answer.exit_code != 0 || answer.cut) {
-    return fail(Code::io, "git diff in {}: {}", top_, text::trim(text::printable(answer.err)));
-  }
-  return profile::parse_raw_diff(answer.out);
+  WEIR_TRY(const std::string out,
+           whole({"diff", "--raw", "-z", "--find-renames", "--no-relative", "--no-ext-diff",
+                  "--no-textconv", "--ignore-submodules=none", "--submodule=short", "--no-color",
+                  "--end-of-options", from, to, "--"}));
+  return profile::parse_raw_diff(out);
 }
 
 Result<std::vector<std::string>> Git::files_of(const std::string& commit) const {
-  WEIR_TRY(const Answer answer,
-           call({"ls-tree", "-r", "-z", "--name-only", "--full-tree", commit}, k_question_seconds));
-  if (answer.exit_code != 0 || answer.cut) {
-    return fail(Code::io, "git ls-tree in {}: {}", top_, text::trim(text::printable(answer.err)));
-  }
-  std::vector<std::string> files;
-  for (const std::string& path : text::split(answer.out, '\0')) {
-    if (!path.empty()) files.push_back(text::printable(path));
-  }
+  WEIR_TRY(const std::string out,
+           whole({"ls-tree", "-r", "-z", "--name-only", "--full-tree", commit}));
+  std::vector<std::string> files = paths_of(out);
+  for (std::string& path : files) path = text::printable(path);
   return files;
 }
 
@@ -287,35 +265,112 @@ Result<std::string> Git::subject(const std::string& commit) const {
 }
 
 Result<std::string> Git::words(const std::string& commit) const {
-  WEIR_TRY(std::string subject, this->subject(commit));
-  return fmt::format("{} \"{}\"", short_commit(commit), shortened(std::move(subject)));
+  WEIR_TRY(const std::string subject, this->subject(commit));
+  return fmt::format("{} \"{}\"", short_commit(commit), report::clip(subject, k_subject_columns));
 }
 
 Result<void> Git::add_worktree(const std::string& path, const std::string& commit) const {
   // --force: a folder of that name may be known from before, and gone.
-  WEIR_TRY(const Answer answer,
-           call({"worktree", "add", "--detach", "--force", path, commit}, k_checkout_seconds));
-  if (answer.exit_code != 0) {
-    return fail(Code::io, "git worktree add {} {}: {}", path, commit,
-                text::trim(text::printable(answer.err)));
-  }
-  return {};
+  WEIR_TRY(const Answer answer, call({"worktree", "add", "--detach", "--force", path, commit},
+                                     {.timeout_seconds = k_checkout_seconds}));
+  if (answer.exit_code == 0) return {};
+  return fail(Code::io, "git worktree add {} {}: {}", path, commit,
+              text::trim(text::printable(answer.err)));
 }
 
 Result<void> Git::forget_worktree(const std::string& path) const {
   // Not `worktree prune`: it would also forget the user's own on a disk that is not mounted now.
-  WEIR_CHECK(call({"worktree", "remove", "--force", "--force", path}, k_question_seconds));
+  WEIR_CHECK(call({"worktree", "remove", "--force", "--force", path}));
   return {};
 }
 
 Result<void> Git::update_submodules(const std::string& worktree) const {
-  WEIR_TRY(const Answer answer,
-           call({"submodule", "update", "--init", "--recursive"}, k_checkout_seconds, worktree));
-  if (answer.exit_code != 0) {
-    return fail(Code::io, "git submodule update in {}: {}", worktree,
-                text::trim(text::printable(answer.err)));
+  WEIR_TRY(const Answer answer, call({"submodule", "update", "--init", "--recursive"},
+                                     {.timeout_seconds = k_checkout_seconds, .folder = worktree}));
+  if (answer.exit_code == 0) return {};
+  return fail(Code::io, "git submodule update in {}: {}", worktree,
+              text::trim(text::printable(answer.err)));
+}
+
+Result<std::optional<CommitFacts>> Git::head() const {
+  WEIR_TRY(const Answer answer, call({"log", "-1", "--format=%H %ct", "HEAD", "--"}));
+  if (answer.exit_code != 0) return std::nullopt;  // no commit yet
+  auto facts = facts_of(text::trim(answer.out));
+  if (!facts) return fail(Code::io, "git log in {}: an answer that is not understood", top_);
+  WEIR_TRY(const Answer branch, call({"symbolic-ref", "--quiet", "--short", "HEAD"}));
+  if (branch.exit_code == 0) facts->branch = std::string(text::trim(branch.out));
+  return facts;
+}
+
+Result<std::optional<double>> Git::time_of(const std::string& commit) const {
+  WEIR_TRY(const std::optional<std::string> known, this->commit(commit));
+  if (!known) return std::nullopt;
+  WEIR_TRY(const Answer answer, call({"log", "-1", "--format=%H %ct", *known, "--"}));
+  const auto facts = facts_of(text::trim(answer.out));
+  return facts ? std::optional(facts->time) : std::nullopt;
+}
+
+Git::How Git::all_of_history() const {
+  return {.timeout_seconds = k_history_seconds,
+          .output_limit = k_most_history_bytes,
+          .too_much = top_ + " has more commits than weir reads"};
+}
+
+Result<std::vector<std::string>> Git::all_commits() const {
+  // HEAD may be on no branch; without a commit there is none at all.
+  WEIR_TRY(const std::optional<std::string> head, commit("HEAD"));
+  std::vector<std::string> question{"rev-list", "--topo-order", "--reverse", "--all"};
+  if (head) question.push_back(*head);
+  question.emplace_back("--");
+  WEIR_TRY(const std::string out, whole(std::move(question), all_of_history()));
+  return commits_of(out, '\n');
+}
+
+Result<std::map<std::string, std::string>> Git::subjects() const {
+  WEIR_TRY(const std::optional<std::string> head, commit("HEAD"));
+  std::map<std::string, std::string> subjects;
+  if (!head) return subjects;
+  WEIR_TRY(
+      const std::string out,
+      whole({"log", "--encoding=UTF-8", "--format=%H %s", "--all", *head, "--"}, all_of_history()));
+  for (const std::string& line : text::lines(out)) {
+    const std::size_t space = line.find(' ');
+    if (space == std::string::npos || !is_commit(line.substr(0, space))) continue;
+    subjects.emplace(line.substr(0, space), text::printable(line.substr(space + 1, 256)));
   }
-  return {};
+  return subjects;
+}
+
+Result<std::vector<CommitFacts>> Git::commits_that_changed(const std::string& folder) const {
+  WEIR_TRY(const std::string out,
+           whole({"--literal-pathspecs", "log", "--first-parent", "--reverse", "--format=%H %ct",
+                  "HEAD", "--", folder.empty() ? "." : folder},
+                 {.timeout_seconds = k_history_seconds,
+                  .too_much = top_ + ": more commits than weir reads"}));
+  std::vector<CommitFacts> commits;
+  for (const std::string& line : text::lines(out)) {
+    if (auto facts = facts_of(line)) commits.push_back(*std::move(facts));
+  }
+  return commits;
+}
+
+Result<std::vector<Pushed>> parse_pushed(std::string_view text) {
+  std::vector<Pushed> all;
+  for (const std::string& line : text::lines(text)) {
+    if (text::trim(line).empty()) continue;
+    // What stands first is what was typed, "HEAD@{2 days ago}", say: it may hold blanks.
+    std::vector<std::string> words = text::split(line, ' ');
+    while (words.size() > 4) {
+      words[0] += " " + words[1];
+      words.erase(words.begin() + 1);
+    }
+    if (words.size() != 4 || !is_commit(words[1]) || !is_commit(words[3])) {
+      return fail(Code::data, "no line of a pre-push hook: \"{}\"",
+                  text::printable(line.substr(0, 200)));
+    }
+    all.push_back({words[0], words[1], words[2], words[3]});
+  }
+  return all;
 }
 
 }  // namespace weir::source

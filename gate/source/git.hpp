@@ -11,16 +11,40 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gate/base/result.hpp"
 #include "gate/profile/reach_diff.hpp"
-#include "gate/source/effects.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/interrupts.hpp"
+#include "gate/sys/lock.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::source {
+
+// What this module needs of the outside world. References: the caller keeps them alive.
+
+// One line for the person who waits: something that takes long begins. May be empty.
+using Say = std::function<void(const std::string&)>;
+
+struct Effects {
+  sys::Processes& processes;
+  sys::Files& files;
+  const sys::Clock& clock;
+  sys::Locks& locks;
+  Say say;
+  const sys::Stop& stop;
+
+  void tell(const std::string& line) const {
+    if (say) say(line);
+  }
+};
 
 // Names of git's variables that say where a repository is and how to read it.
 [[nodiscard]] std::vector<std::string> git_variables();
@@ -147,14 +171,24 @@ class Git {
     std::string folder{};  // top() when empty
     std::uint64_t output_limit = std::uint64_t{16} << 20;
     sys::EnvironmentList env{};
+    std::string too_much{};  // whole(): the Error, Code::config, where it has more to say
   };
   Git(const Effects& effects, std::string program, std::string folder)
       : effects_(&effects), program_(std::move(program)), top_(std::move(folder)) {}
-  [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments, double timeout_seconds,
-                                    const std::string& folder = "") const;
+  [[nodiscard]] How all_of_history() const;
   [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments, const How& how) const;
-  // The first line of the answer of a question that has to work.
-  [[nodiscard]] Result<std::string> ask(std::vector<std::string> arguments) const;
+  [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments) const {
+    return call(std::move(arguments), How{});
+  }
+  // The whole answer to a question that has to work; `what` was asked: the verb, where it is empty.
+  [[nodiscard]] Result<std::string> whole(std::vector<std::string> arguments, const How& how,
+                                          std::string_view what = "") const;
+  [[nodiscard]] Result<std::string> whole(std::vector<std::string> arguments) const {
+    return whole(std::move(arguments), How{});
+  }
+  // The same, without the newline at its end.
+  [[nodiscard]] Result<std::string> ask(const std::vector<std::string>& arguments) const;
+  [[nodiscard]] tl::unexpected<Error> refused(std::string_view what, const Answer& answer) const;
 
   const Effects* effects_;
   std::string program_, top_, place_, store_;
@@ -162,5 +196,27 @@ class Git {
 
 // "1a2b3c4"
 [[nodiscard]] std::string short_commit(const std::string& commit);
+
+// What git tells a pre-push hook on its standard input: a line for each reference that is pushed.
+// Pure.
+
+struct Pushed {
+  std::string local_ref;      // "refs/heads/topic"; "(delete)"; or as typed: "HEAD~1"
+  std::string commit;         // what is pushed: of an annotated tag the tag; zeros for a deletion
+  std::string remote_ref;     // "refs/heads/topic"
+  std::string remote_commit;  // what is there now, maybe unknown here; zeros for a new reference
+
+  [[nodiscard]] bool deletes() const { return is_zero(commit); }
+  [[nodiscard]] bool is_new() const { return is_zero(remote_commit); }
+  [[nodiscard]] bool branch() const { return remote_ref.starts_with("refs/heads/"); }
+
+ private:
+  [[nodiscard]] static bool is_zero(std::string_view id) {
+    return id.find_first_not_of('0') == std::string_view::npos;
+  }
+};
+
+// "LOCAL_REF LOCAL_ID REMOTE_REF REMOTE_ID" a line. Code::data for a line that is none.
+[[nodiscard]] Result<std::vector<Pushed>> parse_pushed(std::string_view text);
 
 }  // namespace weir::source

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "gate/base/text.hpp"
-#include "gate/serve/target.hpp"
+#include "gate/serve/http.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto target = weir::serve::parse_target({reinterpret_cast<const char*>(data), size});

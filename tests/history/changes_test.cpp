@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include "gate/base/text.hpp"
-#include "gate/history/changes_text.hpp"
 
 namespace weir::history {
 namespace {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/history/iso_time.hpp"
+#include "gate/history/history.hpp"
 
 namespace weir::history {
 namespace {

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/history/import_run.hpp"
+#include "gate/history/documents.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/history/store.hpp"
 

@@ -4,9 +4,8 @@
 
 #include <gmock/gmock.h>
 
-#include "gate/publish/marker.hpp"
 #include "gate/publish/post.hpp"
-#include "gate/publish/texts.hpp"
+#include "gate/publish/target.hpp"
 
 #include "store_api.hpp"
 

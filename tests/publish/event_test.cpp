@@ -1,9 +1,8 @@
 // Events as GitHub's documentation of webhooks has them, cut to what matters here.
-#include "gate/publish/event.hpp"
-
 #include <gmock/gmock.h>
 
 #include "gate/base/json.hpp"
+#include "gate/publish/target.hpp"
 
 namespace weir::publish {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/publish/github_words.hpp"
-
 namespace weir::publish {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "gate/publish/rehearsal.hpp"
+#include "gate/publish/api.hpp"
 
 #include "tests/publish/store_api.hpp"
 

@@ -1,6 +1,6 @@
-#include "gate/publish/marker.hpp"
-
 #include <gtest/gtest.h>
+
+#include "gate/publish/target.hpp"
 
 namespace weir::publish {
 namespace {

@@ -1,9 +1,8 @@
 // Silence is not green: what is posted where nothing, or not all, was measured.
-#include "gate/publish/texts.hpp"
-
 #include <gmock/gmock.h>
 
-#include "gate/publish/rehearsal.hpp"
+#include "gate/publish/api.hpp"
+#include "gate/publish/post.hpp"
 
 namespace weir::publish {
 namespace {

@@ -14,7 +14,7 @@
 #include <valijson/validator.hpp>
 #pragma GCC diagnostic pop
 
-#include "gate/serve/openapi.hpp"
+#include "gate/serve/service.hpp"
 #include "gate/serve/uploads.hpp"
 
 #include "tests/serve/support.hpp"

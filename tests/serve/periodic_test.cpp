@@ -1,10 +1,10 @@
-#include "gate/serve/periodic.hpp"
-
 #include <atomic>
 #include <future>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
+
+#include "gate/serve/workers.hpp"
 
 namespace weir::serve {
 namespace {

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/history/json_lines.hpp"
-#include "gate/serve/badge.hpp"
+#include "gate/serve/pages.hpp"
 
 #include "tests/serve/support.hpp"
 

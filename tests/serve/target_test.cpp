@@ -1,8 +1,8 @@
-#include "gate/serve/target.hpp"
-
 #include <random>
 
 #include <gtest/gtest.h>
+
+#include "gate/serve/http.hpp"
 
 namespace weir::serve {
 namespace {

@@ -1,4 +1,4 @@
-#include "gate/source/choose.hpp"
+#include "gate/source/base.hpp"
 
 #include "scene.hpp"
 

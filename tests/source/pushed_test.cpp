@@ -1,4 +1,4 @@
-#include "gate/source/pushed.hpp"
+#include "gate/source/git.hpp"
 
 #include "scene.hpp"
 

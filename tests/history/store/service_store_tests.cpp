@@ -1,7 +1,7 @@
 // What the service keeps beside a history, on SQLite and on a real PostgreSQL.
 #include <gmock/gmock.h>
 
-#include "gate/history/service_store.hpp"
+#include "gate/history/store.hpp"
 
 #include "tests/history/store/stores.hpp"
 

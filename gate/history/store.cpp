@@ -1,11 +1,74 @@
-// The schema, as the steps that lead to it. A step that has been released is never changed: what
-// comes later is a step of its own at the end.
+// Where a store is, without what nobody may read: pure text, so that messages can be made before
+// anything is opened.
+#include <algorithm>
 #include <array>
 
-#include "gate/history/database.hpp"
+#include "gate/base/text.hpp"
+#include "gate/history/sql_store.hpp"
 #include "gate/sys/clock.hpp"
 
 namespace weir::history {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> k_schemes{"postgres://", "postgresql://"};
+
+// "user:word@host/name" -> "user@host/name"; the last '@' ends what may be a password.
+void take_password(std::string& authority, std::vector<Secret>& passwords) {
+  const std::size_t at = authority.rfind('@');
+  if (at == std::string::npos) return;
+  const std::size_t colon = authority.find(':');
+  if (colon == std::string::npos || colon > at) return;
+  passwords.emplace_back(authority.substr(colon + 1, at - colon - 1));
+  authority.erase(colon, at - colon);
+}
+
+// "a=1&password=x" -> "a=1".
+void take_secrets(std::string& query, std::vector<Secret>& passwords) {
+  std::vector<std::string> kept;
+  for (std::string& one : text::split(query, '&')) {
+    // libpq decodes names, too: what is written in an odd way is not shown either.
+    const std::size_t equals = std::min(one.find('='), one.size());
+    const std::string name = text::lower(one.substr(0, equals));
+    if (name.find("pass") != std::string::npos || name.find('%') != std::string::npos) {
+      passwords.emplace_back(one.substr(std::min(equals + 1, one.size())));
+    } else {
+      kept.push_back(std::move(one));
+    }
+  }
+  query = text::join(kept, "&");
+}
+
+}  // namespace
+
+StoreAddress parse_address(const std::string& text) {
+  StoreAddress address;
+  address.target = Secret(text);
+  for (const std::string_view scheme : k_schemes) {
+    if (!text.starts_with(scheme)) continue;
+    address.postgres = true;
+    const std::string rest = text.substr(scheme.size());
+    // A '?' may stand in a password that is not encoded as it should be: behind the last '@'.
+    const std::size_t at = rest.rfind('@');
+    const std::size_t mark = rest.find('?', at == std::string::npos ? 0 : at);
+    std::string authority = rest.substr(0, mark);
+    take_password(authority, address.passwords);
+    address.shown = std::string(scheme) + authority;
+    if (mark != std::string::npos) {
+      std::string query = rest.substr(mark + 1);
+      take_secrets(query, address.passwords);
+      if (!query.empty()) address.shown += "?" + query;
+    }
+    address.shown = text::printable(address.shown);
+    return address;
+  }
+  address.shown = text::printable(text);
+  return address;
+}
+
+// The schema, as the steps that lead to it. A step that has been released is never changed: what
+// comes later is a step of its own at the end.
+
 namespace {
 
 struct Migration {
@@ -60,7 +123,6 @@ Result<int> schema_of(Database& database) {
   if (!there) return number;
   WEIR_CHECK(database.read("SELECT MAX(number) FROM weir_schema", {}, [&](const Row& row) {
     number = row.null(0) ? 0 : static_cast<int>(row.integer(0));
-    return Result<void>{};
   }));
   return number;
 }
@@ -88,11 +150,41 @@ Result<void> migrate(Database& database, const std::string& name, const OpenOpti
   for (const Migration& migration : k_migrations) {
     if (migration.number <= found) continue;
     WEIR_CHECK(database.script(migration.script));
-    const std::array<Param, 3> values{std::int64_t{migration.number}, now, options.program};
-    WEIR_CHECK(database.change(
-        "INSERT INTO weir_schema (number, applied_at, program) VALUES ($1, $2, $3)", values));
+    WEIR_CHECK(
+        database.change("INSERT INTO weir_schema (number, applied_at, program) VALUES ($1, $2, $3)",
+                        {std::int64_t{migration.number}, now, options.program}));
   }
   return transaction.commit();
+}
+
+std::string spelled(Statement script, const std::array<std::string_view, 5>& meanings) {
+  constexpr std::array<std::string_view, 5> k_words{"$id", "$text", "$real", "$integer",
+                                                    "$clustered"};
+  std::string text(script.text);
+  for (std::size_t i = 0; i < k_words.size(); ++i) {
+    for (auto at = text.find(k_words[i]); at != std::string::npos;
+         at = text.find(k_words[i], at + meanings[i].size())) {
+      text.replace(at, k_words[i].size(), meanings[i]);
+    }
+  }
+  return text;
+}
+
+Result<std::unique_ptr<SqlStore>> open_sql_store(const StoreAddress& address,
+                                                 const OpenOptions& options) {
+  std::unique_ptr<Database> database;
+  if (address.postgres) {
+    WEIR_TRY(database, open_postgres(address, options));
+  } else {
+    WEIR_TRY(database, open_sqlite(address.target.reveal(), options));
+  }
+  WEIR_CHECK(migrate(*database, address.shown, options));
+  return std::make_unique<SqlStore>(std::move(database), address.shown);
+}
+
+Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const OpenOptions& options) {
+  WEIR_TRY(auto store, open_sql_store(address, options));
+  return store;
 }
 
 }  // namespace weir::history
