@@ -21,7 +21,7 @@
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan.h>
 
-#include "gate/probes/inject/vulkan/next.h"
+#include "gate/probes/inject/vulkan/state.h"
 
 namespace weir::probes {
 

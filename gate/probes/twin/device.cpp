@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "gate/probes/inject/writer/system.h"
-#include "gate/probes/twin/entries.h"
+#include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
@@ -95,9 +95,8 @@ void free_device(Device* device) {
   free(device);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice handle,
-                                             const VkDeviceCreateInfo* info,
-                                             const VkAllocationCallbacks*, VkDevice* out) {
+VkResult create_device(VkPhysicalDevice handle, const VkDeviceCreateInfo* info,
+                       const VkAllocationCallbacks*, VkDevice* out) {
   auto* physical = object<Physical>(handle);
   if (!features_offered(physical->twin, info)) return VK_ERROR_FEATURE_NOT_PRESENT;
   auto* device = static_cast<Device*>(calloc(1, sizeof(Device)));
@@ -119,7 +118,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice handle,
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice handle, const VkAllocationCallbacks*) {
+void destroy_device(VkDevice handle, const VkAllocationCallbacks*) {
   if (handle == VK_NULL_HANDLE) return;
   drop_pending(object<Device>(handle));
   free_device(object<Device>(handle));
@@ -132,24 +131,20 @@ Queue* find_queue(Device* device, VkDeviceQueueCreateFlags flags, uint32_t famil
   }
   return nullptr;
 }
-VKAPI_ATTR void VKAPI_CALL get_queue(VkDevice device, uint32_t family, uint32_t index,
-                                     VkQueue* out) {
+void get_queue(VkDevice device, uint32_t family, uint32_t index, VkQueue* out) {
   *out = handle_of<VkQueue>(find_queue(object<Device>(device), 0, family, index));
 }
-VKAPI_ATTR void VKAPI_CALL get_queue2(VkDevice device, const VkDeviceQueueInfo2* info,
-                                      VkQueue* out) {
+void get_queue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* out) {
   *out = handle_of<VkQueue>(
       find_queue(object<Device>(device), info->flags, info->queueFamilyIndex, info->queueIndex));
 }
 
-VKAPI_ATTR void VKAPI_CALL get_peer_memory(VkDevice, uint32_t, uint32_t, uint32_t,
-                                           VkPeerMemoryFeatureFlags* out) {
+void get_peer_memory(VkDevice, uint32_t, uint32_t, uint32_t, VkPeerMemoryFeatureFlags* out) {
   *out = 0;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL get_calibrated(VkDevice handle, uint32_t count,
-                                              const VkCalibratedTimestampInfoEXT* infos,
-                                              uint64_t* out, uint64_t* deviation) {
+VkResult get_calibrated(VkDevice handle, uint32_t count, const VkCalibratedTimestampInfoEXT* infos,
+                        uint64_t* out, uint64_t* deviation) {
   auto* device = object<Device>(handle);
   const Twin& twin = device->physical->twin;
   const uint64_t now = now_nanoseconds();
@@ -182,30 +177,27 @@ uint64_t next_ticks(Device* device) {
 }
 
 Entries device_entries() {
-#define WEIR_TWIN_DEBUG(name) \
-  { "vk" #name, untyped(Swallow<PFN_vk##name>::call), k_device, 0, nullptr }
   static const Entry entries[] = {
-      WEIR_TWIN_AT(k_physical, 1, CreateDevice, create_device),
-      WEIR_TWIN_CORE(0, DestroyDevice, destroy_device),
-      WEIR_TWIN_CORE(0, GetDeviceQueue, get_queue),
-      WEIR_TWIN_CORE(1, GetDeviceQueue2, get_queue2),
-      WEIR_TWIN_CORE(1, GetDeviceGroupPeerMemoryFeatures, get_peer_memory),
-      WEIR_TWIN_EXTENSION("VK_KHR_device_group", GetDeviceGroupPeerMemoryFeaturesKHR,
-                          get_peer_memory),
-      WEIR_TWIN_EXTENSION("VK_EXT_calibrated_timestamps", GetCalibratedTimestampsEXT,
-                          get_calibrated),
-      {"vkGetCalibratedTimestampsKHR", untyped(get_calibrated), k_device, 0,
-       "VK_KHR_calibrated_timestamps"},
-      WEIR_TWIN_DEBUG(SetDebugUtilsObjectNameEXT),
-      WEIR_TWIN_DEBUG(SetDebugUtilsObjectTagEXT),
-      WEIR_TWIN_DEBUG(QueueBeginDebugUtilsLabelEXT),
-      WEIR_TWIN_DEBUG(QueueEndDebugUtilsLabelEXT),
-      WEIR_TWIN_DEBUG(QueueInsertDebugUtilsLabelEXT),
-      WEIR_TWIN_DEBUG(CmdBeginDebugUtilsLabelEXT),
-      WEIR_TWIN_DEBUG(CmdEndDebugUtilsLabelEXT),
-      WEIR_TWIN_DEBUG(CmdInsertDebugUtilsLabelEXT),
+      WEIR_TWIN(CreateDevice, create_device),
+      WEIR_TWIN(DestroyDevice, destroy_device),
+      WEIR_TWIN(GetDeviceQueue, get_queue),
+      WEIR_TWIN(GetDeviceQueue2, get_queue2),
+      WEIR_TWIN(GetDeviceGroupPeerMemoryFeatures, get_peer_memory),
+      WEIR_TWIN(GetCalibratedTimestampsEXT, get_calibrated),
+      WEIR_TWIN_ACCEPTS(SetDebugUtilsObjectNameEXT),
+      WEIR_TWIN_ACCEPTS(SetDebugUtilsObjectTagEXT),
+      WEIR_TWIN_ACCEPTS(QueueBeginDebugUtilsLabelEXT),
+      WEIR_TWIN_ACCEPTS(QueueEndDebugUtilsLabelEXT),
+      WEIR_TWIN_ACCEPTS(QueueInsertDebugUtilsLabelEXT),
+      WEIR_TWIN_ACCEPTS(CmdBeginDebugUtilsLabelEXT),
+      WEIR_TWIN_ACCEPTS(CmdEndDebugUtilsLabelEXT),
+      WEIR_TWIN_ACCEPTS(CmdInsertDebugUtilsLabelEXT),
+      WEIR_TWIN_ACCEPTS(DebugMarkerSetObjectTagEXT),
+      WEIR_TWIN_ACCEPTS(DebugMarkerSetObjectNameEXT),
+      WEIR_TWIN_ACCEPTS(CmdDebugMarkerBeginEXT),
+      WEIR_TWIN_ACCEPTS(CmdDebugMarkerEndEXT),
+      WEIR_TWIN_ACCEPTS(CmdDebugMarkerInsertEXT),
   };
-#undef WEIR_TWIN_DEBUG
   return all_of(entries);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gate/probes/inject/writer/system.h"
-#include "gate/probes/twin/entries.h"
+#include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
@@ -27,18 +27,17 @@ constexpr uint32_t k_instance_extension_count =
     sizeof k_instance_extensions / sizeof k_instance_extensions[0];
 constexpr uint32_t k_most_twins = 64;
 
-VKAPI_ATTR VkResult VKAPI_CALL enumerate_instance_extensions(const char*, uint32_t* count,
-                                                             VkExtensionProperties* out) {
+VkResult enumerate_instance_extensions(const char*, uint32_t* count, VkExtensionProperties* out) {
   return answer(k_instance_extension_count, count, out,
                 [](uint32_t i, VkExtensionProperties* one) { *one = k_instance_extensions[i]; });
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL enumerate_instance_layers(uint32_t* count, VkLayerProperties*) {
+VkResult enumerate_instance_layers(uint32_t* count, VkLayerProperties*) {
   *count = 0;
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL enumerate_instance_version(uint32_t* version) {
+VkResult enumerate_instance_version(uint32_t* version) {
   *version = VK_API_VERSION_1_3;
   return VK_SUCCESS;
 }
@@ -57,8 +56,8 @@ void open_twins(Instance* instance, const char* paths) {
   }
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
-                                               const VkAllocationCallbacks*, VkInstance* out) {
+VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks*,
+                         VkInstance* out) {
   for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
     bool known = false;
     for (const VkExtensionProperties& have : k_instance_extensions) {
@@ -84,7 +83,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance handle, const VkAllocationCallbacks*) {
+void destroy_instance(VkInstance handle, const VkAllocationCallbacks*) {
   auto* instance = object<Instance>(handle);
   if (instance == nullptr) return;
   for (uint32_t i = 0; i < instance->count; ++i) close_twin(&instance->physical[i].twin);
@@ -92,16 +91,15 @@ VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance handle, const VkAllocatio
   free(instance);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL enumerate_physical_devices(VkInstance handle, uint32_t* count,
-                                                          VkPhysicalDevice* out) {
+VkResult enumerate_physical_devices(VkInstance handle, uint32_t* count, VkPhysicalDevice* out) {
   auto* instance = object<Instance>(handle);
   return answer(instance->count, count, out, [&](uint32_t i, VkPhysicalDevice* one) {
     *one = handle_of<VkPhysicalDevice>(&instance->physical[i]);
   });
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL enumerate_groups(VkInstance handle, uint32_t* count,
-                                                VkPhysicalDeviceGroupProperties* out) {
+VkResult enumerate_groups(VkInstance handle, uint32_t* count,
+                          VkPhysicalDeviceGroupProperties* out) {
   auto* instance = object<Instance>(handle);
   return answer(instance->count, count, out, [&](uint32_t i, VkPhysicalDeviceGroupProperties* one) {
     one->physicalDeviceCount = 1;
@@ -111,29 +109,46 @@ VKAPI_ATTR VkResult VKAPI_CALL enumerate_groups(VkInstance handle, uint32_t* cou
 }
 
 template <class Info, class Handle>
-VKAPI_ATTR VkResult VKAPI_CALL create_messenger(VkInstance, const Info*,
-                                                const VkAllocationCallbacks*, Handle* out) {
+VkResult create_messenger(VkInstance, const Info*, const VkAllocationCallbacks*, Handle* out) {
   *out = reinterpret_cast<Handle>(made_up());
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstance, const char* name) {
+PFN_vkVoidFunction get_instance_proc_addr(VkInstance, const char* name) {
   return instance_function(name);
 }
 
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice handle, const char* name) {
+PFN_vkVoidFunction get_device_proc_addr(VkDevice handle, const char* name) {
   return device_function(object<Device>(handle), name);
 }
 
-const Entry* find_entry(const char* name) {
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+bool g_filled;  // atomic: g_commands has the functions of all files
+
+void fill_commands() {
   const Entries all[] = {instance_entries(), properties_entries(), device_entries(),
                          memory_entries(),   object_entries(),     record_entries(),
-                         submit_entries(),   sync_entries(),       query_entries(),
-                         refused_entries()};
+                         submit_entries(),   sync_entries()};
   for (const Entries& entries : all) {
     for (uint32_t i = 0; i < entries.count; ++i) {
-      if (strcmp(entries.first[i].name, name) == 0) return &entries.first[i];
+      const Command* named = g_commands;
+      while (strcmp(named->name, entries.first[i].name) != 0) ++named;  // the registry knows it
+      for (uint32_t k = 0; k < k_command_count; ++k) {
+        if (g_commands[k].group == named->group) g_commands[k].function = entries.first[i].function;
+      }
     }
+  }
+}
+
+const Command* find_command(const char* name) {
+  if (!__atomic_load_n(&g_filled, __ATOMIC_ACQUIRE)) {
+    pthread_mutex_lock(&g_lock);
+    if (!g_filled) fill_commands();
+    __atomic_store_n(&g_filled, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&g_lock);
+  }
+  for (uint32_t i = 0; i < k_command_count; ++i) {
+    if (strcmp(g_commands[i].name, name) == 0) return &g_commands[i];
   }
   return nullptr;
 }
@@ -156,12 +171,12 @@ const char* name_of(VkDevice device) { return object<Device>(device)->physical->
 const char* name_of(VkQueue queue) { return object<Queue>(queue)->device->physical->twin.name; }
 
 PFN_vkVoidFunction instance_function(const char* name) {
-  const Entry* entry = find_entry(name);
+  const Command* entry = find_command(name);
   return entry == nullptr ? nullptr : entry->function;
 }
 
 PFN_vkVoidFunction device_function(const Device* device, const char* name) {
-  const Entry* entry = find_entry(name);
+  const Command* entry = find_command(name);
   if (entry == nullptr || entry->level != k_device) return nullptr;
   const Twin& twin = device->physical->twin;
   if (entry->core != 0) {
@@ -181,27 +196,21 @@ PFN_vkVoidFunction device_function(const Device* device, const char* name) {
 
 Entries instance_entries() {
   static const Entry entries[] = {
-      WEIR_TWIN_AT(k_global, 1, CreateInstance, create_instance),
-      WEIR_TWIN_AT(k_global, 1, EnumerateInstanceExtensionProperties,
-                   enumerate_instance_extensions),
-      WEIR_TWIN_AT(k_global, 1, EnumerateInstanceLayerProperties, enumerate_instance_layers),
-      WEIR_TWIN_AT(k_global, 2, EnumerateInstanceVersion, enumerate_instance_version),
-      WEIR_TWIN_AT(k_global, 1, GetInstanceProcAddr, get_instance_proc_addr),
-      WEIR_TWIN_AT(k_instance, 1, DestroyInstance, destroy_instance),
-      WEIR_TWIN_AT(k_instance, 1, EnumeratePhysicalDevices, enumerate_physical_devices),
-      WEIR_TWIN_AT(k_instance, 2, EnumeratePhysicalDeviceGroups, enumerate_groups),
-      WEIR_TWIN_AT(k_instance, 0, EnumeratePhysicalDeviceGroupsKHR, enumerate_groups),
-      WEIR_TWIN_AT(k_instance, 0, CreateDebugUtilsMessengerEXT, create_messenger),
-      WEIR_TWIN_AT(k_instance, 0, DestroyDebugUtilsMessengerEXT,
-                   Swallow<PFN_vkDestroyDebugUtilsMessengerEXT>::call),
-      WEIR_TWIN_AT(k_instance, 0, SubmitDebugUtilsMessageEXT,
-                   Swallow<PFN_vkSubmitDebugUtilsMessageEXT>::call),
-      WEIR_TWIN_AT(k_instance, 0, CreateDebugReportCallbackEXT, create_messenger),
-      WEIR_TWIN_AT(k_instance, 0, DestroyDebugReportCallbackEXT,
-                   Swallow<PFN_vkDestroyDebugReportCallbackEXT>::call),
-      WEIR_TWIN_AT(k_instance, 0, DebugReportMessageEXT,
-                   Swallow<PFN_vkDebugReportMessageEXT>::call),
-      WEIR_TWIN_CORE(0, GetDeviceProcAddr, get_device_proc_addr),
+      WEIR_TWIN(CreateInstance, create_instance),
+      WEIR_TWIN(EnumerateInstanceExtensionProperties, enumerate_instance_extensions),
+      WEIR_TWIN(EnumerateInstanceLayerProperties, enumerate_instance_layers),
+      WEIR_TWIN(EnumerateInstanceVersion, enumerate_instance_version),
+      WEIR_TWIN(GetInstanceProcAddr, get_instance_proc_addr),
+      WEIR_TWIN(DestroyInstance, destroy_instance),
+      WEIR_TWIN(EnumeratePhysicalDevices, enumerate_physical_devices),
+      WEIR_TWIN(EnumeratePhysicalDeviceGroups, enumerate_groups),
+      WEIR_TWIN(CreateDebugUtilsMessengerEXT, create_messenger),
+      WEIR_TWIN_ACCEPTS(DestroyDebugUtilsMessengerEXT),
+      WEIR_TWIN_ACCEPTS(SubmitDebugUtilsMessageEXT),
+      WEIR_TWIN(CreateDebugReportCallbackEXT, create_messenger),
+      WEIR_TWIN_ACCEPTS(DestroyDebugReportCallbackEXT),
+      WEIR_TWIN_ACCEPTS(DebugReportMessageEXT),
+      WEIR_TWIN(GetDeviceProcAddr, get_device_proc_addr),
   };
   return all_of(entries);
 }
@@ -210,23 +219,23 @@ Entries instance_entries() {
 
 extern "C" {
 
-__attribute__((visibility("default"))) VKAPI_ATTR VkResult VKAPI_CALL
-vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t* version) {
+__attribute__((visibility("default"))) VkResult vk_icdNegotiateLoaderICDInterfaceVersion(
+    uint32_t* version) {
   if (*version < 5) return VK_ERROR_INCOMPATIBLE_DRIVER;
   *version = 5;
   return VK_SUCCESS;
 }
 
-__attribute__((visibility("default"))) VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL
-vk_icdGetInstanceProcAddr(VkInstance, const char* name) {
+__attribute__((visibility("default"))) PFN_vkVoidFunction vk_icdGetInstanceProcAddr(
+    VkInstance, const char* name) {
   return weir_twin::instance_function(name);
 }
 
 // Functions of physical devices alone: the loader, which may be older than one of them, learns here
 // what a function's first argument is.
-__attribute__((visibility("default"))) VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL
-vk_icdGetPhysicalDeviceProcAddr(VkInstance, const char* name) {
-  const weir_twin::Entry* entry = weir_twin::find_entry(name);
+__attribute__((visibility("default"))) PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(
+    VkInstance, const char* name) {
+  const weir_twin::Command* entry = weir_twin::find_command(name);
   return entry != nullptr && entry->level == weir_twin::k_physical ? entry->function : nullptr;
 }
 }

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gate/probes/twin/entries.h"
+#include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
@@ -99,8 +99,8 @@ bool take_from_heap(Physical* physical, uint32_t heap, uint64_t size) {
   return true;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice handle, const VkMemoryAllocateInfo* info,
-                                               const VkAllocationCallbacks*, VkDeviceMemory* out) {
+VkResult allocate_memory(VkDevice handle, const VkMemoryAllocateInfo* info,
+                         const VkAllocationCallbacks*, VkDeviceMemory* out) {
   static uint64_t next_address = uint64_t{1} << 36;
   auto* device = object<Device>(handle);
   Physical* physical = device->physical;
@@ -137,8 +137,7 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice handle, const VkMemoryAl
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice handle, VkDeviceMemory which,
-                                       const VkAllocationCallbacks*) {
+void free_memory(VkDevice handle, VkDeviceMemory which, const VkAllocationCallbacks*) {
   auto* memory = object<Memory>(which);
   if (memory == nullptr) return;
   Physical* physical = object<Device>(handle)->physical;
@@ -153,8 +152,8 @@ VkResult map_at(VkDeviceMemory which, uint64_t offset, void** out) {
   *out = memory->pages + offset;
   return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL map_memory(VkDevice, VkDeviceMemory which, VkDeviceSize offset,
-                                          VkDeviceSize, VkMemoryMapFlags, void** out) {
+VkResult map_memory(VkDevice, VkDeviceMemory which, VkDeviceSize offset, VkDeviceSize,
+                    VkMemoryMapFlags, void** out) {
   return map_at(which, offset, out);
 }
 // VK_KHR_map_memory2 is newer than Debian's headers.
@@ -165,16 +164,15 @@ struct MapInfo {
   VkDeviceMemory memory;
   VkDeviceSize offset, size;
 };
-VKAPI_ATTR VkResult VKAPI_CALL map_memory2(VkDevice, const MapInfo* info, void** out) {
+VkResult map_memory2(VkDevice, const MapInfo* info, void** out) {
   return map_at(info->memory, info->offset, out);
 }
-VKAPI_ATTR VkResult VKAPI_CALL unmap_memory2(VkDevice, const void*) { return VK_SUCCESS; }
+VkResult unmap_memory2(VkDevice, const void*) { return VK_SUCCESS; }
 
-VKAPI_ATTR void VKAPI_CALL get_commitment(VkDevice, VkDeviceMemory which, VkDeviceSize* out) {
+void get_commitment(VkDevice, VkDeviceMemory which, VkDeviceSize* out) {
   *out = object<Memory>(which)->size;
 }
-VKAPI_ATTR uint64_t VKAPI_CALL get_memory_address(VkDevice,
-                                                  const VkDeviceMemoryOpaqueCaptureAddressInfo* i) {
+uint64_t get_memory_address(VkDevice, const VkDeviceMemoryOpaqueCaptureAddressInfo* i) {
   return object<Memory>(i->memory)->address;
 }
 
@@ -188,16 +186,15 @@ uint32_t usable_types(const Twin& twin, VkMemoryPropertyFlags needed) {
   }
   return out;
 }
-VKAPI_ATTR VkResult VKAPI_CALL get_host_pointer(VkDevice handle, VkExternalMemoryHandleTypeFlagBits,
-                                                const void*,
-                                                VkMemoryHostPointerPropertiesEXT* out) {
+VkResult get_host_pointer(VkDevice handle, VkExternalMemoryHandleTypeFlagBits, const void*,
+                          VkMemoryHostPointerPropertiesEXT* out) {
   out->memoryTypeBits =
       usable_types(object<Device>(handle)->physical->twin, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_buffer(VkDevice, const VkBufferCreateInfo* info,
-                                             const VkAllocationCallbacks*, VkBuffer* out) {
+VkResult create_buffer(VkDevice, const VkBufferCreateInfo* info, const VkAllocationCallbacks*,
+                       VkBuffer* out) {
   auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
   if (buffer == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   buffer->size = info->size;
@@ -205,7 +202,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_buffer(VkDevice, const VkBufferCreateInfo*
   *out = handle_of<VkBuffer>(buffer);
   return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL destroy_buffer(VkDevice, VkBuffer which, const VkAllocationCallbacks*) {
+void destroy_buffer(VkDevice, VkBuffer which, const VkAllocationCallbacks*) {
   free(object<Buffer>(which));
 }
 
@@ -234,38 +231,34 @@ void describe_needs(const Twin& twin, uint64_t size, VkBufferUsageFlags usage,
     dedicated->prefersDedicatedAllocation = dedicated->requiresDedicatedAllocation = VK_FALSE;
   }
 }
-VKAPI_ATTR void VKAPI_CALL get_needs(VkDevice handle, VkBuffer which, VkMemoryRequirements* out) {
+void get_needs(VkDevice handle, VkBuffer which, VkMemoryRequirements* out) {
   const auto* buffer = object<Buffer>(which);
   *out = needs_of(object<Device>(handle)->physical->twin, buffer->size, buffer->usage);
 }
-VKAPI_ATTR void VKAPI_CALL get_needs2(VkDevice handle, const VkBufferMemoryRequirementsInfo2* info,
-                                      VkMemoryRequirements2* out) {
+void get_needs2(VkDevice handle, const VkBufferMemoryRequirementsInfo2* info,
+                VkMemoryRequirements2* out) {
   const auto* buffer = object<Buffer>(info->buffer);
   describe_needs(object<Device>(handle)->physical->twin, buffer->size, buffer->usage, out);
 }
-VKAPI_ATTR void VKAPI_CALL get_device_needs(VkDevice handle,
-                                            const VkDeviceBufferMemoryRequirements* info,
-                                            VkMemoryRequirements2* out) {
+void get_device_needs(VkDevice handle, const VkDeviceBufferMemoryRequirements* info,
+                      VkMemoryRequirements2* out) {
   describe_needs(object<Device>(handle)->physical->twin, info->pCreateInfo->size,
                  info->pCreateInfo->usage, out);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL bind_buffer(VkDevice, VkBuffer which, VkDeviceMemory memory,
-                                           VkDeviceSize offset) {
+VkResult bind_buffer(VkDevice, VkBuffer which, VkDeviceMemory memory, VkDeviceSize offset) {
   auto* buffer = object<Buffer>(which);
   buffer->memory = object<Memory>(memory);
   buffer->offset = offset;
   return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL bind_buffer2(VkDevice device, uint32_t count,
-                                            const VkBindBufferMemoryInfo* infos) {
+VkResult bind_buffer2(VkDevice device, uint32_t count, const VkBindBufferMemoryInfo* infos) {
   for (uint32_t i = 0; i < count; ++i) {
     bind_buffer(device, infos[i].buffer, infos[i].memory, infos[i].memoryOffset);
   }
   return VK_SUCCESS;
 }
-VKAPI_ATTR VkDeviceAddress VKAPI_CALL get_buffer_address(VkDevice,
-                                                         const VkBufferDeviceAddressInfo* info) {
+VkDeviceAddress get_buffer_address(VkDevice, const VkBufferDeviceAddressInfo* info) {
   const auto* buffer = object<Buffer>(info->buffer);
   return buffer->memory == nullptr ? 0 : buffer->memory->address + buffer->offset;
 }
@@ -274,43 +267,27 @@ VKAPI_ATTR VkDeviceAddress VKAPI_CALL get_buffer_address(VkDevice,
 
 Entries memory_entries() {
   static const Entry entries[] = {
-      WEIR_TWIN_CORE(0, AllocateMemory, allocate_memory),
-      WEIR_TWIN_CORE(0, FreeMemory, free_memory),
-      WEIR_TWIN_CORE(0, MapMemory, map_memory),
-      WEIR_TWIN_CORE(0, UnmapMemory, Swallow<PFN_vkUnmapMemory>::call),
-      {"vkMapMemory2KHR", untyped(map_memory2), k_device, 0, "VK_KHR_map_memory2"},
-      {"vkUnmapMemory2KHR", untyped(unmap_memory2), k_device, 0, "VK_KHR_map_memory2"},
-      WEIR_TWIN_CORE(0, FlushMappedMemoryRanges, Swallow<PFN_vkFlushMappedMemoryRanges>::call),
-      WEIR_TWIN_CORE(0, InvalidateMappedMemoryRanges,
-                     Swallow<PFN_vkInvalidateMappedMemoryRanges>::call),
-      WEIR_TWIN_CORE(0, GetDeviceMemoryCommitment, get_commitment),
-      WEIR_TWIN_CORE(2, GetDeviceMemoryOpaqueCaptureAddress, get_memory_address),
-      WEIR_TWIN_EXTENSION("VK_KHR_buffer_device_address", GetDeviceMemoryOpaqueCaptureAddressKHR,
-                          get_memory_address),
-      WEIR_TWIN_EXTENSION("VK_EXT_external_memory_host", GetMemoryHostPointerPropertiesEXT,
-                          get_host_pointer),
-      WEIR_TWIN_EXTENSION("VK_EXT_pageable_device_local_memory", SetDeviceMemoryPriorityEXT,
-                          Swallow<PFN_vkSetDeviceMemoryPriorityEXT>::call),
-      WEIR_TWIN_CORE(0, CreateBuffer, create_buffer),
-      WEIR_TWIN_CORE(0, DestroyBuffer, destroy_buffer),
-      WEIR_TWIN_CORE(0, GetBufferMemoryRequirements, get_needs),
-      WEIR_TWIN_CORE(1, GetBufferMemoryRequirements2, get_needs2),
-      WEIR_TWIN_EXTENSION("VK_KHR_get_memory_requirements2", GetBufferMemoryRequirements2KHR,
-                          get_needs2),
-      WEIR_TWIN_CORE(3, GetDeviceBufferMemoryRequirements, get_device_needs),
-      WEIR_TWIN_EXTENSION("VK_KHR_maintenance4", GetDeviceBufferMemoryRequirementsKHR,
-                          get_device_needs),
-      WEIR_TWIN_CORE(0, BindBufferMemory, bind_buffer),
-      WEIR_TWIN_CORE(1, BindBufferMemory2, bind_buffer2),
-      WEIR_TWIN_EXTENSION("VK_KHR_bind_memory2", BindBufferMemory2KHR, bind_buffer2),
-      WEIR_TWIN_CORE(2, GetBufferDeviceAddress, get_buffer_address),
-      WEIR_TWIN_EXTENSION("VK_KHR_buffer_device_address", GetBufferDeviceAddressKHR,
-                          get_buffer_address),
-      WEIR_TWIN_EXTENSION("VK_EXT_buffer_device_address", GetBufferDeviceAddressEXT,
-                          get_buffer_address),
-      WEIR_TWIN_CORE(2, GetBufferOpaqueCaptureAddress, get_buffer_address),
-      WEIR_TWIN_EXTENSION("VK_KHR_buffer_device_address", GetBufferOpaqueCaptureAddressKHR,
-                          get_buffer_address),
+      WEIR_TWIN(AllocateMemory, allocate_memory),
+      WEIR_TWIN(FreeMemory, free_memory),
+      WEIR_TWIN(MapMemory, map_memory),
+      WEIR_TWIN_ACCEPTS(UnmapMemory),
+      WEIR_TWIN_NEWER(MapMemory2KHR, map_memory2),
+      WEIR_TWIN_NEWER(UnmapMemory2KHR, unmap_memory2),
+      WEIR_TWIN_ACCEPTS(FlushMappedMemoryRanges),
+      WEIR_TWIN_ACCEPTS(InvalidateMappedMemoryRanges),
+      WEIR_TWIN(GetDeviceMemoryCommitment, get_commitment),
+      WEIR_TWIN(GetDeviceMemoryOpaqueCaptureAddress, get_memory_address),
+      WEIR_TWIN(GetMemoryHostPointerPropertiesEXT, get_host_pointer),
+      WEIR_TWIN_ACCEPTS(SetDeviceMemoryPriorityEXT),
+      WEIR_TWIN(CreateBuffer, create_buffer),
+      WEIR_TWIN(DestroyBuffer, destroy_buffer),
+      WEIR_TWIN(GetBufferMemoryRequirements, get_needs),
+      WEIR_TWIN(GetBufferMemoryRequirements2, get_needs2),
+      WEIR_TWIN(GetDeviceBufferMemoryRequirements, get_device_needs),
+      WEIR_TWIN(BindBufferMemory, bind_buffer),
+      WEIR_TWIN(BindBufferMemory2, bind_buffer2),
+      WEIR_TWIN(GetBufferDeviceAddress, get_buffer_address),
+      WEIR_TWIN(GetBufferOpaqueCaptureAddress, get_buffer_address),
   };
   return all_of(entries);
 }

@@ -2,16 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate/probes/twin/entries.h"
+#include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
-
-// Newer than Debian's headers; numbers and layouts are the registry's.
-constexpr auto k_cooperative_matrix = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR";
-constexpr auto k_flexible_matrix =
-    "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV";
-constexpr auto k_time_domains = "vkGetPhysicalDeviceCalibrateableTimeDomainsKHR";
 
 const Twin& twin_of(VkPhysicalDevice handle) { return object<Physical>(handle)->twin; }
 
@@ -91,66 +85,57 @@ void fill_chain(const Physical& physical, void* chain) {
   }
 }
 
-VKAPI_ATTR void VKAPI_CALL get_properties(VkPhysicalDevice handle,
-                                          VkPhysicalDeviceProperties* out) {
+void get_properties(VkPhysicalDevice handle, VkPhysicalDeviceProperties* out) {
   *out = twin_of(handle).properties;
   keep_or_make_uuid(*object<Physical>(handle), "cache", out->pipelineCacheUUID);
 }
-VKAPI_ATTR void VKAPI_CALL get_properties2(VkPhysicalDevice handle,
-                                           VkPhysicalDeviceProperties2* out) {
+void get_properties2(VkPhysicalDevice handle, VkPhysicalDeviceProperties2* out) {
   get_properties(handle, &out->properties);
   fill_chain(*object<Physical>(handle), out->pNext);
 }
 
-VKAPI_ATTR void VKAPI_CALL get_features(VkPhysicalDevice handle, VkPhysicalDeviceFeatures* out) {
+void get_features(VkPhysicalDevice handle, VkPhysicalDeviceFeatures* out) {
   *out = twin_of(handle).features;
 }
-VKAPI_ATTR void VKAPI_CALL get_features2(VkPhysicalDevice handle, VkPhysicalDeviceFeatures2* out) {
+void get_features2(VkPhysicalDevice handle, VkPhysicalDeviceFeatures2* out) {
   get_features(handle, &out->features);
   fill_chain(*object<Physical>(handle), out->pNext);
 }
 
-VKAPI_ATTR void VKAPI_CALL get_memory(VkPhysicalDevice handle,
-                                      VkPhysicalDeviceMemoryProperties* out) {
+void get_memory(VkPhysicalDevice handle, VkPhysicalDeviceMemoryProperties* out) {
   *out = twin_of(handle).memory;
 }
-VKAPI_ATTR void VKAPI_CALL get_memory2(VkPhysicalDevice handle,
-                                       VkPhysicalDeviceMemoryProperties2* out) {
+void get_memory2(VkPhysicalDevice handle, VkPhysicalDeviceMemoryProperties2* out) {
   get_memory(handle, &out->memoryProperties);
   fill_chain(*object<Physical>(handle), out->pNext);
 }
 
-VKAPI_ATTR void VKAPI_CALL get_families(VkPhysicalDevice handle, uint32_t* count,
-                                        VkQueueFamilyProperties* out) {
+void get_families(VkPhysicalDevice handle, uint32_t* count, VkQueueFamilyProperties* out) {
   const Twin& twin = twin_of(handle);
   answer(twin.queue_families.count, count, out,
          [&](uint32_t i, VkQueueFamilyProperties* one) { queue_family(twin, i, one); });
 }
-VKAPI_ATTR void VKAPI_CALL get_families2(VkPhysicalDevice handle, uint32_t* count,
-                                         VkQueueFamilyProperties2* out) {
+void get_families2(VkPhysicalDevice handle, uint32_t* count, VkQueueFamilyProperties2* out) {
   const Twin& twin = twin_of(handle);
   answer(twin.queue_families.count, count, out, [&](uint32_t i, VkQueueFamilyProperties2* one) {
     queue_family(twin, i, &one->queueFamilyProperties);
   });
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL enumerate_device_extensions(VkPhysicalDevice handle, const char*,
-                                                           uint32_t* count,
-                                                           VkExtensionProperties* out) {
+VkResult enumerate_device_extensions(VkPhysicalDevice handle, const char*, uint32_t* count,
+                                     VkExtensionProperties* out) {
   const Section& extensions = twin_of(handle).extensions;
   return answer(extensions.count, count, out, [&](uint32_t i, VkExtensionProperties* one) {
     memcpy(one, extensions.at + size_t{i} * extensions.entry_size, sizeof *one);
     one->extensionName[sizeof one->extensionName - 1] = '\0';
   });
 }
-VKAPI_ATTR VkResult VKAPI_CALL enumerate_device_layers(VkPhysicalDevice, uint32_t* count,
-                                                       VkLayerProperties*) {
+VkResult enumerate_device_layers(VkPhysicalDevice, uint32_t* count, VkLayerProperties*) {
   *count = 0;
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL get_format(VkPhysicalDevice handle, VkFormat format,
-                                      VkFormatProperties* out) {
+void get_format(VkPhysicalDevice handle, VkFormat format, VkFormatProperties* out) {
   const Section& formats = twin_of(handle).formats;
   *out = {};
   for (uint32_t i = 0; i < formats.count; ++i) {
@@ -159,8 +144,7 @@ VKAPI_ATTR void VKAPI_CALL get_format(VkPhysicalDevice handle, VkFormat format,
     if (one.format == static_cast<uint32_t>(format)) *out = {one.linear, one.optimal, one.buffer};
   }
 }
-VKAPI_ATTR void VKAPI_CALL get_format2(VkPhysicalDevice handle, VkFormat format,
-                                       VkFormatProperties2* out) {
+void get_format2(VkPhysicalDevice handle, VkFormat format, VkFormatProperties2* out) {
   get_format(handle, format, &out->formatProperties);
   for (auto* at = static_cast<VkBaseOutStructure*>(out->pNext); at != nullptr; at = at->pNext) {
     if (at->sType != VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3) continue;
@@ -171,38 +155,33 @@ VKAPI_ATTR void VKAPI_CALL get_format2(VkPhysicalDevice handle, VkFormat format,
   }
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL get_image_format(VkPhysicalDevice, VkFormat, VkImageType,
-                                                VkImageTiling, VkImageUsageFlags,
-                                                VkImageCreateFlags, VkImageFormatProperties* out) {
+VkResult get_image_format(VkPhysicalDevice, VkFormat, VkImageType, VkImageTiling, VkImageUsageFlags,
+                          VkImageCreateFlags, VkImageFormatProperties* out) {
   *out = {};
   return VK_ERROR_FORMAT_NOT_SUPPORTED;
 }
-VKAPI_ATTR VkResult VKAPI_CALL get_image_format2(VkPhysicalDevice,
-                                                 const VkPhysicalDeviceImageFormatInfo2*,
-                                                 VkImageFormatProperties2* out) {
+VkResult get_image_format2(VkPhysicalDevice, const VkPhysicalDeviceImageFormatInfo2*,
+                           VkImageFormatProperties2* out) {
   out->imageFormatProperties = {};
   return VK_ERROR_FORMAT_NOT_SUPPORTED;
 }
-VKAPI_ATTR void VKAPI_CALL get_sparse_format(VkPhysicalDevice, VkFormat, VkImageType,
-                                             VkSampleCountFlagBits, VkImageUsageFlags,
-                                             VkImageTiling, uint32_t* count,
-                                             VkSparseImageFormatProperties*) {
+void get_sparse_format(VkPhysicalDevice, VkFormat, VkImageType, VkSampleCountFlagBits,
+                       VkImageUsageFlags, VkImageTiling, uint32_t* count,
+                       VkSparseImageFormatProperties*) {
   *count = 0;
 }
-VKAPI_ATTR void VKAPI_CALL get_sparse_format2(VkPhysicalDevice,
-                                              const VkPhysicalDeviceSparseImageFormatInfo2*,
-                                              uint32_t* count, VkSparseImageFormatProperties2*) {
+void get_sparse_format2(VkPhysicalDevice, const VkPhysicalDeviceSparseImageFormatInfo2*,
+                        uint32_t* count, VkSparseImageFormatProperties2*) {
   *count = 0;
 }
 template <class T>
-VKAPI_ATTR VkResult VKAPI_CALL get_none(VkPhysicalDevice, uint32_t* count, T*) {
+VkResult get_none(VkPhysicalDevice, uint32_t* count, T*) {
   *count = 0;
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL get_external_buffer(VkPhysicalDevice,
-                                               const VkPhysicalDeviceExternalBufferInfo* info,
-                                               VkExternalBufferProperties* out) {
+void get_external_buffer(VkPhysicalDevice, const VkPhysicalDeviceExternalBufferInfo* info,
+                         VkExternalBufferProperties* out) {
   out->externalMemoryProperties = {};
   // Memory of the program's own is what a twin can take over (memory.cpp).
   if (info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT) {
@@ -210,22 +189,20 @@ VKAPI_ATTR void VKAPI_CALL get_external_buffer(VkPhysicalDevice,
                                      info->handleType};
   }
 }
-VKAPI_ATTR void VKAPI_CALL get_external_fence(VkPhysicalDevice,
-                                              const VkPhysicalDeviceExternalFenceInfo*,
-                                              VkExternalFenceProperties* out) {
+void get_external_fence(VkPhysicalDevice, const VkPhysicalDeviceExternalFenceInfo*,
+                        VkExternalFenceProperties* out) {
   out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
   out->externalFenceFeatures = 0;
 }
-VKAPI_ATTR void VKAPI_CALL get_external_semaphore(VkPhysicalDevice,
-                                                  const VkPhysicalDeviceExternalSemaphoreInfo*,
-                                                  VkExternalSemaphoreProperties* out) {
+void get_external_semaphore(VkPhysicalDevice, const VkPhysicalDeviceExternalSemaphoreInfo*,
+                            VkExternalSemaphoreProperties* out) {
   out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
   out->externalSemaphoreFeatures = 0;
 }
 
 // The program's sType and pNext stay.
 template <Section Twin::*where>
-VKAPI_ATTR VkResult VKAPI_CALL get_matrices(VkPhysicalDevice handle, uint32_t* count, void* out) {
+VkResult get_matrices(VkPhysicalDevice handle, uint32_t* count, void* out) {
   const Section& have = twin_of(handle).*where;
   auto* bytes = static_cast<uint8_t*>(out);
   return answer(have.count, count, bytes, [&](uint32_t i, uint8_t*) {
@@ -235,8 +212,7 @@ VKAPI_ATTR VkResult VKAPI_CALL get_matrices(VkPhysicalDevice handle, uint32_t* c
   });
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL get_time_domains(VkPhysicalDevice, uint32_t* count,
-                                                VkTimeDomainEXT* out) {
+VkResult get_time_domains(VkPhysicalDevice, uint32_t* count, VkTimeDomainEXT* out) {
   const VkTimeDomainEXT have[] = {VK_TIME_DOMAIN_DEVICE_EXT, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT};
   return answer(2, count, out, [&](uint32_t i, VkTimeDomainEXT* one) { *one = have[i]; });
 }
@@ -244,47 +220,35 @@ VKAPI_ATTR VkResult VKAPI_CALL get_time_domains(VkPhysicalDevice, uint32_t* coun
 }  // namespace
 
 Entries properties_entries() {
-#define WEIR_TWIN_PHYSICAL(name, function) WEIR_TWIN_AT(k_physical, 1, name, function)
   static const Entry entries[] = {
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceProperties, get_properties),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceProperties2, get_properties2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceProperties2KHR, get_properties2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceFeatures, get_features),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceFeatures2, get_features2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceFeatures2KHR, get_features2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceMemoryProperties, get_memory),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceMemoryProperties2, get_memory2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceMemoryProperties2KHR, get_memory2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceQueueFamilyProperties, get_families),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceQueueFamilyProperties2, get_families2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceQueueFamilyProperties2KHR, get_families2),
-      WEIR_TWIN_PHYSICAL(EnumerateDeviceExtensionProperties, enumerate_device_extensions),
-      WEIR_TWIN_PHYSICAL(EnumerateDeviceLayerProperties, enumerate_device_layers),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceFormatProperties, get_format),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceFormatProperties2, get_format2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceFormatProperties2KHR, get_format2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceImageFormatProperties, get_image_format),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceImageFormatProperties2, get_image_format2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceImageFormatProperties2KHR, get_image_format2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceSparseImageFormatProperties, get_sparse_format),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceSparseImageFormatProperties2, get_sparse_format2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceSparseImageFormatProperties2KHR, get_sparse_format2),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceToolProperties, get_none),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceToolPropertiesEXT, get_none),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceFragmentShadingRatesKHR, get_none),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceCooperativeMatrixPropertiesNV, get_none),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceExternalBufferProperties, get_external_buffer),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceExternalBufferPropertiesKHR, get_external_buffer),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceExternalFenceProperties, get_external_fence),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceExternalFencePropertiesKHR, get_external_fence),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceExternalSemaphoreProperties, get_external_semaphore),
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceExternalSemaphorePropertiesKHR, get_external_semaphore),
-      {k_cooperative_matrix, untyped(get_matrices<&Twin::matrices>), k_physical, 1, nullptr},
-      {k_flexible_matrix, untyped(get_matrices<&Twin::flexible_matrices>), k_physical, 1, nullptr},
-      {k_time_domains, untyped(get_time_domains), k_physical, 1, nullptr},
-      WEIR_TWIN_PHYSICAL(GetPhysicalDeviceCalibrateableTimeDomainsEXT, get_time_domains),
+      WEIR_TWIN(GetPhysicalDeviceProperties, get_properties),
+      WEIR_TWIN(GetPhysicalDeviceProperties2, get_properties2),
+      WEIR_TWIN(GetPhysicalDeviceFeatures, get_features),
+      WEIR_TWIN(GetPhysicalDeviceFeatures2, get_features2),
+      WEIR_TWIN(GetPhysicalDeviceMemoryProperties, get_memory),
+      WEIR_TWIN(GetPhysicalDeviceMemoryProperties2, get_memory2),
+      WEIR_TWIN(GetPhysicalDeviceQueueFamilyProperties, get_families),
+      WEIR_TWIN(GetPhysicalDeviceQueueFamilyProperties2, get_families2),
+      WEIR_TWIN(EnumerateDeviceExtensionProperties, enumerate_device_extensions),
+      WEIR_TWIN(EnumerateDeviceLayerProperties, enumerate_device_layers),
+      WEIR_TWIN(GetPhysicalDeviceFormatProperties, get_format),
+      WEIR_TWIN(GetPhysicalDeviceFormatProperties2, get_format2),
+      WEIR_TWIN(GetPhysicalDeviceImageFormatProperties, get_image_format),
+      WEIR_TWIN(GetPhysicalDeviceImageFormatProperties2, get_image_format2),
+      WEIR_TWIN(GetPhysicalDeviceSparseImageFormatProperties, get_sparse_format),
+      WEIR_TWIN(GetPhysicalDeviceSparseImageFormatProperties2, get_sparse_format2),
+      WEIR_TWIN(GetPhysicalDeviceToolProperties, get_none),
+      WEIR_TWIN(GetPhysicalDeviceFragmentShadingRatesKHR, get_none),
+      WEIR_TWIN(GetPhysicalDeviceCooperativeMatrixPropertiesNV, get_none),
+      WEIR_TWIN(GetPhysicalDeviceExternalBufferProperties, get_external_buffer),
+      WEIR_TWIN(GetPhysicalDeviceExternalFenceProperties, get_external_fence),
+      WEIR_TWIN(GetPhysicalDeviceExternalSemaphoreProperties, get_external_semaphore),
+      WEIR_TWIN_NEWER(GetPhysicalDeviceCooperativeMatrixPropertiesKHR,
+                      get_matrices<&Twin::matrices>),
+      WEIR_TWIN_NEWER(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV,
+                      get_matrices<&Twin::flexible_matrices>),
+      WEIR_TWIN(GetPhysicalDeviceCalibrateableTimeDomainsEXT, get_time_domains),
   };
-#undef WEIR_TWIN_PHYSICAL
   return all_of(entries);
 }
 

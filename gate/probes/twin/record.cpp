@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate/probes/twin/commands.h"
-#include "gate/probes/twin/entries.h"
+#include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
@@ -40,17 +39,15 @@ Op* add_op(VkCommandBuffer buffer, OpKind kind) {
   return add_op(object<CommandBuffer>(buffer), kind);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_command_pool(VkDevice device, const VkCommandPoolCreateInfo*,
-                                                   const VkAllocationCallbacks*,
-                                                   VkCommandPool* out) {
+VkResult create_command_pool(VkDevice device, const VkCommandPoolCreateInfo*,
+                             const VkAllocationCallbacks*, VkCommandPool* out) {
   auto* pool = static_cast<CommandPool*>(calloc(1, sizeof(CommandPool)));
   if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   pool->device = object<Device>(device);
   *out = handle_of<VkCommandPool>(pool);
   return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice, VkCommandPool which,
-                                                const VkAllocationCallbacks*) {
+void destroy_command_pool(VkDevice, VkCommandPool which, const VkAllocationCallbacks*) {
   auto* pool = object<CommandPool>(which);
   if (pool == nullptr) return;
   while (pool->first != nullptr) {
@@ -60,15 +57,14 @@ VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice, VkCommandPool which,
   }
   free(pool);
 }
-VKAPI_ATTR VkResult VKAPI_CALL reset_command_pool(VkDevice, VkCommandPool which,
-                                                  VkCommandPoolResetFlags) {
+VkResult reset_command_pool(VkDevice, VkCommandPool which, VkCommandPoolResetFlags) {
   for (CommandBuffer* at = object<CommandPool>(which)->first; at != nullptr; at = at->next) {
     forget(at);
   }
   return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL free_command_buffers(VkDevice, VkCommandPool which, uint32_t count,
-                                                const VkCommandBuffer* handles) {
+void free_command_buffers(VkDevice, VkCommandPool which, uint32_t count,
+                          const VkCommandBuffer* handles) {
   auto* pool = object<CommandPool>(which);
   for (uint32_t i = 0; i < count; ++i) {
     auto* buffer = object<CommandBuffer>(handles[i]);
@@ -78,9 +74,8 @@ VKAPI_ATTR void VKAPI_CALL free_command_buffers(VkDevice, VkCommandPool which, u
     release(buffer);
   }
 }
-VKAPI_ATTR VkResult VKAPI_CALL allocate_command_buffers(VkDevice device,
-                                                        const VkCommandBufferAllocateInfo* info,
-                                                        VkCommandBuffer* out) {
+VkResult allocate_command_buffers(VkDevice device, const VkCommandBufferAllocateInfo* info,
+                                  VkCommandBuffer* out) {
   auto* pool = object<CommandPool>(info->commandPool);
   for (uint32_t i = 0; i < info->commandBufferCount; ++i) {
     auto* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
@@ -98,21 +93,19 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_command_buffers(VkDevice device,
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL begin_buffer(VkCommandBuffer buffer,
-                                            const VkCommandBufferBeginInfo*) {
+VkResult begin_buffer(VkCommandBuffer buffer, const VkCommandBufferBeginInfo*) {
   forget(object<CommandBuffer>(buffer));
   return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL end_buffer(VkCommandBuffer buffer) {
+VkResult end_buffer(VkCommandBuffer buffer) {
   return object<CommandBuffer>(buffer)->out_of_memory ? VK_ERROR_OUT_OF_HOST_MEMORY : VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL reset_buffer(VkCommandBuffer buffer, VkCommandBufferResetFlags) {
+VkResult reset_buffer(VkCommandBuffer buffer, VkCommandBufferResetFlags) {
   forget(object<CommandBuffer>(buffer));
   return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL execute_commands(VkCommandBuffer buffer, uint32_t count,
-                                            const VkCommandBuffer* handles) {
+void execute_commands(VkCommandBuffer buffer, uint32_t count, const VkCommandBuffer* handles) {
   for (uint32_t i = 0; i < count; ++i) {
     const auto* inner = object<CommandBuffer>(handles[i]);
     for (uint32_t k = 0; k < inner->count; ++k) {
@@ -143,21 +136,21 @@ void add_copy(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint64_t x, uint
   op->y = y;
   op->z = z;
 }
-VKAPI_ATTR void VKAPI_CALL copy_buffer(VkCommandBuffer into, VkBuffer from, VkBuffer to,
-                                       uint32_t count, const VkBufferCopy* regions) {
+void copy_buffer(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint32_t count,
+                 const VkBufferCopy* regions) {
   for (uint32_t i = 0; i < count; ++i) {
     add_copy(into, from, to, regions[i].srcOffset, regions[i].dstOffset, regions[i].size);
   }
 }
-VKAPI_ATTR void VKAPI_CALL copy_buffer2(VkCommandBuffer into, const VkCopyBufferInfo2* info) {
+void copy_buffer2(VkCommandBuffer into, const VkCopyBufferInfo2* info) {
   for (uint32_t i = 0; i < info->regionCount; ++i) {
     const VkBufferCopy2& region = info->pRegions[i];
     add_copy(into, info->srcBuffer, info->dstBuffer, region.srcOffset, region.dstOffset,
              region.size);
   }
 }
-VKAPI_ATTR void VKAPI_CALL fill_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset,
-                                       VkDeviceSize size, uint32_t word) {
+void fill_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
+                 uint32_t word) {
   Op* op = add_op(into, k_fill);
   if (op == nullptr) return;
   auto* buffer = object<Buffer>(to);
@@ -167,8 +160,8 @@ VKAPI_ATTR void VKAPI_CALL fill_buffer(VkCommandBuffer into, VkBuffer to, VkDevi
   op->z = size == VK_WHOLE_SIZE ? rest : size;
   op->number = word;
 }
-VKAPI_ATTR void VKAPI_CALL update_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset,
-                                         VkDeviceSize size, const void* data) {
+void update_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
+                   const void* data) {
   Op* op = add_op(into, k_update);
   if (op == nullptr) return;
   op->second = object<Buffer>(to);
@@ -188,31 +181,26 @@ void add_event(VkCommandBuffer into, VkEvent event) {
   Op* op = add_op(into, kind);
   if (op != nullptr) op->first = object<Event>(event);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_set_event(VkCommandBuffer into, VkEvent event,
-                                         VkPipelineStageFlags) {
+void cmd_set_event(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
   add_event<k_set_event>(into, event);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_set_event2(VkCommandBuffer into, VkEvent event,
-                                          const VkDependencyInfo*) {
+void cmd_set_event2(VkCommandBuffer into, VkEvent event, const VkDependencyInfo*) {
   add_event<k_set_event>(into, event);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_reset_event(VkCommandBuffer into, VkEvent event,
-                                           VkPipelineStageFlags) {
+void cmd_reset_event(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
   add_event<k_reset_event>(into, event);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_reset_event2(VkCommandBuffer into, VkEvent event,
-                                            VkPipelineStageFlags2) {
+void cmd_reset_event2(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags2) {
   add_event<k_reset_event>(into, event);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_wait_events(VkCommandBuffer into, uint32_t count,
-                                           const VkEvent* events, VkPipelineStageFlags,
-                                           VkPipelineStageFlags, uint32_t, const VkMemoryBarrier*,
-                                           uint32_t, const VkBufferMemoryBarrier*, uint32_t,
-                                           const VkImageMemoryBarrier*) {
+void cmd_wait_events(VkCommandBuffer into, uint32_t count, const VkEvent* events,
+                     VkPipelineStageFlags, VkPipelineStageFlags, uint32_t, const VkMemoryBarrier*,
+                     uint32_t, const VkBufferMemoryBarrier*, uint32_t,
+                     const VkImageMemoryBarrier*) {
   for (uint32_t i = 0; i < count; ++i) add_event<k_wait_event>(into, events[i]);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_wait_events2(VkCommandBuffer into, uint32_t count,
-                                            const VkEvent* events, const VkDependencyInfo*) {
+void cmd_wait_events2(VkCommandBuffer into, uint32_t count, const VkEvent* events,
+                      const VkDependencyInfo*) {
   for (uint32_t i = 0; i < count; ++i) add_event<k_wait_event>(into, events[i]);
 }
 
@@ -224,25 +212,24 @@ Op* add_query(VkCommandBuffer into, OpKind kind, VkQueryPool pool, uint32_t whic
   op->y = 1;
   return op;
 }
-VKAPI_ATTR void VKAPI_CALL cmd_reset_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first,
-                                             uint32_t count) {
+void cmd_reset_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first, uint32_t count) {
   Op* op = add_query(into, k_reset_queries, pool, first);
   if (op != nullptr) op->y = count;
 }
-VKAPI_ATTR void VKAPI_CALL cmd_end_query(VkCommandBuffer into, VkQueryPool pool, uint32_t which) {
+void cmd_end_query(VkCommandBuffer into, VkQueryPool pool, uint32_t which) {
   add_query(into, k_end_query, pool, which);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_write_time(VkCommandBuffer into, VkPipelineStageFlagBits,
-                                          VkQueryPool pool, uint32_t which) {
+void cmd_write_time(VkCommandBuffer into, VkPipelineStageFlagBits, VkQueryPool pool,
+                    uint32_t which) {
   add_query(into, k_write_time, pool, which);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_write_time2(VkCommandBuffer into, VkPipelineStageFlags2,
-                                           VkQueryPool pool, uint32_t which) {
+void cmd_write_time2(VkCommandBuffer into, VkPipelineStageFlags2, VkQueryPool pool,
+                     uint32_t which) {
   add_query(into, k_write_time, pool, which);
 }
-VKAPI_ATTR void VKAPI_CALL cmd_copy_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first,
-                                            uint32_t count, VkBuffer to, VkDeviceSize offset,
-                                            VkDeviceSize stride, VkQueryResultFlags flags) {
+void cmd_copy_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first, uint32_t count,
+                      VkBuffer to, VkDeviceSize offset, VkDeviceSize stride,
+                      VkQueryResultFlags flags) {
   Op* op = add_query(into, k_copy_queries, pool, first);
   if (op == nullptr) return;
   op->number = count;
@@ -259,62 +246,45 @@ const char* name_of(VkCommandBuffer buffer) {
 }
 
 Entries record_entries() {
-#define WEIR_TWIN_SWALLOW(minor, name) WEIR_TWIN_CORE(minor, name, Swallow<PFN_vk##name>::call)
-#define WEIR_TWIN_SWALLOW_EXTENSION(extension, name) \
-  WEIR_TWIN_EXTENSION(extension, name, Swallow<PFN_vk##name>::call)
-  constexpr auto k_sync2 = "VK_KHR_synchronization2";
-  constexpr auto k_push = "VK_KHR_push_descriptor";
-  constexpr auto k_group = "VK_KHR_device_group";
   static const Entry entries[] = {
-      WEIR_TWIN_CORE(0, CreateCommandPool, create_command_pool),
-      WEIR_TWIN_CORE(0, DestroyCommandPool, destroy_command_pool),
-      WEIR_TWIN_CORE(0, ResetCommandPool, reset_command_pool),
-      WEIR_TWIN_SWALLOW(1, TrimCommandPool),
-      WEIR_TWIN_SWALLOW_EXTENSION("VK_KHR_maintenance1", TrimCommandPoolKHR),
-      WEIR_TWIN_CORE(0, AllocateCommandBuffers, allocate_command_buffers),
-      WEIR_TWIN_CORE(0, FreeCommandBuffers, free_command_buffers),
-      WEIR_TWIN_CORE(0, BeginCommandBuffer, begin_buffer),
-      WEIR_TWIN_CORE(0, EndCommandBuffer, end_buffer),
-      WEIR_TWIN_CORE(0, ResetCommandBuffer, reset_buffer),
-      WEIR_TWIN_CORE(0, CmdExecuteCommands, execute_commands),
-      WEIR_TWIN_CORE(0, CmdCopyBuffer, copy_buffer),
-      WEIR_TWIN_CORE(3, CmdCopyBuffer2, copy_buffer2),
-      WEIR_TWIN_EXTENSION("VK_KHR_copy_commands2", CmdCopyBuffer2KHR, copy_buffer2),
-      WEIR_TWIN_CORE(0, CmdFillBuffer, fill_buffer),
-      WEIR_TWIN_CORE(0, CmdUpdateBuffer, update_buffer),
-      WEIR_TWIN_CORE(0, CmdSetEvent, cmd_set_event),
-      WEIR_TWIN_CORE(3, CmdSetEvent2, cmd_set_event2),
-      WEIR_TWIN_EXTENSION(k_sync2, CmdSetEvent2KHR, cmd_set_event2),
-      WEIR_TWIN_CORE(0, CmdResetEvent, cmd_reset_event),
-      WEIR_TWIN_CORE(3, CmdResetEvent2, cmd_reset_event2),
-      WEIR_TWIN_EXTENSION(k_sync2, CmdResetEvent2KHR, cmd_reset_event2),
-      WEIR_TWIN_CORE(0, CmdWaitEvents, cmd_wait_events),
-      WEIR_TWIN_CORE(3, CmdWaitEvents2, cmd_wait_events2),
-      WEIR_TWIN_EXTENSION(k_sync2, CmdWaitEvents2KHR, cmd_wait_events2),
-      WEIR_TWIN_CORE(0, CmdResetQueryPool, cmd_reset_queries),
-      WEIR_TWIN_SWALLOW(0, CmdBeginQuery),
-      WEIR_TWIN_CORE(0, CmdEndQuery, cmd_end_query),
-      WEIR_TWIN_CORE(0, CmdWriteTimestamp, cmd_write_time),
-      WEIR_TWIN_CORE(3, CmdWriteTimestamp2, cmd_write_time2),
-      WEIR_TWIN_EXTENSION(k_sync2, CmdWriteTimestamp2KHR, cmd_write_time2),
-      WEIR_TWIN_CORE(0, CmdCopyQueryPoolResults, cmd_copy_queries),
-      WEIR_TWIN_SWALLOW(0, CmdBindPipeline),
-      WEIR_TWIN_SWALLOW(0, CmdBindDescriptorSets),
-      WEIR_TWIN_SWALLOW(0, CmdPushConstants),
-      WEIR_TWIN_SWALLOW(0, CmdDispatch),
-      WEIR_TWIN_SWALLOW(0, CmdDispatchIndirect),
-      WEIR_TWIN_SWALLOW(1, CmdDispatchBase),
-      WEIR_TWIN_SWALLOW_EXTENSION(k_group, CmdDispatchBaseKHR),
-      WEIR_TWIN_SWALLOW(1, CmdSetDeviceMask),
-      WEIR_TWIN_SWALLOW_EXTENSION(k_group, CmdSetDeviceMaskKHR),
-      WEIR_TWIN_SWALLOW(0, CmdPipelineBarrier),
-      WEIR_TWIN_SWALLOW(3, CmdPipelineBarrier2),
-      WEIR_TWIN_SWALLOW_EXTENSION(k_sync2, CmdPipelineBarrier2KHR),
-      WEIR_TWIN_SWALLOW_EXTENSION(k_push, CmdPushDescriptorSetKHR),
-      WEIR_TWIN_SWALLOW_EXTENSION(k_push, CmdPushDescriptorSetWithTemplateKHR),
+      WEIR_TWIN(CreateCommandPool, create_command_pool),
+      WEIR_TWIN(DestroyCommandPool, destroy_command_pool),
+      WEIR_TWIN(ResetCommandPool, reset_command_pool),
+      WEIR_TWIN_ACCEPTS(TrimCommandPool),
+      WEIR_TWIN(AllocateCommandBuffers, allocate_command_buffers),
+      WEIR_TWIN(FreeCommandBuffers, free_command_buffers),
+      WEIR_TWIN(BeginCommandBuffer, begin_buffer),
+      WEIR_TWIN(EndCommandBuffer, end_buffer),
+      WEIR_TWIN(ResetCommandBuffer, reset_buffer),
+      WEIR_TWIN(CmdExecuteCommands, execute_commands),
+      WEIR_TWIN(CmdCopyBuffer, copy_buffer),
+      WEIR_TWIN(CmdCopyBuffer2, copy_buffer2),
+      WEIR_TWIN(CmdFillBuffer, fill_buffer),
+      WEIR_TWIN(CmdUpdateBuffer, update_buffer),
+      WEIR_TWIN(CmdSetEvent, cmd_set_event),
+      WEIR_TWIN(CmdSetEvent2, cmd_set_event2),
+      WEIR_TWIN(CmdResetEvent, cmd_reset_event),
+      WEIR_TWIN(CmdResetEvent2, cmd_reset_event2),
+      WEIR_TWIN(CmdWaitEvents, cmd_wait_events),
+      WEIR_TWIN(CmdWaitEvents2, cmd_wait_events2),
+      WEIR_TWIN(CmdResetQueryPool, cmd_reset_queries),
+      WEIR_TWIN_ACCEPTS(CmdBeginQuery),
+      WEIR_TWIN(CmdEndQuery, cmd_end_query),
+      WEIR_TWIN(CmdWriteTimestamp, cmd_write_time),
+      WEIR_TWIN(CmdWriteTimestamp2, cmd_write_time2),
+      WEIR_TWIN(CmdCopyQueryPoolResults, cmd_copy_queries),
+      WEIR_TWIN_ACCEPTS(CmdBindPipeline),
+      WEIR_TWIN_ACCEPTS(CmdBindDescriptorSets),
+      WEIR_TWIN_ACCEPTS(CmdPushConstants),
+      WEIR_TWIN_ACCEPTS(CmdDispatch),
+      WEIR_TWIN_ACCEPTS(CmdDispatchIndirect),
+      WEIR_TWIN_ACCEPTS(CmdDispatchBase),
+      WEIR_TWIN_ACCEPTS(CmdSetDeviceMask),
+      WEIR_TWIN_ACCEPTS(CmdPipelineBarrier),
+      WEIR_TWIN_ACCEPTS(CmdPipelineBarrier2),
+      WEIR_TWIN_ACCEPTS(CmdPushDescriptorSetKHR),
+      WEIR_TWIN_ACCEPTS(CmdPushDescriptorSetWithTemplateKHR),
   };
-#undef WEIR_TWIN_SWALLOW
-#undef WEIR_TWIN_SWALLOW_EXTENSION
   return all_of(entries);
 }
 

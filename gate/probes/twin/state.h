@@ -115,6 +115,43 @@ struct QueryPool {
   Query queries[];
 };
 
+// What a command buffer keeps: the few commands that have an effect which the host can see.
+enum OpKind : uint32_t {
+  k_copy,           // first: source, second: target; x, y: offsets, z: bytes
+  k_fill,           // second: target; y: offset, z: bytes, number: the word
+  k_update,         // second: target; y: offset, z: bytes, data
+  k_set_event,      // first: event
+  k_reset_event,    // first: event
+  k_wait_event,     // first: event
+  k_reset_queries,  // first: pool; x, y: first and how many
+  k_end_query,      // first: pool; x: which
+  k_write_time,     // first: pool; x: which
+  k_copy_queries,   // first: pool, second: target; x, number: first and how many; y: offset,
+                    // z: stride, flags
+};
+
+struct Op {
+  OpKind kind;
+  uint32_t number, flags;
+  void *first, *second;
+  uint64_t x, y, z;
+  void* data;  // of malloc, the op's own
+};
+
+struct CommandPool;
+struct CommandBuffer {
+  VK_LOADER_DATA loader;
+  CommandPool* pool;
+  CommandBuffer *previous, *next;
+  Op* ops;
+  uint32_t count, capacity;
+  bool out_of_memory;
+};
+struct CommandPool {
+  Device* device;
+  CommandBuffer* first;
+};
+
 template <class T, class Handle>
 T* object(Handle handle) {
   return reinterpret_cast<T*>(handle);
@@ -168,11 +205,105 @@ uint64_t now_nanoseconds();
 uint64_t ticks_of(const Twin& twin, uint64_t nanoseconds);
 uint64_t next_ticks(Device* device);  // under the lock
 
+// What a query's result looks like in memory: its values, then whether it is there.
+void write_query(const QueryPool& pool, const Query& query, VkQueryResultFlags flags, uint8_t* out);
+uint64_t size_of_query(const QueryPool& pool, VkQueryResultFlags flags);
+
 // With the device's lock held: does what can be done on all queues and wakes who waits.
 void advance(Device* device);
 // Forgets what waits for something that never came.
 void drop_pending(Device* device);
 // Waits without the processor until ready() or the time is over. True when it was ready.
 bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what);
+
+// --- The driver's functions: each file brings its own part, by one of their names; their aliases,
+// and where each of them is from, are the registry's. (On Linux they have C's calling convention.)
+
+enum Level : uint8_t { k_instance, k_physical, k_device };
+
+struct Command {
+  const char* name;
+  // Null: there is none. Of a device's that no file brings: one that refuses, since the real device
+  // does have it, and a program that asks for it finds it.
+  PFN_vkVoidFunction function;
+  uint16_t group;  // the same for all names of a command
+  Level level;
+  uint8_t core;           // there since Vulkan 1.(core - 1); 0: only with the extension
+  const char* extension;  // a device's, which must be enabled; null: an instance's or none
+};
+extern Command g_commands[];  // made by registry.mjs
+extern const uint32_t k_command_count;
+
+struct Entry {
+  const char* name;
+  PFN_vkVoidFunction function;
+};
+struct Entries {
+  const Entry* first;
+  uint32_t count;
+};
+template <uint32_t n>
+Entries all_of(const Entry (&entries)[n]) {
+  return {entries, n};
+}
+template <class F>
+PFN_vkVoidFunction untyped(F function) {
+  return reinterpret_cast<PFN_vkVoidFunction>(function);
+}
+#define WEIR_TWIN(name, function) \
+  { "vk" #name, untyped<PFN_vk##name>(function) }
+// Accepted, and does nothing.
+#define WEIR_TWIN_ACCEPTS(name) \
+  { "vk" #name, swallowed<PFN_vk##name> }
+// Debian's headers do not have it.
+#define WEIR_TWIN_NEWER(name, function) \
+  { "vk" #name, untyped(function) }
+
+template <class F>
+struct Swallow;
+template <class R, class... A>
+struct Swallow<R (*)(A...)> {
+  static R call(A...) { return R(); }  // VK_SUCCESS
+};
+template <class F>
+const PFN_vkVoidFunction swallowed = untyped(Swallow<F>::call);
+
+// A function that a twin does not have: said once, and an error where one can be returned.
+template <size_t n>
+struct Text {
+  char letters[n];
+  constexpr Text(const char (&text)[n]) {  // NOLINT: made from a literal
+    for (size_t i = 0; i < n; ++i) letters[i] = text[i];
+  }
+};
+template <class F, Text name>
+struct Refusal;
+template <class R, class Of, class... A, Text name>
+struct Refusal<R (*)(Of, A...), name> {
+  static R call(Of object, A...) {
+    static bool said = false;
+    refuse(&said, name.letters, name_of(object));
+    if constexpr (__is_same(R, VkResult)) {
+      return VK_ERROR_FEATURE_NOT_PRESENT;
+    } else {
+      return R();
+    }
+  }
+};
+template <class F, Text name>
+const PFN_vkVoidFunction refused = untyped(Refusal<F, name>::call);
+
+Entries instance_entries();
+Entries properties_entries();
+Entries device_entries();
+Entries memory_entries();
+Entries object_entries();
+Entries record_entries();
+Entries submit_entries();
+Entries sync_entries();
+
+PFN_vkVoidFunction instance_function(const char* name);
+// Null for what the device does not have.
+PFN_vkVoidFunction device_function(const Device* device, const char* name);
 
 }  // namespace weir_twin

@@ -1,5 +1,5 @@
 /* What is known of Vulkan's structs that tell of a device: their places in memory, and the names of
- * values. The tables are made when weir is built (structs.mjs) from Vulkan's registry and from
+ * values. The tables are made when weir is built (registry.mjs) from Vulkan's registry and from
  * newer.json. Plain C data, for the compiler of descriptions (gate/probes/read/twins.hpp) as well
  * as for weir-devices, which writes them. */
 #ifndef WEIR_PROBES_TWIN_STRUCTS_H

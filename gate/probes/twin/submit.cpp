@@ -8,8 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gate/probes/twin/commands.h"
-#include "gate/probes/twin/entries.h"
+#include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 
@@ -249,8 +248,7 @@ Batch* batch_of(const VkBindSparseInfo& info) {
 }
 
 template <class Info>
-VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue handle, uint32_t count, const Info* infos,
-                                      VkFence fence) {
+VkResult submit(VkQueue handle, uint32_t count, const Info* infos, VkFence fence) {
   auto* queue = object<Queue>(handle);
   Batch *first = nullptr, *last = nullptr;
   const auto append = [&](Batch* batch) {
@@ -280,7 +278,7 @@ VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue handle, uint32_t count, const Info
 }
 
 bool queue_is_idle(void* queue) { return static_cast<const Queue*>(queue)->first == nullptr; }
-VKAPI_ATTR VkResult VKAPI_CALL queue_wait_idle(VkQueue handle) {
+VkResult queue_wait_idle(VkQueue handle) {
   auto* queue = object<Queue>(handle);
   wait_until(queue->device, UINT64_MAX, queue_is_idle, queue);
   return VK_SUCCESS;
@@ -292,7 +290,7 @@ bool device_is_idle(void* of) {
   }
   return true;
 }
-VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice handle) {
+VkResult device_wait_idle(VkDevice handle) {
   auto* device = object<Device>(handle);
   wait_until(device, UINT64_MAX, device_is_idle, device);
   return VK_SUCCESS;
@@ -329,12 +327,11 @@ void advance(Device* device) {
 
 Entries submit_entries() {
   static const Entry entries[] = {
-      WEIR_TWIN_CORE(0, QueueSubmit, submit<VkSubmitInfo>),
-      WEIR_TWIN_CORE(3, QueueSubmit2, submit<VkSubmitInfo2>),
-      WEIR_TWIN_EXTENSION("VK_KHR_synchronization2", QueueSubmit2KHR, submit<VkSubmitInfo2>),
-      WEIR_TWIN_CORE(0, QueueBindSparse, submit<VkBindSparseInfo>),
-      WEIR_TWIN_CORE(0, QueueWaitIdle, queue_wait_idle),
-      WEIR_TWIN_CORE(0, DeviceWaitIdle, device_wait_idle),
+      WEIR_TWIN(QueueSubmit, submit<VkSubmitInfo>),
+      WEIR_TWIN(QueueSubmit2, submit<VkSubmitInfo2>),
+      WEIR_TWIN(QueueBindSparse, submit<VkBindSparseInfo>),
+      WEIR_TWIN(QueueWaitIdle, queue_wait_idle),
+      WEIR_TWIN(DeviceWaitIdle, device_wait_idle),
   };
   return all_of(entries);
 }

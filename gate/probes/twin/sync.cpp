@@ -1,11 +1,12 @@
-// Fences, semaphores and events.
+// Fences, semaphores, events and queries: timestamps are the clock's, all other queries find 0.
 #include <linux/futex.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "gate/probes/twin/entries.h"
+#include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
@@ -31,24 +32,23 @@ VkResult make_state(T** made, Handle* out) {
   return VK_SUCCESS;
 }
 template <class T, class Handle>
-VKAPI_ATTR void VKAPI_CALL destroy_state(VkDevice, Handle handle, const VkAllocationCallbacks*) {
+void destroy_state(VkDevice, Handle handle, const VkAllocationCallbacks*) {
   free(object<T>(handle));
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_fence(VkDevice, const VkFenceCreateInfo* info,
-                                            const VkAllocationCallbacks*, VkFence* out) {
+VkResult create_fence(VkDevice, const VkFenceCreateInfo* info, const VkAllocationCallbacks*,
+                      VkFence* out) {
   Fence* fence = nullptr;
   const VkResult result = make_state(&fence, out);
   if (result == VK_SUCCESS) fence->signaled = (info->flags & VK_FENCE_CREATE_SIGNALED_BIT) != 0;
   return result;
 }
-VKAPI_ATTR VkResult VKAPI_CALL reset_fences(VkDevice device, uint32_t count,
-                                            const VkFence* fences) {
+VkResult reset_fences(VkDevice device, uint32_t count, const VkFence* fences) {
   const Hold hold(device);
   for (uint32_t i = 0; i < count; ++i) object<Fence>(fences[i])->signaled = false;
   return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL get_fence_status(VkDevice device, VkFence fence) {
+VkResult get_fence_status(VkDevice device, VkFence fence) {
   const Hold hold(device);
   return object<Fence>(fence)->signaled ? VK_SUCCESS : VK_NOT_READY;
 }
@@ -66,15 +66,14 @@ bool fences_ready(void* of) {
   }
   return wait->all ? ready == wait->count : ready != 0;
 }
-VKAPI_ATTR VkResult VKAPI_CALL wait_for_fences(VkDevice device, uint32_t count,
-                                               const VkFence* fences, VkBool32 all,
-                                               uint64_t timeout) {
+VkResult wait_for_fences(VkDevice device, uint32_t count, const VkFence* fences, VkBool32 all,
+                         uint64_t timeout) {
   Fences wait{fences, count, all != VK_FALSE};
   return wait_until(object<Device>(device), timeout, fences_ready, &wait) ? VK_SUCCESS : VK_TIMEOUT;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_semaphore(VkDevice, const VkSemaphoreCreateInfo* info,
-                                                const VkAllocationCallbacks*, VkSemaphore* out) {
+VkResult create_semaphore(VkDevice, const VkSemaphoreCreateInfo* info, const VkAllocationCallbacks*,
+                          VkSemaphore* out) {
   Semaphore* semaphore = nullptr;
   const VkResult result = make_state(&semaphore, out);
   const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(
@@ -85,13 +84,12 @@ VKAPI_ATTR VkResult VKAPI_CALL create_semaphore(VkDevice, const VkSemaphoreCreat
   }
   return result;
 }
-VKAPI_ATTR VkResult VKAPI_CALL get_counter(VkDevice device, VkSemaphore semaphore, uint64_t* out) {
+VkResult get_counter(VkDevice device, VkSemaphore semaphore, uint64_t* out) {
   const Hold hold(device);
   *out = object<Semaphore>(semaphore)->value;
   return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL signal_semaphore(VkDevice device,
-                                                const VkSemaphoreSignalInfo* info) {
+VkResult signal_semaphore(VkDevice device, const VkSemaphoreSignalInfo* info) {
   const Hold hold(device);
   object<Semaphore>(info->semaphore)->value = info->value;
   advance(object<Device>(device));
@@ -106,35 +104,113 @@ bool semaphores_ready(void* of) {
   return (wait->flags & VK_SEMAPHORE_WAIT_ANY_BIT) != 0 ? ready != 0
                                                         : ready == wait->semaphoreCount;
 }
-VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info,
-                                               uint64_t timeout) {
+VkResult wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
   VkSemaphoreWaitInfo wait = *info;
   return wait_until(object<Device>(device), timeout, semaphores_ready, &wait) ? VK_SUCCESS
                                                                               : VK_TIMEOUT;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_event(VkDevice, const VkEventCreateInfo*,
-                                            const VkAllocationCallbacks*, VkEvent* out) {
+VkResult create_event(VkDevice, const VkEventCreateInfo*, const VkAllocationCallbacks*,
+                      VkEvent* out) {
   Event* event = nullptr;
   return make_state(&event, out);
 }
-VKAPI_ATTR VkResult VKAPI_CALL get_event(VkDevice device, VkEvent event) {
+VkResult get_event(VkDevice device, VkEvent event) {
   const Hold hold(device);
   return object<Event>(event)->set ? VK_EVENT_SET : VK_EVENT_RESET;
 }
-VKAPI_ATTR VkResult VKAPI_CALL set_event(VkDevice device, VkEvent event) {
+VkResult set_event(VkDevice device, VkEvent event) {
   const Hold hold(device);
   object<Event>(event)->set = true;
   advance(object<Device>(device));
   return VK_SUCCESS;
 }
-VKAPI_ATTR VkResult VKAPI_CALL reset_event(VkDevice device, VkEvent event) {
+VkResult reset_event(VkDevice device, VkEvent event) {
   const Hold hold(device);
   object<Event>(event)->set = false;
   return VK_SUCCESS;
 }
 
+VkResult create_query_pool(VkDevice, const VkQueryPoolCreateInfo* info,
+                           const VkAllocationCallbacks*, VkQueryPool* out) {
+  auto* pool = static_cast<QueryPool*>(
+      calloc(1, sizeof(QueryPool) + size_t{info->queryCount} * sizeof(Query)));
+  if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  pool->count = info->queryCount;
+  pool->values = 1;
+  if (info->queryType == VK_QUERY_TYPE_PIPELINE_STATISTICS) {
+    pool->values = static_cast<uint32_t>(__builtin_popcount(info->pipelineStatistics));
+  } else if (info->queryType == VK_QUERY_TYPE_TRANSFORM_FEEDBACK_STREAM_EXT) {
+    pool->values = 2;
+  }
+  *out = handle_of<VkQueryPool>(pool);
+  return VK_SUCCESS;
+}
+void destroy_query_pool(VkDevice, VkQueryPool pool, const VkAllocationCallbacks*) {
+  free(object<QueryPool>(pool));
+}
+
+void reset_query_pool(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count) {
+  auto* device = object<Device>(handle);
+  auto* pool = object<QueryPool>(which);
+  pthread_mutex_lock(&device->lock);
+  for (uint32_t i = 0; i < count && first + i < pool->count; ++i) pool->queries[first + i] = {};
+  pthread_mutex_unlock(&device->lock);
+}
+
+struct Range {
+  const QueryPool* pool;
+  uint32_t first, count;
+};
+bool queries_ready(void* of) {
+  const auto* range = static_cast<const Range*>(of);
+  for (uint32_t i = 0; i < range->count; ++i) {
+    if (!range->pool->queries[range->first + i].available) return false;
+  }
+  return true;
+}
+
+VkResult get_results(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count,
+                     size_t size, void* out, VkDeviceSize stride, VkQueryResultFlags flags) {
+  auto* device = object<Device>(handle);
+  auto* pool = object<QueryPool>(which);
+  if (first >= pool->count) return VK_SUCCESS;
+  if (count > pool->count - first) count = pool->count - first;
+  Range range{pool, first, count};
+  if ((flags & VK_QUERY_RESULT_WAIT_BIT) != 0) {
+    wait_until(device, UINT64_MAX, queries_ready, &range);
+  }
+  pthread_mutex_lock(&device->lock);
+  const uint64_t each = size_of_query(*pool, flags);
+  for (uint32_t i = 0; i < count && i * stride + each <= size; ++i) {
+    write_query(*pool, pool->queries[first + i], flags, static_cast<uint8_t*>(out) + i * stride);
+  }
+  const bool ready = queries_ready(&range);
+  pthread_mutex_unlock(&device->lock);
+  return ready ? VK_SUCCESS : VK_NOT_READY;
+}
+
 }  // namespace
+
+uint64_t size_of_query(const QueryPool& pool, VkQueryResultFlags flags) {
+  const uint64_t each = (flags & VK_QUERY_RESULT_64_BIT) != 0 ? 8 : 4;
+  return each * (pool.values + ((flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != 0 ? 1 : 0));
+}
+
+void write_query(const QueryPool& pool, const Query& query, VkQueryResultFlags flags,
+                 uint8_t* out) {
+  const size_t each = (flags & VK_QUERY_RESULT_64_BIT) != 0 ? 8 : 4;
+  const auto put = [&](uint64_t value) {
+    memcpy(out, &value, each);  // the lower half comes first on all that this is built for
+    out += each;
+  };
+  if (query.available || (flags & VK_QUERY_RESULT_PARTIAL_BIT) != 0) {
+    for (uint32_t i = 0; i < pool.values; ++i) put(query.value);
+  } else {
+    out += each * pool.values;
+  }
+  if ((flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != 0) put(query.available ? 1 : 0);
+}
 
 // A futex, because a condition on the monotonic clock needs a newer glibc.
 bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what) {
@@ -160,26 +236,26 @@ bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* wh
 }
 
 Entries sync_entries() {
-  constexpr auto k_timeline = "VK_KHR_timeline_semaphore";
   static const Entry entries[] = {
-      WEIR_TWIN_CORE(0, CreateFence, create_fence),
-      WEIR_TWIN_CORE(0, DestroyFence, destroy_state<Fence>),
-      WEIR_TWIN_CORE(0, ResetFences, reset_fences),
-      WEIR_TWIN_CORE(0, GetFenceStatus, get_fence_status),
-      WEIR_TWIN_CORE(0, WaitForFences, wait_for_fences),
-      WEIR_TWIN_CORE(0, CreateSemaphore, create_semaphore),
-      WEIR_TWIN_CORE(0, DestroySemaphore, destroy_state<Semaphore>),
-      WEIR_TWIN_CORE(2, GetSemaphoreCounterValue, get_counter),
-      WEIR_TWIN_CORE(2, WaitSemaphores, wait_semaphores),
-      WEIR_TWIN_CORE(2, SignalSemaphore, signal_semaphore),
-      WEIR_TWIN_EXTENSION(k_timeline, GetSemaphoreCounterValueKHR, get_counter),
-      WEIR_TWIN_EXTENSION(k_timeline, WaitSemaphoresKHR, wait_semaphores),
-      WEIR_TWIN_EXTENSION(k_timeline, SignalSemaphoreKHR, signal_semaphore),
-      WEIR_TWIN_CORE(0, CreateEvent, create_event),
-      WEIR_TWIN_CORE(0, DestroyEvent, destroy_state<Event>),
-      WEIR_TWIN_CORE(0, GetEventStatus, get_event),
-      WEIR_TWIN_CORE(0, SetEvent, set_event),
-      WEIR_TWIN_CORE(0, ResetEvent, reset_event),
+      WEIR_TWIN(CreateFence, create_fence),
+      WEIR_TWIN(DestroyFence, destroy_state<Fence>),
+      WEIR_TWIN(ResetFences, reset_fences),
+      WEIR_TWIN(GetFenceStatus, get_fence_status),
+      WEIR_TWIN(WaitForFences, wait_for_fences),
+      WEIR_TWIN(CreateSemaphore, create_semaphore),
+      WEIR_TWIN(DestroySemaphore, destroy_state<Semaphore>),
+      WEIR_TWIN(GetSemaphoreCounterValue, get_counter),
+      WEIR_TWIN(WaitSemaphores, wait_semaphores),
+      WEIR_TWIN(SignalSemaphore, signal_semaphore),
+      WEIR_TWIN(CreateEvent, create_event),
+      WEIR_TWIN(DestroyEvent, destroy_state<Event>),
+      WEIR_TWIN(GetEventStatus, get_event),
+      WEIR_TWIN(SetEvent, set_event),
+      WEIR_TWIN(ResetEvent, reset_event),
+      WEIR_TWIN(CreateQueryPool, create_query_pool),
+      WEIR_TWIN(DestroyQueryPool, destroy_query_pool),
+      WEIR_TWIN(ResetQueryPool, reset_query_pool),
+      WEIR_TWIN(GetQueryPoolResults, get_results),
   };
   return all_of(entries);
 }

@@ -1,6 +1,7 @@
-#include "gate/probes/inject/vulkan/events.h"
-
+// Records of what a command buffer does, and when the program waited.
 #include <string.h>
+
+#include "gate/probes/inject/vulkan/state.h"
 
 namespace weir_probe {
 namespace {
@@ -93,56 +94,12 @@ void log_barrier(CommandBuffer* buffer, const weir_event_barrier& barrier) {
   append(buffer->recording, WEIR_EVENT_BARRIER, barrier);
 }
 
-void LogBarrier::log(CommandBuffer* buffer, VkPipelineStageFlags from, VkPipelineStageFlags to,
-                     VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier*,
-                     uint32_t buffer_count, const VkBufferMemoryBarrier* buffers,
-                     uint32_t image_count, const VkImageMemoryBarrier* images) {
-  weir_event_barrier body = {memory_count, buffer_count, image_count, 0, from, to};
-  if ((flags & VK_DEPENDENCY_BY_REGION_BIT) != 0) body.flags |= WEIR_BARRIER_BY_REGION;
-  for (uint32_t i = 0; i < buffer_count; ++i) {
-    if (buffers[i].srcQueueFamilyIndex != buffers[i].dstQueueFamilyIndex) {
-      body.flags |= WEIR_BARRIER_TRANSFER;
-    }
-  }
-  for (uint32_t i = 0; i < image_count; ++i) {
-    if (images[i].oldLayout != images[i].newLayout) body.flags |= WEIR_BARRIER_LAYOUT;
-    if (images[i].srcQueueFamilyIndex != images[i].dstQueueFamilyIndex) {
-      body.flags |= WEIR_BARRIER_TRANSFER;
-    }
-  }
-  log_barrier(buffer, body);
-}
-
-void LogBarrier::log(CommandBuffer* buffer, const VkDependencyInfo* info) {
-  weir_event_barrier body = {info->memoryBarrierCount,
-                             info->bufferMemoryBarrierCount,
-                             info->imageMemoryBarrierCount,
-                             0,
-                             0,
-                             0};
-  if ((info->dependencyFlags & VK_DEPENDENCY_BY_REGION_BIT) != 0) {
-    body.flags |= WEIR_BARRIER_BY_REGION;
-  }
-  for (uint32_t i = 0; i < info->memoryBarrierCount; ++i) {
-    body.from |= info->pMemoryBarriers[i].srcStageMask;
-    body.to |= info->pMemoryBarriers[i].dstStageMask;
-  }
-  const auto owned = [&](const auto& barrier) {
-    body.from |= barrier.srcStageMask;
-    body.to |= barrier.dstStageMask;
-    if (barrier.srcQueueFamilyIndex != barrier.dstQueueFamilyIndex) {
-      body.flags |= WEIR_BARRIER_TRANSFER;
-    }
-  };
-  for (uint32_t i = 0; i < info->bufferMemoryBarrierCount; ++i) {
-    owned(info->pBufferMemoryBarriers[i]);
-  }
-  for (uint32_t i = 0; i < info->imageMemoryBarrierCount; ++i) {
-    const VkImageMemoryBarrier2& image = info->pImageMemoryBarriers[i];
-    owned(image);
-    if (image.oldLayout != image.newLayout) body.flags |= WEIR_BARRIER_LAYOUT;
-  }
-  log_barrier(buffer, body);
+void log_push(CommandBuffer* buffer, uint32_t offset, uint32_t size, const void* values) {
+  Recording* recording = buffer->recording;
+  if (offset >= sizeof recording->push || size > sizeof recording->push - offset) return;
+  memcpy(recording->push + offset, values, size);
+  const uint32_t end = offset + size;
+  if (offset == 0 || end > recording->push_bytes) recording->push_bytes = end;
 }
 
 void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes) {
@@ -238,39 +195,6 @@ void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers)
 void log_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
   const weir_event_wait body = {begin, now_nanoseconds(), kind, sync ? WEIR_WAIT_SYNC : 0};
   write_event(WEIR_EVENT_WAIT, queue_index(queue), &body, sizeof body);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL end_command_buffer(VkCommandBuffer handle) {
-  CommandBuffer* buffer = command_buffer(handle);
-  if (buffer != nullptr && buffer->recording != nullptr) end_stamps(buffer);
-  return device_of(handle)->next.EndCommandBuffer(handle);
-}
-
-VKAPI_ATTR void VKAPI_CALL cmd_push_constants(VkCommandBuffer handle, VkPipelineLayout layout,
-                                              VkShaderStageFlags stages, uint32_t offset,
-                                              uint32_t size, const void* values) {
-  CommandBuffer* buffer = command_buffer(handle);
-  Recording* recording = buffer == nullptr ? nullptr : buffer->recording;
-  if (recording != nullptr && offset < sizeof recording->push &&
-      size <= sizeof recording->push - offset) {
-    memcpy(recording->push + offset, values, size);
-    const uint32_t end = offset + size;
-    if (offset == 0 || end > recording->push_bytes) recording->push_bytes = end;
-  }
-  device_of(handle)->next.CmdPushConstants(handle, layout, stages, offset, size, values);
-}
-
-VKAPI_ATTR void VKAPI_CALL cmd_wait_events(VkCommandBuffer handle, uint32_t count,
-                                           const VkEvent* events, VkPipelineStageFlags from,
-                                           VkPipelineStageFlags to, uint32_t memory_count,
-                                           const VkMemoryBarrier* memory, uint32_t buffer_count,
-                                           const VkBufferMemoryBarrier* buffers,
-                                           uint32_t image_count,
-                                           const VkImageMemoryBarrier* images) {
-  CommandBuffer* buffer = command_buffer(handle);
-  if (buffer != nullptr && buffer->recording != nullptr) close_group(buffer);
-  device_of(handle)->next.CmdWaitEvents(handle, count, events, from, to, memory_count, memory,
-                                        buffer_count, buffers, image_count, images);
 }
 
 }  // namespace weir_probe

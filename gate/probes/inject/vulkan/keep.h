@@ -1,6 +1,6 @@
 // Recording kernels so that each can be run again alone (gate/probes/recorded_kernels.h): only
-// where WEIR_PROBE_KERNELS asks for it. Then the functions here stand in front of those that make
-// buffers, layouts and descriptor sets and of those that dispatch; otherwise none of them does.
+// where WEIR_PROBE_KERNELS asks for it. Then the layer stands in front of those that make buffers,
+// layouts and descriptor sets as well.
 //
 // What is kept of a dispatch is found when it is recorded, counted when it is submitted, and
 // written when it is first submitted, as its name may come late. Layouts, code, pipelines and works
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <vulkan/vulkan.h>
 
-#include "gate/probes/inject/vulkan/keep_hooks.h"
 #include "gate/probes/inject/writer/file.h"
 #include "gate/probes/recorded_kernels.h"
 #include "gate/probes/table.h"
@@ -179,13 +178,11 @@ void forget_kept_device(Device* device);
 // `code` may be null: then what it dispatches is left out.
 [[nodiscard]] KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& info,
                                           KeptCode* code);
-// What is dispatched now; null with the reason why it is left out.
-[[nodiscard]] KeptWork* work_of(const CommandBuffer* buffer, KeptPipeline* pipeline, uint32_t x,
-                                uint32_t y, uint32_t z, uint32_t* left_out);
-// Its place among the counts, written now if it was not yet; k_not_written: no room.
-[[nodiscard]] uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name);
-
-// Of a command buffer: it begins anew, takes over what `secondary` does, goes.
+// Of a command buffer: it dispatches, for which it must have a KeptCommands; `left_out`: why that
+// can not be made again, or k_nothing_left_out.
+void keep_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t left_out);
+void keep_push(KeptCommands* commands, uint32_t offset, uint32_t size, const void* values);
+// It begins anew, takes over what `secondary` does, goes.
 void begin_kept(CommandBuffer* buffer);
 void join_kept(CommandBuffer* buffer, const CommandBuffer* secondary);
 void free_kept(CommandBuffer* buffer);

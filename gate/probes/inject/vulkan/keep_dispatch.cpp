@@ -1,8 +1,7 @@
-// What a dispatch takes to be made again.
+// What a command buffer has bound, what it dispatches, and what that takes to be made again.
 #include <string.h>
 
-#include "gate/probes/inject/vulkan/keep.h"
-#include "gate/probes/inject/vulkan/state.h"
+#include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
 namespace {
@@ -199,8 +198,7 @@ KeptWork* named(KeptWork* work, uint32_t kernel) {
   return made;
 }
 
-}  // namespace
-
+// What is dispatched now; null with the reason why it is left out.
 KeptWork* work_of(const CommandBuffer* buffer, KeptPipeline* pipeline, uint32_t x, uint32_t y,
                   uint32_t z, uint32_t* left_out) {
   const KeptCommands& commands = *buffer->kept;
@@ -227,8 +225,7 @@ KeptWork* work_of(const CommandBuffer* buffer, KeptPipeline* pipeline, uint32_t 
   return work;
 }
 
-void unlock_works_after_fork() { g_works.unlock_after_fork(); }
-
+// The place of a work among the counts, written now if it was not yet; k_not_written: no room.
 uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
   pthread_mutex_lock(&g_kept_lock);
   work = named(work, kernel);
@@ -249,6 +246,139 @@ uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
   const uint32_t place = work == nullptr ? k_not_written : work->place;
   pthread_mutex_unlock(&g_kept_lock);
   return place;
+}
+
+KeptDispatch* fresh_dispatch(KeptCommands* commands) {
+  if (commands->count == commands->capacity) {
+    const uint32_t capacity = commands->capacity == 0 ? 64 : commands->capacity * 2;
+    auto* grown = capacity > (1U << 24)
+                      ? nullptr
+                      : static_cast<KeptDispatch*>(
+                            realloc(commands->dispatches, capacity * sizeof(KeptDispatch)));
+    if (grown == nullptr) {
+      ++commands->no_room;
+      return nullptr;
+    }
+    commands->dispatches = grown;
+    commands->capacity = capacity;
+  }
+  return &commands->dispatches[commands->count++];
+}
+
+void bind_sets(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayout, uint32_t first,
+               uint32_t count, const VkDescriptorSet* sets, uint32_t dynamic_count,
+               const uint32_t* dynamic) {
+  if (buffer->kept == nullptr || point != VK_PIPELINE_BIND_POINT_COMPUTE) return;
+  uint32_t taken = 0;
+  for (uint32_t i = 0; i < count && i < WEIR_KERNELS_SETS && first < WEIR_KERNELS_SETS - i; ++i) {
+    KeptCommands::Bound& bound = buffer->kept->bound[first + i];
+    bound.set = number(sets[i]);
+    bound.is_pushed = false;
+    bound.dynamic_count = 0;
+    const auto* set = static_cast<const KeptSet*>(buffer->device->kept->sets.find(bound.set));
+    if (set == nullptr) {
+      taken = dynamic_count;  // whose the others are can not be told
+      continue;
+    }
+    for (uint32_t j = 0; j < set->layout->bindings; ++j) {
+      if (!is_dynamic(set->layout->binding[j].type)) continue;
+      for (uint32_t k = 0; k < set->layout->binding[j].count && taken < dynamic_count; ++k) {
+        if (bound.dynamic_count < KeptCommands::k_dynamic) {
+          bound.dynamic[bound.dynamic_count++] = dynamic[taken];
+        } else {
+          bound.set = 0;  // more than are followed: what it binds is not known
+        }
+        ++taken;
+      }
+    }
+  }
+}
+
+const Hook k_hooks[] = {WEIR_BEFORE(CmdBindDescriptorSets, bind_sets, with_kernels)};
+
+}  // namespace
+
+extern const Hooks k_binding_hooks = hooks_of(k_hooks);
+
+void unlock_works_after_fork() { g_works.unlock_after_fork(); }
+
+void keep_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t left_out) {
+  KeptDispatch* dispatch = fresh_dispatch(buffer->kept);
+  if (dispatch == nullptr) return;
+  *dispatch = {nullptr, left_out, nullptr, nullptr};
+  const Tally* bound = buffer->bound;
+  if (left_out != k_nothing_left_out) return;
+  KeptPipeline* pipeline = bound == nullptr ? nullptr : bound->pipeline->kept;
+  dispatch->left_out = pipeline == nullptr ? uint32_t{WEIR_LEFT_UNKNOWN} : pipeline->left_out;
+  if (dispatch->left_out != k_nothing_left_out) return;
+  dispatch->pipeline = bound->pipeline;
+  dispatch->label = bound->label;
+  dispatch->work = work_of(buffer, pipeline, x, y, z, &dispatch->left_out);
+}
+
+void keep_push(KeptCommands* commands, uint32_t offset, uint32_t size, const void* values) {
+  if (offset >= WEIR_KERNELS_PUSH_BYTES || size > WEIR_KERNELS_PUSH_BYTES - offset) return;
+  if (offset > commands->push_bytes) {
+    memset(commands->push + commands->push_bytes, 0, offset - commands->push_bytes);
+  }
+  memcpy(commands->push + offset, values, size);
+  // What was pushed before still holds; a pipeline takes as much of it as its layout has.
+  const uint32_t end = offset + size;
+  if (end > commands->push_bytes) commands->push_bytes = end;
+}
+
+void begin_kept(CommandBuffer* buffer) {
+  if (buffer->device->kept == nullptr) return;
+  if (buffer->kept == nullptr) {
+    buffer->kept = static_cast<KeptCommands*>(calloc(1, sizeof(KeptCommands)));
+    if (buffer->kept == nullptr) return;
+  }
+  KeptCommands* commands = buffer->kept;
+  commands->count = commands->push_bytes = 0;
+  commands->no_room = 0;
+  for (KeptCommands::Bound& bound : commands->bound) {
+    bound.set = 0;
+    bound.is_pushed = false;
+    bound.dynamic_count = 0;
+  }
+}
+
+void join_kept(CommandBuffer* buffer, const CommandBuffer* secondary) {
+  if (buffer->kept == nullptr || secondary->kept == nullptr) return;
+  buffer->kept->no_room += secondary->kept->no_room;
+  for (uint32_t i = 0; i < secondary->kept->count; ++i) {
+    if (KeptDispatch* dispatch = fresh_dispatch(buffer->kept)) {
+      *dispatch = secondary->kept->dispatches[i];
+    }
+  }
+}
+
+void free_kept(CommandBuffer* buffer) {
+  if (buffer->kept == nullptr) return;
+  for (KeptCommands::Bound& bound : buffer->kept->bound) free(bound.pushed);
+  free(buffer->kept->dispatches);
+  free(buffer->kept);
+  buffer->kept = nullptr;
+}
+
+void submit_kept(const CommandBuffer* buffer, uint64_t sign) {
+  const KeptCommands* commands = buffer->kept;
+  if (commands == nullptr) return;
+  if (commands->no_room != 0) count_left_out(WEIR_LEFT_ROOM, commands->no_room * sign);
+  for (uint32_t i = 0; i < commands->count; ++i) {
+    const KeptDispatch& dispatch = commands->dispatches[i];
+    if (dispatch.work == nullptr) {
+      count_left_out(dispatch.left_out, sign);
+      continue;
+    }
+    const uint32_t kernel = resolve_kernel(buffer->device, dispatch.pipeline, dispatch.label);
+    const uint32_t place = place_of(dispatch.work, kernel, g.file.kernels[kernel].name);
+    if (place == k_not_written) {
+      count_left_out(WEIR_LEFT_ROOM, sign);
+    } else {
+      count_kept(place, sign);
+    }
+  }
 }
 
 }  // namespace weir_probe

@@ -4,9 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "gate/probes/inject/vulkan/chain.h"
-#include "gate/probes/inject/vulkan/keep.h"
-#include "gate/probes/inject/vulkan/state.h"
+#include "gate/probes/inject/vulkan/hooks.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/structs.h"
 

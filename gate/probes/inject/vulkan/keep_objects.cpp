@@ -1,18 +1,17 @@
 // Buffers and sets of descriptors: what the program has made and written.
 #include <string.h>
 
-#include "gate/probes/inject/vulkan/keep.h"
-#include "gate/probes/inject/vulkan/state.h"
+#include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
 namespace {
 
-KeptSet* set_of(const Device* device, VkDescriptorSet handle) {
-  return static_cast<KeptSet*>(device->kept->sets.find(number(handle)));
+KeptSet* set_of(const KeptDevice* kept, VkDescriptorSet handle) {
+  return static_cast<KeptSet*>(kept->sets.find(number(handle)));
 }
 
-void forget(Device* device, KeptSet* set) {
-  device->kept->sets.remove(set->handle);
+void forget(KeptDevice* kept, KeptSet* set) {
+  kept->sets.remove(set->handle);
   if (set->previous != nullptr) {
     set->previous->next = set->next;
   } else {
@@ -22,15 +21,14 @@ void forget(Device* device, KeptSet* set) {
   free(set);
 }
 
-void remember(Device* device, VkDescriptorPool pool, VkDescriptorSet handle,
+void remember(KeptDevice* kept, VkDescriptorPool pool, VkDescriptorSet handle,
               VkDescriptorSetLayout layout_handle) {
-  const auto* layout =
-      static_cast<const KeptLayout*>(device->kept->layouts.find(number(layout_handle)));
-  auto* known_pool = static_cast<KeptPool*>(device->kept->pools.find(number(pool)));
+  const auto* layout = static_cast<const KeptLayout*>(kept->layouts.find(number(layout_handle)));
+  auto* known_pool = static_cast<KeptPool*>(kept->pools.find(number(pool)));
   if (known_pool == nullptr) {
     known_pool = static_cast<KeptPool*>(calloc(1, sizeof(KeptPool)));
     if (known_pool == nullptr) return;
-    if (!device->kept->pools.insert(number(pool), known_pool)) {
+    if (!kept->pools.insert(number(pool), known_pool)) {
       free(known_pool);
       return;
     }
@@ -41,7 +39,7 @@ void remember(Device* device, VkDescriptorPool pool, VkDescriptorSet handle,
   set->layout = layout;
   set->pool = known_pool;
   set->handle = number(handle);
-  if (!device->kept->sets.insert(set->handle, set)) {
+  if (!kept->sets.insert(set->handle, set)) {
     free(set);
     return;
   }
@@ -50,9 +48,9 @@ void remember(Device* device, VkDescriptorPool pool, VkDescriptorSet handle,
   known_pool->first = set;
 }
 
-void empty_pool(Device* device, VkDescriptorPool pool) {
-  auto* known = static_cast<KeptPool*>(device->kept->pools.find(number(pool)));
-  while (known != nullptr && known->first != nullptr) forget(device, known->first);
+void empty_pool(KeptDevice* kept, VkDescriptorPool pool) {
+  auto* known = static_cast<KeptPool*>(kept->pools.find(number(pool)));
+  while (known != nullptr && known->first != nullptr) forget(kept, known->first);
 }
 
 KeptSlot slot_of(const VkDescriptorBufferInfo& info) {
@@ -66,9 +64,9 @@ void write(KeptSet* set, const VkWriteDescriptorSet& from) {
              [&info] { return slot_of(*info++); });
 }
 
-void copy(Device* device, const VkCopyDescriptorSet& from) {
-  const KeptSet* source = set_of(device, from.srcSet);
-  KeptSet* target = set_of(device, from.dstSet);
+void copy(KeptDevice* kept, const VkCopyDescriptorSet& from) {
+  const KeptSet* source = set_of(kept, from.srcSet);
+  KeptSet* target = set_of(kept, from.dstSet);
   if (source == nullptr || target == nullptr) return;
   const KeptLayout& layout = *source->layout;
   uint32_t at = 0;
@@ -93,13 +91,13 @@ void write_with(KeptSet* set, const KeptTemplate& with, const void* data) {
   }
 }
 
-KeptTemplate* template_of(const Device* device, VkDescriptorUpdateTemplate handle) {
-  return static_cast<KeptTemplate*>(device->kept->templates.find(number(handle)));
+KeptTemplate* template_of(const KeptDevice* kept, VkDescriptorUpdateTemplate handle) {
+  return static_cast<KeptTemplate*>(kept->templates.find(number(handle)));
 }
 
 // What is pushed into set `index` of a command buffer; null where it can not be followed.
 KeptSet* pushed_set(CommandBuffer* buffer, VkPipelineLayout layout_handle, uint32_t index) {
-  if (buffer == nullptr || buffer->kept == nullptr || index >= WEIR_KERNELS_SETS) return nullptr;
+  if (buffer->kept == nullptr || index >= WEIR_KERNELS_SETS) return nullptr;
   KeptCommands::Bound& bound = buffer->kept->bound[index];
   const auto* layouts = static_cast<const KeptPipelineLayout*>(
       buffer->device->kept->pipeline_layouts.find(number(layout_handle)));
@@ -122,146 +120,106 @@ KeptSet* pushed_set(CommandBuffer* buffer, VkPipelineLayout layout_handle, uint3
   return bound.pushed;
 }
 
-}  // namespace
-
-VKAPI_ATTR VkResult VKAPI_CALL keep_create_buffer(VkDevice handle, const VkBufferCreateInfo* info,
-                                                  const VkAllocationCallbacks* allocator,
-                                                  VkBuffer* out) {
-  Device* device = device_of(handle);
-  const VkResult result = device->next.CreateBuffer(handle, info, allocator, out);
-  if (result != VK_SUCCESS || device->kept == nullptr) return result;
-  free(device->kept->buffers.remove(number(*out)));
+void made_buffer(KeptDevice* kept, const VkBufferCreateInfo* info, const VkAllocationCallbacks*,
+                 VkBuffer* out) {
+  free(kept->buffers.remove(number(*out)));
   auto* made = static_cast<KeptBuffer*>(calloc(1, sizeof(KeptBuffer)));
-  if (made == nullptr) return result;
+  if (made == nullptr) return;
   *made = {info->size, info->usage};
-  if (!device->kept->buffers.insert(number(*out), made)) free(made);
-  return result;
+  if (!kept->buffers.insert(number(*out), made)) free(made);
 }
 
-VKAPI_ATTR void VKAPI_CALL keep_destroy_buffer(VkDevice handle, VkBuffer buffer,
-                                               const VkAllocationCallbacks* allocator) {
-  Device* device = device_of(handle);
-  if (device->kept != nullptr) free(device->kept->buffers.remove(number(buffer)));
-  device->next.DestroyBuffer(handle, buffer, allocator);
+void forget_buffer(KeptDevice* kept, VkBuffer buffer, const VkAllocationCallbacks*) {
+  free(kept->buffers.remove(number(buffer)));
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL keep_allocate_sets(VkDevice handle,
-                                                  const VkDescriptorSetAllocateInfo* info,
-                                                  VkDescriptorSet* out) {
-  Device* device = device_of(handle);
-  const VkResult result = device->next.AllocateDescriptorSets(handle, info, out);
-  if (result != VK_SUCCESS || device->kept == nullptr) return result;
+void made_sets(KeptDevice* kept, const VkDescriptorSetAllocateInfo* info, VkDescriptorSet* out) {
   for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
-    remember(device, info->descriptorPool, out[i], info->pSetLayouts[i]);
+    remember(kept, info->descriptorPool, out[i], info->pSetLayouts[i]);
   }
-  return result;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL keep_free_sets(VkDevice handle, VkDescriptorPool pool,
-                                              uint32_t count, const VkDescriptorSet* sets) {
-  Device* device = device_of(handle);
-  for (uint32_t i = 0; i < count && device->kept != nullptr; ++i) {
-    if (KeptSet* set = set_of(device, sets[i])) forget(device, set);
+void forget_sets(KeptDevice* kept, VkDescriptorPool, uint32_t count, const VkDescriptorSet* sets) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (KeptSet* set = set_of(kept, sets[i])) forget(kept, set);
   }
-  return device->next.FreeDescriptorSets(handle, pool, count, sets);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL keep_reset_pool(VkDevice handle, VkDescriptorPool pool,
-                                               VkDescriptorPoolResetFlags flags) {
-  Device* device = device_of(handle);
-  if (device->kept != nullptr) empty_pool(device, pool);
-  return device->next.ResetDescriptorPool(handle, pool, flags);
+void reset_pool(KeptDevice* kept, VkDescriptorPool pool, VkDescriptorPoolResetFlags) {
+  empty_pool(kept, pool);
 }
 
-VKAPI_ATTR void VKAPI_CALL keep_destroy_pool(VkDevice handle, VkDescriptorPool pool,
-                                             const VkAllocationCallbacks* allocator) {
-  Device* device = device_of(handle);
-  if (device->kept != nullptr) {
-    empty_pool(device, pool);
-    free(device->kept->pools.remove(number(pool)));
+void forget_pool(KeptDevice* kept, VkDescriptorPool pool, const VkAllocationCallbacks*) {
+  empty_pool(kept, pool);
+  free(kept->pools.remove(number(pool)));
+}
+
+void update_sets(KeptDevice* kept, uint32_t write_count, const VkWriteDescriptorSet* writes,
+                 uint32_t copy_count, const VkCopyDescriptorSet* copies) {
+  for (uint32_t i = 0; i < write_count; ++i) {
+    if (KeptSet* set = set_of(kept, writes[i].dstSet)) write(set, writes[i]);
   }
-  device->next.DestroyDescriptorPool(handle, pool, allocator);
+  for (uint32_t i = 0; i < copy_count; ++i) copy(kept, copies[i]);
 }
 
-VKAPI_ATTR void VKAPI_CALL keep_update_sets(VkDevice handle, uint32_t write_count,
-                                            const VkWriteDescriptorSet* writes, uint32_t copy_count,
-                                            const VkCopyDescriptorSet* copies) {
-  Device* device = device_of(handle);
-  if (device->kept != nullptr) {
-    for (uint32_t i = 0; i < write_count; ++i) {
-      if (KeptSet* set = set_of(device, writes[i].dstSet)) write(set, writes[i]);
-    }
-    for (uint32_t i = 0; i < copy_count; ++i) copy(device, copies[i]);
-  }
-  device->next.UpdateDescriptorSets(handle, write_count, writes, copy_count, copies);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL
-keep_create_template(VkDevice handle, const VkDescriptorUpdateTemplateCreateInfo* info,
-                     const VkAllocationCallbacks* allocator, VkDescriptorUpdateTemplate* out) {
-  Device* device = device_of(handle);
-  const auto next = device->next.CreateDescriptorUpdateTemplate != nullptr
-                        ? device->next.CreateDescriptorUpdateTemplate
-                        : device->next.CreateDescriptorUpdateTemplateKHR;
-  const VkResult result = next(handle, info, allocator, out);
-  if (result != VK_SUCCESS || device->kept == nullptr) return result;
-  free(device->kept->templates.remove(number(*out)));
+void made_template(KeptDevice* kept, const VkDescriptorUpdateTemplateCreateInfo* info,
+                   const VkAllocationCallbacks*, VkDescriptorUpdateTemplate* out) {
+  free(kept->templates.remove(number(*out)));
   const size_t bytes = info->descriptorUpdateEntryCount * sizeof(VkDescriptorUpdateTemplateEntry);
   auto* made = static_cast<KeptTemplate*>(calloc(1, sizeof(KeptTemplate) + bytes));
-  if (made == nullptr) return result;
+  if (made == nullptr) return;
   made->pipeline_layout = info->pipelineLayout;
   made->set = info->set;
   made->entries = info->descriptorUpdateEntryCount;
   if (bytes != 0) memcpy(made->entry, info->pDescriptorUpdateEntries, bytes);
-  if (!device->kept->templates.insert(number(*out), made)) free(made);
-  return result;
+  if (!kept->templates.insert(number(*out), made)) free(made);
 }
 
-VKAPI_ATTR void VKAPI_CALL keep_destroy_template(VkDevice handle, VkDescriptorUpdateTemplate made,
-                                                 const VkAllocationCallbacks* allocator) {
-  Device* device = device_of(handle);
-  if (device->kept != nullptr) free(device->kept->templates.remove(number(made)));
-  const auto next = device->next.DestroyDescriptorUpdateTemplate != nullptr
-                        ? device->next.DestroyDescriptorUpdateTemplate
-                        : device->next.DestroyDescriptorUpdateTemplateKHR;
-  next(handle, made, allocator);
+void forget_template(KeptDevice* kept, VkDescriptorUpdateTemplate made,
+                     const VkAllocationCallbacks*) {
+  free(kept->templates.remove(number(made)));
 }
 
-VKAPI_ATTR void VKAPI_CALL keep_update_set_with_template(VkDevice handle, VkDescriptorSet target,
-                                                         VkDescriptorUpdateTemplate with,
-                                                         const void* data) {
-  Device* device = device_of(handle);
-  if (device->kept != nullptr) {
-    KeptSet* set = set_of(device, target);
-    const KeptTemplate* known = template_of(device, with);
-    if (set != nullptr && known != nullptr) write_with(set, *known, data);
-  }
-  const auto next = device->next.UpdateDescriptorSetWithTemplate != nullptr
-                        ? device->next.UpdateDescriptorSetWithTemplate
-                        : device->next.UpdateDescriptorSetWithTemplateKHR;
-  next(handle, target, with, data);
-}
-
-VKAPI_ATTR void VKAPI_CALL keep_push_set(VkCommandBuffer handle, VkPipelineBindPoint point,
-                                         VkPipelineLayout layout, uint32_t index, uint32_t count,
-                                         const VkWriteDescriptorSet* writes) {
-  if (point == VK_PIPELINE_BIND_POINT_COMPUTE) {
-    if (KeptSet* set = pushed_set(command_buffer(handle), layout, index)) {
-      for (uint32_t i = 0; i < count; ++i) write(set, writes[i]);
-    }
-  }
-  device_of(handle)->next.CmdPushDescriptorSetKHR(handle, point, layout, index, count, writes);
-}
-
-VKAPI_ATTR void VKAPI_CALL keep_push_set_with_template(VkCommandBuffer handle,
-                                                       VkDescriptorUpdateTemplate with,
-                                                       VkPipelineLayout layout, uint32_t index,
-                                                       const void* data) {
-  Device* device = device_of(handle);
-  const KeptTemplate* known = device->kept == nullptr ? nullptr : template_of(device, with);
-  KeptSet* set = pushed_set(command_buffer(handle), layout, index);
+void update_with_template(KeptDevice* kept, VkDescriptorSet target, VkDescriptorUpdateTemplate with,
+                          const void* data) {
+  KeptSet* set = set_of(kept, target);
+  const KeptTemplate* known = template_of(kept, with);
   if (set != nullptr && known != nullptr) write_with(set, *known, data);
-  device->next.CmdPushDescriptorSetWithTemplateKHR(handle, with, layout, index, data);
 }
+
+void push_set(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayout layout,
+              uint32_t index, uint32_t count, const VkWriteDescriptorSet* writes) {
+  if (point != VK_PIPELINE_BIND_POINT_COMPUTE) return;
+  KeptSet* set = pushed_set(buffer, layout, index);
+  for (uint32_t i = 0; set != nullptr && i < count; ++i) write(set, writes[i]);
+}
+
+void push_with_template(CommandBuffer* buffer, VkDescriptorUpdateTemplate with,
+                        VkPipelineLayout layout, uint32_t index, const void* data) {
+  KeptSet* set = pushed_set(buffer, layout, index);
+  const KeptTemplate* known = set == nullptr ? nullptr : template_of(buffer->device->kept, with);
+  if (known != nullptr) write_with(set, *known, data);
+}
+
+const Hook k_hooks[] = {
+    WEIR_AFTER(CreateBuffer, kept<made_buffer>, with_kernels),
+    WEIR_BEFORE(DestroyBuffer, kept<forget_buffer>, with_kernels),
+    WEIR_AFTER(AllocateDescriptorSets, kept<made_sets>, with_kernels),
+    WEIR_BEFORE(FreeDescriptorSets, kept<forget_sets>, with_kernels),
+    WEIR_BEFORE(ResetDescriptorPool, kept<reset_pool>, with_kernels),
+    WEIR_BEFORE(DestroyDescriptorPool, kept<forget_pool>, with_kernels),
+    WEIR_BEFORE(UpdateDescriptorSets, kept<update_sets>, with_kernels),
+    WEIR_TWO_NAMES(WEIR_AFTER, CreateDescriptorUpdateTemplate, kept<made_template>, with_kernels),
+    WEIR_TWO_NAMES(WEIR_BEFORE, DestroyDescriptorUpdateTemplate, kept<forget_template>,
+                   with_kernels),
+    WEIR_TWO_NAMES(WEIR_BEFORE, UpdateDescriptorSetWithTemplate, kept<update_with_template>,
+                   with_kernels),
+    WEIR_BEFORE(CmdPushDescriptorSetKHR, push_set, with_kernels),
+    WEIR_BEFORE(CmdPushDescriptorSetWithTemplateKHR, push_with_template, with_kernels),
+};
+
+}  // namespace
+
+extern const Hooks k_object_hooks = hooks_of(k_hooks);
 
 }  // namespace weir_probe

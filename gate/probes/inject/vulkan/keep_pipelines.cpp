@@ -1,9 +1,7 @@
 // Code, layouts and pipelines, each kept once by content.
 #include <string.h>
 
-#include "gate/probes/inject/vulkan/chain.h"
-#include "gate/probes/inject/vulkan/keep.h"
-#include "gate/probes/inject/vulkan/state.h"
+#include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
 namespace {
@@ -171,7 +169,51 @@ void fill(KeptPipeline* made, const Device* device, const VkComputePipelineCreat
   body.put(static_cast<const char*>(special->pData), special->dataSize);
 }
 
+void made_set_layout(KeptDevice* kept, const VkDescriptorSetLayoutCreateInfo* info,
+                     const VkAllocationCallbacks*, VkDescriptorSetLayout* out) {
+  if (const KeptLayout* layout = keep_layout(*info)) {
+    kept->layouts.insert(number(*out), const_cast<KeptLayout*>(layout));
+  } else {
+    kept->layouts.remove(number(*out));
+  }
+}
+
+void made_pipeline_layout(KeptDevice* kept, const VkPipelineLayoutCreateInfo* info,
+                          const VkAllocationCallbacks*, VkPipelineLayout* out) {
+  free(kept->pipeline_layouts.remove(number(*out)));
+  auto* made = static_cast<KeptPipelineLayout*>(calloc(1, sizeof(KeptPipelineLayout)));
+  if (made == nullptr) return;
+  made->odd = info->setLayoutCount > WEIR_KERNELS_SETS;
+  made->sets = made->odd ? 0 : info->setLayoutCount;
+  for (uint32_t i = 0; i < made->sets; ++i) {
+    if (info->pSetLayouts[i] == VK_NULL_HANDLE) continue;
+    made->set[i] = static_cast<const KeptLayout*>(kept->layouts.find(number(info->pSetLayouts[i])));
+    made->odd = made->odd || made->set[i] == nullptr || made->set[i]->odd;
+  }
+  for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i) {
+    const VkPushConstantRange& range = info->pPushConstantRanges[i];
+    if ((range.stageFlags & VK_SHADER_STAGE_COMPUTE_BIT) == 0) continue;
+    const uint32_t end = range.offset + range.size;
+    if (end > made->push_bytes) made->push_bytes = end;
+  }
+  made->odd = made->odd || made->push_bytes > WEIR_KERNELS_PUSH_BYTES;
+  if (!kept->pipeline_layouts.insert(number(*out), made)) free(made);
+}
+
+void forget_pipeline_layout(KeptDevice* kept, VkPipelineLayout layout,
+                            const VkAllocationCallbacks*) {
+  free(kept->pipeline_layouts.remove(number(layout)));
+}
+
+const Hook k_hooks[] = {
+    WEIR_AFTER(CreateDescriptorSetLayout, kept<made_set_layout>, with_kernels),
+    WEIR_AFTER(CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels),
+    WEIR_BEFORE(DestroyPipelineLayout, kept<forget_pipeline_layout>, with_kernels),
+};
+
 }  // namespace
+
+extern const Hooks k_pipeline_hooks = hooks_of(k_hooks);
 
 bool is_buffer(uint32_t type) {
   return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
@@ -249,57 +291,6 @@ KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& i
   pthread_mutex_unlock(&g_kept_lock);
   if (known != made) free(made);
   return known;
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL keep_create_set_layout(VkDevice handle,
-                                                      const VkDescriptorSetLayoutCreateInfo* info,
-                                                      const VkAllocationCallbacks* allocator,
-                                                      VkDescriptorSetLayout* out) {
-  Device* device = device_of(handle);
-  const VkResult result = device->next.CreateDescriptorSetLayout(handle, info, allocator, out);
-  if (result != VK_SUCCESS || device->kept == nullptr) return result;
-  if (const KeptLayout* layout = keep_layout(*info)) {
-    device->kept->layouts.insert(number(*out), const_cast<KeptLayout*>(layout));
-  } else {
-    device->kept->layouts.remove(number(*out));
-  }
-  return result;
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL keep_create_pipeline_layout(VkDevice handle,
-                                                           const VkPipelineLayoutCreateInfo* info,
-                                                           const VkAllocationCallbacks* allocator,
-                                                           VkPipelineLayout* out) {
-  Device* device = device_of(handle);
-  const VkResult result = device->next.CreatePipelineLayout(handle, info, allocator, out);
-  if (result != VK_SUCCESS || device->kept == nullptr) return result;
-  free(device->kept->pipeline_layouts.remove(number(*out)));
-  auto* made = static_cast<KeptPipelineLayout*>(calloc(1, sizeof(KeptPipelineLayout)));
-  if (made == nullptr) return result;
-  made->odd = info->setLayoutCount > WEIR_KERNELS_SETS;
-  made->sets = made->odd ? 0 : info->setLayoutCount;
-  for (uint32_t i = 0; i < made->sets; ++i) {
-    if (info->pSetLayouts[i] == VK_NULL_HANDLE) continue;
-    made->set[i] =
-        static_cast<const KeptLayout*>(device->kept->layouts.find(number(info->pSetLayouts[i])));
-    made->odd = made->odd || made->set[i] == nullptr || made->set[i]->odd;
-  }
-  for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i) {
-    const VkPushConstantRange& range = info->pPushConstantRanges[i];
-    if ((range.stageFlags & VK_SHADER_STAGE_COMPUTE_BIT) == 0) continue;
-    const uint32_t end = range.offset + range.size;
-    if (end > made->push_bytes) made->push_bytes = end;
-  }
-  made->odd = made->odd || made->push_bytes > WEIR_KERNELS_PUSH_BYTES;
-  if (!device->kept->pipeline_layouts.insert(number(*out), made)) free(made);
-  return result;
-}
-
-VKAPI_ATTR void VKAPI_CALL keep_destroy_pipeline_layout(VkDevice handle, VkPipelineLayout layout,
-                                                        const VkAllocationCallbacks* allocator) {
-  Device* device = device_of(handle);
-  if (device->kept != nullptr) free(device->kept->pipeline_layouts.remove(number(layout)));
-  device->next.DestroyPipelineLayout(handle, layout, allocator);
 }
 
 }  // namespace weir_probe

@@ -1,10 +1,8 @@
-#include "gate/probes/inject/vulkan/kernels.h"
-
+// Which kernel a dispatch runs: pipelines, the shaders in them and the names programs give.
 #include <stdio.h>
 #include <string.h>
 
-#include "gate/probes/inject/vulkan/chain.h"
-#include "gate/probes/inject/vulkan/keep.h"
+#include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
 namespace {
@@ -150,7 +148,88 @@ void close_label(CommandBuffer* buffer) {
   rebind(buffer);
 }
 
+void made_module(Device* device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks*,
+                 VkShaderModule* out) {
+  auto* module = static_cast<ShaderModule*>(calloc(1, sizeof(ShaderModule)));
+  if (module == nullptr) return;
+  module->hash = hash_bytes(k_hash_seed, info->pCode, info->codeSize);
+  if (keeping()) module->code = keep_code(info->pCode, info->codeSize);
+  free(device->modules.remove(number(*out)));
+  if (!device->modules.insert(number(*out), module)) free(module);
+}
+
+void forget_module(Device* device, VkShaderModule module, const VkAllocationCallbacks*) {
+  free(device->modules.remove(number(module)));
+}
+
+VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32_t count,
+                                  const VkComputePipelineCreateInfo* infos,
+                                  const VkAllocationCallbacks* allocator, VkPipeline* out) {
+  Device* device = device_of(handle);
+  const VkResult result =
+      device->next.CreateComputePipelines(handle, cache, count, infos, allocator, out);
+  // Also after a failure: those that could be made are valid, the others null.
+  for (uint32_t i = 0; i < count; ++i) {
+    if (out[i] == VK_NULL_HANDLE) continue;
+    Pipeline* pipeline = new_pipeline(device);
+    if (pipeline == nullptr) break;
+    const ShaderModule* module = nullptr;
+    pipeline->hash = hash_stage(device, infos[i].stage, &module);
+    copy_text(pipeline->entry_point, sizeof pipeline->entry_point,
+              infos[i].stage.pName == nullptr ? "" : infos[i].stage.pName);
+    set_name(pipeline, module == nullptr ? nullptr : module->name);
+    pipeline->kept = nullptr;
+    if (keeping())
+      pipeline->kept = keep_pipeline(device, infos[i], code_of(infos[i].stage, module));
+    if (!device->pipelines.insert(number(out[i]), pipeline)) give_back(device, pipeline);
+  }
+  return result;
+}
+
+void forget_pipeline(Device* device, VkPipeline pipeline, const VkAllocationCallbacks*) {
+  auto* record = static_cast<Pipeline*>(device->pipelines.remove(number(pipeline)));
+  if (record != nullptr) give_back(device, record);
+}
+
+void named_object(Device* device, const VkDebugUtilsObjectNameInfoEXT* info) {
+  if (info->objectType == VK_OBJECT_TYPE_PIPELINE ||
+      info->objectType == VK_OBJECT_TYPE_SHADER_MODULE) {
+    name_object(device, info->objectType == VK_OBJECT_TYPE_PIPELINE, info->objectHandle,
+                info->pObjectName);
+  }
+}
+
+void marked_object(Device* device, const VkDebugMarkerObjectNameInfoEXT* info) {
+  if (info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT ||
+      info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT) {
+    name_object(device, info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT, info->object,
+                info->pObjectName);
+  }
+}
+
+void begin_label(CommandBuffer* buffer, const VkDebugUtilsLabelEXT* info) {
+  open_label(buffer, info->pLabelName);
+}
+void begin_marker(CommandBuffer* buffer, const VkDebugMarkerMarkerInfoEXT* info) {
+  open_label(buffer, info->pMarkerName);
+}
+
+const Hook k_hooks[] = {
+    WEIR_AFTER(CreateShaderModule, made_module, always),
+    WEIR_BEFORE(DestroyShaderModule, forget_module, always),
+    WEIR_HOOK(CreateComputePipelines, create_compute_pipelines, always),
+    WEIR_BEFORE(DestroyPipeline, forget_pipeline, always),
+    WEIR_BEFORE(SetDebugUtilsObjectNameEXT, named_object, always),
+    WEIR_BEFORE(DebugMarkerSetObjectNameEXT, marked_object, always),
+    WEIR_BEFORE(CmdBeginDebugUtilsLabelEXT, begin_label, always),
+    WEIR_BEFORE(CmdEndDebugUtilsLabelEXT, close_label, always),
+    WEIR_BEFORE(CmdDebugMarkerBeginEXT, begin_marker, always),
+    WEIR_BEFORE(CmdDebugMarkerEndEXT, close_label, always),
+};
+
 }  // namespace
+
+extern const Hooks k_kernel_hooks = hooks_of(k_hooks);
 
 uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
   if (label != nullptr && !__atomic_load_n(&pipeline->named, __ATOMIC_RELAXED)) {
@@ -189,110 +268,6 @@ void free_pipelines(Device* device) {
     free(device->labels);
     device->labels = next;
   }
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL create_shader_module(VkDevice handle,
-                                                    const VkShaderModuleCreateInfo* info,
-                                                    const VkAllocationCallbacks* allocator,
-                                                    VkShaderModule* out) {
-  Device* device = device_of(handle);
-  const VkResult result = device->next.CreateShaderModule(handle, info, allocator, out);
-  if (result != VK_SUCCESS) return result;
-  auto* module = static_cast<ShaderModule*>(calloc(1, sizeof(ShaderModule)));
-  if (module == nullptr) return result;
-  module->hash = hash_bytes(k_hash_seed, info->pCode, info->codeSize);
-  if (keeping()) module->code = keep_code(info->pCode, info->codeSize);
-  free(device->modules.remove(number(*out)));
-  if (!device->modules.insert(number(*out), module)) free(module);
-  return result;
-}
-
-VKAPI_ATTR void VKAPI_CALL destroy_shader_module(VkDevice handle, VkShaderModule module,
-                                                 const VkAllocationCallbacks* allocator) {
-  Device* device = device_of(handle);
-  free(device->modules.remove(number(module)));
-  device->next.DestroyShaderModule(handle, module, allocator);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL create_compute_pipelines(VkDevice handle, VkPipelineCache cache,
-                                                        uint32_t count,
-                                                        const VkComputePipelineCreateInfo* infos,
-                                                        const VkAllocationCallbacks* allocator,
-                                                        VkPipeline* out) {
-  Device* device = device_of(handle);
-  const VkResult result =
-      device->next.CreateComputePipelines(handle, cache, count, infos, allocator, out);
-  // Also after a failure: those that could be made are valid, the others null.
-  for (uint32_t i = 0; i < count; ++i) {
-    if (out[i] == VK_NULL_HANDLE) continue;
-    Pipeline* pipeline = new_pipeline(device);
-    if (pipeline == nullptr) break;
-    const ShaderModule* module = nullptr;
-    pipeline->hash = hash_stage(device, infos[i].stage, &module);
-    copy_text(pipeline->entry_point, sizeof pipeline->entry_point,
-              infos[i].stage.pName == nullptr ? "" : infos[i].stage.pName);
-    set_name(pipeline, module == nullptr ? nullptr : module->name);
-    pipeline->kept = nullptr;
-    if (keeping())
-      pipeline->kept = keep_pipeline(device, infos[i], code_of(infos[i].stage, module));
-    if (!device->pipelines.insert(number(out[i]), pipeline)) give_back(device, pipeline);
-  }
-  return result;
-}
-
-VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice handle, VkPipeline pipeline,
-                                            const VkAllocationCallbacks* allocator) {
-  Device* device = device_of(handle);
-  auto* record = static_cast<Pipeline*>(device->pipelines.remove(number(pipeline)));
-  if (record != nullptr) give_back(device, record);
-  device->next.DestroyPipeline(handle, pipeline, allocator);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL
-set_debug_utils_object_name(VkDevice handle, const VkDebugUtilsObjectNameInfoEXT* info) {
-  Device* device = device_of(handle);
-  if (info->objectType == VK_OBJECT_TYPE_PIPELINE ||
-      info->objectType == VK_OBJECT_TYPE_SHADER_MODULE) {
-    name_object(device, info->objectType == VK_OBJECT_TYPE_PIPELINE, info->objectHandle,
-                info->pObjectName);
-  }
-  const auto next = device->next.SetDebugUtilsObjectNameEXT;
-  return next == nullptr ? VK_SUCCESS : next(handle, info);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL
-debug_marker_set_object_name(VkDevice handle, const VkDebugMarkerObjectNameInfoEXT* info) {
-  Device* device = device_of(handle);
-  if (info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT ||
-      info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT) {
-    name_object(device, info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT, info->object,
-                info->pObjectName);
-  }
-  return device->next.DebugMarkerSetObjectNameEXT(handle, info);
-}
-
-VKAPI_ATTR void VKAPI_CALL cmd_begin_label(VkCommandBuffer handle,
-                                           const VkDebugUtilsLabelEXT* info) {
-  if (CommandBuffer* buffer = command_buffer(handle)) open_label(buffer, info->pLabelName);
-  const auto next = device_of(handle)->next.CmdBeginDebugUtilsLabelEXT;
-  if (next != nullptr) next(handle, info);
-}
-
-VKAPI_ATTR void VKAPI_CALL cmd_end_label(VkCommandBuffer handle) {
-  if (CommandBuffer* buffer = command_buffer(handle)) close_label(buffer);
-  const auto next = device_of(handle)->next.CmdEndDebugUtilsLabelEXT;
-  if (next != nullptr) next(handle);
-}
-
-VKAPI_ATTR void VKAPI_CALL cmd_begin_marker(VkCommandBuffer handle,
-                                            const VkDebugMarkerMarkerInfoEXT* info) {
-  if (CommandBuffer* buffer = command_buffer(handle)) open_label(buffer, info->pMarkerName);
-  device_of(handle)->next.CmdDebugMarkerBeginEXT(handle, info);
-}
-
-VKAPI_ATTR void VKAPI_CALL cmd_end_marker(VkCommandBuffer handle) {
-  if (CommandBuffer* buffer = command_buffer(handle)) close_label(buffer);
-  device_of(handle)->next.CmdDebugMarkerEndEXT(handle);
 }
 
 }  // namespace weir_probe

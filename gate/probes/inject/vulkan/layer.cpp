@@ -5,12 +5,7 @@
 #include <vulkan/vulkan.h>
 
 #include "gate/probes/inject/vulkan/class.h"
-#include "gate/probes/inject/vulkan/events.h"
-#include "gate/probes/inject/vulkan/keep.h"
-#include "gate/probes/inject/vulkan/kernels.h"
-#include "gate/probes/inject/vulkan/record.h"
-#include "gate/probes/inject/vulkan/state.h"
-#include "gate/probes/inject/vulkan/submit.h"
+#include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
 
@@ -118,9 +113,8 @@ void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevi
   pthread_mutex_unlock(&g.lock);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
-                                               const VkAllocationCallbacks* allocator,
-                                               VkInstance* out) {
+VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* allocator,
+                         VkInstance* out) {
   auto* link = link_in<VkLayerInstanceCreateInfo>(info->pNext,
                                                   VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
   if (link == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
@@ -150,8 +144,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
   return result;
 }
 
-VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance handle,
-                                            const VkAllocationCallbacks* allocator) {
+void destroy_instance(VkInstance handle, const VkAllocationCallbacks* allocator) {
   if (handle == VK_NULL_HANDLE) return;
   auto* instance = static_cast<Instance*>(g_instances.remove(dispatch_key(handle)));
   if (instance == nullptr) return;
@@ -183,10 +176,8 @@ VkResult create_with_clock(PFN_vkCreateDevice create, VkPhysicalDevice physical,
   return result;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
-                                             const VkDeviceCreateInfo* info,
-                                             const VkAllocationCallbacks* allocator,
-                                             VkDevice* out) {
+VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
+                       const VkAllocationCallbacks* allocator, VkDevice* out) {
   auto* link =
       link_in<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
   auto* instance = static_cast<Instance*>(g_instances.find(dispatch_key(physical)));
@@ -224,7 +215,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
   return result;
 }
 
-VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
+void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   if (handle == VK_NULL_HANDLE) return;
   Device* device = device_of(handle);
   stop_timer(device);
@@ -269,199 +260,34 @@ void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t in
   pthread_mutex_unlock(&g.lock);
 }
 
-VKAPI_ATTR void VKAPI_CALL get_device_queue(VkDevice handle, uint32_t family, uint32_t index,
-                                            VkQueue* out) {
-  Device* device = device_of(handle);
-  device->next.GetDeviceQueue(handle, family, index, out);
+void made_queue(Device* device, uint32_t family, uint32_t index, VkQueue* out) {
   remember_queue(device, *out, family, index);
 }
 
-VKAPI_ATTR void VKAPI_CALL get_device_queue2(VkDevice handle, const VkDeviceQueueInfo2* info,
-                                             VkQueue* out) {
-  Device* device = device_of(handle);
-  device->next.GetDeviceQueue2(handle, info, out);
+void made_queue2(Device* device, const VkDeviceQueueInfo2* info, VkQueue* out) {
   remember_queue(device, *out, info->queueFamilyIndex, info->queueIndex);
 }
 
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice, const char*);
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstance, const char*);
-
-struct Entry {
-  const char* name;
-  PFN_vkVoidFunction function;
-};
-
-template <class Function>
-PFN_vkVoidFunction untyped(Function function) {
-  return reinterpret_cast<PFN_vkVoidFunction>(function);
+bool is_on(When when) {
+  const bool events = events_on(), kernels = keeping();
+  return when == When::always || (events && when != When::with_kernels) ||
+         (kernels && when != When::with_events);
 }
 
-#define WEIR_ENTRY(name, function) \
-  { "vk" #name, untyped<PFN_vk##name>(function) }
-#define WEIR_COUNTED(name, note) WEIR_ENTRY(name, (counted<&NextDevice::name, note>))
-#define WEIR_LOGGED(name, note, log) WEIR_ENTRY(name, (logged<&NextDevice::name, note, log>))
-
-const Entry* find(const Entry* entries, size_t count, const char* name) {
-  for (size_t i = 0; i < count; ++i) {
-    if (strcmp(entries[i].name, name) == 0) return &entries[i];
+PFN_vkVoidFunction device_function(const char* name) {
+  const Hooks all[] = {k_device_hooks, k_submit_hooks,   k_sync_hooks,
+                       k_kernel_hooks, k_buffer_hooks,   k_command_hooks,
+                       k_object_hooks, k_pipeline_hooks, k_binding_hooks};
+  for (const Hooks& hooks : all) {
+    for (size_t i = 0; i < hooks.count; ++i) {
+      const Hook& hook = hooks.first[i];
+      if (strcmp(hook.name, name) == 0) return is_on(hook.when) ? hook.function : nullptr;
+    }
   }
   return nullptr;
 }
 
-// With events these stand in front, in place of those that only count.
-PFN_vkVoidFunction logging_function(const char* name) {
-  static const Entry entries[] = {
-      WEIR_ENTRY(EndCommandBuffer, end_command_buffer),
-      WEIR_ENTRY(CmdPushConstants, cmd_push_constants),
-      WEIR_ENTRY(CmdWaitEvents, cmd_wait_events),
-      WEIR_ENTRY(CmdWaitEvents2, cmd_wait_events2<&NextDevice::CmdWaitEvents2>),
-      WEIR_ENTRY(CmdWaitEvents2KHR, cmd_wait_events2<&NextDevice::CmdWaitEvents2KHR>),
-      WEIR_LOGGED(CmdDispatch, count_dispatch, LogDispatch),
-      WEIR_LOGGED(CmdDispatchBase, count_dispatch, LogDispatch),
-      WEIR_LOGGED(CmdDispatchBaseKHR, count_dispatch, LogDispatch),
-      WEIR_LOGGED(CmdDispatchIndirect, count_indirect, LogDispatch),
-      WEIR_LOGGED(CmdPipelineBarrier, count_barrier, LogBarrier),
-      WEIR_LOGGED(CmdPipelineBarrier2, count_barrier, LogBarrier),
-      WEIR_LOGGED(CmdPipelineBarrier2KHR, count_barrier, LogBarrier),
-      WEIR_LOGGED(CmdCopyBuffer, count_copy, LogCopy<WEIR_COPY_BUFFER>),
-      WEIR_LOGGED(CmdCopyBuffer2, count_copy, LogCopy<WEIR_COPY_BUFFER>),
-      WEIR_LOGGED(CmdCopyBuffer2KHR, count_copy, LogCopy<WEIR_COPY_BUFFER>),
-      WEIR_LOGGED(CmdCopyImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyBufferToImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyBufferToImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyBufferToImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyImageToBuffer, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyImageToBuffer2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyImageToBuffer2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdBlitImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdBlitImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdBlitImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdResolveImage, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdResolveImage2, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdResolveImage2KHR, count_copy, LogCopy<WEIR_COPY_IMAGE>),
-      WEIR_LOGGED(CmdCopyQueryPoolResults, count_copy, LogCopy<WEIR_COPY_QUERY>),
-      WEIR_LOGGED(CmdFillBuffer, count_copy, LogCopy<WEIR_COPY_FILL>),
-      WEIR_LOGGED(CmdUpdateBuffer, count_copy, LogCopy<WEIR_COPY_UPDATE>),
-  };
-  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
-  return entry == nullptr ? nullptr : entry->function;
-}
-
-// Where kernels are recorded these stand in front, and go on to the others where there is one.
-PFN_vkVoidFunction keeping_function(const char* name) {
-  static const Entry entries[] = {
-      WEIR_ENTRY(CreateBuffer, keep_create_buffer),
-      WEIR_ENTRY(DestroyBuffer, keep_destroy_buffer),
-      WEIR_ENTRY(CreateDescriptorSetLayout, keep_create_set_layout),
-      WEIR_ENTRY(CreatePipelineLayout, keep_create_pipeline_layout),
-      WEIR_ENTRY(DestroyPipelineLayout, keep_destroy_pipeline_layout),
-      WEIR_ENTRY(AllocateDescriptorSets, keep_allocate_sets),
-      WEIR_ENTRY(FreeDescriptorSets, keep_free_sets),
-      WEIR_ENTRY(ResetDescriptorPool, keep_reset_pool),
-      WEIR_ENTRY(DestroyDescriptorPool, keep_destroy_pool),
-      WEIR_ENTRY(UpdateDescriptorSets, keep_update_sets),
-      WEIR_ENTRY(CreateDescriptorUpdateTemplate, keep_create_template),
-      WEIR_ENTRY(CreateDescriptorUpdateTemplateKHR, keep_create_template),
-      WEIR_ENTRY(DestroyDescriptorUpdateTemplate, keep_destroy_template),
-      WEIR_ENTRY(DestroyDescriptorUpdateTemplateKHR, keep_destroy_template),
-      WEIR_ENTRY(UpdateDescriptorSetWithTemplate, keep_update_set_with_template),
-      WEIR_ENTRY(UpdateDescriptorSetWithTemplateKHR, keep_update_set_with_template),
-      WEIR_ENTRY(CmdBindDescriptorSets, keep_bind_sets),
-      WEIR_ENTRY(CmdPushDescriptorSetKHR, keep_push_set),
-      WEIR_ENTRY(CmdPushDescriptorSetWithTemplateKHR, keep_push_set_with_template),
-      WEIR_ENTRY(CmdPushConstants, keep_push_constants),
-      WEIR_ENTRY(CmdDispatch, keep_dispatch),
-      WEIR_ENTRY(CmdDispatchBase, keep_dispatch_base),
-      WEIR_ENTRY(CmdDispatchBaseKHR, keep_dispatch_base),
-      WEIR_ENTRY(CmdDispatchIndirect, keep_dispatch_indirect),
-  };
-  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
-  return entry == nullptr ? nullptr : entry->function;
-}
-
-PFN_vkVoidFunction device_function(const char* name) {
-  if (const PFN_vkVoidFunction recording = keeping() ? keeping_function(name) : nullptr) {
-    return recording;
-  }
-  if (const PFN_vkVoidFunction logging = events_on() ? logging_function(name) : nullptr) {
-    return logging;
-  }
-  static const Entry entries[] = {
-      WEIR_ENTRY(DestroyDevice, destroy_device),
-      WEIR_ENTRY(GetDeviceQueue, get_device_queue),
-      WEIR_ENTRY(GetDeviceQueue2, get_device_queue2),
-      WEIR_ENTRY(QueueSubmit, queue_submit),
-      WEIR_ENTRY(QueueSubmit2, queue_submit2),
-      WEIR_ENTRY(QueueSubmit2KHR, queue_submit2_khr),
-      WEIR_ENTRY(QueueBindSparse, queue_bind_sparse),
-      WEIR_ENTRY(QueueWaitIdle, queue_wait_idle),
-      WEIR_ENTRY(DeviceWaitIdle, device_wait_idle),
-      WEIR_ENTRY(DestroyFence, destroy_fence),
-      WEIR_ENTRY(WaitForFences, wait_for_fences),
-      WEIR_ENTRY(GetFenceStatus, get_fence_status),
-      WEIR_ENTRY(CreateSemaphore, create_semaphore),
-      WEIR_ENTRY(DestroySemaphore, destroy_semaphore),
-      WEIR_ENTRY(WaitSemaphores, wait_semaphores),
-      WEIR_ENTRY(WaitSemaphoresKHR, wait_semaphores_khr),
-      WEIR_ENTRY(GetSemaphoreCounterValue, get_semaphore_counter_value),
-      WEIR_ENTRY(GetSemaphoreCounterValueKHR, get_semaphore_counter_value_khr),
-      WEIR_ENTRY(SignalSemaphore, signal_semaphore),
-      WEIR_ENTRY(SignalSemaphoreKHR, signal_semaphore_khr),
-      WEIR_ENTRY(CreateShaderModule, create_shader_module),
-      WEIR_ENTRY(DestroyShaderModule, destroy_shader_module),
-      WEIR_ENTRY(CreateComputePipelines, create_compute_pipelines),
-      WEIR_ENTRY(DestroyPipeline, destroy_pipeline),
-      WEIR_ENTRY(CreateCommandPool, create_command_pool),
-      WEIR_ENTRY(DestroyCommandPool, destroy_command_pool),
-      WEIR_ENTRY(ResetCommandPool, reset_command_pool),
-      WEIR_ENTRY(AllocateCommandBuffers, allocate_command_buffers),
-      WEIR_ENTRY(FreeCommandBuffers, free_command_buffers),
-      WEIR_ENTRY(BeginCommandBuffer, begin_command_buffer),
-      WEIR_ENTRY(ResetCommandBuffer, reset_command_buffer),
-      WEIR_ENTRY(CmdBindPipeline, cmd_bind_pipeline),
-      WEIR_ENTRY(CmdExecuteCommands, cmd_execute_commands),
-      WEIR_ENTRY(SetDebugUtilsObjectNameEXT, set_debug_utils_object_name),
-      WEIR_ENTRY(DebugMarkerSetObjectNameEXT, debug_marker_set_object_name),
-      WEIR_ENTRY(CmdBeginDebugUtilsLabelEXT, cmd_begin_label),
-      WEIR_ENTRY(CmdEndDebugUtilsLabelEXT, cmd_end_label),
-      WEIR_ENTRY(CmdDebugMarkerBeginEXT, cmd_begin_marker),
-      WEIR_ENTRY(CmdDebugMarkerEndEXT, cmd_end_marker),
-      WEIR_COUNTED(CmdDispatch, count_dispatch),
-      WEIR_COUNTED(CmdDispatchBase, count_dispatch),
-      WEIR_COUNTED(CmdDispatchBaseKHR, count_dispatch),
-      WEIR_COUNTED(CmdDispatchIndirect, count_indirect),
-      WEIR_COUNTED(CmdPipelineBarrier, count_barrier),
-      WEIR_COUNTED(CmdPipelineBarrier2, count_barrier),
-      WEIR_COUNTED(CmdPipelineBarrier2KHR, count_barrier),
-      WEIR_COUNTED(CmdCopyBuffer, count_copy),
-      WEIR_COUNTED(CmdCopyBuffer2, count_copy),
-      WEIR_COUNTED(CmdCopyBuffer2KHR, count_copy),
-      WEIR_COUNTED(CmdCopyImage, count_copy),
-      WEIR_COUNTED(CmdCopyImage2, count_copy),
-      WEIR_COUNTED(CmdCopyImage2KHR, count_copy),
-      WEIR_COUNTED(CmdCopyBufferToImage, count_copy),
-      WEIR_COUNTED(CmdCopyBufferToImage2, count_copy),
-      WEIR_COUNTED(CmdCopyBufferToImage2KHR, count_copy),
-      WEIR_COUNTED(CmdCopyImageToBuffer, count_copy),
-      WEIR_COUNTED(CmdCopyImageToBuffer2, count_copy),
-      WEIR_COUNTED(CmdCopyImageToBuffer2KHR, count_copy),
-      WEIR_COUNTED(CmdCopyQueryPoolResults, count_copy),
-      WEIR_COUNTED(CmdBlitImage, count_copy),
-      WEIR_COUNTED(CmdBlitImage2, count_copy),
-      WEIR_COUNTED(CmdBlitImage2KHR, count_copy),
-      WEIR_COUNTED(CmdResolveImage, count_copy),
-      WEIR_COUNTED(CmdResolveImage2, count_copy),
-      WEIR_COUNTED(CmdResolveImage2KHR, count_copy),
-      WEIR_COUNTED(CmdFillBuffer, count_copy),
-      WEIR_COUNTED(CmdUpdateBuffer, count_copy),
-  };
-  const Entry* entry = find(entries, sizeof entries / sizeof entries[0], name);
-  return entry == nullptr ? nullptr : entry->function;
-}
-
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice handle, const char* name) {
+PFN_vkVoidFunction get_device_proc_addr(VkDevice handle, const char* name) {
   if (strcmp(name, "vkGetDeviceProcAddr") == 0) return untyped(get_device_proc_addr);
   Device* device = device_of(handle);
   const PFN_vkVoidFunction below = device->next.GetDeviceProcAddr(handle, name);
@@ -474,17 +300,16 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc_addr(VkDevice handle, c
   return below != nullptr || names ? ours : nullptr;
 }
 
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstance handle,
-                                                                const char* name) {
-  static const Entry entries[] = {
-      WEIR_ENTRY(GetInstanceProcAddr, get_instance_proc_addr),
-      WEIR_ENTRY(GetDeviceProcAddr, get_device_proc_addr),
-      WEIR_ENTRY(CreateInstance, create_instance),
-      WEIR_ENTRY(DestroyInstance, destroy_instance),
-      WEIR_ENTRY(CreateDevice, create_device),
+PFN_vkVoidFunction get_instance_proc_addr(VkInstance handle, const char* name) {
+  static const Hook hooks[] = {
+      WEIR_HOOK(GetInstanceProcAddr, get_instance_proc_addr, always),
+      WEIR_HOOK(GetDeviceProcAddr, get_device_proc_addr, always),
+      WEIR_HOOK(CreateInstance, create_instance, always),
+      WEIR_HOOK(DestroyInstance, destroy_instance, always),
+      WEIR_HOOK(CreateDevice, create_device, always),
   };
-  for (const Entry& entry : entries) {
-    if (strcmp(entry.name, name) == 0) return entry.function;
+  for (const Hook& hook : hooks) {
+    if (strcmp(hook.name, name) == 0) return hook.function;
   }
   if (handle == VK_NULL_HANDLE) return nullptr;
   auto* instance = static_cast<Instance*>(g_instances.find(dispatch_key(handle)));
@@ -493,10 +318,19 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc_addr(VkInstance handl
   return ours != nullptr && below != nullptr ? ours : below;
 }
 
+const Hook k_hooks[] = {
+    WEIR_HOOK(DestroyDevice, destroy_device, always),
+    WEIR_AFTER(GetDeviceQueue, made_queue, always),
+    WEIR_AFTER(GetDeviceQueue2, made_queue2, always),
+};
+
 }  // namespace
+
+extern const Hooks k_device_hooks = hooks_of(k_hooks);
+
 }  // namespace weir_probe
 
-extern "C" VK_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL
+extern "C" VK_LAYER_EXPORT VkResult
 vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
   if (version == nullptr || version->sType != LAYER_NEGOTIATE_INTERFACE_STRUCT) {
     return VK_ERROR_INITIALIZATION_FAILED;

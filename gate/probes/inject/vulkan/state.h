@@ -4,11 +4,11 @@
 // program's own; pipeline records stay until their device goes, as recordings point at them.
 #pragma once
 
+#include <pthread.h>
 #include <stdint.h>
 #include <vulkan/vulkan.h>
 
-#include "gate/probes/inject/vulkan/next.h"
-#include "gate/probes/inject/vulkan/timing.h"
+#include "gate/probes/inject/writer/events.h"
 #include "gate/probes/inject/writer/file.h"
 #include "gate/probes/table.h"
 
@@ -17,11 +17,66 @@ namespace weir_probe {
 constexpr uint32_t k_unresolved = UINT32_MAX;
 constexpr size_t k_name_size = 200;  // more than the file's field, so that a cut is noticed there
 
+struct CommandBuffer;
 struct Device;
+struct Queue;
 struct KeptCode;  // keep.h, as are the next three
 struct KeptCommands;
 struct KeptDevice;
 struct KeptPipeline;
+
+// --- Device times (timing.cpp): timestamps of the layer's own in the program's command buffers.
+//
+// What lies between two barriers may overlap and is one group with two timestamps; every buffer has
+// one at its begin and one at its end. They are read when the program itself has learned that the
+// work is done: the layer waits for nothing. Queries are reset inside the buffer, so that it can be
+// submitted again and no feature has to be switched on.
+
+constexpr uint32_t k_chunk_queries = 256;
+
+// A piece of a recording's queries.
+struct QueryChunk {
+  VkQueryPool pool;
+  QueryChunk* next;
+};
+
+// The timestamps of one command buffer. Query 0 is its begin, then two for each group, then its
+// end.
+struct Stamps {
+  bool on;          // this recording is timed
+  bool group_open;  // work was recorded since the last barrier
+  uint32_t groups;
+  uint32_t queries;  // used, in all chunks together
+  QueryChunk* chunks;
+  // The submission whose times have not been read yet.
+  bool in_flight;  // atomic; changed under the timer's lock
+  bool unsure;  // older times may still stand in the queries: only to be read when all work is done
+  uint64_t serial;
+  uint32_t order;
+  Queue* queue;
+  CommandBuffer* next_in_flight;
+  uint64_t last_begin;  // ticks, of the submission read last; 0: none
+};
+
+// A device's part in it.
+struct Timer {
+  Timing mode;  // off: nothing below is set
+  pthread_mutex_t lock;
+  double tick_seconds;
+  uint32_t valid_bits[32];  // by queue family
+  bool calibrated;
+  uint64_t last_calibration;  // CPU nanoseconds
+  QueryChunk* free_chunks;
+  CommandBuffer* in_flight;  // oldest first
+  CommandBuffer** last;
+  PFN_vkCreateQueryPool CreateQueryPool;
+  PFN_vkDestroyQueryPool DestroyQueryPool;
+  PFN_vkGetQueryPoolResults GetQueryPoolResults;
+  PFN_vkCmdResetQueryPool CmdResetQueryPool;
+  PFN_vkCmdWriteTimestamp CmdWriteTimestamp;
+  PFN_vkCmdPipelineBarrier CmdPipelineBarrier;
+  PFN_vkGetCalibratedTimestampsEXT GetCalibratedTimestamps;
+};
 
 // One pipeline object. `kernel` is its entry in the file, looked up when a dispatch first reaches
 // the device, since a program may name the pipeline at any time before.
@@ -135,6 +190,87 @@ struct Timeline {
   Signal signals[k_signals];  // the newest, in rising order of value
 };
 
+// Functions that a later version took over, and those that one has with structs for arguments.
+#define WEIR_IN_TWO(X, name) X(name) X(name##KHR)
+#define WEIR_IN_THREE(X, name) X(name) X(name##2) X(name##2KHR)
+
+// Where the layer stands in front (hooks.h): name without "vk".
+#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)      \
+  X(DestroyDevice)                                \
+  X(GetDeviceQueue)                               \
+  X(GetDeviceQueue2)                              \
+  WEIR_IN_THREE(X, QueueSubmit)                   \
+  X(QueueBindSparse)                              \
+  X(QueueWaitIdle)                                \
+  X(DeviceWaitIdle)                               \
+  X(DestroyFence)                                 \
+  X(WaitForFences)                                \
+  X(GetFenceStatus)                               \
+  X(CreateSemaphore)                              \
+  X(DestroySemaphore)                             \
+  WEIR_IN_TWO(X, WaitSemaphores)                  \
+  WEIR_IN_TWO(X, GetSemaphoreCounterValue)        \
+  WEIR_IN_TWO(X, SignalSemaphore)                 \
+  X(CreateShaderModule)                           \
+  X(DestroyShaderModule)                          \
+  X(CreateComputePipelines)                       \
+  X(DestroyPipeline)                              \
+  X(CreateCommandPool)                            \
+  X(DestroyCommandPool)                           \
+  X(ResetCommandPool)                             \
+  X(AllocateCommandBuffers)                       \
+  X(FreeCommandBuffers)                           \
+  X(BeginCommandBuffer)                           \
+  X(ResetCommandBuffer)                           \
+  X(EndCommandBuffer)                             \
+  X(CmdPushConstants)                             \
+  WEIR_IN_THREE(X, CmdWaitEvents)                 \
+  X(CmdBeginDebugUtilsLabelEXT)                   \
+  X(CmdEndDebugUtilsLabelEXT)                     \
+  X(CmdDebugMarkerBeginEXT)                       \
+  X(CmdDebugMarkerEndEXT)                         \
+  X(CmdBindPipeline)                              \
+  X(CmdDispatch)                                  \
+  X(CmdDispatchIndirect)                          \
+  WEIR_IN_TWO(X, CmdDispatchBase)                 \
+  WEIR_IN_THREE(X, CmdPipelineBarrier)            \
+  WEIR_IN_THREE(X, CmdCopyBuffer)                 \
+  WEIR_IN_THREE(X, CmdCopyImage)                  \
+  WEIR_IN_THREE(X, CmdCopyBufferToImage)          \
+  WEIR_IN_THREE(X, CmdCopyImageToBuffer)          \
+  X(CmdCopyQueryPoolResults)                      \
+  WEIR_IN_THREE(X, CmdBlitImage)                  \
+  WEIR_IN_THREE(X, CmdResolveImage)               \
+  X(CmdFillBuffer)                                \
+  X(CmdUpdateBuffer)                              \
+  X(CmdExecuteCommands)                           \
+  X(CreateBuffer)                                 \
+  X(DestroyBuffer)                                \
+  X(CreateDescriptorSetLayout)                    \
+  X(CreatePipelineLayout)                         \
+  X(DestroyPipelineLayout)                        \
+  X(AllocateDescriptorSets)                       \
+  X(FreeDescriptorSets)                           \
+  X(ResetDescriptorPool)                          \
+  X(DestroyDescriptorPool)                        \
+  X(UpdateDescriptorSets)                         \
+  WEIR_IN_TWO(X, CreateDescriptorUpdateTemplate)  \
+  WEIR_IN_TWO(X, DestroyDescriptorUpdateTemplate) \
+  WEIR_IN_TWO(X, UpdateDescriptorSetWithTemplate) \
+  X(CmdBindDescriptorSets)                        \
+  X(CmdPushDescriptorSetKHR)                      \
+  X(CmdPushDescriptorSetWithTemplateKHR)          \
+  X(SetDebugUtilsObjectNameEXT)                   \
+  X(DebugMarkerSetObjectNameEXT)
+
+// The functions below this layer, fetched once when a device is made.
+struct NextDevice {
+  PFN_vkGetDeviceProcAddr GetDeviceProcAddr;
+#define WEIR_DECLARE(name) PFN_vk##name name;
+  WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_DECLARE)
+#undef WEIR_DECLARE
+};
+
 struct Device {
   Device* next_device;
   VkDevice handle;
@@ -203,8 +339,6 @@ inline Label* label_of(const CommandBuffer* buffer) {
   return buffer->labels[buffer->label_depth < k_most ? buffer->label_depth - 1 : k_most - 1];
 }
 
-// Ends what is known of a command buffer's recording.
-void clear(CommandBuffer* buffer);
 // The slot of `pipeline` under `label` in the buffer's tallies; null when memory is out.
 Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label);
 void free_pool(CommandPool* pool);
@@ -212,5 +346,63 @@ void free_pool(CommandPool* pool);
 void free_pipelines(Device* device);
 // The entry in the file for dispatches of `pipeline` under `label` (may be null).
 uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label);
+
+// Notes that `queue` (null: the host) is to bring the semaphore to `value`. Binary ones are
+// ignored.
+void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* queue);
+
+// Whether `physical` can tie its ticks to CLOCK_MONOTONIC; then the device is to be made with
+// VK_EXT_calibrated_timestamps.
+[[nodiscard]] bool can_calibrate(VkInstance instance, PFN_vkGetInstanceProcAddr get,
+                                 VkPhysicalDevice physical);
+void start_timer(Device* device, VkInstance instance, PFN_vkGetInstanceProcAddr get,
+                 VkPhysicalDevice physical, bool calibrated);
+// Reads what is left, gives the queries back. Before the device goes.
+void stop_timer(Device* device);
+
+// Of a recording. The group that the next command is part of, or WEIR_NO_GROUP.
+void begin_stamps(CommandBuffer* buffer);
+uint32_t enter_group(CommandBuffer* buffer);
+void close_group(CommandBuffer* buffer);
+void end_stamps(CommandBuffer* buffer);
+// In serialized timing: nothing that comes later starts before this.
+void serialize(CommandBuffer* buffer);
+// The buffer's times are read if they are there, its queries are free again. It is not pending.
+void retire_stamps(CommandBuffer* buffer);
+void free_stamps(CommandBuffer* buffer);
+
+// A submission of `buffer` is about to go down; it failed; the program learned that work is done on
+// `queue` (or on all of them, when null; `idle`: all of its work).
+void note_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t order);
+void forget_flight(CommandBuffer* buffer, uint64_t serial);
+void read_times(Device* device, Queue* queue, bool idle);
+
+// --- What a command buffer does, command by command, and when the program waited (events.cpp):
+// with events only.
+void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags);
+void log_barrier(CommandBuffer* buffer, const weir_event_barrier& barrier);
+// Sets what the push constants of the dispatches to come are.
+void log_push(CommandBuffer* buffer, uint32_t offset, uint32_t size, const void* values);
+void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes);
+void begin_recording(CommandBuffer* buffer);
+// Makes what `secondary` does part of `buffer`.
+void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary);
+void free_recording(CommandBuffer* buffer);
+
+// A submission: its buffers before it goes down, itself when it came back.
+uint64_t next_serial();
+void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order);
+void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers);
+// A wait of the program's; `queue` may be null.
+void log_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync);
+
+// The first struct of `type` in a pNext chain, or null.
+template <class T>
+const T* in_chain(const void* next, VkStructureType type) {
+  for (auto at = static_cast<const VkBaseInStructure*>(next); at != nullptr; at = at->pNext) {
+    if (at->sType == type) return reinterpret_cast<const T*>(at);
+  }
+  return nullptr;
+}
 
 }  // namespace weir_probe

@@ -1,8 +1,5 @@
-#include "gate/probes/inject/vulkan/submit.h"
-
-#include "gate/probes/inject/vulkan/chain.h"
-#include "gate/probes/inject/vulkan/events.h"
-#include "gate/probes/inject/vulkan/keep.h"
+// Submission: recorded work is multiplied out.
+#include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
 namespace {
@@ -115,10 +112,10 @@ void note_signals(Queue* queue, const Submit& submit) {
   }
 }
 
-template <class Submit>
-VkResult submit_through(VkResult(VKAPI_PTR* next)(VkQueue, uint32_t, const Submit*, VkFence),
-                        Device* device, VkQueue handle, uint32_t submit_count,
-                        const Submit* submits, VkFence fence) {
+template <auto Next, class Submit>
+VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, VkFence fence) {
+  Device* device = device_of(handle);
+  const auto next = device->next.*Next;
   Queue* queue = queue_of(device, handle);
   // No work and nothing to wait for: nothing happens on the queue.
   if (queue == nullptr || (submit_count == 0 && fence == VK_NULL_HANDLE)) {
@@ -162,30 +159,15 @@ VkResult submit_through(VkResult(VKAPI_PTR* next)(VkQueue, uint32_t, const Submi
   return result;
 }
 
+const Hook k_hooks[] = {
+    WEIR_HOOK(QueueSubmit, submit<&NextDevice::QueueSubmit>, always),
+    WEIR_HOOK(QueueSubmit2, submit<&NextDevice::QueueSubmit2>, always),
+    WEIR_HOOK(QueueSubmit2KHR, submit<&NextDevice::QueueSubmit2KHR>, always),
+    WEIR_HOOK(QueueBindSparse, submit<&NextDevice::QueueBindSparse>, always),
+};
+
 }  // namespace
 
-VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t submit_count,
-                                            const VkSubmitInfo* submits, VkFence fence) {
-  Device* device = device_of(queue);
-  return submit_through(device->next.QueueSubmit, device, queue, submit_count, submits, fence);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL queue_submit2(VkQueue queue, uint32_t submit_count,
-                                             const VkSubmitInfo2* submits, VkFence fence) {
-  Device* device = device_of(queue);
-  return submit_through(device->next.QueueSubmit2, device, queue, submit_count, submits, fence);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL queue_submit2_khr(VkQueue queue, uint32_t submit_count,
-                                                 const VkSubmitInfo2* submits, VkFence fence) {
-  Device* device = device_of(queue);
-  return submit_through(device->next.QueueSubmit2KHR, device, queue, submit_count, submits, fence);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL queue_bind_sparse(VkQueue queue, uint32_t bind_count,
-                                                 const VkBindSparseInfo* binds, VkFence fence) {
-  Device* device = device_of(queue);
-  return submit_through(device->next.QueueBindSparse, device, queue, bind_count, binds, fence);
-}
+extern const Hooks k_submit_hooks = hooks_of(k_hooks);
 
 }  // namespace weir_probe

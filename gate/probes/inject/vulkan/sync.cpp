@@ -1,8 +1,7 @@
+// Waits and polls, and which of them were syncs.
 #include <string.h>
 
-#include "gate/probes/inject/vulkan/chain.h"
-#include "gate/probes/inject/vulkan/events.h"
-#include "gate/probes/inject/vulkan/submit.h"
+#include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
 namespace {
@@ -106,11 +105,12 @@ void not_yet_at(Timeline* timeline, uint64_t value) {
   pthread_mutex_unlock(&timeline->lock);
 }
 
-VkResult wait_semaphores_through(Device* device, PFN_vkWaitSemaphores next,
-                                 PFN_vkGetSemaphoreCounterValue poll, VkDevice handle,
-                                 const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+template <auto Next, auto Poll>
+VkResult wait_semaphores(VkDevice handle, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+  Device* device = device_of(handle);
+  const auto poll = device->next.*Poll;
   Queues queues(WEIR_WAIT_SEMAPHORE);
-  const VkResult result = next(handle, info, timeout);
+  const VkResult result = (device->next.*Next)(handle, info, timeout);
   const bool waited = count_call(device, result, timeout);
   if (result == VK_TIMEOUT) {
     for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
@@ -133,9 +133,10 @@ VkResult wait_semaphores_through(Device* device, PFN_vkWaitSemaphores next,
   return result;
 }
 
-VkResult poll_semaphore_through(Device* device, PFN_vkGetSemaphoreCounterValue next,
-                                VkDevice handle, VkSemaphore semaphore, uint64_t* value) {
-  const VkResult result = next(handle, semaphore, value);
+template <auto Next>
+VkResult poll_semaphore(VkDevice handle, VkSemaphore semaphore, uint64_t* value) {
+  Device* device = device_of(handle);
+  const VkResult result = (device->next.*Next)(handle, semaphore, value);
   count(device->entry->counters, WEIR_COUNT_POLLS);
   Timeline* timeline = timeline_of(device, semaphore);
   if (result == VK_SUCCESS && timeline != nullptr) {
@@ -145,7 +146,108 @@ VkResult poll_semaphore_through(Device* device, PFN_vkGetSemaphoreCounterValue n
   return result;
 }
 
+VkResult queue_wait_idle(VkQueue handle) {
+  Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_QUEUE);
+  const VkResult result = device->next.QueueWaitIdle(handle);
+  if (result != VK_SUCCESS) return result;
+  count_call(device, result, UINT64_MAX);
+  queues.reached(queue_of(device, handle), true);
+  return result;
+}
+
+VkResult device_wait_idle(VkDevice handle) {
+  Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_DEVICE);
+  const VkResult result = device->next.DeviceWaitIdle(handle);
+  if (result != VK_SUCCESS) return result;
+  count_call(device, result, UINT64_MAX);
+  pthread_mutex_lock(&g.lock);  // no queue is added meanwhile
+  device->queues.each([&](void* queue) { queues.reached(static_cast<Queue*>(queue), true); });
+  pthread_mutex_unlock(&g.lock);
+  return result;
+}
+
+void forget_fence(Device* device, VkFence fence, const VkAllocationCallbacks*) {
+  device->fences.remove(number(fence));
+}
+
+VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* fences, VkBool32 all,
+                         uint64_t timeout) {
+  Device* device = device_of(handle);
+  Queues queues(WEIR_WAIT_FENCE);
+  const VkResult result = device->next.WaitForFences(handle, fence_count, fences, all, timeout);
+  const bool waited = count_call(device, result, timeout);
+  if (result == VK_TIMEOUT) {
+    for (uint32_t i = 0; i < fence_count; ++i) Queues::not_yet(queue_of_fence(device, fences[i]));
+  }
+  if (result != VK_SUCCESS) return result;
+  const bool any = all == VK_FALSE && fence_count > 1;
+  for (uint32_t i = 0; i < fence_count; ++i) {
+    if (any && device->next.GetFenceStatus(handle, fences[i]) != VK_SUCCESS) continue;
+    queues.reached(queue_of_fence(device, fences[i]), waited);
+  }
+  return result;
+}
+
+VkResult get_fence_status(VkDevice handle, VkFence fence) {
+  Device* device = device_of(handle);
+  const VkResult result = device->next.GetFenceStatus(handle, fence);
+  count(device->entry->counters, WEIR_COUNT_POLLS);
+  Queue* queue = queue_of_fence(device, fence);
+  if (result == VK_SUCCESS) {
+    Queues(WEIR_WAIT_POLL).reached(queue, false);
+  } else if (result == VK_NOT_READY) {
+    Queues::not_yet(queue);
+  }
+  return result;
+}
+
+void made_semaphore(Device* device, const VkSemaphoreCreateInfo* info, const VkAllocationCallbacks*,
+                    VkSemaphore* out) {
+  const auto* type = in_chain<VkSemaphoreTypeCreateInfo>(
+      info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  if (type == nullptr || type->semaphoreType != VK_SEMAPHORE_TYPE_TIMELINE) return;
+  Timeline* timeline = static_cast<Timeline*>(calloc(1, sizeof(Timeline)));
+  if (timeline == nullptr) return;
+  pthread_mutex_init(&timeline->lock, nullptr);
+  timeline->seen = type->initialValue;
+  free(device->timelines.remove(number(*out)));
+  if (!device->timelines.insert(number(*out), timeline)) free(timeline);
+}
+
+void forget_semaphore(Device* device, VkSemaphore semaphore, const VkAllocationCallbacks*) {
+  free(device->timelines.remove(number(semaphore)));
+}
+
+void host_signals(Device* device, const VkSemaphoreSignalInfo* info) {
+  note_signal(device, info->semaphore, info->value, nullptr);
+}
+
+#define WEIR_OF_SEMAPHORES(khr)                                            \
+  WEIR_HOOK(WaitSemaphores##khr,                                           \
+            (wait_semaphores<&NextDevice::WaitSemaphores##khr,             \
+                             &NextDevice::GetSemaphoreCounterValue##khr>), \
+            always),                                                       \
+      WEIR_HOOK(GetSemaphoreCounterValue##khr,                             \
+                poll_semaphore<&NextDevice::GetSemaphoreCounterValue##khr>, always)
+
+const Hook k_hooks[] = {
+    WEIR_HOOK(QueueWaitIdle, queue_wait_idle, always),
+    WEIR_HOOK(DeviceWaitIdle, device_wait_idle, always),
+    WEIR_BEFORE(DestroyFence, forget_fence, always),
+    WEIR_HOOK(WaitForFences, wait_for_fences, always),
+    WEIR_HOOK(GetFenceStatus, get_fence_status, always),
+    WEIR_AFTER(CreateSemaphore, made_semaphore, always),
+    WEIR_BEFORE(DestroySemaphore, forget_semaphore, always),
+    WEIR_OF_SEMAPHORES(),
+    WEIR_OF_SEMAPHORES(KHR),
+    WEIR_TWO_NAMES(WEIR_BEFORE, SignalSemaphore, host_signals, always),
+};
+
 }  // namespace
+
+extern const Hooks k_sync_hooks = hooks_of(k_hooks);
 
 bool maybe_sync(Queue* queue) {
   if (queue == nullptr || __atomic_load_n(&queue->pending, __ATOMIC_ACQUIRE) == 0) return false;
@@ -170,135 +272,6 @@ void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* q
   }
   timeline->signals[at] = {value, queue};
   pthread_mutex_unlock(&timeline->lock);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL queue_wait_idle(VkQueue handle) {
-  Device* device = device_of(handle);
-  Queues queues(WEIR_WAIT_QUEUE);
-  const VkResult result = device->next.QueueWaitIdle(handle);
-  if (result != VK_SUCCESS) return result;
-  count_call(device, result, UINT64_MAX);
-  queues.reached(queue_of(device, handle), true);
-  return result;
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice handle) {
-  Device* device = device_of(handle);
-  Queues queues(WEIR_WAIT_DEVICE);
-  const VkResult result = device->next.DeviceWaitIdle(handle);
-  if (result != VK_SUCCESS) return result;
-  count_call(device, result, UINT64_MAX);
-  pthread_mutex_lock(&g.lock);  // no queue is added meanwhile
-  device->queues.each([&](void* queue) { queues.reached(static_cast<Queue*>(queue), true); });
-  pthread_mutex_unlock(&g.lock);
-  return result;
-}
-
-VKAPI_ATTR void VKAPI_CALL destroy_fence(VkDevice handle, VkFence fence,
-                                         const VkAllocationCallbacks* allocator) {
-  Device* device = device_of(handle);
-  device->fences.remove(number(fence));
-  device->next.DestroyFence(handle, fence, allocator);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL wait_for_fences(VkDevice handle, uint32_t fence_count,
-                                               const VkFence* fences, VkBool32 all,
-                                               uint64_t timeout) {
-  Device* device = device_of(handle);
-  Queues queues(WEIR_WAIT_FENCE);
-  const VkResult result = device->next.WaitForFences(handle, fence_count, fences, all, timeout);
-  const bool waited = count_call(device, result, timeout);
-  if (result == VK_TIMEOUT) {
-    for (uint32_t i = 0; i < fence_count; ++i) Queues::not_yet(queue_of_fence(device, fences[i]));
-  }
-  if (result != VK_SUCCESS) return result;
-  const bool any = all == VK_FALSE && fence_count > 1;
-  for (uint32_t i = 0; i < fence_count; ++i) {
-    if (any && device->next.GetFenceStatus(handle, fences[i]) != VK_SUCCESS) continue;
-    queues.reached(queue_of_fence(device, fences[i]), waited);
-  }
-  return result;
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL get_fence_status(VkDevice handle, VkFence fence) {
-  Device* device = device_of(handle);
-  const VkResult result = device->next.GetFenceStatus(handle, fence);
-  count(device->entry->counters, WEIR_COUNT_POLLS);
-  Queue* queue = queue_of_fence(device, fence);
-  if (result == VK_SUCCESS) {
-    Queues(WEIR_WAIT_POLL).reached(queue, false);
-  } else if (result == VK_NOT_READY) {
-    Queues::not_yet(queue);
-  }
-  return result;
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL create_semaphore(VkDevice handle, const VkSemaphoreCreateInfo* info,
-                                                const VkAllocationCallbacks* allocator,
-                                                VkSemaphore* out) {
-  Device* device = device_of(handle);
-  const VkResult result = device->next.CreateSemaphore(handle, info, allocator, out);
-  if (result != VK_SUCCESS) return result;
-  const auto* type = in_chain<VkSemaphoreTypeCreateInfo>(
-      info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
-  if (type == nullptr || type->semaphoreType != VK_SEMAPHORE_TYPE_TIMELINE) return result;
-  Timeline* timeline = static_cast<Timeline*>(calloc(1, sizeof(Timeline)));
-  if (timeline == nullptr) return result;
-  pthread_mutex_init(&timeline->lock, nullptr);
-  timeline->seen = type->initialValue;
-  free(device->timelines.remove(number(*out)));
-  if (!device->timelines.insert(number(*out), timeline)) free(timeline);
-  return result;
-}
-
-VKAPI_ATTR void VKAPI_CALL destroy_semaphore(VkDevice handle, VkSemaphore semaphore,
-                                             const VkAllocationCallbacks* allocator) {
-  Device* device = device_of(handle);
-  free(device->timelines.remove(number(semaphore)));
-  device->next.DestroySemaphore(handle, semaphore, allocator);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice handle, const VkSemaphoreWaitInfo* info,
-                                               uint64_t timeout) {
-  Device* device = device_of(handle);
-  return wait_semaphores_through(device, device->next.WaitSemaphores,
-                                 device->next.GetSemaphoreCounterValue, handle, info, timeout);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores_khr(VkDevice handle, const VkSemaphoreWaitInfo* info,
-                                                   uint64_t timeout) {
-  Device* device = device_of(handle);
-  return wait_semaphores_through(device, device->next.WaitSemaphoresKHR,
-                                 device->next.GetSemaphoreCounterValueKHR, handle, info, timeout);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL get_semaphore_counter_value(VkDevice handle, VkSemaphore semaphore,
-                                                           uint64_t* value) {
-  Device* device = device_of(handle);
-  return poll_semaphore_through(device, device->next.GetSemaphoreCounterValue, handle, semaphore,
-                                value);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL get_semaphore_counter_value_khr(VkDevice handle,
-                                                               VkSemaphore semaphore,
-                                                               uint64_t* value) {
-  Device* device = device_of(handle);
-  return poll_semaphore_through(device, device->next.GetSemaphoreCounterValueKHR, handle, semaphore,
-                                value);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL signal_semaphore(VkDevice handle,
-                                                const VkSemaphoreSignalInfo* info) {
-  Device* device = device_of(handle);
-  note_signal(device, info->semaphore, info->value, nullptr);
-  return device->next.SignalSemaphore(handle, info);
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL signal_semaphore_khr(VkDevice handle,
-                                                    const VkSemaphoreSignalInfo* info) {
-  Device* device = device_of(handle);
-  note_signal(device, info->semaphore, info->value, nullptr);
-  return device->next.SignalSemaphoreKHR(handle, info);
 }
 
 }  // namespace weir_probe

@@ -1,5 +1,4 @@
-#include "gate/probes/inject/vulkan/timing.h"
-
+// Device times: when the program itself has learned that work is done, they are read.
 #include <stdio.h>
 #include <string.h>
 

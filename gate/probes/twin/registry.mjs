@@ -1,11 +1,12 @@
-// Makes the tables of structs.h: node structs.mjs vk.xml newer.json OUT.cpp
+// Makes the tables of structs.h, and of a twin's commands (state.h), from Vulkan's registry:
+//   node registry.mjs vk.xml newer.json STRUCTS.cpp COMMANDS.cpp
 //
 // Reads the few elements of Vulkan's registry that it needs, line by line of their tags; what does not
 // look as expected stops the build. Places of members are left to the compiler (sizeof, offsetof).
 import { readFileSync, writeFileSync } from 'node:fs';
 
-const [registry, supplement, out] = process.argv.slice(2);
-if (!out) throw new Error('usage: structs.mjs vk.xml newer.json OUT.cpp');
+const [registry, supplement, structsOut, commandsOut] = process.argv.slice(2);
+if (!commandsOut) throw new Error('usage: registry.mjs vk.xml newer.json STRUCTS.cpp COMMANDS.cpp');
 const xml = readFileSync(registry, 'utf8').replace(/<!--[^]*?-->/g, '');
 const newer = JSON.parse(readFileSync(supplement, 'utf8'));
 
@@ -190,7 +191,7 @@ const formats = enumIndex('VkFormat');
 if (formats === undefined || wanted.size < 100) throw new Error(`only ${wanted.size} structs found`);
 
 const text = [];
-text.push('// Made by gate/probes/twin/structs.mjs: do not edit.', '#define VK_ENABLE_BETA_EXTENSIONS',
+text.push('// Made by gate/probes/twin/registry.mjs: do not edit.', '#define VK_ENABLE_BETA_EXTENSIONS',
   '#include "gate/probes/twin/structs.h"', '', '#include <vulkan/vulkan.h>', '', 'namespace {', '');
 text.push(...declared, '');
 for (const s of wanted.values()) {
@@ -223,4 +224,48 @@ for (const [name, index] of usedEnums) text.push(`    {"${name}", k_values_${ind
 text.push('};', `const uint32_t weir_enum_count = ${usedEnums.size};`);
 text.push('const char* const weir_instance_extensions[] = {', ...instanceExtensions.map((e) => `    "${e}",`), '};',
   `const uint32_t weir_instance_extension_count = ${instanceExtensions.length};`, '', '}', '');
-writeFileSync(out, text.join('\n'));
+writeFileSync(structsOut, text.join('\n'));
+
+// Commands: first parameter and group (a command and its aliases), and where each is from.
+const commands = new Map();
+for (const m of xml.matchAll(/<command\b([^>]*[^/])?>([^]*?)<\/command>/g)) {
+  const name = m[2].match(/<proto>[^]*?<name>(\w+)<\/name>/)?.[1];
+  if (name && forVulkan(attributes(m[1] ?? ''))) {
+    commands.set(name, { first: m[2].match(/<param[^>]*>[^]*?<type>(\w+)<\/type>/)[1], group: commands.size });
+  }
+}
+for (const m of xml.matchAll(/<command ([^>]*)\/>/g)) {
+  const a = attributes(m[1]);
+  if (a.alias && forVulkan(a)) commands.set(a.name, commands.get(a.alias));
+}
+const level = (first) => ({ VkInstance: 'instance', VkPhysicalDevice: 'physical', VkDevice: 'device', VkQueue: 'device',
+  VkCommandBuffer: 'device' })[first] ?? 'instance';
+const rows = new Map();
+function addCommands(required, since, extension, typed) {
+  for (const c of required.matchAll(/<command ([^>]*?)\/?>/g)) {
+    const { name } = attributes(c[1]);
+    const { first, group } = commands.get(name);
+    const at = level(first);
+    // Nothing that is refused was made: only null comes to be destroyed.
+    const kind = name.startsWith('vkDestroy') ? `swallowed<PFN_${name}>` : `refused<PFN_${name}, Text("${name}")>`;
+    const otherwise = at === 'device' && typed ? kind : 'nullptr';
+    if (!rows.has(name)) rows.set(name, [`"${name}"`, otherwise, group, `k_${at}`, since, extension]);
+  }
+}
+for (const m of xml.matchAll(/<feature ([^>]*?)>([^]*?)<\/feature>/g)) {
+  const a = attributes(m[1]);
+  if (forVulkan(a)) addCommands(m[2], Number(a.number.split('.')[1]) + 1, 'nullptr', true);
+}
+for (const m of xml.matchAll(/<extension ([^>]*?)(?<!\/)>([^]*?)<\/extension>/g)) {
+  const a = attributes(m[1]);
+  if (!a.supported?.split(',').includes('vulkan') || a.platform) continue;
+  addCommands(m[2], 0, a.type === 'instance' ? 'nullptr' : `"${a.name}"`, true);
+}
+for (const c of newer.commands) {
+  if (rows.has(c.name)) continue;
+  commands.set(c.name, commands.get(c.alias) ?? { first: c.first, group: commands.size });
+  addCommands(`<command name="${c.name}"/>`, 0, c.extension ? `"${c.extension}"` : 'nullptr', false);
+}
+writeFileSync(commandsOut, ['// Made by gate/probes/twin/registry.mjs: do not edit.', '#include "gate/probes/twin/state.h"', '',
+  'namespace weir_twin {', '', 'Command g_commands[] = {', ...[...rows.values()].map((row) => `    {${row.join(', ')}},`), '};',
+  `const uint32_t k_command_count = ${rows.size};`, '', '}  // namespace weir_twin', ''].join('\n'));

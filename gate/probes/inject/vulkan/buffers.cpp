@@ -1,0 +1,219 @@
+// Command buffers: what one will do each time it is submitted, counted while it is recorded.
+#include <string.h>
+
+#include "gate/probes/inject/vulkan/hooks.h"
+
+namespace weir_probe {
+namespace {
+
+constexpr uint32_t k_first_tallies = 16;
+
+Tally* slot_of(Tally* tallies, uint32_t capacity, Pipeline* pipeline, Label* label) {
+  const uint64_t mixed =
+      (reinterpret_cast<uint64_t>(pipeline) ^ (reinterpret_cast<uint64_t>(label) << 1)) *
+      0x9e3779b97f4a7c15ULL;
+  uint32_t at = static_cast<uint32_t>(mixed >> 40) & (capacity - 1);
+  while (tallies[at].pipeline != nullptr &&
+         (tallies[at].pipeline != pipeline || tallies[at].label != label)) {
+    at = (at + 1) & (capacity - 1);
+  }
+  return &tallies[at];
+}
+
+bool grow(CommandBuffer* buffer) {
+  const uint32_t capacity =
+      buffer->tally_capacity == 0 ? k_first_tallies : buffer->tally_capacity * 2;
+  Tally* fresh = static_cast<Tally*>(calloc(capacity, sizeof(Tally)));
+  if (fresh == nullptr) return false;
+  for (uint32_t i = 0; i < buffer->tally_capacity; ++i) {
+    if (buffer->tallies[i].pipeline == nullptr) continue;
+    const Tally& old = buffer->tallies[i];
+    *slot_of(fresh, capacity, old.pipeline, old.label) = old;
+  }
+  free(buffer->tallies);
+  buffer->tallies = fresh;
+  buffer->tally_capacity = capacity;
+  return true;
+}
+
+void forget(CommandBuffer* buffer) {
+  g.command_buffers.remove(number(buffer->handle));
+  if (buffer->previous != nullptr) {
+    buffer->previous->next = buffer->next;
+  } else {
+    buffer->pool->first = buffer->next;
+  }
+  if (buffer->next != nullptr) buffer->next->previous = buffer->previous;
+  free_recording(buffer);
+  free_kept(buffer);
+  free(buffer->tallies);
+  free(buffer);
+}
+
+void remember(Device* device, CommandPool* pool, VkCommandBuffer handle, bool secondary) {
+  CommandBuffer* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
+  if (buffer != nullptr) {
+    buffer->device = device;
+    buffer->pool = pool;
+    buffer->handle = handle;
+    buffer->generation = pool->generation;
+    buffer->secondary = secondary;
+    if (g.command_buffers.insert(number(handle), buffer)) {
+      buffer->next = pool->first;
+      if (pool->first != nullptr) pool->first->previous = buffer;
+      pool->first = buffer;
+      return;
+    }
+    free(buffer);
+  }
+  set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+}
+
+CommandPool* pool_of(Device* device, VkCommandPool handle) {
+  return static_cast<CommandPool*>(device->pools.find(number(handle)));
+}
+
+void made_pool(Device* device, const VkCommandPoolCreateInfo* info, const VkAllocationCallbacks*,
+               VkCommandPool* out) {
+  CommandPool* pool = static_cast<CommandPool*>(calloc(1, sizeof(CommandPool)));
+  if (pool == nullptr || !device->pools.insert(number(*out), pool)) {
+    free(pool);
+    set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+    return;
+  }
+  pool->device = device;
+  pool->family = info->queueFamilyIndex;
+}
+
+void forget_pool(Device* device, VkCommandPool pool, const VkAllocationCallbacks*) {
+  auto* known = static_cast<CommandPool*>(device->pools.remove(number(pool)));
+  if (known != nullptr) free_pool(known);
+}
+
+VkResult reset_command_pool(VkDevice handle, VkCommandPool pool, VkCommandPoolResetFlags flags) {
+  Device* device = device_of(handle);
+  CommandPool* known = pool_of(device, pool);
+  for (CommandBuffer* at = known == nullptr ? nullptr : known->first; at != nullptr;
+       at = at->next) {
+    if (at->recording != nullptr) retire_stamps(at);
+  }
+  const VkResult result = device->next.ResetCommandPool(handle, pool, flags);
+  if (known != nullptr && result == VK_SUCCESS) ++known->generation;
+  return result;
+}
+
+void made_buffers(Device* device, const VkCommandBufferAllocateInfo* info, VkCommandBuffer* out) {
+  CommandPool* pool = pool_of(device, info->commandPool);
+  const bool secondary = info->level == VK_COMMAND_BUFFER_LEVEL_SECONDARY;
+  for (uint32_t i = 0; pool != nullptr && i < info->commandBufferCount; ++i) {
+    remember(device, pool, out[i], secondary);
+  }
+}
+
+void forget_buffers(Device*, VkCommandPool, uint32_t count, const VkCommandBuffer* buffers) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (buffers[i] == VK_NULL_HANDLE) continue;
+    if (CommandBuffer* buffer = command_buffer(buffers[i])) forget(buffer);
+  }
+}
+
+// Ends what is known of a command buffer's recording.
+void clear(CommandBuffer* buffer) {
+  buffer->bound = nullptr;
+  buffer->label_depth = 0;
+  buffer->dispatches = buffer->indirect = buffer->barriers = buffer->copies = 0;
+  buffer->unknown_dispatches = 0;
+  if (buffer->tally_used != 0) memset(buffer->tallies, 0, buffer->tally_capacity * sizeof(Tally));
+  buffer->tally_used = 0;
+  begin_recording(buffer);
+  if (keeping()) begin_kept(buffer);
+}
+
+VkResult begin_command_buffer(VkCommandBuffer handle, const VkCommandBufferBeginInfo* info) {
+  CommandBuffer* buffer = command_buffer(handle);
+  if (buffer != nullptr) {
+    clear(buffer);
+    buffer->generation = buffer->pool->generation;
+  }
+  const VkResult result = device_of(handle)->next.BeginCommandBuffer(handle, info);
+  if (buffer != nullptr && buffer->recording != nullptr && result == VK_SUCCESS) {
+    begin_stamps(buffer);
+  }
+  return result;
+}
+
+void reset_buffer(CommandBuffer* buffer, VkCommandBufferResetFlags) { clear(buffer); }
+
+void end_buffer(CommandBuffer* buffer) {
+  if (buffer->recording != nullptr) end_stamps(buffer);
+}
+
+void bind_pipeline(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipeline pipeline) {
+  if (point != VK_PIPELINE_BIND_POINT_COMPUTE) return;
+  auto* record = static_cast<Pipeline*>(buffer->device->pipelines.find(number(pipeline)));
+  buffer->bound = record == nullptr ? nullptr : tally_of(buffer, record, label_of(buffer));
+}
+
+// The secondary buffers are complete by now, and recording one again makes this one invalid: their
+// counts can be taken over here.
+void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuffer* secondaries) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const CommandBuffer* secondary = command_buffer(secondaries[i]);
+    if (secondary == nullptr) continue;
+    buffer->dispatches += secondary->dispatches;
+    buffer->indirect += secondary->indirect;
+    buffer->barriers += secondary->barriers;
+    buffer->copies += secondary->copies;
+    buffer->unknown_dispatches += secondary->unknown_dispatches;
+    log_secondary(buffer, secondary);
+    if (keeping()) join_kept(buffer, secondary);
+    for (uint32_t j = 0; j < secondary->tally_capacity; ++j) {
+      const Tally& theirs = secondary->tallies[j];
+      if (theirs.dispatches == 0) continue;
+      Tally* ours = tally_of(buffer, theirs.pipeline, theirs.label);
+      if (ours != nullptr) {
+        ours->dispatches += theirs.dispatches;
+      } else {
+        buffer->unknown_dispatches += theirs.dispatches;
+      }
+    }
+  }
+  buffer->bound = nullptr;  // the primary's state is undefined after this
+}
+
+const Hook k_hooks[] = {
+    WEIR_AFTER(CreateCommandPool, made_pool, always),
+    WEIR_BEFORE(DestroyCommandPool, forget_pool, always),
+    WEIR_HOOK(ResetCommandPool, reset_command_pool, always),
+    WEIR_AFTER(AllocateCommandBuffers, made_buffers, always),
+    WEIR_BEFORE(FreeCommandBuffers, forget_buffers, always),
+    WEIR_HOOK(BeginCommandBuffer, begin_command_buffer, always),
+    WEIR_BEFORE(ResetCommandBuffer, reset_buffer, always),
+    WEIR_BEFORE(EndCommandBuffer, end_buffer, with_events),
+    WEIR_BEFORE(CmdBindPipeline, bind_pipeline, always),
+    WEIR_BEFORE(CmdExecuteCommands, execute_commands, always),
+};
+
+}  // namespace
+
+extern const Hooks k_buffer_hooks = hooks_of(k_hooks);
+
+Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
+  if (buffer->tally_capacity != 0) {
+    Tally* slot = slot_of(buffer->tallies, buffer->tally_capacity, pipeline, label);
+    if (slot->pipeline == pipeline) return slot;
+  }
+  if ((buffer->tally_used + 1) * 2 > buffer->tally_capacity && !grow(buffer)) return nullptr;
+  Tally* slot = slot_of(buffer->tallies, buffer->tally_capacity, pipeline, label);
+  slot->pipeline = pipeline;
+  slot->label = label;
+  ++buffer->tally_used;
+  return slot;
+}
+
+void free_pool(CommandPool* pool) {
+  while (pool->first != nullptr) forget(pool->first);
+  free(pool);
+}
+
+}  // namespace weir_probe

@@ -1,0 +1,153 @@
+// The commands of a command buffer: what each counts, what is told of it with events, and what a
+// dispatch takes to be run again where kernels are recorded.
+#include <string.h>
+
+#include "gate/probes/inject/vulkan/hooks.h"
+
+namespace weir_probe {
+namespace {
+
+// `flags` as in weir_event_dispatch; `left_out`: why it can not be run again.
+void dispatched(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags,
+                uint32_t left_out) {
+  if (buffer->kept != nullptr) keep_dispatch(buffer, x, y, z, left_out);
+  ++buffer->dispatches;
+  ++(buffer->bound != nullptr ? buffer->bound->dispatches : buffer->unknown_dispatches);
+  if (buffer->recording != nullptr) log_dispatch(buffer, x, y, z, flags);
+}
+
+void dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z) {
+  dispatched(buffer, x, y, z, 0, k_nothing_left_out);
+}
+
+void dispatch_base(CommandBuffer* buffer, uint32_t from_x, uint32_t from_y, uint32_t from_z,
+                   uint32_t x, uint32_t y, uint32_t z) {
+  const bool from_zero = from_x == 0 && from_y == 0 && from_z == 0;
+  dispatched(buffer, x, y, z, 0, from_zero ? k_nothing_left_out : uint32_t{WEIR_LEFT_BASE});
+}
+
+void dispatch_indirect(CommandBuffer* buffer, VkBuffer, VkDeviceSize) {
+  ++buffer->indirect;
+  dispatched(buffer, 0, 0, 0, WEIR_DISPATCH_INDIRECT, WEIR_LEFT_INDIRECT);
+}
+
+weir_event_barrier told(VkPipelineStageFlags from, VkPipelineStageFlags to, VkDependencyFlags flags,
+                        uint32_t memory_count, const VkMemoryBarrier*, uint32_t buffer_count,
+                        const VkBufferMemoryBarrier* buffers, uint32_t image_count,
+                        const VkImageMemoryBarrier* images) {
+  weir_event_barrier body = {memory_count, buffer_count, image_count, 0, from, to};
+  if ((flags & VK_DEPENDENCY_BY_REGION_BIT) != 0) body.flags |= WEIR_BARRIER_BY_REGION;
+  for (uint32_t i = 0; i < buffer_count; ++i) {
+    if (buffers[i].srcQueueFamilyIndex != buffers[i].dstQueueFamilyIndex) {
+      body.flags |= WEIR_BARRIER_TRANSFER;
+    }
+  }
+  for (uint32_t i = 0; i < image_count; ++i) {
+    if (images[i].oldLayout != images[i].newLayout) body.flags |= WEIR_BARRIER_LAYOUT;
+    if (images[i].srcQueueFamilyIndex != images[i].dstQueueFamilyIndex) {
+      body.flags |= WEIR_BARRIER_TRANSFER;
+    }
+  }
+  return body;
+}
+
+weir_event_barrier told(const VkDependencyInfo* info) {
+  weir_event_barrier body = {info->memoryBarrierCount,
+                             info->bufferMemoryBarrierCount,
+                             info->imageMemoryBarrierCount,
+                             0,
+                             0,
+                             0};
+  if ((info->dependencyFlags & VK_DEPENDENCY_BY_REGION_BIT) != 0) {
+    body.flags |= WEIR_BARRIER_BY_REGION;
+  }
+  for (uint32_t i = 0; i < info->memoryBarrierCount; ++i) {
+    body.from |= info->pMemoryBarriers[i].srcStageMask;
+    body.to |= info->pMemoryBarriers[i].dstStageMask;
+  }
+  const auto owned = [&](const auto& barrier) {
+    body.from |= barrier.srcStageMask;
+    body.to |= barrier.dstStageMask;
+    if (barrier.srcQueueFamilyIndex != barrier.dstQueueFamilyIndex) {
+      body.flags |= WEIR_BARRIER_TRANSFER;
+    }
+  };
+  for (uint32_t i = 0; i < info->bufferMemoryBarrierCount; ++i) {
+    owned(info->pBufferMemoryBarriers[i]);
+  }
+  for (uint32_t i = 0; i < info->imageMemoryBarrierCount; ++i) {
+    const VkImageMemoryBarrier2& image = info->pImageMemoryBarriers[i];
+    owned(image);
+    if (image.oldLayout != image.newLayout) body.flags |= WEIR_BARRIER_LAYOUT;
+  }
+  return body;
+}
+
+constexpr auto barrier = [](CommandBuffer* buffer, auto... arguments) {
+  ++buffer->barriers;
+  if (buffer->recording != nullptr) log_barrier(buffer, told(arguments...));
+};
+
+uint64_t bytes_of(VkBuffer, VkBuffer, uint32_t count, const VkBufferCopy* regions) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < count; ++i) sum += regions[i].size;
+  return sum;
+}
+uint64_t bytes_of(const VkCopyBufferInfo2* info) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < info->regionCount; ++i) sum += info->pRegions[i].size;
+  return sum;
+}
+uint64_t bytes_of(VkBuffer, VkDeviceSize, VkDeviceSize size, uint32_t) {
+  return size == VK_WHOLE_SIZE ? 0 : size;
+}
+uint64_t bytes_of(VkBuffer, VkDeviceSize, VkDeviceSize size, const void*) { return size; }
+uint64_t bytes_of(VkQueryPool, uint32_t, uint32_t count, VkBuffer, VkDeviceSize,
+                  VkDeviceSize stride, VkQueryResultFlags) {
+  return count * stride;
+}
+template <class... A>
+uint64_t bytes_of(A...) {
+  return 0;  // images: how many bytes is the driver's to know
+}
+
+template <uint32_t kind>
+constexpr auto copy = [](CommandBuffer* buffer, auto... arguments) {
+  ++buffer->copies;
+  if (buffer->recording != nullptr) log_copy(buffer, kind, bytes_of(arguments...));
+};
+
+// For events alone.
+constexpr auto wait_events = [](CommandBuffer* buffer, auto...) {
+  if (buffer->recording != nullptr) close_group(buffer);
+};
+
+void push_constants(CommandBuffer* buffer, VkPipelineLayout, VkShaderStageFlags, uint32_t offset,
+                    uint32_t size, const void* values) {
+  if (buffer->kept != nullptr) keep_push(buffer->kept, offset, size, values);
+  if (buffer->recording != nullptr) log_push(buffer, offset, size, values);
+}
+
+const Hook k_hooks[] = {
+    WEIR_BEFORE(CmdDispatch, dispatch, always),
+    WEIR_TWO_NAMES(WEIR_BEFORE, CmdDispatchBase, dispatch_base, always),
+    WEIR_BEFORE(CmdDispatchIndirect, dispatch_indirect, always),
+    WEIR_BEFORE(CmdPushConstants, push_constants, with_either),
+    WEIR_THREE_NAMES(WEIR_BEFORE, CmdWaitEvents, wait_events, with_events),
+    WEIR_THREE_NAMES(WEIR_BEFORE, CmdPipelineBarrier, barrier, always),
+    WEIR_THREE_NAMES(WEIR_BEFORE, CmdCopyBuffer, copy<WEIR_COPY_BUFFER>, always),
+    WEIR_THREE_NAMES(WEIR_BEFORE, CmdCopyImage, copy<WEIR_COPY_IMAGE>, always),
+    WEIR_THREE_NAMES(WEIR_BEFORE, CmdCopyBufferToImage, copy<WEIR_COPY_IMAGE>, always),
+    WEIR_THREE_NAMES(WEIR_BEFORE, CmdCopyImageToBuffer, copy<WEIR_COPY_IMAGE>, always),
+    WEIR_THREE_NAMES(WEIR_BEFORE, CmdBlitImage, copy<WEIR_COPY_IMAGE>, always),
+    WEIR_THREE_NAMES(WEIR_BEFORE, CmdResolveImage, copy<WEIR_COPY_IMAGE>, always),
+    WEIR_BEFORE(CmdCopyQueryPoolResults, copy<WEIR_COPY_QUERY>, always),
+    WEIR_BEFORE(CmdFillBuffer, copy<WEIR_COPY_FILL>, always),
+    WEIR_BEFORE(CmdUpdateBuffer, copy<WEIR_COPY_UPDATE>, always),
+};
+
+}  // namespace
+
+extern const Hooks k_command_hooks = hooks_of(k_hooks);
+
+}  // namespace weir_probe

@@ -1,0 +1,105 @@
+// Where the layer stands in front: each file brings a table of its own.
+//
+// (On Linux Vulkan's functions have C's calling convention, so none is named here.)
+#pragma once
+
+#include <vulkan/vulkan.h>
+
+#include "gate/probes/inject/vulkan/keep.h"
+#include "gate/probes/inject/vulkan/state.h"
+
+namespace weir_probe {
+
+enum class When : uint8_t { always, with_events, with_kernels, with_either };
+
+struct Hook {
+  const char* name;
+  PFN_vkVoidFunction function;
+  When when;
+};
+struct Hooks {
+  const Hook* first;
+  size_t count;
+};
+template <size_t count>
+constexpr Hooks hooks_of(const Hook (&all)[count]) {
+  return {all, count};
+}
+extern const Hooks k_device_hooks, k_submit_hooks, k_sync_hooks, k_kernel_hooks, k_buffer_hooks,
+    k_command_hooks, k_object_hooks, k_pipeline_hooks, k_binding_hooks;
+
+template <class Function>
+PFN_vkVoidFunction untyped(Function function) {
+  return reinterpret_cast<PFN_vkVoidFunction>(function);
+}
+template <class Function>
+Function function_of(Function NextDevice::*);
+
+// Before<&NextDevice::DestroyFence, note>: note(device, the other arguments), then the call goes
+// down. Where there is none below (of names, see get_device_proc_addr) that is all.
+template <auto Next, auto note, class Function = decltype(function_of(Next))>
+struct Before;
+template <auto Next, auto note, class R, class... A>
+struct Before<Next, note, R (*)(VkDevice, A...)> {
+  static R call(VkDevice handle, A... arguments) {
+    Device* device = device_of(handle);
+    note(device, arguments...);
+    const auto next = device->next.*Next;
+    return next == nullptr ? R() : next(handle, arguments...);
+  }
+};
+// The same of a command, with its buffer's record.
+template <auto Next, auto note, class R, class... A>
+struct Before<Next, note, R (*)(VkCommandBuffer, A...)> {
+  static R call(VkCommandBuffer handle, A... arguments) {
+    CommandBuffer* buffer = command_buffer(handle);
+    if (__builtin_expect(buffer == nullptr, 0)) {  // memory was out when it was made
+      const auto next = device_of(handle)->next.*Next;
+      return next == nullptr ? R() : next(handle, arguments...);
+    }
+    note(buffer, arguments...);
+    const auto next = buffer->device->next.*Next;
+    if constexpr (__is_same(R, void)) {
+      if (next != nullptr) next(handle, arguments...);
+      if (buffer->recording != nullptr) serialize(buffer);
+    } else {
+      return next(handle, arguments...);
+    }
+  }
+};
+
+// After<&NextDevice::CreateFence, note>: note(device, the other arguments) when the call came back
+// with success.
+template <auto Next, auto note, class Function = decltype(function_of(Next))>
+struct After;
+template <auto Next, auto note, class R, class... A>
+struct After<Next, note, R (*)(VkDevice, A...)> {
+  static R call(VkDevice handle, A... arguments) {
+    Device* device = device_of(handle);
+    if constexpr (__is_same(R, void)) {
+      (device->next.*Next)(handle, arguments...);
+      note(device, arguments...);
+    } else {
+      const R result = (device->next.*Next)(handle, arguments...);
+      if (result == VK_SUCCESS) note(device, arguments...);
+      return result;
+    }
+  }
+};
+
+// Of recording kernels: note(what is kept of the device, the other arguments).
+template <auto note>
+constexpr auto kept = [](Device* device, auto... arguments) {
+  if (device->kept != nullptr) note(device->kept, arguments...);
+};
+
+#define WEIR_HOOK(name, function, when) \
+  { "vk" #name, untyped<PFN_vk##name>(function), When::when }
+#define WEIR_BEFORE(name, note, when) WEIR_HOOK(name, (Before<&NextDevice::name, note>::call), when)
+#define WEIR_AFTER(name, note, when) WEIR_HOOK(name, (After<&NextDevice::name, note>::call), when)
+// Of all names that it came to have.
+#define WEIR_TWO_NAMES(HOOK, name, note, when) HOOK(name, note, when), HOOK(name##KHR, note, when)
+#define WEIR_THREE_NAMES(HOOK, name, note, when) \
+  HOOK(name, note, when), HOOK(name##2, note, when), HOOK(name##2KHR, note, when)
+
+}  // namespace weir_probe
