@@ -6,7 +6,7 @@
 //   vulkan: matrix-vector product of BF16 not implemented — use --backend cpu or convert to F16
 //
 // weir knows such messages, from any engine, and shows them as the cell's error
-// (gate/adapters/missing_kernel.hpp). Two kinds of work run on the CPU whatever the backend, and
+// (gate/adapters/format.hpp). Two kinds of work run on the CPU whatever the backend, and
 // are counted as ops there: GET_ROWS (one row of the embedding) and SOFT_MAX of fewer than 128
 // values. Both take less time than a dispatch costs.
 #pragma once

@@ -1,11 +1,10 @@
-#include "gate/adapters/chrome_event.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
+#include "gate/adapters/chrome_parts.hpp"
 #include "gate/adapters/json_pieces.hpp"
 #include "gate/adapters/printed.hpp"
 #include "gate/base/json.hpp"

@@ -4,9 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "gate/adapters/chrome_event.hpp"
-#include "gate/adapters/chrome_spans.hpp"
-#include "gate/adapters/chrome_totals.hpp"
+#include "gate/adapters/chrome_parts.hpp"
 #include "gate/adapters/readers.hpp"
 #include "gate/base/text.hpp"
 
@@ -185,16 +183,14 @@ void ChromeTraceReader::Reading::take_members(const Json& members) {
       version != members.end() && version->is_number()) {
     version_ = dump_json(*version);
   }
-  const auto devices = members.find("deviceProperties");
-  if (devices != members.end() && devices->is_array() && !devices->empty() &&
-      devices->front().is_object()) {
-    context_.device = json_text(devices->front(), "name");
+  const Json& devices = json_list(members, "deviceProperties");
+  if (!devices.empty() && devices.front().is_object()) {
+    context_.device = json_text(devices.front(), "name");
   }
   for (const auto& [key, value] : members.items()) {
     if (context_.facts.size() >= 64) break;
     if (!value.is_string() && !value.is_number()) continue;
-    context_.facts[shown_text(key, 100)] =
-        value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
+    context_.facts[shown_text(key, 100)] = json_shown(value);
   }
   if (const auto name = json_text(members, "traceName")) context_.places.push_back(*name);
 }
@@ -257,8 +253,6 @@ ChromeTraceReader::ChromeTraceReader(const ChromeTraceLimits& limits,
                                      observed::ObservedMoments* moments)
     : reading_(std::make_unique<Reading>(limits, moments)) {}
 ChromeTraceReader::~ChromeTraceReader() = default;
-ChromeTraceReader::ChromeTraceReader(ChromeTraceReader&&) noexcept = default;
-ChromeTraceReader& ChromeTraceReader::operator=(ChromeTraceReader&&) noexcept = default;
 
 void ChromeTraceReader::feed(std::string_view chunk) { reading_->feed(chunk); }
 

@@ -37,8 +37,6 @@ class ChromeTraceReader {
   explicit ChromeTraceReader(const ChromeTraceLimits& limits = {},
                              observed::ObservedMoments* moments = nullptr);
   ~ChromeTraceReader();
-  ChromeTraceReader(ChromeTraceReader&&) noexcept;
-  ChromeTraceReader& operator=(ChromeTraceReader&&) noexcept;
 
   void feed(std::string_view chunk);
   // Once, at the end. Rows come most time first. Fails with Code::data when there is no event.

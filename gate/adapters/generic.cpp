@@ -1,9 +1,8 @@
-#include "gate/adapters/generic.hpp"
-
+// Any engine: values found by regular expressions or JSON pointers that the config names.
 #include <algorithm>
 #include <cmath>
 
-#include "gate/adapters/documents.hpp"
+#include "gate/adapters/readers.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/pattern.hpp"
@@ -74,19 +73,16 @@ std::vector<std::string> by_pointer(const std::string& pointer, std::string_view
 }
 
 Result<std::vector<std::string>> find(const ValueRule& rule, const Output& output) {
-  std::vector<std::string_view> streams;
-  if (rule.stream != ValueRule::Stream::err) streams.push_back(output.out);
-  if (rule.stream != ValueRule::Stream::out) streams.push_back(output.err);
-  std::vector<std::string> texts;
-  if (!rule.pointer.empty()) {
-    for (const auto stream : streams) {
-      if (texts.empty()) texts = by_pointer(rule.pointer, stream, rule.pick);
-    }
-    return texts;
+  std::optional<config::Pattern> pattern;
+  if (rule.pointer.empty()) {
+    WEIR_TRY(pattern, config::Pattern::compile(rule.regex));
   }
-  WEIR_TRY(const auto pattern, config::Pattern::compile(rule.regex));
-  for (const auto stream : streams) {
-    if (texts.empty()) texts = by_pattern(pattern, stream, rule.pick);
+  std::vector<std::string> texts;
+  for (const auto& [stream, other] :
+       {std::pair{output.out, ValueRule::Stream::err}, {output.err, ValueRule::Stream::out}}) {
+    if (rule.stream == other || !texts.empty()) continue;
+    texts = pattern ? by_pattern(*pattern, stream, rule.pick)
+                    : by_pointer(rule.pointer, stream, rule.pick);
   }
   return texts;
 }
@@ -127,7 +123,7 @@ Result<std::int64_t> whole(const ValueRule& rule, double value) {
   return static_cast<std::int64_t>(value);
 }
 
-Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
+Result<void> add_count(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<std::string>& texts) {
   std::optional<std::int64_t> count;
   for (const std::string& text : texts) {
@@ -141,10 +137,10 @@ Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
   }
   report.counts[metric.name] = count.value_or(0);
   if (rule.custom) report.count_metrics[metric.name] = metric;
-  return true;
+  return {};
 }
 
-Result<bool> add_times(profile::EngineReport& report, const ValueRule& rule,
+Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<std::string>& texts) {
   profile::EngineReport::Series series{metric, {}};
   for (const std::string& text : texts) {
@@ -155,16 +151,16 @@ Result<bool> add_times(profile::EngineReport& report, const ValueRule& rule,
     series.samples.push_back(value);
   }
   report.times.push_back(std::move(series));
-  return true;
+  return {};
 }
 
-Result<bool> add_fact(profile::EngineReport& report, const ValueRule& rule,
+Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule,
                       const std::string& text) {
   if (rule.metric == "generated_tokens" || rule.metric == "prompt_tokens") {
     WEIR_TRY(const double value, number(rule, text));
     WEIR_TRY(const std::int64_t count, whole(rule, value));
     (rule.metric == "prompt_tokens" ? report.prompt_tokens : report.generated_tokens) = count;
-    return true;
+    return {};
   }
   if (rule.metric == "output_digest") {
     // A whole output may stand here: its hash says the same in one line.
@@ -174,7 +170,7 @@ Result<bool> add_fact(profile::EngineReport& report, const ValueRule& rule,
   } else if (rule.metric == "engine_build") {
     report.engine_build = shown(text);
   }
-  return true;
+  return {};
 }
 
 bool needed(unit::Kind kind, const std::optional<profile::Pass>& pass) {

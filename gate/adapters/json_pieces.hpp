@@ -1,10 +1,11 @@
 // JSON of any size, piece by piece: the elements of its long lists and the members of its objects,
 // as they come. Memory is bounded by one piece; what stands behind a cut or a broken piece does not
-// spoil what was whole before it. Pure.
+// spoil what was whole before it. And documents as a whole, which must be small. Pure.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,5 +91,19 @@ class JsonPieces {
   std::size_t depth_ = 0;  // within the piece
   bool in_string_ = false, escaped_ = false, scalar_ = false;
 };
+
+// Documents within text that also holds log lines, each as a whole.
+struct DocumentsFound {
+  std::size_t documents = 0;
+  // The first text that looked like JSON and was not: what is wrong with it. A log line such as
+  // "[info] …" does not look like JSON.
+  std::optional<std::string> broken;
+};
+
+// Calls `take` for each object or array that begins a line (blanks before it are fine), in order;
+// it answers whether to go on. Documents are not kept, so that memory stays small: each may have
+// 1 MiB and 64 levels. Time is linear in the size of the text.
+DocumentsFound for_each_document(std::string_view text,
+                                 const std::function<bool(const Json& document)>& take);
 
 }  // namespace weir::adapters

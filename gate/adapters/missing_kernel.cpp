@@ -1,17 +1,15 @@
-#include "gate/adapters/missing_kernel.hpp"
-
 #include <algorithm>
 #include <array>
 
-#include "gate/adapters/printed.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::adapters {
 namespace {
 
 constexpr std::size_t k_looked_at = 65536;
-constexpr std::size_t k_last_lines =
-    60;  // what a program ends on, with a trace of its calls behind
+// What a program ends on, with a trace of its calls behind.
+constexpr std::size_t k_last_lines = 60;
 constexpr std::size_t k_longest = 300;
 
 // A form: the words that a line holds, and one of those that must be there beside them ("" for

@@ -134,9 +134,49 @@ std::string shown_text(std::string_view text, std::size_t most) {
   return std::string(text::trim(shown));
 }
 
+bool names_op(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'A' && c <= 'Z') || digit(c) || c == '_';
+  });
+}
+
 void Scan::skip_blanks() {
   const std::size_t at = rest_.find_first_not_of(" \t");
   rest_.remove_prefix(std::min(at, rest_.size()));
+}
+
+bool Scan::take_text(std::string_view& form) {
+  const std::size_t value = std::min(form.find("{}"), form.size());
+  std::string_view text = text::trim(form.substr(0, value));
+  form.remove_prefix(std::min(value + 2, form.size()));
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find("  "), text.size());
+    if (!take(text.substr(0, end))) return false;
+    text = text::trim(text.substr(end));
+  }
+  return true;
+}
+
+bool Scan::take_value(std::string_view& form, double& value) {
+  const auto found = take_text(form) ? number() : std::nullopt;
+  value = found.value_or(0);
+  return found.has_value();
+}
+
+bool Scan::take_value(std::string_view& form, std::int64_t& value) {
+  const auto found = take_text(form) ? whole() : std::nullopt;
+  value = found.value_or(0);
+  return found.has_value();
+}
+
+bool Scan::take_value(std::string_view& form, std::string_view& value) {
+  if (!take_text(form)) return false;
+  const bool to_blank = form.empty() || form.front() == ' ';
+  const std::size_t end = std::min({form.find("  "), form.find("{}"), form.size()});
+  const auto found = to_blank ? word() : until(form.substr(0, end));
+  if (!to_blank) form.remove_prefix(end);
+  value = found.value_or("");
+  return found.has_value();
 }
 
 bool Scan::take(std::string_view literal) {
@@ -192,16 +232,7 @@ std::optional<std::string_view> Scan::word() {
   return word;
 }
 
-std::optional<std::string_view> Scan::until(std::string_view mark) {
-  const std::size_t at = rest_.find(mark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view before = rest_.substr(0, at);
-  rest_.remove_prefix(at + mark.size());
-  return text::trim(before);
-}
-
-std::optional<std::string_view> Scan::until_last(std::string_view mark) {
-  const std::size_t at = rest_.rfind(mark);
+std::optional<std::string_view> Scan::past(std::size_t at, std::string_view mark) {
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view before = rest_.substr(0, at);
   rest_.remove_prefix(at + mark.size());

@@ -61,25 +61,50 @@ class Printed {
 // Fit to show and to keep: one line, at most `most` bytes of it, without control characters.
 [[nodiscard]] std::string shown_text(std::string_view text, std::size_t most = 200);
 
+// An op of ggml's by its form: "MUL_MAT", not "mul_mat" or "".
+[[nodiscard]] bool names_op(std::string_view word);
+
 // Takes a line apart from left to right. A step that does not fit answers nothing (or false) and
 // leaves the place where it was. Blanks before each step are skipped.
 class Scan {
  public:
   explicit Scan(std::string_view line) : rest_(line) {}
 
+  // All that `form` says, or nothing: its text piece by piece (two blanks part them), and for each
+  // "{}" one of `values` by its type: a number, digits alone, or a text up to the piece that
+  // follows at once, else up to a blank.
+  //   scan.fits("[OP]  backend {} {}  {} %  count={}", number, name, share, count)
+  template <class... Values>
+  bool fits(std::string_view form, Values&... values) {
+    const std::string_view before = rest_;
+    const bool fits = (take_value(form, values) && ...) && take_text(form);
+    if (!fits) rest_ = before;
+    return fits;
+  }
+
   bool take(std::string_view literal);
   std::optional<double> number();          // at the beginning of what follows
   std::optional<std::int64_t> whole();     // digits alone
   std::optional<std::string_view> word();  // up to a blank
   // Up to the first `mark`, which is taken as well.
-  std::optional<std::string_view> until(std::string_view mark);
+  std::optional<std::string_view> until(std::string_view mark) {
+    return past(rest_.find(mark), mark);
+  }
   // Up to the last `mark`.
-  std::optional<std::string_view> until_last(std::string_view mark);
+  std::optional<std::string_view> until_last(std::string_view mark) {
+    return past(rest_.rfind(mark), mark);
+  }
   [[nodiscard]] std::string_view rest() const;  // trimmed
   [[nodiscard]] bool done() const { return rest().empty(); }
 
  private:
   void skip_blanks();
+  // What stands before the mark that begins at `at`.
+  std::optional<std::string_view> past(std::size_t at, std::string_view mark);
+  bool take_text(std::string_view& form);  // up to its next "{}", which goes as well
+  bool take_value(std::string_view& form, double& value);
+  bool take_value(std::string_view& form, std::int64_t& value);
+  bool take_value(std::string_view& form, std::string_view& value);
   std::string_view rest_;
 };
 

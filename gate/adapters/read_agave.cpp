@@ -1,10 +1,11 @@
 // Agave: its banner, statistics line, profile table, counters, --json, --model-info and
-// agave-bench. The per-token lines that its documentation shows are read_agave_tokens.cpp's.
+// agave-bench; and the per-token lines and the counters block of its documentation, which no
+// version of it that was seen prints: files in this shape may be offered all the same.
 //
 // Rates are in whole milliseconds and so coarse on small models: a warning says how coarse.
-#include "gate/adapters/read_agave.hpp"
-
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "gate/adapters/readers.hpp"
 #include "gate/base/text.hpp"
@@ -13,6 +14,7 @@ namespace weir::adapters::agave {
 namespace {
 
 constexpr std::string_view k_dot = " \xC2\xB7 ";                           // " · "
+constexpr std::string_view k_times = "\xC3\x97";                           // "×"
 constexpr std::string_view k_rule = "\xE2\x94\x80\xE2\x94\x80 Profile (";  // "── Profile ("
 
 std::vector<std::string_view> parts_of(std::string_view line) {
@@ -61,36 +63,27 @@ void warn_of_coarse_time(double milliseconds, observed::Observed& observed) {
 bool read_statistics(std::string_view line, observed::Observed& observed) {
   const auto parts = parts_of(line);
   if (parts.size() < 3) return false;
-  Scan tokens(parts[0]);
-  Scan rate(parts[1]);
+  std::int64_t generated = 0, count = 0;
+  double a_second = 0, prefill_ms = 0;
+  if (!Scan(parts[0]).fits("{} tok", generated)) return false;
+  if (!Scan(parts[1]).fits("{} tok/s", a_second)) return false;
   Scan prefill(parts[2]);
-  const auto generated = tokens.whole();
-  const auto a_second = rate.number();
-  if (!generated || !tokens.take("tok") || !a_second || !rate.take("tok/s")) return false;
-  std::optional<double> prefill_ms;
-  if (prefill.take("prefill")) {
-    const auto count = prefill.whole();
-    if (count && prefill.take("tok in")) {
-      prefill_ms = prefill.number();
-      if (!prefill_ms || !prefill.take("ms (")) return false;
-      observed.prompt_tokens = count;
-    }
-  } else {
-    prefill_ms = prefill.number();
-    if (!prefill_ms || !prefill.take("ms prefill")) return false;
+  if (!prefill.take("prefill")) {
+    if (!prefill.fits("{} ms prefill", prefill_ms)) return false;
+  } else if (prefill.fits("{} tok in", count)) {
+    if (!prefill.fits("{} ms (", prefill_ms)) return false;
+    observed.prompt_tokens = count;
   }
   observed.generated_tokens = generated;
-  if (*a_second > 0) {
-    add_sample(observed.timings, "decode_tokens_per_second", *a_second);
-    warn_of_coarse_time(std::round(1e3 * static_cast<double>(*generated) / *a_second), observed);
+  if (a_second > 0) {
+    add_sample(observed.timings, "decode_tokens_per_second", a_second);
+    warn_of_coarse_time(std::round(1e3 * static_cast<double>(generated) / a_second), observed);
   }
-  if (prefill_ms) {
-    // The first token comes from the prefill.
-    add_sample(observed.timings, "time_to_first_token_seconds", *prefill_ms / 1e3);
-    if (observed.prompt_tokens && *prefill_ms > 0) {
-      add_sample(observed.timings, "prefill_tokens_per_second",
-                 static_cast<double>(*observed.prompt_tokens) * 1e3 / *prefill_ms);
-    }
+  // The first token comes from the prefill.
+  add_sample(observed.timings, "time_to_first_token_seconds", prefill_ms / 1e3);
+  if (observed.prompt_tokens && prefill_ms > 0) {
+    add_sample(observed.timings, "prefill_tokens_per_second",
+               static_cast<double>(*observed.prompt_tokens) * 1e3 / prefill_ms);
   }
   for (std::size_t i = 3; i < parts.size(); ++i) {
     if (parts[i].starts_with("spec: "))
@@ -107,16 +100,16 @@ bool read_counters_line(std::string_view line, observed::Observed& observed) {
   scan.take("stats");
   if (!scan.take(":")) return false;
   bool any = false;
-  for (const char* base : {"dispatch", "barrier", "sync"}) {
+  for (const auto& [name, metric] : {std::pair{"dispatch", "dispatches_per_token"},
+                                     {"barrier", "barriers_per_token"},
+                                     {"sync", "syncs_per_token"}}) {
     const bool about = scan.take("~");
     const auto value = scan.whole();
-    const std::string_view name = base;
     if (!value || !scan.take(name)) return any;
     if (about) add_warning(observed, "counts with \"~\" before them are rounded");
-    const std::string plural = name == "dispatch" ? "dispatches" : fmt::format("{}s", name);
     if (!scan.take("es")) scan.take("s");
     scan.take(",");
-    count_of(observed, plural + "_per_token").values.push_back(*value);
+    count_of(observed, metric).values.push_back(*value);
     any = true;
   }
   return any;
@@ -143,33 +136,30 @@ class Table {
  private:
   // "6 tokens, 5.6ms avg) ──"
   bool heading(std::string_view line) {
-    Scan scan(line);
-    const auto tokens = scan.whole();
-    if (!tokens || !scan.take("tokens,")) return false;
+    std::int64_t tokens = 0;
+    if (!Scan(line).fits("{} tokens,", tokens)) return false;
     open_ = true;
     if (!observed_.generated_tokens) observed_.generated_tokens = tokens;
     // The first token comes from the prefill, which is not in the table.
-    if (*tokens > 0) observed_.profiled_tokens = *tokens - 1;
+    if (tokens > 0) observed_.profiled_tokens = tokens - 1;
     return true;
   }
 
   // Time is kept in whole microseconds, rounded down for each call: ops below that add up to 0.
   bool row(std::string_view line) {
-    Scan scan(line);
-    const auto name = scan.word();
-    const auto calls = scan.whole();
-    const auto total = scan.number();
-    const auto mean = scan.number();
-    if (!name || !calls || !total || !mean || !scan.number() || !scan.take("%")) return false;
+    std::string_view name;
+    std::int64_t calls = 0;
+    double total = 0, mean = 0, share = 0;
+    if (!Scan(line).fits("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
     observed::ObservedOp op;
-    op.op = shown_text(*name);
+    op.op = shown_text(name);
     op.phase = observed::Phase::decode;
     op.calls = calls;
     op.backend = observed_.context.backend.value_or("");
     op.covers_others = op.op == "total_layer";
     // The sum has a step of 100 us, the mean one of 1 us: for few calls the mean says more.
-    const double by_mean = *mean / 1e6 * static_cast<double>(*calls);
-    op.seconds = *calls < 100 && *mean > 0 ? by_mean : *total / 1e3;
+    const double by_mean = mean / 1e6 * static_cast<double>(calls);
+    op.seconds = calls < 100 && mean > 0 ? by_mean : total / 1e3;
     keep_row(observed_.ops, std::move(op), observed_);
     return true;
   }
@@ -178,38 +168,180 @@ class Table {
   bool open_ = false;
 };
 
-void read_result(const Json& json, observed::Observed& observed) {
+struct Token {
+  std::int64_t number = 0;
+  double seconds = 0;
+};
+
+// The text of a token may hold quotes: it ends at the last one.
+std::optional<Token> token_of(std::string_view line) {
+  Scan scan(line);
+  std::int64_t number = 0;
+  double ms = 0;
+  if (!scan.fits("Token {} : \"", number) || !scan.until_last("\" (")) return std::nullopt;
+  if (!scan.fits("{} ms)", ms) || ms < 0) return std::nullopt;
+  return Token{number, ms / 1e3};
+}
+
+// Lines "Token 15: "world" (151ms)" with their parts below, and the counters.
+class Tokens {
+ public:
+  explicit Tokens(observed::Observed& observed) : observed_(observed) {}
+
+  // Whether the line belongs to a token or to the counters.
+  bool take(std::string_view line) {
+    last_was_counter_ = false;
+    if (take_token(line) || take_counter(line)) return true;
+    if (Scan time(line); time.take("Token time:")) {
+      // Of the counters above it: "71ms (14.1 tok/s)".
+      double ms = 0, rate = 0;
+      if (time.fits("{} ms ({} tok/s)", ms, rate)) {
+        add_sample(observed_.timings, "decode_tokens_per_second", rate);
+      }
+      return true;
+    }
+    if (line.starts_with("  ") && in_token_) return take_part(line);
+    in_token_ = false;
+    return false;
+  }
+
+  // `open`: the last line may have been cut. A count at the very end may have lost its last digits.
+  void finish(bool open) {
+    if (!open || !last_was_counter_) return;
+    auto& counts = observed_.counts;
+    if (!counts.empty() && !counts.back().values.empty()) counts.back().values.pop_back();
+    if (!counts.empty() && counts.back().values.empty()) counts.pop_back();
+    mark_truncated(observed_);
+  }
+
+ private:
+  bool take_token(std::string_view line) {
+    const auto token = token_of(line);
+    if (!token) return false;
+    in_counters_ = false;
+    in_token_ = keep_row(
+        observed_.steps,
+        {fmt::format("token {}", token->number), observed::Phase::decode, 1, token->seconds},
+        observed_);
+    return true;
+  }
+
+  bool take_counter(std::string_view line) {
+    Scan scan(line);
+    if (scan.take("Metal counters:") && scan.done()) {
+      in_counters_ = true;
+      in_token_ = false;
+      return true;
+    }
+    if (!in_counters_) return false;
+    for (const auto& [name, metric] : {std::pair{"Dispatches:", "dispatches_per_token"},
+                                       {"Barriers:", "barriers_per_token"},
+                                       {"Syncs:", "syncs_per_token"}}) {
+      if (!scan.take(name)) continue;
+      scan.take("~");
+      const auto value = scan.whole();
+      if (!value) return false;
+      count_of(observed_, metric).values.push_back(*value);
+      last_was_counter_ = true;
+      return true;
+    }
+    in_counters_ = false;
+    return false;
+  }
+
+  // "  lm_head_gemv: 12.1ms", "  layer 0: 8.1ms (rmsNorm: 0.3ms, gemv×3: 6.2ms, ...)", "  ..."
+  bool take_part(std::string_view line) {
+    Scan scan(line);
+    const auto name = scan.until(": ");
+    double ms = 0;
+    if (!name || !scan.fits("{} ms", ms) || ms < 0) {
+      return scan.take("...") || scan.take("\xE2\x80\xA6");  // "…"
+    }
+    std::int64_t layer = 0;
+    if (Scan(*name).fits("layer {}", layer)) {
+      const std::string_view rest = scan.rest();
+      add_layer(layer, ms / 1e3, rest.starts_with('(') ? rest.substr(1) : "");
+    } else {
+      add(*name, ms / 1e3, 1, std::nullopt, false);
+    }
+    return true;
+  }
+
+  // The list may be incomplete: what it does not name of the layer's time is a row of its own, so
+  // that rows add up to the layer.
+  void add_layer(std::int64_t layer, double seconds, std::string_view list) {
+    double named = 0;
+    std::size_t parts = 0;
+    while (!list.empty()) {
+      const std::size_t end = std::min(list.find(", "), list.size());
+      Scan scan(list.substr(0, end));
+      list.remove_prefix(std::min(end + 2, list.size()));
+      const auto name = scan.until(": ");
+      double ms = 0;
+      if (!name || !scan.fits("{} ms", ms) || ms < 0) continue;
+      const std::size_t times = name->find(k_times);
+      std::int64_t calls = 1;
+      if (times != std::string_view::npos) {
+        calls = Scan(name->substr(times + k_times.size())).whole().value_or(1);
+      }
+      add(name->substr(0, times), ms / 1e3, calls, layer, false);
+      named += ms / 1e3;
+      ++parts;
+    }
+    add("layer", seconds, 1, layer, parts > 0);
+    // Sums of numbers with one decimal differ from the layer's own by rounding alone.
+    if (const double rest = seconds - named; parts > 0 && rest > 0.00005)
+      add("(not listed)", rest, {}, layer, false);
+  }
+
+  void add(std::string_view name, double seconds, std::optional<std::int64_t> calls,
+           std::optional<std::int64_t> layer, bool covers_others) {
+    observed::ObservedOp op;
+    op.op = shown_text(name);
+    op.layer = layer;
+    op.phase = observed::Phase::decode;
+    op.step = observed_.steps.size() - 1;
+    op.calls = calls;
+    op.seconds = seconds;
+    op.covers_others = covers_others;
+    op.backend = observed_.context.backend.value_or("");
+    keep_row(observed_.ops, std::move(op), observed_);
+  }
+
+  observed::Observed& observed_;
+  bool in_token_ = false, in_counters_ = false;
+  bool last_was_counter_ = false;
+};
+
+void read_names(const Json& json, const char* model, observed::Observed& observed) {
   auto& context = observed.context;
-  context.model = json_text(json, "model");
+  context.model = json_text(json, model);
   context.backend = json_text(json, "backend");
   context.engine_build = json_text(json, "version");
+}
+
+void read_result(const Json& json, observed::Observed& observed) {
+  read_names(json, "model", observed);
   for (const char* key : {"arch", "quant"}) {
-    if (const auto value = json_text(json, key)) context.facts[key] = *value;
+    if (const auto value = json_text(json, key)) observed.context.facts[key] = *value;
   }
   observed.generated_tokens = json_whole(json, "tokens");
   observed.prompt_tokens = json_whole(json, "prefill_tokens");
-  if (const auto rate = json_number(json, "tok_per_sec")) {
-    add_sample(observed.timings, "decode_tokens_per_second", *rate);
-  }
-  if (const auto rate = json_number(json, "prefill_tok_per_sec")) {
-    add_sample(observed.timings, "prefill_tokens_per_second", *rate);
-  }
-  if (const auto ms = json_number(json, "prefill_ms")) {
-    add_sample(observed.timings, "time_to_first_token_seconds", *ms / 1e3);
+  for (const auto& [key, metric, scale] :
+       {std::tuple{"tok_per_sec", "decode_tokens_per_second", 1.0},
+        {"prefill_tok_per_sec", "prefill_tokens_per_second", 1.0},
+        {"prefill_ms", "time_to_first_token_seconds", 1e3}}) {
+    if (const auto value = json_number(json, key))
+      add_sample(observed.timings, metric, *value / scale);
   }
   if (const auto ms = json_number(json, "gen_ms")) warn_of_coarse_time(*ms, observed);
 }
 
 void read_model_info(const Json& json, observed::Observed& observed) {
-  auto& context = observed.context;
-  context.model = json_text(json, "name");
-  context.backend = json_text(json, "backend");
-  context.engine_build = json_text(json, "version");
+  read_names(json, "name", observed);
   for (const auto& [key, value] : json.items()) {
-    if (value.is_number() || value.is_string()) {
-      context.facts[shown_text(key)] =
-          value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
-    }
+    if (value.is_number() || value.is_string())
+      observed.context.facts[shown_text(key)] = json_shown(value);
   }
   if (const auto ms = json_number(json, "load_ms"))
     add_sample(observed.timings, "load_seconds", *ms / 1e3);
@@ -267,7 +399,10 @@ int recognises(const Printed& printed) {
       printed.holds("Metal stats:"))
     return 70;
   if (printed.holds(" tok/s\xC2\xB7") || printed.holds(" tok/s \xC2\xB7 ")) return 80;
-  if (printed.begins("Token ") && recognises_tokens(printed)) return 70;
+  if (printed.begins("Token ") &&
+      std::any_of(printed.lines().begin(), printed.lines().end(),
+                  [](std::string_view line) { return token_of(line).has_value(); }))
+    return 70;
   if (printed.begins("Error: failed to open '") && printed.holds("': error.")) return 40;
   if (printed.begins("Valid options: auto, cpu, metal") ||
       printed.begins("Valid kernels: gemv_f32"))

@@ -1,4 +1,6 @@
-// test-backend-ops: the console's lines (perf and test), and its sql; its csv holds no times.
+// llama.cpp's programs for single ops: test-backend-ops (the console's lines, perf and test, and
+// its sql; its csv holds no times) and test-export-graph-ops.
+#include <algorithm>
 #include <cmath>
 
 #include "gate/adapters/readers.hpp"
@@ -73,39 +75,31 @@ std::optional<Case> case_of(std::string_view line) {
   if (first == std::string_view::npos) return std::nullopt;
   Case found{head.substr(begin, first - begin), head.substr(first + 1),
              text::trim(line.substr(end + 2)), text::trim(line.substr(0, begin))};
-  for (const char c : found.op) {
-    if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return std::nullopt;
-  }
-  if (found.op.empty()) return std::nullopt;
-  return found;
+  return names_op(found.op) ? std::optional(found) : std::nullopt;
 }
 
 double scale_of(std::string_view unit) {
-  constexpr std::pair<char, double> k_scales[] = {{'k', 1e3}, {'M', 1e6}, {'G', 1e9}, {'T', 1e12}};
-  for (const auto& [letter, scale] : k_scales) {
-    if (!unit.empty() && unit[0] == letter) return scale;
-  }
-  return 1;
+  constexpr std::string_view k_letters = "kMGT";
+  const std::size_t letter = unit.empty() ? k_letters.npos : k_letters.find(unit[0]);
+  return letter == k_letters.npos ? 1 : std::pow(1e3, static_cast<double>(letter + 1));
 }
 
 // "10084352 runs -     0.10 us/run -        3 kB/run -   28.85 GB/s"; where a formula is known
 // "4.19 MFLOP/run - 120.32 GFLOPS".
 bool read_times(std::string_view result, observed::ObservedOp& op) {
   Scan scan(result);
-  const auto runs = scan.whole();
-  if (!runs || !scan.take("runs -")) return false;
-  const auto each = scan.number();
-  if (!each || *each < 0 || !scan.take("us/run -")) return false;
+  std::int64_t runs = 0;
+  double each = 0, amount = 0;
+  std::string_view unit;
+  if (!scan.fits("{} runs - {} us/run -", runs, each) || each < 0) return false;
   op.calls = runs;
-  op.seconds = *each / 1e6 * static_cast<double>(*runs);
-  const auto amount = scan.number();
-  const auto unit = scan.word();
-  if (!amount || !unit) return true;
-  if (*unit == "kB/run") {
+  op.seconds = each / 1e6 * static_cast<double>(runs);
+  if (!scan.fits("{} {}", amount, unit)) return true;
+  if (unit == "kB/run") {
     observed::fill_from_shape(op);  // exact, where "18 kB" is rounded
-    if (!op.bytes) op.bytes = *amount * 1024;
-  } else if (unit->ends_with("FLOP/run")) {
-    op.flops = *amount * scale_of(*unit);
+    if (!op.bytes) op.bytes = amount * 1024;
+  } else if (unit.ends_with("FLOP/run")) {
+    op.flops = amount * scale_of(unit);
   }
   return true;
 }
@@ -138,9 +132,8 @@ class Console {
   void backend(std::string_view line) {
     list_ = false;
     Scan scan(line);
-    if (!scan.take("Backend") || !scan.whole() || !scan.take("/") || !scan.whole() ||
-        !scan.take(":"))
-      return;
+    std::int64_t number = 0, of = 0;
+    if (!scan.fits("Backend {} / {} :", number, of)) return;
     backend_ = shown_text(scan.rest(), 60);
     observed_.context.backend = backend_;
   }
@@ -173,10 +166,9 @@ class Console {
 
 void add_sql(const SqlRow& row, observed::Observed& observed) {
   const auto value = [&](std::string_view column) -> std::string_view {
-    for (std::size_t i = 0; i < row.columns.size(); ++i) {
-      if (row.columns[i] == column) return row.values[i];
-    }
-    return "";
+    const auto found = std::find(row.columns.begin(), row.columns.end(), column);
+    if (found == row.columns.end()) return "";
+    return row.values[static_cast<std::size_t>(found - row.columns.begin())];
   };
   observed::ObservedOp op;
   op.op = shown_text(value("op_name"));
@@ -203,7 +195,6 @@ void add_sql(const SqlRow& row, observed::Observed& observed) {
 }
 
 constexpr std::string_view k_csv = "\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"";
-constexpr std::string_view k_table = "test_backend_ops";
 
 void add_csv(std::string_view line, observed::Observed& observed) {
   const auto fields = csv_fields(line);
@@ -242,12 +233,9 @@ Result<observed::Observed> read(const Printed& printed) {
     if (csv && line.starts_with('"')) {
       add_csv(line, observed);
     } else if (sql && line.starts_with("INSERT INTO")) {
-      const auto row = sql_row(line, k_table);
-      if (row) {
-        add_sql(*row, observed);
-      } else {
-        mark_truncated(observed);
-      }
+      const auto row = sql_row(line, "test_backend_ops");
+      if (row) add_sql(*row, observed);
+      if (!row) mark_truncated(observed);
     } else if (!csv && !sql) {
       console.take(line);
     }
@@ -263,3 +251,88 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::backend_ops
+
+// test-export-graph-ops: which ops a model's graphs have, one a line. It tells shapes and types;
+// how often each occurs and how long it takes is not in it.
+//
+// OP OUT_TYPE NE×4 N_PARAMS P×n N_SRC (TYPE NE×4 NB×4)×n NAME. The numbers of ops shift from build
+// to build, so an op is "op 29" here, unless one of its name says more.
+namespace weir::adapters::graph_ops {
+namespace {
+
+constexpr std::int64_t k_most_params = 64;
+constexpr std::int64_t k_most_sources = 16;
+
+// Numbers in turn; `ok` is false after one that was none.
+struct Numbers {
+  Scan scan;
+  bool ok = true;
+  std::int64_t next() {
+    const bool negative = scan.take("-");
+    const auto value = scan.whole();
+    if (!value) ok = false;
+    return negative ? -value.value_or(0) : value.value_or(0);
+  }
+  std::string shape() {
+    std::vector<std::int64_t> sizes;
+    for (int i = 0; i < 4; ++i) sizes.push_back(next());
+    return shape_text(sizes);
+  }
+};
+
+std::optional<observed::ObservedOp> op_of(std::string_view line) {
+  if (line.empty() || line[0] < '0' || line[0] > '9') return std::nullopt;
+  Numbers numbers{Scan(line)};
+  observed::ObservedOp op;
+  op.op = fmt::format("op {}", numbers.next());
+  const std::string out_type = type_text(numbers.next());
+  const std::string result = numbers.shape();
+  const std::int64_t params = numbers.next();
+  if (!numbers.ok || params < 0 || params > k_most_params) return std::nullopt;
+  for (std::int64_t i = 0; i < params; ++i) numbers.next();
+  const std::int64_t sources = numbers.next();
+  if (!numbers.ok || sources < 0 || sources > k_most_sources) return std::nullopt;
+  std::string types;
+  std::string shapes;
+  for (std::int64_t i = 0; i < sources && numbers.ok; ++i) {
+    types += (types.empty() ? "" : ",") + type_text(numbers.next());
+    shapes += (shapes.empty() ? "" : ",") + numbers.shape();
+    for (int stride = 0; stride < 4; ++stride) numbers.next();
+  }
+  if (!numbers.ok || result.empty() || numbers.scan.done()) return std::nullopt;
+  op.type = fmt::format("{}->{}", types, out_type);
+  op.shape = fmt::format("{}->{}", shapes, result);
+  op.node = shown_text(numbers.scan.rest(), 100);
+  op.layer = observed::layer_of_node(op.node);
+  observed::fill_from_shape(op);
+  return op;
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  std::size_t ops = 0;
+  for (const std::string_view line : printed.out()) {
+    if (op_of(line)) ++ops;
+    if (ops > 0 && (ops > 2 || printed.out().size() < 4)) return 50;
+  }
+  return 0;
+}
+
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
+  observed.context.engine = "llama.cpp";
+  for (const std::string_view line : printed.out()) {
+    auto op = op_of(line);
+    if (op && !printed.cut(line)) {
+      keep_row(observed.ops, std::move(*op), observed);
+    } else if (!line.empty()) {
+      add_warning(observed, "a line is no op: it was left out");
+    }
+  }
+  if (printed.open()) mark_truncated(observed);
+  if (observed.ops.empty()) return nothing_found("graph-ops");
+  return observed;
+}
+
+}  // namespace weir::adapters::graph_ops

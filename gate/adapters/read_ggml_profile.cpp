@@ -1,4 +1,5 @@
-// llama.cpp's profiler of all backends (a branch that was not merged): its JSON, versions 2 to 4.
+// llama.cpp's profiler of all backends (a branch that was not merged): its JSON, versions 2 to 4,
+// and its texts.
 //
 // Records carry no number of graph or token, and the start of a device's op is a time of the CPU:
 // neither steps nor gaps are made of them. Records alike are one row. `bytes` of an op are those of
@@ -7,6 +8,7 @@
 #include <tuple>
 
 #include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
 
 namespace weir::adapters::ggml_profile {
 namespace {
@@ -21,12 +23,6 @@ std::vector<std::int64_t> sizes_of(const Json& json) {
   return sizes;
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
-  return text;
-}
-
 // Versions 3 and 4: `ne` is the result's and ne_src the sources'.
 void shape_with_types(const Json& record, observed::ObservedOp& op) {
   std::vector<std::string> shapes;
@@ -36,32 +32,25 @@ void shape_with_types(const Json& record, observed::ObservedOp& op) {
     if (shape.empty()) return;
     shapes.push_back(shape);
   }
-  const auto type_src = record.find("type_src");
-  if (type_src != record.end()) {
-    for (const std::int64_t type : sizes_of(*type_src)) types.push_back(type_text(type));
+  for (const std::int64_t type : sizes_of(json_list(record, "type_src"))) {
+    types.push_back(type_text(type));
   }
-  const auto ne = record.find("ne");
-  const std::string result = ne == record.end() ? "" : shape_text(sizes_of(*ne));
+  const std::string result = shape_text(sizes_of(json_list(record, "ne")));
   if (shapes.empty() || result.empty()) return;
-  op.shape = joined(shapes) + "->" + result;
+  op.shape = text::join(shapes, ",") + "->" + result;
   const std::string out = type_text(json_whole(record, "out_type").value_or(-1));
-  if (types.size() == shapes.size() && !out.empty()) op.type = joined(types) + "->" + out;
+  if (types.size() == shapes.size() && !out.empty()) op.type = text::join(types, ",") + "->" + out;
 }
 
 // Version 2: sources alone, with zeros for those that are absent. Before it, `ne` is the first one.
 void shape_of_sources(const Json& record, observed::ObservedOp& op) {
   std::vector<std::string> shapes;
-  for (const char* key : {"ne_src0", "ne_src1", "ne_src2"}) {
-    const auto found = record.find(key);
-    const std::string shape = found == record.end() ? "" : shape_text(sizes_of(*found));
-    if (!shape.empty()) shapes.push_back(shape);
+  for (const char* key : {"ne_src0", "ne_src1", "ne_src2", "ne"}) {
+    if (key == std::string_view("ne") && !shapes.empty()) break;
+    std::string shape = shape_text(sizes_of(json_list(record, key)));
+    if (!shape.empty()) shapes.push_back(std::move(shape));
   }
-  const auto ne = record.find("ne");
-  if (shapes.empty() && ne != record.end()) {
-    const std::string shape = shape_text(sizes_of(*ne));
-    if (!shape.empty()) shapes.push_back(shape);
-  }
-  op.shape = joined(shapes);
+  op.shape = text::join(shapes, ",");
 }
 
 class Rows {
@@ -124,11 +113,7 @@ class Rows {
       }
       by_backend_[backend].push_back(at->second);
     }
-    observed::ObservedOp& row = observed_.ops[at->second];
-    row.calls = row.calls.value_or(0) + 1;
-    row.seconds = row.seconds.value_or(0) + seconds;
-    row.least = std::min(row.least.value_or(seconds), seconds);
-    row.most = std::max(row.most.value_or(seconds), seconds);
+    add_call(observed_.ops[at->second], seconds);
   }
 
   observed::Observed& observed_;
@@ -148,37 +133,28 @@ class Functions {
     const auto begin = json_number(record, "start_ns");
     const auto end = json_number(record, "end_ns");
     if (!name || !begin || !end || *end < *begin) return;
-    const double seconds = (*end - *begin) / 1e9;
     const auto [at, fresh] = rows_.try_emplace(*name, observed_.ops.size());
-    if (fresh && !add_row(*name)) {
-      rows_.erase(at);
-      return;
+    if (fresh) {
+      observed::ObservedOp op;
+      op.op = *name;
+      op.category = "function";
+      op.covers_others = true;
+      if (!keep_row(observed_.ops, std::move(op), observed_)) {
+        rows_.erase(at);
+        return;
+      }
     }
-    observed::ObservedOp& row = observed_.ops[at->second];
-    row.calls = row.calls.value_or(0) + 1;
-    row.seconds = row.seconds.value_or(0) + seconds;
-    row.least = std::min(row.least.value_or(seconds), seconds);
-    row.most = std::max(row.most.value_or(seconds), seconds);
+    add_call(observed_.ops[at->second], (*end - *begin) / 1e9);
   }
 
  private:
-  bool add_row(const std::string& name) {
-    observed::ObservedOp op;
-    op.op = name;
-    op.category = "function";
-    op.covers_others = true;
-    return keep_row(observed_.ops, std::move(op), observed_);
-  }
-
   observed::Observed& observed_;
   std::map<std::string, std::size_t> rows_;  // by name, into the document's ops
 };
 
 std::map<std::int64_t, std::string> backends_of(const Json& json, observed::Observed& observed) {
   std::map<std::int64_t, std::string> backends;
-  const auto list = json.find("backends");
-  if (list == json.end() || !list->is_array()) return backends;
-  for (const Json& backend : *list) {
+  for (const Json& backend : json_list(json, "backends")) {
     if (!backend.is_object() || backends.size() > 64) continue;
     const auto id = json_whole(backend, "id");
     const auto name = json_text(backend, "name");
@@ -244,3 +220,113 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::ggml_profile
+
+// The same profiler's summary (GGML_PROFILE=1) and its table (a file that ends in .txt).
+//
+// Totals there have a step of 10 us; the mean has one of 10 ns, so mean x count says more.
+namespace weir::adapters::ggml_profile_text {
+namespace {
+
+// "[256 x 9]", "[64, 9, 4] x [64, 256]" -> "256x9", "64x9x4,64x256"
+std::string shapes_of(std::string_view text) {
+  std::string shapes;
+  while (!text.empty()) {
+    const std::size_t open = text.find('[');
+    const std::size_t close = text.find(']', open == std::string_view::npos ? 0 : open);
+    if (open == std::string_view::npos || close == std::string_view::npos) break;
+    std::string shape;
+    for (const char c : text.substr(open + 1, close - open - 1)) {
+      if (c >= '0' && c <= '9') shape += c;
+      if (c == 'x' || c == ',') shape += 'x';
+    }
+    shapes += (shapes.empty() ? "" : ",") + shape;
+    text.remove_prefix(close + 1);
+  }
+  return shown_text(shapes);
+}
+
+// Past "0.03 GB/s", "1.20 TB/s".
+void skip_speed(Scan& scan) {
+  Scan ahead = scan;
+  if (ahead.number() && (ahead.take("GB/s") || ahead.take("TB/s"))) scan = ahead;
+}
+
+// "[OP  ] backend 0 MUL_MAT   17.4%  count=2  total= 0.45 ms  avg= 223.56 us  min= …  max= …  …",
+// and of the table "OP       0  MUL_MAT      17.4%       2        0.45      223.56      113.59  …"
+std::optional<observed::ObservedOp> row_of(std::string_view line) {
+  Scan scan(line);
+  std::string_view name;
+  std::int64_t backend = 0, calls = 0;
+  double share = 0, total = 0, mean = 0, least = 0, most = 0;
+  bool copy = scan.take("[COPY]");
+  if (copy || scan.take("[OP  ]")) {
+    constexpr std::string_view k_form =
+        "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us";
+    if (!scan.fits(k_form, backend, name, share, calls, total, mean, least, most))
+      return std::nullopt;
+  } else {
+    copy = scan.take("COPY ");
+    if (!copy && !scan.take("OP ")) return std::nullopt;
+    if (!scan.fits("{} {} {} % {} {} {} {} {}", backend, name, share, calls, total, mean, least,
+                   most))
+      return std::nullopt;
+  }
+  observed::ObservedOp op;
+  op.op = shown_text(name);
+  op.category = copy ? "copy" : "";
+  op.backend = fmt::format("backend {}", backend);
+  op.calls = calls;
+  op.seconds = mean / 1e6 * static_cast<double>(calls);
+  op.least = least / 1e6;
+  op.most = most / 1e6;
+  skip_speed(scan);
+  op.shape = shapes_of(scan.rest());
+  return op;
+}
+
+// "  Backend 0 (Vulkan0): 2.12 ms (82.5%)"
+bool read_backend(std::string_view line, observed::Observed& observed) {
+  Scan scan(line);
+  if (!scan.take("Backend")) return false;
+  std::int64_t number = 0;
+  if (!scan.fits("{} (", number)) return false;
+  const auto name = scan.until("):");
+  if (name) observed.context.facts[fmt::format("backend {}", number)] = shown_text(*name);
+  return name.has_value();
+}
+
+// Its table has a column that the summary has not: they do not both stand in one text.
+void name_backends(observed::Observed& observed) {
+  for (auto& op : observed.ops) {
+    const auto known = observed.context.facts.find(op.backend);
+    if (known != observed.context.facts.end()) op.backend = known->second;
+  }
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  if (printed.begins("=== Profiling Summary ===")) return 85;
+  return printed.begins("[OP  ] backend ") ? 70 : 0;
+}
+
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
+  observed.context.engine = "llama.cpp";
+  bool total = false;
+  for (const std::string_view line : printed.lines()) {
+    if (auto op = row_of(line)) {
+      keep_row(observed.ops, std::move(*op), observed);
+    } else if (!read_backend(line, observed)) {
+      Scan scan(line);
+      total = total || (scan.take("Total:") && scan.number() && scan.take("ms") &&
+                        scan.until("unique ops)"));
+    }
+  }
+  name_backends(observed);
+  if (observed.ops.empty()) return nothing_found("ggml-profiler-text");
+  if (!total) mark_truncated(observed);
+  return observed;
+}
+
+}  // namespace weir::adapters::ggml_profile_text

@@ -50,20 +50,19 @@ void read_counters(const Json& row, observed::ObservedCase& one) {
 }
 
 bool read_error(const Json& row, observed::ObservedCase& one, observed::Observed& observed) {
-  const auto flag = [&](const char* key) {
-    const auto found = row.find(key);
-    return found != row.end() && found->is_boolean() && found->get<bool>();
-  };
-  if (!flag("error_occurred") && !flag("skipped")) return false;
-  const auto message = json_text(row, flag("error_occurred") ? "error_message" : "skip_message");
-  one.error = message.value_or(flag("error_occurred") ? "an error" : "skipped");
+  const bool error = json_flag(row, "error_occurred");
+  if (!error && !json_flag(row, "skipped")) return false;
+  const auto message = json_text(row, error ? "error_message" : "skip_message");
+  one.error = message.value_or(error ? "an error" : "skipped");
   if (observed.errors.size() < 1000) observed.errors.push_back(one.name + ": " + *one.error);
   return true;
 }
 
+constexpr std::pair<const char*, const char*> k_times[] = {{"real_time", "real_seconds"},
+                                                           {"cpu_time", "cpu_seconds"}};
+
 void read_aggregate(const Json& row, const std::string& name, observed::ObservedCase& one) {
-  for (const auto& [key, metric] :
-       {std::pair{"real_time", "real_seconds"}, {"cpu_time", "cpu_seconds"}}) {
+  for (const auto& [key, metric] : k_times) {
     auto& timing = timing_of(one.timings, own_time(metric));
     // A "cv" is a fraction, whatever its time_unit says.
     if (const auto seconds = seconds_in(row, key)) {
@@ -87,10 +86,9 @@ void read_row(const Json& row, observed::Observed& observed) {
     return read_aggregate(row, aggregate, *one);
   }
   read_counters(row, *one);
-  if (const auto seconds = seconds_in(row, "real_time"))
-    add_sample(one->timings, "real_seconds", *seconds);
-  if (const auto seconds = seconds_in(row, "cpu_time"))
-    add_sample(one->timings, "cpu_seconds", *seconds);
+  for (const auto& [key, metric] : k_times) {
+    if (const auto seconds = seconds_in(row, key)) add_sample(one->timings, metric, *seconds);
+  }
 }
 
 void read_context(const Json& json, observed::Observed& observed) {
@@ -99,8 +97,7 @@ void read_context(const Json& json, observed::Observed& observed) {
   auto& context = observed.context;
   for (const auto& [key, value] : found->items()) {
     if (value.is_structured() || value.is_null() || context.facts.size() >= 64) continue;
-    context.facts[shown_text(key, 100)] =
-        value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
+    context.facts[shown_text(key, 100)] = json_shown(value);
   }
   for (const char* key : {"executable", "host_name"}) {
     if (const auto place = json_text(*found, key)) context.places.push_back(*place);

@@ -12,16 +12,16 @@ namespace {
 bool read_heading(std::string_view line, observed::Observed& observed) {
   const std::size_t at = line.find("[CB_PROFILE");
   if (at == std::string_view::npos) return false;
+  std::string_view what;
+  double total = 0;
+  std::int64_t labels = 0;
   Scan scan(line.substr(at + 11));
-  const auto what = scan.until("]");
-  if (!what || !scan.take("total=")) return false;
-  const auto total = scan.number();
-  if (!total || *total < 0 || !scan.take("ms across") || !scan.whole() || !scan.take("labels:"))
+  if (!scan.fits("{}]  total={} ms across {} labels:", what, total, labels) || total < 0)
     return false;
   observed::ObservedStep step;
-  step.label = what->starts_with(':') ? shown_text(what->substr(1))
-                                      : fmt::format("table {}", observed.steps.size());
-  step.seconds = *total / 1e3;
+  step.label = what.starts_with(':') ? shown_text(what.substr(1))
+                                     : fmt::format("table {}", observed.steps.size());
+  step.seconds = total / 1e3;
   const std::size_t rows = step.label.find("seq_len=");
   if (rows != std::string::npos) {
     step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).whole();
@@ -33,25 +33,17 @@ bool read_heading(std::string_view line, observed::Observed& observed) {
 
 // "   45.2%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs  layer.attn_moe_ffn"
 std::optional<observed::ObservedBuffer> row_of(std::string_view line) {
-  constexpr std::string_view k_us = "\xC2\xB5s";
-  Scan scan(line);
+  double share = 0, total = 0, mean = 0, least = 0, most = 0;
   observed::ObservedBuffer buffer;
-  if (!scan.number() || !scan.take("%")) return std::nullopt;
-  const auto total = scan.number();
-  if (!total || !scan.take("ms") || !scan.take("count=")) return std::nullopt;
-  const auto count = scan.whole();
-  if (!count || *count == 0 || !scan.take("avg=") || !scan.number() || !scan.take(k_us) ||
-      !scan.take("min=")) {
+  Scan scan(line);
+  constexpr std::string_view k_form =
+      "{} %  {} ms  count={}  avg={} \xC2\xB5s  min={} \xC2\xB5s  max={} \xC2\xB5s";
+  if (!scan.fits(k_form, share, total, buffer.buffers, mean, least, most) || scan.done() ||
+      buffer.buffers == 0)
     return std::nullopt;
-  }
-  const auto least = scan.number();
-  if (!least || !scan.take(k_us) || !scan.take("max=")) return std::nullopt;
-  const auto most = scan.number();
-  if (!most || !scan.take(k_us) || scan.done()) return std::nullopt;
-  buffer.buffers = *count;
-  buffer.seconds = *total / 1e3;
-  buffer.least = *least / 1e6;
-  buffer.most = *most / 1e6;
+  buffer.seconds = total / 1e3;
+  buffer.least = least / 1e6;
+  buffer.most = most / 1e6;
   buffer.label = shown_text(scan.rest());
   return buffer;
 }
@@ -129,30 +121,26 @@ observed::Phase phase_named(std::string_view text) {
 bool read_stage(std::string_view line, observed::Phase& phase, observed::Observed& observed) {
   const std::size_t at = line.find("DeepSeek-V4 ");
   observed::ObservedOp op;
+  std::int64_t calls = 0;
+  double ms = 0, least = 0, most = 0;
   if (at != std::string_view::npos) {
-    Scan scan(line.substr(at + 12));
+    Scan category(line.substr(at + 12)), dispatch = category;
     if (line.find(" GPU stages at position ") != std::string_view::npos) {
       phase = phase_named(line);
-      return true;
-    }
-    Scan category = scan;
-    if (const auto which = category.until(" category: ")) {
+    } else if (const auto which = category.until(" category: ")) {
       const auto name = category.until(": ");
-      const auto ms = name ? category.number() : std::nullopt;
-      const auto calls = ms && category.take("ms /") ? category.whole() : std::nullopt;
-      if (!calls || !category.take("calls")) return true;
+      if (!name || !category.fits("{} ms / {} calls", ms, calls)) return true;
       op.op = shown_text(*name);
       op.phase = phase_named(*which);
-      op.seconds = *ms / 1e3;
+      op.seconds = ms / 1e3;
       op.calls = calls;
       keep_row(observed.ops, std::move(op), observed);
-    } else if (const auto phase_text = scan.until(" dispatch: ")) {
-      const auto name = scan.until_last(": ");
-      const auto calls = name ? scan.whole() : std::nullopt;
-      if (!calls || !scan.done()) return true;
+    } else if (const auto of = dispatch.until(" dispatch: ")) {
+      const auto name = dispatch.until_last(": ");
+      if (!name || !dispatch.fits("{}", calls) || !dispatch.done()) return true;
       op.kernel = shown_text(*name);
       op.category = "dispatch";
-      op.phase = phase_named(*phase_text);
+      op.phase = phase_named(*of);
       op.calls = calls;
       keep_row(observed.ops, std::move(op), observed);
     }
@@ -161,20 +149,15 @@ bool read_stage(std::string_view line, observed::Phase& phase, observed::Observe
   if (phase == observed::Phase::unknown || !line.starts_with("  ")) return false;
   Scan scan(line);
   const auto name = scan.until(": ");
-  const auto ms = name ? scan.number() : std::nullopt;
-  if (!ms || !scan.take("ms total over")) return false;
-  const auto calls = scan.whole();
-  if (!calls || !scan.take("layers (min")) return false;
-  const auto least = scan.number();
-  if (!least || !scan.take("ms; max")) return false;
-  const auto most = scan.number();
-  if (!most || !scan.take("ms)")) return false;
+  if (!name ||
+      !scan.fits("{} ms total over {} layers (min {} ms; max {} ms)", ms, calls, least, most))
+    return false;
   op.op = shown_text(*name);
   op.phase = phase;
   op.calls = calls;
-  op.seconds = *ms / 1e3;
-  op.least = *least / 1e3;
-  op.most = *most / 1e3;
+  op.seconds = ms / 1e3;
+  op.least = least / 1e3;
+  op.most = most / 1e3;
   keep_row(observed.ops, std::move(op), observed);
   return true;
 }
@@ -191,11 +174,11 @@ bool read_rate(std::string_view line, observed::Observed& observed) {
   if (!line.starts_with("--- mlx-native")) return false;
   Scan scan(line);
   if (!scan.until(": ")) return true;
-  const auto tokens = scan.whole();
-  const auto seconds = tokens && scan.take("tokens in") ? scan.number() : std::nullopt;
-  if (!seconds || !scan.take("s") || *seconds <= 0) return true;
+  std::int64_t tokens = 0;
+  double seconds = 0;
+  if (!scan.fits("{} tokens in {} s", tokens, seconds) || seconds <= 0) return true;
   observed.generated_tokens = tokens;
-  add_sample(observed.timings, "decode_tokens_per_second", static_cast<double>(*tokens) / *seconds);
+  add_sample(observed.timings, "decode_tokens_per_second", static_cast<double>(tokens) / seconds);
   return true;
 }
 

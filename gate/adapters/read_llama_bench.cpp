@@ -2,6 +2,8 @@
 // deviation). A case a test; the rates of the whole are those of the only test of their kind.
 //
 // Rates are made from samples_ns: avg_ts is a mean of rates, which one disturbed repetition spoils.
+#include <algorithm>
+#include <array>
 #include <map>
 
 #include "gate/adapters/readers.hpp"
@@ -13,16 +15,14 @@ namespace {
 // Values of one test by the names of llama-bench's fields, as text.
 using BenchFields = std::map<std::string, std::string, std::less<>>;
 
-std::optional<std::int64_t> whole_field(const BenchFields& fields, std::string_view name) {
+std::string field_of(const BenchFields& fields, std::string_view name) {
   const auto found = fields.find(name);
-  if (found == fields.end()) return std::nullopt;
-  const auto value = text::to_int(found->second);
-  return value && *value >= 0 ? std::optional<std::int64_t>(*value) : std::nullopt;
+  return found == fields.end() ? "" : found->second;
 }
 
-std::optional<double> number_field(const BenchFields& fields, std::string_view name) {
-  const auto found = fields.find(name);
-  return found == fields.end() ? std::nullopt : printed_number(found->second);
+std::optional<std::int64_t> whole_field(const BenchFields& fields, std::string_view name) {
+  const auto value = text::to_int(field_of(fields, name));
+  return value && *value >= 0 ? std::optional<std::int64_t>(*value) : std::nullopt;
 }
 
 std::string name_of_test(std::int64_t prompt, std::int64_t generated, std::int64_t depth) {
@@ -33,27 +33,20 @@ std::string name_of_test(std::int64_t prompt, std::int64_t generated, std::int64
   return name;
 }
 
-const char* rate_of_test(const observed::ObservedCase& test) {
-  const bool prompt = test.prompt_tokens.value_or(0) > 0;
-  const bool generated = test.generated_tokens.value_or(0) > 0;
-  if (prompt && generated) return "tokens_per_second";
-  return generated ? "decode_tokens_per_second" : "prefill_tokens_per_second";
-}
-
 unit::Metric rate_metric(const observed::ObservedCase& test) {
-  const char* name = rate_of_test(test);
-  const auto known = unit::find_metric(name);
-  return known ? *known
-               : unit::custom_metric(name, unit::Kind::time, unit::Unit::tokens_per_second,
-                                     unit::Better::higher);
+  const bool generated = test.generated_tokens.value_or(0) > 0;
+  if (generated && test.prompt_tokens.value_or(0) > 0) {
+    return unit::custom_metric("tokens_per_second", unit::Kind::time, unit::Unit::tokens_per_second,
+                               unit::Better::higher);
+  }
+  return *unit::find_metric(generated ? "decode_tokens_per_second" : "prefill_tokens_per_second");
 }
 
 // What describes the build, the machine and the model rather than the test.
 void read_bench_context(const BenchFields& fields, observed::Observed& observed) {
   const auto text_of = [&](const char* name) -> std::optional<std::string> {
-    const auto found = fields.find(name);
-    if (found == fields.end() || found->second.empty()) return std::nullopt;
-    return shown_text(found->second);
+    const std::string value = field_of(fields, name);
+    return value.empty() ? std::nullopt : std::optional(shown_text(value));
   };
   auto& context = observed.context;
   context.engine = "llama.cpp";
@@ -63,15 +56,12 @@ void read_bench_context(const BenchFields& fields, observed::Observed& observed)
        {"cpu_info", "gpu_info", "backends", "model_filename", "model_size", "model_n_params"}) {
     if (auto value = text_of(name)) context.facts[name] = std::move(*value);
   }
-  if (const auto file = text_of("model_filename")) {
-    if (context.places.empty()) context.places.push_back(*file);
-  }
+  const auto file = text_of("model_filename");
+  if (file && context.places.empty()) context.places.push_back(*file);
 }
 
-bool is_result_field(std::string_view name) {
-  return name == "avg_ns" || name == "stddev_ns" || name == "avg_ts" || name == "stddev_ts" ||
-         name == "samples_ns" || name == "samples_ts";
-}
+constexpr std::array<std::string_view, 6> k_results{"avg_ns",    "stddev_ns",  "avg_ts",
+                                                    "stddev_ts", "samples_ns", "samples_ts"};
 
 std::optional<observed::ObservedCase> test_of(const BenchFields& fields,
                                               const std::vector<double>& samples_ns) {
@@ -84,11 +74,13 @@ std::optional<observed::ObservedCase> test_of(const BenchFields& fields,
   if (*generated > 0) test.generated_tokens = generated;
   test.name = name_of_test(*prompt, *generated, test.depth.value_or(0));
   for (const auto& [name, value] : fields) {
-    if (!is_result_field(name) && test.facts.size() < 64)
-      test.facts[shown_text(name, 60)] = shown_text(value);
+    const bool result = std::find(k_results.begin(), k_results.end(), name) != k_results.end();
+    if (!result && test.facts.size() < 64) test.facts[shown_text(name, 60)] = shown_text(value);
   }
-  observed::ObservedTiming rate{
-      rate_metric(test), {}, number_field(fields, "avg_ts"), number_field(fields, "stddev_ts")};
+  observed::ObservedTiming rate{rate_metric(test),
+                                {},
+                                printed_number(field_of(fields, "avg_ts")),
+                                printed_number(field_of(fields, "stddev_ts"))};
   const auto tokens = static_cast<double>(*prompt + *generated);
   for (const double ns : samples_ns) {
     if (ns > 0) rate.samples.push_back(tokens * 1e9 / ns);
@@ -121,9 +113,7 @@ Result<observed::Observed> finish_bench(observed::Observed observed, const Print
                                         std::string_view format) {
   sum_up(observed);
   if (printed.holds("asserts enabled")) {
-    add_warning(
-        observed,
-        "the engine was built with asserts enabled: its times are not those of a release build");
+    add_warning(observed, k_asserts);
   }
   for (const std::string_view line : printed.lines()) {
     if (!line.starts_with("llama_bench: error:")) continue;
@@ -148,9 +138,7 @@ BenchFields fields_of(const Json& json) {
 
 std::vector<double> samples_of(const Json& json) {
   std::vector<double> samples;
-  const auto found = json.find("samples_ns");
-  if (found == json.end() || !found->is_array()) return samples;
-  for (const Json& sample : *found) {
+  for (const Json& sample : json_list(json, "samples_ns")) {
     if (sample.is_number() && samples.size() < k_most_rows) samples.push_back(sample.get<double>());
   }
   return samples;
@@ -176,8 +164,7 @@ Result<observed::Observed> read(const Printed& printed) {
     read_bench_context(fields, observed);
     if (test) keep_row(observed.cases, std::move(*test), observed);
   };
-  read_pieces(printed, {}, {[&](std::string_view, const Json& element) { take(element); }, take},
-              observed);
+  read_documents(printed, take, observed);
   return finish_bench(std::move(observed), printed, "llama-bench");
 }
 
@@ -265,52 +252,6 @@ void add_markdown(const std::vector<std::string>& names, const std::vector<std::
 
 constexpr std::string_view k_csv_begins = "build_commit,build_number,";
 
-// A row of values alone, as an appended run writes it, has no names: the table before it gives
-// them.
-class Tables {
- public:
-  explicit Tables(observed::Observed& observed) : observed_(observed) {}
-
-  void take(std::string_view line) {
-    if (line.starts_with(k_csv_begins)) {
-      csv_ = text::split(line, ',');
-    } else if (!csv_.empty() && line.starts_with('"')) {
-      const auto values = csv_fields(line);
-      const bool whole = values.size() == csv_.size();
-      if (whole) add_test(paired(csv_, values), observed_);
-      if (!whole) mark_truncated(observed_);
-    } else if (line.starts_with("INSERT INTO llama_bench")) {
-      const auto row = sql_row(line, "llama_bench");
-      if (row) add_test(paired(row->columns, row->values), observed_);
-      if (!row) mark_truncated(observed_);
-    } else if (line.starts_with('|')) {
-      markdown(line);
-    } else if (Scan build(line); build.take("build:")) {
-      if (const auto commit = build.word(); commit && build.take("(")) {
-        observed_.context.engine_build = shown_text(*commit);
-      }
-    }
-  }
-  // The table for people ends in a line that names the build.
-  void finish() {
-    if (!markdown_.empty() && !observed_.context.engine_build) mark_truncated(observed_);
-  }
-
- private:
-  void markdown(std::string_view line) {
-    const auto cells = cells_of(line);
-    if (cells.empty()) return;
-    if (cells.back() == "t/s") {
-      markdown_ = cells;
-    } else if (!markdown_.empty()) {
-      add_markdown(markdown_, cells, observed_);
-    }
-  }
-
-  observed::Observed& observed_;
-  std::vector<std::string> csv_, markdown_;
-};
-
 }  // namespace
 
 int recognises(const Printed& printed) {
@@ -323,9 +264,36 @@ int recognises(const Printed& printed) {
 
 Result<observed::Observed> read(const Printed& printed) {
   observed::Observed observed;
-  Tables tables(observed);
-  for (const std::string_view line : printed.lines()) tables.take(line);
-  tables.finish();
+  // A row of values alone, as an appended run writes it, has no names: the table before it gives
+  // them.
+  std::vector<std::string> csv, markdown;
+  for (const std::string_view line : printed.lines()) {
+    if (line.starts_with(k_csv_begins)) {
+      csv = text::split(line, ',');
+    } else if (!csv.empty() && line.starts_with('"')) {
+      const auto values = csv_fields(line);
+      const bool whole = values.size() == csv.size();
+      if (whole) add_test(paired(csv, values), observed);
+      if (!whole) mark_truncated(observed);
+    } else if (line.starts_with("INSERT INTO llama_bench")) {
+      const auto row = sql_row(line, "llama_bench");
+      if (row) add_test(paired(row->columns, row->values), observed);
+      if (!row) mark_truncated(observed);
+    } else if (line.starts_with('|')) {
+      const auto cells = cells_of(line);
+      if (!cells.empty() && cells.back() == "t/s") {
+        markdown = cells;
+      } else if (!cells.empty() && !markdown.empty()) {
+        add_markdown(markdown, cells, observed);
+      }
+    } else if (Scan build(line); build.take("build:")) {
+      if (const auto commit = build.word(); commit && build.take("(")) {
+        observed.context.engine_build = shown_text(*commit);
+      }
+    }
+  }
+  // The table for people ends in a line that names the build.
+  if (!markdown.empty() && !observed.context.engine_build) mark_truncated(observed);
   return finish_bench(std::move(observed), printed, "llama-bench-table");
 }
 

@@ -20,13 +20,10 @@ struct Timing {
 // "  532.58 ms /     9 tokens (…", "    539.59 ms"
 std::optional<Timing> timing_in(Scan scan) {
   Timing timing;
-  const auto ms = scan.number();
-  if (!ms || *ms < 0 || !scan.take("ms")) return std::nullopt;
-  timing.milliseconds = *ms;
-  if (!scan.take("/")) return timing;
-  const auto count = scan.whole();
-  timing.runs = count && scan.take("runs");
-  if (timing.runs || (count && scan.take("tokens"))) timing.count = count;
+  std::int64_t count = 0;
+  if (!scan.fits("{} ms", timing.milliseconds) || timing.milliseconds < 0) return std::nullopt;
+  timing.runs = scan.fits("/ {} runs", count);
+  if (timing.runs || scan.fits("/ {} tokens", count)) timing.count = count;
   return timing;
 }
 
@@ -46,33 +43,26 @@ class Figures {
       return;
     }
     if (!timing) return;
+    const double ms = timing->milliseconds;
     if (what == "load time") {
-      add_sample(observed_.timings, "load_seconds", timing->milliseconds / 1e3);
+      add_sample(observed_.timings, "load_seconds", ms / 1e3);
     } else if (what == "prompt eval time" && timing->count) {
-      prompt(*timing, request);
+      (request ? request->prompt_tokens : observed_.prompt_tokens) = timing->count;
+      rate("prefill_tokens_per_second", *timing->count, ms, request);
     } else if (what == "eval time" && timing->count) {
-      decode(*timing, request);
+      const std::int64_t calls = timing->runs ? *timing->count : *timing->count - 1;
+      (request ? request->generated_tokens : observed_.generated_tokens) =
+          timing->runs ? *timing->count + 1 : *timing->count;
+      rate("decode_tokens_per_second", calls, ms, request);
     } else if (what != "total time") {
-      observed_.context.facts[shown_text(what)] = fmt::format("{} ms", timing->milliseconds);
+      observed_.context.facts[shown_text(what)] = fmt::format("{} ms", ms);
     }
   }
 
  private:
-  void prompt(const Timing& timing, observed::ObservedCase* request) {
-    (request ? request->prompt_tokens : observed_.prompt_tokens) = timing.count;
-    rate("prefill_tokens_per_second", *timing.count, timing.milliseconds, request);
-  }
-  void decode(const Timing& timing, observed::ObservedCase* request) {
-    const std::int64_t calls = timing.runs ? *timing.count : *timing.count - 1;
-    (request ? request->generated_tokens : observed_.generated_tokens) =
-        timing.runs ? *timing.count + 1 : *timing.count;
-    rate("decode_tokens_per_second", calls, timing.milliseconds, request);
-  }
   void rate(const char* metric, std::int64_t tokens, double ms, observed::ObservedCase* request) {
     if (tokens <= 0 || ms <= 0) return;
-    const double a_second = static_cast<double>(tokens) * 1e3 / ms;
-    add_sample(observed_.timings, metric, a_second);
-    if (request) add_sample(request->timings, metric, a_second);
+    add_sample(observed_, request, metric, static_cast<double>(tokens) * 1e3 / ms);
   }
   observed::Observed& observed_;
 };
@@ -154,3 +144,134 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::llama_perf
+
+// Replies of llama-server: /completion and chat, whole or streamed ("data: {…}"), with `timings`.
+//
+// Its own predicted_per_second divides by predicted_n - 1, that of older builds by predicted_n: the
+// rate is made anew from predicted_ms, with the first rule. A prompt that came from the cache has
+// no rate that compares with another.
+namespace weir::adapters::llama_server {
+namespace {
+
+constexpr std::string_view k_data = "data: ";
+
+struct Reply {
+  std::optional<std::int64_t> cached, prompt, predicted;
+  std::optional<double> prompt_ms, predicted_ms;
+};
+
+std::optional<Reply> reply_of(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  const auto found = json.find("timings");
+  if (found == json.end() || !found->is_object()) return std::nullopt;
+  Reply reply;
+  reply.cached = json_whole(*found, "cache_n");
+  reply.prompt = json_whole(*found, "prompt_n");
+  reply.predicted = json_whole(*found, "predicted_n");
+  reply.prompt_ms = json_number(*found, "prompt_ms");
+  reply.predicted_ms = json_number(*found, "predicted_ms");
+  return reply;
+}
+
+void add_reply(const Reply& reply, observed::Observed& observed) {
+  observed::ObservedCase one;
+  one.name = fmt::format("request {}", observed.cases.size());
+  one.prompt_tokens = reply.prompt;
+  one.generated_tokens = reply.predicted;
+  add_cached(reply.cached.value_or(0), one, observed);
+  const auto rate = [&](const char* metric, const std::optional<std::int64_t>& tokens,
+                        std::int64_t without, const std::optional<double>& ms) {
+    if (!tokens || !ms || *ms <= 0) return;
+    add_sample(observed, &one, metric, static_cast<double>(*tokens - without) * 1e3 / *ms);
+  };
+  rate("prefill_tokens_per_second", reply.prompt, 0, reply.prompt_ms);
+  rate("decode_tokens_per_second", reply.predicted, 1, reply.predicted_ms);
+  keep_row(observed.cases, std::move(one), observed);
+}
+
+// A stream's chunks carry the timings so far: each step is what the chunk before lacked.
+class Stream {
+ public:
+  explicit Stream(observed::Observed& observed) : observed_(observed) {}
+
+  void take(const Json& json) {
+    const auto reply = reply_of(json);
+    if (!reply) return;
+    ended_ = is_last(json);
+    if (last_ && reply->predicted.value_or(0) < last_->predicted.value_or(0)) finish();
+    if (last_ && reply->predicted && last_->predicted && *reply->predicted > *last_->predicted &&
+        reply->predicted_ms && last_->predicted_ms &&
+        *reply->predicted_ms >= *last_->predicted_ms) {
+      keep_row(observed_.steps,
+               {fmt::format("token {}", *reply->predicted), observed::Phase::decode,
+                *reply->predicted - *last_->predicted,
+                (*reply->predicted_ms - *last_->predicted_ms) / 1e3},
+               observed_);
+    }
+    last_ = reply;
+  }
+  // A stream that has no last chunk was cut: its rates are those of the tokens so far.
+  void finish() {
+    if (last_ && !ended_) mark_truncated(observed_);
+    if (last_) add_reply(*last_, observed_);
+    last_.reset();
+  }
+
+ private:
+  static bool is_last(const Json& json) {
+    const auto stop = json.find("stop");
+    if (stop != json.end() && stop->is_boolean()) return stop->get<bool>();
+    return true;  // of chat: only its last chunk has timings, unless they were asked for
+  }
+  observed::Observed& observed_;
+  std::optional<Reply> last_;
+  bool ended_ = true;
+};
+
+void read_names(const Json& json, observed::Observed& observed) {
+  if (const auto model = json_text(json, "model")) {
+    observed.context.model = *model;
+    if (model->find_first_of("/\\") != std::string::npos) observed.context.places = {*model};
+  }
+  if (const auto build = json_text(json, "system_fingerprint"))
+    observed.context.engine_build = *build;
+  const auto error = json.find("error");
+  if (error != json.end() && error->is_object()) {
+    if (const auto message = json_text(*error, "message")) observed.errors.push_back(*message);
+  }
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  return printed.holds("\"timings\"") && printed.holds("\"predicted_n\"") ? 85 : 0;
+}
+
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
+  observed.context.engine = "llama.cpp";
+  Stream stream(observed);
+  for (const std::string_view line : printed.out()) {
+    if (!line.starts_with(k_data)) continue;
+    const std::string_view text = line.substr(k_data.size());
+    if (text.starts_with("[DONE]")) continue;
+    const auto json = parse_json(text, {std::size_t{1} << 20, 64});
+    if (!json) {
+      mark_truncated(observed);
+      continue;
+    }
+    stream.take(*json);
+    if (json->is_object()) read_names(*json, observed);
+  }
+  stream.finish();
+  const auto whole = [&](const Json& json) {
+    if (const auto reply = reply_of(json)) add_reply(*reply, observed);
+    if (json.is_object()) read_names(json, observed);
+  };
+  read_documents(printed, whole, observed);
+  if (observed.cases.empty() && observed.errors.empty()) return nothing_found("llama-server");
+  take_tokens_of_only_case(observed);
+  return observed;
+}
+
+}  // namespace weir::adapters::llama_server

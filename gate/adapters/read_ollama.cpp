@@ -25,17 +25,12 @@ void add(const Figures& figures, observed::Observed& observed) {
   one.generated_tokens = figures.generated;
   const auto rate = [&](const char* metric, const auto& tokens, const auto& seconds) {
     if (!tokens || !seconds || *tokens <= 0 || *seconds <= 0) return;
-    const double a_second = static_cast<double>(*tokens) / *seconds;
-    add_sample(one.timings, metric, a_second);
-    add_sample(observed.timings, metric, a_second);
+    add_sample(observed, &one, metric, static_cast<double>(*tokens) / *seconds);
   };
   rate("prefill_tokens_per_second", figures.prompt, figures.prompt_time);
   rate("decode_tokens_per_second", figures.generated, figures.generate_time);
   if (figures.load) add_sample(observed.timings, "load_seconds", *figures.load);
-  if (figures.cached.value_or(0) > 0) {
-    one.facts["cached_tokens"] = fmt::format("{}", *figures.cached);
-    add_warning(observed, "part of a prompt came from the cache: its rate does not compare");
-  }
+  add_cached(figures.cached.value_or(0), one, observed);
   keep_row(observed.cases, std::move(one), observed);
 }
 
@@ -80,26 +75,23 @@ std::optional<double> go_duration(std::string_view text) {
   return any ? std::optional(seconds) : std::nullopt;
 }
 
+// Whether it is the last of a request's lines.
 bool read_verbose(std::string_view line, Figures& figures) {
   Scan scan(line);
   const auto name = scan.until(":");
   if (!name) return false;
-  if (*name == "total duration") {
-    figures.total = go_duration(scan.rest());
-  } else if (*name == "load duration") {
-    figures.load = go_duration(scan.rest());
-  } else if (*name == "prompt eval duration") {
-    figures.prompt_time = go_duration(scan.rest());
-  } else if (*name == "eval duration") {
-    figures.generate_time = go_duration(scan.rest());
-  } else if (*name == "prompt eval count" || *name == "eval count") {
-    const auto count = scan.whole();
-    if (count && scan.take("token"))
-      (*name == "eval count" ? figures.generated : figures.prompt) = count;
-  } else {
-    return *name == "eval rate";  // the last one
+  for (const auto& [known, into] : {std::pair{"total duration", &figures.total},
+                                    {"load duration", &figures.load},
+                                    {"prompt eval duration", &figures.prompt_time},
+                                    {"eval duration", &figures.generate_time}}) {
+    if (*name == known) *into = go_duration(scan.rest());
   }
-  return false;
+  std::int64_t count = 0;
+  for (const auto& [known, into] :
+       {std::pair{"prompt eval count", &figures.prompt}, {"eval count", &figures.generated}}) {
+    if (*name == known && scan.fits("{} token", count)) *into = count;
+  }
+  return *name == "eval rate";
 }
 
 }  // namespace
@@ -125,15 +117,11 @@ Result<observed::Observed> read(const Printed& printed) {
     mark_truncated(observed);
     add(figures, observed);
   }
-  const auto take = [&](const Json& json) { read_reply(json, observed); };
-  read_pieces(printed, {}, {[&](std::string_view, const Json& json) { take(json); }, take},
-              observed);
+  read_documents(
+      printed, [&](const Json& json) { read_reply(json, observed); }, observed);
   if (observed.cases.empty() && observed.errors.empty()) return nothing_found("ollama");
   observed.context.engine = "ollama";
-  if (observed.cases.size() == 1) {
-    observed.prompt_tokens = observed.cases.front().prompt_tokens;
-    observed.generated_tokens = observed.cases.front().generated_tokens;
-  }
+  take_tokens_of_only_case(observed);
   return observed;
 }
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "gate/adapters/prometheus_line.hpp"
 #include "gate/adapters/readers.hpp"
+#include "gate/adapters/server_metrics.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::adapters::prometheus {
@@ -36,8 +36,7 @@ bool names_place(std::string_view label, std::string_view value) {
 // A histogram's buckets by their upper edge, all its label sets together.
 struct Histogram {
   std::map<double, double> buckets;
-  double sum = 0, count = 0;
-  bool has_sum = false, has_count = false;
+  std::optional<double> sum, count;
 };
 
 // base name -> weir's metric
@@ -129,11 +128,9 @@ class Reading {
           histogram.buckets[*edge] += sample.value;
         }
       } else if (rest == "_sum" && std::isfinite(sample.value)) {
-        histogram.sum += sample.value;
-        histogram.has_sum = true;
+        histogram.sum = histogram.sum.value_or(0) + sample.value;
       } else if (rest == "_count" && std::isfinite(sample.value)) {
-        histogram.count += sample.value;
-        histogram.has_count = true;
+        histogram.count = histogram.count.value_or(0) + sample.value;
       } else {
         continue;
       }
@@ -144,16 +141,15 @@ class Reading {
 
   // The mean is exact. A percentile lies in a bucket: it is not above the bucket's edge.
   void latencies(const Histogram& histogram, std::string_view name) {
-    const auto known = unit::find_metric(name);
-    const unit::Metric metric = known ? *known : own_time(name);
-    if (histogram.has_sum && histogram.has_count && histogram.count > 0 && histogram.sum >= 0) {
-      observed_.latencies.push_back(
-          {metric, "mean", std::nullopt, histogram.sum / histogram.count, false});
+    const unit::Metric metric = time_named(name);
+    const double count = histogram.count.value_or(0);
+    if (count <= 0) return;
+    if (histogram.sum && *histogram.sum >= 0) {
+      observed_.latencies.push_back({metric, "mean", std::nullopt, *histogram.sum / count, false});
     }
-    if (histogram.count <= 0) return;
     for (const double percentile : {50.0, 90.0, 99.0}) {
       for (const auto& [edge, below] : histogram.buckets) {
-        if (below < histogram.count * percentile / 100) continue;
+        if (below < count * percentile / 100) continue;
         if (std::isfinite(edge) && edge >= 0) {
           observed_.latencies.push_back({metric, "percentile", percentile, edge, true});
         }
@@ -162,51 +158,41 @@ class Reading {
     }
   }
 
-  std::optional<double> total(const char* name) const {
+  [[nodiscard]] std::optional<double> total(const std::string& name) const {
     const auto found = totals_.find(name);
     return found == totals_.end() ? std::nullopt : std::optional(found->second);
-  }
-  std::optional<std::int64_t> tokens(const char* name) const {
-    const auto value = total(name);
-    if (!value || *value < 0 || *value > 9e15) return std::nullopt;
-    return static_cast<std::int64_t>(*value);
   }
 
   // What llama-server and vLLM count since they began.
   void rates() {
-    const auto rate = [&](const char* metric, const char* count, const char* seconds) {
-      const auto tokens_seen = total(count);
-      const auto time = total(seconds);
-      if (tokens_seen && time && *time > 0)
-        add_sample(observed_.timings, metric, *tokens_seen / *time);
-    };
-    rate("prefill_tokens_per_second", "llamacpp:prompt_tokens_total",
-         "llamacpp:prompt_seconds_total");
+    const auto prompts = total("llamacpp:prompt_tokens_total");
+    const auto seconds = total("llamacpp:prompt_seconds_total");
+    if (prompts && seconds && *seconds > 0) {
+      add_sample(observed_.timings, "prefill_tokens_per_second", *prompts / *seconds);
+    }
     // Its gauge leaves out the first token of each request, whose time belongs to the prompt.
     if (const auto gauge = total("llamacpp:predicted_tokens_seconds")) {
       add_sample(observed_.timings, "decode_tokens_per_second", *gauge);
     }
-    for (const char* prefix : {"llamacpp:", "vllm:", "agave_"}) {
-      const auto first =
-          [&](std::initializer_list<const char*> names) -> std::optional<std::int64_t> {
+    for (const auto& [prefix, engine] :
+         {std::pair{"llamacpp:", "llama.cpp"}, {"vllm:", "vllm"}, {"agave_", "agave"}}) {
+      const auto take = [&, before = prefix](std::optional<std::int64_t>& into,
+                                             std::initializer_list<const char*> names) {
         for (const char* name : names) {
-          if (const auto value = tokens(fmt::format("{}{}", prefix, name).c_str())) return value;
+          const auto value = total(fmt::format("{}{}", before, name));
+          if (!value || *value < 0 || *value > 9e15) continue;
+          into = static_cast<std::int64_t>(*value);
+          return true;
         }
-        return std::nullopt;
+        return false;
       };
-      const auto prompt = first({"prompt_tokens_total", "prefill_tokens_total"});
-      const auto generated =
-          first({"tokens_predicted_total", "generation_tokens_total", "tokens_generated_total"});
-      const auto cached = first({"prompt_tokens_cached_total"});
-      if (prompt) observed_.prompt_tokens = prompt;
-      if (generated) observed_.generated_tokens = generated;
-      if (cached) observed_.cached_tokens = cached;
-      if (prompt || generated) {
-        const std::string_view engine = prefix;
-        observed_.context.engine = engine == "llamacpp:" ? "llama.cpp"
-                                   : engine == "vllm:"   ? "vllm"
-                                                         : "agave";
-      }
+      const bool prompt =
+          take(observed_.prompt_tokens, {"prompt_tokens_total", "prefill_tokens_total"});
+      const bool generated =
+          take(observed_.generated_tokens,
+               {"tokens_predicted_total", "generation_tokens_total", "tokens_generated_total"});
+      take(observed_.cached_tokens, {"prompt_tokens_cached_total"});
+      if (prompt || generated) observed_.context.engine = engine;
     }
   }
 
@@ -238,10 +224,9 @@ Result<observed::Observed> read(const Printed& printed) {
       break;
     }
     Scan scan(line);
+    std::string_view name, kind;
     if (scan.take("# TYPE")) {
-      const auto name = scan.word();
-      const auto kind = scan.word();
-      if (name && kind) reading.kind(*name, *kind);
+      if (scan.fits("{} {}", name, kind)) reading.kind(name, kind);
     } else if (!line.starts_with('#')) {
       if (auto sample = prometheus_sample(line)) reading.add(std::move(*sample));
     }

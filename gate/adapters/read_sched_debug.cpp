@@ -38,14 +38,11 @@ std::optional<observed::ObservedSplit> split_of(std::string_view line,
   if (at == std::string_view::npos) return std::nullopt;
   Scan scan(line.substr(at + 10));
   observed::ObservedSplit split;
-  const auto number = scan.whole();
-  if (!number || !scan.take(":")) return std::nullopt;
-  const auto backend = scan.word();
-  if (!backend || !scan.take("#")) return std::nullopt;
-  announced = scan.whole();
-  if (!announced || !scan.take("inputs")) return std::nullopt;
-  split.number = *number;
-  split.backend = shown_text(*backend, 60);
+  std::string_view backend;
+  std::int64_t inputs = 0;
+  if (!scan.fits("{} : {} # {} inputs", split.number, backend, inputs)) return std::nullopt;
+  announced = inputs;
+  split.backend = shown_text(backend, 60);
   if (scan.take(":")) read_inputs(scan.rest(), split);
   return split;
 }
@@ -53,7 +50,8 @@ std::optional<observed::ObservedSplit> split_of(std::string_view line,
 // "node #  4 (   MUL_MAT):               Qcur-0 (   1K) [  CPU         ] use=1,c=1:  …"
 std::optional<observed::ObservedOp> node_of(std::string_view line) {
   Scan scan(line);
-  if (!scan.take("node #") || !scan.whole() || !scan.take("(")) return std::nullopt;
+  std::int64_t number = 0;
+  if (!scan.fits("node # {} (", number)) return std::nullopt;
   const auto op = scan.until("):");
   const auto rest = op ? scan.until("] use=") : std::nullopt;
   if (!rest) return std::nullopt;

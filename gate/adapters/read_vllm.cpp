@@ -14,9 +14,7 @@ constexpr std::pair<std::string_view, std::string_view> k_latencies[] = {
 
 unit::Metric latency_metric(std::string_view name) {
   for (const auto& [short_name, metric] : k_latencies) {
-    if (short_name != name) continue;
-    const auto known = unit::find_metric(metric);
-    return known ? *known : own_time(metric);
+    if (short_name == name) return time_named(metric);
   }
   return own_time(fmt::format("{}_seconds", name));
 }
@@ -60,8 +58,7 @@ void read_settings(const Json& json, observed::ObservedCase& one, observed::Obse
         "request_goodput", "total_token_throughput"}) {
     const auto found = json.find(key);
     if (found == json.end() || found->is_null() || found->is_structured()) continue;
-    one.facts[key] =
-        found->is_string() ? shown_text(found->get_ref<const std::string&>()) : dump_json(*found);
+    one.facts[key] = json_shown(*found);
   }
 }
 
@@ -73,16 +70,6 @@ void check_requests(const Json& json, observed::ObservedCase& one, observed::Obs
     one.error =
         fmt::format("{} of {} requests were completed", completed.value_or(0), asked.value_or(0));
     observed.errors.push_back(one.name + ": " + *one.error);
-  }
-}
-
-// The companion of the result: lists of every request, in seconds.
-void add_details(const Json& json, observed::ObservedCase& one) {
-  const auto ttfts = json.find("ttfts");
-  if (ttfts == json.end() || !ttfts->is_array()) return;
-  for (const Json& seconds : *ttfts) {
-    if (seconds.is_number())
-      add_sample(one.timings, "time_to_first_token_seconds", seconds.get<double>());
   }
 }
 
@@ -100,7 +87,11 @@ void read_result(const Json& json, observed::Observed& observed) {
                                             unit::Unit::tokens_per_second, unit::Better::higher);
     timing_of(one.timings, metric).mean = rate;
   }
-  add_details(json, one);
+  // The companion of the result: lists of every request, in seconds.
+  for (const Json& seconds : json_list(json, "ttfts")) {
+    if (seconds.is_number())
+      add_sample(one.timings, "time_to_first_token_seconds", seconds.get<double>());
+  }
   for (const auto& [key, value] : json.items()) {
     if (!value.is_number()) continue;
     auto latency = latency_of(key, value.get<double>());
@@ -118,14 +109,12 @@ int recognises(const Printed& printed) {
 
 Result<observed::Observed> read(const Printed& printed) {
   observed::Observed observed;
-  const auto take = [&](const Json& json) { read_result(json, observed); };
-  read_pieces(printed, {}, {[&](std::string_view, const Json& json) { take(json); }, take},
-              observed);
+  read_documents(
+      printed, [&](const Json& json) { read_result(json, observed); }, observed);
   if (observed.cases.empty()) return nothing_found("vllm");
   observed.context.engine = "vllm";
+  take_tokens_of_only_case(observed);
   if (observed.cases.size() == 1) {
-    observed.prompt_tokens = observed.cases.front().prompt_tokens;
-    observed.generated_tokens = observed.cases.front().generated_tokens;
     observed.timings = observed.cases.front().timings;
   } else {
     add_warning(observed, "several runs stand in it: latencies are those of each in turn");

@@ -46,27 +46,33 @@ observed::ObservedTiming& timing_of(std::vector<observed::ObservedTiming>& timin
   return timings.back();
 }
 
+void add_call(observed::ObservedOp& row, double seconds) {
+  row.calls = row.calls.value_or(0) + 1;
+  row.seconds = row.seconds.value_or(0) + seconds;
+  row.least = std::min(row.least.value_or(seconds), seconds);
+  row.most = std::max(row.most.value_or(seconds), seconds);
+}
+
 void add_sample(std::vector<observed::ObservedTiming>& timings, std::string_view metric,
                 double sample) {
   if (!std::isfinite(sample) || sample <= 0) return;
-  const auto known = unit::find_metric(metric);
-  auto& samples = timing_of(timings, known ? *known : own_time(metric)).samples;
+  auto& samples = timing_of(timings, time_named(metric)).samples;
   if (samples.size() < k_most_rows) samples.push_back(sample);
 }
 
+void add_sample(observed::Observed& observed, observed::ObservedCase* part, std::string_view metric,
+                double sample) {
+  add_sample(observed.timings, metric, sample);
+  if (part != nullptr) add_sample(part->timings, metric, sample);
+}
+
 observed::ObservedCount& count_of(observed::Observed& observed, std::string_view metric) {
-  const auto known = unit::find_metric(metric);
-  const unit::Metric wanted = known ? *known : own_count(metric);
+  const unit::Metric wanted = unit::find_metric(metric).value_or(unit::custom_metric(
+      name_of_metric(metric), unit::Kind::count, unit::Unit::count, unit::Better::lower));
   for (auto& count : observed.counts) {
     if (count.metric == wanted) return count;
   }
-  observed.counts.push_back({wanted, {}});
-  return observed.counts.back();
-}
-
-unit::Metric own_count(std::string_view name) {
-  return unit::custom_metric(name_of_metric(name), unit::Kind::count, unit::Unit::count,
-                             unit::Better::lower);
+  return observed.counts.emplace_back(observed::ObservedCount{wanted, {}});
 }
 
 unit::Metric own_time(std::string_view name) {
@@ -74,9 +80,25 @@ unit::Metric own_time(std::string_view name) {
                              unit::Better::lower);
 }
 
+unit::Metric time_named(std::string_view name) {
+  return unit::find_metric(name).value_or(own_time(name));
+}
+
 void mark_truncated(observed::Observed& observed) {
   observed.truncated = true;
   add_warning(observed, "it ends in the middle: what was whole is read");
+}
+
+void add_cached(std::int64_t tokens, observed::ObservedCase& one, observed::Observed& observed) {
+  if (tokens <= 0) return;
+  one.facts["cached_tokens"] = fmt::format("{}", tokens);
+  add_warning(observed, "part of a prompt came from the cache: its rate does not compare");
+}
+
+void take_tokens_of_only_case(observed::Observed& observed) {
+  if (observed.cases.size() != 1) return;
+  observed.prompt_tokens = observed.cases.front().prompt_tokens;
+  observed.generated_tokens = observed.cases.front().generated_tokens;
 }
 
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
@@ -100,6 +122,12 @@ void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPie
   }
 }
 
+void read_documents(const Printed& printed, const std::function<void(const Json&)>& take,
+                    observed::Observed& observed) {
+  read_pieces(printed, {}, {[&](std::string_view, const Json& element) { take(element); }, take},
+              observed);
+}
+
 std::optional<double> json_number(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
@@ -118,6 +146,21 @@ std::optional<std::string> json_text(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string()) return std::nullopt;
   return shown_text(found->get_ref<const std::string&>());
+}
+
+bool json_flag(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+const Json& json_list(const Json& object, const char* key) {
+  static const Json k_none = Json::array();
+  const auto found = object.find(key);
+  return found != object.end() && found->is_array() ? *found : k_none;
+}
+
+std::string json_shown(const Json& value) {
+  return value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
 }
 
 tl::unexpected<Error> nothing_found(std::string_view format) {

@@ -1,4 +1,4 @@
-// The readers of single formats (reading.hpp has the contract of both functions), and what they
+// The readers of single formats (format.hpp has the contract of both functions), and what they
 // share. Used by this module alone.
 #pragma once
 
@@ -8,10 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "gate/adapters/format.hpp"
 #include "gate/adapters/json_pieces.hpp"
-#include "gate/adapters/printed.hpp"
-#include "gate/base/result.hpp"
-#include "gate/observed/observed.hpp"
 #include "gate/observed/totals.hpp"
 
 #define WEIR_READER(format)                                \
@@ -44,6 +42,23 @@ WEIR_READER(vllm)
 WEIR_READER(weir_observed)
 WEIR_READER(weir_timeline)
 
+// What the output says of rates, counts and tokens. Fails with Code::data when it is not of the
+// format, ends in the middle, tells of an error and no time, has no time in a timed pass, or
+// (llama-bench-table) has other tests than those asked for.
+[[nodiscard]] Result<profile::EngineReport> report_of(std::string_view format,
+                                                      const Output& output);
+// llama.cpp's llama-bench, -o json or jsonl: decode and prefill rates, one sample a repetition.
+// Fails with Code::data unless there is exactly one result for each of prompt_tokens and tokens
+// asked for that is not 0, with as many samples as repeats.
+[[nodiscard]] Result<profile::EngineReport> read_llama_bench(const Output& output);
+// Any engine: values found by regular expressions or JSON pointers that the config names.
+// Expressions look at one line at a time (the first 64 KiB of it, colours removed) of standard
+// output and, where nothing is found there, of standard error; pointers into each JSON document
+// among the lines, in the same order. Fails with Code::data when nothing at all is found, a value
+// is no number, a time is not above 0, a count is not whole, or a value that this pass is for is
+// missing: times in a timed pass, counts in a counted one.
+[[nodiscard]] Result<profile::EngineReport> read_generic(const Output& output);
+
 // The most rows that are kept of a document; what follows is counted in a warning.
 constexpr std::size_t k_most_rows = 200'000;
 
@@ -70,28 +85,48 @@ bool keep_row(std::vector<T>& rows, T row, observed::Observed& observed) {
   }
   return false;
 }
+// One more call of what the row adds up.
+void add_call(observed::ObservedOp& row, double seconds);
 
 // One more sample of a metric that weir knows; one that is not above 0 and finite is left out.
 void add_sample(std::vector<observed::ObservedTiming>& timings, std::string_view metric,
                 double sample);
+// The same of the whole, and of a part of it (null: none).
+void add_sample(observed::Observed& observed, observed::ObservedCase* part, std::string_view metric,
+                double sample);
 observed::ObservedTiming& timing_of(std::vector<observed::ObservedTiming>& timings,
                                     const unit::Metric& metric);
 observed::ObservedCount& count_of(observed::Observed& observed, std::string_view metric);
-// Of a metric weir does not know: kind count, or a time in seconds.
-unit::Metric own_count(std::string_view name);
+// Of a metric weir does not know: a time in seconds.
 unit::Metric own_time(std::string_view name);
+unit::Metric time_named(std::string_view name);  // known, or its own
+
+// For engines that say so: they are slow.
+inline constexpr const char* k_asserts =
+    "the engine was built with asserts enabled: its times are not those of a release build";
 
 // Marks it as truncated, with the warning that goes with it.
 void mark_truncated(observed::Observed& observed);
+// "a prompt was cached" and its like, and how much of this one.
+void add_cached(std::int64_t tokens, observed::ObservedCase& one, observed::Observed& observed);
+// The tokens of the only case are those of the whole.
+void take_tokens_of_only_case(observed::Observed& observed);
 
 // Reads documents of JSON on both streams by pieces, and says what was lost.
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
                  observed::Observed& observed);
+// The same where each document, or each element of one that is an array, is one thing.
+void read_documents(const Printed& printed, const std::function<void(const Json&)>& take,
+                    observed::Observed& observed);
 
 // Values of a JSON object where they are of that type, else nothing. Numbers are finite.
 std::optional<double> json_number(const Json& object, const char* key);
 std::optional<std::int64_t> json_whole(const Json& object, const char* key);  // at least 0
 std::optional<std::string> json_text(const Json& object, const char* key);    // shown_text
+bool json_flag(const Json& object, const char* key);                          // true there
+const Json& json_list(const Json& object, const char* key);  // an empty one where there is none
+// A text as it is shown, any other value as JSON.
+std::string json_shown(const Json& value);
 
 // "nothing of this format was found" as the format's own words.
 tl::unexpected<Error> nothing_found(std::string_view format);

@@ -14,6 +14,20 @@
 
 namespace weir::adapters {
 
+// One sample of Prometheus' text format or OpenMetrics.
+struct PrometheusSample {
+  std::string name, labels;  // labels as they stand: `le="0.5",model="m"`
+  double value = 0;
+  std::optional<double> at;
+};
+
+// Nothing where the line is none.
+[[nodiscard]] std::optional<PrometheusSample> prometheus_sample(std::string_view line);
+// "+Inf" and "NaN" are values of the format, and none of a measurement.
+[[nodiscard]] std::optional<double> prometheus_value(std::string_view text);
+// Past a quoted value that begins at `at`; npos when it does not end.
+[[nodiscard]] std::size_t past_prometheus_quoted(std::string_view text, std::size_t at);
+
 // By name, label sets together: labels hold where a model lies, and with them there is no end to
 // what a server may list.
 struct ServerMetrics {

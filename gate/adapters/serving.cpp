@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "gate/adapters/serving_apis.hpp"
 #include "gate/adapters/serving_json.hpp"
 
 namespace weir::adapters::serving {

@@ -1,4 +1,5 @@
-// Members of an event's JSON, for serving_*.cpp alone. What is of another type counts as absent.
+// What serving.cpp's table is made of, one file each; and what these share: members of an event's
+// JSON, of which one of another type counts as absent. For serving_*.cpp alone.
 #pragma once
 
 #include <cmath>
@@ -13,6 +14,17 @@
 #include "gate/base/text.hpp"
 
 namespace weir::adapters::serving {
+
+#define WEIR_SERVING_API(name)                             \
+  namespace name {                                         \
+  [[nodiscard]] Json body(const Ask& ask);                 \
+  [[nodiscard]] Result<Piece> read(std::string_view data); \
+  }
+WEIR_SERVING_API(completions)
+WEIR_SERVING_API(chat)
+WEIR_SERVING_API(llama)
+WEIR_SERVING_API(ollama)
+#undef WEIR_SERVING_API
 
 inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 

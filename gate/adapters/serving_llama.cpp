@@ -4,7 +4,6 @@
 // A token that ends within a character of UTF-8 is held back until the character is whole, and what
 // is left at the end comes with no text at all. `tokens_predicted`, the count so far, tells how
 // many tokens an event stands for; also the last one, where tokens were left.
-#include "gate/adapters/serving_apis.hpp"
 #include "gate/adapters/serving_json.hpp"
 
 namespace weir::adapters::serving::llama {

@@ -3,7 +3,6 @@
 //
 // raw: the prompt goes to the model as it is, without the model's template. Ollama has no switch
 // for its prompt cache, nor one to go on behind the end of a text; newer ones say what was cached.
-#include "gate/adapters/serving_apis.hpp"
 #include "gate/adapters/serving_json.hpp"
 
 namespace weir::adapters::serving::ollama {

@@ -6,7 +6,6 @@
 // llama-server's has no text. A chunk without text is a token all the same (half of a character,
 // a special one), as vLLM's bench counts it; unlike there, a chat's first chunk, which only names
 // the role, is none, nor is one that only finishes: no token stands behind them.
-#include "gate/adapters/serving_apis.hpp"
 #include "gate/adapters/serving_json.hpp"
 
 namespace weir::adapters::serving {

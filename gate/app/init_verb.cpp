@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "gate/adapters/adapter.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/app/command_line.hpp"
 #include "gate/app/devices.hpp"
 #include "gate/app/init_ci.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gate/adapters/adapter.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/adapters/serving.hpp"
 #include "gate/app/twins.hpp"
 #include "gate/probes/read/locate.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gate/adapters/reading.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/base/result.hpp"
 #include "gate/observed/moments.hpp"
 #include "gate/observed/observed.hpp"

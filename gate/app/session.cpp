@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "gate/adapters/adapter.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/app/calibrations.hpp"
 #include "gate/app/known.hpp"
 #include "gate/app/probing.hpp"

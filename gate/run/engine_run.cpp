@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gate/adapters/adapter.hpp"
-#include "gate/adapters/missing_kernel.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/instructions.hpp"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/adapters/reading.hpp"
+#include "gate/adapters/format.hpp"
 
 #include "tests/adapters/read_data.hpp"
 #include "tests/adapters/samples.hpp"

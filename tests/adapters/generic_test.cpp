@@ -1,6 +1,6 @@
-#include "gate/adapters/generic.hpp"
-
 #include <gmock/gmock.h>
+
+#include "gate/adapters/readers.hpp"
 
 namespace weir::adapters {
 namespace {

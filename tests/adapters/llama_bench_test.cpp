@@ -1,7 +1,6 @@
-#include "gate/adapters/llama_bench.hpp"
-
 #include <gmock/gmock.h>
 
+#include "gate/adapters/readers.hpp"
 #include "gate/base/text.hpp"
 
 #include "tests/adapters/read_data.hpp"

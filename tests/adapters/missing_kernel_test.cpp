@@ -1,6 +1,6 @@
-#include "gate/adapters/missing_kernel.hpp"
-
 #include <gmock/gmock.h>
+
+#include "gate/adapters/format.hpp"
 
 namespace weir::adapters {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/adapters/adapter.hpp"
+#include "gate/adapters/format.hpp"
 
 #include "tests/adapters/read_data.hpp"
 #include "tests/support/mutated.hpp"

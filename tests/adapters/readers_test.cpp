@@ -2,7 +2,7 @@
 // its golden file (samples_test.cpp).
 #include <gmock/gmock.h>
 
-#include "gate/adapters/reading.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/observed/totals.hpp"
 
 #include "tests/adapters/read_data.hpp"

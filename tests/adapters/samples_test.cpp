@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "gate/adapters/reading.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 
 #include "tests/adapters/read_data.hpp"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "gate/adapters/adapter.hpp"
+#include "gate/adapters/format.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "gate/adapters/reading.hpp"
+#include "gate/adapters/format.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir;

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/adapters/adapter.hpp"
+#include "gate/adapters/format.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/run/preflight.hpp"

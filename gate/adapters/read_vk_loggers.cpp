@@ -28,16 +28,11 @@ std::optional<Line> line_of(std::string_view text) {
   const auto name = scan.until_last(": ");
   if (!name || name->empty()) return std::nullopt;
   line.name = *name;
-  const auto calls = scan.whole();
-  if (!calls || *calls == 0 || !scan.take("x")) return std::nullopt;
-  line.calls = *calls;
-  if (!scan.number() || !scan.take("us") || !scan.take("=")) return std::nullopt;
-  const auto all = scan.number();
-  if (!all || *all < 0 || !scan.take("us")) return std::nullopt;
-  line.seconds = *all / 1e6;
-  if (!scan.take("(")) return line;
-  const auto rate = scan.number();
-  if (rate && *rate > 0 && scan.take("GFLOPS/s)")) line.flops_a_second = *rate * 1e9;
+  double each = 0, all = 0, rate = 0;
+  if (!scan.fits("{} x {} us  = {} us", line.calls, each, all)) return std::nullopt;
+  if (line.calls == 0 || all < 0) return std::nullopt;
+  line.seconds = all / 1e6;
+  if (scan.fits("({} GFLOPS/s)", rate) && rate > 0) line.flops_a_second = rate * 1e9;
   return line;
 }
 
@@ -45,13 +40,6 @@ std::optional<Line> line_of(std::string_view text) {
 bool like_a_row(std::string_view text) {
   return text.find(": ") != text.npos && text.find(" x ") != text.npos &&
          text.find(" us") != text.npos;
-}
-
-bool upper_word(std::string_view word) {
-  for (const char c : word) {
-    if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
-  }
-  return !word.empty();
 }
 
 // "[FUSION ]OP[ details]" of one node. A name of several nodes that ran between two syncs can not
@@ -70,7 +58,7 @@ void name_op(std::string_view name, observed::ObservedOp& op) {
     return;
   }
   std::string_view details = rest;
-  if (upper_word(second)) {
+  if (names_op(second)) {
     op.kernel = shown_text(first);
     op.op = shown_text(second);
     details = rest.substr(second.size());
@@ -204,3 +192,75 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::vk_perf
+
+// GGML_VK_SYNC_LOGGER: every node and every barrier of each graph, in order.
+namespace weir::adapters::vk_sync {
+namespace {
+
+struct Node {
+  std::int64_t index = 0;
+  std::string_view op, name;
+};
+
+// "12 ROPE Qcur-0 rope mode: 2"
+std::optional<Node> node_of(std::string_view line) {
+  if (line.empty() || line[0] < '0' || line[0] > '9') return std::nullopt;
+  Node node;
+  const bool fits = Scan(line).fits("{} {} {}", node.index, node.op, node.name);
+  return fits && names_op(node.op) ? std::optional(node) : std::nullopt;
+}
+
+}  // namespace
+
+int recognises(const Printed& printed) {
+  std::size_t syncs = 0;
+  std::size_t nodes = 0;
+  for (const std::string_view line : printed.lines()) {
+    if (line == "sync") ++syncs;
+    if (node_of(line)) ++nodes;
+    if (syncs > 2 && nodes > 2) return 60;
+  }
+  return 0;
+}
+
+Result<observed::Observed> read(const Printed& printed) {
+  observed::Observed observed;
+  observed.context.engine = "llama.cpp";
+  observed.context.backend = "Vulkan";
+  std::int64_t last = -1;
+  for (const std::string_view line : printed.lines()) {
+    const auto node = node_of(line);
+    if (!node && line != "sync") continue;
+    if (node && printed.cut(line)) {
+      mark_truncated(observed);  // its name may go on
+      break;
+    }
+    if (observed.buffers.empty() || (node && node->index < last)) {
+      observed::ObservedBuffer graph;
+      graph.label = fmt::format("graph {}", observed.buffers.size());
+      graph.step = observed.steps.size();
+      graph.barriers = 0;
+      if (!keep_row(observed.steps, {graph.label, observed::Phase::unknown, {}, {}}, observed))
+        break;
+      observed.buffers.push_back(std::move(graph));
+    }
+    observed::ObservedBuffer& graph = observed.buffers.back();
+    if (!node) {
+      graph.barriers = *graph.barriers + 1;
+      continue;
+    }
+    last = node->index;
+    observed::ObservedOp op;
+    op.op = shown_text(node->op);
+    op.node = shown_text(node->name);
+    op.layer = observed::layer_of_node(op.node);
+    op.backend = "Vulkan";
+    op.calls = 1;
+    op.step = graph.step;
+    keep_row(observed.ops, std::move(op), observed);
+  }
+  if (observed.buffers.empty()) return nothing_found("vk-sync-logger");
+  return observed;
+}
+
+}  // namespace weir::adapters::vk_sync

@@ -1,10 +1,9 @@
-// What a Chrome trace adds up to: rows by category, name and shape, tracks, counters. Bounded; what
-// goes beyond is counted. Times are in microseconds until they are handed out. Used by the reader
-// of Chrome traces alone. Pure.
+// Inside of the reader of Chrome traces: an event's text, spans, totals. Not for others. Pure.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -17,13 +16,117 @@
 #include <utility>
 #include <vector>
 
-#include "gate/adapters/chrome_event.hpp"
-#include "gate/adapters/chrome_spans.hpp"
 #include "gate/observed/moments.hpp"
 #include "gate/observed/observed.hpp"
 
 namespace weir::adapters {
 
+// One event of a Chrome trace out of its text, without a tree of it: what makes traces of gigabytes
+// quick.
+//
+// Strict on purpose: what is taken is JSON beyond doubt. Whatever is not (or not whole, nested
+// deeply, has numbers of unusual size) is left to a parser, whose tree written out again is then
+// scanned: both ways give the same event. A library is not taken, as what is looked for is the end
+// of each event in a text that comes in chunks, and Debian has none that finds it and can be linked
+// into a program.
+//
+// Views into the event's text: values as JSON, a text with its quotes. Empty: absent, or not of the
+// type that it should be. Of members that occur twice the last one.
+struct ChromeEvent {
+  struct Number {
+    std::string_view key, value;  // the key with its quotes
+  };
+  std::string_view phase, name, category;  // texts
+  std::string_view at, length;             // numbers or texts
+  std::string_view pid, tid, id, id2;      // anything
+  // Of "args", where that is an object:
+  bool has_args = false;
+  std::size_t args = 0;               // how many
+  std::vector<Number> numbers;        // those that are numbers, the first 1000
+  std::string_view args_name, shape;  // texts
+  std::string_view bytes;             // a number or a text
+  bool empty = true;                  // no member at all
+
+  void clear();
+};
+
+// The event that `text` begins with: the length of its text, or 0 where a parser should look.
+// `written`: it is what that parser's tree was written out as.
+[[nodiscard]] std::size_t scan_chrome_event(std::string_view text, ChromeEvent& event,
+                                            bool written = false);
+
+// What a value says, of those above. Texts are shown_text; nothing where it is absent.
+[[nodiscard]] std::optional<std::string> event_text(std::string_view value);
+// Finite; also one that is written as a text (rocprof).
+[[nodiscard]] std::optional<double> event_number(std::string_view value);
+// Ids of processes, threads and spans are numbers or texts; "" where there is none.
+[[nodiscard]] std::string event_id(std::string_view value);
+
+// Spans of a trace's tracks, put in order within a window and nested: what each took of itself, and
+// how much of its track was taken.
+//
+// Times are in any unit.
+class NestedSpans {
+ public:
+  struct Event {
+    enum class Kind : std::uint8_t { whole, begin, end };
+    double at = 0, length = 0;  // length: of `whole`
+    std::uint32_t row = 0;      // what it counts for; of `end` ignored
+    std::uint16_t track = 0;
+    Kind kind = Kind::whole;
+  };
+  static_assert(sizeof(double) != 8 || sizeof(Event) == 24);  // there may be 1.5 million of them
+  struct Track {
+    std::int64_t events = 0;
+    double length = 0;  // of its outermost spans
+    double last = -1e300;
+    struct Open {
+      double at, end;  // end: infinite until an `end` comes
+      double inner;    // taken by spans within it
+      std::uint32_t row;
+    };
+    std::vector<Open> open;
+    std::size_t begun = 0;  // of `open`, those that wait for an `end`
+    std::uint16_t number = 0;
+  };
+  struct Ended {
+    std::uint32_t row;
+    std::uint16_t track;
+    bool from_begin;  // of a begin and an end: its time was not known before
+    double at, length, own;
+  };
+
+  // At least `window` events are held back to be put in order, and at most 3/8 as many again (33 MB
+  // of 1 000 000).
+  NestedSpans(std::size_t window, std::function<void(const Ended&)> ended);
+  void add(const Event& event);
+  void finish();
+
+  [[nodiscard]] const std::vector<Track>& tracks() const { return tracks_; }
+  [[nodiscard]] std::size_t disordered() const { return disordered_; }
+  [[nodiscard]] std::size_t unbalanced() const { return unbalanced_; }
+
+ private:
+  void order();
+  void take(std::size_t count);
+  void process(const Event& event);
+  void close_before(Track& track, double at);
+  void close_last(Track& track, double end, bool from_begin);
+  void end(Track& track, double at);
+
+  std::size_t window_, batch_;
+  std::function<void(const Ended&)> ended_;
+  // [first_, ordered_) are in order; what stands behind them came since, what stands before is
+  // done.
+  std::vector<Event> events_;
+  std::size_t first_ = 0, ordered_ = 0;
+  std::vector<Track> tracks_;
+  std::size_t disordered_ = 0, unbalanced_ = 0;
+};
+
+// What a Chrome trace adds up to: rows by category, name and shape, tracks, counters. Bounded; what
+// goes beyond is counted. Times are in microseconds until they are handed out.
+//
 // From the JSON text of some values to an index: what makes the second event of a name quick.
 // Bounded; what it does not hold is looked up by what the values say. One flat table, as a trace's
 // thousands of names come in no order and each step to another place in memory is a wait.

@@ -1,6 +1,6 @@
-#include "gate/adapters/from_observed.hpp"
-
 #include <gmock/gmock.h>
+
+#include "gate/adapters/format.hpp"
 
 #include "tests/adapters/read_data.hpp"
 

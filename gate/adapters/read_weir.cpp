@@ -1,7 +1,19 @@
-// weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
-// probes saw them.
+// weir.observed/1, read back.
 #include "gate/adapters/readers.hpp"
 
+namespace weir::adapters::weir_observed {
+
+int recognises(const Printed& printed) { return printed.holds("\"weir.observed/1\"") ? 90 : 0; }
+
+Result<observed::Observed> read(const Printed& printed) {
+  WEIR_TRY(const Json json, parse_json(printed.document().out));
+  return observed::observed_from_json(json);
+}
+
+}  // namespace weir::adapters::weir_observed
+
+// weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
+// probes saw them.
 namespace weir::adapters::weir_timeline {
 namespace {
 
@@ -14,8 +26,7 @@ std::optional<observed::ObservedOp> row_of(const Json& row) {
   op.kernel = json_text(row, "name").value_or("");
   op.calls = json_whole(row, "calls");
   if (op.kernel.empty() || !op.calls) return std::nullopt;
-  const auto copy = row.find("copy");
-  if (copy != row.end() && copy->is_boolean() && copy->get<bool>()) op.category = "copy";
+  if (json_flag(row, "copy")) op.category = "copy";
   if (json_whole(row, "timed") == op.calls && *op.calls > 0) {
     op.seconds = json_number(row, "seconds");
     op.least = json_number(row, "least");
@@ -37,17 +48,11 @@ Result<observed::Observed> read(const Printed& printed) {
   }
   observed::Observed observed;
   observed.format = "weir-timeline";
-  const auto kernels = json.find("kernels");
-  if (kernels != json.end() && kernels->is_array()) {
-    for (const Json& kernel : *kernels) {
-      if (auto row = row_of(kernel)) keep_row(observed.ops, *std::move(row), observed);
-    }
+  for (const Json& kernel : json_list(json, "kernels")) {
+    if (auto row = row_of(kernel)) keep_row(observed.ops, *std::move(row), observed);
   }
-  const auto warnings = json.find("warnings");
-  if (warnings != json.end() && warnings->is_array()) {
-    for (const Json& warning : *warnings) {
-      if (warning.is_string()) add_warning(observed, shown_text(warning.get<std::string>(), 600));
-    }
+  for (const Json& warning : json_list(json, "warnings")) {
+    if (warning.is_string()) add_warning(observed, shown_text(warning.get<std::string>(), 600));
   }
   if (observed.ops.empty()) return nothing_found("weir profile --json: no device did anything");
   return observed;

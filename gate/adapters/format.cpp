@@ -1,5 +1,5 @@
 // The formats of this build: one line each.
-#include "gate/adapters/reading.hpp"
+#include "gate/adapters/format.hpp"
 
 #include <algorithm>
 
@@ -9,7 +9,23 @@
 namespace weir::adapters {
 namespace {
 
+using Counts = Adapter::Counts;
+
 constexpr int k_recognised = 20;  // less is a guess
+
+template <class Named>
+const Named* named(const std::vector<Named>& all, std::string_view name) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+template <class Named>
+std::vector<std::string> names_of(const std::vector<Named>& all) {
+  std::vector<std::string> names;
+  for (const Named& one : all) names.emplace_back(one.name);
+  return names;
+}
 
 std::string reads_these() {
   std::string list;
@@ -44,7 +60,7 @@ Result<observed::Observed> finished(const Format& format, const Printed& printed
   return read;
 }
 
-Result<bool> check_size(const Document& document) {
+Result<void> check_size(const Document& document) {
   if (text::trim(document.out).empty() && text::trim(document.err).empty()) {
     return fail(Code::data, "there is no text in it");
   }
@@ -54,25 +70,40 @@ Result<bool> check_size(const Document& document) {
   if (document.out.size() + document.err.size() > k_most_read) {
     return fail(Code::data, "it is larger than 64 MiB, and this format is not read by pieces");
   }
-  return true;
+  return {};
 }
 
 }  // namespace
 
 const std::vector<Format>& formats() {
   static const std::vector<Format> k_formats{
-      {"weir", "weir.observed/1, as weir writes it", weir_observed::recognises,
-       weir_observed::read},
+      {"weir",
+       "weir.observed/1, as weir writes it",
+       weir_observed::recognises,
+       weir_observed::read,
+       {"weir-observed", 8, {}, Counts::always}},
       {"weir-timeline", "weir profile --json of a program", weir_timeline::recognises,
        weir_timeline::read},
-      {"agave", "Agave's statistics, profile table, counters, --json and agave-bench",
-       agave::recognises, agave::read},
-      {"llama-bench", "llama-bench -o json or jsonl", llama_bench_json::recognises,
-       llama_bench_json::read},
-      {"llama-bench-table", "llama-bench -o csv, sql or md", llama_bench_table::recognises,
-       llama_bench_table::read},
-      {"llama-perf", "timings llama.cpp's programs and its server print at their end",
-       llama_perf::recognises, llama_perf::read},
+      {"agave",
+       "Agave's statistics, profile table, counters, --json and agave-bench",
+       agave::recognises,
+       agave::read,
+       {"agave", 4, {"agave"}, Counts::asked}},
+      {"llama-bench",
+       "llama-bench -o json or jsonl",
+       llama_bench_json::recognises,
+       llama_bench_json::read,
+       {"llama-bench", 1, {"llama-bench"}, Counts::none, read_llama_bench}},
+      {"llama-bench-table",
+       "llama-bench -o csv, sql or md",
+       llama_bench_table::recognises,
+       llama_bench_table::read,
+       {"llama-bench-table", 2}},
+      {"llama-perf",
+       "timings llama.cpp's programs and its server print at their end",
+       llama_perf::recognises,
+       llama_perf::read,
+       {"llama-perf", 3, {"llama-completion"}}},
       {"llama-server", "replies of llama-server, with timings", llama_server::recognises,
        llama_server::read},
       {"vk-perf-logger", "GGML_VK_PERF_LOGGER, also concurrent", vk_perf::recognises,
@@ -88,9 +119,21 @@ const std::vector<Format>& formats() {
        backend_ops::read},
       {"graph-ops", "test-export-graph-ops: the ops of a model", graph_ops::recognises,
        graph_ops::read},
-      {"hf2q", "profile lines of hf2q and mlx-native", hf2q::recognises, hf2q::read},
-      {"mlx-lm", "mlx_lm.benchmark", mlx_lm::recognises, mlx_lm::read},
-      {"ollama", "replies of Ollama, and ollama run --verbose", ollama::recognises, ollama::read},
+      {"hf2q",
+       "profile lines of hf2q and mlx-native",
+       hf2q::recognises,
+       hf2q::read,
+       {"hf2q", 5, {"hf2q"}, Counts::asked}},
+      {"mlx-lm",
+       "mlx_lm.benchmark",
+       mlx_lm::recognises,
+       mlx_lm::read,
+       {"mlx-lm", 6, {"mlx_lm.benchmark"}}},
+      {"ollama",
+       "replies of Ollama, and ollama run --verbose",
+       ollama::recognises,
+       ollama::read,
+       {"ollama", 7}},
       {"vllm", "vllm bench serve --save-result", vllm::recognises, vllm::read},
       {"google-benchmark", "Google Benchmark, JSON", google_benchmark::recognises,
        google_benchmark::read},
@@ -102,12 +145,30 @@ const std::vector<Format>& formats() {
   return k_formats;
 }
 
-const Format* find_format(std::string_view name) {
-  for (const Format& format : formats()) {
-    if (format.name == name) return &format;
-  }
-  return nullptr;
+const std::vector<Adapter>& table() {
+  static const std::vector<Adapter> k_table = [] {
+    // No format of its own: its values are found by what the config says.
+    std::vector<Adapter> adapters{{"generic", 9, {}, Counts::none, read_generic}};
+    for (const Format& format : formats()) {
+      if (format.adapter.name.empty()) continue;
+      adapters.push_back(format.adapter);
+      adapters.back().format = format.name;
+    }
+    std::sort(adapters.begin(), adapters.end(),
+              [](const Adapter& a, const Adapter& b) { return a.place < b.place; });
+    return adapters;
+  }();
+  return k_table;
 }
+
+Result<profile::EngineReport> Adapter::read(const Output& output) const {
+  return own != nullptr ? own(output) : report_of(format, output);
+}
+
+const Adapter* find(std::string_view name) { return named(table(), name); }
+std::vector<std::string> names() { return names_of(table()); }
+
+const Format* find_format(std::string_view name) { return named(formats(), name); }
 
 std::vector<const Format*> recognised(const Printed& printed) {
   std::vector<std::pair<int, const Format*>> sure;
@@ -141,8 +202,7 @@ Result<observed::Observed> read_any(const Document& document) {
 Result<observed::Observed> read_as(std::string_view format, const Document& document) {
   const Format* known = find_format(format);
   if (known == nullptr) {
-    std::vector<std::string> names;
-    for (const Format& one : formats()) names.emplace_back(one.name);
+    const auto names = names_of(formats());
     return fail(Code::usage, "weir reads no format \"{}\"{}\n  it reads: {}", shown_text(format),
                 text::did_you_mean(format, names), text::join(names));
   }
