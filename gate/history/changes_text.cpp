@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "gate/base/text.hpp"
-#include "gate/report/markdown.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/sys/clock.hpp"
 
 namespace weir::history {

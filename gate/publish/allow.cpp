@@ -8,7 +8,8 @@
 #include "gate/publish/event.hpp"
 #include "gate/publish/marker.hpp"
 #include "gate/publish/post.hpp"
-#include "gate/report/markdown.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 
 namespace weir::publish {
 namespace {

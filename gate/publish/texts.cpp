@@ -4,6 +4,7 @@
 #include <array>
 
 #include "gate/base/text.hpp"
+#include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/verdict/allowance.hpp"
 

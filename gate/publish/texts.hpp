@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gate/publish/post.hpp"
-#include "gate/report/markdown.hpp"
+#include "gate/report/formats.hpp"
 
 namespace weir::publish {
 
