@@ -7,7 +7,7 @@
 #include "gate/app/session.hpp"
 #include "gate/app/stored_baselines.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/baseline_text.hpp"
+#include "gate/report/texts.hpp"
 
 namespace weir::app {
 namespace {

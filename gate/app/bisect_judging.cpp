@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gate/base/text.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/document.hpp"
 
 namespace weir::app {
 namespace {

@@ -5,7 +5,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/terminal.hpp"
+#include "gate/report/formats.hpp"
 
 namespace weir::app {
 namespace {

@@ -8,7 +8,7 @@
 #include "gate/app/session.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/app/version.hpp"
-#include "gate/report/calibration_text.hpp"
+#include "gate/report/texts.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 

@@ -10,8 +10,8 @@
 #include "gate/base/text.hpp"
 #include "gate/explain/compare.hpp"
 #include "gate/explain/explain.hpp"
-#include "gate/report/compare_text.hpp"
-#include "gate/report/markdown.hpp"
+#include "gate/report/formats.hpp"
+#include "gate/report/texts.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::app {

@@ -7,7 +7,7 @@
 #include "gate/app/twins.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/device_matrix.hpp"
+#include "gate/report/texts.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::app {

@@ -8,7 +8,7 @@
 #include "gate/probes/read/twin_facts.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/probes/twin/blob.h"
-#include "gate/report/device_text.hpp"
+#include "gate/report/texts.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/paths.hpp"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "gate/report/doctor.hpp"
+#include "gate/report/texts.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/machine_health.hpp"

@@ -12,7 +12,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/probes/read/fit.hpp"
-#include "gate/report/doctor.hpp"
+#include "gate/report/texts.hpp"
 #include "gate/sys/machine_findings.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"

@@ -8,7 +8,7 @@
 #include "gate/app/veiled.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/explain_text.hpp"
+#include "gate/report/texts.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
 

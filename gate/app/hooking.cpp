@@ -11,7 +11,7 @@
 #include "gate/app/shards.hpp"
 #include "gate/app/veiled.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/terminal.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"

@@ -6,7 +6,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/session.hpp"
 #include "gate/app/stored_baselines.hpp"
-#include "gate/report/hints.hpp"
+#include "gate/report/document.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::app {

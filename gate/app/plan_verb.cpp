@@ -3,7 +3,7 @@
 
 #include "gate/app/command_line.hpp"
 #include "gate/app/shards.hpp"
-#include "gate/report/shards_text.hpp"
+#include "gate/report/texts.hpp"
 
 namespace weir::app {
 namespace {

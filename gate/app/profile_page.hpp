@@ -6,9 +6,8 @@
 
 #include "gate/base/result.hpp"
 #include "gate/observed/timeline.hpp"
-#include "gate/report/observed_page.hpp"
-#include "gate/report/shown_command.hpp"
-#include "gate/report/timeline_page.hpp"
+#include "gate/report/hiding.hpp"
+#include "gate/report/profile_page.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::app {

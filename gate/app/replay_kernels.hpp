@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/report/replayed_kernels.hpp"
+#include "gate/report/profile_texts.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
 

@@ -4,7 +4,7 @@
 #include "gate/app/command_line.hpp"
 #include "gate/app/session.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/profile_text.hpp"
+#include "gate/report/profile_texts.hpp"
 
 namespace weir::app {
 namespace {

@@ -3,7 +3,8 @@
 
 #include "gate/base/text.hpp"
 #include "gate/history/changes.hpp"
-#include "gate/report/markdown.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/sys/clock.hpp"
 
 namespace weir::history {

@@ -7,8 +7,10 @@
 #include "gate/base/text.hpp"
 #include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
+#include "gate/publish/post.hpp"
 #include "gate/publish/target.hpp"
-#include "gate/report/markdown.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 
 namespace weir::publish {
 

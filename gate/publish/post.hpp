@@ -13,8 +13,7 @@
 
 #include "gate/publish/api.hpp"
 #include "gate/publish/target.hpp"
-#include "gate/report/check.hpp"
-#include "gate/report/markdown.hpp"
+#include "gate/report/formats.hpp"
 
 namespace weir::publish {
 

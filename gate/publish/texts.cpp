@@ -3,6 +3,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/publish/post.hpp"
+#include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/verdict/allowance.hpp"
 

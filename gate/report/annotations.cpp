@@ -1,13 +1,11 @@
-#include "gate/report/annotations.hpp"
-
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/proposals.hpp"
-#include "gate/report/words.hpp"
 
 namespace weir::report {
 

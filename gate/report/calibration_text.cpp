@@ -1,11 +1,9 @@
-#include "gate/report/calibration_text.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/paint.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/texts.hpp"
 
 namespace weir::report {
 namespace {

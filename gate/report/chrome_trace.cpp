@@ -1,5 +1,3 @@
-#include "gate/report/chrome_trace.hpp"
-
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,6 +7,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/profile_texts.hpp"
 
 namespace weir::report {
 namespace {

@@ -1,5 +1,3 @@
-#include "gate/report/doctor.hpp"
-
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -9,7 +7,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/paint.hpp"
+#include "gate/report/texts.hpp"
 
 namespace weir::report {
 namespace {

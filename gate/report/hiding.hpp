@@ -1,5 +1,4 @@
-// Takes what is private out of what an engine or a profiler wrote: before it becomes a page, or the
-// JSON that goes to others. Pure.
+// A command line as it may be shown to others: no places, no prompts, no secrets. Pure.
 #pragma once
 
 #include <string>
@@ -8,9 +7,35 @@
 #include <vector>
 
 #include "gate/observed/observed.hpp"
-#include "gate/report/shown_command.hpp"
 
 namespace weir::report {
+
+enum class Private { hidden, shown };
+
+// Words as a shell takes them, on one line. Of a path its last part stays; the value of an option
+// for prompts or system prompts, and any word with white space in it or longer than 80 bytes, reads
+// "<N bytes>". `shown` leaves all that as it is. What an option for keys, tokens or passwords is
+// given is never shown, nor what stands behind "?" in an address.
+[[nodiscard]] std::string shown_command(const std::vector<std::string>& words, Private how);
+
+// Of a command line as somebody else wrote it down: words as a shell takes them (quotes are kept
+// together; nothing is expanded). What an option for prompts is given goes on to the next option,
+// as whoever wrote the line may have left its quotes out.
+[[nodiscard]] std::string shown_command_line(std::string_view line, Private how);
+
+// Whether what has this name is a secret: a key, a token, a password. Numbers of tokens, and how
+// long keys are, are none.
+[[nodiscard]] bool names_secret(std::string_view name, bool number);
+
+enum class Paths { all, certain };
+
+// The same for what was said: of absolute paths ("/a/b/c", "~/b/c", "C:\a\b", "\\host\a") the
+// last part stays. `certain`: only those of drives, of hosts, of top folders that systems have, and
+// of files with a suffix that begins with a letter: "/model/layers.0/MatMul" is a name.
+[[nodiscard]] std::string without_places(std::string_view text, Paths which = Paths::all);
+
+// Takes what is private out of what an engine or a profiler wrote: before it becomes a page, or the
+// JSON that goes to others. Pure.
 
 class Hiding {
  public:

@@ -1,5 +1,3 @@
-#include "gate/report/html.hpp"
-
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -7,13 +5,12 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/report/html_style.hpp"
-#include "gate/report/junit.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/load_curves.hpp"
-#include "gate/report/proposals.hpp"
-#include "gate/report/ratios.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/pictures.hpp"
 
 namespace weir::report {
 
@@ -34,7 +31,7 @@ std::string changes(std::string_view what, const std::vector<ChangedWords>& all)
   constexpr std::size_t k_most = 200;
   std::string out = fmt::format("<p class=\"soft\">{}</p>\n<ul class=\"changes\">\n", what);
   for (std::size_t i = 0; i < std::min(k_most, all.size()); ++i) {
-    out += fmt::format("<li>{} <code>{}</code></li>\n", all[i].change, html_text(all[i].name));
+    out += fmt::format("<li>{} <code>{}</code></li>\n", all[i].change, xml_text(all[i].name));
   }
   if (all.size() > k_most) out += fmt::format("<li>and {} more</li>\n", all.size() - k_most);
   return out + "</ul>\n";
@@ -53,8 +50,8 @@ std::string row(const MetricVerdict& metric) {
       "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td class=\"change\">{4}</td><td "
       "class=\"limit\">{5}</td>"
       "<td class=\"why\">{6}</td></tr>\n",
-      verdict::to_string(metric.verdict), html_text(all.label), html_text(all.baseline),
-      html_text(now), html_text(change), html_text(all.limit), html_text(text::join(why, "; ")));
+      verdict::to_string(metric.verdict), xml_text(all.label), xml_text(all.baseline),
+      xml_text(now), xml_text(change), xml_text(all.limit), xml_text(text::join(why, "; ")));
 }
 
 std::string special_row(std::string_view name, Outcome outcome, std::string_view reason) {
@@ -62,7 +59,7 @@ std::string special_row(std::string_view name, Outcome outcome, std::string_view
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td><td></td><td></td>"
       "<td></td><td class=\"limit\">must not change</td><td class=\"why\">{2}</td></tr>\n",
-      verdict::to_string(outcome), name, html_text(one_line(reason)));
+      verdict::to_string(outcome), name, xml_text(one_line(reason)));
 }
 
 std::string table(const CellVerdict& cell) {
@@ -81,7 +78,7 @@ std::string table(const CellVerdict& cell) {
       "<th scope=\"col\" class=\"number\">base</th><th scope=\"col\" class=\"number\">now</th>"
       "<th scope=\"col\">change</th><th scope=\"col\">limit</th><th scope=\"col\">why</th></tr>"
       "</thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n",
-      html_text(cell_title(cell.cell)), rows);
+      xml_text(cell_title(cell.cell)), rows);
 }
 
 // The ratios of the metrics that pairs have judged, each with its numbers below.
@@ -94,9 +91,9 @@ std::string pictures(const CellVerdict& cell) {
       if (!part.empty()) parts.push_back(part);
     }
     out += fmt::format("<figure>\n<figcaption>{}, now against base: {}</figcaption>\n{}",
-                       html_text(all.label), html_text(text::join(parts)), ratio_svg(*metric));
+                       xml_text(all.label), xml_text(text::join(parts)), ratio_svg(*metric));
     for (const std::string& line : spread_words(*metric)) {
-      out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(line));
+      out += fmt::format("<p class=\"soft\">{}</p>\n", xml_text(line));
     }
     out += "</figure>\n";
   }
@@ -111,7 +108,7 @@ std::string server_figures(const CellVerdict& cell) {
     rows += fmt::format(
         "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td "
         "class=\"number\">{}</td></tr>\n",
-        html_text(one_line(figure.name, 200)), profile::to_string(figure.kind), show(figure));
+        xml_text(one_line(figure.name, 200)), profile::to_string(figure.kind), show(figure));
   }
   return fmt::format(
       "<details>\n<summary>What the server itself counted</summary>\n<div class=\"wide\" "
@@ -121,7 +118,7 @@ std::string server_figures(const CellVerdict& cell) {
       "<thead><tr><th scope=\"col\">metric</th><th scope=\"col\">kind</th>"
       "<th scope=\"col\" class=\"number\">value</th></tr></thead>\n"
       "<tbody>\n{}</tbody>\n</table>\n</div>\n</details>\n",
-      html_text(cell_title(cell.cell)), rows);
+      xml_text(cell_title(cell.cell)), rows);
 }
 
 // The best explanation, with its arithmetic.
@@ -129,11 +126,11 @@ std::string explained(const CellVerdict& cell) {
   if (cell.findings.empty()) return "";
   const verdict::Finding& best = cell.findings.front();
   std::string out =
-      fmt::format("<p><strong>Why:</strong> {}</p>\n", html_text(one_line(best.headline, 400)));
+      fmt::format("<p><strong>Why:</strong> {}</p>\n", xml_text(one_line(best.headline, 400)));
   if (best.lines.empty()) return out;
   out += "<ul>\n";
   for (const std::string& line : best.lines) {
-    out += fmt::format("<li>{}</li>\n", html_text(one_line(line, 400)));
+    out += fmt::format("<li>{}</li>\n", xml_text(one_line(line, 400)));
   }
   return out + "</ul>\n";
 }
@@ -143,14 +140,14 @@ std::string body(const CellVerdict& cell) {
   std::string out;
   if (!cell.reason.empty()) {
     for (const std::string& line : text::lines(text::printable(cell.reason))) {
-      out += fmt::format("<p>{}</p>\n", html_text(one_line(line)));
+      out += fmt::format("<p>{}</p>\n", xml_text(one_line(line)));
     }
   }
   if (cell.verdict == Outcome::error) {
     const auto tail = last_lines(cell.stderr_tail, 100, 16384);
     if (!tail.empty()) {
       out += fmt::format("<p class=\"soft\">its last words</p>\n<pre>{}</pre>\n",
-                         html_text(text::join(tail, "\n")));
+                         xml_text(text::join(tail, "\n")));
     }
   }
   out += table(cell) + pictures(cell) + server_figures(cell);
@@ -159,10 +156,10 @@ std::string body(const CellVerdict& cell) {
   out += changes("functions that changed", function_words(cell.functions));
   out += changes("ops that moved", changed_words(cell.ops));
   for (const std::string& warning : cell.warnings) {
-    out += fmt::format("<p class=\"soft\">doubt: {}</p>\n", html_text(one_line(warning)));
+    out += fmt::format("<p class=\"soft\">doubt: {}</p>\n", xml_text(one_line(warning)));
   }
   for (const std::string& note : cell.notes) {
-    out += fmt::format("<p class=\"soft\">note: {}</p>\n", html_text(one_line(note)));
+    out += fmt::format("<p class=\"soft\">note: {}</p>\n", xml_text(one_line(note)));
   }
   std::vector<std::string> where;
   for (const std::string& part : {cell.device_name, cell.device_class, cell.machine_name}) {
@@ -170,7 +167,7 @@ std::string body(const CellVerdict& cell) {
   }
   if (cell.base && !cell.base->empty()) where.push_back("base: " + one_line(*cell.base, 200));
   if (!where.empty()) {
-    out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(text::join(where, " \u00b7 ")));
+    out += fmt::format("<p class=\"soft\">{}</p>\n", xml_text(text::join(where, " \u00b7 ")));
   }
   return out;
 }
@@ -184,8 +181,8 @@ std::string loads(const GateVerdict& gate) {
 std::string proposed(const GateVerdict& gate) {
   const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
   if (all.head.empty()) return "";
-  std::string out = fmt::format("<h2>{}</h2>\n<ul>\n", html_text(all.head));
-  for (const std::string& line : all.lines) out += fmt::format("<li>{}</li>\n", html_text(line));
+  std::string out = fmt::format("<h2>{}</h2>\n<ul>\n", xml_text(all.head));
+  for (const std::string& line : all.lines) out += fmt::format("<li>{}</li>\n", xml_text(line));
   return out + "</ul>\n";
 }
 
@@ -194,7 +191,7 @@ std::string wrong(const GateVerdict& gate) {
   for (const CellVerdict* cell : cells_to_read(gate)) {
     if (cell->verdict > Outcome::inconclusive) continue;
     out += fmt::format("<section class=\"cell\">\n<h3>{} {}</h3>\n{}</section>\n",
-                       word(cell->verdict), html_text(cell_title(cell->cell)), body(*cell));
+                       word(cell->verdict), xml_text(cell_title(cell->cell)), body(*cell));
   }
   return out.empty() ? "" : "<h2>What is wrong or open</h2>\n" + out;
 }
@@ -214,14 +211,14 @@ std::string matrix(const GateVerdict& gate) {
     out += fmt::format(
         "<details>\n<summary>{} {} <span "
         "class=\"soft\">{}</span></summary>\n<div>\n{}</div>\n</details>\n",
-        word(cell.verdict), html_text(cell_title(cell.cell)), html_text(summary_of(cell)), inside);
+        word(cell.verdict), xml_text(cell_title(cell.cell)), xml_text(summary_of(cell)), inside);
   }
   return out;
 }
 
 std::string fact(std::string_view name, std::string_view value) {
   if (value.empty()) return "";
-  return fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, html_text(value));
+  return fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, xml_text(value));
 }
 
 // Values that cells share, each told once.
@@ -262,9 +259,6 @@ std::string facts(const GateVerdict& gate) {
 
 }  // namespace
 
-// What XML can not hold is no use in HTML either, and the same five characters are special.
-std::string html_text(std::string_view text) { return xml_text(text); }
-
 std::string html(const GateVerdict& gate) {
   const std::string missing = not_judged_line(gate);
   std::string title = "weir: " + headline(gate);
@@ -275,16 +269,16 @@ std::string html(const GateVerdict& gate) {
       "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<style>{}</style>\n</head>\n<body>\n<main>\n",
-      html_text(title), k_html_style);
-  out += fmt::format("<h1>{} {}</h1>\n", word(gate.verdict), html_text(headline(gate)));
+      xml_text(title), k_html_style);
+  out += fmt::format("<h1>{} {}</h1>\n", word(gate.verdict), xml_text(headline(gate)));
   if (!missing.empty()) {
-    out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", html_text(missing));
+    out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", xml_text(missing));
   }
   if (const std::string rule = short_rule(gate); !rule.empty()) {
-    out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(rule));
+    out += fmt::format("<p class=\"soft\">{}</p>\n", xml_text(rule));
   }
   if (beside_base(gate)) {
-    out += fmt::format("<p class=\"soft\">{}</p>\n", html_text(one_line(gate.decision_rule, 4000)));
+    out += fmt::format("<p class=\"soft\">{}</p>\n", xml_text(one_line(gate.decision_rule, 4000)));
   }
   out += proposed(gate) + wrong(gate) + loads(gate) + matrix(gate) + facts(gate);
   return out + "</main>\n</body>\n</html>\n";

@@ -1,13 +1,12 @@
-#include "gate/report/junit.hpp"
-
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/proposals.hpp"
-#include "gate/report/words.hpp"
 
 namespace weir::report {
 
@@ -170,39 +169,6 @@ class Junit {
 };
 
 }  // namespace
-
-std::string xml_text(std::string_view text) {
-  // printable() leaves valid UTF-8 without control characters; two code points more are not XML.
-  const std::string clean = text::printable(text);
-  std::string out;
-  for (std::size_t i = 0; i < clean.size(); ++i) {
-    const std::string_view rest = std::string_view(clean).substr(i);
-    if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF")) {
-      i += 2;
-      continue;
-    }
-    switch (clean[i]) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += clean[i];
-    }
-  }
-  return out;
-}
 
 std::string junit(const GateVerdict& gate) { return Junit(gate).write(); }
 

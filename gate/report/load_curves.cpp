@@ -1,11 +1,11 @@
-#include "gate/report/load_curves.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "gate/report/junit.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
+#include "gate/report/pictures.hpp"
 
 namespace weir::report {
 namespace {

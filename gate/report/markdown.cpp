@@ -1,17 +1,16 @@
-#include "gate/report/markdown.hpp"
-
 #include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/markdown_cell.hpp"
 #include "gate/report/markdown_parts.hpp"
-#include "gate/report/proposals.hpp"
-#include "gate/report/ratios.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/pictures.hpp"
 
 namespace weir::report {
 

@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/markdown.hpp"
-#include "gate/report/ratios.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/pictures.hpp"
 
 namespace weir::report {
 

@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/words.hpp"
 
 namespace weir::report {
 

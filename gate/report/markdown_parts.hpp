@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "gate/report/markdown.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::report {

@@ -1,5 +1,3 @@
-#include "gate/report/observed_page.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -10,7 +8,7 @@
 #include "gate/base/text.hpp"
 #include "gate/report/hiding.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/observed_tables.hpp"
+#include "gate/report/profile_page.hpp"
 
 namespace weir::report {
 namespace {

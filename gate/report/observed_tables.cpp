@@ -1,5 +1,3 @@
-#include "gate/report/observed_tables.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -9,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/observed/figures.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/profile_page.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {

@@ -1,5 +1,3 @@
-#include "gate/report/observed_text.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -10,7 +8,8 @@
 
 #include "gate/observed/figures.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/observed_tables.hpp"
+#include "gate/report/profile_page.hpp"
+#include "gate/report/profile_texts.hpp"
 
 namespace weir::report {
 namespace {

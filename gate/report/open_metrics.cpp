@@ -1,5 +1,3 @@
-#include "gate/report/open_metrics.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -9,8 +7,9 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/words.hpp"
 #include "gate/unit/work_metric.hpp"
 
 namespace weir::report {

@@ -1,15 +1,12 @@
-#include "gate/report/terminal.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/paint.hpp"
-#include "gate/report/proposals.hpp"
-#include "gate/report/ratios.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/pictures.hpp"
 
 namespace weir::report {
 

@@ -1,5 +1,3 @@
-#include "gate/report/timeline_document.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gate/report/layout.hpp"
+#include "gate/report/profile_page.hpp"
 
 namespace weir::report {
 namespace {

@@ -1,5 +1,3 @@
-#include "gate/report/timeline_page.hpp"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gate/report/layout.hpp"
+#include "gate/report/profile_page.hpp"
 
 namespace weir::report {
 namespace {

@@ -1,5 +1,3 @@
-#include "gate/report/timeline_text.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gate/report/layout.hpp"
+#include "gate/report/profile_texts.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {

@@ -1,11 +1,10 @@
-#include "gate/report/words.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::report {

@@ -11,7 +11,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/read_kernels.hpp"
-#include "gate/report/replayed_kernels.hpp"
+#include "gate/report/profile_texts.hpp"
 
 #include "tests/probes/support.hpp"
 

@@ -1,10 +1,9 @@
 // A verdict as GitHub's check run and commit status.
-#include "gate/report/check.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/formats.hpp"
 
 #include "tests/report/fixtures.hpp"
 

@@ -4,11 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/annotations.hpp"
-#include "gate/report/explain_text.hpp"
-#include "gate/report/html.hpp"
-#include "gate/report/markdown.hpp"
-#include "gate/report/terminal.hpp"
+#include "gate/report/formats.hpp"
+#include "gate/report/texts.hpp"
 
 #include "tests/explain/build.hpp"
 #include "tests/report/fixtures.hpp"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/explain_text.hpp"
+#include "gate/report/texts.hpp"
 
 #include "tests/explain/build.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "gate/report/words.hpp"
+#include "gate/report/document.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::report::fixtures {

@@ -1,11 +1,10 @@
 // JUnit, HTML and annotations: well-formed and inert whatever they are given.
+#include "gate/report/formats.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/annotations.hpp"
-#include "gate/report/html.hpp"
-#include "gate/report/junit.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"
@@ -139,6 +138,20 @@ TEST(Annotations, StopAtTenOfAKindAndSayHowManyMore) {
   const std::string ten = annotations(fixtures::many(10));
   EXPECT_EQ(occurrences(ten, "::error "), 10U);
   EXPECT_THAT(ten, Not(HasSubstr("more")));
+}
+
+TEST(ReportFormats, AreFilesWithAnOptionAndAnExtensionEach) {
+  const ReportAround around{{"doctor"}, "https://example.org/runs/1"};
+  std::vector<std::string> texts;
+  for (const ReportFormat& format : report_formats()) {
+    EXPECT_EQ(format.option, "--" + std::string(format.name));
+    EXPECT_THAT(std::string(format.extension), StartsWith("."));
+    texts.push_back(format.render(fixtures::red(), around));
+  }
+  const verdict::GateVerdict gate = fixtures::red();
+  EXPECT_THAT(texts, testing::ElementsAre(
+                         markdown(gate, {.verbs = around.verbs, .run_url = around.run_url}),
+                         junit(gate), html(gate), open_metrics(gate)));
 }
 
 }  // namespace

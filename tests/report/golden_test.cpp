@@ -1,12 +1,7 @@
 // Every format of every fixture, as whole files.
 #include <gtest/gtest.h>
 
-#include "gate/report/annotations.hpp"
-#include "gate/report/html.hpp"
-#include "gate/report/junit.hpp"
-#include "gate/report/markdown.hpp"
-#include "gate/report/open_metrics.hpp"
-#include "gate/report/terminal.hpp"
+#include "gate/report/formats.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/paired_fixtures.hpp"

@@ -1,16 +1,11 @@
 // Pictures of the ratios of pairs, and what hangs on a base program in reports.
-#include "gate/report/ratios.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/annotations.hpp"
-#include "gate/report/hints.hpp"
-#include "gate/report/html.hpp"
-#include "gate/report/markdown.hpp"
-#include "gate/report/terminal.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/formats.hpp"
+#include "gate/report/pictures.hpp"
 
 #include "tests/report/paired_fixtures.hpp"
 #include "tests/report/support.hpp"

@@ -1,7 +1,7 @@
 // What of a command line others may see.
-#include "gate/report/shown_command.hpp"
-
 #include <gtest/gtest.h>
+
+#include "gate/report/hiding.hpp"
 
 namespace weir::report {
 namespace {

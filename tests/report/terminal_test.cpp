@@ -1,9 +1,8 @@
-#include "gate/report/terminal.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/formats.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/report/shown_command.hpp"
-#include "gate/report/timeline_page.hpp"
+#include "gate/report/hiding.hpp"
+#include "gate/report/profile_page.hpp"
 
 namespace weir::report {
 namespace {

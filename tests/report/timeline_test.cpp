@@ -5,8 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/chrome_trace.hpp"
-#include "gate/report/timeline_text.hpp"
+#include "gate/report/profile_texts.hpp"
 
 #include "tests/report/support.hpp"
 

@@ -1,10 +1,8 @@
-#include "gate/report/words.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/hints.hpp"
+#include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 
 #include "tests/report/fixtures.hpp"

@@ -1,7 +1,4 @@
-// How verdicts are put in words and numbers: one place for every format.
-//
-// All text here is plain: no escaping for a format, no wrapping. What came from outside (names,
-// reasons) has been through one_line(). Pure.
+// What every format says of a verdict, and in which words.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +10,11 @@
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::report {
+
+// How verdicts are put in words and numbers: one place for every format.
+//
+// All text here is plain: no escaping for a format, no wrapping. What came from outside (names,
+// reasons) has been through one_line(). Pure.
 
 // The short word at the head of a line: "FAIL", "error", "open", "new", "improved", "accepted",
 // "pass", "skip", "info".
@@ -109,5 +111,40 @@ struct Shared {
 // improved, accepted.
 [[nodiscard]] std::vector<const verdict::CellVerdict*> cells_to_read(
     const verdict::GateVerdict& gate);
+
+// Edits of a pull request to the rules that judge it, in words: first in every report. Plain text,
+// through one_line(). Pure.
+
+struct ProposalWords {
+  std::string head;  // "2 edits to the rules, judged by those of origin/main (1a2b3c4)"
+  std::vector<std::string> lines;  // looser first; a last one counts what is left out
+};
+// `most` lines. Nothing to say: both empty.
+[[nodiscard]] ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most);
+
+// Commands a reader may type next. Only those that the caller says this build has.
+//
+// Every command can be pasted into a shell as it stands: cell names in it keep to letters, digits
+// and "._-/@", and a character outside of these is written as the glob '*'; what stood behind
+// --against is quoted. Pure.
+
+// "explain", "doctor", "baseline accept", "gate --counts-only": commands of this build that help
+// with this verdict; "baseline accept --reason" says that the option exists. A report names no
+// other. Leave "baseline accept" out where the base is not a stored baseline. "/weir accept": there
+// is a robot that reads comments, and this text becomes one.
+using Verbs = std::vector<std::string>;
+
+struct Hint {
+  std::string what;                // "why", "look", "again", "comment", "accept"
+  std::vector<std::string> words;  // {"weir", "baseline accept", "--cell 'a/b/*'"}; lines break
+                                   // between these
+};
+// `most` is the longest one word may be, in columns; longer cell names are shortened to globs.
+[[nodiscard]] std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
+                                      std::size_t most = 60);
+
+// Patterns for --cell that match the given cells: their names up to three, else what they share.
+[[nodiscard]] std::vector<std::string> cell_patterns(const std::vector<std::string>& cells,
+                                                     std::size_t most);
 
 }  // namespace weir::report

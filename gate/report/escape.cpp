@@ -1,12 +1,13 @@
 // GitHub and GitLab find mentions, references, bare links, emoji and formulas in the finished text,
 // where a backslash is gone already. A space of no width between their parts is what stops them.
+#include "gate/report/escape.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/markdown.hpp"
 
 namespace weir::report {
 namespace {
@@ -173,6 +174,39 @@ std::string markdown_fence(const std::vector<std::string>& lines) {
     out += safe + "\n";
   }
   return out + fence + "\n";
+}
+
+std::string xml_text(std::string_view text) {
+  // printable() leaves valid UTF-8 without control characters; two code points more are not XML.
+  const std::string clean = text::printable(text);
+  std::string out;
+  for (std::size_t i = 0; i < clean.size(); ++i) {
+    const std::string_view rest = std::string_view(clean).substr(i);
+    if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF")) {
+      i += 2;
+      continue;
+    }
+    switch (clean[i]) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += clean[i];
+    }
+  }
+  return out;
 }
 
 }  // namespace weir::report

@@ -1,4 +1,4 @@
-#include "gate/report/hints.hpp"
+#include "gate/report/document.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -9,6 +9,40 @@
 #include "gate/report/layout.hpp"
 
 namespace weir::report {
+
+namespace {
+
+// With the cell's name where it is about one, which `what` does not name already.
+std::string line_of(const verdict::Proposal& proposal) {
+  std::string line = proposal.words();
+  if (proposal.cells_in_all == 1 && !proposal.cells.empty() &&
+      proposal.what.find(proposal.cells.front()) == std::string::npos) {
+    line += ", in " + proposal.cells.front();
+  }
+  return one_line(line, 400);
+}
+
+}  // namespace
+
+ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most) {
+  ProposalWords words;
+  if (gate.proposals.empty()) return words;
+  std::size_t looser = 0;
+  for (const verdict::Proposal& one : gate.proposals) {
+    looser += one.effect == verdict::Proposal::Effect::looser ? 1 : 0;
+    if (words.lines.size() < most) words.lines.push_back(line_of(one));
+  }
+  if (gate.proposals.size() > most) {
+    words.lines.push_back(fmt::format("and {} more", gate.proposals.size() - most));
+  }
+  words.head = plural(gate.proposals.size(), "edit") + " to the rules";
+  if (looser > 0) words.head += fmt::format(", {} of them looser", looser);
+  if (gate.rules) {
+    words.head += fmt::format("; judged by those of {} ({})", one_line(gate.rules->ref, 100),
+                              one_line(gate.rules->commit.substr(0, 7), 10));
+  }
+  return words;
+}
 
 using verdict::Outcome;
 

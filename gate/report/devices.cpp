@@ -1,5 +1,3 @@
-#include "gate/report/device_matrix.hpp"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,13 +5,81 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/html.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
+#include "gate/report/formats.hpp"
 #include "gate/report/html_style.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/words.hpp"
+#include "gate/report/texts.hpp"
 
 namespace weir::report {
+
+namespace {
+
+// "from public data" or "recorded": how the source begins.
+std::string origin_of(const std::string& source) {
+  const std::string words = one_line(source);
+  return words.substr(0, words.find(':'));
+}
+
+std::size_t columns_of(int width) { return static_cast<std::size_t>(std::max(width, 40)); }
+
+}  // namespace
+
+std::string device_list_text(const std::vector<DeviceLine>& devices, int width) {
+  if (devices.empty()) {
+    return "No description of a device is here. weir device record writes one of this machine's.\n";
+  }
+  TextTable table;
+  table.head = {"NAME", "DEVICE", "VALUES"};
+  table.right = {false, false, false};
+  std::string broken;
+  for (const DeviceLine& one : devices) {
+    if (!one.error.empty()) {
+      say(broken, one_line(one.name) + " can not be read: " + one_line(one.error),
+          columns_of(width));
+      continue;
+    }
+    const std::string origin = origin_of(one.source);
+    table.rows.push_back(
+        {one_line(one.name), one_line(one.title, 60), origin.empty() ? "not said" : origin});
+  }
+  std::string out = table.rows.empty() ? std::string() : table.str(0, columns_of(width));
+  return out + broken;
+}
+
+std::string device_list_json(const std::vector<DeviceLine>& devices) {
+  Json list = Json::array();
+  for (const DeviceLine& one : devices) {
+    Json entry = {{"name", one.name}, {"title", one.title}, {"source", one.source}};
+    if (!one.error.empty()) entry["error"] = one.error;
+    list.push_back(std::move(entry));
+  }
+  return dump_json({{"schema", "weir.device-list/1"}, {"devices", std::move(list)}}, 2) + "\n";
+}
+
+std::string device_text(const DeviceSheet& sheet, int width) {
+  const std::size_t columns = columns_of(width);
+  std::string out;
+  say(out, one_line(sheet.name) + ": " + one_line(sheet.title), columns);
+  if (!sheet.source.empty()) say(out, "Values " + one_line(sheet.source), columns, 2);
+  for (const std::string& guess : sheet.assumed)
+    say(out, "Assumed: " + one_line(guess), columns, 2);
+  out += '\n';
+  std::size_t widest = 0;
+  for (const auto& [subject, what] : sheet.facts) widest = std::max(widest, subject.size());
+  for (const auto& [subject, what] : sheet.facts) {
+    const std::string first = "  " + pad_right(subject, widest) + "  ";
+    for (const std::string& line : wrap(one_line(what), columns, first, first.size()))
+      out += line + '\n';
+  }
+  if (!sheet.warnings.empty()) out += '\n';
+  for (const std::string& doubt : sheet.warnings) say(out, "Doubt: " + one_line(doubt), columns, 2);
+  return out;
+}
+
 namespace {
 
 using profile::Profile;
@@ -196,10 +262,10 @@ std::string page_rows(const Table& table, const std::set<std::string>& names, Va
     const auto row = row_of(table, name, values);
     const std::string usual = usual_of(table, row);
     out += fmt::format("<tr{}><th scope=\"row\">{}</th>",
-                       same_everywhere(row) ? " class=\"same\"" : "", html_text(name));
+                       same_everywhere(row) ? " class=\"same\"" : "", xml_text(name));
     for (std::size_t i = 1; i < row.size(); ++i) {
       out += fmt::format("<td class=\"n{}\">{}</td>", row[i] == usual ? "" : " other",
-                         html_text(row[i]));
+                         xml_text(row[i]));
     }
     out += "</tr>\n";
   }
@@ -207,12 +273,12 @@ std::string page_rows(const Table& table, const std::set<std::string>& names, Va
 }
 
 std::string page_table(const Table& table) {
-  std::string out = fmt::format("<h2>{}</h2>\n", html_text(table.title));
+  std::string out = fmt::format("<h2>{}</h2>\n", xml_text(table.title));
   if (!table.columns.empty()) {
     std::string head;
     out += "<dl class=\"devices\">";
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      const std::string devices = html_text(text::join(table.columns[i].devices));
+      const std::string devices = xml_text(text::join(table.columns[i].devices));
       out += fmt::format("<dt>{}</dt><dd>{}</dd>", letter(i), devices);
       head += fmt::format("<th scope=\"col\" title=\"{}\">{}</th>", devices, letter(i));
     }
@@ -224,10 +290,10 @@ std::string page_table(const Table& table) {
     out += "</table></div>\n";
   }
   for (const std::string& remark : table.remarks) {
-    out += fmt::format("<p>{}</p>\n", html_text(remark));
+    out += fmt::format("<p>{}</p>\n", xml_text(remark));
   }
   for (const std::string& broken : table.broken) {
-    out += fmt::format("<p><span class=\"word error\">error</span>{}</p>\n", html_text(broken));
+    out += fmt::format("<p><span class=\"word error\">error</span>{}</p>\n", xml_text(broken));
   }
   return out;
 }

@@ -1,0 +1,22 @@
+// Hostile text made inert: what is in it makes no link, mention, image or markup of where it
+// stands. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::report {
+
+// Hostile text as one line of inert Markdown prose.
+[[nodiscard]] std::string markdown_text(std::string_view text, std::size_t most = 400);
+// Hostile text as code within a line, also within a table.
+[[nodiscard]] std::string markdown_code(std::string_view text, std::size_t most = 300);
+// Lines of hostile text, printable already, as a block of code that they can not close.
+[[nodiscard]] std::string markdown_fence(const std::vector<std::string>& lines);
+
+// Hostile text inside an element or quoted attribute: what XML can not hold is dropped.
+[[nodiscard]] std::string xml_text(std::string_view text);
+
+}  // namespace weir::report

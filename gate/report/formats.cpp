@@ -1,0 +1,29 @@
+#include "gate/report/formats.hpp"
+
+namespace weir::report {
+namespace {
+
+using verdict::GateVerdict;
+
+template <std::string (*Render)(const GateVerdict&)>
+std::string of_verdict(const GateVerdict& gate, const ReportAround& /*around*/) {
+  return Render(gate);
+}
+
+std::string comment(const GateVerdict& gate, const ReportAround& around) {
+  return markdown(gate, {k_comment_limit, around.verbs, around.run_url});
+}
+
+constexpr ReportFormat k_formats[] = {
+    {"markdown", "--markdown", "Write the report as Markdown", ".md", comment},
+    {"junit", "--junit", "Write the report as JUnit XML", ".xml", of_verdict<junit>},
+    {"html", "--html", "Write the report as one HTML page", ".html", of_verdict<html>},
+    {"openmetrics", "--openmetrics", "Write the numbers as OpenMetrics text", ".txt",
+     of_verdict<open_metrics>},
+};
+
+}  // namespace
+
+std::span<const ReportFormat> report_formats() { return k_formats; }
+
+}  // namespace weir::report
