@@ -130,7 +130,7 @@ void count_poll(Queue* queue);
 // What stands in front of the methods of each kind.
 extern const Hooks k_device_hooks, k_queue_hooks, k_buffer_hooks, k_encoder_hooks, k_event_hooks;
 
-// The class of a device, its names and numbers (class.cpp).
+// The class of a device, its names and numbers (devices.cpp).
 weir_probe_device describe(id device);
 
 }  // namespace weir_probe::metal

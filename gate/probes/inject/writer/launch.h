@@ -1,4 +1,5 @@
-// Kernels by the sizes that they were launched with, for the probes of APIs that launch one by one.
+// Entries of the file that several probes look up alike: kernels by the sizes that they were
+// launched with, and where bytes went.
 #pragma once
 
 #include <pthread.h>
@@ -50,5 +51,36 @@ class Launches {
 
   Table entries_;
 };
+
+// The entry of `wanted`'s kind and ends, made where there is none yet, or the last one where there
+// is no room. Takes `lock`, which guards the file's tables, for what is new.
+inline weir_probe_transfer* transfer_entry(File* file, pthread_mutex_t* lock,
+                                           const weir_probe_transfer& wanted) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_TRANSFERS);
+  const auto search = [&]() -> weir_probe_transfer* {
+    const uint32_t used = __atomic_load_n(&section->used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < used; ++i) {
+      weir_probe_transfer* known = &file->transfers[i];
+      if (known->kind == wanted.kind && strcmp(known->from, wanted.from) == 0 &&
+          strcmp(known->to, wanted.to) == 0) {
+        return known;
+      }
+    }
+    return nullptr;
+  };
+  if (weir_probe_transfer* known = search()) return known;
+  pthread_mutex_lock(lock);
+  weir_probe_transfer* entry = search();
+  if (entry == nullptr && section->used == section->capacity) {
+    set_flag(file, WEIR_PROBE_TRANSFERS_OVERFLOWED);
+    entry = &file->transfers[section->capacity - 1];
+  } else if (entry == nullptr) {
+    entry = &file->transfers[section->used];
+    *entry = wanted;
+    raise_used(section);
+  }
+  pthread_mutex_unlock(lock);
+  return entry;
+}
 
 }  // namespace weir_probe
