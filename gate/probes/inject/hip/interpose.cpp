@@ -14,19 +14,7 @@ using namespace weir_probe::streams;
 namespace {
 
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
-__thread int t_depth __attribute__((tls_model("initial-exec")));
-
-class Within {
- public:
-  Within() : outermost_(t_depth++ == 0) {}
-  ~Within() { --t_depth; }
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-  [[nodiscard]] bool outermost() const { return outermost_; }
-
- private:
-  bool outermost_;
-};
+__thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 
 void* const k_thread = reinterpret_cast<void*>(k_thread_stream);
 void launched(void* stream, const void* function, const weir_probe_launch& sizes) {
@@ -45,7 +33,7 @@ void launched(void* stream, const void* function, const weir_probe_launch& sizes
     [[maybe_unused]] const auto meant = [](void* given) {                               \
       return per_thread && given == nullptr ? k_thread : given;                         \
     };                                                                                  \
-    const Within within;                                                                \
+    const Within within(&t_outermost, __builtin_frame_address(0));                      \
     const int result = next arguments;                                                  \
     if (within.outermost() && (when)) {                                                 \
       count;                                                                            \

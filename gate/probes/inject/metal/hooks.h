@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "gate/probes/inject/writer/calls.h"
+
 namespace weir_probe::metal {
 
 // --- The part of the Objective-C runtime that the probe calls, without its headers: Apple's, or
@@ -116,24 +118,6 @@ struct Call {
 // by stack frames: an exception passes through here without unwinding a mark.
 extern thread_local const char* t_outermost;
 
-class Within {
- public:
-  explicit Within(void* frame) {
-    const char* here = static_cast<const char*>(frame);
-    outermost_ = t_outermost == nullptr || here >= t_outermost;
-    if (outermost_) t_outermost = here;
-  }
-  ~Within() {
-    if (outermost_) t_outermost = nullptr;
-  }
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-  [[nodiscard]] bool outermost() const { return outermost_; }
-
- private:
-  bool outermost_;
-};
-
 // The functions that stand in front of one selector. `tag` keeps those apart that are counted
 // alike.
 template <auto around, int tag>
@@ -151,7 +135,7 @@ struct Around<around, tag> {
     // There before the first call, but perhaps not yet for this processor.
     while (real == nullptr) real = __atomic_load_n(&originals[slot], __ATOMIC_ACQUIRE);
     const Call<R, A...> call{self, selector, real};
-    const Within within(__builtin_frame_address(0));
+    const Within within(&t_outermost, __builtin_frame_address(0));
     return within.outermost() ? around(call, arguments...) : call(arguments...);
   }
   static constexpr Real stand_ins[k_slots] = {stand_in<0>, stand_in<1>, stand_in<2>, stand_in<3>,

@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 #include "gate/probes/inject/metal/hooks.h"
+#include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/inject/writer/file.h"
-#include "gate/probes/inject/writer/launch.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe::metal {

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "gate/probes/inject/opencl/class.h"
+#include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/inject/writer/events.h"
 #include "gate/probes/inject/writer/file.h"
-#include "gate/probes/inject/writer/launch.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe::opencl {

@@ -142,13 +142,7 @@ constexpr size_t k_most_nodes = size_t{1} << 20;
 constexpr int k_deepest = 8;  // graphs within graphs
 
 bool append(Graph* to, const Launch& launch) {
-  // Room doubles; a power of two is full.
-  if ((to->launch_count & (to->launch_count - 1)) == 0) {
-    const size_t room = to->launch_count == 0 ? 1 : to->launch_count * 2;
-    auto* more = static_cast<Launch*>(realloc(to->launches, room * sizeof(Launch)));
-    if (more == nullptr) return false;
-    to->launches = more;
-  }
+  if (!make_room(&to->launches, &to->room, to->launch_count + 1, 1, UINT32_MAX)) return false;
   to->launches[to->launch_count++] = launch;
   return true;
 }

@@ -10,6 +10,30 @@
 
 namespace weir_probe {
 
+// Marks the outermost of nested calls by its frame: what an API calls from within one of its own is
+// part of that. A frame and not a depth, because an exception passes through here without running
+// destructors (they would need a C++ runtime): the next call from as far up the stack finds the
+// mark out of date.
+class Within {
+ public:
+  // `mark`: of this thread.
+  Within(const char** mark, void* frame) : mark_(mark) {
+    const char* here = static_cast<const char*>(frame);
+    outermost_ = *mark == nullptr || here >= *mark;
+    if (outermost_) *mark = here;
+  }
+  ~Within() {
+    if (outermost_) *mark_ = nullptr;
+  }
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+  [[nodiscard]] bool outermost() const { return outermost_; }
+
+ private:
+  const char** mark_;
+  bool outermost_;
+};
+
 // Found without a lock once known. The file must have room for launches.
 class Launches {
  public:
