@@ -11,7 +11,6 @@
 #include "benchmarks/engine/cpu_kernels.hpp"
 #include "benchmarks/engine/version.hpp"
 #include "tools/replay/program/program.hpp"
-#include "tools/replay/program/shapes.hpp"
 
 namespace weir::engine {
 namespace {

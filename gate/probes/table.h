@@ -1,4 +1,4 @@
-// Handle -> pointer, found without a lock.
+// Handle -> pointer, found without a lock; and arrays that grow.
 //
 // The recording of commands asks it a million times a second, so find() takes no lock: it is right
 // for handles whose creation happened before the call and that nobody removes during it, which is
@@ -170,5 +170,19 @@ class Table {
   uint32_t filled_ = 0;  // live ones and marks of removed ones
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
 };
+
+// Room for `needed` elements in an array of malloc: it doubles, from `first` up to at most `most`.
+// False where it cannot, the array being as it was.
+template <class T, class Count>
+bool make_room(T** array, Count* room, uint64_t needed, uint64_t first, uint64_t most) {
+  if (needed <= *room) return true;
+  uint64_t fresh = *room == 0 ? first : uint64_t{*room} * 2;
+  while (fresh < needed) fresh *= 2;
+  void* grown = fresh > most ? nullptr : realloc(static_cast<void*>(*array), fresh * sizeof(T));
+  if (grown == nullptr) return false;
+  *array = static_cast<T*>(grown);
+  *room = static_cast<Count>(fresh);
+  return true;
+}
 
 }  // namespace weir_probe

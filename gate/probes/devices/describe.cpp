@@ -6,8 +6,8 @@
 #include <string.h>
 #include <vulkan/vulkan.h>
 
-#include "gate/probes/devices/open_vulkan.h"
 #include "gate/probes/devices/print.h"
+#include "gate/probes/inject/vulkan/class.h"
 #include "gate/probes/twin/structs.h"
 
 namespace weir_probe {
@@ -185,21 +185,10 @@ void print_plain(const char* name, const void* bytes) {
   }
 }
 
-// A list by the two calls of Vulkan's kind; null for an empty one. The caller frees it.
-VkExtensionProperties* list_extensions(const Functions& ask_for, VkPhysicalDevice device,
-                                       uint32_t* count) {
-  *count = 0;
-  if (ask_for.extensions(device, nullptr, count, nullptr) != VK_SUCCESS || *count == 0)
-    return nullptr;
-  auto* list = static_cast<VkExtensionProperties*>(calloc(*count, sizeof(VkExtensionProperties)));
-  if (list == nullptr || ask_for.extensions(device, nullptr, count, list) < 0) *count = 0;
-  return list;
-}
-
 // Cooperative matrices of either kind: structs of the table in a list that a function fills.
 void print_matrices(PFN_vkGetInstanceProcAddr get, VkInstance instance, VkPhysicalDevice device,
                     const char* function, const char* struct_name, const char* key) {
-  using List = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, void*);
+  using List = VkResult (*)(VkPhysicalDevice, uint32_t*, void*);
   const List list = reinterpret_cast<List>(get(instance, function));
   const weir_struct* as = struct_named(struct_name);
   uint32_t count = 0;
@@ -277,10 +266,10 @@ void describe(PFN_vkGetInstanceProcAddr get, VkInstance instance, const Function
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   ask_for.properties(device, &properties);
   uint32_t extension_count = 0;
-  VkExtensionProperties* extensions = list_extensions(ask_for, device, &extension_count);
+  VkExtensionProperties* extensions = list_extensions(ask_for.extensions, device, &extension_count);
   bool matrices = false, flexible = false;
   printf(" {\"capabilities\": {\"device\": {\"extensions\": {");
-  for (uint32_t i = 0; i < extension_count; ++i) {
+  for (uint32_t i = 0; extensions != nullptr && i < extension_count; ++i) {
     printf("%s", i == 0 ? "" : ", ");
     print_string(extensions[i].extensionName);
     printf(": %u", extensions[i].specVersion);
@@ -322,36 +311,24 @@ void describe(PFN_vkGetInstanceProcAddr get, VkInstance instance, const Function
 }  // namespace
 
 const char* describe_vulkan_devices() {
-  VkInstance instance = VK_NULL_HANDLE;
-  PFN_vkGetInstanceProcAddr get = nullptr;
-  if (const char* error = open_vulkan(&get, &instance)) return error;
-  const auto enumerate =
-      reinterpret_cast<PFN_vkEnumeratePhysicalDevices>(get(instance, "vkEnumeratePhysicalDevices"));
-  const Functions ask_for = {reinterpret_cast<PFN_vkGetPhysicalDeviceProperties2>(
-                                 get(instance, "vkGetPhysicalDeviceProperties2")),
-                             reinterpret_cast<PFN_vkGetPhysicalDeviceFeatures2>(
-                                 get(instance, "vkGetPhysicalDeviceFeatures2")),
-                             reinterpret_cast<PFN_vkGetPhysicalDeviceMemoryProperties>(
-                                 get(instance, "vkGetPhysicalDeviceMemoryProperties")),
-                             reinterpret_cast<PFN_vkGetPhysicalDeviceQueueFamilyProperties>(
-                                 get(instance, "vkGetPhysicalDeviceQueueFamilyProperties")),
-                             reinterpret_cast<PFN_vkEnumerateDeviceExtensionProperties>(
-                                 get(instance, "vkEnumerateDeviceExtensionProperties")),
-                             reinterpret_cast<PFN_vkGetPhysicalDeviceFormatProperties>(
-                                 get(instance, "vkGetPhysicalDeviceFormatProperties"))};
-  if (enumerate == nullptr || ask_for.properties == nullptr || ask_for.features == nullptr ||
-      ask_for.memory == nullptr || ask_for.families == nullptr || ask_for.extensions == nullptr ||
-      ask_for.formats == nullptr) {
+  VulkanDevices all;
+  if (const char* error = open_vulkan(&all)) return error;
+  Functions ask_for;
+  const auto fetch = [&](auto* into, const char* name) {
+    *into = reinterpret_cast<decltype(+*into)>(all.get(all.instance, name));
+    return *into != nullptr;
+  };
+  if (!fetch(&ask_for.properties, "vkGetPhysicalDeviceProperties2") ||
+      !fetch(&ask_for.features, "vkGetPhysicalDeviceFeatures2") ||
+      !fetch(&ask_for.memory, "vkGetPhysicalDeviceMemoryProperties") ||
+      !fetch(&ask_for.families, "vkGetPhysicalDeviceQueueFamilyProperties") ||
+      !fetch(&ask_for.extensions, "vkEnumerateDeviceExtensionProperties") ||
+      !fetch(&ask_for.formats, "vkGetPhysicalDeviceFormatProperties")) {
     return "this machine's Vulkan loader is older than 1.1";
   }
-  constexpr uint32_t k_most = 64;
-  VkPhysicalDevice devices[k_most];
-  uint32_t count = k_most;
-  const VkResult listed = enumerate(instance, &count, devices);
-  if (listed != VK_SUCCESS && listed != VK_INCOMPLETE) return "vkEnumeratePhysicalDevices failed";
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < all.count; ++i) {
     printf("%s\n", i == 0 ? "" : ",");
-    describe(get, instance, ask_for, devices[i]);
+    describe(all.get, all.instance, ask_for, all.devices[i]);
   }
   return nullptr;
 }

@@ -1,7 +1,10 @@
-// What the lists of weir-devices are printed with.
+// What the lists of weir-devices are made and printed with.
 #pragma once
 
 #include <stdio.h>
+#include <vulkan/vulkan.h>
+
+#include "gate/probes/format.h"
 
 namespace weir_probe {
 
@@ -30,9 +33,7 @@ inline void print_string(const char* text) {
   putchar('"');
 }
 
-// `device` is the DeviceClass of its API.
-template <class DeviceClass>
-void print_device(const DeviceClass& device, bool first) {
+inline void print_device(const weir_probe_device& device, bool first) {
   printf("%s\n  {\"name\": ", first ? "" : ",");
   print_string(device.name);
   printf(", \"type\": \"%s\", \"driver\": ", device.type);
@@ -40,13 +41,30 @@ void print_device(const DeviceClass& device, bool first) {
   printf(", \"vendor\": %u, \"device\": %u, \"driver_id\": %u, \"driver_version\": %u",
          device.vendor, device.device, device.driver_id, device.driver_version);
   printf(", \"feature_hash\": \"%016llx\", \"class\": \"%s\"}",
-         static_cast<unsigned long long>(device.feature_hash), device.text);
+         static_cast<unsigned long long>(device.feature_hash), device.device_class);
 }
 
-// Each prints the entries of its list and answers with an error in words, or null.
-const char* print_vulkan_devices();
-const char* print_opencl_devices();
-// The same for whole descriptions of Vulkan devices (gate/probes/read/twins.hpp reads them).
+inline void print_error(const char* error) {
+  if (error == nullptr) {
+    printf("null");
+  } else {
+    print_string(error);
+  }
+}
+
+// The Vulkan devices of this machine. The instance, of the newest version up to 1.3 that the loader
+// has, is left to the end of the process: drivers that crash do so on the way out.
+struct VulkanDevices {
+  PFN_vkGetInstanceProcAddr get;
+  VkInstance instance;
+  VkPhysicalDevice devices[64];
+  uint32_t count;
+};
+// An error in words, or null.
+const char* open_vulkan(VulkanDevices* out);
+
+// Prints whole descriptions of the Vulkan devices (gate/probes/read/twins.hpp reads them); an error
+// in words, or null.
 const char* describe_vulkan_devices();
 
 }  // namespace weir_probe

@@ -3,8 +3,6 @@
 
 #include "gate/probes/instrument/state.h"
 
-#define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
-
 namespace weir_probe {
 namespace {
 

@@ -8,8 +8,6 @@
 
 #include "gate/probes/instrument/state.h"
 
-#define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
-
 namespace weir_probe {
 namespace {
 
@@ -17,10 +15,10 @@ constexpr uint64_t k_kind_salt = 3, k_operand_salt = 4, k_graph_salt = 5, k_shap
 
 // All of it under the lock.
 struct Ops {
-  Map kinds;  // hash -> Kind
+  Table kinds;  // hash -> Kind
   uint32_t kind_count;
-  Map graphs;  // hash -> 1 + index, as a pointer
-  Map ops;     // of graph and kind -> weir_probe_op
+  Table graphs;  // hash -> 1 + index, as a pointer
+  Table ops;     // of graph and kind -> weir_probe_op
   uint64_t* counter_graphs;
   uint64_t* counter_ops;
   uint64_t* counter_cpu_ops;
@@ -297,14 +295,14 @@ void dump_ops(int descriptor) {
   });
   if (used != 0) {
     qsort(named, used, sizeof *named, by_total);
-    print(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", "ops", "times", "CPU ms", "mean us",
-          "max us", "share");
+    print_line(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", "ops", "times", "CPU ms", "mean us",
+               "max us", "share");
     for (uint32_t i = 0; i < used; ++i) {
       print_timed(descriptor, named[i].name, named[i].timed, total);
     }
     const uint64_t boundaries = __atomic_load_n(&g.tokens, __ATOMIC_RELAXED) - g.base_tokens;
-    print(descriptor, "%llu evaluation%s\n", static_cast<unsigned long long>(boundaries),
-          boundaries == 1 ? "" : "s");
+    print_line(descriptor, "%llu evaluation%s\n", static_cast<unsigned long long>(boundaries),
+               boundaries == 1 ? "" : "s");
   }
   free(named);
 }

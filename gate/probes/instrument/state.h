@@ -13,15 +13,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
 
 #include "gate/probes/inject/writer/events.h"
 #include "gate/probes/inject/writer/file.h"
 #include "gate/probes/inject/writer/system.h"
-#include "gate/probes/instrument/stamp.h"
+#include "gate/probes/table.h"
 
 // The functions themselves, not their short forms.
 #define WEIR_NO_INLINE
 #include "gate/probes/instrument/include/weir/instrument.h"
+
+#define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace weir_probe {
 
@@ -33,23 +39,56 @@ constexpr uint32_t k_most_graphs = 256;
 constexpr uint32_t k_most_depth = 32;
 constexpr uint32_t k_most_operands = WEIR_OP_SOURCES + 1;
 
-// Hash -> what this thread counts it in. One thread writes and reads.
-class Map {
- public:
-  [[nodiscard]] void* find(uint64_t key) const;
-  // False when memory is out, or the map as large as it may get.
-  bool insert(uint64_t key, void* value);
-  [[nodiscard]] uint32_t size() const { return used_; }
+// --- Moments of op scopes, two for each: what such a scope costs is mostly reading a clock. Where
+// only lengths are wanted, the processor's own counter is read, which takes a third of the time.
 
- private:
-  struct Entry {
-    uint64_t key;
-    void* value;  // null: empty
-  };
-  bool grow();
-  Entry* entries_ = nullptr;
-  uint32_t mask_ = 0, used_ = 0;
+struct Stamps {
+  bool ticks = false;  // they are the counter's, not nanoseconds
+  uint64_t first_tick = 0, first_nanosecond = 0;
 };
+
+// It runs at one rate whatever the processor does, on all of its cores: AMD64 Architecture
+// Programmer's Manual 3, Fn8000_0007 EDX bit 8 (Intel: SDM 3B, "Invariant TSC").
+inline bool has_steady_counter() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1U << 8U)) != 0;
+#else
+  return false;
+#endif
+}
+
+inline uint64_t read_counter() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  return 0;
+#endif
+}
+
+inline Stamps begin_stamps(bool lengths_only) {
+  Stamps stamps;
+  if (!lengths_only || !has_steady_counter()) return stamps;
+  stamps.ticks = true;
+  stamps.first_nanosecond = now_nanoseconds();
+  stamps.first_tick = read_counter();
+  return stamps;
+}
+
+inline uint64_t stamp(const Stamps& stamps) {
+  return __builtin_expect(stamps.ticks, 1) ? read_counter() : now_nanoseconds();
+}
+
+// Of one unit of a stamp, as it was from the beginning until now.
+inline double nanoseconds_of(const Stamps& stamps) {
+  if (!stamps.ticks) return 1;
+  const uint64_t now = now_nanoseconds(), tick = read_counter();
+  if (tick <= stamps.first_tick || now <= stamps.first_nanosecond) return 1;
+  return static_cast<double>(now - stamps.first_nanosecond) /
+         static_cast<double>(tick - stamps.first_tick);
+}
+
+// --- records
 
 // A kind of op: name, device and operands. Made under the lock, then never changed but for
 // `pending`.
@@ -114,7 +153,7 @@ struct Thread {
   uint32_t generation;  // 1 more in each forked process
   uint32_t left;        // atomic: stored when a mark is done
   uint64_t wait_began;  // 0: nobody said
-  Map rows;             // salted hashes: kernels, queues, kinds
+  Table rows;           // of one writer and reader: salted hashes: kernels, queues, kinds
   KindChunk first;
   KindChunk* last;
   uint32_t depth;  // of scopes, those beyond k_most_depth included
@@ -203,7 +242,8 @@ bool is_nobody(const Thread* thread);
 // their number has no end; what has one always finds room.
 inline void keep(Thread* thread, uint64_t key, void* value, bool shared = false) {
   constexpr uint32_t k_most_shared = 1U << 14;
-  if (is_nobody(thread) || (shared && thread->rows.size() >= k_most_shared)) return;
+  if (is_nobody(thread) || (shared && thread->rows.live() >= k_most_shared)) return;
+  const KeepErrno keep;
   (void)thread->rows.insert(key, value);
 }
 
@@ -239,11 +279,10 @@ void take_boundary(uint32_t rows);
 void forget_ops_after_fork();
 void forget_op_times();
 void dump_ops(int descriptor);
-// clock.cpp; `use_clock` under the lock, `warn_of_tick` not
+// buffers.cpp; `use_clock` under the lock, `warn_of_tick` not
 double tick_of(const Clock& clock);
 void use_clock(uint32_t device);
 void warn_of_tick();
-// buffers.cpp
 void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z);
 void enter_submit(uint32_t queue, uint64_t buffer);
 void leave_buffer(Thread* thread);
@@ -251,8 +290,7 @@ void close_buffer(Thread* thread);  // under the lock, as are the three below
 void forget_buffers();
 void reset_buffers();
 void dump_buffers(int descriptor);
-// dump.cpp
-void print(int descriptor, const char* format, ...) __attribute__((format(printf, 2, 3)));
+// switch.cpp
 void print_timed(int descriptor, const char* name, const Timed& timed, uint64_t of_all);
 
 }  // namespace weir_probe

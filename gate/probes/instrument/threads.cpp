@@ -6,8 +6,6 @@
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/instrument/state.h"
 
-#define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
-
 namespace weir_probe {
 
 constinit Globals g;
@@ -21,7 +19,6 @@ namespace {
 
 constexpr uint64_t k_queue_salt = 1, k_name_salt = 6;
 constexpr uint32_t k_most_names = 1U << 13;  // of a thread
-constexpr uint32_t k_first_entries = 256, k_most_entries = 1U << 16;
 constexpr const char* k_probe = "instrument";
 
 // What a thread without memory for a record of its own counts in: nothing.
@@ -31,12 +28,8 @@ constinit Thread g_nobody = {};
 constexpr Capacity k_capacity{k_most_devices, k_most_queues* k_most_slots, 2048, 8, k_most_kinds,
                               k_most_graphs};
 
-void before_fork() { pthread_mutex_lock(&g.lock); }
-void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
-
 void after_fork_in_child() {
   const KeepErrno keep;
-  pthread_mutex_init(&g.lock, nullptr);
   // Also of a child that has marked nothing before it forked: whose file it is changes.
   if (g.file.header != nullptr) detach_after_fork(&g.file);
   if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
@@ -94,46 +87,11 @@ weir_probe_device unknown_device() {
 
 }  // namespace
 
-void* Map::find(uint64_t key) const {
-  if (entries_ == nullptr) return nullptr;
-  for (uint32_t at = static_cast<uint32_t>(key) & mask_;; at = (at + 1) & mask_) {
-    if (entries_[at].value == nullptr) return nullptr;
-    if (entries_[at].key == key) return entries_[at].value;
-  }
-}
-
-bool Map::insert(uint64_t key, void* value) {
-  if ((entries_ == nullptr || used_ * 2 > mask_) && !grow()) return false;
-  uint32_t at = static_cast<uint32_t>(key) & mask_;
-  while (entries_[at].value != nullptr) at = (at + 1) & mask_;
-  entries_[at] = {key, value};
-  ++used_;
-  return true;
-}
-
-bool Map::grow() {
-  const uint32_t size = entries_ == nullptr ? k_first_entries : 2 * (mask_ + 1);
-  if (size > k_most_entries) return false;
-  const KeepErrno keep;
-  auto* fresh = static_cast<Entry*>(calloc(size, sizeof(Entry)));
-  if (fresh == nullptr) return false;
-  for (uint32_t i = 0; entries_ != nullptr && i <= mask_; ++i) {
-    if (entries_[i].value == nullptr) continue;
-    uint32_t at = static_cast<uint32_t>(entries_[i].key) & (size - 1);
-    while (fresh[at].value != nullptr) at = (at + 1) & (size - 1);
-    fresh[at] = entries_[i];
-  }
-  free(entries_);
-  entries_ = fresh;
-  mask_ = size - 1;
-  return true;
-}
-
 const Name* kept_name(Thread* thread, uint64_t hash, const char* text) {
   const uint64_t key = mix(k_name_salt, hash);
   auto* known = static_cast<Name*>(thread->rows.find(key));
   if (known != nullptr) return known;
-  if (is_nobody(thread) || thread->rows.size() >= k_most_names) return nullptr;
+  if (is_nobody(thread) || thread->rows.live() >= k_most_names) return nullptr;
   const KeepErrno keep;
   auto* name = static_cast<Name*>(calloc(1, sizeof(Name)));
   if (name == nullptr) return nullptr;
@@ -164,7 +122,7 @@ void ensure_file() {
     open_events(g.file);
     g.timed = g.timed || events_on();
     g.stamps = begin_stamps(!events_on());
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    handle_forks(&g.lock, after_fork_in_child);
     __atomic_store_n(&g.generation, 1, __ATOMIC_RELAXED);
   } else {
     make_forked_file(&g.file);

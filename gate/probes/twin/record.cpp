@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -20,15 +21,10 @@ void release(CommandBuffer* buffer) {
 }
 
 Op* add_op(CommandBuffer* buffer, OpKind kind) {
-  if (buffer->count == buffer->capacity) {
-    const uint32_t capacity = buffer->capacity == 0 ? 16 : buffer->capacity * 2;
-    void* larger = realloc(buffer->ops, capacity * sizeof(Op));
-    if (larger == nullptr) {
-      buffer->out_of_memory = true;
-      return nullptr;
-    }
-    buffer->ops = static_cast<Op*>(larger);
-    buffer->capacity = capacity;
+  if (!weir_probe::make_room(&buffer->ops, &buffer->capacity, uint64_t{buffer->count} + 1, 16,
+                             UINT32_MAX)) {
+    buffer->out_of_memory = true;
+    return nullptr;
   }
   Op* op = &buffer->ops[buffer->count++];
   memset(op, 0, sizeof *op);

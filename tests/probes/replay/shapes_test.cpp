@@ -1,11 +1,11 @@
 // Shapes that a recording may claim: those that ggml's kernels would take, and those by which they
 // would leave their tensors.
-#include "tools/replay/program/shapes.hpp"
-
 #include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tools/replay/program/program.hpp"
 
 namespace weir::replay {
 namespace {

@@ -1,3 +1,5 @@
+// weir-replay-ggml: computes the ops of a recorded step on the kernels of an engine's own ggml,
+// those of the CPU or of a Vulkan device.
 #include "tools/replay/ggml/ggml.hpp"
 
 #include <algorithm>
@@ -5,6 +7,8 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+
+#include "gate/base/text.hpp"
 
 namespace weir::replay {
 namespace {
@@ -170,8 +174,9 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
   return {};
 }
 
-}  // namespace
-
+// Opens libggml-base and the library of kernels beside it. `on` is "CPU", for which it is the one
+// that ggml itself would take here, or ggml's name of a Vulkan device, "Vulkan0". Nothing is closed
+// again: it is for the life of the process. Code::unavailable with what is missing.
 Result<Engine> open_engine(const std::string& folder, const std::string& on, int threads) {
   const std::vector<std::string> bases = libraries_in(folder, "libggml-base.so");
   if (bases.empty()) {
@@ -201,4 +206,35 @@ Result<Engine> open_engine(const std::string& folder, const std::string& on, int
   return engine;
 }
 
+Result<Opened> open(const ProgramOptions& options, const profile::Replay& recording) {
+  if (options.engine.empty() || options.on.empty()) {
+    return fail(Code::usage, "weir-replay-ggml is started by weir replay");
+  }
+  WEIR_TRY(const Engine engine, open_engine(options.engine, options.on, options.threads));
+  if (!options.any_version && !recording.version.empty() && engine.version != recording.version) {
+    return fail(Code::unavailable,
+                "recorded with ggml {}, and {} holds {}: what ops are told may differ\n"
+                "  --any-version replays it all the same; recording it anew is surer",
+                recording.version, options.engine,
+                engine.version.empty() ? "one that does not say its version" : engine.version);
+  }
+  Opened out;
+  out.said = {{"version", text::printable(engine.version)},
+              {"commit", text::printable(engine.commit)},
+              {"library", text::printable(engine.library)},
+              {"device", text::printable(engine.device_words)},
+              {"cache_bytes", options.wish.cache_bytes}};
+  out.waited = engine.memory != nullptr;
+  out.make = [kept = std::make_shared<const Engine>(engine)](const profile::ReplayNode& node,
+                                                             const Wish& wish) {
+    return rebuilt(*kept, node, wish);
+  };
+  return out;
+}
+
+}  // namespace
 }  // namespace weir::replay
+
+int main(int argc, char** argv) {
+  return weir::replay::run_program(argc, argv, weir::replay::open);
+}

@@ -4,10 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gate/base/result.hpp"
+
+#include "tools/replay/program/program.hpp"
 
 namespace weir::replay {
 
@@ -104,10 +107,11 @@ struct Engine {
   std::vector<BufferType*> extra;  // kinds of memory in which weights lie re-arranged
 };
 
-// Opens libggml-base and the library of kernels beside it. `on` is "CPU", for which it is the one
-// that ggml itself would take here, or ggml's name of a Vulkan device, "Vulkan0". Nothing is closed
-// again: it is for the life of the process. Code::unavailable with what is missing.
-[[nodiscard]] Result<Engine> open_engine(const std::string& folder, const std::string& on,
-                                         int threads);
+// The node as often in one graph as copies_of() says. Its copies have weights of their own and
+// share everything else, which in a step was written just before. Code::unavailable with why it is
+// left out. `engine` outlives it.
+[[nodiscard]] Result<std::unique_ptr<Work>> rebuilt(const Engine& engine,
+                                                    const profile::ReplayNode& node,
+                                                    const Wish& wish);
 
 }  // namespace weir::replay

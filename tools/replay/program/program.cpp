@@ -22,12 +22,6 @@ constexpr double k_patience = 20;  // times the asked time for a node whose grap
 constexpr std::int64_t k_most_copies = 256;
 constexpr std::int64_t k_least_without_weights = 8;
 
-void print(const Json& json) {
-  const std::string line = dump_json(json) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
-}
-
 // Of the last level, as Linux tells it ("32768K"): the C library's own answer is that of the whole
 // processor, of which a virtual machine has a part.
 std::int64_t last_cache_bytes() {
@@ -140,6 +134,11 @@ Result<void> replay_all(const ProgramOptions& options, const Open& open) {
 }
 
 }  // namespace
+
+void print(const Json& line) {
+  std::puts(dump_json(line).c_str());
+  std::fflush(stdout);
+}
 
 int run_program(int argc, char** argv, const Open& open) {
   const auto options = options_of(argc, argv);

@@ -1,7 +1,7 @@
-#include "tools/replay/program/shapes.hpp"
-
 #include <map>
 #include <optional>
+
+#include "tools/replay/program/program.hpp"
 
 namespace weir::replay {
 namespace {

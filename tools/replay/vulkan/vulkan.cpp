@@ -1,12 +1,33 @@
+// weir-replay-vulkan FILE: runs each recorded kernel alone (docs/replay-kernels.md).
+//
+//   --device NAME|NUMBER   which device (default: the first one)
+//   --runs N --seconds S   timed runs of each, fewer where they would take longer than S
+//   --memory MIB           what one of them may take
+//   --from N               begin with this one
+//
+// A program of its own, so that a driver that crashes takes only this down: before each work a line
+// says which one it is, so whoever started this knows where to go on. JSON lines on standard
+// output. Exit 0 when it came to the end, 1 with an error on standard error, 2 for wrong arguments,
+// 3 when the device is lost: `--from` goes on behind it.
 #include "tools/replay/vulkan/vulkan.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
 
 #include <dlfcn.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/structs.h"
+#include "gate/sys/files.hpp"
+
+#include "tools/replay/program/program.hpp"
 
 namespace weir::replay {
 namespace {
@@ -42,11 +63,9 @@ Result<VkInstance> open_instance(std::uint32_t recorded_version, Functions& call
 
 Result<void> pick(VkInstance instance, const std::string& wanted, Device& device) {
   std::uint32_t count = 0;
-  WEIR_CHECK(check(device.call.EnumeratePhysicalDevices(instance, &count, nullptr),
-                   "vkEnumeratePhysicalDevices"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumeratePhysicalDevices, instance, &count, nullptr));
   std::vector<VkPhysicalDevice> all(count);
-  WEIR_CHECK(check(device.call.EnumeratePhysicalDevices(instance, &count, all.data()),
-                   "vkEnumeratePhysicalDevices"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumeratePhysicalDevices, instance, &count, all.data()));
   std::vector<std::string> names;
   const auto number = text::to_int(wanted);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -234,8 +253,8 @@ Result<void> make_device(const probes::RecordedDevice& recorded, std::uint32_t f
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<std::uint32_t>(names.size());
   info.ppEnabledExtensionNames = names.data();
-  WEIR_CHECK(check(device.call.CreateDevice(device.physical, &info, nullptr, &device.handle),
-                   "vkCreateDevice"));
+  WEIR_CHECK(
+      WEIR_REPLAY_CALL(device.call, CreateDevice, device.physical, &info, nullptr, &device.handle));
 #define WEIR_FETCH(name)                                                                        \
   device.call.name =                                                                            \
       reinterpret_cast<PFN_vk##name>(device.call.GetDeviceProcAddr(device.handle, "vk" #name)); \
@@ -251,31 +270,25 @@ Result<void> make_tools(std::uint32_t family, Device& device) {
   pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool.queueFamilyIndex = family;
   VkCommandPool command_pool = VK_NULL_HANDLE;
-  WEIR_CHECK(check(device.call.CreateCommandPool(device.handle, &pool, nullptr, &command_pool),
-                   "vkCreateCommandPool"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, CreateCommandPool, device.handle, &pool, nullptr,
+                              &command_pool));
   auto commands =
       of_type<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
   commands.commandPool = command_pool;
   commands.commandBufferCount = 1;
-  WEIR_CHECK(check(device.call.AllocateCommandBuffers(device.handle, &commands, &device.commands),
-                   "vkAllocateCommandBuffers"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, AllocateCommandBuffers, device.handle, &commands,
+                              &device.commands));
   auto queries = of_type<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
   queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
   queries.queryCount = k_queries;
-  WEIR_CHECK(check(device.call.CreateQueryPool(device.handle, &queries, nullptr, &device.queries),
-                   "vkCreateQueryPool"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, CreateQueryPool, device.handle, &queries, nullptr,
+                              &device.queries));
   const auto fence = of_type<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
-  return check(device.call.CreateFence(device.handle, &fence, nullptr, &device.fence),
-               "vkCreateFence");
+  return WEIR_REPLAY_CALL(device.call, CreateFence, device.handle, &fence, nullptr, &device.fence);
 }
 
-}  // namespace
-
-Result<void> check(VkResult result, const char* call) {
-  if (result == VK_SUCCESS) return {};
-  return fail(Code::io, "{} answers {}", call, static_cast<int>(result));
-}
-
+// `wanted`: the part of a name, or a number; "": the first one. Code::unavailable where there is
+// none, or none that can time.
 Result<Device> open_device(const probes::RecordedDevice& recorded, const std::string& wanted) {
   Device device;
   WEIR_TRY(const VkInstance instance, open_instance(recorded.api_version, device.call));
@@ -287,4 +300,98 @@ Result<Device> open_device(const probes::RecordedDevice& recorded, const std::st
   return device;
 }
 
+struct Arguments {
+  std::string file, device;
+  std::uint64_t from = 0;
+  Wishes wishes;
+};
+
+std::optional<std::uint64_t> whole(std::string_view text, std::uint64_t most) {
+  std::uint64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size() || out > most) return std::nullopt;
+  return out;
+}
+
+bool take(std::string_view name, const std::string& value, Arguments& out) {
+  if (name == "--device") {
+    out.device = value;
+    return true;
+  }
+  if (name == "--seconds") {
+    const auto seconds = text::to_double(value);
+    if (!seconds || *seconds < 0 || *seconds > 3600) return false;
+    out.wishes.seconds = *seconds;
+    return true;
+  }
+  const auto number = whole(value, std::uint64_t{1} << 32);
+  if (!number) return false;
+  if (name == "--from") out.from = *number;
+  if (name == "--memory") out.wishes.memory = *number << 20;
+  if (name == "--runs")
+    out.wishes.runs = static_cast<std::uint32_t>(std::min(*number, std::uint64_t{200}));
+  return name == "--from" || name == "--memory" || name == "--runs";
+}
+
+int replay_all(const Arguments& arguments) {
+  const sys::RealFiles files;
+  const auto bytes = files.read(arguments.file, probes::k_most_kernels_mib << 20);
+  const auto recorded =
+      bytes ? probes::read_recorded_kernels(*bytes) : tl::unexpected(bytes.error());
+  if (!recorded) {
+    std::fprintf(stderr, "weir-replay-vulkan: %s: %s\n", arguments.file.c_str(),
+                 recorded.error().message.c_str());
+    return 1;
+  }
+  // A program with several devices: each work runs on one made as its own was, opened when it
+  // comes.
+  std::map<std::uint32_t, Device> devices;
+  for (std::size_t i = arguments.from; i < recorded->works.size(); ++i) {
+    const auto& work = recorded->works[i];
+    const std::uint32_t made_on = recorded->pipelines[work.pipeline].head.device;
+    if (!devices.contains(made_on)) {
+      auto fresh = open_device(recorded->devices[made_on], arguments.device);
+      if (!fresh) {
+        std::fprintf(stderr, "weir-replay-vulkan: %s\n", fresh.error().message.c_str());
+        return 1;
+      }
+      print({{"device", fresh->name}, {"driver", fresh->driver}, {"warnings", fresh->warnings}});
+      devices.emplace(made_on, std::move(*fresh));
+    }
+    print({{"begins", i}});
+    const auto outcome = replay(devices.at(made_on), *recorded, work, arguments.wishes);
+    if (outcome.left_out.empty()) {
+      print({{"work", i}, {"seconds", outcome.seconds}});
+    } else {
+      print({{"work", i}, {"left_out", outcome.left_out}});
+    }
+    if (outcome.lost) return 3;
+  }
+  print({{"ends", recorded->works.size()}});
+  return 0;
+}
+
+}  // namespace
 }  // namespace weir::replay
+
+int main(int count, char** values) {
+  using namespace weir::replay;
+  Arguments arguments;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view name = values[i];
+    if (!name.starts_with("--") && arguments.file.empty()) {
+      arguments.file = name;
+    } else if (i + 1 == count || !take(name, values[++i], arguments)) {
+      std::fprintf(stderr, "weir-replay-vulkan: what is %s for?\n",
+                   values[i < count ? i : count - 1]);
+      return 2;
+    }
+  }
+  if (arguments.file.empty()) {
+    std::fputs("weir-replay-vulkan: no file\n", stderr);
+    return 2;
+  }
+  const int status = replay_all(arguments);
+  std::fflush(stdout);
+  std::_Exit(status);  // no driver's destructors
+}

@@ -77,7 +77,12 @@ T of_type(VkStructureType type) {
   return out;
 }
 
-[[nodiscard]] Result<void> check(VkResult result, const char* call);
+// What a function answered, as a Result.
+[[nodiscard]] inline Result<void> check(VkResult result, const char* call) {
+  if (result == VK_SUCCESS) return {};
+  return fail(Code::io, "{} answers {}", call, static_cast<int>(result));
+}
+#define WEIR_REPLAY_CALL(call, name, ...) check((call).name(__VA_ARGS__), "vk" #name)
 
 constexpr std::uint32_t k_most_runs = 200;  // of one kernel
 constexpr std::uint32_t k_queries = 2 * k_most_runs;
@@ -98,9 +103,23 @@ struct Device {
   std::vector<std::string> warnings;  // what it has not that the recorded one had
 };
 
-// `wanted`: the part of a name, or a number; "": the first one. Code::unavailable where there is
-// none, or none that can time.
-[[nodiscard]] Result<Device> open_device(const probes::RecordedDevice& recorded,
-                                         const std::string& wanted);
+// --- one recorded work on a device: made, run, timed, taken away (work.cpp)
+
+struct Wishes {
+  std::uint32_t runs = 30;            // timed ones, at most k_most_runs
+  double seconds = 1;                 // for the runs of one work; fewer runs where it takes longer
+  std::uint64_t memory = 2ULL << 30;  // bytes that one work may take
+};
+
+struct Outcome {
+  std::vector<double> seconds;  // of each run
+  std::string left_out;         // why there are none
+  bool lost = false;            // the device can not be used any more
+};
+
+// Buffers hold zeros in every byte before the first run, what the kernel wrote itself after it. One
+// run comes first that is not in the answer.
+[[nodiscard]] Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
+                             const probes::RecordedWork& work, const Wishes& wishes);
 
 }  // namespace weir::replay

@@ -1,9 +1,9 @@
-#include "tools/replay/vulkan/work.hpp"
-
 #include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
+
+#include "tools/replay/vulkan/vulkan.hpp"
 
 namespace weir::replay {
 namespace {
@@ -138,8 +138,8 @@ Result<void> Made::make_layout() {
     info.bindingCount = static_cast<std::uint32_t>(bindings.size());
     info.pBindings = bindings.data();
     VkDescriptorSetLayout made = VK_NULL_HANDLE;
-    WEIR_CHECK(check(call_.CreateDescriptorSetLayout(device_.handle, &info, nullptr, &made),
-                     "vkCreateDescriptorSetLayout"));
+    WEIR_CHECK(
+        WEIR_REPLAY_CALL(call_, CreateDescriptorSetLayout, device_.handle, &info, nullptr, &made));
     set_layouts_.push_back(made);
   }
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes()};
@@ -148,16 +148,15 @@ Result<void> Made::make_layout() {
   info.pSetLayouts = set_layouts_.data();
   info.pushConstantRangeCount = range.size == 0 ? 0 : 1;
   info.pPushConstantRanges = &range;
-  return check(call_.CreatePipelineLayout(device_.handle, &info, nullptr, &layout_),
-               "vkCreatePipelineLayout");
+  return WEIR_REPLAY_CALL(call_, CreatePipelineLayout, device_.handle, &info, nullptr, &layout_);
 }
 
 Result<void> Made::make_pipeline() {
   auto module = of_type<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
   module.codeSize = code_.words.size() * 4;
   module.pCode = code_.words.data();
-  WEIR_CHECK(check(call_.CreateShaderModule(device_.handle, &module, nullptr, &module_),
-                   "vkCreateShaderModule"));
+  WEIR_CHECK(
+      WEIR_REPLAY_CALL(call_, CreateShaderModule, device_.handle, &module, nullptr, &module_));
   std::vector<VkSpecializationMapEntry> entries;
   for (const auto& one : pipeline_.constants) entries.push_back({one.id, one.offset, one.size});
   VkSpecializationInfo special{};
@@ -179,9 +178,8 @@ Result<void> Made::make_pipeline() {
   info.stage.module = module_;
   info.stage.pName = pipeline_.entry_point.c_str();
   if (!entries.empty()) info.stage.pSpecializationInfo = &special;
-  return check(
-      call_.CreateComputePipelines(device_.handle, VK_NULL_HANDLE, 1, &info, nullptr, &made_),
-      "vkCreateComputePipelines");
+  return WEIR_REPLAY_CALL(call_, CreateComputePipelines, device_.handle, VK_NULL_HANDLE, 1, &info,
+                          nullptr, &made_);
 }
 
 Result<void> Made::make_buffers() {
@@ -192,8 +190,7 @@ Result<void> Made::make_buffers() {
     info.size = (one.span + 3) & ~std::uint64_t{3};  // filled by words
     info.usage = (one.usage & k_kept) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     VkBuffer buffer = VK_NULL_HANDLE;
-    WEIR_CHECK(
-        check(call_.CreateBuffer(device_.handle, &info, nullptr, &buffer), "vkCreateBuffer"));
+    WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateBuffer, device_.handle, &info, nullptr, &buffer));
     buffers_.push_back(buffer);
     VkMemoryRequirements needs{};
     call_.GetBufferMemoryRequirements(device_.handle, buffer, &needs);
@@ -208,11 +205,9 @@ Result<void> Made::make_buffers() {
     }
     if (!found) return fail(Code::unavailable, "the device has no memory of its own for it");
     VkDeviceMemory made = VK_NULL_HANDLE;
-    WEIR_CHECK(
-        check(call_.AllocateMemory(device_.handle, &memory, nullptr, &made), "vkAllocateMemory"));
+    WEIR_CHECK(WEIR_REPLAY_CALL(call_, AllocateMemory, device_.handle, &memory, nullptr, &made));
     memories_.push_back(made);
-    WEIR_CHECK(
-        check(call_.BindBufferMemory(device_.handle, buffer, made, 0), "vkBindBufferMemory"));
+    WEIR_CHECK(WEIR_REPLAY_CALL(call_, BindBufferMemory, device_.handle, buffer, made, 0));
   }
   return {};
 }
@@ -230,15 +225,13 @@ Result<void> Made::make_sets() {
   pool.maxSets = static_cast<std::uint32_t>(set_layouts_.size());
   pool.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
   pool.pPoolSizes = sizes.data();
-  WEIR_CHECK(check(call_.CreateDescriptorPool(device_.handle, &pool, nullptr, &pool_),
-                   "vkCreateDescriptorPool"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateDescriptorPool, device_.handle, &pool, nullptr, &pool_));
   auto info = of_type<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
   info.descriptorPool = pool_;
   info.descriptorSetCount = pool.maxSets;
   info.pSetLayouts = set_layouts_.data();
   sets_.resize(set_layouts_.size());
-  WEIR_CHECK(check(call_.AllocateDescriptorSets(device_.handle, &info, sets_.data()),
-                   "vkAllocateDescriptorSets"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(call_, AllocateDescriptorSets, device_.handle, &info, sets_.data()));
   for (const auto& one : work_.descriptors) {
     VkDescriptorBufferInfo buffer{VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};
     if (one.buffer != UINT32_MAX) buffer = {buffers_[one.buffer], one.offset, one.range};
@@ -287,7 +280,7 @@ Result<std::vector<double>> run(const Device& device, const Made& made, std::uin
   const VkCommandBuffer commands = device.commands;
   auto begin = of_type<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  WEIR_CHECK(check(call.BeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(call, BeginCommandBuffer, commands, &begin));
   call.CmdResetQueryPool(commands, device.queries, 0, 2 * runs);
   if (fill) made.fill();
   made.bind();
@@ -298,20 +291,19 @@ Result<std::vector<double>> run(const Device& device, const Made& made, std::uin
     made.dispatch();
     call.CmdWriteTimestamp(commands, k_done, device.queries, 2 * i + 1);
   }
-  WEIR_CHECK(check(call.EndCommandBuffer(commands), "vkEndCommandBuffer"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(call, EndCommandBuffer, commands));
   auto submit = of_type<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &commands;
-  WEIR_CHECK(check(call.QueueSubmit(device.queue, 1, &submit, device.fence), "vkQueueSubmit"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(call, QueueSubmit, device.queue, 1, &submit, device.fence));
   WEIR_CHECK(
       check(call.WaitForFences(device.handle, 1, &device.fence, VK_TRUE, k_patience_nanoseconds),
             "vkWaitForFences (20 s)"));
-  WEIR_CHECK(check(call.ResetFences(device.handle, 1, &device.fence), "vkResetFences"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(call, ResetFences, device.handle, 1, &device.fence));
   std::vector<std::uint64_t> ticks(std::size_t{runs} * 2);
-  WEIR_CHECK(check(
-      call.GetQueryPoolResults(device.handle, device.queries, 0, 2 * runs, ticks.size() * 8,
-                               ticks.data(), 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
-      "vkGetQueryPoolResults"));
+  WEIR_CHECK(WEIR_REPLAY_CALL(call, GetQueryPoolResults, device.handle, device.queries, 0, 2 * runs,
+                              ticks.size() * 8, ticks.data(), 8,
+                              VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT));
   const std::uint64_t mask =
       device.stamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << device.stamp_bits) - 1;
   std::vector<double> out;

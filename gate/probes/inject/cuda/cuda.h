@@ -24,9 +24,4 @@ const Driver& driver();
 // From now on each stream is asked whether it is being captured.
 void capture_began();
 
-// What CUPTI tells of one call is counted by calls.cpp.
-using Enable = bool (*)(bool runtime_api, uint32_t id);
-bool enable_calls(Enable enable);
-void on_call(bool runtime_api, uint32_t id, const void* data);
-
 }  // namespace weir_probe::cuda

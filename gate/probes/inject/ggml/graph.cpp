@@ -16,7 +16,7 @@ constexpr size_t k_backends = 32;
 
 // All of this under g.lock.
 Step* g_steps;
-int g_room;
+uint32_t g_room;
 Table g_ops;     // hash of (graph, device, what the step hashes) -> entry
 Table g_graphs;  // hash -> entry
 uint64_t g_sums_before[WEIR_GRAPH_SUMS];
@@ -135,15 +135,6 @@ void describe(Library* library, Step* step) {
   }
 }
 
-bool make_room(int nodes) {
-  if (nodes <= g_room) return true;
-  auto* grown = static_cast<Step*>(realloc(g_steps, static_cast<size_t>(nodes) * sizeof(Step)));
-  if (grown == nullptr) return false;
-  g_steps = grown;
-  g_room = nodes;
-  return true;
-}
-
 // The nodes that do work. -1 when they cannot be listed.
 template <class BackendOf>
 int list_steps(Library* library, Graph* graph, BackendOf backend_of) {
@@ -152,7 +143,9 @@ int list_steps(Library* library, Graph* graph, BackendOf backend_of) {
     return -1;
   }
   const int nodes = ggml.graph_n_nodes(graph);
-  if (nodes < 0 || nodes > k_most_nodes || !make_room(nodes)) return -1;
+  if (nodes < 0 || nodes > k_most_nodes ||
+      !make_room(&g_steps, &g_room, static_cast<uint64_t>(nodes), 256, k_most_nodes))
+    return -1;
   Backends backends;
   backends.count = 0;
   int steps = 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
+#include "gate/probes/inject/writer/calls.h"
 
 #define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
 #define WEIR_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
@@ -13,53 +14,99 @@
 namespace weir_probe {
 
 Globals g = {PTHREAD_MUTEX_INITIALIZER, {}, false, {}};
+
+namespace {
+
+// The frame of the outermost call that this thread is in, or null. initial-exec: read in two
+// instructions, and no part of the C library that could allocate.
 __thread const char* t_in_graph __attribute__((tls_model("initial-exec")));
 __thread const char* t_in_copy __attribute__((tls_model("initial-exec")));
 __thread const char* t_in_transfer __attribute__((tls_model("initial-exec")));
-
-namespace {
 
 constexpr int k_success = 0;  // GGML_STATUS_SUCCESS
 constexpr int k_failed = -1;  // GGML_STATUS_FAILED
 constexpr Capacity k_capacity{16, 0, 0, 16, 4096, 128, 64};
 
-bool g_fork_handled;
+constexpr const char* k_program = "program";
 
-void before_fork() { pthread_mutex_lock(&g.lock); }
-void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
+Table g_transfers;  // hash of (kind, from, to) -> entry of the file
+
+BufferType* memory_of(Library* library, const Tensor* tensor) {
+  if (!readable(library, tensor) || library->ggml.backend_buffer_get_type == nullptr)
+    return nullptr;
+  Buffer* buffer = TensorView(tensor).buffer();
+  return buffer == nullptr ? nullptr : library->ggml.backend_buffer_get_type(buffer);
+}
+
+void name_memory(Library* library, BufferType* memory, char (&out)[48]) {
+  const char* name = memory == nullptr || library->ggml.backend_buft_name == nullptr
+                         ? nullptr
+                         : library->ggml.backend_buft_name(memory);
+  copy_text(out, sizeof out, name == nullptr ? "" : name);
+}
+
+// Kinds of memory are static objects of their backends: their addresses tell them apart. That two
+// triples share 64 bits of a hash is left to chance.
+weir_probe_transfer* record(Library* library, uint32_t kind, BufferType* from, BufferType* to,
+                            uint64_t bytes) {
+  const uint64_t key = reinterpret_cast<uint64_t>(from) * 0x9e3779b97f4a7c15ULL +
+                       reinterpret_cast<uint64_t>(to) * 0xd6e8feb86659fd93ULL + kind;
+  auto* entry = static_cast<weir_probe_transfer*>(g_transfers.find(key));
+  if (entry == nullptr) {
+    weir_probe_transfer wanted;
+    memset(&wanted, 0, sizeof wanted);
+    wanted.kind = kind;
+    name_memory(library, from, wanted.from);
+    name_memory(library, to, wanted.to);
+    if (kind == WEIR_TRANSFER_SET || kind == WEIR_TRANSFER_FILL) {
+      copy_text(wanted.from, sizeof wanted.from, k_program);
+    }
+    if (kind == WEIR_TRANSFER_GET) copy_text(wanted.to, sizeof wanted.to, k_program);
+    entry = transfer_entry(&g.file, &g.lock, wanted);
+    g_transfers.insert(key, entry);
+  }
+  add(&entry->calls, 1);
+  add(&entry->bytes, bytes);
+  return entry;
+}
+
+// Before the bytes move. Where it is counted; null when it is part of another transfer.
+weir_probe_transfer* record_copy(Library* library, const Tensor* from, const Tensor* to) {
+  const uint64_t bytes = library->ggml.nbytes == nullptr ? 0 : library->ggml.nbytes(from);
+  count(k_tensor_copies);
+  count(k_copied_bytes, bytes);
+  return record(library, WEIR_TRANSFER_COPY, memory_of(library, from), memory_of(library, to),
+                bytes);
+}
+
+weir_probe_transfer* record_set(Library* library, const Tensor* to, uint64_t bytes) {
+  count(k_tensor_sets);
+  if (t_in_copy != nullptr) return nullptr;  // the copy has been told
+  // While a graph is computed it is ggml that moves: experts, one by one.
+  if (t_in_graph != nullptr) count(k_copied_bytes, bytes);
+  return record(library, WEIR_TRANSFER_SET, nullptr, memory_of(library, to), bytes);
+}
+
+weir_probe_transfer* record_get(Library* library, const Tensor* from, uint64_t bytes) {
+  count(k_tensor_gets);
+  if (t_in_copy != nullptr) return nullptr;
+  if (t_in_graph != nullptr) count(k_copied_bytes, bytes);
+  return record(library, WEIR_TRANSFER_GET, memory_of(library, from), nullptr, bytes);
+}
+
+weir_probe_transfer* record_fill(Library* library, const Tensor* to, uint64_t bytes) {
+  return record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), bytes);
+}
+
 void after_fork_in_child() {
-  pthread_mutex_init(&g.lock, nullptr);
   reset_library_locks_after_fork();
   reset_graphs_after_fork();
-  reset_transfer_locks_after_fork();
+  g_transfers.unlock_after_fork();
   reset_replay_after_fork();
   detach_after_fork(&g.file);
   detach_events_after_fork();
   g.ready = false;
 }
-
-// Marks the outermost of nested calls by its frame. A frame and not a depth, because an exception
-// of ggml's passes through here without running destructors (they would need a C++ runtime): the
-// next call from as far up the stack finds the mark out of date.
-class Within {
- public:
-  Within(const char** mark, void* frame) : mark_(mark), before_(*mark) {
-    const char* here = static_cast<const char*>(frame);
-    outermost_ = before_ == nullptr || here >= before_;
-    if (outermost_) *mark = here;
-  }
-  ~Within() {
-    if (outermost_) *mark_ = nullptr;
-  }
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-  [[nodiscard]] bool outermost() const { return outermost_; }
-
- private:
-  const char** mark_;
-  const char* before_;
-  bool outermost_;
-};
 
 class Meant {
  public:
@@ -110,10 +157,7 @@ void make_ready() {
     open_events(g.file);
     make_replay_ready();
   }
-  if (!g_fork_handled) {
-    g_fork_handled = true;
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-  }
+  handle_forks(&g.lock, after_fork_in_child);
   make_forked_file(&g.file);
   make_forked_events(g.file);
   __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
@@ -132,171 +176,83 @@ using namespace weir_probe;
   const Meant meant(library);                                                \
   const Functions& ggml = library->ggml
 
-WEIR_EXPORTED int ggml_backend_sched_graph_compute(Sched* sched, Graph* graph) {
-  WEIR_ENTER(backend_sched_graph_compute, k_failed);
-  const Within within(&t_in_graph, __builtin_frame_address(0));
-  if (within.outermost()) look_at_masks(library, graph);
-  const uint64_t begin = event_time();
-  const int status = ggml.backend_sched_graph_compute(sched, graph);
-  if (within.outermost() && status == k_success) {
-    record_sched_graph(library, sched, graph, begin);
+#define WEIR_COMPUTES(name, On, record, waits)                    \
+  WEIR_EXPORTED int ggml_##name(On* on, Graph* graph) {           \
+    WEIR_ENTER(name, k_failed);                                   \
+    const Within within(&t_in_graph, __builtin_frame_address(0)); \
+    if (within.outermost()) look_at_masks(library, graph);        \
+    const uint64_t begin = event_time();                          \
+    const int status = ggml.name(on, graph);                      \
+    if (within.outermost() && status == k_success) {              \
+      if (waits) wait_for_steps(library, on);                     \
+      record(library, on, graph, begin);                          \
+    }                                                             \
+    return status;                                                \
   }
-  return status;
-}
+WEIR_COMPUTES(backend_sched_graph_compute, Sched, record_sched_graph, false)
+WEIR_COMPUTES(backend_sched_graph_compute_async, Sched, record_sched_graph, true)
+WEIR_COMPUTES(backend_graph_compute, Backend, record_backend_graph, false)
+WEIR_COMPUTES(backend_graph_compute_async, Backend, record_backend_graph, true)
 
-WEIR_EXPORTED int ggml_backend_sched_graph_compute_async(Sched* sched, Graph* graph) {
-  WEIR_ENTER(backend_sched_graph_compute_async, k_failed);
-  const Within within(&t_in_graph, __builtin_frame_address(0));
-  if (within.outermost()) look_at_masks(library, graph);
-  const uint64_t begin = event_time();
-  const int status = ggml.backend_sched_graph_compute_async(sched, graph);
-  if (within.outermost() && status == k_success) {
-    wait_for_steps(library, sched);
-    record_sched_graph(library, sched, graph, begin);
+#define WEIR_WAITS(name, On, counter, kind) \
+  WEIR_EXPORTED void ggml_##name(On* on) {  \
+    WEIR_ENTER(name, );                     \
+    count(counter);                         \
+    const uint64_t begin = event_time();    \
+    ggml.name(on);                          \
+    if (begin != 0) tell_wait(kind, begin); \
   }
-  return status;
-}
+WEIR_WAITS(backend_synchronize, Backend, k_backend_syncs, WEIR_WAIT_BACKEND)
+WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT)
 
-WEIR_EXPORTED int ggml_backend_graph_compute(Backend* backend, Graph* graph) {
-  WEIR_ENTER(backend_graph_compute, k_failed);
-  const Within within(&t_in_graph, __builtin_frame_address(0));
-  if (within.outermost()) look_at_masks(library, graph);
-  const uint64_t begin = event_time();
-  const int status = ggml.backend_graph_compute(backend, graph);
-  if (within.outermost() && status == k_success) {
-    record_backend_graph(library, backend, graph, begin);
+// `record` tells where `bytes` count when no transfer is around this one, by its `mark`.
+#define WEIR_MOVES(name, parameters, arguments, mark, record, bytes)     \
+  WEIR_EXPORTED void ggml_##name parameters {                            \
+    WEIR_ENTER(name, );                                                  \
+    const Within within(&mark, __builtin_frame_address(0));              \
+    const Moving moving(within.outermost() ? (record) : nullptr, bytes); \
+    ggml.name arguments;                                                 \
   }
-  return status;
-}
+#define WEIR_COPIES(name, parameters, arguments)                                     \
+  WEIR_MOVES(name, parameters, arguments, t_in_copy, record_copy(library, from, to), \
+             events_on() && ggml.nbytes != nullptr ? ggml.nbytes(from) : 0)
+#define WEIR_SETS(name, parameters, arguments, bytes) \
+  WEIR_MOVES(name, parameters, arguments, t_in_transfer, record_set(library, to, bytes), bytes)
+#define WEIR_GETS(name, parameters, arguments, bytes) \
+  WEIR_MOVES(name, parameters, arguments, t_in_transfer, record_get(library, from, bytes), bytes)
 
-WEIR_EXPORTED int ggml_backend_graph_compute_async(Backend* backend, Graph* graph) {
-  WEIR_ENTER(backend_graph_compute_async, k_failed);
-  const Within within(&t_in_graph, __builtin_frame_address(0));
-  if (within.outermost()) look_at_masks(library, graph);
-  const uint64_t begin = event_time();
-  const int status = ggml.backend_graph_compute_async(backend, graph);
-  if (within.outermost() && status == k_success) {
-    wait_for_steps(library, backend);
-    record_backend_graph(library, backend, graph, begin);
-  }
-  return status;
-}
-
-WEIR_EXPORTED void ggml_backend_synchronize(Backend* backend) {
-  WEIR_ENTER(backend_synchronize, );
-  count(k_backend_syncs);
-  const uint64_t begin = event_time();
-  ggml.backend_synchronize(backend);
-  if (begin != 0) tell_wait(WEIR_WAIT_BACKEND, begin);
-}
-
-WEIR_EXPORTED void ggml_backend_event_synchronize(Event* event) {
-  WEIR_ENTER(backend_event_synchronize, );
-  count(k_event_syncs);
-  const uint64_t begin = event_time();
-  ggml.backend_event_synchronize(event);
-  if (begin != 0) tell_wait(WEIR_WAIT_EVENT, begin);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_copy(Tensor* from, Tensor* to) {
-  WEIR_ENTER(backend_tensor_copy, );
-  const Within within(&t_in_copy, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_copy(library, from, to) : nullptr,
-                      events_on() && ggml.nbytes != nullptr ? ggml.nbytes(from) : 0);
-  ggml.backend_tensor_copy(from, to);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_copy_async(Backend* source, Backend* destination,
-                                                  Tensor* from, Tensor* to) {
-  WEIR_ENTER(backend_tensor_copy_async, );
-  const Within within(&t_in_copy, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_copy(library, from, to) : nullptr,
-                      events_on() && ggml.nbytes != nullptr ? ggml.nbytes(from) : 0);
-  ggml.backend_tensor_copy_async(source, destination, from, to);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_set(Tensor* to, const void* data, size_t offset,
-                                           size_t size) {
-  WEIR_ENTER(backend_tensor_set, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_set(library, to, size) : nullptr, size);
-  ggml.backend_tensor_set(to, data, offset, size);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_set_async(Backend* backend, Tensor* to, const void* data,
-                                                 size_t offset, size_t size) {
-  WEIR_ENTER(backend_tensor_set_async, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_set(library, to, size) : nullptr, size);
-  ggml.backend_tensor_set_async(backend, to, data, offset, size);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_set_2d(Tensor* to, const void* data, size_t offset,
-                                              size_t size, size_t copies, size_t stride_tensor,
-                                              size_t stride_data) {
-  WEIR_ENTER(backend_tensor_set_2d, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_set(library, to, size * copies) : nullptr,
-                      size * copies);
-  ggml.backend_tensor_set_2d(to, data, offset, size, copies, stride_tensor, stride_data);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_set_2d_async(Backend* backend, Tensor* to, const void* data,
-                                                    size_t offset, size_t size, size_t copies,
-                                                    size_t stride_tensor, size_t stride_data) {
-  WEIR_ENTER(backend_tensor_set_2d_async, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_set(library, to, size * copies) : nullptr,
-                      size * copies);
-  ggml.backend_tensor_set_2d_async(backend, to, data, offset, size, copies, stride_tensor,
-                                   stride_data);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_get(const Tensor* from, void* data, size_t offset,
-                                           size_t size) {
-  WEIR_ENTER(backend_tensor_get, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_get(library, from, size) : nullptr, size);
-  ggml.backend_tensor_get(from, data, offset, size);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_get_async(Backend* backend, const Tensor* from, void* data,
-                                                 size_t offset, size_t size) {
-  WEIR_ENTER(backend_tensor_get_async, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_get(library, from, size) : nullptr, size);
-  ggml.backend_tensor_get_async(backend, from, data, offset, size);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_get_2d(const Tensor* from, void* data, size_t offset,
-                                              size_t size, size_t copies, size_t stride_tensor,
-                                              size_t stride_data) {
-  WEIR_ENTER(backend_tensor_get_2d, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_get(library, from, size * copies) : nullptr,
-                      size * copies);
-  ggml.backend_tensor_get_2d(from, data, offset, size, copies, stride_tensor, stride_data);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_get_2d_async(Backend* backend, const Tensor* from,
-                                                    void* data, size_t offset, size_t size,
-                                                    size_t copies, size_t stride_tensor,
-                                                    size_t stride_data) {
-  WEIR_ENTER(backend_tensor_get_2d_async, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_get(library, from, size * copies) : nullptr,
-                      size * copies);
-  ggml.backend_tensor_get_2d_async(backend, from, data, offset, size, copies, stride_tensor,
-                                   stride_data);
-}
-
-WEIR_EXPORTED void ggml_backend_tensor_memset(Tensor* to, uint8_t value, size_t offset,
-                                              size_t size) {
-  WEIR_ENTER(backend_tensor_memset, );
-  const Within within(&t_in_transfer, __builtin_frame_address(0));
-  const Moving moving(within.outermost() ? record_fill(library, to, size) : nullptr, size);
-  ggml.backend_tensor_memset(to, value, offset, size);
-}
+WEIR_COPIES(backend_tensor_copy, (Tensor * from, Tensor* to), (from, to))
+WEIR_COPIES(backend_tensor_copy_async,
+            (Backend * source, Backend* destination, Tensor* from, Tensor* to),
+            (source, destination, from, to))
+WEIR_SETS(backend_tensor_set, (Tensor * to, const void* data, size_t offset, size_t size),
+          (to, data, offset, size), size)
+WEIR_SETS(backend_tensor_set_async,
+          (Backend * backend, Tensor* to, const void* data, size_t offset, size_t size),
+          (backend, to, data, offset, size), size)
+WEIR_SETS(backend_tensor_set_2d,
+          (Tensor * to, const void* data, size_t offset, size_t size, size_t copies,
+           size_t stride_tensor, size_t stride_data),
+          (to, data, offset, size, copies, stride_tensor, stride_data), size* copies)
+WEIR_SETS(backend_tensor_set_2d_async,
+          (Backend * backend, Tensor* to, const void* data, size_t offset, size_t size,
+           size_t copies, size_t stride_tensor, size_t stride_data),
+          (backend, to, data, offset, size, copies, stride_tensor, stride_data), size* copies)
+WEIR_GETS(backend_tensor_get, (const Tensor* from, void* data, size_t offset, size_t size),
+          (from, data, offset, size), size)
+WEIR_GETS(backend_tensor_get_async,
+          (Backend * backend, const Tensor* from, void* data, size_t offset, size_t size),
+          (backend, from, data, offset, size), size)
+WEIR_GETS(backend_tensor_get_2d,
+          (const Tensor* from, void* data, size_t offset, size_t size, size_t copies,
+           size_t stride_tensor, size_t stride_data),
+          (from, data, offset, size, copies, stride_tensor, stride_data), size* copies)
+WEIR_GETS(backend_tensor_get_2d_async,
+          (Backend * backend, const Tensor* from, void* data, size_t offset, size_t size,
+           size_t copies, size_t stride_tensor, size_t stride_data),
+          (backend, from, data, offset, size, copies, stride_tensor, stride_data), size* copies)
+WEIR_MOVES(backend_tensor_memset, (Tensor * to, uint8_t value, size_t offset, size_t size),
+           (to, value, offset, size), t_in_transfer, record_fill(library, to, size), size)
 
 WEIR_EXPORTED void* ggml_backend_reg_get_proc_address(Registry* registry, const char* name) {
   WEIR_ENTER(backend_reg_get_proc_address, nullptr);

@@ -1,5 +1,4 @@
-#include "gate/probes/inject/ggml/library.h"
-
+// Which ggml a call was meant for, and whether its tensors look as they are known to.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>

@@ -14,53 +14,44 @@ using namespace weir_probe::streams;
 namespace {
 
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
-__thread int t_depth __attribute__((tls_model("initial-exec")));
+__thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 
-class Within {
- public:
-  Within() : outermost_(t_depth++ == 0) {}
-  ~Within() { --t_depth; }
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-  [[nodiscard]] bool outermost() const { return outermost_; }
-
- private:
-  bool outermost_;
-};
-
-void* const k_per_thread = reinterpret_cast<void*>(k_thread_stream);
-// What the variants for per-thread default streams mean by no stream.
-void* or_thread(void* stream) { return stream == nullptr ? k_per_thread : stream; }
-
+void* const k_thread = reinterpret_cast<void*>(k_thread_stream);
 void launched(void* stream, const void* function, const weir_probe_launch& sizes) {
   streams::launched(stream, {function, nullptr, sizes});
 }
 
 }  // namespace
 
-// Stands in front of `name`; `count` is what to do when the program's own call succeeded.
-#define WEIR_IN_FRONT(name, parameters, arguments, count)                               \
+// Stands in front of `name`; `count` is what to do behind the program's own call where `when`
+// holds. For variants with per-thread default streams (`per_thread`) no stream is the thread's own.
+#define WEIR_AROUND(name, per_thread, parameters, arguments, when, count)               \
   WEIR_EXPORTED int name parameters {                                                   \
     static void* slot;                                                                  \
     const auto next = reinterpret_cast<int(*) parameters>(next_function(&slot, #name)); \
     if (next == nullptr) return k_not_found;                                            \
-    const Within within;                                                                \
+    [[maybe_unused]] const auto meant = [](void* given) {                               \
+      return per_thread && given == nullptr ? k_thread : given;                         \
+    };                                                                                  \
+    const Within within(&t_outermost, __builtin_frame_address(0));                      \
     const int result = next arguments;                                                  \
-    if (result == k_success && within.outermost()) {                                    \
+    if (within.outermost() && (when)) {                                                 \
       count;                                                                            \
     }                                                                                   \
     return result;                                                                      \
   }
+#define WEIR_IN_FRONT(name, parameters, arguments, count) \
+  WEIR_AROUND(name, false, parameters, arguments, result == k_success, count)
+#define WEIR_IN_FRONT_OF_BOTH(name, parameters, arguments, count) \
+  WEIR_IN_FRONT(name, parameters, arguments, count)               \
+  WEIR_AROUND(name##_spt, true, parameters, arguments, result == k_success, count)
 
 // --- launches ---
-WEIR_IN_FRONT(hipLaunchKernel,
-              (const void* f, Dim3 grid, Dim3 block, void** args, size_t shared, void* stream),
-              (f, grid, block, args, shared, stream),
-              launched(stream, f, sizes_of(grid, block, shared)))
-WEIR_IN_FRONT(hipLaunchKernel_spt,
-              (const void* f, Dim3 grid, Dim3 block, void** args, size_t shared, void* stream),
-              (f, grid, block, args, shared, stream),
-              launched(or_thread(stream), f, sizes_of(grid, block, shared)))
+WEIR_IN_FRONT_OF_BOTH(hipLaunchKernel,
+                      (const void* f, Dim3 grid, Dim3 block, void** args, size_t shared,
+                       void* stream),
+                      (f, grid, block, args, shared, stream),
+                      launched(meant(stream), f, sizes_of(grid, block, shared)))
 WEIR_IN_FRONT(hipExtLaunchKernel,
               (const void* f, Dim3 grid, Dim3 block, void** args, size_t shared, void* stream,
                void* start, void* stop, int flags),
@@ -108,70 +99,44 @@ WEIR_IN_FRONT(hipGraphInstantiateWithParams, (void** exec, void* graph, void* pa
 WEIR_IN_FRONT(hipGraphExecUpdate, (void* exec, void* graph, void** node, int* how),
               (exec, graph, node, how), graph_was_made(exec, graph))
 WEIR_IN_FRONT(hipGraphExecDestroy, (void* exec), (exec), graph_ended(exec))
-WEIR_IN_FRONT(hipGraphLaunch, (void* exec, void* stream), (exec, stream),
-              launched_graph(stream, exec))
-WEIR_IN_FRONT(hipGraphLaunch_spt, (void* exec, void* stream), (exec, stream),
-              launched_graph(or_thread(stream), exec))
+WEIR_IN_FRONT_OF_BOTH(hipGraphLaunch, (void* exec, void* stream), (exec, stream),
+                      launched_graph(meant(stream), exec))
 
 // --- waits ---
-WEIR_IN_FRONT(hipStreamSynchronize, (void* stream), (stream), waited(stream_of(stream)))
-WEIR_IN_FRONT(hipStreamSynchronize_spt, (void* stream), (stream),
-              waited(stream_of(or_thread(stream))))
+WEIR_IN_FRONT_OF_BOTH(hipStreamSynchronize, (void* stream), (stream),
+                      waited(stream_of(meant(stream))))
 WEIR_IN_FRONT(hipEventSynchronize, (void* event), (event), waited(stream_of_event(event)))
 WEIR_IN_FRONT(hipStreamDestroy, (void* stream), (stream), stream_ended(stream))
 WEIR_IN_FRONT(hipEventDestroy, (void* event), (event),
               g.events.remove(reinterpret_cast<uint64_t>(event)))
-WEIR_IN_FRONT(hipEventRecord, (void* event, void* stream), (event, stream), recorded(event, stream))
-WEIR_IN_FRONT(hipEventRecord_spt, (void* event, void* stream), (event, stream),
-              recorded(event, or_thread(stream)))
+WEIR_IN_FRONT_OF_BOTH(hipEventRecord, (void* event, void* stream), (event, stream),
+                      recorded(event, meant(stream)))
 WEIR_IN_FRONT(hipEventRecordWithFlags, (void* event, void* stream, unsigned flags),
               (event, stream, flags), recorded(event, stream))
 
-WEIR_EXPORTED int hipDeviceSynchronize() {
-  static void* slot;
-  const auto next = reinterpret_cast<int (*)()>(next_function(&slot, "hipDeviceSynchronize"));
-  if (next == nullptr) return k_not_found;
-  const Within within;
-  const int result = next();
-  if (result != k_success || !within.outermost()) return result;
-  waited_for_device();
-  return result;
-}
+WEIR_IN_FRONT(hipDeviceSynchronize, (), (), waited_for_device())
 
 // A dependency between streams: the nearest that HIP has to a barrier.
 WEIR_IN_FRONT(hipStreamWaitEvent, (void* stream, void* event, unsigned flags),
               (stream, event, flags), waits_for_event(stream))
 
 // Polls answer with something other than success when it is not done.
-#define WEIR_POLL(name, stream)                                                      \
-  WEIR_EXPORTED int name(void* handle) {                                             \
-    static void* slot;                                                               \
-    const auto next = reinterpret_cast<int (*)(void*)>(next_function(&slot, #name)); \
-    if (next == nullptr) return k_not_found;                                         \
-    const Within within;                                                             \
-    const int result = next(handle);                                                 \
-    if (within.outermost()) polled(stream, result);                                  \
-    return result;                                                                   \
-  }
-WEIR_POLL(hipStreamQuery, stream_of(handle))
-WEIR_POLL(hipStreamQuery_spt, stream_of(or_thread(handle)))
-WEIR_POLL(hipEventQuery, stream_of_event(handle))
+#define WEIR_POLL(name, per_thread, stream) \
+  WEIR_AROUND(name, per_thread, (void* handle), (handle), true, polled(stream, result))
+WEIR_POLL(hipStreamQuery, false, stream_of(handle))
+WEIR_POLL(hipStreamQuery_spt, true, stream_of(meant(handle)))
+WEIR_POLL(hipEventQuery, false, stream_of_event(handle))
 
 // --- copies and fills ---
-WEIR_IN_FRONT(hipMemcpy, (void* to, const void* from, size_t bytes, int direction),
-              (to, from, bytes, direction), copied(nullptr, direction, bytes, true))
-WEIR_IN_FRONT(hipMemcpy_spt, (void* to, const void* from, size_t bytes, int direction),
-              (to, from, bytes, direction), copied(k_per_thread, direction, bytes, true))
+WEIR_IN_FRONT_OF_BOTH(hipMemcpy, (void* to, const void* from, size_t bytes, int direction),
+                      (to, from, bytes, direction), copied(meant(nullptr), direction, bytes, true))
 WEIR_IN_FRONT(hipMemcpyWithStream,
               (void* to, const void* from, size_t bytes, int direction, void* stream),
               (to, from, bytes, direction, stream), copied(stream, direction, bytes, true))
-WEIR_IN_FRONT(hipMemcpyAsync,
-              (void* to, const void* from, size_t bytes, int direction, void* stream),
-              (to, from, bytes, direction, stream), copied(stream, direction, bytes, false))
-WEIR_IN_FRONT(hipMemcpyAsync_spt,
-              (void* to, const void* from, size_t bytes, int direction, void* stream),
-              (to, from, bytes, direction, stream),
-              copied(or_thread(stream), direction, bytes, false))
+WEIR_IN_FRONT_OF_BOTH(hipMemcpyAsync,
+                      (void* to, const void* from, size_t bytes, int direction, void* stream),
+                      (to, from, bytes, direction, stream),
+                      copied(meant(stream), direction, bytes, false))
 WEIR_IN_FRONT(hipMemcpyHtoD, (void* to, void* from, size_t bytes), (to, from, bytes),
               copied(nullptr, k_to_device, bytes, true))
 WEIR_IN_FRONT(hipMemcpyDtoH, (void* to, void* from, size_t bytes), (to, from, bytes),

@@ -1,8 +1,86 @@
-// What devices and queues make: queues, command buffers, pipelines, shared events.
+// The class of a device, and what devices and queues make: queues, command buffers, pipelines,
+// shared events.
+#include <stdio.h>
+
 #include "gate/probes/inject/metal/state.h"
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#else
+#include <sys/utsname.h>  // where the probe is tested
+#endif
 
 namespace weir_probe::metal {
 namespace {
+
+// Raise it when what goes into the hash changes: a new hash is a new class.
+constexpr uint64_t k_recipe = 1;
+
+// Drivers come with the system: its build is their version.
+void read_system(char* out, size_t size) {
+#ifdef __APPLE__
+  char version[64] = "", build[64] = "";
+  size_t room = sizeof version - 1;
+  sysctlbyname("kern.osproductversion", version, &room, nullptr, 0);
+  room = sizeof build - 1;
+  sysctlbyname("kern.osversion", build, &room, nullptr, 0);
+  snprintf(out, size, "macOS %s (%s)", version, build);
+#else
+  utsname name;
+  if (uname(&name) == 0) snprintf(out, size, "%.64s %.64s", name.sysname, name.release);
+#endif
+}
+
+// PCI's numbers; Metal tells names alone.
+uint32_t vendor_of(const char* name) {
+  constexpr struct {
+    const char* word;
+    uint32_t vendor;
+  } k_vendors[] = {{"Apple", 0x106b},
+                   {"AMD", 0x1002},
+                   {"Radeon", 0x1002},
+                   {"Intel", 0x8086},
+                   {"NVIDIA", 0x10de}};
+  for (const auto& one : k_vendors) {
+    if (strstr(name, one.word) != nullptr) return one.vendor;
+  }
+  return 0;
+}
+
+uint64_t hash_features(id device) {
+  // MTLGPUFamily: Apple1 to Apple12, Mac1 and 2, Common1 to 3, Metal3 and 4.
+  constexpr struct {
+    long first, last;
+  } k_families[] = {{1001, 1012}, {2001, 2002}, {3001, 3003}, {5001, 5002}};
+  uint64_t hash = k_hash_seed ^ k_recipe;
+  for (const auto& range : k_families) {
+    for (long family = range.first; family <= range.last; ++family) {
+      const uint64_t known = ask<Bool>(device, "supportsFamily:", family) != 0 ? 1 : 0;
+      hash = hash_bytes(hash, &known, sizeof known);
+    }
+  }
+  constexpr const char* k_switches[] = {"hasUnifiedMemory", "supportsRaytracing",
+                                        "supportsFunctionPointers",
+                                        "areProgrammableSamplePositionsSupported"};
+  for (const char* one : k_switches) {
+    const uint64_t on = ask<Bool>(device, one) != 0 ? 1 : 0;
+    hash = hash_bytes(hash, &on, sizeof on);
+  }
+  constexpr const char* k_numbers[] = {"maxThreadgroupMemoryLength", "readWriteTextureSupport",
+                                       "argumentBuffersSupport"};
+  for (const char* one : k_numbers) {
+    const uint64_t value = ask<unsigned long>(device, one);
+    hash = hash_bytes(hash, &value, sizeof value);
+  }
+  const char* architecture = text_of(ask<id>(ask<id>(device, "architecture"), "name"));
+  return hash_bytes(hash, architecture, strlen(architecture));
+}
+
+const char* type_of(id device) {
+  const bool shared = ask<Bool>(device, "hasUnifiedMemory") != 0;
+  return shared || ask<Bool>(device, "isLowPower") != 0 ? "integrated" : "discrete";
+}
+
+// --- what stands in front of methods
 
 id made_queue(id queue) {
   meet(k_queue, queue);
@@ -87,6 +165,22 @@ constexpr Hook k_of_queues[] = {
 };
 
 }  // namespace
+
+weir_probe_device describe(id device) {
+  weir_probe_device out{};
+  copy_text(out.api, sizeof out.api, "metal");
+  copy_text(out.type, sizeof out.type, type_of(device));
+  copy_text(out.name, sizeof out.name, text_of(ask<id>(device, "name")));
+  read_system(out.driver, sizeof out.driver);
+  out.vendor = vendor_of(out.name);
+  out.device = folded(hash_text(out.name));
+  out.driver_version = folded(hash_text(out.driver));
+  out.feature_hash = hash_features(device);
+  snprintf(out.device_class, sizeof out.device_class, "metal-%04x-%08x-%x-%08x-%016llx", out.vendor,
+           out.device, out.driver_id, out.driver_version,
+           static_cast<unsigned long long>(out.feature_hash));
+  return out;
+}
 
 extern const Hooks k_device_hooks = hooks_of(k_of_devices);
 extern const Hooks k_queue_hooks = hooks_of(k_of_queues);

@@ -13,12 +13,9 @@ bool append(Buffer* buffer, weir_probe_kernel* kernel, weir_probe_launch* launch
     ++last->times;
     return true;
   }
-  if (buffer->dispatch_count == buffer->dispatch_room) {
-    const size_t room = buffer->dispatch_room == 0 ? 64 : buffer->dispatch_room * 2;
-    void* more = realloc(buffer->dispatches, room * sizeof(Dispatch));
-    if (more == nullptr) return false;
-    buffer->dispatches = static_cast<Dispatch*>(more);
-    buffer->dispatch_room = room;
+  if (!make_room(&buffer->dispatches, &buffer->dispatch_room, buffer->dispatch_count + 1, 64,
+                 UINT32_MAX)) {
+    return false;
   }
   buffer->dispatches[buffer->dispatch_count++] = {kernel, launch, 1};
   return true;

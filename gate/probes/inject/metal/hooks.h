@@ -4,9 +4,101 @@
 // original without asking the runtime, and a method that calls its superclass's finds that one's.
 #pragma once
 
-#include "gate/probes/inject/metal/objc.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "gate/probes/inject/writer/calls.h"
 
 namespace weir_probe::metal {
+
+// --- The part of the Objective-C runtime that the probe calls, without its headers: Apple's, or
+// GNU's in tests. No Objective-C syntax anywhere, so that any C++ compiler will do.
+
+struct Object;
+struct ClassOf;
+struct Selector;
+struct MethodOf;
+using id = Object*;
+using Class = ClassOf*;
+using SEL = Selector*;
+using Method = MethodOf*;
+using IMP = void (*)();
+
+extern "C" {
+SEL sel_registerName(const char* name);
+Method class_getInstanceMethod(Class of, SEL selector);
+IMP method_getImplementation(Method method);
+// Changes it for the class that has the method and for all that inherit it.
+IMP method_setImplementation(Method method, IMP implementation);
+#ifdef __APPLE__
+Class object_getClass(id object);
+void objc_msgSend();
+#else
+IMP objc_msg_lookup(id object, SEL selector);
+void __objc_update_dispatch_table_for_class(Class of);
+#endif
+}
+
+inline Class class_of(id object) {
+#ifdef __APPLE__
+  return object_getClass(object);  // not the first word: that has other bits in it
+#else
+  Class found;
+  memcpy(&found, static_cast<const void*>(object), sizeof found);
+  return found;
+#endif
+}
+
+// GNU's runtime keeps one table for all classes that nobody used yet, which a changed method would
+// spoil, and forgets the tables of subclasses; Apple's needs neither of the two.
+inline void before_changes([[maybe_unused]] id object) {
+#ifndef __APPLE__
+  objc_msg_lookup(object, sel_registerName("release"));
+#endif
+}
+inline void after_changes([[maybe_unused]] id object) {
+#ifndef __APPLE__
+  __objc_update_dispatch_table_for_class(class_of(object));
+#endif
+}
+
+// Method arguments with these layouts: MTLSize and MTLOrigin, NSRange.
+struct Size {
+  unsigned long width, height, depth;
+};
+struct Range {
+  unsigned long location, length;
+};
+using Bool = unsigned char;  // BOOL, whether a char or a bool
+
+// Sends `selector`. Results are numbers and pointers only: structs may return in other ways.
+template <class R, class... A>
+R send(id to, SEL selector, A... arguments) {
+  using Function = R (*)(id, SEL, A...);
+#ifdef __APPLE__
+  return reinterpret_cast<Function>(objc_msgSend)(to, selector, arguments...);
+#else
+  return reinterpret_cast<Function>(objc_msg_lookup(to, selector))(to, selector, arguments...);
+#endif
+}
+
+// The answer of `object`, or 0 where there is none: no object, or one without such a method.
+template <class R, class... A>
+R ask(id object, const char* name, A... arguments) {
+  if (object == nullptr) return R();
+  SEL selector = sel_registerName(name);
+  if (class_getInstanceMethod(class_of(object), selector) == nullptr) return R();
+  return send<R>(object, selector, arguments...);
+}
+
+// The bytes of an NSString, owned by it; "" where there is none.
+inline const char* text_of(id string) {
+  const char* text = ask<const char*>(string, "UTF8String");
+  return text == nullptr ? "" : text;
+}
+
+// --- hooks
 
 // Classes that implement one selector: drivers of several GPUs, and debug layers over them.
 constexpr uint32_t k_slots = 8;
@@ -26,24 +118,6 @@ struct Call {
 // by stack frames: an exception passes through here without unwinding a mark.
 extern thread_local const char* t_outermost;
 
-class Within {
- public:
-  explicit Within(void* frame) {
-    const char* here = static_cast<const char*>(frame);
-    outermost_ = t_outermost == nullptr || here >= t_outermost;
-    if (outermost_) t_outermost = here;
-  }
-  ~Within() {
-    if (outermost_) t_outermost = nullptr;
-  }
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-  [[nodiscard]] bool outermost() const { return outermost_; }
-
- private:
-  bool outermost_;
-};
-
 // The functions that stand in front of one selector. `tag` keeps those apart that are counted
 // alike.
 template <auto around, int tag>
@@ -61,7 +135,7 @@ struct Around<around, tag> {
     // There before the first call, but perhaps not yet for this processor.
     while (real == nullptr) real = __atomic_load_n(&originals[slot], __ATOMIC_ACQUIRE);
     const Call<R, A...> call{self, selector, real};
-    const Within within(__builtin_frame_address(0));
+    const Within within(&t_outermost, __builtin_frame_address(0));
     return within.outermost() ? around(call, arguments...) : call(arguments...);
   }
   static constexpr Real stand_ins[k_slots] = {stand_in<0>, stand_in<1>, stand_in<2>, stand_in<3>,

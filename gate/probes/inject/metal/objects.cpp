@@ -17,13 +17,9 @@ constexpr const char* k_names[k_named] = {"encoders",       "fence_updates", "fe
 constexpr const Hooks* k_hooks[k_kinds] = {&k_device_hooks, &k_queue_hooks, &k_buffer_hooks,
                                            &k_encoder_hooks, &k_event_hooks};
 
-bool g_fork_handled;
 uint32_t g_told;  // atomic; the reasons that standard error has heard
 
-void before_fork() { pthread_mutex_lock(&g.lock); }
-void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
 void after_fork_in_child() {
-  pthread_mutex_init(&g.lock, nullptr);
   for (Table& classes : g.classes) classes.unlock_after_fork();
   Table* const tables[] = {&g.devices, &g.queues, &g.buffers, &g.encoders, &g.pipelines, &g.events};
   for (Table* table : tables) table->unlock_after_fork();
@@ -40,10 +36,7 @@ void make_ready() {
     const char* timing = environment("WEIR_PROBE_TIMING");
     g.timing = timing != nullptr && timing[0] != 0 && strcmp(timing, "off") != 0;
   }
-  if (!g_fork_handled) {
-    g_fork_handled = true;
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-  }
+  handle_forks(&g.lock, after_fork_in_child);
   make_forked_file(&g.file);
   __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
   set_flag(&g.file, __atomic_load_n(&g.unseen, __ATOMIC_RELAXED));
@@ -54,13 +47,11 @@ void set_unseen(uint32_t flag) {
   if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) set_flag(&g.file, flag);
 }
 
-// The record at `object`'s address in `table`, made if there is none. Null when memory is out.
+// The record at `object`'s address in `table`, zeroed if it is new. Null when memory is out.
 template <class Record>
-Record* record_at(Table* table, id object, bool* fresh) {
-  auto* record = static_cast<Record*>(table->find(key_of(object)));
-  *fresh = record == nullptr;
-  if (record != nullptr) return record;
-  record = static_cast<Record*>(calloc(1, sizeof(Record)));
+Record* record_at(Table* table, id object) {
+  if (void* known = table->find(key_of(object))) return static_cast<Record*>(known);
+  auto* record = static_cast<Record*>(calloc(1, sizeof(Record)));
   if (record != nullptr && table->insert(key_of(object), record)) return record;
   free(record);
   set_unseen(WEIR_PROBE_OUT_OF_MEMORY);
@@ -69,9 +60,8 @@ Record* record_at(Table* table, id object, bool* fresh) {
 
 // Under g.lock.
 Device* device_of(id object, const weir_probe_device& described) {
-  bool fresh = false;
-  auto* device = record_at<Device>(&g.devices, object, &fresh);
-  if (device == nullptr || !fresh) return device;
+  auto* device = record_at<Device>(&g.devices, object);
+  if (device == nullptr || device->entry != nullptr) return device;
   device->index = add_device(&g.file, described);
   device->entry = &g.file.devices[device->index];
   return device;
@@ -115,8 +105,7 @@ Queue* queue_of(id object) {
   pthread_mutex_lock(&g.lock);
   make_ready();
   Device* device = device_of(on, described);
-  bool fresh = false;
-  Queue* queue = device == nullptr ? nullptr : record_at<Queue>(&g.queues, object, &fresh);
+  Queue* queue = device == nullptr ? nullptr : record_at<Queue>(&g.queues, object);
   if (queue != nullptr && queue->device == nullptr) {
     queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, 0, 0)];
     __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
@@ -127,8 +116,7 @@ Queue* queue_of(id object) {
 
 Buffer* new_buffer(id object, Queue* queue) {
   if (object == nullptr || queue == nullptr) return nullptr;
-  bool fresh = false;
-  auto* buffer = record_at<Buffer>(&g.buffers, object, &fresh);
+  auto* buffer = record_at<Buffer>(&g.buffers, object);
   if (buffer == nullptr) return nullptr;
   free(buffer->dispatches);
   *buffer = {};
@@ -143,8 +131,7 @@ Buffer* buffer_of(id object) {
 
 Encoder* new_encoder(id object, Buffer* buffer) {
   if (object == nullptr || buffer == nullptr) return nullptr;
-  bool fresh = false;
-  auto* encoder = record_at<Encoder>(&g.encoders, object, &fresh);
+  auto* encoder = record_at<Encoder>(&g.encoders, object);
   if (encoder == nullptr) return nullptr;
   *encoder = {};
   encoder->buffer = buffer;
@@ -154,8 +141,7 @@ Encoder* new_encoder(id object, Buffer* buffer) {
 
 void new_pipeline(id object, const char* name) {
   if (object == nullptr) return;
-  bool fresh = false;
-  auto* pipeline = record_at<Pipeline>(&g.pipelines, object, &fresh);
+  auto* pipeline = record_at<Pipeline>(&g.pipelines, object);
   if (pipeline == nullptr) return;
   const char* label = text_of(ask<id>(object, "label"));
   copy_text(pipeline->name, sizeof pipeline->name, label[0] != 0 ? label : name);
@@ -175,7 +161,7 @@ weir_probe_kernel* kernel_of(id object, const Device* device) {
   uint32_t entry = 0;
   pthread_mutex_lock(&g.lock);
   if (pipeline->name[0] != 0) {
-    const uint64_t hash = hash_bytes(k_hash_seed, pipeline->name, strlen(pipeline->name));
+    const uint64_t hash = hash_text(pipeline->name);
     entry = kernel_entry(&g.file, device->index, hash, true, pipeline->name, "");
   }
   pthread_mutex_unlock(&g.lock);
@@ -186,8 +172,7 @@ weir_probe_kernel* kernel_of(id object, const Device* device) {
 
 Event* new_event(id object) {
   if (object == nullptr) return nullptr;
-  bool fresh = false;
-  auto* event = record_at<Event>(&g.events, object, &fresh);
+  auto* event = record_at<Event>(&g.events, object);
   if (event != nullptr) *event = {};
   return event;
 }

@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 #include "gate/probes/inject/metal/hooks.h"
+#include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/inject/writer/file.h"
-#include "gate/probes/inject/writer/launch.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe::metal {
@@ -130,7 +130,7 @@ void count_poll(Queue* queue);
 // What stands in front of the methods of each kind.
 extern const Hooks k_device_hooks, k_queue_hooks, k_buffer_hooks, k_encoder_hooks, k_event_hooks;
 
-// The class of a device, its names and numbers (class.cpp).
+// The class of a device, its names and numbers (devices.cpp).
 weir_probe_device describe(id device);
 
 }  // namespace weir_probe::metal

@@ -12,10 +12,6 @@ namespace {
 // Raise it when what goes into the hash changes: a new hash is a new class.
 constexpr uint64_t k_recipe = 1;
 
-uint64_t hash_text(const char* text) { return hash_bytes(k_hash_seed, text, strlen(text)); }
-
-uint32_t folded(uint64_t hash) { return static_cast<uint32_t>(hash ^ (hash >> 32)); }
-
 class Asker {
  public:
   Asker(const ClassFunctions& functions, cl_device_id device)
@@ -126,9 +122,10 @@ const char* type_name(const Asker& ask, cl_device_type type) {
 
 }  // namespace
 
-bool describe_device(const ClassFunctions& functions, cl_device_id device, DeviceClass* out) {
+bool describe_device(const ClassFunctions& functions, cl_device_id device, weir_probe_device* out) {
   memset(out, 0, sizeof *out);
-  out->type = "other";
+  copy_text(out->api, sizeof out->api, "opencl");
+  copy_text(out->type, sizeof out->type, "other");
   if (functions.device_info == nullptr || functions.platform_info == nullptr) return false;
   const Asker ask(functions, device);
   if (!ask.text_into(CL_DEVICE_NAME, out->name)) return false;
@@ -142,14 +139,14 @@ bool describe_device(const ClassFunctions& functions, cl_device_id device, Devic
     platform_name[0] = 0;
   }
   snprintf(out->driver, sizeof out->driver, "%s: %s", platform_name, version);
-  out->type = type_name(ask, type);
+  copy_text(out->type, sizeof out->type, type_name(ask, type));
   out->vendor = ask.value<cl_uint>(CL_DEVICE_VENDOR_ID);
   out->device = folded(hash_text(out->name));
   out->driver_id = folded(hash_text(platform_name));
   out->driver_version = folded(hash_text(version));
   out->feature_hash = hash_features(ask, type);
-  snprintf(out->text, sizeof out->text, "opencl-%04x-%08x-%08x-%08x-%016llx", out->vendor,
-           out->device, out->driver_id, out->driver_version,
+  snprintf(out->device_class, sizeof out->device_class, "opencl-%04x-%08x-%08x-%08x-%016llx",
+           out->vendor, out->device, out->driver_id, out->driver_version,
            static_cast<unsigned long long>(out->feature_hash));
   return true;
 }

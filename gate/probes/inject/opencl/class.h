@@ -7,7 +7,19 @@
 
 #include <stdint.h>
 
-#include "gate/probes/inject/opencl/cl.h"
+// For layers: all versions, the deprecated calls too, and the loader's table.
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_0_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_0_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_1_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_2_APIS
+#include <CL/cl.h>
+#include <CL/cl_icd.h>
+#include <CL/cl_layer.h>
+
+#include "gate/probes/inject/writer/file.h"
 
 namespace weir_probe::opencl {
 
@@ -16,19 +28,9 @@ struct ClassFunctions {
   cl_api_clGetPlatformInfo platform_info;
 };
 
-struct DeviceClass {
-  uint32_t vendor;
-  uint32_t device;          // of the device's name
-  uint32_t driver_id;       // of the platform's name
-  uint32_t driver_version;  // of the driver's version
-  uint64_t feature_hash;
-  const char* type;  // "cpu", "discrete", "integrated" or "other"
-  char name[256];
-  char driver[256];  // "Portable Computing Language: 3.1"
-  char text[128];    // "opencl-10006-0123abcd-89abcdef-01234567-0123456789abcdef"
-};
-
-// False when the device does not answer.
-bool describe_device(const ClassFunctions& functions, cl_device_id device, DeviceClass* out);
+// All but its counters: "opencl-10006-0123abcd-89abcdef-01234567-0123456789abcdef" for a class,
+// "Portable Computing Language: 3.1" for a driver; its numbers are folded hashes of the names of
+// device, platform and driver's version. False, and without a class, when it does not answer.
+bool describe_device(const ClassFunctions& functions, cl_device_id device, weir_probe_device* out);
 
 }  // namespace weir_probe::opencl

@@ -1,10 +1,95 @@
 // What is enqueued. A command counts when the driver has taken it.
-#include "gate/probes/inject/opencl/copies.h"
-#include "gate/probes/inject/opencl/events.h"
 #include "gate/probes/inject/opencl/state.h"
 
 namespace weir_probe::opencl {
 namespace {
+
+// What a copy moves. Bytes are those that the call names, whether or not the device has to move
+// them (a map on one that shares the host's memory moves none); 0: not told.
+struct Moved {
+  uint32_t kind;  // weir_copy_kind
+  uint64_t bytes;
+  cl_bool blocking = CL_FALSE;
+};
+
+uint64_t volume(const size_t* region) {
+  return region == nullptr ? 0 : uint64_t{region[0]} * region[1] * region[2];
+}
+
+uint64_t image_bytes(cl_mem image, const size_t* region) {
+  size_t element = 0;
+  const auto ask = g.next.clGetImageInfo;
+  if (ask == nullptr ||
+      ask(image, CL_IMAGE_ELEMENT_SIZE, sizeof element, &element, nullptr) != CL_SUCCESS) {
+    return 0;
+  }
+  return volume(region) * element;
+}
+
+uint32_t mapped_kind(cl_map_flags flags) {
+  return (flags & CL_MAP_READ) != 0 ? WEIR_COPY_READ : WEIR_COPY_WRITE;
+}
+
+// Of the arguments behind the queue.
+template <uint32_t kind>  // read, write
+constexpr auto of_buffer = [](cl_mem, cl_bool blocking, size_t, size_t size, auto...) {
+  return Moved{kind, size, blocking};
+};
+template <uint32_t kind>
+constexpr auto of_buffer_rect =
+    [](cl_mem, cl_bool blocking, const size_t*, const size_t*, const size_t* region, auto...) {
+      return Moved{kind, volume(region), blocking};
+    };
+template <uint32_t kind>
+constexpr auto of_image =
+    [](cl_mem image, cl_bool blocking, const size_t*, const size_t* region, auto...) {
+      return Moved{kind, image_bytes(image, region), blocking};
+    };
+constexpr auto mapped_buffer = [](cl_mem, cl_bool blocking, cl_map_flags flags, size_t, size_t size,
+                                  auto...) {
+  return Moved{mapped_kind(flags), size, blocking};
+};
+constexpr auto mapped_image = [](cl_mem image, cl_bool blocking, cl_map_flags flags, const size_t*,
+                                 const size_t* region, auto...) {
+  return Moved{mapped_kind(flags), image_bytes(image, region), blocking};
+};
+constexpr auto copied_buffer = [](cl_mem, cl_mem, size_t, size_t, size_t size, auto...) {
+  return Moved{WEIR_COPY_BUFFER, size};
+};
+constexpr auto copied_buffer_rect = [](cl_mem, cl_mem, const size_t*, const size_t*,
+                                       const size_t* region, auto...) {
+  return Moved{WEIR_COPY_BUFFER, volume(region)};
+};
+constexpr auto copied_image = [](cl_mem image, cl_mem, const size_t*, const size_t*,
+                                 const size_t* region, auto...) {
+  return Moved{WEIR_COPY_IMAGE, image_bytes(image, region)};
+};
+constexpr auto image_to_buffer = [](cl_mem image, cl_mem, const size_t*, const size_t* region,
+                                    auto...) {
+  return Moved{WEIR_COPY_IMAGE, image_bytes(image, region)};
+};
+constexpr auto buffer_to_image = [](cl_mem, cl_mem image, size_t, const size_t*,
+                                    const size_t* region, auto...) {
+  return Moved{WEIR_COPY_IMAGE, image_bytes(image, region)};
+};
+constexpr auto filled_buffer = [](cl_mem, const void*, size_t, size_t, size_t size, auto...) {
+  return Moved{WEIR_COPY_FILL, size};
+};
+constexpr auto filled_image = [](cl_mem image, const void*, const size_t*, const size_t* region,
+                                 auto...) {
+  return Moved{WEIR_COPY_FILL, image_bytes(image, region)};
+};
+constexpr auto copied_svm = [](cl_bool blocking, void*, const void*, size_t size, auto...) {
+  return Moved{WEIR_COPY_BUFFER, size, blocking};
+};
+constexpr auto mapped_svm = [](cl_bool blocking, cl_map_flags flags, void*, size_t size, auto...) {
+  return Moved{mapped_kind(flags), size, blocking};
+};
+constexpr auto filled_svm = [](void*, const void*, size_t, size_t size, auto...) {
+  return Moved{WEIR_COPY_FILL, size};
+};
+// What moves, if anything, the driver knows alone.
+constexpr auto migrated = [](auto...) { return Moved{WEIR_COPY_BUFFER, 0}; };
 
 // In front of the function at `member` of the table, whatever its parameters.
 template <auto member, What what, class Function>
@@ -30,25 +115,40 @@ void count_copy(cl_command_queue handle, const Moved& moved, const Enqueued& enq
   count_wait(queue, WEIR_WAIT_CALL, enqueued.begin());
 }
 
-// The last of them: where the program wants the command's event.
-template <class Only>
-Only& last_of(Only& only) {
-  return only;
-}
-template <class First, class... Rest>
-auto& last_of(First&, Rest&... rest) {
-  return last_of(rest...);
+// The one argument of its type: where the program wants the command's event, or its error.
+template <class Wanted, class First, class... Rest>
+Wanted& argument_of(First& first, Rest&... rest) {
+  if constexpr (__is_same(First, Wanted)) {
+    return first;
+  } else {
+    return argument_of<Wanted>(rest...);
+  }
 }
 
-template <auto member, class Of, class Function>
+template <auto member, auto of, class Function>
 struct Copy;
-template <auto member, class Of, class... Rest>
-struct Copy<member, Of, cl_int(CL_API_CALL*)(cl_command_queue, Rest...)> {
+template <auto member, auto of, class... Rest>
+struct Copy<member, of, cl_int(CL_API_CALL*)(cl_command_queue, Rest...)> {
   static cl_int CL_API_CALL call(cl_command_queue queue, Rest... rest) {
-    Enqueued enqueued(queue, &last_of(rest...));
+    Enqueued enqueued(queue, &argument_of<cl_event*>(rest...));
     const cl_int result = (g.next.*member)(queue, rest...);
-    if (result == CL_SUCCESS) count_copy(queue, Of::moved(rest...), enqueued);
+    if (result == CL_SUCCESS) count_copy(queue, of(rest...), enqueued);
     return result;
+  }
+};
+// Maps: they answer with an address, and with an error where the program wants it.
+template <auto member, auto of, class... Rest>
+struct Copy<member, of, void*(CL_API_CALL*)(cl_command_queue, Rest...)> {
+  static void* CL_API_CALL call(cl_command_queue queue, Rest... rest) {
+    Enqueued enqueued(queue, &argument_of<cl_event*>(rest...));
+    cl_int mine = CL_SUCCESS;
+    cl_int*& error = argument_of<cl_int*>(rest...);
+    cl_int* const wanted = error;
+    error = &mine;
+    void* mapped = (g.next.*member)(queue, rest...);
+    if (wanted != nullptr) *wanted = mine;
+    if (mine == CL_SUCCESS) count_copy(queue, of(rest...), enqueued);
+    return mapped;
   }
 };
 
@@ -91,33 +191,6 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uin
   constexpr size_t k_one = 1;
   if (result == CL_SUCCESS) count_dispatch(queue, kernel, 1, &k_one, &k_one, enqueued);
   return result;
-}
-
-void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem memory, cl_bool blocking,
-                             cl_map_flags flags, size_t offset, size_t size, cl_uint waits,
-                             const cl_event* wait_list, cl_event* event, cl_int* error) {
-  Enqueued enqueued(queue, &event);
-  cl_int mine = CL_SUCCESS;
-  void* mapped = g.next.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, waits,
-                                           wait_list, event, &mine);
-  if (error != nullptr) *error = mine;
-  if (mine == CL_SUCCESS) count_copy(queue, {mapped_kind(flags), size, blocking}, enqueued);
-  return mapped;
-}
-
-void* CL_API_CALL map_image(cl_command_queue queue, cl_mem memory, cl_bool blocking,
-                            cl_map_flags flags, const size_t* origin, const size_t* region,
-                            size_t* row_pitch, size_t* slice_pitch, cl_uint waits,
-                            const cl_event* wait_list, cl_event* event, cl_int* error) {
-  Enqueued enqueued(queue, &event);
-  cl_int mine = CL_SUCCESS;
-  void* mapped = g.next.clEnqueueMapImage(queue, memory, blocking, flags, origin, region, row_pitch,
-                                          slice_pitch, waits, wait_list, event, &mine);
-  if (error != nullptr) *error = mine;
-  if (mine == CL_SUCCESS) {
-    count_copy(queue, {mapped_kind(flags), image_bytes(memory, region), blocking}, enqueued);
-  }
-  return mapped;
 }
 
 }  // namespace
@@ -163,26 +236,26 @@ void put_commands(cl_icd_dispatch* table) {
   WEIR_PUT_COMMAND(clEnqueueMarker, What::marker);
   WEIR_PUT_COMMAND(clEnqueueMarkerWithWaitList, What::marker);
 
-  WEIR_PUT_COPY(clEnqueueReadBuffer, OfBuffer<WEIR_COPY_READ>);
-  WEIR_PUT_COPY(clEnqueueReadBufferRect, OfBufferRect<WEIR_COPY_READ>);
-  WEIR_PUT_COPY(clEnqueueWriteBuffer, OfBuffer<WEIR_COPY_WRITE>);
-  WEIR_PUT_COPY(clEnqueueWriteBufferRect, OfBufferRect<WEIR_COPY_WRITE>);
-  WEIR_PUT_COPY(clEnqueueReadImage, OfImage<WEIR_COPY_READ>);
-  WEIR_PUT_COPY(clEnqueueWriteImage, OfImage<WEIR_COPY_WRITE>);
-  WEIR_PUT_COPY(clEnqueueSVMMemcpy, SvmMemcpy);
-  WEIR_PUT_COPY(clEnqueueSVMMap, SvmMap);
-  WEIR_PUT(table, clEnqueueMapBuffer, map_buffer);
-  WEIR_PUT(table, clEnqueueMapImage, map_image);
-  WEIR_PUT_COPY(clEnqueueCopyBuffer, CopyBuffer);
-  WEIR_PUT_COPY(clEnqueueCopyBufferRect, CopyBufferRect);
-  WEIR_PUT_COPY(clEnqueueCopyImage, CopyImage);
-  WEIR_PUT_COPY(clEnqueueCopyImageToBuffer, CopyImageToBuffer);
-  WEIR_PUT_COPY(clEnqueueCopyBufferToImage, CopyBufferToImage);
-  WEIR_PUT_COPY(clEnqueueFillBuffer, FillBuffer);
-  WEIR_PUT_COPY(clEnqueueFillImage, FillImage);
-  WEIR_PUT_COPY(clEnqueueSVMMemFill, SvmMemFill);
-  WEIR_PUT_COPY(clEnqueueMigrateMemObjects, Migration);
-  WEIR_PUT_COPY(clEnqueueSVMMigrateMem, Migration);
+  WEIR_PUT_COPY(clEnqueueReadBuffer, of_buffer<WEIR_COPY_READ>);
+  WEIR_PUT_COPY(clEnqueueReadBufferRect, of_buffer_rect<WEIR_COPY_READ>);
+  WEIR_PUT_COPY(clEnqueueWriteBuffer, of_buffer<WEIR_COPY_WRITE>);
+  WEIR_PUT_COPY(clEnqueueWriteBufferRect, of_buffer_rect<WEIR_COPY_WRITE>);
+  WEIR_PUT_COPY(clEnqueueReadImage, of_image<WEIR_COPY_READ>);
+  WEIR_PUT_COPY(clEnqueueWriteImage, of_image<WEIR_COPY_WRITE>);
+  WEIR_PUT_COPY(clEnqueueSVMMemcpy, copied_svm);
+  WEIR_PUT_COPY(clEnqueueSVMMap, mapped_svm);
+  WEIR_PUT_COPY(clEnqueueMapBuffer, mapped_buffer);
+  WEIR_PUT_COPY(clEnqueueMapImage, mapped_image);
+  WEIR_PUT_COPY(clEnqueueCopyBuffer, copied_buffer);
+  WEIR_PUT_COPY(clEnqueueCopyBufferRect, copied_buffer_rect);
+  WEIR_PUT_COPY(clEnqueueCopyImage, copied_image);
+  WEIR_PUT_COPY(clEnqueueCopyImageToBuffer, image_to_buffer);
+  WEIR_PUT_COPY(clEnqueueCopyBufferToImage, buffer_to_image);
+  WEIR_PUT_COPY(clEnqueueFillBuffer, filled_buffer);
+  WEIR_PUT_COPY(clEnqueueFillImage, filled_image);
+  WEIR_PUT_COPY(clEnqueueSVMMemFill, filled_svm);
+  WEIR_PUT_COPY(clEnqueueMigrateMemObjects, migrated);
+  WEIR_PUT_COPY(clEnqueueSVMMigrateMem, migrated);
 
   WEIR_PUT_COMMAND(clEnqueueUnmapMemObject, What::other);
   WEIR_PUT_COMMAND(clEnqueueSVMUnmap, What::other);

@@ -3,12 +3,134 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate/probes/events.h"
 #include "gate/probes/inject/opencl/state.h"
 
 namespace weir_probe::opencl {
 
 Globals g = {};
+
+// --- The files, devices and kernels: which entry of the file they are.
+
+namespace {
+
+constexpr Capacity k_capacity{16, 128, 4096, 4, 0, 0, 0, 4096};
+
+void after_fork_in_child() {
+  g.devices.unlock_after_fork();
+  g.queues.unlock_after_fork();
+  g.kernels.unlock_after_fork();
+  g.launches.unlock_after_fork();
+  detach_events_after_fork();
+  g.queues.each([](void* queue) { forget_flights(static_cast<Queue*>(queue)); });
+  g.devices.each([](void* device) { static_cast<Device*>(device)->last_tie = 0; });
+  detach_after_fork(&g.file);
+  g.ready = false;
+}
+
+}  // namespace
+
+void make_ready() {
+  if (g.file.header == nullptr) {
+    open_file(&g.file, "opencl", k_capacity);
+    g.markers = add_counter(&g.file, "markers");
+    g.copied_bytes = add_counter(&g.file, "device_copied_bytes");
+    open_events(g.file);
+  }
+  handle_forks(&g.lock, after_fork_in_child);
+  make_forked_file(&g.file);
+  make_forked_events(g.file);
+  if (__atomic_load_n(&g.calls_unseen, __ATOMIC_RELAXED)) {
+    set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
+  }
+  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
+}
+
+// What follows asks the driver without the lock: one that starts a process meanwhile would wait for
+// itself in before_fork.
+
+Device* device_of(cl_device_id handle) {
+  if (void* known = g.devices.find(number(handle))) return static_cast<Device*>(known);
+  weir_probe_device entry;
+  (void)describe_device({g.next.clGetDeviceInfo, g.next.clGetPlatformInfo}, handle, &entry);
+  pthread_mutex_lock(&g.lock);
+  make_ready();
+  auto* device = record_of<Device>(&g.devices, number(handle));
+  if (device != nullptr && device->entry == nullptr) {
+    device->handle = handle;
+    device->index = add_device(&g.file, entry);
+    device->entry = &g.file.devices[device->index];
+  }
+  pthread_mutex_unlock(&g.lock);
+  return device;
+}
+
+namespace {
+
+Kernel* describe_kernel(cl_kernel handle) {
+  size_t size = 0;
+  char* name = nullptr;
+  const auto ask = g.next.clGetKernelInfo;
+  if (ask != nullptr && ask(handle, CL_KERNEL_FUNCTION_NAME, 0, nullptr, &size) == CL_SUCCESS &&
+      size < size_t{1} << 20) {
+    name = static_cast<char*>(calloc(1, size + 1));
+  }
+  if (name != nullptr) ask(handle, CL_KERNEL_FUNCTION_NAME, size, name, nullptr);
+  pthread_mutex_lock(&g.lock);
+  make_ready();
+  auto* kernel = record_of<Kernel>(&g.kernels, number(handle));
+  if (kernel != nullptr) {
+    copy_text(kernel->name, sizeof kernel->name, name == nullptr ? "" : name);
+    kernel->hash = name == nullptr ? 0 : hash_text(name);
+    __atomic_store_n(&kernel->place, 0, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&g.lock);
+  free(name);
+  return kernel;
+}
+
+cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* error) {
+  cl_kernel made = g.next.clCreateKernel(program, name, error);
+  if (made != nullptr) describe_kernel(made);
+  return made;
+}
+
+cl_int CL_API_CALL create_kernels(cl_program program, cl_uint room, cl_kernel* kernels,
+                                  cl_uint* count) {
+  cl_uint made = 0;
+  const cl_int result = g.next.clCreateKernelsInProgram(program, room, kernels, &made);
+  if (count != nullptr) *count = made;
+  if (result != CL_SUCCESS || kernels == nullptr) return result;
+  for (cl_uint i = 0; i < made && i < room; ++i) describe_kernel(kernels[i]);
+  return result;
+}
+
+cl_kernel CL_API_CALL clone_kernel(cl_kernel kernel, cl_int* error) {
+  cl_kernel made = g.next.clCloneKernel(kernel, error);
+  if (made != nullptr) describe_kernel(made);
+  return made;
+}
+
+}  // namespace
+
+uint32_t kernel_on(Device* device, cl_kernel handle) {
+  auto* kernel = static_cast<Kernel*>(g.kernels.find(number(handle)));
+  const uint64_t wanted = static_cast<uint64_t>(device->index) + 1;
+  if (kernel != nullptr) {
+    const uint64_t place = __atomic_load_n(&kernel->place, __ATOMIC_ACQUIRE);
+    if (place >> 32 == wanted) return static_cast<uint32_t>(place);
+  }
+  if (kernel == nullptr) kernel = describe_kernel(handle);
+  uint32_t entry = 0;
+  pthread_mutex_lock(&g.lock);
+  if (kernel != nullptr && kernel->name[0] != 0) {
+    entry = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
+    __atomic_store_n(&kernel->place, wanted << 32 | entry, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&g.lock);
+  return entry;
+}
+
+// --- Where the layer is entered.
 
 namespace {
 
@@ -66,9 +188,11 @@ WEIR_EXPORTED cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispa
          (entries < k_entries ? entries : k_entries) * sizeof(void*));
   g_table = g.next;
   g.events_asked = secure_getenv(WEIR_PROBE_EVENTS_VARIABLE) != nullptr;
-  put_objects(&g_table);
+  put_queues(&g_table);
+  WEIR_PUT(&g_table, clCreateKernel, create_kernel);
+  WEIR_PUT(&g_table, clCreateKernelsInProgram, create_kernels);
+  WEIR_PUT(&g_table, clCloneKernel, clone_kernel);
   put_commands(&g_table);
-  put_syncs(&g_table);
   WEIR_PUT(&g_table, clGetExtensionFunctionAddress, get_extension_function);
   WEIR_PUT(&g_table, clGetExtensionFunctionAddressForPlatform, get_extension_function_for_platform);
   *entries_out = entries < k_entries ? entries : k_entries;

@@ -7,11 +7,12 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 
-#include "gate/probes/inject/opencl/cl.h"
-#include "gate/probes/inject/opencl/flights.h"
+#include "gate/probes/inject/opencl/class.h"
+#include "gate/probes/inject/writer/calls.h"
+#include "gate/probes/inject/writer/events.h"
 #include "gate/probes/inject/writer/file.h"
-#include "gate/probes/inject/writer/launch.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe::opencl {
@@ -23,6 +24,27 @@ struct Device {
   bool host_timer;    // that ties its clock to the CPU's
   uint64_t last_tie;  // atomic; CPU time; 0: never
   weir_probe_device* entry;
+};
+
+// A command whose device times are not known yet: only where events with times are asked for.
+struct Flight {
+  Flight* next;
+  cl_event event;  // a reference of the layer's own
+  uint64_t cpu;    // when the call that enqueued it began
+  uint64_t bytes;
+  uint32_t kernel;
+  uint32_t copy;  // as in weir_event_command
+};
+
+// In the order they were enqueued, as far as several threads can have one.
+struct Flights {
+  pthread_mutex_t lock;  // never held while the driver is asked: it may call the program back
+  Flight* first;
+  Flight* last;
+  Flight* spare;
+  uint32_t count;   // those that a thread is reading included
+  bool harvesting;  // a thread reads times
+  bool again;       // and is to look once more: something was done meanwhile
 };
 
 constexpr uint32_t k_not_seen_made = 1U << 30;
@@ -68,6 +90,23 @@ inline uint64_t number(Handle handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
+// Under g.lock. Makes the files before the first count, also in a child.
+void make_ready();
+
+// Null when memory is out.
+Device* device_of(cl_device_id handle);
+
+// Under g.lock. The record of `handle`, zeroed if it is new; null when memory is out.
+template <class Record>
+Record* record_of(Table* table, uint64_t handle) {
+  if (void* known = table->find(handle)) return static_cast<Record*>(known);
+  auto* record = static_cast<Record*>(calloc(1, sizeof(Record)));
+  if (record != nullptr && table->insert(handle, record)) return record;
+  free(record);
+  set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  return nullptr;
+}
+
 // The record of a queue; null when memory is out (said in the file).
 Queue* queue_of(cl_command_queue handle);
 // The entry in the file for launches of `kernel` on `device`.
@@ -81,9 +120,68 @@ void count_command(Queue* queue, What what);
 void count_wait(Queue* queue, uint32_t kind, uint64_t begin);
 
 // Puts the layer's functions into `table`, over those that are there.
-void put_objects(cl_icd_dispatch* table);
+void put_queues(cl_icd_dispatch* table);
 void put_commands(cl_icd_dispatch* table);
-void put_syncs(cl_icd_dispatch* table);
+
+// --- What is told of commands and waits in the event file (events.cpp): only with events.
+
+// The queue's index in the file.
+inline uint32_t index_of(const Queue* queue) {
+  return static_cast<uint32_t>(queue->entry - g.file.queues);
+}
+
+// CPU time where events are asked for, else 0.
+inline uint64_t call_begins() {
+  return __builtin_expect(g.events_asked, 0) ? now_nanoseconds() : 0;
+}
+
+// One command, from before its call goes down: the layer asks for an event where the program did
+// not, and keeps it until the command's times are known.
+class Enqueued {
+ public:
+  // `event`: where the call's last argument lies. This object must outlive the call.
+  Enqueued(cl_command_queue handle, cl_event** event) : begin_(call_begins()) {
+    if (begin_ != 0) prepare(handle, event);
+  }
+  // The driver took it. `copy` as in weir_event_command.
+  void tell(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t bytes) const {
+    if (begin_ != 0 && events_on()) put(queue, kernel, copy, bytes);
+  }
+  [[nodiscard]] uint64_t begin() const { return begin_; }
+
+ private:
+  void prepare(cl_command_queue handle, cl_event** event);
+  void put(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t bytes) const;
+
+  uint64_t begin_;
+  cl_event* made_ = nullptr;  // where the call puts its event; null when it is not timed
+  cl_event mine_ = nullptr;
+};
+
+// A call that began at `begin` (0: without events) has told the program that work of `queue` is
+// done: a wait of this kind, or a poll.
+void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync);
+// A poll found work of `queue` not done.
+void note_poll(Queue* queue, uint64_t begin);
+
+// The most that wait for a time on one queue. Beyond it the oldest are let go without one.
+constexpr uint32_t k_most_flights = 16384;
+
+// Takes over the reference that `flight.event` is.
+void push_flight(Queue* queue, const Flight& flight);
+// Reads the times of what is done on `queue` and tells them; waits for nothing. To be called when
+// the program itself has learned that something is done.
+void harvest(Queue* queue);
+// For the child of a fork: these events are its parent's.
+void forget_flights(Queue* queue);
+// Tells what is still in flight, without times and without asking the driver: it may be gone.
+void abandon_flights(Queue* queue);
+
+// One line on standard error, the first time.
+void untimed(const char* why);
+
+// Ties the device's clock to the CPU's, if that was not done lately.
+void tie_clock(Device* device);
 
 }  // namespace weir_probe::opencl
 

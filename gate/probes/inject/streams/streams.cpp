@@ -1,4 +1,4 @@
-// Devices, streams and kernels: which entry of the file they are.
+// Devices, streams, graphs and kernels: which entry of the file they are, and what calls count.
 #include "gate/probes/inject/streams/streams.h"
 
 #include <stdio.h>
@@ -13,17 +13,9 @@ namespace {
 
 constexpr Capacity k_capacity{k_most_devices, 128, 4096, 4, 0, 0, 16, 4096};
 
-bool g_fork_handled;
-
-void before_fork() { pthread_mutex_lock(&g.lock); }
-void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
 void after_fork_in_child() {
-  pthread_mutex_init(&g.lock, nullptr);
-  g.streams.unlock_after_fork();
-  g.events.unlock_after_fork();
-  g.graphs.unlock_after_fork();
-  g.kernels.unlock_after_fork();
-  g.names.unlock_after_fork();
+  Table* const tables[] = {&g.streams, &g.events, &g.graphs, &g.kernels, &g.names};
+  for (Table* table : tables) table->unlock_after_fork();
   g.launches.unlock_after_fork();
   detach_after_fork(&g.file);
   g.ready = false;
@@ -35,10 +27,7 @@ void make_ready() {
     open_file(&g.file, k_probe_name, k_capacity);
     g.markers = add_counter(&g.file, "markers");
   }
-  if (!g_fork_handled) {
-    g_fork_handled = true;
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-  }
+  handle_forks(&g.lock, after_fork_in_child);
   make_forked_file(&g.file);
   __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
 }
@@ -93,7 +82,7 @@ weir_probe_kernel* kernel_of(const Launch& launch, void* stream, const Stream& o
   if (void* known = g.kernels.find(key)) return static_cast<weir_probe_kernel*>(known);
   const char* name = name_of(launch, stream);
   if (name == nullptr || name[0] == 0) return &g.file.kernels[0];
-  const uint64_t hash = hash_bytes(k_hash_seed, name, strlen(name));
+  const uint64_t hash = hash_text(name);
   const auto device = static_cast<uint32_t>(on.device_entry - g.file.devices);
   pthread_mutex_lock(&g.lock);
   auto* kernel = &g.file.kernels[kernel_entry(&g.file, device, hash, true, name, "")];
@@ -139,29 +128,7 @@ void count_copy(void* handle, uint32_t kind, const char* from, const char* to, u
   wanted.kind = kind;
   copy_text(wanted.from, sizeof wanted.from, from);
   copy_text(wanted.to, sizeof wanted.to, to);
-  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_TRANSFERS);
-  weir_probe_transfer* entry = nullptr;
-  const auto search = [&] {
-    const uint32_t used = __atomic_load_n(&section->used, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; entry == nullptr && i < used; ++i) {
-      weir_probe_transfer* known = &g.file.transfers[i];
-      if (known->kind == kind && strcmp(known->from, wanted.from) == 0 &&
-          strcmp(known->to, wanted.to) == 0) {
-        entry = known;
-      }
-    }
-  };
-  search();  // few kinds: a list is as good as a table
-  if (entry == nullptr) {
-    pthread_mutex_lock(&g.lock);
-    search();
-    if (entry == nullptr) {  // there is room for all kinds that are passed in
-      entry = &g.file.transfers[section->used];
-      *entry = wanted;
-      raise_used(section);
-    }
-    pthread_mutex_unlock(&g.lock);
-  }
+  weir_probe_transfer* entry = transfer_entry(&g.file, &g.lock, wanted);  // few kinds
   add(&entry->calls, 1);
   add(&entry->bytes, bytes);
   if (!waits) return;
@@ -169,13 +136,68 @@ void count_copy(void* handle, uint32_t kind, const char* from, const char* to, u
   count_wait(stream);
 }
 
+// --- what a graph does each time it is launched: read once, when it is made ready for that
+
+constexpr size_t k_most_nodes = size_t{1} << 20;
+constexpr int k_deepest = 8;  // graphs within graphs
+
+bool append(Graph* to, const Launch& launch) {
+  if (!make_room(&to->launches, &to->room, to->launch_count + 1, 1, UINT32_MAX)) return false;
+  to->launches[to->launch_count++] = launch;
+  return true;
+}
+
+bool add_nodes(Graph* to, void* graph, int depth);
+
+bool add_node(Graph* to, void* node, int depth) {
+  const int type = type_of(node);
+  if (type == k_copy_node || type == k_fill_node) ++to->copies;
+  if (type == k_child_node) {
+    void* child = child_of(node);
+    return child != nullptr && add_nodes(to, child, depth + 1);
+  }
+  if (type != k_kernel_node) return type >= 0;
+  Launch launch{};
+  return launch_of(node, &launch) && append(to, launch);
+}
+
+bool add_nodes(Graph* to, void* graph, int depth) {
+  size_t count = 0;
+  if (depth > k_deepest || !nodes_of(graph, nullptr, &count) || count > k_most_nodes) return false;
+  if (count == 0) return true;
+  auto** nodes = static_cast<void**>(calloc(count, sizeof(void*)));
+  if (nodes == nullptr) return false;
+  bool whole = nodes_of(graph, nodes, &count);
+  for (size_t i = 0; whole && i < count; ++i) whole = add_node(to, nodes[i], depth);
+  free(nodes);
+  return whole;
+}
+
 }  // namespace
+
+void graph_was_made(void* exec, void* graph) {
+  graph_ended(exec);
+  auto* record = static_cast<Graph*>(calloc(1, sizeof(Graph)));
+  if (record == nullptr) return;
+  if (add_nodes(record, graph, 0) && g.graphs.insert(reinterpret_cast<uint64_t>(exec), record)) {
+    return;
+  }
+  free(record->launches);
+  free(record);
+}
+
+void graph_ended(void* exec) {
+  auto* record = static_cast<Graph*>(g.graphs.remove(reinterpret_cast<uint64_t>(exec)));
+  if (record == nullptr) return;
+  free(record->launches);
+  free(record);
+}
 
 uint64_t name_device(weir_probe_device* device, bool told) {
   copy_text(device->api, sizeof device->api, k_probe_name);
   if (!told) copy_text(device->name, sizeof device->name, "unknown");
-  const uint64_t name = hash_bytes(k_hash_seed, device->name, strlen(device->name));
-  device->device = static_cast<uint32_t>(name ^ (name >> 32));
+  const uint64_t name = hash_text(device->name);
+  device->device = folded(name);
   return name;
 }
 

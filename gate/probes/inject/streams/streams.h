@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
+#include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/inject/writer/file.h"
-#include "gate/probes/inject/writer/launch.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe::streams {
@@ -42,7 +42,7 @@ struct Launch {
 // What a graph does each time it is launched.
 struct Graph {
   Launch* launches;
-  size_t launch_count;
+  size_t launch_count, room;
   uint64_t copies;
 };
 

@@ -63,13 +63,10 @@ class Hash {
 // The order of the list is the driver's: entries are added up.
 bool hash_extensions(const ClassFunctions& functions, VkPhysicalDevice device, Hash* hash) {
   uint32_t count = 0;
-  if (functions.extensions(device, nullptr, &count, nullptr) != VK_SUCCESS) return false;
-  VkExtensionProperties* list =
-      static_cast<VkExtensionProperties*>(calloc(count + 1U, sizeof(VkExtensionProperties)));
+  VkExtensionProperties* list = list_extensions(functions.extensions, device, &count);
   if (list == nullptr) return false;
   uint64_t sum = 0;
   uint64_t kept = 0;
-  const VkResult result = functions.extensions(device, nullptr, &count, list);
   for (uint32_t i = 0; i < count; ++i) {
     bool left_out = false;
     for (const char* part : k_left_out) {
@@ -85,7 +82,7 @@ bool hash_extensions(const ClassFunctions& functions, VkPhysicalDevice device, H
   free(list);
   hash->value(sum);
   hash->value(kept);
-  return result == VK_SUCCESS || result == VK_INCOMPLETE;
+  return true;
 }
 
 void hash_limits(const VkPhysicalDeviceLimits& limits, Hash* hash) {
@@ -142,7 +139,7 @@ void hash_features(const ClassFunctions& functions, VkPhysicalDevice device, uin
 
 // What shaders can rely on beyond features: subgroups, rounding, integer dot products.
 void hash_properties(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api,
-                     DeviceClass* out, Hash* hash) {
+                     weir_probe_device* out, Hash* hash) {
   auto p13 = chained<VkPhysicalDeviceVulkan13Properties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES, nullptr);
   auto p12 = chained<VkPhysicalDeviceVulkan12Properties>(
@@ -170,6 +167,17 @@ void hash_properties(const ClassFunctions& functions, VkPhysicalDevice device, u
 
 }  // namespace
 
+VkExtensionProperties* list_extensions(PFN_vkEnumerateDeviceExtensionProperties ask,
+                                       VkPhysicalDevice device, uint32_t* count) {
+  *count = 0;
+  if (ask == nullptr || ask(device, nullptr, count, nullptr) != VK_SUCCESS) return nullptr;
+  auto* list =
+      static_cast<VkExtensionProperties*>(calloc(*count + 1U, sizeof(VkExtensionProperties)));
+  if (list != nullptr && ask(device, nullptr, count, list) >= 0) return list;
+  free(list);
+  return nullptr;
+}
+
 ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance) {
   ClassFunctions functions{};
   const auto fetch = [&](auto* into, const char* name, const char* alias) {
@@ -188,9 +196,11 @@ ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance i
   return functions;
 }
 
-bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device, DeviceClass* out) {
+bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device,
+                     weir_probe_device* out) {
   memset(out, 0, sizeof *out);
-  out->type = "other";
+  copy_text(out->api, sizeof out->api, "vulkan");
+  copy_text(out->type, sizeof out->type, "other");
   if (functions.properties == nullptr || functions.features == nullptr ||
       functions.queue_families == nullptr || functions.extensions == nullptr) {
     return false;
@@ -201,7 +211,7 @@ bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device, D
   out->vendor = properties.vendorID;
   out->device = properties.deviceID;
   out->driver_version = properties.driverVersion;
-  out->type = type_name(properties.deviceType);
+  copy_text(out->type, sizeof out->type, type_name(properties.deviceType));
   copy_text(out->name, sizeof out->name, properties.deviceName);
 
   Hash hash;
@@ -215,8 +225,9 @@ bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device, D
   hash_properties(functions, device, api, out, &hash);
   if (!hash_extensions(functions, device, &hash)) return false;
   out->feature_hash = hash.get();
-  snprintf(out->text, sizeof out->text, "vulkan-%04x-%04x-%x-%x-%016llx", out->vendor, out->device,
-           out->driver_id, out->driver_version, static_cast<unsigned long long>(out->feature_hash));
+  snprintf(out->device_class, sizeof out->device_class, "vulkan-%04x-%04x-%x-%x-%016llx",
+           out->vendor, out->device, out->driver_id, out->driver_version,
+           static_cast<unsigned long long>(out->feature_hash));
   return true;
 }
 

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <vulkan/vulkan.h>
 
+#include "gate/probes/inject/writer/file.h"
+
 namespace weir_probe {
 
 // Fetched where the instance is made: later look-ups may answer with the top of the layer chain.
@@ -19,21 +21,15 @@ struct ClassFunctions {
   PFN_vkEnumerateDeviceExtensionProperties extensions;
 };
 
-struct DeviceClass {
-  uint32_t vendor;
-  uint32_t device;
-  uint32_t driver_id;  // 0 where the driver does not tell
-  uint32_t driver_version;
-  uint64_t feature_hash;
-  const char* type;  // "cpu", "discrete", "integrated", "virtual" or "other"
-  char name[256];
-  char driver[256];  // "llvmpipe: Mesa 22.3.6 (LLVM 15.0.6)"
-  char text[128];    // "vulkan-10005-0000-d-1-0123456789abcdef"
-};
-
 ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance);
 
-// False when the functions that every driver has are missing or memory is out.
-bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device, DeviceClass* out);
+// All but its counters: "vulkan-10005-0000-d-1-0123456789abcdef" for a class, "llvmpipe:
+// Mesa 22.3.6 (LLVM 15.0.6)" for a driver. False, and without a class, when the functions that
+// every driver has are missing or memory is out.
+bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device,
+                     weir_probe_device* out);
+// What `device` has, which the caller frees, and in `count` how many; null when it does not tell.
+VkExtensionProperties* list_extensions(PFN_vkEnumerateDeviceExtensionProperties ask,
+                                       VkPhysicalDevice device, uint32_t* count);
 
 }  // namespace weir_probe

@@ -10,45 +10,23 @@ constexpr uint32_t k_most_recording = 32U << 20;
 
 constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7U) & ~7U; }
 
-// Room for `bytes` more, or null when the recording is as long as it may become.
-char* room(Recording* recording, uint32_t bytes) {
-  if (recording->used + bytes > recording->capacity) {
-    uint32_t capacity = recording->capacity == 0 ? 4096 : recording->capacity * 2;
-    while (capacity < recording->used + bytes) capacity *= 2;
-    char* grown = capacity > k_most_recording
-                      ? nullptr
-                      : static_cast<char*>(realloc(recording->bytes, capacity));
-    if (grown == nullptr) {
-      set_events_flag(WEIR_EVENTS_DROPPED);
-      return nullptr;
-    }
-    recording->bytes = grown;
-    recording->capacity = capacity;
+// Room for `bytes` and `dispatches` more; null when the recording is as long as it may become.
+char* room(Recording* recording, uint32_t bytes, uint32_t dispatches) {
+  if (make_room(&recording->bytes, &recording->capacity, uint64_t{recording->used} + bytes, 4096,
+                k_most_recording) &&
+      make_room(&recording->dispatches, &recording->dispatch_capacity,
+                uint64_t{recording->dispatch_count} + dispatches, 64, k_most_recording)) {
+    return recording->bytes + recording->used;
   }
-  return recording->bytes + recording->used;
-}
-
-// Room for `more` dispatches.
-bool room_for_dispatches(Recording* recording, uint32_t more) {
-  if (recording->dispatch_count + more <= recording->dispatch_capacity) return true;
-  uint32_t capacity = recording->dispatch_capacity == 0 ? 64 : recording->dispatch_capacity * 2;
-  while (capacity < recording->dispatch_count + more) capacity *= 2;
-  auto* grown = static_cast<Unresolved*>(
-      realloc(recording->dispatches, size_t{capacity} * sizeof(Unresolved)));
-  if (grown == nullptr) {
-    set_events_flag(WEIR_EVENTS_DROPPED);
-    return false;
-  }
-  recording->dispatches = grown;
-  recording->dispatch_capacity = capacity;
-  return true;
+  set_events_flag(WEIR_EVENTS_DROPPED);
+  return nullptr;
 }
 
 template <class Body>
 void append(Recording* recording, uint16_t kind, const Body& body, const void* tail = nullptr,
             uint32_t tail_bytes = 0) {
   const uint32_t bytes = sizeof(weir_event) + padded(sizeof body + tail_bytes);
-  char* at = room(recording, bytes);
+  char* at = room(recording, bytes, kind == WEIR_EVENT_DISPATCH ? 1 : 0);
   if (at == nullptr) return;
   const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), 0};
   memset(at + bytes - 8, 0, 8);
@@ -80,7 +58,6 @@ uint32_t queue_index(const Queue* queue) {
 void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags) {
   Recording* recording = buffer->recording;
   const weir_event_dispatch body = {x, y, z, flags, enter_group(buffer), recording->push_bytes};
-  if (!room_for_dispatches(recording, 1)) return;
   const uint32_t at = recording->used;
   append(recording, WEIR_EVENT_DISPATCH, body, recording->push, body.push_bytes);
   if (recording->used == at) return;
@@ -126,8 +103,8 @@ void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary) {
   if (recording == nullptr || secondary->recording == nullptr) return;
   const Recording* inner = secondary->recording;
   const uint32_t start = recording->used;
-  char* at = room(recording, inner->used);
-  if (at == nullptr || !room_for_dispatches(recording, inner->dispatch_count)) return;
+  char* at = room(recording, inner->used, inner->dispatch_count);
+  if (at == nullptr) return;
   if (inner->used != 0) memcpy(at, inner->bytes, inner->used);
   for (uint32_t i = 0; i < inner->dispatch_count; ++i) {
     Unresolved dispatch = inner->dispatches[i];

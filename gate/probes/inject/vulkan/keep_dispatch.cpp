@@ -249,18 +249,10 @@ uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
 }
 
 KeptDispatch* fresh_dispatch(KeptCommands* commands) {
-  if (commands->count == commands->capacity) {
-    const uint32_t capacity = commands->capacity == 0 ? 64 : commands->capacity * 2;
-    auto* grown = capacity > (1U << 24)
-                      ? nullptr
-                      : static_cast<KeptDispatch*>(
-                            realloc(commands->dispatches, capacity * sizeof(KeptDispatch)));
-    if (grown == nullptr) {
-      ++commands->no_room;
-      return nullptr;
-    }
-    commands->dispatches = grown;
-    commands->capacity = capacity;
+  if (!make_room(&commands->dispatches, &commands->capacity, uint64_t{commands->count} + 1, 64,
+                 1U << 24)) {
+    ++commands->no_room;
+    return nullptr;
   }
   return &commands->dispatches[commands->count++];
 }

@@ -1,7 +1,5 @@
 // The file of recorded kernels, and what is written into it.
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "gate/probes/inject/vulkan/hooks.h"
@@ -28,37 +26,20 @@ struct KeptFile {
   uint64_t* counts;
   uint64_t most;    // bytes of the whole file
   uint64_t memory;  // that may still be taken
-  uint64_t inode;
   bool full;
-  char path[4096];
+  Beside at;
 };
 // Where there is no file to count in: a forked child's.
 weir_kernels_header g_nowhere_header;
 uint64_t g_nowhere_counts[WEIR_KERNELS_WORKS];
-KeptFile g_file = {&g_nowhere_header, g_nowhere_counts, 0, 0, 0, true, {}};
+KeptFile g_file = {&g_nowhere_header, g_nowhere_counts, 0, 0, true, {}};
 
 void stop(const char* what, int error) {
   if (g_file.full) return;
   g_file.full = true;
-  char line[512];
-  const int length =
-      snprintf(line, sizeof line,
-               "weir: the vulkan probe records no more kernels: %s%s%s; the program goes on\n",
-               what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
-  if (length <= 0) return;
-  write_quietly(
-      STDERR_FILENO, line,
-      static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line - 1);
-}
-
-// The file, open again: a descriptor kept open might be closed by the program.
-int reopen() {
-  const int descriptor = open(g_file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (descriptor < 0) return -1;
-  if (inode_of(descriptor) == g_file.inode) return descriptor;
-  close(descriptor);
-  errno = ESTALE;
-  return -1;
+  print_line(STDERR_FILENO,
+             "weir: the vulkan probe records no more kernels: %s%s%s; the program goes on\n", what,
+             error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
 }
 
 bool write_all(int descriptor, const void* bytes, uint64_t size, uint64_t at) {
@@ -74,42 +55,14 @@ bool write_all(int descriptor, const void* bytes, uint64_t size, uint64_t at) {
   return true;
 }
 
-uint64_t bytes_wanted() {
-  const char* text = environment(WEIR_PROBE_KERNELS_VARIABLE);
-  if (text == nullptr) return 0;
-  char* end = nullptr;
-  const unsigned long long mebibytes = strtoull(text, &end, 10);
-  constexpr unsigned long long k_most = 1ULL << 12;
-  if (*end != '\0') return 0;
-  return (mebibytes < k_most ? mebibytes : k_most) << 20;
-}
-
 bool make_file(const File& file) {
-  const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
-  const int length =
-      snprintf(g_file.path, sizeof g_file.path, "%s/%s%s", folder, file.stem, WEIR_KERNELS_SUFFIX);
-  if (length <= 0 || static_cast<size_t>(length) >= sizeof g_file.path) return false;
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < g_file.most) {
     g_file.most = limit.rlim_cur;  // beyond it the kernel sends a signal that ends the engine
   }
   if (g_file.most < k_records) return false;
-  const int descriptor =
-      open(g_file.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (descriptor < 0) return false;
-  int error = reserve(descriptor, k_records);
-  void* memory = MAP_FAILED;
-  g_file.inode = inode_of(descriptor);
-  if (error == 0 && g_file.inode != 0) {
-    memory = mmap(nullptr, k_records, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    error = errno;
-  }
-  close(descriptor);
-  if (memory == MAP_FAILED) {
-    unlink(g_file.path);
-    errno = error;
-    return false;
-  }
+  void* memory = make_beside(file, WEIR_KERNELS_SUFFIX, k_records, &g_file.at);
+  if (memory == nullptr) return false;
   auto* header = static_cast<weir_kernels_header*>(memory);
   header->version = WEIR_KERNELS_VERSION;
   header->header_size = WEIR_KERNELS_HEADER_SIZE;
@@ -132,7 +85,7 @@ void write_features(uint32_t index, uint32_t type, const void* values, uint32_t 
 
 void open_kept(const File& file) {
   if (g_file.most != 0) return;
-  g_file.most = bytes_wanted();
+  g_file.most = mebibytes_asked(WEIR_PROBE_KERNELS_VARIABLE, 1U << 12);
   if (g_file.most == 0 || !file.backed) return;
   g_file.memory = g_file.most;
   g_file.full = false;
@@ -167,7 +120,7 @@ bool write_kept(uint32_t kind, uint32_t index, const void* head, uint64_t head_b
     stop("the file has the size that WEIR_PROBE_KERNELS or the system allows", 0);
     return false;
   }
-  const int descriptor = reopen();
+  const int descriptor = reopen(g_file.at);
   if (descriptor < 0) {
     stop("its file is gone", errno);
     return false;

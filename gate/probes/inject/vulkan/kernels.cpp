@@ -38,8 +38,6 @@ void give_back(Device* device, Pipeline* pipeline) {
   pthread_mutex_unlock(&device->pipelines_lock);
 }
 
-uint64_t hash_text(uint64_t seed, const char* text) { return hash_bytes(seed, text, strlen(text)); }
-
 uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage,
                     const ShaderModule** module) {
   uint64_t hash = k_hash_seed;
@@ -54,7 +52,7 @@ uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage
                  VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT)) {
     hash = hash_bytes(k_hash_seed, identifier->pIdentifier, identifier->identifierSize);
   }
-  if (stage.pName != nullptr) hash = hash_text(hash, stage.pName);
+  if (stage.pName != nullptr) hash = hash_bytes(hash, stage.pName, strlen(stage.pName));
   if (const VkSpecializationInfo* special = stage.pSpecializationInfo) {
     for (uint32_t i = 0; i < special->mapEntryCount; ++i) {
       const VkSpecializationMapEntry& entry = special->pMapEntries[i];
@@ -88,7 +86,7 @@ void set_name(Pipeline* pipeline, const char* name) {
   __atomic_store_n(&pipeline->named, named, __ATOMIC_RELAXED);
   if (named) {
     copy_text(pipeline->name, sizeof pipeline->name, name);
-    pipeline->name_hash = hash_text(k_hash_seed, name);
+    pipeline->name_hash = hash_text(name);
   }
   __atomic_store_n(&pipeline->kernel, k_unresolved, __ATOMIC_RELEASE);
 }
@@ -113,7 +111,7 @@ void rebind(CommandBuffer* buffer) {
 }
 
 Label* label_named(Device* device, const char* name) {
-  const uint64_t hash = hash_text(k_hash_seed, name);
+  const uint64_t hash = hash_text(name);
   pthread_mutex_lock(&g.lock);
   Label* label = device->labels;
   while (label != nullptr && label->hash != hash) label = label->next;

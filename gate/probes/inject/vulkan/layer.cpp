@@ -29,10 +29,7 @@ void each_table(Device* device, Visit visit) {
   for (Table* table : tables) visit(table);
 }
 
-void before_fork() { pthread_mutex_lock(&g.lock); }
-void after_fork_in_parent() { pthread_mutex_unlock(&g.lock); }
 void after_fork_in_child() {
-  pthread_mutex_init(&g.lock, nullptr);
   g.command_buffers.unlock_after_fork();
   g.device_keys.unlock_after_fork();
   g_instances.unlock_after_fork();
@@ -56,7 +53,7 @@ void ensure_file() {
     open_file(&g.file, "vulkan");
     open_events(g.file);
     open_kept(g.file);
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    handle_forks(&g.lock, after_fork_in_child);
   }
   make_forked_file(&g.file);
   make_forked_events(g.file);
@@ -81,22 +78,8 @@ void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) 
 }
 
 void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevice physical) {
-  DeviceClass described;
   weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
-  copy_text(entry.api, sizeof entry.api, "vulkan");
-  if (describe_device(instance.functions, physical, &described)) {
-    copy_text(entry.device_class, sizeof entry.device_class, described.text);
-  }
-  copy_text(entry.type, sizeof entry.type, described.type);
-  copy_text(entry.name, sizeof entry.name, described.name);
-  copy_text(entry.driver, sizeof entry.driver, described.driver);
-  entry.vendor = described.vendor;
-  entry.device = described.device;
-  entry.driver_id = described.driver_id;
-  entry.driver_version = described.driver_version;
-  entry.feature_hash = described.feature_hash;
-
+  (void)describe_device(instance.functions, physical, &entry);
   VkQueueFamilyProperties families[32];
   uint32_t families_count = 32;
   if (instance.functions.queue_families != nullptr) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gate/probes/inject/vulkan/class.h"
 #include "gate/probes/inject/vulkan/state.h"
 
 namespace weir_probe {
@@ -167,14 +168,14 @@ void unlink_flight(Timer* timer, CommandBuffer* buffer) {
 
 bool has_extension(VkInstance instance, PFN_vkGetInstanceProcAddr get, VkPhysicalDevice physical,
                    const char* name) {
-  const auto list = reinterpret_cast<PFN_vkEnumerateDeviceExtensionProperties>(
-      get(instance, "vkEnumerateDeviceExtensionProperties"));
   uint32_t count = 0;
-  if (list == nullptr || list(physical, nullptr, &count, nullptr) != VK_SUCCESS) return false;
-  auto* all = static_cast<VkExtensionProperties*>(calloc(count + 1, sizeof(VkExtensionProperties)));
+  VkExtensionProperties* all =
+      list_extensions(reinterpret_cast<PFN_vkEnumerateDeviceExtensionProperties>(
+                          get(instance, "vkEnumerateDeviceExtensionProperties")),
+                      physical, &count);
   bool found = false;
-  if (all != nullptr && list(physical, nullptr, &count, all) >= 0) {
-    for (uint32_t i = 0; i < count && !found; ++i) found = strcmp(all[i].extensionName, name) == 0;
+  for (uint32_t i = 0; all != nullptr && i < count && !found; ++i) {
+    found = strcmp(all[i].extensionName, name) == 0;
   }
   free(all);
   return found;

@@ -1,9 +1,7 @@
 #include "gate/probes/inject/writer/events.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -46,40 +44,22 @@ struct Log {
   uint32_t generation;  // 1 more in each forked process
   uint64_t most_blocks;
   bool full;
-  uint64_t inode;  // of the file, so that another of the same name is never taken for it
   weir_events_header* header;
   char probe[16];
-  char path[4096];
+  Beside at;
 };
-Log g_log = {PTHREAD_MUTEX_INITIALIZER, nullptr, 1, 0, true, 0, nullptr, {}, {}};
+Log g_log = {PTHREAD_MUTEX_INITIALIZER, nullptr, 1, 0, true, nullptr, {}, {}};
 weir_events_header g_nowhere;  // a header to count in where there is no file
 
 thread_local Writer* t_writer = nullptr;
-
-// The file, open again: a descriptor kept open might be closed by the program, and stand for
-// something else by then.
-int reopen() {
-  const int descriptor = open(g_log.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (descriptor < 0) return -1;
-  if (inode_of(descriptor) == g_log.inode) return descriptor;
-  close(descriptor);
-  errno = ESTALE;
-  return -1;
-}
 
 // No further block: the rest is dropped. Under the lock.
 void stop(const char* what, int error) {
   g_log.full = true;
   __atomic_fetch_or(&g_log.header->flags, WEIR_EVENTS_DROPPED, __ATOMIC_RELAXED);
-  char line[512];
-  const int length =
-      snprintf(line, sizeof line,
-               "weir: the %s probe records no more events: %s%s%s; counts and program go on\n",
-               g_log.probe, what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
-  const size_t shown = length <= 0                                 ? 0
-                       : static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length)
-                                                                   : sizeof line - 1;
-  write_quietly(STDERR_FILENO, line, shown);
+  print_line(STDERR_FILENO,
+             "weir: the %s probe records no more events: %s%s%s; counts and program go on\n",
+             g_log.probe, what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
 }
 
 // Under the lock. Null when the file is full or cannot grow.
@@ -91,7 +71,7 @@ char* fresh_block() {
     return nullptr;
   }
   const off_t offset = static_cast<off_t>(WEIR_EVENTS_HEADER_SIZE + index * WEIR_EVENTS_BLOCK_SIZE);
-  const int descriptor = reopen();
+  const int descriptor = reopen(g_log.at);
   if (descriptor < 0) {
     stop("its file is gone", errno);
     return nullptr;
@@ -213,32 +193,12 @@ void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32
   publish(writer, bytes);
 }
 
-// The file of this process, beside the probe file. Under the caller's lock. False with errno set,
-// or 0 where it tells nothing.
+// The file of this process. Under the caller's lock. False with errno set, or 0 where that tells
+// nothing.
 bool make_file(const File& file) {
-  errno = 0;
-  const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
-  if (folder == nullptr || !file.backed) return false;
-  const int length =
-      snprintf(g_log.path, sizeof g_log.path, "%s/%s%s", folder, file.stem, WEIR_EVENTS_SUFFIX);
-  if (length <= 0 || static_cast<size_t>(length) >= sizeof g_log.path) return false;
-  const int descriptor = open(g_log.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (descriptor < 0) return false;
-  void* memory = MAP_FAILED;
-  g_log.inode = inode_of(descriptor);
-  int error = g_log.inode == 0 ? errno : extend(descriptor, 0, WEIR_EVENTS_HEADER_SIZE);
-  if (g_log.inode != 0 && error == 0) {
-    memory =
-        mmap(nullptr, WEIR_EVENTS_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    error = errno;
-  }
-  close(descriptor);
-  if (memory == MAP_FAILED) {
-    unlink(g_log.path);
-    errno = error;
-    return false;
-  }
-  weir_events_header* header = static_cast<weir_events_header*>(memory);
+  auto* header = static_cast<weir_events_header*>(
+      make_beside(file, WEIR_EVENTS_SUFFIX, WEIR_EVENTS_HEADER_SIZE, &g_log.at));
+  if (header == nullptr) return false;
   header->version = WEIR_EVENTS_VERSION;
   header->header_size = WEIR_EVENTS_HEADER_SIZE;
   header->block_size = WEIR_EVENTS_BLOCK_SIZE;
@@ -250,16 +210,6 @@ bool make_file(const File& file) {
   g_log.header = header;
   g_log.full = false;
   return true;
-}
-
-uint64_t blocks_wanted() {
-  const char* text = environment(WEIR_PROBE_EVENTS_VARIABLE);
-  if (text == nullptr) return 0;
-  char* end = nullptr;
-  const unsigned long long mebibytes = strtoull(text, &end, 10);
-  constexpr unsigned long long k_most = 1ULL << 20;
-  if (*end != '\0') return 0;
-  return (mebibytes < k_most ? mebibytes : k_most) * ((1U << 20) / WEIR_EVENTS_BLOCK_SIZE);
 }
 
 void start(const File& file) {
@@ -283,7 +233,8 @@ Timing timing_wanted() {
 void open_events(const File& file) {
   if (g_log.header != nullptr) return;
   g_log.header = &g_nowhere;
-  g_log.most_blocks = blocks_wanted();
+  g_log.most_blocks =
+      mebibytes_asked(WEIR_PROBE_EVENTS_VARIABLE, 1U << 20) / WEIR_EVENTS_BLOCK_SIZE;
   if (g_log.most_blocks == 0 || !file.backed) return;
   copy_text(g_log.probe, sizeof g_log.probe, file.header->probe);
   start(file);

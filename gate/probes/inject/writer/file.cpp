@@ -1,5 +1,7 @@
 #include "gate/probes/inject/writer/file.h"
 
+#include <type_traits>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,14 +34,8 @@ constexpr size_t pages(size_t size) { return (size + k_page - 1) / k_page * k_pa
 }  // namespace
 
 void complain(const char* probe, const char* what, const char* path, int error) {
-  char line[512];
-  const int length = snprintf(
-      line, sizeof line, "weir: the %s probe is not counting: %s %s%s%s; the program goes on\n",
-      probe, what, path, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
-  if (length <= 0) return;
-  const size_t shown =
-      static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line - 1;
-  write_quietly(STDERR_FILENO, line, shown);
+  print_line(STDERR_FILENO, "weir: the %s probe is not counting: %s %s%s%s; the program goes on\n",
+             probe, what, path, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
 }
 
 namespace {
@@ -90,51 +86,48 @@ int create_file(const char* probe, size_t size, File* file) {
   return -1;
 }
 
-void set_section(weir_probe_header* header, uint32_t kind, size_t entry, uint32_t capacity) {
-  if (capacity == 0) return;
-  weir_probe_section& section = header->sections[header->section_count++];
-  section.kind = kind;
-  section.entry_size = static_cast<uint32_t>(entry);
-  section.offset = header->file_size;
-  section.capacity = capacity;
-  section.used = 0;
-  header->file_size += pages(entry * capacity);
+// Calls visit(kind, room of it, its entries, how a count is taken out of one) for each kind.
+template <class Visit>
+void each_kind(Visit visit) {
+  const auto no_counters = [](auto* entry) { memset(entry->counters, 0, sizeof entry->counters); };
+  const auto no_count = [](auto* entry) { entry->count = 0; };
+  visit(WEIR_SECTION_DEVICES, &Capacity::devices, &File::devices, no_counters);
+  visit(WEIR_SECTION_QUEUES, &Capacity::queues, &File::queues, no_counters);
+  visit(WEIR_SECTION_KERNELS, &Capacity::kernels, &File::kernels,
+        [](weir_probe_kernel* entry) { entry->dispatches = 0; });
+  visit(WEIR_SECTION_COUNTERS, &Capacity::counters, &File::counters,
+        [](weir_probe_named_counter* entry) { entry->value = 0; });
+  visit(WEIR_SECTION_OPS, &Capacity::ops, &File::ops, no_count);
+  visit(WEIR_SECTION_GRAPHS, &Capacity::graphs, &File::graphs, [](weir_probe_graph* entry) {
+    entry->computed = 0;
+    memset(entry->sums, 0, sizeof entry->sums);
+  });
+  visit(WEIR_SECTION_TRANSFERS, &Capacity::transfers, &File::transfers,
+        [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
+  visit(WEIR_SECTION_LAUNCHES, &Capacity::launches, &File::launches, no_count);
 }
 
 // The table of sections, and with it the size of the file.
 void lay_out(weir_probe_header* header, const Capacity& capacity) {
   memset(header, 0, sizeof *header);
   header->file_size = pages(sizeof *header);
-  set_section(header, WEIR_SECTION_DEVICES, sizeof(weir_probe_device), capacity.devices);
-  set_section(header, WEIR_SECTION_QUEUES, sizeof(weir_probe_queue), capacity.queues);
-  set_section(header, WEIR_SECTION_KERNELS, sizeof(weir_probe_kernel), capacity.kernels);
-  set_section(header, WEIR_SECTION_COUNTERS, sizeof(weir_probe_named_counter), capacity.counters);
-  set_section(header, WEIR_SECTION_OPS, sizeof(weir_probe_op), capacity.ops);
-  set_section(header, WEIR_SECTION_GRAPHS, sizeof(weir_probe_graph), capacity.graphs);
-  set_section(header, WEIR_SECTION_TRANSFERS, sizeof(weir_probe_transfer), capacity.transfers);
-  set_section(header, WEIR_SECTION_LAUNCHES, sizeof(weir_probe_launch), capacity.launches);
-}
-
-template <class Entry>
-void point_at_entries(const File* file, uint32_t kind, Entry** entries) {
-  const weir_probe_section* section = section_of(file, kind);
-  *entries =
-      section == nullptr
-          ? nullptr
-          : reinterpret_cast<Entry*>(reinterpret_cast<char*>(file->header) + section->offset);
+  each_kind([&](uint32_t kind, auto room, auto entries, auto) {
+    if (capacity.*room == 0) return;
+    const size_t size = sizeof *(static_cast<File*>(nullptr)->*entries);
+    header->sections[header->section_count++] = {kind, static_cast<uint32_t>(size),
+                                                 header->file_size, capacity.*room, 0};
+    header->file_size += pages(size * capacity.*room);
+  });
 }
 
 // `memory` begins with a header that is laid out.
 void point_at(File* file, void* memory) {
   file->header = static_cast<weir_probe_header*>(memory);
-  point_at_entries(file, WEIR_SECTION_DEVICES, &file->devices);
-  point_at_entries(file, WEIR_SECTION_QUEUES, &file->queues);
-  point_at_entries(file, WEIR_SECTION_KERNELS, &file->kernels);
-  point_at_entries(file, WEIR_SECTION_COUNTERS, &file->counters);
-  point_at_entries(file, WEIR_SECTION_OPS, &file->ops);
-  point_at_entries(file, WEIR_SECTION_GRAPHS, &file->graphs);
-  point_at_entries(file, WEIR_SECTION_TRANSFERS, &file->transfers);
-  point_at_entries(file, WEIR_SECTION_LAUNCHES, &file->launches);
+  each_kind([&](uint32_t kind, auto, auto entries, auto) {
+    const weir_probe_section* section = section_of(file, kind);
+    void* at = section == nullptr ? nullptr : static_cast<char*>(memory) + section->offset;
+    file->*entries = static_cast<std::remove_reference_t<decltype(file->*entries)>>(at);
+  });
 }
 
 void write_header(File* file, const char* probe) {
@@ -171,36 +164,24 @@ void finish(File* file, const char* probe, const weir_probe_header& plan, void* 
   write_header(file, probe);
 }
 
-// Copies the entries of a section, then reset(entry) takes the counts out.
-template <class Entry, class Reset>
-void copy_entries(const File& from, const File& to, uint32_t kind, Entry* File::*entries,
-                  Reset reset) {
-  const weir_probe_section* section = section_of(&from, kind);
-  for (uint32_t i = 0; section != nullptr && i < section->used; ++i) {
-    (to.*entries)[i] = (from.*entries)[i];
-    reset(&(to.*entries)[i]);
-  }
-}
-
 // All entries; `to` may be `from` itself.
 void copy_without_counts(const File& from, const File& to) {
-  const auto no_counters = [](auto* entry) { memset(entry->counters, 0, sizeof entry->counters); };
-  copy_entries(from, to, WEIR_SECTION_DEVICES, &File::devices, no_counters);
-  copy_entries(from, to, WEIR_SECTION_QUEUES, &File::queues, no_counters);
-  copy_entries(from, to, WEIR_SECTION_KERNELS, &File::kernels,
-               [](weir_probe_kernel* entry) { entry->dispatches = 0; });
-  copy_entries(from, to, WEIR_SECTION_COUNTERS, &File::counters,
-               [](weir_probe_named_counter* entry) { entry->value = 0; });
-  copy_entries(from, to, WEIR_SECTION_OPS, &File::ops,
-               [](weir_probe_op* entry) { entry->count = 0; });
-  copy_entries(from, to, WEIR_SECTION_GRAPHS, &File::graphs, [](weir_probe_graph* entry) {
-    entry->computed = 0;
-    memset(entry->sums, 0, sizeof entry->sums);
+  each_kind([&](uint32_t kind, auto, auto entries, auto reset) {
+    const weir_probe_section* section = section_of(&from, kind);
+    for (uint32_t i = 0; section != nullptr && i < section->used; ++i) {
+      (to.*entries)[i] = (from.*entries)[i];
+      reset(&(to.*entries)[i]);
+    }
   });
-  copy_entries(from, to, WEIR_SECTION_TRANSFERS, &File::transfers,
-               [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
-  copy_entries(from, to, WEIR_SECTION_LAUNCHES, &File::launches,
-               [](weir_probe_launch* entry) { entry->count = 0; });
+}
+
+pthread_mutex_t* g_fork_lock;
+void (*g_in_child)();
+void before_fork() { pthread_mutex_lock(g_fork_lock); }
+void after_fork_in_parent() { pthread_mutex_unlock(g_fork_lock); }
+void after_fork_in_child() {
+  pthread_mutex_init(g_fork_lock, nullptr);
+  g_in_child();
 }
 
 }  // namespace
@@ -235,6 +216,8 @@ uint64_t hash_bytes(uint64_t seed, const void* bytes, size_t size) {
   hash = (hash ^ rest) * 0x9fb21c651e98df25ULL;
   return hash ^ (hash >> 32);
 }
+
+uint64_t hash_text(const char* text) { return hash_bytes(k_hash_seed, text, strlen(text)); }
 
 void set_flag(File* file, uint32_t flag) {
   __atomic_fetch_or(&file->header->flags, flag, __ATOMIC_RELAXED);
@@ -312,6 +295,53 @@ void make_forked_file(File* file) {
     complain(probe, "cannot fill its file in", WEIR_PROBE_DIR_VARIABLE, errno);
   }
   close(descriptor);
+}
+
+void handle_forks(pthread_mutex_t* lock, void (*in_child)()) {
+  if (g_fork_lock != nullptr) return;
+  g_in_child = in_child;
+  g_fork_lock = lock;
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void* make_beside(const File& file, const char* suffix, size_t bytes, Beside* out) {
+  errno = 0;
+  const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
+  if (folder == nullptr || !file.backed) return nullptr;
+  const int length = snprintf(out->path, sizeof out->path, "%s/%s%s", folder, file.stem, suffix);
+  if (length <= 0 || static_cast<size_t>(length) >= sizeof out->path) return nullptr;
+  const int descriptor = open(out->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (descriptor < 0) return nullptr;
+  void* memory = MAP_FAILED;
+  out->inode = inode_of(descriptor);
+  int error = out->inode == 0 ? errno : reserve(descriptor, bytes);
+  if (out->inode != 0 && error == 0) {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    error = errno;
+  }
+  close(descriptor);
+  if (memory != MAP_FAILED) return memory;
+  unlink(out->path);
+  errno = error;
+  return nullptr;
+}
+
+int reopen(const Beside& beside) {
+  const int descriptor = open(beside.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return -1;
+  if (inode_of(descriptor) == beside.inode) return descriptor;
+  close(descriptor);
+  errno = ESTALE;
+  return -1;
+}
+
+uint64_t mebibytes_asked(const char* variable, uint64_t most) {
+  const char* text = environment(variable);
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const unsigned long long asked = strtoull(text, &end, 10);
+  if (*end != '\0') return 0;
+  return (asked < most ? asked : most) << 20;
 }
 
 uint32_t add_device(File* file, const weir_probe_device& device) {

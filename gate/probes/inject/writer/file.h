@@ -5,6 +5,7 @@
 // caller holds its own around everything but add().
 #pragma once
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,6 +55,23 @@ void detach_after_fork(File* file);
 // Gives a forked process its file. Does nothing in others.
 void make_forked_file(File* file);
 
+// Once in a process: forks wait for `lock`, which is free in the child, where `in_child` is called.
+void handle_forks(pthread_mutex_t* lock, void (*in_child)());
+
+// A second file of the same process and name, `suffix` for ending, that grows. No descriptor of it
+// is kept open: the program might close that, and it stand for something else by then.
+struct Beside {
+  uint64_t inode;  // so that another file of the same name is never taken for it
+  char path[4096];
+};
+// Makes it, with `bytes` in which nothing is written yet; their mapping. Null with errno set, or 0
+// where that tells nothing.
+void* make_beside(const File& file, const char* suffix, size_t bytes, Beside* out);
+// A descriptor for it, which the caller closes; -1 with errno set.
+int reopen(const Beside& beside);
+// A number of MiB in the environment, in bytes, at most `most` of them; 0: none asked for.
+uint64_t mebibytes_asked(const char* variable, uint64_t most);
+
 // The index of a fresh entry, or the one that takes what no longer fits.
 uint32_t add_device(File* file, const struct weir_probe_device& device);
 uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags);
@@ -83,5 +101,7 @@ inline void add(uint64_t* counter, uint64_t amount) {
 // A mixing hash, eight bytes a step: the same on every little-endian machine. Not a defence.
 uint64_t hash_bytes(uint64_t seed, const void* bytes, size_t size);
 constexpr uint64_t k_hash_seed = 0xcbf29ce484222325ULL;
+uint64_t hash_text(const char* text);
+inline uint32_t folded(uint64_t hash) { return static_cast<uint32_t>(hash ^ (hash >> 32)); }
 
 }  // namespace weir_probe

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,6 +60,19 @@ inline void write_quietly(int descriptor, const char* text, size_t size) {
 #else
   sigprocmask(SIG_SETMASK, &before, nullptr);
 #endif
+}
+
+// As printf does; what is beyond 511 bytes is cut off.
+__attribute__((format(printf, 2, 3))) inline void print_line(int descriptor, const char* format,
+                                                             ...) {
+  char line[512];
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  if (length <= 0) return;
+  const auto all = static_cast<size_t>(length);
+  write_quietly(descriptor, line, all < sizeof line ? all : sizeof line - 1);
 }
 
 // Null where there is none, and in a program with other rights than its caller's.
