@@ -23,12 +23,6 @@ constexpr std::array<std::string_view, 6> k_columns{"cell", "metric", "commit",
                                                     "time", "value",  "machine"};
 constexpr std::array k_needed{Column::cell, Column::metric, Column::time, Column::value};
 
-double middle_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : values[half - 1] / 2 + values[half] / 2;
-}
-
 }  // namespace
 
 // Rows of fields. A field points into the text, or where quotes were doubled into `kept_`.

@@ -170,6 +170,9 @@ struct History {
 // back comes back unchanged.
 [[nodiscard]] std::string kept_name(std::string_view bytes);
 
+// The median; of an even number the middle of the two. REQUIRES: some.
+[[nodiscard]] double middle_of(std::vector<double> values);
+
 // How much a run holds, in bytes: what is held to k_largest_run.
 [[nodiscard]] std::size_t weight(const Run& run);
 

@@ -236,6 +236,12 @@ Response error_answer(int status, std::string_view message, std::string_view hin
   return json_answer(status, {{"error", std::move(error)}});
 }
 
+Response error_response(int status, std::string_view code, std::string_view message) {
+  Response response = json_answer(status, {{"error", {{"code", code}, {"message", message}}}});
+  if (status == 503) set_header(response, "Retry-After", "5");
+  return response;
+}
+
 Response later_answer(int status, std::string_view message, double seconds) {
   Response response = error_answer(status, message);
   const double whole = std::clamp(std::ceil(seconds), 1.0, 3600.0);

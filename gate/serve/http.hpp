@@ -111,6 +111,9 @@ struct Traffic {
 // anything.
 [[nodiscard]] Response error_answer(int status, std::string_view message,
                                     std::string_view hint = "");
+// The same with a code of its own, of requests that never came to the service; with Retry-After
+// where waiting may help (503).
+[[nodiscard]] Response error_response(int status, std::string_view code, std::string_view message);
 // … with Retry-After, in whole seconds.
 [[nodiscard]] Response later_answer(int status, std::string_view message, double seconds);
 

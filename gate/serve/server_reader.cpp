@@ -1,10 +1,13 @@
 #include "gate/serve/server_reader.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <limits>
 
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+#include <boost/beast/http/status.hpp>
+#include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 
@@ -16,6 +19,10 @@ using boost::beast::error_code;
 using BeastText = boost::beast::string_view;
 
 std::string_view view(BeastText text) { return {text.data(), text.size()}; }
+
+// What a connection is framed by: never an answer's own.
+constexpr std::string_view k_framing[] = {"connection", "content-length", "transfer-encoding",
+                                          "date",       "keep-alive",     "trailer"};
 
 // What means something else to each reader when it is said twice.
 constexpr std::string_view k_single[] = {
@@ -321,5 +328,43 @@ bool RequestReader::body_announced() const {
 std::size_t RequestReader::body_bytes() const { return parser_->body.size(); }
 std::string RequestReader::take_body() { return std::move(parser_->body); }
 const Refusal& RequestReader::refusal() const { return parser_->refusal; }
+
+std::string http_date(double seconds_since_epoch) {
+  const auto seconds = static_cast<std::time_t>(seconds_since_epoch);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[40];
+  return {text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc)};
+}
+
+bool has_body(int status) { return status >= 200 && status != 204 && status != 304; }
+
+std::string head_text(const Response& response, const Framing& framing) {
+  const auto reason =
+      http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));
+  std::string text =
+      fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
+                  std::string_view(reason.data(), reason.size()), http_date(framing.now));
+  const auto add = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("{}: {}\r\n", header_value(name), header_value(value));
+  };
+  if (!response.type.empty()) add("Content-Type", response.type);
+  if (has_body(response.status)) {
+    add("Content-Length", fmt::format("{}", response.body ? response.body->size() : 0));
+  }
+  add("X-Content-Type-Options", "nosniff");
+  add("Referrer-Policy", "no-referrer");
+  for (const auto& [name, value] : response.headers) {
+    const bool framing_header = std::find(std::begin(k_framing), std::end(k_framing),
+                                          text::lower(name)) != std::end(k_framing);
+    if (!framing_header) add(name, value);
+  }
+  if (framing.close) {
+    add("Connection", "close");
+  } else if (framing.http_1_0) {
+    add("Connection", "keep-alive");
+  }
+  return text + "\r\n";
+}
 
 }  // namespace weir::serve
