@@ -1,7 +1,6 @@
 #include "gate/history/changes.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 

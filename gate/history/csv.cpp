@@ -9,7 +9,6 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/history.hpp"
 
 namespace weir::history {
 namespace {

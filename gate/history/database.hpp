@@ -16,7 +16,6 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "gate/base/result.hpp"
 #include "gate/history/store.hpp"

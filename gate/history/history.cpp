@@ -4,8 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdint>
-#include <string>
 #include <tuple>
 
 #include "gate/base/hash.hpp"

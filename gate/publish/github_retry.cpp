@@ -1,7 +1,6 @@
 #include "gate/publish/github_retry.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <ctime>
 
@@ -35,6 +34,43 @@ std::string came(const sys::HttpResponse& response, const Masker& masker) {
   const std::string type = shown(response.header("content-type").value_or(""), masker, 60);
   return fmt::format("{}{}{}{} \"{}\"", response.status, name_of(response.status),
                      type.empty() ? "" : " ", type, shown(response.body, masker));
+}
+
+std::optional<long long> digits(std::string_view text) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return text::to_int(text);
+}
+
+// How long the server asks to wait.
+std::optional<double> asked(const sys::HttpResponse& response, double now) {
+  // Its own clock, where it tells it: ours may be wrong.
+  const double then = http_date(response.header("date").value_or("")).value_or(now);
+  if (const auto after = response.header("retry-after")) {
+    if (const auto seconds = digits(*after)) return static_cast<double>(*seconds);
+    if (const auto date = http_date(*after)) return std::max(0.0, *date - then);
+  }
+  if (response.header("x-ratelimit-remaining") == "0") {
+    const auto reset = digits(response.header("x-ratelimit-reset").value_or(""));
+    // A second more: the header has whole seconds.
+    if (reset) return std::max(0.0, static_cast<double>(*reset) - then) + 1;
+  }
+  return std::nullopt;
+}
+
+bool speaks_of_a_limit(const sys::HttpResponse& response) {
+  if (response.body.size() > 64 << 10) return false;
+  const std::string body = text::lower(response.body);
+  return body.find("rate limit") != std::string::npos ||
+         body.find("abuse detection") != std::string::npos;
+}
+
+bool is_limit(const sys::HttpResponse& response) {
+  if (response.status == 429) return true;
+  if (response.status != 403) return false;
+  return response.header("retry-after") || response.header("x-ratelimit-remaining") == "0" ||
+         speaks_of_a_limit(response);
 }
 
 }  // namespace
@@ -87,47 +123,6 @@ Result<Json> json_of(const sys::HttpResponse& response, const Masker& masker) {
   return fail(Code::data, "the answer can not be read ({}): {}", json.error().message,
               came(response, masker));
 }
-
-namespace {
-
-std::optional<long long> digits(std::string_view text) {
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  return text::to_int(text);
-}
-
-// How long the server asks to wait.
-std::optional<double> asked(const sys::HttpResponse& response, double now) {
-  // Its own clock, where it tells it: ours may be wrong.
-  const double then = http_date(response.header("date").value_or("")).value_or(now);
-  if (const auto after = response.header("retry-after")) {
-    if (const auto seconds = digits(*after)) return static_cast<double>(*seconds);
-    if (const auto date = http_date(*after)) return std::max(0.0, *date - then);
-  }
-  if (response.header("x-ratelimit-remaining") == "0") {
-    const auto reset = digits(response.header("x-ratelimit-reset").value_or(""));
-    // A second more: the header has whole seconds.
-    if (reset) return std::max(0.0, static_cast<double>(*reset) - then) + 1;
-  }
-  return std::nullopt;
-}
-
-bool speaks_of_a_limit(const sys::HttpResponse& response) {
-  if (response.body.size() > 64 << 10) return false;
-  const std::string body = text::lower(response.body);
-  return body.find("rate limit") != std::string::npos ||
-         body.find("abuse detection") != std::string::npos;
-}
-
-bool is_limit(const sys::HttpResponse& response) {
-  if (response.status == 429) return true;
-  if (response.status != 403) return false;
-  return response.header("retry-after") || response.header("x-ratelimit-remaining") == "0" ||
-         speaks_of_a_limit(response);
-}
-
-}  // namespace
 
 std::optional<double> http_date(std::string_view text) {
   constexpr const char* k_form = "%a, %d %b %Y %H:%M:%S GMT";

@@ -5,7 +5,6 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/api.hpp"
 
 namespace weir::publish {
 namespace {

@@ -41,6 +41,10 @@ struct Target {
 [[nodiscard]] Result<Target> parse_target(std::string_view text);
 
 enum class Method { get, head, post, put, remove, options, other };
+inline constexpr std::pair<std::string_view, Method> k_methods[] = {
+    {"GET", Method::get}, {"HEAD", Method::head},     {"POST", Method::post},
+    {"PUT", Method::put}, {"DELETE", Method::remove}, {"OPTIONS", Method::options},
+};
 
 // What stands before a body.
 struct Head {

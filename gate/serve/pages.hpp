@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "gate/history/history.hpp"
 #include "gate/history/order.hpp"

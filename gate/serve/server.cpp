@@ -1,7 +1,6 @@
 #include "gate/serve/server.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <thread>
 
 #include <boost/asio/dispatch.hpp>

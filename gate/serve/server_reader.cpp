@@ -32,11 +32,7 @@ constexpr std::string_view k_single[] = {
 };
 
 Method method_of(std::string_view name) {
-  constexpr std::pair<std::string_view, Method> k_known[] = {
-      {"GET", Method::get}, {"HEAD", Method::head},     {"POST", Method::post},
-      {"PUT", Method::put}, {"DELETE", Method::remove}, {"OPTIONS", Method::options},
-  };
-  for (const auto& [known, method] : k_known) {
+  for (const auto& [known, method] : k_methods) {
     if (name == known) return method;
   }
   return Method::other;

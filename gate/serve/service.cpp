@@ -3,7 +3,6 @@
 #include <array>
 
 #include "gate/base/text.hpp"
-#include "gate/serve/http.hpp"
 #include "gate/serve/service_state.hpp"
 
 namespace weir::serve {
@@ -28,6 +27,30 @@ std::optional<Response> refused_upload(const Target& target, const Caller& calle
   return error_answer(403, "this token may not upload to that project",
                       "weir serve token list says what it may");
 }
+
+std::string_view name_of(Method method) {
+  for (const auto& [name, known] : k_methods) {
+    if (known == method) return name;
+  }
+  return "OTHER";
+}
+
+// "localhost", "127.0.0.1:8080", "[::1]"; HTTP/1.0 may leave it out.
+bool is_own_name(const std::string* host) {
+  if (host == nullptr) return true;
+  const std::string name = text::lower(host->substr(0, host->rfind(':')));
+  const std::string whole = text::lower(*host);
+  const auto own = [](const std::string& one) {
+    const bool address =
+        one.starts_with("127.") && one.find_first_not_of("0123456789.") == std::string::npos;
+    return one == "localhost" || one == "[::1]" || address;
+  };
+  return own(name) || own(whole);
+}
+
+// What may come with a token that is looked for still. Such a request is admitted once in a while,
+// so that a stranger's hold little of the room for bodies, however slowly they come.
+constexpr std::uint64_t k_most_unknown = std::uint64_t{64} << 10;
 
 }  // namespace
 
@@ -114,47 +137,6 @@ std::optional<Response> refused(Route route, const Target& target, const Caller&
   }
   return error_answer(403, "this token lacks the scope read");
 }
-
-namespace {
-
-std::string_view name_of(Method method) {
-  switch (method) {
-    case Method::get:
-      return "GET";
-    case Method::head:
-      return "HEAD";
-    case Method::post:
-      return "POST";
-    case Method::put:
-      return "PUT";
-    case Method::remove:
-      return "DELETE";
-    case Method::options:
-      return "OPTIONS";
-    case Method::other:
-      break;
-  }
-  return "OTHER";
-}
-
-// "localhost", "127.0.0.1:8080", "[::1]"; HTTP/1.0 may leave it out.
-bool is_own_name(const std::string* host) {
-  if (host == nullptr) return true;
-  const std::string name = text::lower(host->substr(0, host->rfind(':')));
-  const std::string whole = text::lower(*host);
-  const auto own = [](const std::string& one) {
-    const bool address =
-        one.starts_with("127.") && one.find_first_not_of("0123456789.") == std::string::npos;
-    return one == "localhost" || one == "[::1]" || address;
-  };
-  return own(name) || own(whole);
-}
-
-// What may come with a token that is looked for still. Such a request is admitted once in a while,
-// so that a stranger's hold little of the room for bodies, however slowly they come.
-constexpr std::uint64_t k_most_unknown = std::uint64_t{64} << 10;
-
-}  // namespace
 
 Service::State::State(ServiceOptions given)
     : options(std::move(given)),

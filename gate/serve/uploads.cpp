@@ -4,7 +4,6 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/history/documents.hpp"
 #include "gate/history/history.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/serve/http.hpp"
@@ -84,27 +83,6 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
   parsed.projects.assign(projects.begin(), projects.end());
   return parsed;
 }
-
-}  // namespace
-
-std::optional<UploadType> upload_type(std::string_view content_type) {
-  const std::string kind = text::lower(text::trim(content_type.substr(0, content_type.find(';'))));
-  if (kind == "application/json") return UploadType::document;
-  if (kind == "application/x-ndjson") return UploadType::lines;
-  return std::nullopt;
-}
-
-Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
-                                  const history::GivenFacts& given, bool project_given,
-                                  const history::Around& around) {
-  return type == UploadType::document ? parse_document(body, given, around)
-                                      : parse_lines(body, given, project_given);
-}
-
-// Uploads: taken apart and judged on a reader's thread, kept by Intake, answered when it is on the
-// disk.
-
-namespace {
 
 constexpr std::size_t k_large_body = std::size_t{1} << 20;
 constexpr std::size_t k_longest_key = 255;
@@ -248,6 +226,23 @@ std::optional<Response> refused_projects(const ParsedUpload& parsed, const Calle
 }
 
 }  // namespace
+
+std::optional<UploadType> upload_type(std::string_view content_type) {
+  const std::string kind = text::lower(text::trim(content_type.substr(0, content_type.find(';'))));
+  if (kind == "application/json") return UploadType::document;
+  if (kind == "application/x-ndjson") return UploadType::lines;
+  return std::nullopt;
+}
+
+Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
+                                  const history::GivenFacts& given, bool project_given,
+                                  const history::Around& around) {
+  return type == UploadType::document ? parse_document(body, given, around)
+                                      : parse_lines(body, given, project_given);
+}
+
+// Uploads: taken apart and judged on a reader's thread, kept by Intake, answered when it is on the
+// disk.
 
 void Service::State::take_upload(const JobPtr& job) {
   const auto refuse = [&](Response response) {

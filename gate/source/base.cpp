@@ -5,8 +5,6 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/source/git.hpp"
-#include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::source {

@@ -1,8 +1,5 @@
 #include "gate/source/tree_files.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 

@@ -6,7 +6,6 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/source/git.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
 
