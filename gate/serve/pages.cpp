@@ -163,53 +163,34 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
   return {};
 }
 
-// Null where there is no such path. Two that ask at once for what is not kept may both make it.
-std::shared_ptr<const std::string> Pages::document(const site::Site& site, Documents& known,
-                                                   const std::string& path) {
-  {
-    const std::lock_guard lock(known.mutex);
-    if (const auto found = known.by_path.find(path); found != known.by_path.end()) {
-      return found->second;
-    }
-  }
-  auto made = site.text(std::string_view(path).substr(1));
-  if (!made) return nullptr;
-  const auto text = std::make_shared<const std::string>(*std::move(made));
-  const std::lock_guard lock(known.mutex);
-  if (known.bytes + text->size() > k_most_kept) return text;
-  const auto [place, is_new] = known.by_path.emplace(path, text);
-  if (is_new) known.bytes += text->size();
-  return place->second;
-}
-
-std::optional<Response> Pages::find(const std::string& path) const {
+std::optional<Response> Pages::find(const std::string& path, Making making) const {
   if (const auto file = files_.find(path); file != files_.end()) return file->second;
   if (files_.empty() || !path.starts_with("/data/")) return std::nullopt;
   std::shared_ptr<const site::Site> site;
-  std::shared_ptr<Documents> documents;
+  std::shared_ptr<Documents> known;
   {
     const std::lock_guard lock(mutex_);
     site = snapshot_.site;
-    documents = snapshot_.documents;
+    known = snapshot_.documents;
   }
+  if (known) {
+    const std::lock_guard lock(known->mutex);
+    const auto found = known->by_path.find(path);
+    if (found != known->by_path.end()) return Response{200, k_script, {}, found->second};
+  }
+  if (making == Making::no) return std::nullopt;
   if (!site) return later_answer(503, "the pages are being made", 1);
-  auto text = document(*site, *documents, path);
-  if (!text) return std::nullopt;
-  return Response{200, k_script, {}, std::move(text)};
-}
-
-std::optional<Response> Pages::kept(const std::string& path) const {
-  if (const auto file = files_.find(path); file != files_.end()) return file->second;
-  std::shared_ptr<Documents> documents;
-  {
-    const std::lock_guard lock(mutex_);
-    documents = snapshot_.documents;
+  // Two that ask at once for what is not kept may both make it.
+  auto made = site->text(std::string_view(path).substr(1));
+  if (!made) return std::nullopt;
+  auto text = std::make_shared<const std::string>(*std::move(made));
+  const std::lock_guard lock(known->mutex);
+  if (known->bytes + text->size() <= k_most_kept) {
+    const auto [place, is_new] = known->by_path.emplace(path, text);
+    if (is_new) known->bytes += text->size();
+    text = place->second;
   }
-  if (!documents) return std::nullopt;
-  const std::lock_guard lock(documents->mutex);
-  const auto found = documents->by_path.find(path);
-  if (found == documents->by_path.end()) return std::nullopt;
-  return Response{200, k_script, {}, found->second};
+  return Response{200, k_script, {}, std::move(text)};
 }
 
 std::optional<double> Pages::made_at() const {

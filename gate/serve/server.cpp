@@ -168,7 +168,7 @@ struct Server::State {
   net::strand<net::io_context::executor_type> strand;  // of what accepts
   tcp::acceptor acceptor;
   net::steady_timer pause;
-  std::unique_ptr<TlsKeeper> tls;
+  MakeWire wire = [](tcp::socket socket) { return std::make_unique<Wire>(std::move(socket)); };
   std::size_t threads = 1;
   std::uint16_t port = 0;
 };
@@ -199,8 +199,8 @@ void Server::State::take(tcp::socket socket) {
   if (!other_end) return;  // gone already
   ErrorCode ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  auto wire = tls ? tls->wire(std::move(socket)) : std::make_unique<Wire>(std::move(socket));
-  const auto session = std::make_shared<Session>(*core, std::move(wire), *other_end);
+  auto its_wire = wire(std::move(socket));
+  const auto session = std::make_shared<Session>(*core, std::move(its_wire), *other_end);
   const std::string holder = holder_of(*other_end);
   const auto place = core->add(session, holder, core->proxies.trusted(*other_end));
   if (place == Core::Place::beyond) return;
@@ -244,7 +244,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Han
   auto state = std::make_unique<State>(
       std::make_shared<Core>(limits, handler, std::move(proxies), options.refused));
   if (options.tls) {
-    WEIR_TRY(state->tls, TlsKeeper::load(*options.tls));
+    WEIR_TRY(state->wire, tls_wires(*options.tls));
   }
   WEIR_CHECK(open(state->acceptor, at));
   state->threads = std::max<std::size_t>(options.threads, 1);

@@ -369,7 +369,7 @@ void Service::handle(Request request, Answer answer) {
     return state.respond(*job, text_answer(200, "application/json", std::string(openapi_text())));
   }
   if (job->route == Route::page && job->caller.standing != Standing::perhaps) {
-    if (auto kept = state.pages->kept(head.target.path)) {
+    if (auto kept = state.pages->find(head.target.path, Pages::Making::no)) {
       return state.respond(*job, *std::move(kept));
     }
   }

@@ -64,7 +64,7 @@ std::chrono::steady_clock::duration span(double seconds) {
 }  // namespace
 
 void Session::next_request() {
-  reader_ = std::make_unique<RequestReader>(static_cast<std::size_t>(core_.limits.header_bytes));
+  reader_ = RequestReader::make(static_cast<std::size_t>(core_.limits.header_bytes));
   peer_.clear();
   is_head_request_ = false;
   keep_ = false;
@@ -231,9 +231,7 @@ void Session::close() {
 
 void Session::say_continue() {
   interim_ = true;
-  text_ = "HTTP/1.1 100 Continue\r\n\r\n";
-  rest_ = nullptr;
-  text_sent_ = rest_sent_ = 0;
+  put_out("HTTP/1.1 100 Continue\r\n\r\n", nullptr);
   write();
 }
 
@@ -256,25 +254,31 @@ void Session::answer(Response response, bool close) {
     response = error_response(503, "busy", "too many large answers at once: try again soon");
   }
   close_ = close || core_.draining || !keep_;
-  text_ = head_text(response, {close_, http_1_0_, sys::RealClock().now()});
-  rest_ = nullptr;
-  text_sent_ = rest_sent_ = 0;
-  if (response.body && has_body(response.status) && !is_head_request_) {
-    rest_ = std::move(response.body);
-    rest_sent_ = std::min(rest_->size(), k_in_front);
-    text_.append(*rest_, 0, rest_sent_);
-  }
-  sent_ = 0;
+  const bool with_body = response.body && has_body(response.status) && !is_head_request_;
+  std::string head = head_text(response, {close_, http_1_0_, sys::RealClock().now()});
+  put_out(std::move(head), with_body ? std::move(response.body) : nullptr);
   interim_ = false;
   begin(Phase::writing, core_.limits.answer_seconds);
   expect_rate(0, core_.limits.answer_seconds);
   write();
 }
 
+void Session::put_out(std::string text, std::shared_ptr<const std::string> body) {
+  text_ = std::move(text);
+  rest_ = std::move(body);
+  in_front_ = rest_ ? std::min(rest_->size(), k_in_front) : 0;
+  if (rest_) text_.append(*rest_, 0, in_front_);
+  sent_ = 0;
+}
+
+std::size_t Session::to_send() const {
+  return text_.size() + (rest_ ? rest_->size() - in_front_ : 0) - sent_;
+}
+
 void Session::write() {
-  const bool front = text_sent_ < text_.size();
+  const bool front = sent_ < text_.size();
   const std::string& from = front ? text_ : *rest_;
-  const std::size_t at = front ? text_sent_ : rest_sent_;
+  const std::size_t at = front ? sent_ : sent_ - text_.size() + in_front_;
   wire_->write_some(from.data() + at, from.size() - at,
                     [self = shared_from_this()](ErrorCode error, std::size_t size) {
                       self->on_written(size, error);
@@ -285,20 +289,15 @@ void Session::on_written(std::size_t size, ErrorCode error) {
   if (phase_ == Phase::closed) return;
   if (error || late_) return close();
   core_.counted.bytes_out += size;
-  (text_sent_ < text_.size() ? text_sent_ : rest_sent_) += size;
-  if (text_sent_ < text_.size() || (rest_ && rest_sent_ < rest_->size())) {
-    sent_ += size;
+  sent_ += size;
+  if (to_send() > 0) {
     if (!interim_) expect_rate(sent_, core_.limits.answer_seconds);
     return write();
   }
   text_.clear();
   rest_ = nullptr;
-  if (!interim_) core_.give_room(std::exchange(room_, 0));
-  if (!std::exchange(interim_, false)) return after_answer();
-  go_on();
-}
-
-void Session::after_answer() {
+  if (std::exchange(interim_, false)) return go_on();
+  core_.give_room(std::exchange(room_, 0));
   if (close_) return part();
   next_request();
 }

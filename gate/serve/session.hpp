@@ -62,18 +62,13 @@ class Wire {
   ErrorCode ignored_;
 };
 
-// The server's end of TLS 1.2 and 1.3 (OpenSSL): a certificate and its key, as they are in their
-// files now. Thread-safe.
-class TlsKeeper {
- public:
-  // Code::config where they can not be read or do not belong together; Code::unavailable in a
-  // program that was built without TLS.
-  [[nodiscard]] static Result<std::unique_ptr<TlsKeeper>> load(const Tls& files);
-  virtual ~TlsKeeper() = default;
-  // Looks after the files (at most once a second): new connections get what stands in them. Where
-  // that is no good (half of them replaced), what was there stays, with a warning in the log.
-  [[nodiscard]] virtual std::unique_ptr<Wire> wire(net::ip::tcp::socket socket) = 0;
-};
+// The server's end of TLS 1.2 and 1.3 (OpenSSL), with a certificate and its key: of connections
+// that it is given one after the other. It looks after the files (at most once a second): new
+// connections get what stands in them. Where that is no good (half of them replaced), what was
+// there stays, with a warning in the log. Code::config where they can not be read or do not belong
+// together; Code::unavailable in a program that was built without TLS.
+using MakeWire = std::function<std::unique_ptr<Wire>(net::ip::tcp::socket)>;
+[[nodiscard]] Result<MakeWire> tls_wires(const Tls& files);
 
 class Session;
 
@@ -163,7 +158,8 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool take_room_for(const Response& response);
   void write();
   void on_written(std::size_t size, ErrorCode error);
-  void after_answer();
+  void put_out(std::string text, std::shared_ptr<const std::string> body);
+  [[nodiscard]] std::size_t to_send() const;
   void part();
   void swallow();
 
@@ -195,8 +191,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // The answer under way: its head and the beginning of its body, then the rest.
   std::string text_;
   std::shared_ptr<const std::string> rest_;
-  std::size_t text_sent_ = 0, rest_sent_ = 0;
-  std::uint64_t sent_ = 0;
+  std::size_t in_front_ = 0;  // of the body in text_
+  std::size_t sent_ = 0;      // of both
   bool is_head_request_ = false, http_1_0_ = false, keep_ = false, close_ = false;
   bool interim_ = false;  // a 100 Continue: the body comes behind it
 };

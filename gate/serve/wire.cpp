@@ -140,20 +140,14 @@ Result<Context> context_of(const Tls& files) {
   return context;
 }
 
-class OpenSslKeeper final : public TlsKeeper {
+// A certificate and its key, as they are in their files now. Thread-safe.
+class TlsKeeper {
  public:
-  OpenSslKeeper(Tls files, Context context, Stamp stamp)
+  TlsKeeper(Tls files, Context context, Stamp stamp)
       : files_(std::move(files)),
         context_(std::move(context)),
         stamp_(stamp),
         tried_(std::move(stamp)) {}
-
-  std::unique_ptr<Wire> wire(net::ip::tcp::socket socket) override {
-    return std::make_unique<TlsWire>(std::move(socket), current());
-  }
-
- private:
-  using SteadyClock = std::chrono::steady_clock;
 
   Context current() {
     const std::lock_guard lock(mutex_);
@@ -174,6 +168,9 @@ class OpenSslKeeper final : public TlsKeeper {
     return context_;
   }
 
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+
   const Tls files_;
   std::mutex mutex_;
   Context context_;  // all under mutex_
@@ -184,10 +181,13 @@ class OpenSslKeeper final : public TlsKeeper {
 
 }  // namespace
 
-Result<std::unique_ptr<TlsKeeper>> TlsKeeper::load(const Tls& files) {
+Result<MakeWire> tls_wires(const Tls& files) {
   const auto stamp = stamp_of(files);  // before: what changes meanwhile is read again
   WEIR_TRY(Context context, context_of(files));
-  return std::make_unique<OpenSslKeeper>(files, std::move(context), stamp);
+  const auto keeper = std::make_shared<TlsKeeper>(files, std::move(context), stamp);
+  return [keeper](net::ip::tcp::socket socket) -> std::unique_ptr<Wire> {
+    return std::make_unique<TlsWire>(std::move(socket), keeper->current());
+  };
 }
 
 }  // namespace weir::serve
@@ -196,7 +196,7 @@ Result<std::unique_ptr<TlsKeeper>> TlsKeeper::load(const Tls& files) {
 
 namespace weir::serve {
 
-Result<std::unique_ptr<TlsKeeper>> TlsKeeper::load(const Tls&) {
+Result<MakeWire> tls_wires(const Tls&) {
   return fail(Code::unavailable,
               "this weir was built without TLS (WEIR_TLS): leave the certificate out and let a\n"
               "proxy in front of it end TLS");
