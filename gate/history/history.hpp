@@ -4,7 +4,7 @@
 // Base units, as everywhere (unit/metric.hpp). Absent is absent; of texts, "" is "not known". Names
 // (of projects, cells, metrics, machines, branches …) are any printable UTF-8 of 1 to
 // k_longest_name bytes: kept_name() makes one of any bytes. Private names never get here: whoever
-// imports puts aliases in their place (import_run.hpp). Pure.
+// imports puts aliases in their place (documents.hpp). Pure.
 #pragma once
 
 #include <cstddef>

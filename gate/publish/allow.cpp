@@ -117,8 +117,7 @@ class Answering {
   Result<Refusal> run() {
     WEIR_TRY(const ApiResponse answer,
              get("/commits/" + answer_.sha + "/check-suites?per_page=100"));
-    const Json& suites = below(answer.body, "check_suites");
-    for (const Json& suite : suites.is_array() ? suites : Json::array()) {
+    for (const Json& suite : list_in(answer.body, "check_suites")) {
       const std::string made = text_in(suite, "created_at");
       if (!is_time(made) || made >= event_.created_at) continue;
       answer_.kind = Answer::Kind::run;

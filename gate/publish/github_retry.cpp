@@ -98,8 +98,7 @@ std::string shown(std::string_view text, const Masker& masker, std::size_t most)
 
 std::string reason_in(const Json& body) {
   std::string reason = text_in(body, "message");
-  const Json& errors = below(body, "errors");
-  for (const Json& error : errors.is_array() ? errors : Json::array()) {
+  for (const Json& error : list_in(body, "errors")) {
     std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
     if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
     if (one != " ") reason += (reason.empty() ? "" : ": ") + one;

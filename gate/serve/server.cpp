@@ -256,17 +256,15 @@ std::uint16_t Server::port() const { return state_->port; }
 
 Traffic Server::traffic() const {
   const Core::Counters& counted = state_->core->counted;
-  Traffic traffic;
-  traffic.connections = counted.connections;
-  traffic.open = state_->core->open();
-  traffic.refused = counted.refused;
-  traffic.requests = counted.requests;
-  traffic.malformed = counted.malformed;
-  traffic.timed_out = counted.timed_out;
-  traffic.too_large = counted.too_large;
-  traffic.bytes_in = counted.bytes_in;
-  traffic.bytes_out = counted.bytes_out;
-  return traffic;
+  return {.connections = counted.connections,
+          .open = state_->core->open(),
+          .refused = counted.refused,
+          .requests = counted.requests,
+          .malformed = counted.malformed,
+          .timed_out = counted.timed_out,
+          .too_large = counted.too_large,
+          .bytes_in = counted.bytes_in,
+          .bytes_out = counted.bytes_out};
 }
 
 void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {

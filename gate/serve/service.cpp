@@ -154,10 +154,6 @@ Result<void> Service::State::start(const sys::Files& files) {
   WEIR_TRY(const auto tokens,
            keeper.with([](history::ServiceStore& store) { return store.tokens(); }));
   access.put(tokens);
-  const auto renew_pages = [this] {
-    return page_maker.with(
-        [this](history::ServiceStore& store) { return pages->renew(store, clock.now()); });
-  };
   intake = std::make_unique<Intake>(options.open, options.intake, meters);
   readers = std::make_unique<Workers>(options.readers, options.readers_waiting);
   uploaders = std::make_unique<Workers>(1, options.intake.waiting);
@@ -166,10 +162,12 @@ Result<void> Service::State::start(const sys::Files& files) {
       [this](const std::string& words) { tell_trouble("tokens: " + words); });
   pages_again = std::make_unique<Periodic>(
       options.pages_seconds,
-      [this, renew_pages] {
+      [this] {
         const double begun = clock.steady();
         if (begun < next_pages) return;
-        if (const auto done = renew_pages(); !done) tell_trouble("pages: " + done.error().message);
+        const auto done = page_maker.with(
+            [this](history::ServiceStore& store) { return pages->renew(store, clock.now()); });
+        if (!done) tell_trouble("pages: " + done.error().message);
         // Of a large history they take a while: a fifth of one processor at most.
         next_pages = clock.steady() + 4 * (clock.steady() - begun);
       },
@@ -252,29 +250,22 @@ std::optional<Response> Service::State::let_in(const Head& head, Route route, Ca
 }
 
 void Service::State::run(const JobPtr& job, std::size_t thread) {
+  const bool upload = job->route == Route::runs;
   // Uploads are kept to the last; nobody needs to wait for queries that may take long.
-  if (stopping && job->route != Route::runs) {
-    respond(*job, later_answer(503, "the service stops", 1));
-    return;
-  }
+  if (stopping && !upload) return respond(*job, later_answer(503, "the service stops", 1));
   // Whoever asked has given up, or soon will: what comes behind it is not late yet.
-  if (job->route != Route::runs && clock.steady() - job->begun > options.longest_wait_seconds) {
-    respond(*job, later_answer(503, "too busy", 5));
-    return;
+  if (!upload && clock.steady() - job->begun > options.longest_wait_seconds) {
+    return respond(*job, later_answer(503, "too busy", 5));
   }
   if (job->caller.standing == Standing::perhaps) {
     // It may have been made a moment ago.
     renew_tokens();
     if (auto response = let_in(job->request.head, job->route, job->caller, false)) {
-      respond(*job, *std::move(response));
-      return;
+      return respond(*job, *std::move(response));
     }
   }
-  if (job->route == Route::runs) {
-    take_upload(job);
-  } else {
-    respond(*job, read(*job, thread));
-  }
+  if (upload) return take_upload(job);
+  respond(*job, read(*job, thread));
 }
 
 // Uploads have a thread of their own: no query keeps them waiting.

@@ -64,22 +64,18 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
     parsed.batch.runs.push_back(std::move(run));
     return count(parsed.batch.runs.back().facts.project);
   };
-  take.verdict = [&](history::StoredVerdict verdict) {
-    parsed.batch.verdicts.push_back(std::move(verdict));
-    return count(parsed.batch.verdicts.back().project);
+  const auto into = [&](auto& list) {
+    return [&](auto one) {
+      list.push_back(std::move(one));
+      return count(list.back().project);
+    };
   };
-  take.acknowledgement = [&](history::Acknowledgement one) {
-    parsed.opinions = true;
-    parsed.batch.acknowledgements.push_back(std::move(one));
-    return count(parsed.batch.acknowledgements.back().project);
-  };
-  take.look = [&](history::Look look) {
-    parsed.opinions = true;
-    parsed.batch.looks.push_back(std::move(look));
-    return count(parsed.batch.looks.back().project);
-  };
+  take.verdict = into(parsed.batch.verdicts);
+  take.acknowledgement = into(parsed.batch.acknowledgements);
+  take.look = into(parsed.batch.looks);
   WEIR_CHECK(history::read_lines(body, take));
   if (projects.empty()) return fail(Code::data, "no run in it");
+  parsed.opinions = !parsed.batch.acknowledgements.empty() || !parsed.batch.looks.empty();
   parsed.projects.assign(projects.begin(), projects.end());
   return parsed;
 }
