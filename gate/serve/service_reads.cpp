@@ -2,7 +2,7 @@
 #include "gate/base/text.hpp"
 #include "gate/serve/http.hpp"
 #include "gate/serve/pages.hpp"
-#include "gate/serve/service_state.hpp"
+#include "gate/serve/service.hpp"
 
 namespace weir::serve {
 namespace {
@@ -96,10 +96,10 @@ void add_uploads(MetricsText& out, const Meters& meters) {
 
 }  // namespace
 
-Response Service::State::read(const Job& job, std::size_t thread) {
+Response Service::read(const Job& job, std::size_t thread) {
   const Target& target = job.request.head.target;
   if (job.route == Route::page) {
-    auto found = pages->find(target.path);
+    auto found = pages_->find(target.path);
     return found ? *std::move(found) : error_answer(404, "there is no such page");
   }
   if (job.route == Route::badge) return badge(job, thread);
@@ -109,15 +109,15 @@ Response Service::State::read(const Job& job, std::size_t thread) {
   const auto sees = [&](const std::string& project) {
     return may_see(job.caller, project, rules());
   };
-  auto response = slots[thread]->with([&](history::ServiceStore& store) {
-    return answer_query(store, *query, pages->order(), sees);
+  auto response = slots_[thread]->with([&](history::ServiceStore& store) {
+    return answer_query(store, *query, pages_->order(), sees);
   });
   if (response) return *std::move(response);
   if (response.error().code == Code::usage) return error_answer(400, response.error().message);
   return store_trouble(response.error());
 }
 
-Response Service::State::badge(const Job& job, std::size_t thread) {
+Response Service::badge(const Job& job, std::size_t thread) {
   const Target& target = job.request.head.target;
   for (const auto& [name, values] : target.query) {
     if ((name != "cell" && name != "metric" && name != "branch") || values.size() > 1 ||
@@ -126,7 +126,7 @@ Response Service::State::badge(const Job& job, std::size_t thread) {
     }
   }
   const BadgeWanted wanted{target.one("cell").value_or(""), target.one("metric").value_or("")};
-  const auto state = slots[thread]->with([&](history::ServiceStore& store) {
+  const auto state = slots_[thread]->with([&](history::ServiceStore& store) {
     return newest_state(store, badge_project(target.path), target.one("branch"), wanted);
   });
   if (!state) return store_trouble(state.error());
@@ -141,30 +141,30 @@ Response Service::State::badge(const Job& job, std::size_t thread) {
 }
 
 // Answered without a reader: long queries do not make a service unwell.
-Response Service::State::health() const {
+Response Service::health() const {
   const auto plain = [](int status, const char* text) {
     Response response = text_answer(status, "text/plain; charset=utf-8", text);
     set_header(response, "Cache-Control", "no-store");
     return response;
   };
-  if (stopping) return plain(503, "stopping\n");
-  if (healthy) return plain(200, "ok\n");
+  if (stopping_) return plain(503, "stopping\n");
+  if (healthy_) return plain(200, "ok\n");
   return plain(503, "the history can not be asked\n");
 }
 
-Response Service::State::metrics() {
+Response Service::metrics() {
   MetricsText out;
   out.add("weir_build_info", "gauge", "Which weir this is");
-  out.value("weir_build_info", 1, fmt::format("{{version=\"{}\"}}", options.version));
+  out.value("weir_build_info", 1, fmt::format("{{version=\"{}\"}}", options_.version));
   {
-    const std::lock_guard lock(traffic_mutex);
-    if (traffic) add_traffic(out, traffic());
+    const std::lock_guard lock(traffic_mutex_);
+    if (traffic_) add_traffic(out, traffic_());
   }
-  add_uploads(out, meters);
-  out.gauge("weir_uploads_waiting", "Uploads that are to be written", intake->waiting());
-  out.gauge("weir_requests_waiting", "Requests that wait for a thread", readers->waiting());
-  if (const auto made = pages->made_at()) {
-    out.gauge("weir_pages_age_seconds", "How old what the pages show is", clock.now() - *made);
+  add_uploads(out, meters_);
+  out.gauge("weir_uploads_waiting", "Uploads that are to be written", intake_->waiting());
+  out.gauge("weir_requests_waiting", "Requests that wait for a thread", readers_->waiting());
+  if (const auto made = pages_->made_at()) {
+    out.gauge("weir_pages_age_seconds", "How old what the pages show is", clock_.now() - *made);
   }
   Response response =
       text_answer(200, "text/plain; version=0.0.4; charset=utf-8", std::move(out.text));
