@@ -1,7 +1,6 @@
 #include "gate/history/changes.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -49,20 +48,18 @@ class SeriesReader {
   }
 
   SeriesChange of(const stats::Change& change) const {
-    SeriesChange made;
-    made.series = at_;
-    made.kind =
-        change.kind == stats::ChangeKind::step ? SeriesChangeKind::step : SeriesChangeKind::drift;
-    made.index = change.index;
-    made.end = change.end;
-    made.before = change.before;
-    made.after = change.after;
-    made.size = change.size;
-    made.low = change.low;
-    made.high = change.high;
-    made.relative = change.relative;
-    made.confidence = change.confidence;
-    return made;
+    const bool step = change.kind == stats::ChangeKind::step;
+    return {.series = at_,
+            .kind = step ? SeriesChangeKind::step : SeriesChangeKind::drift,
+            .index = change.index,
+            .end = change.end,
+            .before = change.before,
+            .after = change.after,
+            .size = change.size,
+            .low = change.low,
+            .high = change.high,
+            .relative = change.relative,
+            .confidence = change.confidence};
   }
 
   void put_class(const ClassChange& change, std::vector<SeriesChange>& found) const {
@@ -125,6 +122,32 @@ std::optional<Acknowledgement> word_on(const History& history, const SeriesChang
   return found;
 }
 
+using SeriesName = std::tuple<std::string, std::string, std::string, std::string>;
+
+SeriesName name_of(const Look& look) {
+  return {look.project, look.cell, look.metric, look.machine};
+}
+
+// By series, how many points it had when it was first looked at: now, where it never was, which the
+// store then keeps.
+Result<std::vector<std::int64_t>> first_looks_of(Store& store, const Filter& filter,
+                                                 const History& history, bool note) {
+  WEIR_TRY(const std::vector<Look> kept, store.looks(filter));
+  std::map<SeriesName, std::int64_t> known;
+  for (const Look& look : kept) known.emplace(name_of(look), look.points);
+  Batch fresh;
+  std::vector<std::int64_t> first;
+  for (const Series& series : history.series) {
+    const Look look{series.project, series.cell, series.metric.name, series.machine,
+                    static_cast<std::int64_t>(series.points.size())};
+    const auto [at, is_new] = known.try_emplace(name_of(look), look.points);
+    if (is_new) fresh.looks.push_back(look);
+    first.push_back(at->second);
+  }
+  if (note && !fresh.looks.empty()) WEIR_CHECK(store.add(fresh));
+  return first;
+}
+
 }  // namespace
 
 bool is_exact(const Series& series) {
@@ -134,15 +157,8 @@ bool is_exact(const Series& series) {
 }
 
 std::string_view to_string(SeriesChangeKind kind) {
-  switch (kind) {
-    case SeriesChangeKind::step:
-      return "step";
-    case SeriesChangeKind::drift:
-      return "drift";
-    case SeriesChangeKind::device_class:
-      break;
-  }
-  return "class";
+  constexpr std::string_view k_words[] = {"step", "drift", "class"};
+  return k_words[static_cast<std::size_t>(kind)];
 }
 
 Result<std::vector<SeriesChange>> changes_of(const History& history,
@@ -172,46 +188,16 @@ Result<std::vector<SeriesChange>> changes_of(const History& history,
 Acknowledgement acknowledgement_of(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   const RunFacts& run = history.run_of(series.points[change.index]);
-  Acknowledgement one;
-  one.project = series.project;
-  one.cell = series.cell;
-  one.metric = series.metric.name;
-  one.machine = series.machine;
-  one.kind = to_string(change.kind);
-  one.commit = run.commit;
-  one.time = run.time;
-  return one;
+  return {series.project,
+          series.cell,
+          series.metric.name,
+          series.machine,
+          std::string(to_string(change.kind)),
+          run.commit,
+          run.time,
+          "",
+          ""};
 }
-
-namespace {
-
-using SeriesName = std::tuple<std::string, std::string, std::string, std::string>;
-
-SeriesName name_of(const Look& look) {
-  return {look.project, look.cell, look.metric, look.machine};
-}
-
-// By series, how many points it had when it was first looked at: now, where it never was, which the
-// store then keeps.
-Result<std::vector<std::int64_t>> first_looks_of(Store& store, const Filter& filter,
-                                                 const History& history, bool note) {
-  WEIR_TRY(const std::vector<Look> kept, store.looks(filter));
-  std::map<SeriesName, std::int64_t> known;
-  for (const Look& look : kept) known.emplace(name_of(look), look.points);
-  Batch fresh;
-  std::vector<std::int64_t> first;
-  for (const Series& series : history.series) {
-    const Look look{series.project, series.cell, series.metric.name, series.machine,
-                    static_cast<std::int64_t>(series.points.size())};
-    const auto [at, is_new] = known.try_emplace(name_of(look), look.points);
-    if (is_new) fresh.looks.push_back(look);
-    first.push_back(at->second);
-  }
-  if (note && !fresh.looks.empty()) WEIR_CHECK(store.add(fresh));
-  return first;
-}
-
-}  // namespace
 
 Result<ChangedHistory> read_changes(Store& store, const Filter& filter, const CommitOrder& order,
                                     const ChangesWanted& wanted, Looks looks) {
@@ -220,12 +206,11 @@ Result<ChangedHistory> read_changes(Store& store, const Filter& filter, const Co
   put_in_order(read.history, order);
   WEIR_TRY(const auto acknowledged, store.acknowledgements(filter));
   std::vector<std::int64_t> first_looks;
-  if (filter.branch || filter.since || filter.until) {
+  if (looks != Looks::once && (filter.branch || filter.since || filter.until)) {
     first_looks.assign(read.history.series.size(), 0);
   } else if (looks != Looks::once) {
     WEIR_TRY(first_looks, first_looks_of(store, filter, read.history, looks == Looks::noted));
   }
-  if (looks == Looks::once) first_looks.clear();
   WEIR_TRY(read.changes, changes_of(read.history, first_looks, acknowledged, wanted));
   return read;
 }

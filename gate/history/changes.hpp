@@ -30,10 +30,10 @@ struct SeriesChange {
   bool relative = true;
   double confidence = 0;  // as stats/changes.hpp has it; 0 where a class changed alone
   // What it was measured on became another one, there or within two points of it.
-  std::optional<ClassChange> new_class;
+  std::optional<ClassChange> new_class{};
   // Whether this is for the worse; nothing where the metric has no direction.
-  std::optional<bool> worse;
-  std::optional<Acknowledgement> known;  // somebody said so
+  std::optional<bool> worse{};
+  std::optional<Acknowledgement> known{};  // somebody said so
 };
 
 // Its values are counts that agreed: another value is another count, at once.

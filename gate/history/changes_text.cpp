@@ -5,6 +5,7 @@
 #include "gate/history/changes.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/sys/clock.hpp"
 
 namespace weir::history {
@@ -61,17 +62,6 @@ std::string where_words(const History& history, const SeriesChange& change) {
   return words;
 }
 
-std::string clipped(const std::string& line, std::size_t width) {
-  if (text::columns(line) <= width) return line;
-  std::string out;
-  for (const char c : line) {
-    const bool begins = (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    if (begins && text::columns(out) + 1 >= width) break;
-    out += c;
-  }
-  return out + "…";
-}
-
 }  // namespace
 
 std::string place_words(const RunFacts& run) {
@@ -112,7 +102,7 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
     const std::string heading =
         (series.project == "default" ? "" : series.project + ": ") + series.cell;
     if (heading != cell) {
-      out += (cell.empty() ? "" : "\n") + clipped(text::printable(heading), width) + "\n";
+      out += (cell.empty() ? "" : "\n") + report::clip(text::printable(heading), width) + "\n";
       cell = heading;
     }
     std::vector<std::string> lines{
@@ -124,7 +114,7 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
       lines.push_back(fmt::format("           {}, {}: {}", change.known->who,
                                   sys::date_of(change.known->at), change.known->reason));
     }
-    for (const std::string& line : lines) out += clipped(text::printable(line), width) + "\n";
+    for (const std::string& line : lines) out += report::clip(text::printable(line), width) + "\n";
   }
   return out;
 }
@@ -195,9 +185,9 @@ ChangeIssue issue_of(const History& history, const SeriesChange& change,
     if (i != change.index) issue.near.push_back(at(i));
   }
   issue.title =
-      clipped(text::printable(fmt::format("weir: {} of {} {}", metric_words(series.metric),
-                                          series.cell, size_words(series.metric, change))),
-              200);
+      report::clip(text::printable(fmt::format("weir: {} of {} {}", metric_words(series.metric),
+                                               series.cell, size_words(series.metric, change))),
+                   200);
   const RunFacts& run = run_at(history, series, change.index);
   const RunFacts& run_before = run_at(history, series, change.index - 1);
   std::string& body = issue.body;

@@ -9,7 +9,6 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/history.hpp"
 
 namespace weir::history {
 namespace {
@@ -22,12 +21,6 @@ enum Column : std::size_t { cell, metric, commit, time, value, machine };
 constexpr std::array<std::string_view, 6> k_columns{"cell", "metric", "commit",
                                                     "time", "value",  "machine"};
 constexpr std::array k_needed{Column::cell, Column::metric, Column::time, Column::value};
-
-double middle_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : values[half - 1] / 2 + values[half] / 2;
-}
 
 }  // namespace
 
@@ -114,31 +107,8 @@ class CsvRows {
   std::deque<std::string> kept_;
 };
 
-// Names that occur in many rows, numbered.
-class CsvNames {
- public:
-  // Its number, and whether it is new. Different bytes may be one name.
-  std::pair<std::uint32_t, bool> number(std::string_view bytes) {
-    if (last_ && *last_ == bytes) return {last_number_, false};
-    std::string raw(bytes);
-    auto found = by_bytes_.find(raw);
-    bool fresh = false;
-    if (found == by_bytes_.end()) {
-      const auto [name, added] =
-          by_name_.try_emplace(kept_name(bytes), static_cast<std::uint32_t>(by_name_.size()));
-      fresh = added;
-      found = by_bytes_.emplace(std::move(raw), name->second).first;
-    }
-    last_ = &found->first;
-    last_number_ = found->second;
-    return {last_number_, fresh};
-  }
-
- private:
-  std::unordered_map<std::string, std::uint32_t> by_bytes_, by_name_;
-  const std::string* last_ = nullptr;
-  std::uint32_t last_number_ = 0;
-};
+// Names that occur in many rows, numbered. Different bytes may be one name.
+using CsvNames = std::unordered_map<std::string, std::uint32_t>;
 
 class CsvReading {
  public:
@@ -207,14 +177,24 @@ class CsvReading {
     }
     CsvTable::Row row;
     WEIR_TRY(row.group, group());
-    bool fresh = false;
-    std::tie(row.cell, fresh) = cells_.number(field(Column::cell));
-    if (fresh) table_.cells_.push_back(kept_name(field(Column::cell)));
-    std::tie(row.metric, fresh) = metrics_.number(field(Column::metric));
-    if (fresh) table_.metrics_.push_back(metric_named(kept_name(field(Column::metric))));
+    row.cell = number(cells_, kept_name(field(Column::cell)), table_.cells_);
+    row.metric = number(metrics_, kept_name(field(Column::metric)), table_.metrics_);
     WEIR_CHECK(read_value(row));
     table_.rows_.push_back(row);
     return {};
+  }
+
+  // Its number; what is new is put behind the others in `list`, too.
+  template <class Item>
+  static std::uint32_t number(CsvNames& known, std::string name, std::vector<Item>& list) {
+    const auto [at, fresh] =
+        known.try_emplace(std::move(name), static_cast<std::uint32_t>(list.size()));
+    if constexpr (std::is_same_v<Item, Metric>) {
+      if (fresh) list.push_back(metric_named(at->first));
+    } else {
+      if (fresh) list.push_back(at->first);
+    }
+    return at->second;
   }
 
   Result<std::uint32_t> group() {
@@ -298,8 +278,7 @@ class CsvReading {
   std::vector<std::string_view> fields_;
   std::size_t columns_ = 0;
   std::array<std::optional<std::size_t>, k_columns.size()> places_{};
-  CsvNames cells_, metrics_;
-  std::unordered_map<std::string, std::uint32_t> groups_, ids_;
+  CsvNames cells_, metrics_, groups_, ids_;
   CsvTable table_;
 };
 

@@ -16,7 +16,6 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "gate/base/result.hpp"
 #include "gate/history/store.hpp"
@@ -174,7 +173,7 @@ class Transaction {
 [[nodiscard]] Result<std::unique_ptr<Database>> open_postgres(const StoreAddress& address,
                                                               const OpenOptions& options);
 
-// Brings a database up to what this weir knows (migrations.cpp).
+// Brings a database up to what this weir knows (store.cpp).
 [[nodiscard]] Result<void> migrate(Database& database, const std::string& name,
                                    const OpenOptions& options);
 [[nodiscard]] int newest_schema();

@@ -7,7 +7,6 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/history/history.hpp"
 
 namespace weir::history {
 
@@ -97,6 +96,38 @@ void add_sessions(const BaselineChange& change, const std::string& machine_class
   }
 }
 
+std::optional<std::string> kept_or_nothing(const std::optional<std::string>& text) {
+  return text && !text->empty() ? std::optional(kept_name(*text)) : std::nullopt;
+}
+
+// The folders of runs begin with their time: "20261120-093015".
+std::optional<double> time_in_name(std::string_view run) {
+  const std::string_view name = run.substr(run.find_last_of('/') + 1);
+  if (name.size() < 15 || name[8] != '-') return std::nullopt;
+  return parse_time(fmt::format("{}-{}-{}T{}:{}:{}Z", name.substr(0, 4), name.substr(4, 2),
+                                name.substr(6, 2), name.substr(9, 2), name.substr(11, 2),
+                                name.substr(13, 2)));
+}
+
+// All but the id, the machine and the version. `time`: as the document says.
+Result<RunFacts> facts_of(const GivenFacts& given, std::optional<std::string> commit,
+                          std::optional<double> time, const Around& around) {
+  RunFacts facts;
+  facts.project = given.project;
+  facts.commit = kept_or_nothing(given.commit ? given.commit : std::move(commit));
+  facts.branch = kept_or_nothing(given.branch);
+  if (facts.commit && around.time_of_commit) {
+    facts.commit_time = around.time_of_commit(*facts.commit);
+  }
+  if (given.time) time = given.time;
+  if (!time) time = facts.commit_time;
+  if (!time) time = around.otherwise;
+  if (!time) return fail(Code::usage, "nothing in it says when it was measured: --time does");
+  facts.time = *time;
+  if (given.machine) facts.machine = kept_name(*given.machine);
+  return facts;
+}
+
 }  // namespace
 
 std::string machine_of(std::string_view machine_name) {
@@ -145,17 +176,10 @@ Run run_of(RunFacts facts, const verdict::GateVerdict& verdict) {
 
 StoredVerdict stored_verdict(const RunFacts& facts, const std::string& run,
                              const verdict::GateVerdict& verdict, double kept_at) {
-  StoredVerdict stored;
-  stored.project = facts.project;
-  stored.run = run;
-  stored.commit = facts.commit;
-  stored.branch = facts.branch;
-  stored.time = facts.time;
-  stored.kept_at = kept_at;
-  stored.outcome = std::string(verdict::to_string(verdict.verdict));
-  stored.text = dump_json(verdict::to_json(verdict));
-  stored.id = hash_hex(stored.text);
-  return stored;
+  std::string text = dump_json(verdict::to_json(verdict));
+  return {facts.project,  hash_hex(text), run,     facts.commit,
+          facts.branch,   facts.time,     kept_at, std::string(verdict::to_string(verdict.verdict)),
+          std::move(text)};
 }
 
 std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> changes) {
@@ -197,42 +221,6 @@ std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> 
   }
   return runs;
 }
-
-namespace {
-
-std::optional<std::string> kept_or_nothing(const std::optional<std::string>& text) {
-  return text && !text->empty() ? std::optional(kept_name(*text)) : std::nullopt;
-}
-
-// The folders of runs begin with their time: "20261120-093015".
-std::optional<double> time_in_name(std::string_view run) {
-  const std::string_view name = run.substr(run.find_last_of('/') + 1);
-  if (name.size() < 15 || name[8] != '-') return std::nullopt;
-  return parse_time(fmt::format("{}-{}-{}T{}:{}:{}Z", name.substr(0, 4), name.substr(4, 2),
-                                name.substr(6, 2), name.substr(9, 2), name.substr(11, 2),
-                                name.substr(13, 2)));
-}
-
-// All but the id, the machine and the version. `time`: as the document says.
-Result<RunFacts> facts_of(const GivenFacts& given, std::optional<std::string> commit,
-                          std::optional<double> time, const Around& around) {
-  RunFacts facts;
-  facts.project = given.project;
-  facts.commit = kept_or_nothing(given.commit ? given.commit : std::move(commit));
-  facts.branch = kept_or_nothing(given.branch);
-  if (facts.commit && around.time_of_commit) {
-    facts.commit_time = around.time_of_commit(*facts.commit);
-  }
-  if (given.time) time = given.time;
-  if (!time) time = facts.commit_time;
-  if (!time) time = around.otherwise;
-  if (!time) return fail(Code::usage, "nothing in it says when it was measured: --time does");
-  facts.time = *time;
-  if (given.machine) facts.machine = kept_name(*given.machine);
-  return facts;
-}
-
-}  // namespace
 
 Result<std::vector<profile::Profile>> profiles_from_json(const Json& json) {
   JsonReader read(json, "profiles");

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
-#include <cstdint>
-#include <string>
 #include <tuple>
 
 #include "gate/base/hash.hpp"
@@ -67,6 +66,14 @@ Result<void> check_optional(std::string_view what, const std::optional<std::stri
   return text ? check_name(what, *text) : Result<void>{};
 }
 
+// Of which series something is said.
+Result<void> check_series(const auto& said) {
+  WEIR_CHECK(check_name("a project", said.project));
+  WEIR_CHECK(check_name("a cell", said.cell));
+  WEIR_CHECK(check_name("a metric", said.metric));
+  return check_text("a machine", said.machine);
+}
+
 Result<void> check_time(std::string_view what, double time) {
   if (time >= k_first_time && time < k_last_time) return {};
   return fail(Code::data, "{} is not in the years 0 to 9999: {} s since 1970", what, time);
@@ -110,6 +117,65 @@ Result<void> check_once(const Run& run) {
   return fail(Code::data, "{} {} is there twice", (*twice)->cell, (*twice)->metric.name);
 }
 
+// Digits where `form` has a '0', and else the same characters.
+bool shaped(std::string_view text, std::string_view form) {
+  return text.size() == form.size() &&
+         std::equal(text.begin(), text.end(), form.begin(),
+                    [](char c, char f) { return f == '0' ? c >= '0' && c <= '9' : c == f; });
+}
+
+// Of two digits.
+int number_at(std::string_view text, std::size_t at) {
+  return (text[at] - '0') * 10 + (text[at + 1] - '0');
+}
+
+// Seconds that a zone is ahead of UTC: "", "Z", "+02", "+0200", "+02:00".
+std::optional<int> zone_of(std::string_view text) {
+  if (text.empty() || text == "Z" || text == "z") return 0;
+  const int sign = text[0] == '+' ? 1 : text[0] == '-' ? -1 : 0;
+  text.remove_prefix(1);
+  if (sign == 0 || !(shaped(text, "00") || shaped(text, "0000") || shaped(text, "00:00"))) {
+    return std::nullopt;
+  }
+  const int hours = number_at(text, 0);
+  const int minutes = text.size() > 2 ? number_at(text, text.size() - 2) : 0;
+  if (hours > 23 || minutes > 59) return std::nullopt;
+  return sign * (hours * 3600 + minutes * 60);
+}
+
+std::optional<double> parse_iso(std::string_view text) {
+  if (!shaped(text.substr(0, 10), "0000-00-00")) return std::nullopt;
+  const std::chrono::year_month_day date{
+      std::chrono::year(number_at(text, 0) * 100 + number_at(text, 2)),
+      std::chrono::month(static_cast<unsigned>(number_at(text, 5))),
+      std::chrono::day(static_cast<unsigned>(number_at(text, 8)))};
+  if (!date.ok()) return std::nullopt;
+  const double midnight =
+      static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count()) * 86'400;
+  text.remove_prefix(10);
+  if (text.empty()) return midnight;
+  if ((text[0] != 'T' && text[0] != 't' && text[0] != ' ') || !shaped(text.substr(1, 5), "00:00")) {
+    return std::nullopt;
+  }
+  const int hour = number_at(text, 1), minute = number_at(text, 4);
+  int second = 0;
+  double fraction = 0;
+  text.remove_prefix(6);
+  if (shaped(text.substr(0, 3), ":00")) {
+    second = number_at(text, 1);
+    text.remove_prefix(3);
+    if (text.starts_with('.') || text.starts_with(',')) {
+      const std::size_t end = std::min(text.find_first_not_of("0123456789", 1), text.size());
+      if (end == 1) return std::nullopt;
+      fraction = text::to_double("0." + std::string(text.substr(1, end - 1))).value_or(0);
+      text.remove_prefix(end);
+    }
+  }
+  const auto zone = zone_of(text);
+  if (!zone || hour > 23 || minute > 59 || second > 60) return std::nullopt;  // a leap second
+  return midnight + (hour * 3600 + minute * 60 + (second + fraction)) - *zone;
+}
+
 }  // namespace
 
 Metric metric_of(const unit::Metric& metric) {
@@ -149,6 +215,12 @@ std::string kept_name(std::string_view bytes) {
     at += size > 0 ? size : 1;
   }
   return kept + "~" + short_hash(bytes, k_hash_digits);
+}
+
+double middle_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : values[half - 1] / 2 + values[half] / 2;
 }
 
 std::size_t weight(const Run& run) {
@@ -206,10 +278,7 @@ Result<void> check(const StoredVerdict& verdict) {
 }
 
 Result<void> check(const Acknowledgement& acknowledgement) {
-  WEIR_CHECK(check_name("a project", acknowledgement.project));
-  WEIR_CHECK(check_name("a cell", acknowledgement.cell));
-  WEIR_CHECK(check_name("a metric", acknowledgement.metric));
-  WEIR_CHECK(check_text("a machine", acknowledgement.machine));
+  WEIR_CHECK(check_series(acknowledgement));
   WEIR_CHECK(check_name("a kind of change", acknowledgement.kind));
   WEIR_CHECK(check_optional("a commit", acknowledgement.commit));
   WEIR_CHECK(check_text("a name", acknowledgement.who));
@@ -224,111 +293,10 @@ Result<void> check(const Acknowledgement& acknowledgement) {
 }
 
 Result<void> check(const Look& look) {
-  WEIR_CHECK(check_name("a project", look.project));
-  WEIR_CHECK(check_name("a cell", look.cell));
-  WEIR_CHECK(check_name("a metric", look.metric));
-  WEIR_CHECK(check_text("a machine", look.machine));
+  WEIR_CHECK(check_series(look));
   if (look.points < 0) return fail(Code::data, "a look at {} points", look.points);
   return {};
 }
-
-namespace {
-
-// Days since 1970-01-01 of the Gregorian calendar: years counted from March, so that the day that
-// leap years have is the last of them.
-std::int64_t days_of(std::int64_t year, std::int64_t month, std::int64_t day) {
-  year -= month <= 2 ? 1 : 0;
-  const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
-  const std::int64_t of_era = year - era * 400;
-  const std::int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return era * 146'097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719'468;
-}
-
-std::int64_t days_in(std::int64_t year, std::int64_t month) {
-  if (month == 2) return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28;
-  return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
-}
-
-// Takes what stands at the front of a text.
-class Front {
- public:
-  explicit Front(std::string_view text) : text_(text) {}
-  [[nodiscard]] bool done() const { return text_.empty(); }
-  bool take(char wanted) {
-    if (text_.empty() || text_.front() != wanted) return false;
-    text_.remove_prefix(1);
-    return true;
-  }
-  // Exactly so many digits, for a number between these two.
-  std::optional<std::int64_t> number(std::size_t digits, std::int64_t least, std::int64_t most) {
-    if (text_.size() < digits) return std::nullopt;
-    std::int64_t value = 0;
-    for (const char c : text_.substr(0, digits)) {
-      if (c < '0' || c > '9') return std::nullopt;
-      value = value * 10 + (c - '0');
-    }
-    text_.remove_prefix(digits);
-    return value < least || value > most ? std::nullopt : std::optional(value);
-  }
-  // ".25" or ",25"; 0 without it.
-  std::optional<double> fraction() {
-    if (!take('.') && !take(',')) return 0;
-    std::size_t digits = 0;
-    while (digits < text_.size() && text_[digits] >= '0' && text_[digits] <= '9') ++digits;
-    if (digits == 0) return std::nullopt;
-    const auto value = text::to_double("0." + std::string(text_.substr(0, digits)));
-    text_.remove_prefix(digits);
-    return value;
-  }
-  // Seconds that the zone is ahead of UTC.
-  std::optional<std::int64_t> zone() {
-    if (done() || ((take('Z') || take('z')) && done())) return 0;
-    const bool ahead = take('+');
-    if (!ahead && !take('-')) return std::nullopt;
-    const auto hours = number(2, 0, 23);
-    if (!hours) return std::nullopt;
-    std::int64_t seconds = *hours * 3600;
-    if (!done()) {
-      (void)take(':');
-      const auto minutes = number(2, 0, 59);
-      if (!minutes || !done()) return std::nullopt;
-      seconds += *minutes * 60;
-    }
-    return ahead ? seconds : -seconds;
-  }
-
- private:
-  std::string_view text_;
-};
-
-std::optional<double> parse_iso(std::string_view text) {
-  Front front(text);
-  const auto year = front.number(4, 0, 9999);
-  if (!year || !front.take('-')) return std::nullopt;
-  const auto month = front.number(2, 1, 12);
-  if (!month || !front.take('-')) return std::nullopt;
-  const auto day = front.number(2, 1, days_in(*year, *month));
-  if (!day) return std::nullopt;
-  const double midnight = static_cast<double>(days_of(*year, *month, *day)) * 86'400;
-  if (front.done()) return midnight;
-  if (!front.take('T') && !front.take('t') && !front.take(' ')) return std::nullopt;
-  const auto hour = front.number(2, 0, 23);
-  if (!hour || !front.take(':')) return std::nullopt;
-  const auto minute = front.number(2, 0, 59);
-  if (!minute) return std::nullopt;
-  double seconds = static_cast<double>(*hour * 3600 + *minute * 60);
-  if (front.take(':')) {
-    const auto second = front.number(2, 0, 60);  // 60: a leap second
-    const auto fraction = second ? front.fraction() : std::nullopt;
-    if (!fraction) return std::nullopt;
-    seconds += static_cast<double>(*second) + *fraction;
-  }
-  const auto zone = front.zone();
-  if (!zone) return std::nullopt;
-  return midnight + seconds - static_cast<double>(*zone);
-}
-
-}  // namespace
 
 std::optional<double> parse_time(std::string_view text) {
   text = text::trim(text);

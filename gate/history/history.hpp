@@ -4,7 +4,7 @@
 // Base units, as everywhere (unit/metric.hpp). Absent is absent; of texts, "" is "not known". Names
 // (of projects, cells, metrics, machines, branches …) are any printable UTF-8 of 1 to
 // k_longest_name bytes: kept_name() makes one of any bytes. Private names never get here: whoever
-// imports puts aliases in their place (import_run.hpp). Pure.
+// imports puts aliases in their place (documents.hpp). Pure.
 #pragma once
 
 #include <cstddef>
@@ -169,6 +169,9 @@ struct History {
 // its bytes, and "~" with a hash of all of them follows, so that no two become one. What comes
 // back comes back unchanged.
 [[nodiscard]] std::string kept_name(std::string_view bytes);
+
+// The median; of an even number the middle of the two. REQUIRES: some.
+[[nodiscard]] double middle_of(std::vector<double> values);
 
 // How much a run holds, in bytes: what is held to k_largest_run.
 [[nodiscard]] std::size_t weight(const Run& run);

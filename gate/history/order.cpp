@@ -85,13 +85,6 @@ class KnownTimes {
   std::vector<std::pair<double, std::size_t>> rows_;  // time, slot
 };
 
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : values[half - 1] / 2 + values[half] / 2;
-}
-
 // A class that is not known is taken for the last one that was.
 void take_known(std::string& known, const std::string& seen) {
   if (!seen.empty()) known = seen;
@@ -125,13 +118,11 @@ void put_in_order(History& history, const CommitOrder& order) {
   for (std::size_t i = 0; i < standing.size(); ++i) {
     const Standing& one = standing[i];
     const RunFacts& run = history.runs[i];
-    OrderKey key{
-        one.known ? *one.known + 1 : times.slot(one.time), !one.known, 0, "", run.time, run.id};
-    if (!one.known) {
-      key.commit_time = one.time;
-      key.commit = one.commit;
+    if (one.known) {
+      keys.push_back({*one.known + 1, false, 0, "", run.time, run.id});
+    } else {
+      keys.push_back({times.slot(one.time), true, one.time, one.commit, run.time, run.id});
     }
-    keys.push_back(key);
   }
   // Runs are few and points many: each run gets its rank once.
   std::vector<std::uint32_t> by_key(keys.size()), rank(keys.size());
@@ -153,7 +144,7 @@ std::vector<ClassChange> class_changes(const History& history, const Series& ser
   std::vector<double> values;  // of the class that holds
   const auto close = [&] {
     if (changes.empty()) return;
-    changes.back().after = median_of(values);
+    changes.back().after = middle_of(values);
     changes.back().points_after = values.size();
   };
   for (std::size_t i = 0; i < series.points.size(); ++i) {
@@ -166,7 +157,7 @@ std::vector<ClassChange> class_changes(const History& history, const Series& ser
     if (other && !values.empty()) {
       close();
       changes.push_back(
-          {i, device, next_device, machine, next_machine, median_of(values), 0, values.size(), 0});
+          {i, device, next_device, machine, next_machine, middle_of(values), 0, values.size(), 0});
       values.clear();
     }
     device = std::move(next_device);

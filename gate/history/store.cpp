@@ -39,38 +39,6 @@ void take_secrets(std::string& query, std::vector<Secret>& passwords) {
   query = text::join(kept, "&");
 }
 
-}  // namespace
-
-StoreAddress parse_address(const std::string& text) {
-  StoreAddress address;
-  address.target = Secret(text);
-  for (const std::string_view scheme : k_schemes) {
-    if (!text.starts_with(scheme)) continue;
-    address.postgres = true;
-    const std::string rest = text.substr(scheme.size());
-    // A '?' may stand in a password that is not encoded as it should be: behind the last '@'.
-    const std::size_t at = rest.rfind('@');
-    const std::size_t mark = rest.find('?', at == std::string::npos ? 0 : at);
-    std::string authority = rest.substr(0, mark);
-    take_password(authority, address.passwords);
-    address.shown = std::string(scheme) + authority;
-    if (mark != std::string::npos) {
-      std::string query = rest.substr(mark + 1);
-      take_secrets(query, address.passwords);
-      if (!query.empty()) address.shown += "?" + query;
-    }
-    address.shown = text::printable(address.shown);
-    return address;
-  }
-  address.shown = text::printable(text);
-  return address;
-}
-
-// The schema, as the steps that lead to it. A step that has been released is never changed: what
-// comes later is a step of its own at the end.
-
-namespace {
-
 struct Migration {
   int number;
   Statement script;
@@ -128,6 +96,34 @@ Result<int> schema_of(Database& database) {
 }
 
 }  // namespace
+
+StoreAddress parse_address(const std::string& text) {
+  StoreAddress address;
+  address.target = Secret(text);
+  for (const std::string_view scheme : k_schemes) {
+    if (!text.starts_with(scheme)) continue;
+    address.postgres = true;
+    const std::string rest = text.substr(scheme.size());
+    // A '?' may stand in a password that is not encoded as it should be: behind the last '@'.
+    const std::size_t at = rest.rfind('@');
+    const std::size_t mark = rest.find('?', at == std::string::npos ? 0 : at);
+    std::string authority = rest.substr(0, mark);
+    take_password(authority, address.passwords);
+    address.shown = std::string(scheme) + authority;
+    if (mark != std::string::npos) {
+      std::string query = rest.substr(mark + 1);
+      take_secrets(query, address.passwords);
+      if (!query.empty()) address.shown += "?" + query;
+    }
+    address.shown = text::printable(address.shown);
+    return address;
+  }
+  address.shown = text::printable(text);
+  return address;
+}
+
+// The schema, as the steps that lead to it. A step that has been released is never changed: what
+// comes later is a step of its own at the end.
 
 int newest_schema() { return k_migrations.back().number; }
 

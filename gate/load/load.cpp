@@ -219,18 +219,12 @@ class Driver {
   }
 
   void take_over(Schedule& schedule) {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < under_way_.size(); ++i) {
-      UnderWay& one = under_way_[i];
-      if (one.request->is_over()) {
-        load_.requests[one.place] = one.request->take();
-        schedule.ended(one.request->over_at());
-      } else {
-        if (kept != i) under_way_[kept] = std::move(one);
-        ++kept;
-      }
+    for (UnderWay& one : under_way_) {
+      if (!one.request->is_over()) continue;
+      load_.requests[one.place] = one.request->take();
+      schedule.ended(one.request->over_at());
     }
-    under_way_.resize(kept);
+    std::erase_if(under_way_, [](const UnderWay& one) { return one.request->is_over(); });
   }
 
   // Whether weir shall go on; else what is under way is ended.

@@ -49,23 +49,15 @@ std::string encoding(const sys::HttpHeaders& headers) {
 }
 
 ServedFault fault_of(Ended what) {
-  switch (what) {
-    case Ended::invalid:
-      return ServedFault::invalid_request;
-    case Ended::no_connection:
-      return ServedFault::no_connection;
-    case Ended::refused:
-      return ServedFault::refused;
-    case Ended::tls:
-      return ServedFault::tls;
-    case Ended::cut:
-      return ServedFault::cut_off;
-    case Ended::bad_http:
-      return ServedFault::bad_http;
-    case Ended::complete:
-    case Ended::dropped:
-    case Ended::other:
-      break;
+  constexpr std::pair<Ended, ServedFault> k_faults[] = {
+      {Ended::invalid, ServedFault::invalid_request},
+      {Ended::no_connection, ServedFault::no_connection},
+      {Ended::refused, ServedFault::refused},
+      {Ended::tls, ServedFault::tls},
+      {Ended::cut, ServedFault::cut_off},
+      {Ended::bad_http, ServedFault::bad_http}};
+  for (const auto& [ended, fault] : k_faults) {
+    if (ended == what) return fault;
   }
   return ServedFault::other;
 }
@@ -212,9 +204,13 @@ void Request::finish(double at) {
          fmt::format("the server reports {}", record_.reported.output_tokens.value_or(0)));
     return;
   }
+  record_.output_digest = hash_hex(text_);
+  close(at);
+}
+
+void Request::close(double at) {
   record_.ended = since(at);
   record_.output_bytes = static_cast<std::int64_t>(text_.size());
-  record_.output_digest = hash_hex(text_);
   over_ = true;
   over_at_ = at;
 }
@@ -224,31 +220,19 @@ void Request::fail(double at, ServedFault fault, std::string_view detail, int st
   std::string shown = text::printable(detail.substr(0, k_longest_detail));
   std::replace(shown.begin(), shown.end(), '\n', ' ');
   record_.failure = profile::ServedFailure{fault, status, std::move(shown)};
-  record_.ended = since(at);
-  record_.output_bytes = static_cast<std::int64_t>(text_.size());
   if (!text_.empty()) record_.output_digest = hash_hex(text_);
-  over_ = true;
-  over_at_ = at;
+  close(at);
 }
 
 double Request::deadline() const {
   const double last = sent_at_ + limits_.request_seconds;
-  const auto within = [&](double seconds) { return std::min(stage_at_ + seconds, last); };
-  switch (stage_) {
-    case Stage::connecting:
-      break;
-    case Stage::sent:
-      return within(limits_.header_seconds);
-    case Stage::answered:
-      return within(limits_.first_token_seconds);
-    case Stage::streaming:
-      return within(limits_.next_token_seconds);
-    case Stage::told_end:
-      return within(k_end_seconds);
-    case Stage::refusing:
-      return within(k_refusal_seconds);
-  }
-  return last;
+  if (stage_ == Stage::connecting) return last;
+  const double of_stage = stage_ == Stage::sent        ? limits_.header_seconds
+                          : stage_ == Stage::answered  ? limits_.first_token_seconds
+                          : stage_ == Stage::streaming ? limits_.next_token_seconds
+                          : stage_ == Stage::told_end  ? k_end_seconds
+                                                       : k_refusal_seconds;
+  return std::min(stage_at_ + of_stage, last);
 }
 
 void Request::give_up(double at) {

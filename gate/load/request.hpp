@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 
@@ -53,6 +52,7 @@ class Request final : public sys::StreamSink {
   bool refuse(profile::ServedFault fault, int status);
   void fail(double at, profile::ServedFault fault, std::string_view detail = "", int status = 0);
   void finish(double at);
+  void close(double at);
   [[nodiscard]] double since(double at) const { return at - zero_; }
 
   const adapters::serving::Api& api_;

@@ -13,6 +13,12 @@ const Json& below(const Json& json, const char* key) {
   return found == json.end() ? k_nothing : *found;
 }
 
+const Json& list_in(const Json& json, const char* key) {
+  static const Json k_empty = Json::array();
+  const Json& value = below(json, key);
+  return value.is_array() ? value : k_empty;
+}
+
 std::string text_in(const Json& json, const char* key) {
   const Json& value = below(json, key);
   return value.is_string() ? value.get<std::string>() : "";

@@ -194,8 +194,7 @@ Result<std::optional<SeenCheck>> latest_check(Api& api, const std::string& repos
                           repository, sha, percent_encoded(check_name(gate)))));
   std::optional<SeenCheck> found;
   if (!fine(answer)) return found;  // may not be read: whether it may be written is seen there
-  const Json& list = below(answer.body, "check_runs");
-  for (const Json& json : list.is_array() ? list : Json::array()) {
+  for (const Json& json : list_in(answer.body, "check_runs")) {
     const auto marker = parse_marker(text_in(json, "external_id"));
     const std::int64_t id = number_in(json, "id");
     const bool ours = marker && marker->gate == gate && id > 0 &&

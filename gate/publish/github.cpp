@@ -6,7 +6,6 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/github_retry.hpp"
 
 namespace weir::publish {
 namespace {

@@ -1,7 +1,6 @@
 #include "gate/publish/github_retry.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <ctime>
 
@@ -36,59 +35,6 @@ std::string came(const sys::HttpResponse& response, const Masker& masker) {
   return fmt::format("{}{}{}{} \"{}\"", response.status, name_of(response.status),
                      type.empty() ? "" : " ", type, shown(response.body, masker));
 }
-
-}  // namespace
-
-std::string shown(std::string_view text, const Masker& masker, std::size_t most) {
-  // No more of a large answer is looked at than can matter; the longest secret is far shorter.
-  std::string line = masker.mask(text.substr(0, std::size_t{64} << 10));
-  line = masker.mask(text::printable(line));
-  std::string squeezed;
-  for (const char c : line) {
-    const bool space = c == '\n' || c == '\t' || c == ' ';
-    if (!space) squeezed += c;
-    if (space && !squeezed.empty() && squeezed.back() != ' ') squeezed += ' ';
-  }
-  while (!squeezed.empty() && squeezed.back() == ' ') squeezed.pop_back();
-  std::size_t end = 0;
-  std::size_t characters = 0;
-  while (end < squeezed.size()) {
-    if ((static_cast<unsigned char>(squeezed[end]) & 0xC0U) != 0x80U && characters++ == most) break;
-    ++end;
-  }
-  const bool cut = end < squeezed.size();
-  return text::disarm(squeezed.substr(0, end)) + (cut ? "..." : "");
-}
-
-std::string reason_in(const Json& body) {
-  std::string reason = text_in(body, "message");
-  const Json& errors = below(body, "errors");
-  for (const Json& error : errors.is_array() ? errors : Json::array()) {
-    std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
-    if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
-    if (one != " ") reason += (reason.empty() ? "" : ": ") + one;
-  }
-  return reason;
-}
-
-std::string said(const sys::HttpResponse& response, const Masker& masker) {
-  std::string status = fmt::format("{}{}", response.status, name_of(response.status));
-  if (text::trim(response.body).empty()) return status;
-  const auto json = parse_json(response.body, k_limits);
-  const std::string reason = json ? reason_in(*json) : "";
-  return reason.empty() ? came(response, masker)
-                        : fmt::format("{}: {}", status, shown(reason, masker));
-}
-
-Result<Json> json_of(const sys::HttpResponse& response, const Masker& masker) {
-  if (text::trim(response.body).empty()) return Json(nullptr);
-  auto json = parse_json(response.body, k_limits);
-  if (json) return json;
-  return fail(Code::data, "the answer can not be read ({}): {}", json.error().message,
-              came(response, masker));
-}
-
-namespace {
 
 std::optional<long long> digits(std::string_view text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
@@ -128,6 +74,54 @@ bool is_limit(const sys::HttpResponse& response) {
 }
 
 }  // namespace
+
+std::string shown(std::string_view text, const Masker& masker, std::size_t most) {
+  // No more of a large answer is looked at than can matter; the longest secret is far shorter.
+  std::string line = masker.mask(text.substr(0, std::size_t{64} << 10));
+  line = masker.mask(text::printable(line));
+  std::string squeezed;
+  for (const char c : line) {
+    const bool space = c == '\n' || c == '\t' || c == ' ';
+    if (!space) squeezed += c;
+    if (space && !squeezed.empty() && squeezed.back() != ' ') squeezed += ' ';
+  }
+  while (!squeezed.empty() && squeezed.back() == ' ') squeezed.pop_back();
+  std::size_t end = 0;
+  std::size_t characters = 0;
+  while (end < squeezed.size()) {
+    if ((static_cast<unsigned char>(squeezed[end]) & 0xC0U) != 0x80U && characters++ == most) break;
+    ++end;
+  }
+  const bool cut = end < squeezed.size();
+  return text::disarm(squeezed.substr(0, end)) + (cut ? "..." : "");
+}
+
+std::string reason_in(const Json& body) {
+  std::string reason = text_in(body, "message");
+  for (const Json& error : list_in(body, "errors")) {
+    std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
+    if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
+    if (one != " ") reason += (reason.empty() ? "" : ": ") + one;
+  }
+  return reason;
+}
+
+std::string said(const sys::HttpResponse& response, const Masker& masker) {
+  std::string status = fmt::format("{}{}", response.status, name_of(response.status));
+  if (text::trim(response.body).empty()) return status;
+  const auto json = parse_json(response.body, k_limits);
+  const std::string reason = json ? reason_in(*json) : "";
+  return reason.empty() ? came(response, masker)
+                        : fmt::format("{}: {}", status, shown(reason, masker));
+}
+
+Result<Json> json_of(const sys::HttpResponse& response, const Masker& masker) {
+  if (text::trim(response.body).empty()) return Json(nullptr);
+  auto json = parse_json(response.body, k_limits);
+  if (json) return json;
+  return fail(Code::data, "the answer can not be read ({}): {}", json.error().message,
+              came(response, masker));
+}
 
 std::optional<double> http_date(std::string_view text) {
   constexpr const char* k_form = "%a, %d %b %Y %H:%M:%S GMT";

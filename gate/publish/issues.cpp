@@ -5,7 +5,6 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/api.hpp"
 
 namespace weir::publish {
 namespace {
@@ -139,10 +138,10 @@ class IssuePoster {
   }
 
   [[nodiscard]] bool has_label(const Json& issue) const {
-    const Json& labels = below(issue, "labels");
-    return labels.is_array() && std::any_of(labels.begin(), labels.end(), [&](const Json& label) {
-             return text::lower(text_in(label, "name")) == text::lower(options_.label);
-           });
+    const Json& labels = list_in(issue, "labels");
+    return std::any_of(labels.begin(), labels.end(), [&](const Json& label) {
+      return text::lower(text_in(label, "name")) == text::lower(options_.label);
+    });
   }
 
   // GitHub leaves labels out where the token may not set them, and says nothing: without it the

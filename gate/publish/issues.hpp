@@ -6,7 +6,6 @@
 // at once converge: the lowest number stays, the other closes its own.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // The commit status. GitHub keeps all of them and shows the latest of a context; which run one
 // shows is told by the URL that it points to. So a poster of an older run that came in late finds
 // out by looking once more, and says the newer one's again.
-#include <algorithm>
 
 #include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"

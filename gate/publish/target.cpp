@@ -1,7 +1,6 @@
 #include "gate/publish/target.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -9,7 +8,6 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/api.hpp"
 
 namespace weir::publish {
 
@@ -41,62 +39,6 @@ std::optional<std::int64_t> take_number(std::string_view& text, std::string_view
   if (!value) return std::nullopt;
   return *value;
 }
-
-}  // namespace
-
-bool newer(const RunNumber& there, const RunNumber& ours) { return ours.known() && ours < there; }
-
-std::string gate_name(std::string_view wanted) {
-  if (wanted.empty()) return std::string(k_default_gate);
-  if (is_name(wanted)) return std::string(wanted);
-  std::string name;
-  for (const char c : wanted.substr(0, k_longest_name)) {
-    const char fit = fit_for_name(c) ? c : '-';
-    if (fit != '-' || (!name.empty() && name.back() != '-')) name += fit;
-  }
-  const std::size_t first =
-      std::min(static_cast<std::size_t>(std::find_if(name.begin(), name.end(), letter_or_digit) -
-                                        name.begin()),
-               name.size());
-  name = name.substr(first, 48);
-  while (!name.empty() && name.back() == '-') name.pop_back();
-  return fmt::format("{}-{}", name.empty() ? "gate" : name, short_hash(wanted));
-}
-
-std::string Marker::text() const {
-  return fmt::format("weir:gate={} run={} attempt={}", gate, run.id, run.attempt);
-}
-
-std::string Marker::hidden() const { return fmt::format("{}{}{}", k_before, text(), k_behind); }
-
-std::optional<Marker> parse_marker(std::string_view text) {
-  constexpr std::string_view k_start = "weir:gate=";
-  if (text.substr(0, k_start.size()) != k_start) return std::nullopt;
-  text.remove_prefix(k_start.size());
-  const std::size_t end = text.find(' ');
-  if (end == std::string_view::npos || !is_name(text.substr(0, end))) return std::nullopt;
-  Marker marker{std::string(text.substr(0, end)), {}};
-  text.remove_prefix(end);
-  const auto id = take_number(text, " run=");
-  const auto attempt = id ? take_number(text, " attempt=") : std::nullopt;
-  if (!attempt || !text.empty()) return std::nullopt;
-  marker.run = {*id, *attempt};
-  return marker;
-}
-
-std::optional<Marker> marker_of(std::string_view body) {
-  std::string_view line = body.substr(0, body.find_first_of("\r\n"));
-  if (line.size() < k_before.size() + k_behind.size() ||
-      line.substr(0, k_before.size()) != k_before ||
-      line.substr(line.size() - k_behind.size()) != k_behind) {
-    return std::nullopt;
-  }
-  line.remove_prefix(k_before.size());
-  line.remove_suffix(k_behind.size());
-  return parse_marker(line);
-}
-
-namespace {
 
 // Parts of the event under the path they have there. Keeps the first complaint.
 class Section {
@@ -272,66 +214,6 @@ Result<Event> from_surroundings(const Surroundings& surroundings) {
   return event;
 }
 
-}  // namespace
-
-bool is_repository(std::string_view text) {
-  const auto fit = [](std::string_view part, std::string_view more, std::size_t most) {
-    return !part.empty() && part.size() <= most && part != "." && part != ".." &&
-           std::all_of(part.begin(), part.end(), [&](char c) {
-             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    more.find(c) != std::string_view::npos;
-           });
-  };
-  const std::size_t slash = text.find('/');
-  return slash != std::string_view::npos && fit(text.substr(0, slash), "-_", 100) &&
-         fit(text.substr(slash + 1), "-_.", 100);
-}
-
-bool is_sha(std::string_view text) {
-  return (text.size() == 40 || text.size() == 64) &&
-         text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos &&
-         text.find_first_not_of('0') != std::string_view::npos;
-}
-
-Result<Event> read_event(std::optional<std::string_view> text, const Surroundings& surroundings,
-                         std::string_view where) {
-  WEIR_TRY(Event event, from_surroundings(surroundings));
-  if (!text) return event;
-  const auto json = parse_json(*text, {.bytes = k_largest_event, .depth = 64});
-  if (!json) return tl::unexpected(with_context(where, json.error()));
-  if (!json->is_object()) return fail(Code::data, "{}: an event is a JSON object", where);
-  std::optional<Error> problem;
-  const Section top(&*json, "", problem);
-  if (event.name.empty()) event.name = name_from_shape(top);
-  const Section repository = top.at("repository");
-  if (repository.there()) {
-    const std::string named = repository.repository("full_name");
-    if (!event.repository.empty() && text::lower(named) != text::lower(event.repository)) {
-      top.complain("repository.full_name",
-                   fmt::format("\"{}\" is not GITHUB_REPOSITORY, \"{}\"",
-                               text::printable(named.substr(0, 200)), event.repository));
-    }
-    event.repository = named;
-  } else if (event.repository.empty()) {
-    top.complain("repository", "is missing");
-  }
-  if (about_pull_request(event.name)) {
-    read_pull_request(top, event);
-  } else if (event.name == "workflow_run") {
-    read_workflow_run(top, event);
-  } else if (event.name == "merge_group") {
-    event.sha = top.at("merge_group").sha("head_sha");
-  } else if (event.name == "issue_comment") {
-    read_issue_comment(top, event);
-  } else if (event.name == "push" && top.has("after")) {
-    event.sha = top.sha("after");
-  }
-  if (problem) return tl::unexpected(with_context(where, *problem));
-  return event;
-}
-
-namespace {
-
 bool alike(std::string_view a, std::string_view b) { return text::lower(a) == text::lower(b); }
 
 // Numbers of the pull requests of `list` whose head is what `event` measured.
@@ -403,6 +285,114 @@ Result<void> find_head(Api& api, Event& event) {
 }
 
 }  // namespace
+
+bool newer(const RunNumber& there, const RunNumber& ours) { return ours.known() && ours < there; }
+
+std::string gate_name(std::string_view wanted) {
+  if (wanted.empty()) return std::string(k_default_gate);
+  if (is_name(wanted)) return std::string(wanted);
+  std::string name;
+  for (const char c : wanted.substr(0, k_longest_name)) {
+    const char fit = fit_for_name(c) ? c : '-';
+    if (fit != '-' || (!name.empty() && name.back() != '-')) name += fit;
+  }
+  const std::size_t first =
+      std::min(static_cast<std::size_t>(std::find_if(name.begin(), name.end(), letter_or_digit) -
+                                        name.begin()),
+               name.size());
+  name = name.substr(first, 48);
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return fmt::format("{}-{}", name.empty() ? "gate" : name, short_hash(wanted));
+}
+
+std::string Marker::text() const {
+  return fmt::format("weir:gate={} run={} attempt={}", gate, run.id, run.attempt);
+}
+
+std::string Marker::hidden() const { return fmt::format("{}{}{}", k_before, text(), k_behind); }
+
+std::optional<Marker> parse_marker(std::string_view text) {
+  constexpr std::string_view k_start = "weir:gate=";
+  if (text.substr(0, k_start.size()) != k_start) return std::nullopt;
+  text.remove_prefix(k_start.size());
+  const std::size_t end = text.find(' ');
+  if (end == std::string_view::npos || !is_name(text.substr(0, end))) return std::nullopt;
+  Marker marker{std::string(text.substr(0, end)), {}};
+  text.remove_prefix(end);
+  const auto id = take_number(text, " run=");
+  const auto attempt = id ? take_number(text, " attempt=") : std::nullopt;
+  if (!attempt || !text.empty()) return std::nullopt;
+  marker.run = {*id, *attempt};
+  return marker;
+}
+
+std::optional<Marker> marker_of(std::string_view body) {
+  std::string_view line = body.substr(0, body.find_first_of("\r\n"));
+  if (line.size() < k_before.size() + k_behind.size() ||
+      line.substr(0, k_before.size()) != k_before ||
+      line.substr(line.size() - k_behind.size()) != k_behind) {
+    return std::nullopt;
+  }
+  line.remove_prefix(k_before.size());
+  line.remove_suffix(k_behind.size());
+  return parse_marker(line);
+}
+
+bool is_repository(std::string_view text) {
+  const auto fit = [](std::string_view part, std::string_view more, std::size_t most) {
+    return !part.empty() && part.size() <= most && part != "." && part != ".." &&
+           std::all_of(part.begin(), part.end(), [&](char c) {
+             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    more.find(c) != std::string_view::npos;
+           });
+  };
+  const std::size_t slash = text.find('/');
+  return slash != std::string_view::npos && fit(text.substr(0, slash), "-_", 100) &&
+         fit(text.substr(slash + 1), "-_.", 100);
+}
+
+bool is_sha(std::string_view text) {
+  return (text.size() == 40 || text.size() == 64) &&
+         text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos &&
+         text.find_first_not_of('0') != std::string_view::npos;
+}
+
+Result<Event> read_event(std::optional<std::string_view> text, const Surroundings& surroundings,
+                         std::string_view where) {
+  WEIR_TRY(Event event, from_surroundings(surroundings));
+  if (!text) return event;
+  const auto json = parse_json(*text, {.bytes = k_largest_event, .depth = 64});
+  if (!json) return tl::unexpected(with_context(where, json.error()));
+  if (!json->is_object()) return fail(Code::data, "{}: an event is a JSON object", where);
+  std::optional<Error> problem;
+  const Section top(&*json, "", problem);
+  if (event.name.empty()) event.name = name_from_shape(top);
+  const Section repository = top.at("repository");
+  if (repository.there()) {
+    const std::string named = repository.repository("full_name");
+    if (!event.repository.empty() && text::lower(named) != text::lower(event.repository)) {
+      top.complain("repository.full_name",
+                   fmt::format("\"{}\" is not GITHUB_REPOSITORY, \"{}\"",
+                               text::printable(named.substr(0, 200)), event.repository));
+    }
+    event.repository = named;
+  } else if (event.repository.empty()) {
+    top.complain("repository", "is missing");
+  }
+  if (about_pull_request(event.name)) {
+    read_pull_request(top, event);
+  } else if (event.name == "workflow_run") {
+    read_workflow_run(top, event);
+  } else if (event.name == "merge_group") {
+    event.sha = top.at("merge_group").sha("head_sha");
+  } else if (event.name == "issue_comment") {
+    read_issue_comment(top, event);
+  } else if (event.name == "push" && top.has("after")) {
+    event.sha = top.sha("after");
+  }
+  if (problem) return tl::unexpected(with_context(where, *problem));
+  return event;
+}
 
 std::string run_url_of(const std::string& server_url, const std::string& repository,
                        const RunNumber& run) {

@@ -1,9 +1,7 @@
 #include "gate/serve/access.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <vector>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -34,6 +32,30 @@ std::optional<Address> forwarded_address(std::string_view text) {
   }
   if (std::count(text.begin(), text.end(), ':') == 1) text = text.substr(0, text.find(':'));
   return parse_address(text);
+}
+
+constexpr std::string_view k_prefix = "weir_";
+constexpr std::size_t k_id_digits = 12, k_secret_digits = 48;
+constexpr std::size_t k_longest_authorization = 1024;  // bytes; ours have less than 200
+
+std::string hex(const unsigned char* bytes, std::size_t size) {
+  std::string digits;
+  for (std::size_t i = 0; i < size; ++i) digits += fmt::format("{:02x}", bytes[i]);
+  return digits;
+}
+
+bool is_hex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+// Does one of `token`'s scopes do for `scope`?
+bool has_scope(const history::StoredToken& token, Scope scope) {
+  const std::vector<std::string> words = text::split(token.scopes, ' ');
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    const auto held = parse_scope(word);
+    return held && (*held == scope || *held == Scope::admin);
+  });
 }
 
 }  // namespace
@@ -158,44 +180,9 @@ void Rates::make_room(double now) {
   });
 }
 
-namespace {
-
-constexpr std::string_view k_prefix = "weir_";
-constexpr std::size_t k_id_digits = 12, k_secret_digits = 48;
-constexpr std::size_t k_longest_authorization = 1024;  // bytes; ours have less than 200
-
-std::string hex(const unsigned char* bytes, std::size_t size) {
-  std::string digits;
-  for (std::size_t i = 0; i < size; ++i) digits += fmt::format("{:02x}", bytes[i]);
-  return digits;
-}
-
-bool is_hex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
-// Does one of `token`'s scopes do for `scope`?
-bool has_scope(const history::StoredToken& token, Scope scope) {
-  const std::vector<std::string> words = text::split(token.scopes, ' ');
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    const auto held = parse_scope(word);
-    return held && (*held == scope || *held == Scope::admin);
-  });
-}
-
-}  // namespace
-
 std::string_view to_string(Scope scope) {
-  switch (scope) {
-    case Scope::read:
-      return "read";
-    case Scope::upload:
-      return "upload";
-    case Scope::admin:
-      return "admin";
-  }
-  return "";
+  constexpr std::string_view k_words[] = {"read", "upload", "admin"};
+  return k_words[static_cast<std::size_t>(scope)];
 }
 
 std::optional<Scope> parse_scope(std::string_view word) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "gate/base/encode.hpp"
 #include "gate/base/hash.hpp"
@@ -44,31 +43,9 @@ std::string decoded(std::string_view text, Plus plus) {
   return bytes;
 }
 
-// Octets of the code point that begins at `at`, where it is a well-formed one and no control
-// character (those of ISO 6429's second set included); 0 for all else.
-std::size_t character(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 && lead != 0x7F ? 1 : 0;
-  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() - at < size) return 0;
-  std::uint32_t point = lead & (0xFFU >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
-    point = (point << 6U) | (byte(i) & 0x3FU);
-  }
-  constexpr std::uint32_t k_least[] = {0, 0, 0xA0, 0x800, 0x10000};  // 0x80 … 0x9F are controls
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  return point < k_least[size] || point > 0x10FFFF || surrogate ? 0 : size;
-}
-
+// UTF-8 that can be shown on a line.
 bool plain_text(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t size = character(text, at);
-    if (size == 0) return false;
-    at += size;
-  }
-  return true;
+  return text.find_first_of("\n\t") == std::string_view::npos && text::printable(text) == text;
 }
 
 // With '\' as a '/', as some systems take it.
@@ -126,6 +103,34 @@ Result<void> add_query(std::string_view text, Target& target) {
   return {};
 }
 
+constexpr const char* k_page_policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types weir";
+constexpr const char* k_other_policy = "default-src 'none'; frame-ancestors 'none'; sandbox";
+
+std::string_view word_of(int status) {
+  constexpr std::pair<int, std::string_view> k_words[] = {
+      {400, "bad_request"},   {401, "unauthorized"},           {403, "forbidden"},
+      {404, "not_found"},     {405, "method_not_allowed"},     {411, "length_required"},
+      {413, "too_large"},     {415, "unsupported_media_type"}, {421, "misdirected_request"},
+      {422, "unprocessable"}, {429, "too_many_requests"},      {503, "unavailable"}};
+  for (const auto& [number, word] : k_words) {
+    if (number == status) return word;
+  }
+  return "internal";
+}
+
+// Is `tag` one of a list like `"a", W/"b"`, or is that "*"?
+bool names_tag(std::string_view list, std::string_view tag) {
+  for (const std::string& part : text::split(list, ',')) {
+    std::string_view one = text::trim(part);
+    if (one.starts_with("W/")) one.remove_prefix(2);
+    if (one == tag || one == "*") return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::string> Target::one(std::string_view name) const {
@@ -171,57 +176,6 @@ std::string header_value(std::string_view text) {
   return value;
 }
 
-namespace {
-
-constexpr const char* k_page_policy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
-    "trusted-types weir";
-constexpr const char* k_other_policy = "default-src 'none'; frame-ancestors 'none'; sandbox";
-
-std::string_view word_of(int status) {
-  switch (status) {
-    case 400:
-      return "bad_request";
-    case 401:
-      return "unauthorized";
-    case 403:
-      return "forbidden";
-    case 404:
-      return "not_found";
-    case 405:
-      return "method_not_allowed";
-    case 411:
-      return "length_required";
-    case 413:
-      return "too_large";
-    case 415:
-      return "unsupported_media_type";
-    case 421:
-      return "misdirected_request";
-    case 422:
-      return "unprocessable";
-    case 429:
-      return "too_many_requests";
-    case 503:
-      return "unavailable";
-    default:
-      return "internal";
-  }
-}
-
-// Is `tag` one of a list like `"a", W/"b"`, or is that "*"?
-bool names_tag(std::string_view list, std::string_view tag) {
-  for (const std::string& part : text::split(list, ',')) {
-    std::string_view one = text::trim(part);
-    if (one.starts_with("W/")) one.remove_prefix(2);
-    if (one == tag || one == "*") return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 Response text_answer(int status, std::string type, std::string text) {
   return {status, std::move(type), {}, std::make_shared<const std::string>(std::move(text))};
 }
@@ -234,6 +188,12 @@ Response error_answer(int status, std::string_view message, std::string_view hin
   Json error{{"code", word_of(status)}, {"message", text::printable(message)}};
   if (!hint.empty()) error["hint"] = text::printable(hint);
   return json_answer(status, {{"error", std::move(error)}});
+}
+
+Response error_response(int status, std::string_view code, std::string_view message) {
+  Response response = json_answer(status, {{"error", {{"code", code}, {"message", message}}}});
+  if (status == 503) set_header(response, "Retry-After", "5");
+  return response;
 }
 
 Response later_answer(int status, std::string_view message, double seconds) {

@@ -41,6 +41,10 @@ struct Target {
 [[nodiscard]] Result<Target> parse_target(std::string_view text);
 
 enum class Method { get, head, post, put, remove, options, other };
+inline constexpr std::pair<std::string_view, Method> k_methods[] = {
+    {"GET", Method::get}, {"HEAD", Method::head},     {"POST", Method::post},
+    {"PUT", Method::put}, {"DELETE", Method::remove}, {"OPTIONS", Method::options},
+};
 
 // What stands before a body.
 struct Head {
@@ -111,6 +115,9 @@ struct Traffic {
 // anything.
 [[nodiscard]] Response error_answer(int status, std::string_view message,
                                     std::string_view hint = "");
+// The same with a code of its own, of requests that never came to the service; with Retry-After
+// where waiting may help (503).
+[[nodiscard]] Response error_response(int status, std::string_view code, std::string_view message);
 // … with Retry-After, in whole seconds.
 [[nodiscard]] Response later_answer(int status, std::string_view message, double seconds);
 

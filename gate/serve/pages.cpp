@@ -4,7 +4,6 @@
 
 #include "gate/base/text.hpp"
 #include "gate/history/changes.hpp"
-#include "gate/serve/http.hpp"
 #include "gate/site/changes.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -16,31 +15,14 @@ constexpr std::size_t k_longest_label = 60;        // characters
 constexpr double k_character = 6.6, k_margin = 6;  // pixels, of 11-pixel Verdana
 
 std::string escaped(std::string_view text) {
+  constexpr std::pair<char, std::string_view> k_escapes[] = {
+      {'&', "&amp;"},  {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"},
+      {'\'', "&#39;"}, {'\n', " "},   {'\t', " "}};
   std::string safe;
   for (const char c : text::printable(text)) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      case '\'':
-        safe += "&#39;";
-        break;
-      case '\n':
-      case '\t':
-        safe += ' ';
-        break;
-      default:
-        safe += c;
-    }
+    const auto known = std::find_if(std::begin(k_escapes), std::end(k_escapes),
+                                    [&](const auto& one) { return one.first == c; });
+    safe += known == std::end(k_escapes) ? std::string_view(&c, 1) : known->second;
   }
   return safe;
 }
@@ -55,85 +37,52 @@ std::string shortened(std::string_view text, std::size_t characters) {
   return std::string(text);
 }
 
-// Red is for broken limits alone. Each has 4.5 : 1 at least against white.
-std::string_view colour_of(BadgeState state) {
-  switch (state) {
-    case BadgeState::passing:
-      return "#2a6f3c";
-    case BadgeState::failing:
-      return "#b3261e";
-    case BadgeState::undecided:
-      return "#8a5a00";
-    case BadgeState::unmeasured:
-    case BadgeState::unknown:
-      return "#5f6368";
-  }
-  return "#5f6368";
-}
+// By BadgeState. Red is for broken limits alone. Each colour has 4.5 : 1 at least against white. Of
+// several states the lowest rank counts: as verdicts rank them (DESIGN.md), what says nothing last.
+struct Look {
+  std::string_view word, colour;
+  int rank;
+};
+constexpr Look k_looks[] = {
+    {"passing", "#2a6f3c", 3},      {"failing", "#b3261e", 0}, {"undecided", "#8a5a00", 2},
+    {"not measured", "#5f6368", 1}, {"unknown", "#5f6368", 4},
+};
+const Look& look_of(BadgeState state) { return k_looks[static_cast<std::size_t>(state)]; }
 
-// The worse one: as verdicts rank them (DESIGN.md), what says nothing last.
-BadgeState worse(BadgeState a, BadgeState b) {
-  const auto rank = [](BadgeState state) {
-    switch (state) {
-      case BadgeState::failing:
-        return 0;
-      case BadgeState::unmeasured:
-        return 1;
-      case BadgeState::undecided:
-        return 2;
-      case BadgeState::passing:
-        return 3;
-      case BadgeState::unknown:
-        return 4;
-    }
-    return 4;
-  };
-  return rank(a) <= rank(b) ? a : b;
+constexpr std::uint64_t k_largest_file = std::uint64_t{16} << 20;
+constexpr std::size_t k_most_kept = std::size_t{64} << 20;  // of a snapshot's documents
+constexpr const char* k_script = "text/javascript; charset=utf-8";
+// What was added to a run that is known shows in no revision.
+constexpr double k_longest_unchanged = 600;  // seconds
+
+std::string type_of(const std::string& name) {
+  if (name.ends_with(".html")) return "text/html; charset=utf-8";
+  if (name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (name.ends_with(".js")) return k_script;
+  if (name.ends_with(".svg")) return "image/svg+xml";
+  return "application/octet-stream";
 }
 
 }  // namespace
 
-std::string_view to_string(BadgeState state) {
-  switch (state) {
-    case BadgeState::passing:
-      return "passing";
-    case BadgeState::failing:
-      return "failing";
-    case BadgeState::undecided:
-      return "undecided";
-    case BadgeState::unmeasured:
-      return "not measured";
-    case BadgeState::unknown:
-      return "unknown";
-  }
-  return "unknown";
-}
+std::string_view to_string(BadgeState state) { return look_of(state).word; }
 
 BadgeState state_of(verdict::Outcome outcome) {
-  switch (outcome) {
-    case verdict::Outcome::fail:
-      return BadgeState::failing;
-    case verdict::Outcome::error:
-      return BadgeState::unmeasured;
-    case verdict::Outcome::inconclusive:
-      return BadgeState::undecided;
-    case verdict::Outcome::improved:
-    case verdict::Outcome::accepted:
-    case verdict::Outcome::pass:
-      return BadgeState::passing;
-    case verdict::Outcome::fresh:
-    case verdict::Outcome::skipped:
-    case verdict::Outcome::info:
-      return BadgeState::unknown;
-  }
-  return BadgeState::unknown;
+  using verdict::Outcome;
+  if (outcome == Outcome::fail) return BadgeState::failing;
+  if (outcome == Outcome::error) return BadgeState::unmeasured;
+  if (outcome == Outcome::inconclusive) return BadgeState::undecided;
+  const bool passing =
+      outcome == Outcome::improved || outcome == Outcome::accepted || outcome == Outcome::pass;
+  return passing ? BadgeState::passing : BadgeState::unknown;
 }
 
 std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict, const BadgeWanted& wanted) {
   if (wanted.cell.empty() && wanted.metric.empty()) return state_of(verdict.verdict);
   std::optional<BadgeState> state;
   const auto note = [&](verdict::Outcome outcome) {
-    state = worse(state.value_or(BadgeState::unknown), state_of(outcome));
+    const BadgeState one = state_of(outcome);
+    if (!state || look_of(one).rank < look_of(*state).rank) state = one;
   };
   for (const verdict::CellVerdict& cell : verdict.cells) {
     if (!wanted.cell.empty() && !text::glob_match(wanted.cell, cell.cell.str())) continue;
@@ -160,7 +109,7 @@ std::string badge_svg(std::string_view label, BadgeState state) {
       "viewBox=\"0 0 {0:.0f} 20\" role=\"img\" aria-label=\"{1}\"><title>{1}</title>"
       "<rect width=\"{0:.0f}\" height=\"20\" rx=\"3\" fill=\"#3c4043\"/>"
       "<path d=\"M{2:.1f} 0H{3:.1f}a3 3 0 0 1 3 3v14a3 3 0 0 1 -3 3H{2:.1f}z\" fill=\"{4}\"/>",
-      all, name, left, all - 3, colour_of(state));
+      all, name, left, all - 3, look_of(state).colour);
   const auto words = [&](double middle, std::string_view text) {
     return fmt::format("<text x=\"{:.1f}\" y=\"14\" textLength=\"{:.1f}\">{}</text>", middle,
                        static_cast<double>(text::columns(text)) * k_character, escaped(text));
@@ -171,24 +120,6 @@ std::string badge_svg(std::string_view label, BadgeState state) {
       words(left / 2, shown) + words(left + right / 2, word) + "</g></svg>\n";
   return svg;
 }
-
-namespace {
-
-constexpr std::uint64_t k_largest_file = std::uint64_t{16} << 20;
-constexpr std::size_t k_most_kept = std::size_t{64} << 20;  // of a snapshot's documents
-constexpr const char* k_script = "text/javascript; charset=utf-8";
-// What was added to a run that is known shows in no revision.
-constexpr double k_longest_unchanged = 600;  // seconds
-
-std::string type_of(const std::string& name) {
-  if (name.ends_with(".html")) return "text/html; charset=utf-8";
-  if (name.ends_with(".css")) return "text/css; charset=utf-8";
-  if (name.ends_with(".js")) return k_script;
-  if (name.ends_with(".svg")) return "image/svg+xml";
-  return "application/octet-stream";
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Pages>> Pages::load(const sys::Files& files, PageOptions options) {
   std::unique_ptr<Pages> pages(new Pages(std::move(options)));
@@ -232,53 +163,34 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
   return {};
 }
 
-// Null where there is no such path. Two that ask at once for what is not kept may both make it.
-std::shared_ptr<const std::string> Pages::document(const site::Site& site, Documents& known,
-                                                   const std::string& path) {
-  {
-    const std::lock_guard lock(known.mutex);
-    if (const auto found = known.by_path.find(path); found != known.by_path.end()) {
-      return found->second;
-    }
-  }
-  auto made = site.text(std::string_view(path).substr(1));
-  if (!made) return nullptr;
-  const auto text = std::make_shared<const std::string>(*std::move(made));
-  const std::lock_guard lock(known.mutex);
-  if (known.bytes + text->size() > k_most_kept) return text;
-  const auto [place, is_new] = known.by_path.emplace(path, text);
-  if (is_new) known.bytes += text->size();
-  return place->second;
-}
-
-std::optional<Response> Pages::find(const std::string& path) const {
+std::optional<Response> Pages::find(const std::string& path, Making making) const {
   if (const auto file = files_.find(path); file != files_.end()) return file->second;
   if (files_.empty() || !path.starts_with("/data/")) return std::nullopt;
   std::shared_ptr<const site::Site> site;
-  std::shared_ptr<Documents> documents;
+  std::shared_ptr<Documents> known;
   {
     const std::lock_guard lock(mutex_);
     site = snapshot_.site;
-    documents = snapshot_.documents;
+    known = snapshot_.documents;
   }
+  if (known) {
+    const std::lock_guard lock(known->mutex);
+    const auto found = known->by_path.find(path);
+    if (found != known->by_path.end()) return Response{200, k_script, {}, found->second};
+  }
+  if (making == Making::no) return std::nullopt;
   if (!site) return later_answer(503, "the pages are being made", 1);
-  auto text = document(*site, *documents, path);
-  if (!text) return std::nullopt;
-  return Response{200, k_script, {}, std::move(text)};
-}
-
-std::optional<Response> Pages::kept(const std::string& path) const {
-  if (const auto file = files_.find(path); file != files_.end()) return file->second;
-  std::shared_ptr<Documents> documents;
-  {
-    const std::lock_guard lock(mutex_);
-    documents = snapshot_.documents;
+  // Two that ask at once for what is not kept may both make it.
+  auto made = site->text(std::string_view(path).substr(1));
+  if (!made) return std::nullopt;
+  auto text = std::make_shared<const std::string>(*std::move(made));
+  const std::lock_guard lock(known->mutex);
+  if (known->bytes + text->size() <= k_most_kept) {
+    const auto [place, is_new] = known->by_path.emplace(path, text);
+    if (is_new) known->bytes += text->size();
+    text = place->second;
   }
-  if (!documents) return std::nullopt;
-  const std::lock_guard lock(documents->mutex);
-  const auto found = documents->by_path.find(path);
-  if (found == documents->by_path.end()) return std::nullopt;
-  return Response{200, k_script, {}, found->second};
+  return Response{200, k_script, {}, std::move(text)};
 }
 
 std::optional<double> Pages::made_at() const {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "gate/history/history.hpp"
 #include "gate/history/order.hpp"
@@ -56,10 +55,11 @@ class Pages {
 
   // Makes another snapshot where `store` is not as the last one saw it. One thread at a time.
   [[nodiscard]] Result<void> renew(history::ServiceStore& store, double now);
-  // Nothing where there is no such path. 503 for documents until there is a snapshot.
-  [[nodiscard]] std::optional<Response> find(const std::string& path) const;
-  // The same as far as it is in memory already: at once.
-  [[nodiscard]] std::optional<Response> kept(const std::string& path) const;
+  // Nothing where there is no such path. 503 for documents until there is a snapshot. Without
+  // making any only what is in memory already: at once.
+  enum class Making { yes, no };
+  [[nodiscard]] std::optional<Response> find(const std::string& path,
+                                             Making making = Making::yes) const;
 
   // When the snapshot was made, which is not when it was last looked whether it has to be.
   [[nodiscard]] std::optional<double> made_at() const;
@@ -80,9 +80,6 @@ class Pages {
     std::string revision;
     double made_at = 0;
   };
-  [[nodiscard]] static std::shared_ptr<const std::string> document(const site::Site& site,
-                                                                   Documents& known,
-                                                                   const std::string& path);
   explicit Pages(PageOptions options) : options_(std::move(options)) {}
 
   PageOptions options_;

@@ -1,16 +1,13 @@
 #include "gate/serve/queries.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <set>
 
 #include "gate/base/encode.hpp"
 #include "gate/base/text.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/history/history.hpp"
 #include "gate/profile/metric_json.hpp"
-#include "gate/serve/http.hpp"
 #include "gate/sys/clock.hpp"
 
 namespace weir::serve {
@@ -22,24 +19,36 @@ struct Takes {
   std::size_t limit = 0, most = 0;
 };
 
-Takes takes_of(QueryKind kind) {
-  switch (kind) {
-    case QueryKind::series:
-      return {{"project", "cell", "metric", "machine", "branch", "since", "until", "limit",
-               "cursor", "samples"},
-              1000,
-              10'000};
-    case QueryKind::changes:
-      return {{"project", "cell", "metric", "machine", "branch", "since", "until", "limit",
-               "cursor", "all"},
-              1000,
-              5000};
-    case QueryKind::verdicts:
-      return {{"project", "branch", "since", "until", "limit", "cursor", "full"}, 50, 500};
-    case QueryKind::projects:
-      return {{}, 0, 0};
+// By QueryKind.
+const Takes& takes_of(QueryKind kind) {
+  static const Takes k_takes[] = {
+      {{"project", "cell", "metric", "machine", "branch", "since", "until", "limit", "cursor",
+        "samples"},
+       1000,
+       10'000},
+      {{"project", "cell", "metric", "machine", "branch", "since", "until", "limit", "cursor",
+        "all"},
+       1000,
+       5000},
+      {{"project", "branch", "since", "until", "limit", "cursor", "full"}, 50, 500},
+      {{}, 0, 0}};
+  return k_takes[static_cast<std::size_t>(kind)];
+}
+
+// What a cursor is made of: for each part of it a letter, of a string, a number or a count.
+Result<Json> parts_of_cursor(const std::string& cursor, std::string_view kinds) {
+  const auto bytes = base64_decoded(cursor);
+  auto json = parse_json(bytes.value_or(""), {.bytes = 8192, .depth = 1, .values = 8});
+  const auto fits = [](const Json& part, char kind) {
+    return kind == 's'   ? part.is_string()
+           : kind == 'n' ? part.is_number()
+                         : part.is_number_unsigned();
+  };
+  if (json && json->is_array() &&
+      std::equal(json->begin(), json->end(), kinds.begin(), kinds.end(), fits)) {
+    return json;
   }
-  return {};
+  return fail(Code::usage, "cursor: none of ours");
 }
 
 constexpr std::size_t k_most_full = 20;  // verdicts with their documents
@@ -138,13 +147,8 @@ std::string cursor_of(const history::StoredVerdict& one) {
   return base64(dump_json(Json{one.time, one.kept_at, one.id, one.run}));
 }
 Result<history::VerdictPlace> place_of_cursor(const std::string& cursor) {
-  const auto bytes = base64_decoded(cursor);
-  const auto json = parse_json(bytes.value_or(""), {.bytes = 8192, .depth = 1, .values = 8});
-  if (!json || !json->is_array() || json->size() != 4 || !(*json)[0].is_number() ||
-      !(*json)[1].is_number() || !(*json)[2].is_string() || !(*json)[3].is_string()) {
-    return fail(Code::usage, "cursor: none of ours");
-  }
-  return history::VerdictPlace{(*json)[0], (*json)[1], (*json)[2], (*json)[3]};
+  WEIR_TRY(const Json json, parts_of_cursor(cursor, "nnss"));
+  return history::VerdictPlace{json[0], json[1], json[2], json[3]};
 }
 
 Result<Response> verdicts_of(history::ServiceStore& store, const Query& query) {
@@ -196,58 +200,6 @@ Result<Response> projects_of(history::ServiceStore& store,
   return json_answer(200, {{"schema", "weir.projects/1"}, {"projects", std::move(list)}});
 }
 
-}  // namespace
-
-Result<Query> parse_query(QueryKind kind, const Target& target) {
-  const Takes takes = takes_of(kind);
-  WEIR_CHECK(check_parameters(target, takes));
-  Query query;
-  query.kind = kind;
-  query.target = target;
-  history::Filter& filter = query.filter;
-  WEIR_TRY(filter.project, single(target, "project"));
-  WEIR_TRY(filter.branch, single(target, "branch"));
-  WEIR_TRY(filter.since, time_of_parameter(target, "since"));
-  WEIR_TRY(filter.until, time_of_parameter(target, "until"));
-  filter.cells = globs(target, "cell");
-  filter.metrics = globs(target, "metric");
-  filter.machines = globs(target, "machine");
-  WEIR_TRY(query.samples, flag(target, "samples"));
-  WEIR_TRY(query.all, flag(target, "all"));
-  WEIR_TRY(query.full, flag(target, "full"));
-  WEIR_TRY(const auto cursor, single(target, "cursor"));
-  query.cursor = cursor.value_or("");
-  const std::size_t most = query.full ? k_most_full : takes.most;
-  query.limit = std::min(takes.limit, most);
-  WEIR_TRY(const auto limit, single(target, "limit"));
-  if (limit) {
-    const auto number = text::to_int(*limit);
-    if (!number || *number < 1 || static_cast<std::size_t>(*number) > most) {
-      return fail(Code::usage, "limit: a number from 1 to {}", most);
-    }
-    query.limit = static_cast<std::size_t>(*number);
-  }
-  return query;
-}
-
-Result<Response> answer_query(history::ServiceStore& store, const Query& query,
-                              const history::CommitOrder& order,
-                              const std::function<bool(const std::string&)>& sees) {
-  switch (query.kind) {
-    case QueryKind::series:
-      return answer_series(store, query, order);
-    case QueryKind::changes:
-      return changes_of(store, query, order);
-    case QueryKind::verdicts:
-      return verdicts_of(store, query);
-    case QueryKind::projects:
-      return projects_of(store, sees);
-  }
-  return fail(Code::internal, "no such query");
-}
-
-namespace {
-
 constexpr std::size_t k_most_samples_a_page = 500'000;
 constexpr std::ptrdiff_t k_cells_at_once = 32;
 constexpr int k_looks_at_some = 2;
@@ -271,15 +223,8 @@ std::string cursor_of(const SeriesPlace& place) {
 }
 
 Result<SeriesPlace> place_of_series_cursor(const std::string& cursor) {
-  const auto bytes = base64_decoded(cursor);
-  const auto json = parse_json(bytes.value_or(""), {.bytes = 8192, .depth = 1, .values = 8});
-  const bool whole =
-      json && json->is_array() && json->size() == 5 && (*json)[4].is_number_unsigned();
-  if (!whole || !std::all_of(json->begin(), json->begin() + 4,
-                             [](const Json& one) { return one.is_string(); })) {
-    return fail(Code::usage, "cursor: none of ours");
-  }
-  return SeriesPlace{{(*json)[0], (*json)[1], (*json)[2], (*json)[3]}, (*json)[4]};
+  WEIR_TRY(const Json json, parts_of_cursor(cursor, "ssssu"));
+  return SeriesPlace{{json[0], json[1], json[2], json[3]}, json[4]};
 }
 
 // Which series a page begins and ends with, without their points.
@@ -403,6 +348,54 @@ history::Filter filter_of_page(const Query& query, const Page& page) {
 }
 
 }  // namespace
+
+Result<Query> parse_query(QueryKind kind, const Target& target) {
+  const Takes& takes = takes_of(kind);
+  WEIR_CHECK(check_parameters(target, takes));
+  Query query;
+  query.kind = kind;
+  query.target = target;
+  history::Filter& filter = query.filter;
+  WEIR_TRY(filter.project, single(target, "project"));
+  WEIR_TRY(filter.branch, single(target, "branch"));
+  WEIR_TRY(filter.since, time_of_parameter(target, "since"));
+  WEIR_TRY(filter.until, time_of_parameter(target, "until"));
+  filter.cells = globs(target, "cell");
+  filter.metrics = globs(target, "metric");
+  filter.machines = globs(target, "machine");
+  WEIR_TRY(query.samples, flag(target, "samples"));
+  WEIR_TRY(query.all, flag(target, "all"));
+  WEIR_TRY(query.full, flag(target, "full"));
+  WEIR_TRY(const auto cursor, single(target, "cursor"));
+  query.cursor = cursor.value_or("");
+  const std::size_t most = query.full ? k_most_full : takes.most;
+  query.limit = std::min(takes.limit, most);
+  WEIR_TRY(const auto limit, single(target, "limit"));
+  if (limit) {
+    const auto number = text::to_int(*limit);
+    if (!number || *number < 1 || static_cast<std::size_t>(*number) > most) {
+      return fail(Code::usage, "limit: a number from 1 to {}", most);
+    }
+    query.limit = static_cast<std::size_t>(*number);
+  }
+  return query;
+}
+
+Result<Response> answer_query(history::ServiceStore& store, const Query& query,
+                              const history::CommitOrder& order,
+                              const std::function<bool(const std::string&)>& sees) {
+  switch (query.kind) {
+    case QueryKind::series:
+      return answer_series(store, query, order);
+    case QueryKind::changes:
+      return changes_of(store, query, order);
+    case QueryKind::verdicts:
+      return verdicts_of(store, query);
+    case QueryKind::projects:
+      return projects_of(store, sees);
+  }
+  return fail(Code::internal, "no such query");
+}
 
 Result<Response> answer_series(history::ServiceStore& store, const Query& query,
                                const history::CommitOrder& order) {

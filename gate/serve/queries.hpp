@@ -3,9 +3,7 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "gate/history/order.hpp"
 #include "gate/history/store.hpp"

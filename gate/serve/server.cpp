@@ -1,7 +1,6 @@
 #include "gate/serve/server.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <thread>
 
 #include <boost/asio/dispatch.hpp>
@@ -15,9 +14,7 @@
 #include <sys/resource.h>
 
 #include "gate/base/text.hpp"
-#include "gate/serve/server_core.hpp"
 #include "gate/serve/session.hpp"
-#include "gate/serve/tls.hpp"
 
 namespace weir::serve {
 namespace {
@@ -29,8 +26,11 @@ using net::ip::tcp;
 constexpr auto k_accept_pause = std::chrono::milliseconds(100);
 constexpr double k_look = 0.05;  // at a second request to stop, in seconds
 
-// Besides connections: those that are refused (server_core.cpp), files and connections of stores.
+// Besides connections: those that are refused (k_most_refusals), files and connections of stores.
 constexpr std::size_t k_other_descriptors = 192;
+
+// Connections beyond the limit that are told so; still more are closed without a word.
+constexpr std::size_t k_most_refusals = 64;
 
 // How many connections the system has descriptors for; `wanted` where it has enough. Usual is a
 // limit of 1024 that a process may raise.
@@ -95,6 +95,63 @@ Result<void> open(tcp::acceptor& acceptor, const tcp::endpoint& at) {
 
 }  // namespace
 
+Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string& holder,
+                      bool trusted) {
+  ++counted.connections;
+  const std::lock_guard lock(mutex_);
+  const auto found = holders_.find(holder);
+  const std::size_t of_holder = found == holders_.end() ? 0 : found->second;
+  const bool full = sessions_.size() >= limits.connections ||
+                    (!trusted && of_holder >= limits.connections_a_peer);
+  if (full) ++counted.refused;
+  const std::size_t most = limits.connections + k_most_refusals;
+  if (full &&
+      (sessions_.size() >= most || of_holder >= limits.connections_a_peer + k_most_refusals))
+    return Place::beyond;
+  sessions_.insert(session);
+  ++holders_[holder];
+  return full ? Place::full : Place::taken;
+}
+
+void Core::remove(const std::shared_ptr<Session>& session, const std::string& holder) {
+  const std::lock_guard lock(mutex_);
+  if (sessions_.erase(session) == 0) return;
+  const auto found = holders_.find(holder);
+  if (found != holders_.end() && --found->second == 0) holders_.erase(found);
+  if (sessions_.empty()) none_.notify_all();
+}
+
+std::size_t Core::open() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
+bool Core::wait_until_none(double seconds) {
+  std::unique_lock lock(mutex_);
+  return none_.wait_for(lock, std::chrono::duration<double>(seconds),
+                        [&] { return sessions_.empty(); });
+}
+
+std::vector<std::shared_ptr<Session>> Core::sessions() const {
+  const std::lock_guard lock(mutex_);
+  return {sessions_.begin(), sessions_.end()};
+}
+
+void Core::forget_sessions() {
+  std::unordered_set<std::shared_ptr<Session>> ended;
+  const std::lock_guard lock(mutex_);
+  ended.swap(sessions_);
+  holders_.clear();
+}
+
+bool Core::take_room(std::uint64_t bytes) {
+  if (buffered_.fetch_add(bytes) + bytes <= limits.buffered_bytes) return true;
+  buffered_.fetch_sub(bytes);
+  return false;
+}
+
+void Core::give_room(std::uint64_t bytes) { buffered_.fetch_sub(bytes); }
+
 struct Server::State {
   explicit State(std::shared_ptr<Core> its_core)
       : core(std::move(its_core)),
@@ -111,7 +168,7 @@ struct Server::State {
   net::strand<net::io_context::executor_type> strand;  // of what accepts
   tcp::acceptor acceptor;
   net::steady_timer pause;
-  std::unique_ptr<TlsKeeper> tls;
+  MakeWire wire = [](tcp::socket socket) { return std::make_unique<Wire>(std::move(socket)); };
   std::size_t threads = 1;
   std::uint16_t port = 0;
 };
@@ -142,8 +199,8 @@ void Server::State::take(tcp::socket socket) {
   if (!other_end) return;  // gone already
   ErrorCode ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  auto wire = tls ? tls->wire(std::move(socket)) : plain_wire(std::move(socket));
-  const auto session = std::make_shared<Session>(*core, std::move(wire), *other_end);
+  auto its_wire = wire(std::move(socket));
+  const auto session = std::make_shared<Session>(*core, std::move(its_wire), *other_end);
   const std::string holder = holder_of(*other_end);
   const auto place = core->add(session, holder, core->proxies.trusted(*other_end));
   if (place == Core::Place::beyond) return;
@@ -187,7 +244,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Han
   auto state = std::make_unique<State>(
       std::make_shared<Core>(limits, handler, std::move(proxies), options.refused));
   if (options.tls) {
-    WEIR_TRY(state->tls, TlsKeeper::load(*options.tls));
+    WEIR_TRY(state->wire, tls_wires(*options.tls));
   }
   WEIR_CHECK(open(state->acceptor, at));
   state->threads = std::max<std::size_t>(options.threads, 1);
@@ -199,17 +256,15 @@ std::uint16_t Server::port() const { return state_->port; }
 
 Traffic Server::traffic() const {
   const Core::Counters& counted = state_->core->counted;
-  Traffic traffic;
-  traffic.connections = counted.connections;
-  traffic.open = state_->core->open();
-  traffic.refused = counted.refused;
-  traffic.requests = counted.requests;
-  traffic.malformed = counted.malformed;
-  traffic.timed_out = counted.timed_out;
-  traffic.too_large = counted.too_large;
-  traffic.bytes_in = counted.bytes_in;
-  traffic.bytes_out = counted.bytes_out;
-  return traffic;
+  return {.connections = counted.connections,
+          .open = state_->core->open(),
+          .refused = counted.refused,
+          .requests = counted.requests,
+          .malformed = counted.malformed,
+          .timed_out = counted.timed_out,
+          .too_large = counted.too_large,
+          .bytes_in = counted.bytes_in,
+          .bytes_out = counted.bytes_out};
 }
 
 void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {

@@ -1,10 +1,13 @@
 #include "gate/serve/server_reader.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <limits>
 
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+#include <boost/beast/http/status.hpp>
+#include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 
@@ -17,6 +20,10 @@ using BeastText = boost::beast::string_view;
 
 std::string_view view(BeastText text) { return {text.data(), text.size()}; }
 
+// What a connection is framed by: never an answer's own.
+constexpr std::string_view k_framing[] = {"connection", "content-length", "transfer-encoding",
+                                          "date",       "keep-alive",     "trailer"};
+
 // What means something else to each reader when it is said twice.
 constexpr std::string_view k_single[] = {
     "host",         "content-length", "transfer-encoding", "authorization",
@@ -25,11 +32,7 @@ constexpr std::string_view k_single[] = {
 };
 
 Method method_of(std::string_view name) {
-  constexpr std::pair<std::string_view, Method> k_known[] = {
-      {"GET", Method::get}, {"HEAD", Method::head},     {"POST", Method::post},
-      {"PUT", Method::put}, {"DELETE", Method::remove}, {"OPTIONS", Method::options},
-  };
-  for (const auto& [known, method] : k_known) {
+  for (const auto& [known, method] : k_methods) {
     if (name == known) return method;
   }
   return Method::other;
@@ -123,11 +126,9 @@ Refusal refusal_of(error_code error, std::string_view first_line) {
   return malformed(error.message());
 }
 
-}  // namespace
-
-class RequestReader::Parser final : public http::basic_parser<true> {
+class Parser final : public RequestReader, private http::basic_parser<true> {
  public:
-  explicit Parser(std::size_t header_bytes) : scan(header_bytes), most_line(header_bytes) {
+  explicit Parser(std::size_t header_bytes) : scan_(header_bytes), most_line_(header_bytes) {
     eager(false);  // one part at a time, so that each is read the same however it comes
     // Until the head is admitted. "No limit" would not do: Beast 1.74 takes any length for larger.
     body_limit(std::numeric_limits<std::uint64_t>::max());
@@ -135,6 +136,38 @@ class RequestReader::Parser final : public http::basic_parser<true> {
         std::min<std::size_t>(header_bytes, std::numeric_limits<std::uint32_t>::max())));
   }
 
+  std::size_t feed(std::string_view bytes) override {
+    if (bytes.empty()) return 0;
+    if (read_state_ == State::body) return read_body(bytes);
+    if (read_state_ != State::head) return 0;
+    if (!skipped_line_ && scan_.size() == 0) {
+      // One empty line in front: some send it behind a body (RFC 9112, 2.2).
+      if (bytes == "\r") return 0;
+      skipped_line_ = true;
+      if (bytes.starts_with("\r\n")) return 2;
+    }
+    std::optional<Refusal> refusal;
+    const bool whole = scan_.whole(bytes, refusal);
+    if (refusal) refuse(std::move(*refusal));
+    if (!whole) return 0;
+    read_head(bytes.substr(0, scan_.size()));
+    return scan_.size();
+  }
+
+  void admit(std::uint64_t most_body) override {
+    if (read_state_ != State::waiting) return;
+    if (head_.length && *head_.length > most_body) {
+      return refuse(refusal_of(http::error::body_limit, ""));
+    }
+    body_limit(most_body);
+    read_state_ = is_done() ? State::done : State::body;
+  }
+
+  [[nodiscard]] bool keep_alive() const override {
+    return is_header_done() && basic_parser::keep_alive();
+  }
+
+ private:
   void read_head(std::string_view bytes) {
     error_code error;
     put({bytes.data(), bytes.size()}, error);
@@ -142,8 +175,8 @@ class RequestReader::Parser final : public http::basic_parser<true> {
     if (!is_header_done()) return refuse(malformed("a head that is none"));
     if (auto wrong = check_target()) return refuse(std::move(*wrong));
     if (auto wrong = check_fields()) return refuse(std::move(*wrong));
-    head.length = boost_length();
-    state = State::waiting;
+    if (const auto length = content_length()) head_.length = *length;
+    read_state_ = State::waiting;
   }
 
   std::size_t read_body(std::string_view bytes) {
@@ -159,61 +192,46 @@ class RequestReader::Parser final : public http::basic_parser<true> {
       error = http::error::bad_chunk_extension;
     }
     if (is_done()) {
-      state = State::done;
+      read_state_ = State::done;
     } else if (error && error != http::error::need_more) {
       refuse(refusal_of(error, ""));
-    } else if (bytes.size() > most_line) {
+    } else if (bytes.size() > most_line_) {
       refuse(malformed("a line between chunks is too long"));
     }
     return size - bytes.size();
   }
 
   void refuse(Refusal why) {
-    refusal = std::move(why);
-    state = State::refused;
-  }
-
-  HeadScan scan;
-  std::size_t most_line;
-  State state = State::head;
-  bool skipped_line = false;
-  Head head;
-  std::string target;
-  std::string body;
-  Refusal refusal;
-
- private:
-  [[nodiscard]] std::optional<std::uint64_t> boost_length() const {
-    const auto length = content_length();
-    return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
+    refusal_ = std::move(why);
+    read_state_ = State::refused;
   }
 
   std::optional<Refusal> check_target() {
-    if (target.size() > k_longest_target) {
+    if (target_.size() > k_longest_target) {
       return Refusal{414, "target_too_long", "the target is too long"};
     }
-    auto parsed = serve::parse_target(target);
+    auto parsed = serve::parse_target(target_);
     if (!parsed) return malformed(parsed.error().message);
-    head.target = std::move(*parsed);
+    head_.target = std::move(*parsed);
     return std::nullopt;
   }
 
   std::optional<Refusal> check_fields() {
-    if (repeated) return malformed("a header that may stand there once stands there twice");
-    const std::string* host = head.header("host");
-    if (host == nullptr && version != 10) return malformed("there is no Host");
+    if (repeated_) return malformed("a header that may stand there once stands there twice");
+    const std::string* host = head_.header("host");
+    if (host == nullptr && version_ != 10) return malformed("there is no Host");
     if (host != nullptr && !host_like(*host)) return malformed("the Host is none");
-    const std::string* length = head.header("content-length");
+    const std::string* length = head_.header("content-length");
     if (length != nullptr && !digits(*length)) return malformed("the Content-Length is no number");
-    if (const std::string* coding = head.header("transfer-encoding")) {
-      if (version == 10) return malformed("HTTP/1.0 has no Transfer-Encoding");
+    if (const std::string* coding = head_.header("transfer-encoding")) {
+      if (version_ == 10) return malformed("HTTP/1.0 has no Transfer-Encoding");
       if (length != nullptr) return malformed("both Content-Length and Transfer-Encoding");
       if (text::lower(*coding) != "chunked") {
         return malformed("a Transfer-Encoding other than chunked");
       }
     }
-    const std::string* expect = head.header("expect");
-    if (expect != nullptr && version != 10 && text::lower(*expect) != "100-continue") {
+    const std::string* expect = head_.header("expect");
+    if (expect != nullptr && version_ != 10 && text::lower(*expect) != "100-continue") {
       return Refusal{417, "expectation_failed", "what is expected is not known here"};
     }
     return std::nullopt;
@@ -221,20 +239,20 @@ class RequestReader::Parser final : public http::basic_parser<true> {
 
   void on_request_impl(http::verb, BeastText method, BeastText said, int number,
                        error_code&) override {
-    head.method = method_of(view(method));
-    target = view(said);
-    version = number;
+    head_.method = method_of(view(method));
+    target_ = view(said);
+    version_ = number;
   }
   void on_response_impl(int, BeastText, int, error_code&) override {}
   void on_field_impl(http::field, BeastText said, BeastText value, error_code&) override {
-    if (state != State::head) return;  // behind chunks: nobody asks for them
+    if (read_state_ != State::head) return;  // behind chunks: nobody asks for them
     std::string name = text::lower(view(said));
-    const auto found = std::find_if(head.headers.begin(), head.headers.end(),
+    const auto found = std::find_if(head_.headers.begin(), head_.headers.end(),
                                     [&](const auto& header) { return header.first == name; });
-    if (found == head.headers.end()) {
-      head.headers.emplace_back(std::move(name), view(value));
+    if (found == head_.headers.end()) {
+      head_.headers.emplace_back(std::move(name), view(value));
     } else if (std::find(std::begin(k_single), std::end(k_single), name) != std::end(k_single)) {
-      repeated = true;
+      repeated_ = true;
     } else {
       found->second.append(", ").append(view(value));
     }
@@ -243,13 +261,13 @@ class RequestReader::Parser final : public http::basic_parser<true> {
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
   std::size_t on_body_impl(BeastText bytes, error_code&) override {
     // Room for all that was announced is made only as it comes: saying a number is cheap.
-    if (bytes.size() > body.capacity() - body.size()) {
-      const std::uint64_t most = head.length.value_or(std::numeric_limits<std::uint64_t>::max());
-      const std::uint64_t wanted = std::max<std::uint64_t>(body.size() + bytes.size(), 4096);
-      body.reserve(static_cast<std::size_t>(
-          std::max(wanted, std::min<std::uint64_t>(most, std::uint64_t{2} * body.size()))));
+    if (bytes.size() > body_.capacity() - body_.size()) {
+      const std::uint64_t most = head_.length.value_or(std::numeric_limits<std::uint64_t>::max());
+      const std::uint64_t wanted = std::max<std::uint64_t>(body_.size() + bytes.size(), 4096);
+      body_.reserve(static_cast<std::size_t>(
+          std::max(wanted, std::min<std::uint64_t>(most, std::uint64_t{2} * body_.size()))));
     }
-    body.append(bytes.data(), bytes.size());
+    body_.append(bytes.data(), bytes.size());
     return bytes.size();
   }
   void on_chunk_header_impl(std::uint64_t, BeastText extensions, error_code& error) override {
@@ -265,61 +283,54 @@ class RequestReader::Parser final : public http::basic_parser<true> {
   }
   void on_finish_impl(error_code&) override {}
 
- public:
-  int version = 11;
-  bool repeated = false;
+  HeadScan scan_;
+  const std::size_t most_line_;
+  bool skipped_line_ = false, repeated_ = false;
+  std::string target_;
 };
 
-RequestReader::RequestReader(std::size_t header_bytes)
-    : parser_(std::make_unique<Parser>(header_bytes)) {}
-RequestReader::~RequestReader() = default;
+}  // namespace
 
-RequestReader::State RequestReader::state() const { return parser_->state; }
+std::unique_ptr<RequestReader> RequestReader::make(std::size_t header_bytes) {
+  return std::make_unique<Parser>(header_bytes);
+}
 
-std::size_t RequestReader::feed(std::string_view bytes) {
-  Parser& parser = *parser_;
-  if (bytes.empty()) return 0;
-  if (parser.state == State::body) return parser.read_body(bytes);
-  if (parser.state != State::head) return 0;
-  if (!parser.skipped_line && parser.scan.size() == 0) {
-    // One empty line in front: some send it behind a body (RFC 9112, 2.2).
-    if (bytes == "\r") return 0;
-    parser.skipped_line = true;
-    if (bytes.starts_with("\r\n")) return 2;
+std::string http_date(double seconds_since_epoch) {
+  const auto seconds = static_cast<std::time_t>(seconds_since_epoch);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[40];
+  return {text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc)};
+}
+
+bool has_body(int status) { return status >= 200 && status != 204 && status != 304; }
+
+std::string head_text(const Response& response, const Framing& framing) {
+  const auto reason =
+      http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));
+  std::string text =
+      fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
+                  std::string_view(reason.data(), reason.size()), http_date(framing.now));
+  const auto add = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("{}: {}\r\n", header_value(name), header_value(value));
+  };
+  if (!response.type.empty()) add("Content-Type", response.type);
+  if (has_body(response.status)) {
+    add("Content-Length", fmt::format("{}", response.body ? response.body->size() : 0));
   }
-  std::optional<Refusal> refusal;
-  const bool whole = parser.scan.whole(bytes, refusal);
-  if (refusal) parser.refuse(std::move(*refusal));
-  if (!whole) return 0;
-  parser.read_head(bytes.substr(0, parser.scan.size()));
-  return parser.scan.size();
-}
-
-void RequestReader::admit(std::uint64_t most_body) {
-  Parser& parser = *parser_;
-  if (parser.state != State::waiting) return;
-  if (parser.head.length && *parser.head.length > most_body) {
-    return parser.refuse(refusal_of(http::error::body_limit, ""));
+  add("X-Content-Type-Options", "nosniff");
+  add("Referrer-Policy", "no-referrer");
+  for (const auto& [name, value] : response.headers) {
+    const bool framing_header = std::find(std::begin(k_framing), std::end(k_framing),
+                                          text::lower(name)) != std::end(k_framing);
+    if (!framing_header) add(name, value);
   }
-  parser.body_limit(most_body);
-  parser.state = parser.is_done() ? State::done : State::body;
+  if (framing.close) {
+    add("Connection", "close");
+  } else if (framing.http_1_0) {
+    add("Connection", "keep-alive");
+  }
+  return text + "\r\n";
 }
-
-const Head& RequestReader::head() const { return parser_->head; }
-Head RequestReader::take_head() { return std::move(parser_->head); }
-bool RequestReader::http_1_0() const { return parser_->version == 10; }
-bool RequestReader::keep_alive() const {
-  return parser_->is_header_done() && parser_->keep_alive();
-}
-bool RequestReader::expects_continue() const {
-  return !http_1_0() && parser_->head.header("expect") != nullptr;
-}
-bool RequestReader::body_announced() const {
-  return parser_->head.length.value_or(0) > 0 ||
-         parser_->head.header("transfer-encoding") != nullptr;
-}
-std::size_t RequestReader::body_bytes() const { return parser_->body.size(); }
-std::string RequestReader::take_body() { return std::move(parser_->body); }
-const Refusal& RequestReader::refusal() const { return parser_->refusal; }
 
 }  // namespace weir::serve

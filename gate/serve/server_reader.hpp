@@ -24,10 +24,8 @@ struct Refusal {
 class RequestReader {
  public:
   // header_bytes: of the request line and all headers; of each line between chunks, too.
-  explicit RequestReader(std::size_t header_bytes);
-  ~RequestReader();
-  RequestReader(const RequestReader&) = delete;
-  RequestReader& operator=(const RequestReader&) = delete;
+  [[nodiscard]] static std::unique_ptr<RequestReader> make(std::size_t header_bytes);
+  virtual ~RequestReader() = default;
 
   enum class State {
     head,     // feed() it
@@ -36,29 +34,53 @@ class RequestReader {
     done,
     refused,
   };
-  [[nodiscard]] State state() const;
+  [[nodiscard]] State state() const { return read_state_; }
 
   // Takes what belongs to the part that is read, and says how many bytes that was: they may go.
   // What it did not take has to be in front of the next bytes. Never goes on to the next request.
-  std::size_t feed(std::string_view bytes);
+  virtual std::size_t feed(std::string_view bytes) = 0;
   // The body may be that long: to be called once, in `waiting`.
-  void admit(std::uint64_t most_body);
+  virtual void admit(std::uint64_t most_body) = 0;
 
   // From `waiting` on; `peer` and `secure` are not said by bytes. take_head() leaves it empty.
-  [[nodiscard]] const Head& head() const;
-  [[nodiscard]] Head take_head();
-  [[nodiscard]] bool http_1_0() const;
-  [[nodiscard]] bool keep_alive() const;
-  [[nodiscard]] bool expects_continue() const;  // not by HTTP/1.0
-  [[nodiscard]] bool body_announced() const;    // one of at least one octet, or chunks
+  [[nodiscard]] const Head& head() const { return head_; }
+  [[nodiscard]] Head take_head() { return std::move(head_); }
+  [[nodiscard]] bool http_1_0() const { return version_ == 10; }
+  [[nodiscard]] virtual bool keep_alive() const = 0;
+  [[nodiscard]] bool expects_continue() const {  // not by HTTP/1.0
+    return !http_1_0() && head_.header("expect") != nullptr;
+  }
+  [[nodiscard]] bool body_announced() const {  // one of at least one octet, or chunks
+    return head_.length.value_or(0) > 0 || head_.header("transfer-encoding") != nullptr;
+  }
   // What came so far.
-  [[nodiscard]] std::size_t body_bytes() const;
-  [[nodiscard]] std::string take_body();
-  [[nodiscard]] const Refusal& refusal() const;  // in `refused`
+  [[nodiscard]] std::size_t body_bytes() const { return body_.size(); }
+  [[nodiscard]] std::string take_body() { return std::move(body_); }
+  [[nodiscard]] const Refusal& refusal() const { return refusal_; }  // in `refused`
 
- private:
-  class Parser;
-  std::unique_ptr<Parser> parser_;
+ protected:
+  State read_state_ = State::head;
+  Head head_;
+  int version_ = 11;
+  std::string body_;
+  Refusal refusal_;
 };
+
+// Answers as text.
+
+// "Fri, 20 Nov 2026 09:30:15 GMT".
+[[nodiscard]] std::string http_date(double seconds_since_epoch);
+
+struct Framing {
+  bool close = false;
+  bool http_1_0 = false;  // how the request was framed: it has to be told that its connection stays
+  double now = 0;         // seconds since 1970
+};
+
+// The status line and all headers with the empty line behind them. What the connection is framed by
+// (Content-Length, Transfer-Encoding, Connection, Date) is never the answer's own.
+[[nodiscard]] std::string head_text(const Response& response, const Framing& framing);
+// Whether a body goes with that status at all.
+[[nodiscard]] bool has_body(int status);
 
 }  // namespace weir::serve

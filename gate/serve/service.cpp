@@ -3,8 +3,6 @@
 #include <array>
 
 #include "gate/base/text.hpp"
-#include "gate/serve/http.hpp"
-#include "gate/serve/service_state.hpp"
 
 namespace weir::serve {
 
@@ -28,6 +26,30 @@ std::optional<Response> refused_upload(const Target& target, const Caller& calle
   return error_answer(403, "this token may not upload to that project",
                       "weir serve token list says what it may");
 }
+
+std::string_view name_of(Method method) {
+  for (const auto& [name, known] : k_methods) {
+    if (known == method) return name;
+  }
+  return "OTHER";
+}
+
+// "localhost", "127.0.0.1:8080", "[::1]"; HTTP/1.0 may leave it out.
+bool is_own_name(const std::string* host) {
+  if (host == nullptr) return true;
+  const std::string name = text::lower(host->substr(0, host->rfind(':')));
+  const std::string whole = text::lower(*host);
+  const auto own = [](const std::string& one) {
+    const bool address =
+        one.starts_with("127.") && one.find_first_not_of("0123456789.") == std::string::npos;
+    return one == "localhost" || one == "[::1]" || address;
+  };
+  return own(name) || own(whole);
+}
+
+// What may come with a token that is looked for still. Such a request is admitted once in a while,
+// so that a stranger's hold little of the room for bodies, however slowly they come.
+constexpr std::uint64_t k_most_unknown = std::uint64_t{64} << 10;
 
 }  // namespace
 
@@ -115,81 +137,38 @@ std::optional<Response> refused(Route route, const Target& target, const Caller&
   return error_answer(403, "this token lacks the scope read");
 }
 
-namespace {
-
-std::string_view name_of(Method method) {
-  switch (method) {
-    case Method::get:
-      return "GET";
-    case Method::head:
-      return "HEAD";
-    case Method::post:
-      return "POST";
-    case Method::put:
-      return "PUT";
-    case Method::remove:
-      return "DELETE";
-    case Method::options:
-      return "OPTIONS";
-    case Method::other:
-      break;
-  }
-  return "OTHER";
-}
-
-// "localhost", "127.0.0.1:8080", "[::1]"; HTTP/1.0 may leave it out.
-bool is_own_name(const std::string* host) {
-  if (host == nullptr) return true;
-  const std::string name = text::lower(host->substr(0, host->rfind(':')));
-  const std::string whole = text::lower(*host);
-  const auto own = [](const std::string& one) {
-    const bool address =
-        one.starts_with("127.") && one.find_first_not_of("0123456789.") == std::string::npos;
-    return one == "localhost" || one == "[::1]" || address;
-  };
-  return own(name) || own(whole);
-}
-
-// What may come with a token that is looked for still. Such a request is admitted once in a while,
-// so that a stranger's hold little of the room for bodies, however slowly they come.
-constexpr std::uint64_t k_most_unknown = std::uint64_t{64} << 10;
-
-}  // namespace
-
-Service::State::State(ServiceOptions given)
-    : options(std::move(given)),
-      access(options.access),
-      keeper(options.open),
-      page_maker(options.open),
-      places(options.readers_waiting) {
-  for (std::size_t i = 0; i < options.readers; ++i) {
-    slots.push_back(std::make_unique<StoreSlot>(options.open));
+Service::Service(ServiceOptions given)
+    : options_(std::move(given)),
+      access_(options_.access),
+      keeper_(options_.open),
+      page_maker_(options_.open),
+      places_(options_.readers_waiting) {
+  for (std::size_t i = 0; i < options_.readers; ++i) {
+    slots_.push_back(std::make_unique<StoreSlot>(options_.open));
   }
 }
 
-Result<void> Service::State::start(const sys::Files& files) {
-  WEIR_TRY(pages, Pages::load(files, options.pages));
+Result<void> Service::begin(const sys::Files& files) {
+  WEIR_TRY(pages_, Pages::load(files, options_.pages));
   WEIR_TRY(const auto tokens,
-           keeper.with([](history::ServiceStore& store) { return store.tokens(); }));
-  access.put(tokens);
-  const auto renew_pages = [this] {
-    return page_maker.with(
-        [this](history::ServiceStore& store) { return pages->renew(store, clock.now()); });
-  };
-  intake = std::make_unique<Intake>(options.open, options.intake, meters);
-  readers = std::make_unique<Workers>(options.readers, options.readers_waiting);
-  uploaders = std::make_unique<Workers>(1, options.intake.waiting);
-  tokens_again = std::make_unique<Periodic>(
-      options.tokens_seconds, [this] { renew_tokens(); },
+           keeper_.with([](history::ServiceStore& store) { return store.tokens(); }));
+  access_.put(tokens);
+  intake_ = std::make_unique<Intake>(options_.open, options_.intake, meters_);
+  readers_ = std::make_unique<Workers>(options_.readers, options_.readers_waiting);
+  uploaders_ = std::make_unique<Workers>(1, options_.intake.waiting);
+  tokens_again_ = std::make_unique<Periodic>(
+      options_.tokens_seconds, [this] { renew_tokens(); },
       [this](const std::string& words) { tell_trouble("tokens: " + words); });
-  pages_again = std::make_unique<Periodic>(
-      options.pages_seconds,
-      [this, renew_pages] {
-        const double begun = clock.steady();
-        if (begun < next_pages) return;
-        if (const auto done = renew_pages(); !done) tell_trouble("pages: " + done.error().message);
+  pages_again_ = std::make_unique<Periodic>(
+      options_.pages_seconds,
+      [this] {
+        const double begun = clock_.steady();
+        if (begun < next_pages_) return;
+        const auto done = page_maker_.with(
+            [this](history::ServiceStore& store) { return pages_->renew(store, clock_.now()); });
+        if (!done) tell_trouble("pages: " + done.error().message);
         // Of a large history they take a while: a fifth of one processor at most.
-        next_pages = clock.steady() + 4 * (clock.steady() - begun);
+        next_pages_ = clock_.steady() + 4 * (clock_.steady() - begun);
       },
       [this](const std::string& words) { tell_trouble("pages: " + words); },
       // Of a large history the first take a while, too: uploads are taken meanwhile.
@@ -197,116 +176,108 @@ Result<void> Service::State::start(const sys::Files& files) {
   return {};
 }
 
-void Service::State::tell_trouble(const std::string& words) const {
-  if (options.trouble) options.trouble(words);
+void Service::tell_trouble(const std::string& words) const {
+  if (options_.trouble) options_.trouble(words);
 }
 
-void Service::State::renew_tokens() {
-  const std::lock_guard lock(keeper_mutex);
-  const auto tokens = keeper.with([](history::ServiceStore& store) { return store.tokens(); });
-  healthy = tokens.has_value();
+void Service::renew_tokens() {
+  const std::lock_guard lock(keeper_mutex_);
+  const auto tokens = keeper_.with([](history::ServiceStore& store) { return store.tokens(); });
+  healthy_ = tokens.has_value();
   if (tokens) {
-    access.put(*tokens);
+    access_.put(*tokens);
   } else {
     tell_trouble("tokens: " + tokens.error().message);
   }
 }
 
-void Service::State::stop() {
-  stopping = true;
-  if (readers) readers->stop();
-  if (uploaders) uploaders->stop();
-  if (intake) intake->stop();
+void Service::stop() {
+  stopping_ = true;
+  if (readers_) readers_->stop();
+  if (uploaders_) uploaders_->stop();
+  if (intake_) intake_->stop();
   // They stay there: requests may still come, and ask for tokens.
-  if (tokens_again) tokens_again->stop();
-  if (pages_again) pages_again->stop();
+  if (tokens_again_) tokens_again_->stop();
+  if (pages_again_) pages_again_->stop();
 }
 
-Response Service::State::finished(const Head& head, Route route, Response response) const {
+Response Service::finished(const Head& head, Route route, Response response) const {
   const Finish how{.secure = head.secure,
                    .page = route == Route::page && response.status == 200,
-                   .is_public = options.is_public};
+                   .is_public = options_.is_public};
   finish(head, how, response);
   return response;
 }
 
-void Service::State::tell(const Head& head, const Caller& caller, const Response& response,
-                          double seconds) {
-  meters.count_answer(response.status);
-  meters.answer.observe(seconds);
-  if (!options.log) return;
-  options.log({std::string(name_of(head.method)), head.target.path, head.peer,
-               caller.token ? caller.token->id : std::string(), response.status,
-               response.body ? response.body->size() : 0, seconds});
+void Service::tell(const Head& head, const Caller& caller, const Response& response,
+                   double seconds) {
+  meters_.count_answer(response.status);
+  meters_.answer.observe(seconds);
+  if (!options_.log) return;
+  options_.log({std::string(name_of(head.method)), head.target.path, head.peer,
+                caller.token ? caller.token->id : std::string(), response.status,
+                response.body ? response.body->size() : 0, seconds});
 }
 
-void Service::State::respond(Job& job, Response response) {
+void Service::respond(Job& job, Response response) {
   response = finished(job.request.head, job.route, std::move(response));
-  tell(job.request.head, job.caller, response, clock.steady() - job.begun);
+  tell(job.request.head, job.caller, response, clock_.steady() - job.begun);
   // Its body is needed no more, and the server may hold the answer for long.
   job.request.body = {};
   const Handler::Answer answer = std::exchange(job.answer, nullptr);
   answer(std::move(response));
 }
 
-Response Service::State::store_trouble(const Error& error) const {
+Response Service::store_trouble(const Error& error) const {
   tell_trouble(error.message);
   if (error.code == Code::internal) return error_answer(500, "a fault in weir");
   return later_answer(503, "the history can not be asked at the moment", 5);
 }
 
-std::optional<Response> Service::State::let_in(const Head& head, Route route, Caller& caller,
-                                               bool again) {
-  caller =
-      access.find(credential_of(head.header("authorization")), clock.now(), clock.steady(), again);
+std::optional<Response> Service::let_in(const Head& head, Route route, Caller& caller, bool again) {
+  caller = access_.find(credential_of(head.header("authorization")), clock_.now(), clock_.steady(),
+                        again);
   auto response = refused(route, head.target, caller, rules());
   if (!response || caller.standing != Standing::unknown) return response;
-  ++meters.tokens_refused;
-  if (const auto wait = access.count_refusal(head.peer, clock.steady())) {
-    ++meters.rates_exceeded;
+  ++meters_.tokens_refused;
+  if (const auto wait = access_.count_refusal(head.peer, clock_.steady())) {
+    ++meters_.rates_exceeded;
     return later_answer(429, "too many tokens that are none", *wait);
   }
   return response;
 }
 
-void Service::State::run(const JobPtr& job, std::size_t thread) {
+void Service::run(const JobPtr& job, std::size_t thread) {
+  const bool upload = job->route == Route::runs;
   // Uploads are kept to the last; nobody needs to wait for queries that may take long.
-  if (stopping && job->route != Route::runs) {
-    respond(*job, later_answer(503, "the service stops", 1));
-    return;
-  }
+  if (stopping_ && !upload) return respond(*job, later_answer(503, "the service stops", 1));
   // Whoever asked has given up, or soon will: what comes behind it is not late yet.
-  if (job->route != Route::runs && clock.steady() - job->begun > options.longest_wait_seconds) {
-    respond(*job, later_answer(503, "too busy", 5));
-    return;
+  if (!upload && clock_.steady() - job->begun > options_.longest_wait_seconds) {
+    return respond(*job, later_answer(503, "too busy", 5));
   }
   if (job->caller.standing == Standing::perhaps) {
     // It may have been made a moment ago.
     renew_tokens();
     if (auto response = let_in(job->request.head, job->route, job->caller, false)) {
-      respond(*job, *std::move(response));
-      return;
+      return respond(*job, *std::move(response));
     }
   }
-  if (job->route == Route::runs) {
-    take_upload(job);
-  } else {
-    respond(*job, read(*job, thread));
-  }
+  if (upload) return take_upload(job);
+  respond(*job, read(*job, thread));
 }
 
 // Uploads have a thread of their own: no query keeps them waiting.
-bool Service::State::queue(const JobPtr& job) {
+bool Service::queue(const JobPtr& job) {
   const bool upload = job->route == Route::runs;
-  if (!upload) job->place = places.take(holder_of_peer(job->request.head.peer));
+  if (!upload) job->place = places_.take(holder_of_peer(job->request.head.peer));
   if (!upload && !job->place) return false;
-  return (upload ? uploaders : readers)->post([this, job](std::size_t thread) {
+  return (upload ? uploaders_ : readers_)->post([this, job](std::size_t thread) {
     run_safely(job, thread);
   });
 }
 
 // What a library throws in spite of all is this request's trouble alone.
-void Service::State::run_safely(const JobPtr& job, std::size_t thread) {
+void Service::run_safely(const JobPtr& job, std::size_t thread) {
   job->place.reset();
   try {
     run(job, thread);
@@ -316,31 +287,29 @@ void Service::State::run_safely(const JobPtr& job, std::size_t thread) {
   }
 }
 
-Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Service::~Service() { stop(); }
 
 Result<std::unique_ptr<Service>> Service::start(const sys::Files& files, ServiceOptions options) {
-  auto state = std::make_unique<State>(std::move(options));
-  WEIR_CHECK(state->start(files));
-  return std::unique_ptr<Service>(new Service(std::move(state)));
+  std::unique_ptr<Service> service(new Service(std::move(options)));
+  WEIR_CHECK(service->begin(files));
+  return service;
 }
 
 Admission Service::admit(const Head& head) {
-  State& state = *state_;
-  const double begun = state.clock.steady();
+  const double begun = clock_.steady();
   const Route route = route_of(head.target.path);
   Caller caller;
   auto refuse = [&](Response response) {
-    response = state.finished(head, route, std::move(response));
-    state.tell(head, caller, response, state.clock.steady() - begun);
+    response = finished(head, route, std::move(response));
+    tell(head, caller, response, clock_.steady() - begun);
     return Admission{0, std::move(response)};
   };
-  if (state.options.own_names_only && !is_own_name(head.header("host"))) {
+  if (options_.own_names_only && !is_own_name(head.header("host"))) {
     return refuse(error_answer(421, "this service answers to localhost alone",
                                "weir serve --public answers to every name"));
   }
   if (auto wrong = wrong_route(route, head.method)) return refuse(*std::move(wrong));
-  if (auto response = state.let_in(head, route, caller, true)) return refuse(*std::move(response));
+  if (auto response = let_in(head, route, caller, true)) return refuse(*std::move(response));
   if (route != Route::runs) return {0, {}};
   const std::string* type = head.header("content-type");
   if (type == nullptr || !upload_type(*type)) {
@@ -351,58 +320,55 @@ Admission Service::admit(const Head& head) {
                                "send runs in several uploads"));
   }
   if (caller.standing == Standing::perhaps) {
-    state.tokens_again->soon();
+    tokens_again_->soon();
     if (!head.length || *head.length > k_most_unknown) {
       return refuse(later_answer(503, "this token is looked for: send the upload again", 1));
     }
     return {k_most_unknown, {}};
   }
-  if (const auto wait = state.access.count_upload(caller, state.clock.steady())) {
-    ++state.meters.rates_exceeded;
+  if (const auto wait = access_.count_upload(caller, clock_.steady())) {
+    ++meters_.rates_exceeded;
     return refuse(later_answer(429, "too many uploads with this token", *wait));
   }
   return {k_most_upload, {}};
 }
 
 void Service::handle(Request request, Answer answer) {
-  State& state = *state_;
   auto job = std::make_shared<Job>();
-  job->begun = state.clock.steady();
+  job->begun = clock_.steady();
   job->request = std::move(request);
   job->answer = std::move(answer);
   const Head& head = job->request.head;
   job->route = route_of(head.target.path);
   if (auto wrong = wrong_route(job->route, head.method)) {
-    return state.respond(*job, *std::move(wrong));
+    return respond(*job, *std::move(wrong));
   }
-  job->caller = state.access.find(credential_of(head.header("authorization")), state.clock.now(),
-                                  state.clock.steady(), false);
+  job->caller = access_.find(credential_of(head.header("authorization")), clock_.now(),
+                             clock_.steady(), false);
   // admit() let it in, so that it may be a token that is new.
   if (job->caller.standing == Standing::unknown) job->caller.standing = Standing::perhaps;
-  if (auto response = refused(job->route, head.target, job->caller, state.rules())) {
-    return state.respond(*job, *std::move(response));
+  if (auto response = refused(job->route, head.target, job->caller, rules())) {
+    return respond(*job, *std::move(response));
   }
-  if (job->route == Route::health) return state.respond(*job, state.health());
+  if (job->route == Route::health) return respond(*job, health());
   if (job->route == Route::description) {
-    return state.respond(*job, text_answer(200, "application/json", std::string(openapi_text())));
+    return respond(*job, text_answer(200, "application/json", std::string(openapi_text())));
   }
   if (job->route == Route::page && job->caller.standing != Standing::perhaps) {
-    if (auto kept = state.pages->kept(head.target.path)) {
-      return state.respond(*job, *std::move(kept));
+    if (auto kept = pages_->find(head.target.path, Pages::Making::no)) {
+      return respond(*job, *std::move(kept));
     }
   }
-  if (!state.queue(job)) {
-    state.respond(*job, later_answer(503, state.stopping ? "the service stops" : "too busy", 1));
+  if (!queue(job)) {
+    respond(*job, later_answer(503, stopping_ ? "the service stops" : "too busy", 1));
   }
 }
 
 void Service::set_traffic(std::function<Traffic()> traffic) {
-  const std::lock_guard lock(state_->traffic_mutex);
-  state_->traffic = std::move(traffic);
+  const std::lock_guard lock(traffic_mutex_);
+  traffic_ = std::move(traffic);
 }
 
-void Service::announce_stop() { state_->stopping = true; }
-
-void Service::stop() { state_->stop(); }
+void Service::announce_stop() { stopping_ = true; }
 
 }  // namespace weir::serve

@@ -4,13 +4,16 @@
 // each, what is added goes through Intake. docs/serve.md has the interface.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gate/base/result.hpp"
 #include "gate/profile/profile.hpp"
@@ -18,6 +21,9 @@
 #include "gate/serve/http.hpp"
 #include "gate/serve/intake.hpp"
 #include "gate/serve/pages.hpp"
+#include "gate/serve/queries.hpp"
+#include "gate/serve/uploads.hpp"
+#include "gate/serve/workers.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/verdict/verdict.hpp"
 
@@ -82,6 +88,51 @@ struct ServiceOptions {
   std::function<void(const std::string&)> trouble{};
 };
 
+// Which path is what, and who may ask for it. Pure.
+
+enum class Route {
+  none,
+  page,
+  badge,
+  series,
+  changes,
+  verdicts,
+  projects,
+  runs,
+  metrics,
+  health,
+  description
+};
+
+[[nodiscard]] Route route_of(const std::string& path);
+// The project of "/badge/PROJECT.svg".
+[[nodiscard]] std::string badge_project(const std::string& path);
+
+struct ReadingRules {
+  bool is_public = false, public_badges = false;
+};
+
+// Nothing where the method is one that the route takes: else 404 or 405.
+[[nodiscard]] std::optional<Response> wrong_route(Route route, Method method);
+// Nothing where `caller` may ask for it: else 401 or 403. `perhaps` may, for now.
+[[nodiscard]] std::optional<Response> refused(Route route, const Target& target,
+                                              const Caller& caller, const ReadingRules& rules);
+// 401 with what would do.
+[[nodiscard]] Response unauthorized(Route route, std::string_view message);
+[[nodiscard]] bool may_see(const Caller& caller, const std::string& project,
+                           const ReadingRules& rules);
+
+// One request on its way to its answer.
+struct Job {
+  Request request;
+  Handler::Answer answer;
+  Route route = Route::none;
+  Caller caller{};
+  double begun = 0;
+  Places::Place place{};  // of a query that waits
+};
+using JobPtr = std::shared_ptr<Job>;
+
 class Service final : public Handler {
  public:
   // Has read its tokens when it returns, and goes on to make the first pages: 503 until they are
@@ -106,9 +157,52 @@ class Service final : public Handler {
   void stop();
 
  private:
-  struct State;
-  explicit Service(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  // Of service.cpp.
+  explicit Service(ServiceOptions given);
+  [[nodiscard]] Result<void> begin(const sys::Files& files);
+  void renew_tokens();
+  [[nodiscard]] std::optional<Response> let_in(const Head& head, Route route, Caller& caller,
+                                               bool again);
+  // False where there is no place for it.
+  [[nodiscard]] bool queue(const JobPtr& job);
+  void run(const JobPtr& job, std::size_t thread);
+  void run_safely(const JobPtr& job, std::size_t thread);
+  void respond(Job& job, Response response);
+  void tell_trouble(const std::string& words) const;
+  void tell(const Head& head, const Caller& caller, const Response& response, double seconds);
+  [[nodiscard]] Response finished(const Head& head, Route route, Response response) const;
+  // An Error of the store as an answer; what it says is for the log alone.
+  [[nodiscard]] Response store_trouble(const Error& error) const;
+  [[nodiscard]] ReadingRules rules() const { return {options_.is_public, options_.public_badges}; }
+
+  // Of service_reads.cpp: on a reader's thread.
+  [[nodiscard]] Response read(const Job& job, std::size_t thread);
+  [[nodiscard]] Response badge(const Job& job, std::size_t thread);
+  [[nodiscard]] Response health() const;
+  [[nodiscard]] Response metrics();
+
+  // Of uploads.cpp: on the uploaders' thread; answers from the writer's.
+  void take_upload(const JobPtr& job);
+
+  ServiceOptions options_;
+  sys::RealClock clock_;
+  Meters meters_;
+  Access access_;
+  std::unique_ptr<Pages> pages_;
+  std::vector<std::unique_ptr<StoreSlot>> slots_;  // by reader
+  std::mutex keeper_mutex_;                        // of the next
+  StoreSlot keeper_;                               // reads tokens
+  StoreSlot page_maker_;
+  std::unique_ptr<Intake> intake_;
+  Places places_;  // of queries that wait, by peer
+  std::unique_ptr<Workers> readers_, uploaders_;
+  std::unique_ptr<Periodic> tokens_again_, pages_again_;
+  double next_pages_ = 0;   // steady seconds; of the thread that makes them
+  std::mutex large_mutex_;  // one large body at a time is taken apart
+  std::mutex traffic_mutex_;
+  std::function<Traffic()> traffic_;  // under traffic_mutex_
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> healthy_{true};  // the store answered when it was asked last
 };
 
 // The description of the interface (openapi.json, OpenAPI 3.1) as it was when weir was built.

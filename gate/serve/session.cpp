@@ -1,12 +1,12 @@
 #include "gate/serve/session.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <utility>
 
 #include <boost/asio/post.hpp>
 #include <spdlog/spdlog.h>
 
-#include "gate/serve/server_answer.hpp"
+#include "gate/sys/clock.hpp"
 
 namespace weir::serve {
 namespace {
@@ -44,10 +44,27 @@ Response fault(const char* what) {
   return error_response(500, "internal", "the service failed");
 }
 
+// Before a rate is asked for: connections begin slowly.
+constexpr double k_rate_grace = 5;
+// How long the other end may take to hear of an answer that comes before it has said all. Closed at
+// once, its system would throw the answer away.
+constexpr double k_parting = 2;
+// Of a body that go with the head in one write.
+constexpr std::size_t k_in_front = 16 << 10;
+constexpr std::size_t k_swallow = 4 << 10;
+// Of an answer that nobody has to have room for: most are smaller.
+constexpr std::uint64_t k_free_of_room = std::uint64_t{64} << 10;
+
+std::chrono::steady_clock::duration span(double seconds) {
+  constexpr double k_longest = 1e8;  // three years; a clock holds it
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(std::clamp(seconds, 0.0, k_longest)));
+}
+
 }  // namespace
 
 void Session::next_request() {
-  reader_ = std::make_unique<RequestReader>(static_cast<std::size_t>(core_.limits.header_bytes));
+  reader_ = RequestReader::make(static_cast<std::size_t>(core_.limits.header_bytes));
   peer_.clear();
   is_head_request_ = false;
   keep_ = false;
@@ -171,6 +188,189 @@ void Session::refuse_request(const Refusal& why) {
   }
   if (core_.refused) core_.refused(why.status, peer_.empty() ? to_text(other_end_) : peer_);
   answer(error_response(why.status, why.code, why.message), true);
+}
+
+// How answers go out, what time everything has, and how it ends.
+
+Session::Session(Core& core, std::unique_ptr<Wire> wire, const Address& other_end)
+    : core_(core),
+      wire_(std::move(wire)),
+      other_end_(other_end),
+      holder_(holder_of(other_end)),
+      timer_(wire_->socket().get_executor()) {}
+
+void Session::start() {
+  if (core_.draining) return close();
+  begin(Phase::greeting, core_.limits.header_seconds);
+  wire_->greet([self = shared_from_this()](ErrorCode error) {
+    if (self->phase_ == Phase::closed) return;
+    if (error || self->core_.draining) return self->close();
+    self->next_request();
+  });
+}
+
+void Session::refuse() {
+  if (wire_->tls()) return close();
+  answer(error_response(503, "busy", "too many connections: try again soon"), true);
+}
+
+void Session::drain() {
+  const bool asked = phase_ == Phase::body || phase_ == Phase::handling ||
+                     phase_ == Phase::writing || phase_ == Phase::parting;
+  if (!asked) close();
+}
+
+void Session::close() {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::closed;
+  core_.give_room(std::exchange(room_, 0));
+  timer_.cancel();
+  wire_->close();
+  core_.remove(shared_from_this(), holder_);
+}
+
+void Session::say_continue() {
+  interim_ = true;
+  put_out("HTTP/1.1 100 Continue\r\n\r\n", nullptr);
+  write();
+}
+
+// Whoever takes a large answer slowly holds it for long: it has its share of the room for bodies.
+bool Session::take_room_for(const Response& response) {
+  const std::uint64_t bytes = response.body && !is_head_request_ ? response.body->size() : 0;
+  if (bytes <= k_free_of_room) return true;
+  if (!core_.take_room(bytes - k_free_of_room)) return false;
+  room_ = bytes - k_free_of_room;
+  return true;
+}
+
+void Session::answer(Response response, bool close) {
+  if (phase_ == Phase::closed) return;
+  core_.give_room(std::exchange(room_, 0));
+  if (response.status < 200 || response.status > 599) {
+    response = error_response(500, "internal", "the service made no answer of its own");
+  }
+  if (!take_room_for(response)) {
+    response = error_response(503, "busy", "too many large answers at once: try again soon");
+  }
+  close_ = close || core_.draining || !keep_;
+  const bool with_body = response.body && has_body(response.status) && !is_head_request_;
+  std::string head = head_text(response, {close_, http_1_0_, sys::RealClock().now()});
+  put_out(std::move(head), with_body ? std::move(response.body) : nullptr);
+  interim_ = false;
+  begin(Phase::writing, core_.limits.answer_seconds);
+  expect_rate(0, core_.limits.answer_seconds);
+  write();
+}
+
+void Session::put_out(std::string text, std::shared_ptr<const std::string> body) {
+  text_ = std::move(text);
+  rest_ = std::move(body);
+  in_front_ = rest_ ? std::min(rest_->size(), k_in_front) : 0;
+  if (rest_) text_.append(*rest_, 0, in_front_);
+  sent_ = 0;
+}
+
+std::size_t Session::to_send() const {
+  return text_.size() + (rest_ ? rest_->size() - in_front_ : 0) - sent_;
+}
+
+void Session::write() {
+  const bool front = sent_ < text_.size();
+  const std::string& from = front ? text_ : *rest_;
+  const std::size_t at = front ? sent_ : sent_ - text_.size() + in_front_;
+  wire_->write_some(from.data() + at, from.size() - at,
+                    [self = shared_from_this()](ErrorCode error, std::size_t size) {
+                      self->on_written(size, error);
+                    });
+}
+
+void Session::on_written(std::size_t size, ErrorCode error) {
+  if (phase_ == Phase::closed) return;
+  if (error || late_) return close();
+  core_.counted.bytes_out += size;
+  sent_ += size;
+  if (to_send() > 0) {
+    if (!interim_) expect_rate(sent_, core_.limits.answer_seconds);
+    return write();
+  }
+  text_.clear();
+  rest_ = nullptr;
+  if (std::exchange(interim_, false)) return go_on();
+  core_.give_room(std::exchange(room_, 0));
+  if (close_) return part();
+  next_request();
+}
+
+// Says that nothing more comes, and waits a little until the other end has heard it.
+void Session::part() {
+  begin(Phase::parting, k_parting);
+  wire_->part([self = shared_from_this()](ErrorCode) {
+    if (self->phase_ != Phase::closed) self->swallow();
+  });
+}
+
+void Session::swallow() {
+  buffer_.resize(k_swallow);
+  wire_->socket().async_read_some(net::buffer(buffer_),
+                                  [self = shared_from_this()](ErrorCode error, std::size_t) {
+                                    if (self->phase_ == Phase::closed) return;
+                                    if (error) return self->close();
+                                    self->swallow();
+                                  });
+}
+
+void Session::begin(Phase phase, double seconds) {
+  phase_ = phase;
+  began_ = Clock::now();
+  set_deadline(began_ + span(seconds));
+}
+
+// `bytes` have moved since the phase began: when is the next one too late?
+void Session::expect_rate(std::uint64_t bytes, double seconds) {
+  double until = seconds;
+  if (core_.limits.least_rate > 0) {
+    until = std::min(until, k_rate_grace + static_cast<double>(bytes) / core_.limits.least_rate);
+  }
+  set_deadline(began_ + span(until));
+}
+
+void Session::set_deadline(Clock::time_point deadline) {
+  deadline_ = deadline;
+  // A timer that fires too early looks at the deadline again; one that would fire too late is set
+  // anew. So the usual move of a deadline costs nothing.
+  if (timer_waits_ && timer_.expiry() <= deadline) return;
+  wait_for_deadline();
+}
+
+void Session::wait_for_deadline() {
+  timer_.expires_at(deadline_);
+  timer_waits_ = true;
+  timer_.async_wait([self = shared_from_this()](ErrorCode error) {
+    if (error || self->phase_ == Phase::closed) return;  // set anew, or over
+    self->timer_waits_ = false;
+    if (self->phase_ == Phase::handling) return;
+    if (Clock::now() < self->deadline_) return self->wait_for_deadline();
+    self->on_deadline();
+  });
+}
+
+void Session::on_deadline() {
+  switch (phase_) {
+    case Phase::head:
+    case Phase::body:
+      ++core_.counted.timed_out;
+      if (interim_) return close();
+      late_ = true;
+      return wire_->cancel();  // on_read() answers
+    case Phase::greeting:
+    case Phase::writing:
+      ++core_.counted.timed_out;
+      wire_->abort();  // the system would keep megabytes for who does not take them
+      return close();
+    default:
+      return close();
+  }
 }
 
 }  // namespace weir::serve

@@ -1,21 +1,130 @@
 // One connection: requests one after the other, each read within its limits, handed on and
-// answered. For use within serve alone. All of it runs on the connection's strand.
+// answered. What all connections share, and how bytes come and go. For use within serve alone.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <string>
+#include <unordered_set>
+#include <vector>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "gate/serve/server_core.hpp"
+#include "gate/serve/access.hpp"
+#include "gate/serve/server.hpp"
 #include "gate/serve/server_reader.hpp"
-#include "gate/serve/server_wire.hpp"
 
 namespace weir::serve {
 
+namespace net = boost::asio;
+using ErrorCode = boost::system::error_code;
+
+// A connection's two directions: plain as it stands here, with TLS in a class of its own. All calls
+// and completions on the connection's strand; one read and one write at a time.
+class Wire {
+ public:
+  using Done = std::function<void(ErrorCode)>;
+  using Moved = std::function<void(ErrorCode, std::size_t)>;
+
+  explicit Wire(net::ip::tcp::socket socket) : socket_(std::move(socket)) {}
+  virtual ~Wire() = default;
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  [[nodiscard]] virtual bool tls() const { return false; }
+  // What has to be said before a request.
+  virtual void greet(Done done);
+  virtual void read_some(char* to, std::size_t size, Moved moved);
+  virtual void write_some(const char* from, std::size_t size, Moved moved);
+  // Says that nothing more comes from here.
+  virtual void part(Done done);
+
+  // What is under way ends with operation_aborted.
+  void cancel() { socket_.cancel(ignored_); }
+  void close() { socket_.close(ignored_); }
+  // Also throws away what the system still had to send.
+  void abort() {
+    socket_.set_option(net::socket_base::linger(true, 0), ignored_);
+    close();
+  }
+  [[nodiscard]] net::ip::tcp::socket& socket() { return socket_; }
+
+ protected:
+  net::ip::tcp::socket socket_;
+  ErrorCode ignored_;
+};
+
+// The server's end of TLS 1.2 and 1.3 (OpenSSL), with a certificate and its key: of connections
+// that it is given one after the other. It looks after the files (at most once a second): new
+// connections get what stands in them. Where that is no good (half of them replaced), what was
+// there stays, with a warning in the log. Code::config where they can not be read or do not belong
+// together; Code::unavailable in a program that was built without TLS.
+using MakeWire = std::function<std::unique_ptr<Wire>(net::ip::tcp::socket)>;
+[[nodiscard]] Result<MakeWire> tls_wires(const Tls& files);
+
+class Session;
+
+// What all connections of a server share. Thread-safe.
+//
+// Kept alive by the server and by every answer that is still owed: an answer may come from any
+// thread, also when the server has gone.
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  using Refused = std::function<void(int status, const std::string& peer)>;
+
+  Core(const Limits& its_limits, Handler& its_handler, Proxies its_proxies, Refused its_refused)
+      : limits(its_limits),
+        handler(its_handler),
+        proxies(std::move(its_proxies)),
+        refused(std::move(its_refused)) {}
+
+  const Limits limits;
+  Handler& handler;
+  const Proxies proxies;
+  const Refused refused;  // may be empty
+
+  struct Counters {
+    std::atomic<std::uint64_t> connections{0}, refused{0}, requests{0}, malformed{0}, timed_out{0},
+        too_large{0}, bytes_in{0}, bytes_out{0};
+  };
+  Counters counted;
+  std::atomic<bool> draining{false};
+
+  // Declared before the sessions, whose sockets live in it.
+  net::io_context io;
+
+  enum class Place { taken, full, beyond };
+  // Is there room for one more connection of `holder`? `full`: for its refusal alone; `beyond`: not
+  // even for that.
+  Place add(const std::shared_ptr<Session>& session, const std::string& holder, bool trusted);
+  void remove(const std::shared_ptr<Session>& session, const std::string& holder);
+  [[nodiscard]] std::size_t open() const;
+  // False when that time has passed and there still is a connection.
+  bool wait_until_none(double seconds);
+  [[nodiscard]] std::vector<std::shared_ptr<Session>> sessions() const;
+  void forget_sessions();
+
+  // Room for bodies, and for large answers until they are taken; false where there is none.
+  bool take_room(std::uint64_t bytes);
+  void give_room(std::uint64_t bytes);
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable none_;
+  std::unordered_set<std::shared_ptr<Session>> sessions_;  // under mutex_, as the next
+  std::map<std::string, std::size_t> holders_;
+  std::atomic<std::uint64_t> buffered_{0};
+};
+
+// All of it runs on the connection's strand.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // The socket's executor is a strand. `core` outlives it.
@@ -49,7 +158,8 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool take_room_for(const Response& response);
   void write();
   void on_written(std::size_t size, ErrorCode error);
-  void after_answer();
+  void put_out(std::string text, std::shared_ptr<const std::string> body);
+  [[nodiscard]] std::size_t to_send() const;
   void part();
   void swallow();
 
@@ -81,8 +191,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // The answer under way: its head and the beginning of its body, then the rest.
   std::string text_;
   std::shared_ptr<const std::string> rest_;
-  std::size_t text_sent_ = 0, rest_sent_ = 0;
-  std::uint64_t sent_ = 0;
+  std::size_t in_front_ = 0;  // of the body in text_
+  std::size_t sent_ = 0;      // of both
   bool is_head_request_ = false, http_1_0_ = false, keep_ = false, close_ = false;
   bool interim_ = false;  // a 100 Continue: the body comes behind it
 };

@@ -4,11 +4,10 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/history/documents.hpp"
 #include "gate/history/history.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/serve/http.hpp"
-#include "gate/serve/service_state.hpp"
+#include "gate/serve/service.hpp"
 
 namespace weir::serve {
 
@@ -65,46 +64,21 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
     parsed.batch.runs.push_back(std::move(run));
     return count(parsed.batch.runs.back().facts.project);
   };
-  take.verdict = [&](history::StoredVerdict verdict) {
-    parsed.batch.verdicts.push_back(std::move(verdict));
-    return count(parsed.batch.verdicts.back().project);
+  const auto into = [&](auto& list) {
+    return [&](auto one) {
+      list.push_back(std::move(one));
+      return count(list.back().project);
+    };
   };
-  take.acknowledgement = [&](history::Acknowledgement one) {
-    parsed.opinions = true;
-    parsed.batch.acknowledgements.push_back(std::move(one));
-    return count(parsed.batch.acknowledgements.back().project);
-  };
-  take.look = [&](history::Look look) {
-    parsed.opinions = true;
-    parsed.batch.looks.push_back(std::move(look));
-    return count(parsed.batch.looks.back().project);
-  };
+  take.verdict = into(parsed.batch.verdicts);
+  take.acknowledgement = into(parsed.batch.acknowledgements);
+  take.look = into(parsed.batch.looks);
   WEIR_CHECK(history::read_lines(body, take));
   if (projects.empty()) return fail(Code::data, "no run in it");
+  parsed.opinions = !parsed.batch.acknowledgements.empty() || !parsed.batch.looks.empty();
   parsed.projects.assign(projects.begin(), projects.end());
   return parsed;
 }
-
-}  // namespace
-
-std::optional<UploadType> upload_type(std::string_view content_type) {
-  const std::string kind = text::lower(text::trim(content_type.substr(0, content_type.find(';'))));
-  if (kind == "application/json") return UploadType::document;
-  if (kind == "application/x-ndjson") return UploadType::lines;
-  return std::nullopt;
-}
-
-Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
-                                  const history::GivenFacts& given, bool project_given,
-                                  const history::Around& around) {
-  return type == UploadType::document ? parse_document(body, given, around)
-                                      : parse_lines(body, given, project_given);
-}
-
-// Uploads: taken apart and judged on a reader's thread, kept by Intake, answered when it is on the
-// disk.
-
-namespace {
 
 constexpr std::size_t k_large_body = std::size_t{1} << 20;
 constexpr std::size_t k_longest_key = 255;
@@ -249,9 +223,26 @@ std::optional<Response> refused_projects(const ParsedUpload& parsed, const Calle
 
 }  // namespace
 
-void Service::State::take_upload(const JobPtr& job) {
+std::optional<UploadType> upload_type(std::string_view content_type) {
+  const std::string kind = text::lower(text::trim(content_type.substr(0, content_type.find(';'))));
+  if (kind == "application/json") return UploadType::document;
+  if (kind == "application/x-ndjson") return UploadType::lines;
+  return std::nullopt;
+}
+
+Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
+                                  const history::GivenFacts& given, bool project_given,
+                                  const history::Around& around) {
+  return type == UploadType::document ? parse_document(body, given, around)
+                                      : parse_lines(body, given, project_given);
+}
+
+// Uploads: taken apart and judged on a reader's thread, kept by Intake, answered when it is on the
+// disk.
+
+void Service::take_upload(const JobPtr& job) {
   const auto refuse = [&](Response response) {
-    ++meters.uploads_refused;
+    ++meters_.uploads_refused;
     respond(*job, std::move(response));
   };
   const auto said = said_of(job->request.head);
@@ -261,9 +252,9 @@ void Service::State::take_upload(const JobPtr& job) {
     return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload)));
   }
   history::Around around;
-  around.now = clock.now();
+  around.now = clock_.now();
   around.otherwise = around.now;
-  std::unique_lock large(large_mutex, std::defer_lock);
+  std::unique_lock large(large_mutex_, std::defer_lock);
   if (body.size() > k_large_body) large.lock();
   auto parsed = parse_upload(said->type, body, said->facts, said->project_given, around);
   if (!parsed) return refuse(error_answer(422, parsed.error().message));
@@ -275,8 +266,8 @@ void Service::State::take_upload(const JobPtr& job) {
   const Arrival arrival{said->facts.project, said->facts.commit, said->pull_request};
   Json extra = Json::object();
   auto judged = std::make_shared<std::optional<verdict::GateVerdict>>();
-  if (options.judge != nullptr && !parsed->profiles.empty()) {
-    auto gate = options.judge->judge(arrival, parsed->profiles);
+  if (options_.judge != nullptr && !parsed->profiles.empty()) {
+    auto gate = options_.judge->judge(arrival, parsed->profiles);
     if (!gate) {
       extra["warnings"] = Json::array({"not judged: " + text::printable(gate.error().message)});
     } else if (*gate) {
@@ -297,29 +288,29 @@ void Service::State::take_upload(const JobPtr& job) {
   upload.answer = [extra](const history::UploadDone& done) { return answer_text(done, extra); };
   const auto done = [this, job, judged, arrival](Result<history::UploadOutcome> outcome) {
     if (!outcome) {
-      ++meters.uploads_failed;
+      ++meters_.uploads_failed;
       respond(*job, store_trouble(outcome.error()));
       return;
     }
     if (outcome->kind == history::UploadOutcome::Kind::conflict) {
-      ++meters.uploads_refused;
+      ++meters_.uploads_refused;
       respond(*job, error_answer(422, "this Idempotency-Key was used for another upload"));
       return;
     }
     const bool again = outcome->kind == history::UploadOutcome::Kind::again;
     Response response = response_of(outcome->text, again);
-    ++(response.status == 201 && !again ? meters.uploads_kept : meters.uploads_known);
+    ++(response.status == 201 && !again ? meters_.uploads_kept : meters_.uploads_known);
     respond(*job, std::move(response));
     // Again, too: what was kept before the service was killed may not have been announced, and
     // announcing twice edits the same places.
-    if (options.announcer != nullptr && *judged) {
-      options.announcer->announce(arrival, *std::move(*judged));
+    if (options_.announcer != nullptr && *judged) {
+      options_.announcer->announce(arrival, *std::move(*judged));
     }
   };
   const std::uint64_t bytes = body.size();
-  if (!intake->put(std::move(upload), bytes, done)) {
-    ++meters.uploads_failed;
-    respond(*job, later_answer(503, stopping ? "the service stops" : "too many uploads wait", 2));
+  if (!intake_->put(std::move(upload), bytes, done)) {
+    ++meters_.uploads_failed;
+    respond(*job, later_answer(503, stopping_ ? "the service stops" : "too many uploads wait", 2));
   }
 }
 

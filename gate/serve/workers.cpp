@@ -1,76 +1,56 @@
 #include "gate/serve/workers.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-#include <thread>
-#include <unordered_map>
-#include <vector>
 
 namespace weir::serve {
 
-struct Workers::State {
-  std::size_t most_waiting = 0;
-  mutable std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::function<void(std::size_t)>> queue;  // under mutex
-  bool stopped = false;                                // under mutex
-  std::vector<std::thread> threads;
-  std::mutex joining;  // stop() may be called by several
-
-  void work(std::size_t number) {
-    while (true) {
-      std::function<void(std::size_t)> task;
-      {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return stopped || !queue.empty(); });
-        if (queue.empty()) return;
-        task = std::move(queue.front());
-        queue.pop_front();
-      }
-      task(number);
-    }
-  }
-};
-
-Workers::Workers(std::size_t threads, std::size_t most_waiting)
-    : state_(std::make_unique<State>()) {
-  state_->most_waiting = most_waiting;
+Workers::Workers(std::size_t threads, std::size_t most_waiting) : most_waiting_(most_waiting) {
   const std::size_t count = std::max<std::size_t>(threads, 1);
-  state_->threads.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    state_->threads.emplace_back([state = state_.get(), i] { state->work(i); });
-  }
+  threads_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this, i] { work(i); });
 }
 
 Workers::~Workers() { stop(); }
 
+void Workers::work(std::size_t number) {
+  while (true) {
+    std::function<void(std::size_t)> task;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopped_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      task = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    task(number);
+  }
+}
+
 bool Workers::post(std::function<void(std::size_t thread)> task) {
   {
-    const std::lock_guard lock(state_->mutex);
-    if (state_->stopped || state_->queue.size() >= state_->most_waiting) return false;
-    state_->queue.push_back(std::move(task));
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || queue_.size() >= most_waiting_) return false;
+    queue_.push_back(std::move(task));
   }
-  state_->changed.notify_one();
+  changed_.notify_one();
   return true;
 }
 
 void Workers::stop() {
   {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopped = true;
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
   }
-  state_->changed.notify_all();
-  const std::lock_guard lock(state_->joining);
-  for (std::thread& thread : state_->threads) {
+  changed_.notify_all();
+  const std::lock_guard lock(joining_);
+  for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
 }
 
 std::size_t Workers::waiting() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->queue.size();
+  const std::lock_guard lock(mutex_);
+  return queue_.size();
 }
 
 struct Places::State {

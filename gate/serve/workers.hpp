@@ -5,12 +5,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace weir::serve {
 
@@ -32,8 +34,15 @@ class Workers {
   [[nodiscard]] std::size_t waiting() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  void work(std::size_t number);
+
+  const std::size_t most_waiting_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void(std::size_t)>> queue_;  // under mutex_, as the next
+  bool stopped_ = false;
+  std::mutex joining_;  // stop() may be called by several
+  std::vector<std::thread> threads_;
 };
 
 // Places in a queue, shared out so that nobody takes them all: who comes gets one as long as more

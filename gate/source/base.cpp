@@ -5,8 +5,6 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/source/git.hpp"
-#include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::source {
@@ -57,91 +55,6 @@ tl::unexpected<Error> unknown(const Git& git, const std::string& ref) {
   return fail(Code::config, "--against {}: neither a folder nor a commit that is known here; {}",
               text::printable(ref), text::printable(hint));
 }
-
-}  // namespace
-
-PullRequest read_pull_request(const sys::Files& files) {
-  PullRequest pull;
-  const std::string ref = value_of("GITHUB_REF");
-  pull.merge = ref.starts_with("refs/pull/") && ref.ends_with("/merge");
-  if (!pull.merge) return pull;
-  pull.built = value_of("GITHUB_SHA");
-  pull.base_branch = value_of("GITHUB_BASE_REF");
-  const auto event = files.read(value_of("GITHUB_EVENT_PATH"), k_event_bytes);
-  if (!event) return pull;
-  const auto json = parse_json(*event);
-  if (!json || !json->is_object()) return pull;
-  const Json::json_pointer place("/pull_request/base/sha");
-  if (json->contains(place) && (*json)[place].is_string()) {
-    pull.base_commit = (*json)[place].get<std::string>();
-  }
-  return pull;
-}
-
-Result<Chosen> choose_base(const Git& git, const std::string& ref, const std::string& head,
-                           bool dirty, const PullRequest& pull) {
-  WEIR_TRY(const std::optional<std::string> meant, git.commit(ref));
-  const bool means_base =
-      names_base_branch(ref, pull) ||
-      (!pull.base_commit.empty() && (ref == pull.base_commit || meant == pull.base_commit));
-  // A job may have checked out something else than the merge commit, whose parents mean nothing.
-  if (pull.merge && means_base && (pull.built.empty() || pull.built == head)) {
-    WEIR_TRY(const std::vector<std::string> parents, git.parents(head));
-    if (parents.size() == 2) return first_parent(git, ref, parents[0], meant);
-  }
-  if (!meant) return unknown(git, ref);
-
-  WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(head, *meant));
-  WEIR_TRY(const bool shallow, git.shallow());
-  if (bases.empty() && shallow) {
-    return fail(Code::config, "--against {}: no common ancestor of it and HEAD is known; {}",
-                text::printable(ref), k_fetch_all);
-  }
-  if (bases.empty()) {
-    return fail(Code::config,
-                "--against {}: HEAD and it have no common ancestor; to compare with it all the "
-                "same, check it out and build it in a folder of its own and give that folder",
-                text::printable(ref));
-  }
-  Chosen chosen;
-  chosen.commit = bases.front();
-  WEIR_TRY(const std::string words, git.words(chosen.commit));
-  if (head == *meant) {
-    chosen.words = fmt::format("HEAD, {}", words);
-  } else {
-    chosen.words = fmt::format("merge-base of HEAD and {}, {}", text::printable(ref), words);
-  }
-  if (bases.size() > 1) {
-    chosen.notes.push_back(fmt::format(
-        "there are {} merge-bases; this is the one that git names first", bases.size()));
-  }
-  if (shallow) {
-    chosen.notes.emplace_back(
-        "history is cut off here: with all of it the merge-base may be a newer commit");
-  }
-  if (chosen.commit == head && !dirty) {
-    chosen.notes.push_back(
-        head == *meant
-            ? std::string("nothing differs from HEAD: the program is compared with itself (A/A)")
-            : fmt::format("HEAD is contained in {} and nothing differs from it: the program is "
-                          "compared with itself (A/A)",
-                          text::printable(ref)));
-  }
-  return chosen;
-}
-
-namespace {}  // namespace
-
-std::string top_as_named(const Git& git, const std::string& folder) {
-  if (git.place().empty()) return folder;
-  const std::string end = "/" + git.place();
-  if (folder.size() > end.size() && folder.ends_with(end)) {
-    return folder.substr(0, folder.size() - end.size());
-  }
-  return git.top();
-}
-
-namespace {
 
 Result<void> describe_candidate(const Git& git, const std::string& folder, BaseTree& base) {
   base.candidate_root = top_as_named(git, folder);
@@ -236,7 +149,112 @@ Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_fo
   return base;
 }
 
+// "build/x" for "/a/build/x" below "/a"; "" for "/a" itself.
+std::optional<std::string> place_below(const std::string& path, const std::string& folder) {
+  if (folder == "/") return path.substr(1);
+  if (path == folder) return "";
+  if (!path.starts_with(folder + "/")) return std::nullopt;
+  return path.substr(folder.size() + 1);
+}
+
+tl::unexpected<Error> not_there(const BaseTree& base, const std::string& path) {
+  std::string what_to_do;
+  if (base.kind == BaseTree::Kind::folder) {
+    what_to_do = "the folder has to hold the program at the place where the candidate has it";
+  } else if (!base.built) {
+    what_to_do =
+        "the base is a fresh checkout: set `build:` of the engine in weir.yaml to the command that "
+        "makes its program";
+  } else {
+    what_to_do =
+        "the build command has to make it at the place where the candidate has it; does `build:` "
+        "in "
+        "weir.yaml belong to this program?";
+  }
+  return fail(Code::config, "{}: no such program in the base ({}); {}", text::printable(path),
+              base.words, what_to_do);
+}
+
 }  // namespace
+
+PullRequest read_pull_request(const sys::Files& files) {
+  PullRequest pull;
+  const std::string ref = value_of("GITHUB_REF");
+  pull.merge = ref.starts_with("refs/pull/") && ref.ends_with("/merge");
+  if (!pull.merge) return pull;
+  pull.built = value_of("GITHUB_SHA");
+  pull.base_branch = value_of("GITHUB_BASE_REF");
+  const auto event = files.read(value_of("GITHUB_EVENT_PATH"), k_event_bytes);
+  if (!event) return pull;
+  const auto json = parse_json(*event);
+  if (!json || !json->is_object()) return pull;
+  const Json::json_pointer place("/pull_request/base/sha");
+  if (json->contains(place) && (*json)[place].is_string()) {
+    pull.base_commit = (*json)[place].get<std::string>();
+  }
+  return pull;
+}
+
+Result<Chosen> choose_base(const Git& git, const std::string& ref, const std::string& head,
+                           bool dirty, const PullRequest& pull) {
+  WEIR_TRY(const std::optional<std::string> meant, git.commit(ref));
+  const bool means_base =
+      names_base_branch(ref, pull) ||
+      (!pull.base_commit.empty() && (ref == pull.base_commit || meant == pull.base_commit));
+  // A job may have checked out something else than the merge commit, whose parents mean nothing.
+  if (pull.merge && means_base && (pull.built.empty() || pull.built == head)) {
+    WEIR_TRY(const std::vector<std::string> parents, git.parents(head));
+    if (parents.size() == 2) return first_parent(git, ref, parents[0], meant);
+  }
+  if (!meant) return unknown(git, ref);
+
+  WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(head, *meant));
+  WEIR_TRY(const bool shallow, git.shallow());
+  if (bases.empty() && shallow) {
+    return fail(Code::config, "--against {}: no common ancestor of it and HEAD is known; {}",
+                text::printable(ref), k_fetch_all);
+  }
+  if (bases.empty()) {
+    return fail(Code::config,
+                "--against {}: HEAD and it have no common ancestor; to compare with it all the "
+                "same, check it out and build it in a folder of its own and give that folder",
+                text::printable(ref));
+  }
+  Chosen chosen;
+  chosen.commit = bases.front();
+  WEIR_TRY(const std::string words, git.words(chosen.commit));
+  if (head == *meant) {
+    chosen.words = fmt::format("HEAD, {}", words);
+  } else {
+    chosen.words = fmt::format("merge-base of HEAD and {}, {}", text::printable(ref), words);
+  }
+  if (bases.size() > 1) {
+    chosen.notes.push_back(fmt::format(
+        "there are {} merge-bases; this is the one that git names first", bases.size()));
+  }
+  if (shallow) {
+    chosen.notes.emplace_back(
+        "history is cut off here: with all of it the merge-base may be a newer commit");
+  }
+  if (chosen.commit == head && !dirty) {
+    chosen.notes.push_back(
+        head == *meant
+            ? std::string("nothing differs from HEAD: the program is compared with itself (A/A)")
+            : fmt::format("HEAD is contained in {} and nothing differs from it: the program is "
+                          "compared with itself (A/A)",
+                          text::printable(ref)));
+  }
+  return chosen;
+}
+
+std::string top_as_named(const Git& git, const std::string& folder) {
+  if (git.place().empty()) return folder;
+  const std::string end = "/" + git.place();
+  if (folder.size() > end.size() && folder.ends_with(end)) {
+    return folder.substr(0, folder.size() - end.size());
+  }
+  return git.top();
+}
 
 Result<std::string> default_cache_folder() {
   const auto value = [](const char* name) { return sys::environment_value(name).value_or(""); };
@@ -268,36 +286,6 @@ Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects) 
 }
 
 // Where the two sides' programs are, and the paths they are started by.
-
-namespace {
-
-// "build/x" for "/a/build/x" below "/a"; "" for "/a" itself.
-std::optional<std::string> place_below(const std::string& path, const std::string& folder) {
-  if (folder == "/") return path.substr(1);
-  if (path == folder) return "";
-  if (!path.starts_with(folder + "/")) return std::nullopt;
-  return path.substr(folder.size() + 1);
-}
-
-tl::unexpected<Error> not_there(const BaseTree& base, const std::string& path) {
-  std::string what_to_do;
-  if (base.kind == BaseTree::Kind::folder) {
-    what_to_do = "the folder has to hold the program at the place where the candidate has it";
-  } else if (!base.built) {
-    what_to_do =
-        "the base is a fresh checkout: set `build:` of the engine in weir.yaml to the command that "
-        "makes its program";
-  } else {
-    what_to_do =
-        "the build command has to make it at the place where the candidate has it; does `build:` "
-        "in "
-        "weir.yaml belong to this program?";
-  }
-  return fail(Code::config, "{}: no such program in the base ({}); {}", text::printable(path),
-              base.words, what_to_do);
-}
-
-}  // namespace
 
 Result<std::string> program_in_base(const sys::Files& files, const BaseTree& base,
                                     const std::string& program) {

@@ -1,6 +1,6 @@
 // The base that `--against REF|DIR` names: a folder that holds what the candidate is compared with.
 //
-// Nothing is measured here. A REF becomes a commit (choose.hpp), a checkout, and a build in it
+// Nothing is measured here. A REF becomes a commit (choose_base), a checkout, and a build in it
 // (trees.hpp); a DIR is taken as it is.
 #pragma once
 

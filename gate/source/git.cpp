@@ -60,28 +60,14 @@ std::string verb_of(const std::vector<std::string>& arguments) {
 std::vector<std::string> git_variables() {
   // `git rev-parse --local-env-vars`, and those a push sets beside them. GIT_CONFIG_COUNT stays:
   // git never sets it by itself, and containers use it to name the folders that are safe.
-  return {"GIT_ALTERNATE_OBJECT_DIRECTORIES",
-          "GIT_CONFIG",
-          "GIT_CONFIG_PARAMETERS",
-          "GIT_OBJECT_DIRECTORY",
-          "GIT_DIR",
-          "GIT_WORK_TREE",
-          "GIT_IMPLICIT_WORK_TREE",
-          "GIT_GRAFT_FILE",
-          "GIT_INDEX_FILE",
-          "GIT_NO_REPLACE_OBJECTS",
-          "GIT_REPLACE_REF_BASE",
-          "GIT_PREFIX",
-          "GIT_SHALLOW_FILE",
-          "GIT_COMMON_DIR",
-          "GIT_INTERNAL_SUPER_PREFIX",
-          "GIT_NAMESPACE",
-          "GIT_QUARANTINE_PATH",
-          "GIT_REFLOG_ACTION",
-          "GIT_LITERAL_PATHSPECS",
-          "GIT_GLOB_PATHSPECS",
-          "GIT_NOGLOB_PATHSPECS",
-          "GIT_ICASE_PATHSPECS"};
+  return text::split(
+      "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CONFIG GIT_CONFIG_PARAMETERS "
+      "GIT_OBJECT_DIRECTORY GIT_DIR GIT_WORK_TREE GIT_IMPLICIT_WORK_TREE "
+      "GIT_GRAFT_FILE GIT_INDEX_FILE GIT_NO_REPLACE_OBJECTS GIT_REPLACE_REF_BASE "
+      "GIT_PREFIX GIT_SHALLOW_FILE GIT_COMMON_DIR GIT_INTERNAL_SUPER_PREFIX "
+      "GIT_NAMESPACE GIT_QUARANTINE_PATH GIT_REFLOG_ACTION GIT_LITERAL_PATHSPECS "
+      "GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS",
+      ' ');
 }
 
 std::string short_commit(const std::string& commit) { return commit.substr(0, 7); }
@@ -108,25 +94,14 @@ Result<Git> Git::open(const Effects& effects, const std::string& folder) {
 
 Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how) const {
   sys::ProcessSpec spec;
-  spec.argv = {program_,
-               "--no-pager",
-               "--no-optional-locks",
-               "-c",
-               "core.hooksPath=/dev/null",
-               "-c",
-               "core.fsmonitor=false",
-               "-c",
-               "advice.detachedHead=false",
-               "-c",
-               "log.showSignature=false",
-               "-c",
-               "i18n.logOutputEncoding=UTF-8",
-               "-c",
-               "submodule.recurse=false",
-               "-c",
-               "gc.auto=0",
-               "-c",
-               "maintenance.auto=false"};
+  spec.argv = {program_, "--no-pager", "--no-optional-locks"};
+  for (const char* setting :
+       {"core.hooksPath=/dev/null", "core.fsmonitor=false", "advice.detachedHead=false",
+        "log.showSignature=false", "i18n.logOutputEncoding=UTF-8", "submodule.recurse=false",
+        "gc.auto=0", "maintenance.auto=false"}) {
+    spec.argv.emplace_back("-c");
+    spec.argv.emplace_back(setting);
+  }
   const std::string verb = verb_of(arguments);
   spec.argv.insert(spec.argv.end(), std::make_move_iterator(arguments.begin()),
                    std::make_move_iterator(arguments.end()));

@@ -1,5 +1,4 @@
 // What commits hold, without checking them out.
-#include <algorithm>
 #include <set>
 
 #include "gate/base/text.hpp"

@@ -1,8 +1,5 @@
 #include "gate/source/tree_files.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -42,10 +39,6 @@ tl::unexpected<Error> no_such(const std::string& path) {
   return fail(Code::io, "{}: no such file in that commit", path);
 }
 
-tl::unexpected<Error> not_here(const std::string& path) {
-  return fail(Code::internal, "{}: a commit's files can not be used so", path);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::string& commit,
@@ -66,11 +59,6 @@ Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::st
     files->objects_.emplace(sys::join_path(shown, inner), entry.object);
   }
   return files;
-}
-
-std::unique_ptr<TreeFiles> TreeFiles::nothing(const Git& git, const std::string& folder,
-                                              const std::string& shown) {
-  return std::unique_ptr<TreeFiles>(new TreeFiles(git, folder, shown));
 }
 
 TreeFiles::Changes TreeFiles::changes() const {
@@ -111,30 +99,28 @@ Result<void> TreeFiles::write_atomic(const std::string& path, std::string_view t
   return {};
 }
 
-Result<std::unique_ptr<sys::AppendLog>> TreeFiles::append_log(const std::string& path,
-                                                              std::uint64_t /*keep_bytes*/) {
-  return not_here(path);
+// Of all that is there below `folder` ("": all of it) the first step of the way.
+std::set<std::string> TreeFiles::steps_below(const std::string& folder) const {
+  const std::string below = folder.empty() || folder == "." ? "" : folder + "/";
+  std::set<std::string> steps;
+  const auto add = [&](const auto& names) {
+    for (auto at = names.lower_bound(below); at != names.end() && at->first.starts_with(below);
+         ++at) {
+      if (!there(at->first)) continue;
+      steps.insert(
+          at->first.substr(below.size(), at->first.find('/', below.size()) - below.size()));
+    }
+  };
+  add(objects_);
+  add(changes_);
+  return steps;
 }
 
 sys::Kind TreeFiles::kind(const std::string& path) const {
   if (there(path)) return sys::Kind::file;
-  if (path.empty() || path == ".") return sys::Kind::folder;
-  const std::string below = path + "/";
-  const auto starts = [&](const auto& list, const auto& counts) {
-    for (auto at = list.lower_bound(below); at != list.end() && at->first.starts_with(below);
-         ++at) {
-      if (counts(at->first)) return true;
-    }
-    return false;
-  };
-  const auto is_there = [&](const std::string& name) { return there(name); };
-  return starts(objects_, is_there) || starts(changes_, is_there) ? sys::Kind::folder
-                                                                  : sys::Kind::absent;
+  const bool top = path.empty() || path == ".";
+  return top || !steps_below(path).empty() ? sys::Kind::folder : sys::Kind::absent;
 }
-
-bool TreeFiles::readable(const std::string& path) const { return exists(path); }
-bool TreeFiles::executable(const std::string& /*path*/) const { return false; }
-bool TreeFiles::writable(const std::string& /*path*/) const { return true; }
 
 Result<std::uint64_t> TreeFiles::size(const std::string& path) const {
   WEIR_TRY(const std::string text, read(path, std::uint64_t{64} << 20));
@@ -148,33 +134,15 @@ Result<std::string> TreeFiles::stamp(const std::string& path) const {
 }
 
 Result<std::vector<std::string>> TreeFiles::list(const std::string& path) const {
-  const std::string below = path.empty() || path == "." ? "" : path + "/";
-  std::set<std::string> names;
-  const auto add = [&](const std::string& name) {
-    if (name.starts_with(below) && there(name)) {
-      names.insert(name.substr(below.size(), name.find('/', below.size()) - below.size()));
-    }
-  };
-  for (auto at = objects_.lower_bound(below); at != objects_.end() && at->first.starts_with(below);
-       ++at) {
-    add(at->first);
-  }
-  for (const auto& [name, text] : changes_) add(name);
-  if (names.empty() && !below.empty()) return no_such(path);
+  const std::set<std::string> names = steps_below(path);
+  if (names.empty() && !path.empty() && path != ".") return no_such(path);
   return std::vector<std::string>(names.begin(), names.end());
-}
-
-Result<void> TreeFiles::make_dirs(const std::string& /*path*/) { return {}; }
-Result<void> TreeFiles::link(const std::string& /*target*/, const std::string& path) {
-  return not_here(path);
 }
 
 Result<void> TreeFiles::remove(const std::string& path) {
   if (there(path)) changes_[path] = std::nullopt;
   return {};
 }
-
-Result<void> TreeFiles::remove_tree(const std::string& path) { return not_here(path); }
 
 Result<std::optional<std::string>> file_of(const Git& git, const std::string& commit,
                                            const std::string& path, std::uint64_t most) {

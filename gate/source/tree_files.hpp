@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "gate/source/git.hpp"
@@ -26,7 +27,9 @@ class TreeFiles final : public sys::Files {
 
   // The same of no commit at all: what is written begins a history.
   [[nodiscard]] static std::unique_ptr<TreeFiles> nothing(const Git& git, const std::string& folder,
-                                                          const std::string& shown);
+                                                          const std::string& shown) {
+    return std::unique_ptr<TreeFiles>(new TreeFiles(git, folder, shown));
+  }
 
   // What was written (its text) or removed, by paths from the top of the repository.
   using Changes = std::map<std::string, std::optional<std::string>>;
@@ -38,24 +41,34 @@ class TreeFiles final : public sys::Files {
   [[nodiscard]] Result<std::string> read_prefix(const std::string& path,
                                                 std::uint64_t bytes) const override;
   [[nodiscard]] Result<void> write_atomic(const std::string& path, std::string_view text) override;
-  [[nodiscard]] Result<std::unique_ptr<sys::AppendLog>> append_log(
-      const std::string& path, std::uint64_t keep_bytes) override;
+  [[nodiscard]] Result<std::unique_ptr<sys::AppendLog>> append_log(const std::string& path,
+                                                                   std::uint64_t) override {
+    return not_here(path);
+  }
   [[nodiscard]] sys::Kind kind(const std::string& path) const override;
-  [[nodiscard]] bool readable(const std::string& path) const override;
-  [[nodiscard]] bool executable(const std::string& path) const override;
-  [[nodiscard]] bool writable(const std::string& path) const override;
+  [[nodiscard]] bool readable(const std::string& path) const override { return exists(path); }
+  [[nodiscard]] bool executable(const std::string&) const override { return false; }
+  [[nodiscard]] bool writable(const std::string&) const override { return true; }
   [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const override;
   [[nodiscard]] Result<std::string> stamp(const std::string& path) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const override;
-  [[nodiscard]] Result<void> make_dirs(const std::string& path) override;
-  [[nodiscard]] Result<void> link(const std::string& target, const std::string& path) override;
+  [[nodiscard]] Result<void> make_dirs(const std::string&) override { return {}; }
+  [[nodiscard]] Result<void> link(const std::string&, const std::string& path) override {
+    return not_here(path);
+  }
   [[nodiscard]] Result<void> remove(const std::string& path) override;
-  [[nodiscard]] Result<void> remove_tree(const std::string& path) override;
+  [[nodiscard]] Result<void> remove_tree(const std::string& path) override {
+    return not_here(path);
+  }
 
  private:
   TreeFiles(const Git& git, std::string folder, std::string shown)
       : git_(git), folder_(std::move(folder)), shown_(std::move(shown)) {}
   [[nodiscard]] bool there(const std::string& path) const;
+  [[nodiscard]] std::set<std::string> steps_below(const std::string& folder) const;
+  [[nodiscard]] static tl::unexpected<Error> not_here(const std::string& path) {
+    return fail(Code::internal, "{}: a commit's files can not be used so", path);
+  }
 
   const Git& git_;
   std::string folder_, shown_;

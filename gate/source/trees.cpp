@@ -6,7 +6,6 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/source/git.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -64,80 +63,6 @@ tl::unexpected<Error> failed(const Build& build, const std::string& folder, cons
       "one) are not in it, so the command has to make all it needs.";
   return fail(Code::unavailable, "{}", message);
 }
-
-}  // namespace
-
-std::string shell_line(const std::vector<std::string>& argv) {
-  std::string line;
-  for (const std::string& word : argv) {
-    if (!line.empty()) line += ' ';
-    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
-    });
-    if (plain) {
-      line += word;
-      continue;
-    }
-    const bool shown_as_it_is =
-        text::printable(word) == word && word.find_first_of("\n\t") == std::string::npos;
-    line += shown_as_it_is ? "'" : "$'";
-    for (const char c : word) {
-      if (c == '\'') {
-        line += shown_as_it_is ? "'\\''" : "\\'";
-      } else if (shown_as_it_is) {
-        line += c;
-      } else if (c == '\\') {
-        line += "\\\\";
-      } else if (c >= ' ' && c < 127) {
-        line += c;
-      } else {
-        line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-      }
-    }
-    line += "'";
-  }
-  return line;
-}
-
-Result<void> run_builds(const std::vector<Build>& builds, const std::string& folder,
-                        const std::string& log, double timeout_seconds, const Effects& effects) {
-  std::string printed;
-  const double begun = effects.clock.steady();
-  for (const Build& build : builds) {
-    if (build.command.empty()) continue;
-    sys::ProcessSpec spec;
-    spec.argv = build.command;
-    const auto program = sys::find_program(effects.files, spec.argv[0], folder,
-                                           sys::environment_value("PATH").value_or(""));
-    if (!program) {
-      return failed(build, folder, log, "can not be started: there is no such program", {});
-    }
-    spec.argv[0] = *program;
-    spec.unset = git_variables();
-    spec.env = {{"GIT_TERMINAL_PROMPT", "0"}};
-    spec.folder = folder;
-    spec.timeout_seconds = std::max(1.0, timeout_seconds - (effects.clock.steady() - begun));
-    spec.output_limit = k_output_limit;
-    spec.whole_output = false;
-    spec.keep_head = spec.keep_tail = k_kept_bytes;
-    WEIR_TRY(const sys::Finished finished, effects.processes.run(spec, effects.stop));
-    printed += fmt::format("$ {}\n{}{}\n", shell_line(build.command), finished.out, finished.err);
-    // A log that can not be written is no reason to give up what has been built.
-    if (auto written = effects.files.write_atomic(log, printed); !written) {
-      effects.tell(written.error().message);
-    }
-    if (finished.ended == sys::HowEnded::interrupted) {
-      return fail(Code::interrupted, "stopped while the base was being built");
-    }
-    if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
-      return failed(build, folder, log, how(finished, timeout_seconds), finished);
-    }
-  }
-  return {};
-}
-
-namespace {
 
 constexpr std::uint64_t k_record_bytes = 1 << 20;
 constexpr const char* k_schema = "weir.base/1";
@@ -346,6 +271,76 @@ class Trees {
 };
 
 }  // namespace
+
+std::string shell_line(const std::vector<std::string>& argv) {
+  std::string line;
+  for (const std::string& word : argv) {
+    if (!line.empty()) line += ' ';
+    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
+    });
+    if (plain) {
+      line += word;
+      continue;
+    }
+    const bool shown_as_it_is =
+        text::printable(word) == word && word.find_first_of("\n\t") == std::string::npos;
+    line += shown_as_it_is ? "'" : "$'";
+    for (const char c : word) {
+      if (c == '\'') {
+        line += shown_as_it_is ? "'\\''" : "\\'";
+      } else if (shown_as_it_is) {
+        line += c;
+      } else if (c == '\\') {
+        line += "\\\\";
+      } else if (c >= ' ' && c < 127) {
+        line += c;
+      } else {
+        line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      }
+    }
+    line += "'";
+  }
+  return line;
+}
+
+Result<void> run_builds(const std::vector<Build>& builds, const std::string& folder,
+                        const std::string& log, double timeout_seconds, const Effects& effects) {
+  std::string printed;
+  const double begun = effects.clock.steady();
+  for (const Build& build : builds) {
+    if (build.command.empty()) continue;
+    sys::ProcessSpec spec;
+    spec.argv = build.command;
+    const auto program = sys::find_program(effects.files, spec.argv[0], folder,
+                                           sys::environment_value("PATH").value_or(""));
+    if (!program) {
+      return failed(build, folder, log, "can not be started: there is no such program", {});
+    }
+    spec.argv[0] = *program;
+    spec.unset = git_variables();
+    spec.env = {{"GIT_TERMINAL_PROMPT", "0"}};
+    spec.folder = folder;
+    spec.timeout_seconds = std::max(1.0, timeout_seconds - (effects.clock.steady() - begun));
+    spec.output_limit = k_output_limit;
+    spec.whole_output = false;
+    spec.keep_head = spec.keep_tail = k_kept_bytes;
+    WEIR_TRY(const sys::Finished finished, effects.processes.run(spec, effects.stop));
+    printed += fmt::format("$ {}\n{}{}\n", shell_line(build.command), finished.out, finished.err);
+    // A log that can not be written is no reason to give up what has been built.
+    if (auto written = effects.files.write_atomic(log, printed); !written) {
+      effects.tell(written.error().message);
+    }
+    if (finished.ended == sys::HowEnded::interrupted) {
+      return fail(Code::interrupted, "stopped while the base was being built");
+    }
+    if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
+      return failed(build, folder, log, how(finished, timeout_seconds), finished);
+    }
+  }
+  return {};
+}
 
 Result<std::optional<Tree>> known_tree(const Git& git, const TreeWanted& wanted,
                                        const Effects& effects) {

@@ -29,7 +29,7 @@ void check(const RequestReader& reader) {
 std::string meaning(std::string_view bytes, std::size_t step) {
   std::string said, buffer;
   bool ended = false;
-  auto reader = std::make_unique<RequestReader>(4096);
+  auto reader = RequestReader::make(4096);
   for (std::size_t at = 0; at < bytes.size() && !ended; at += step) {
     buffer += bytes.substr(at, step);
     for (std::size_t taken = 1;
@@ -47,7 +47,7 @@ std::string meaning(std::string_view bytes, std::size_t step) {
           if (reader->body_bytes() > 1000) std::abort();
           said += reader->take_body() + "\n";
           ended = !reader->keep_alive();
-          reader = std::make_unique<RequestReader>(4096);
+          reader = RequestReader::make(4096);
           taken = 1;
           break;
         case RequestReader::State::refused:

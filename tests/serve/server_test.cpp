@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/serve/server_answer.hpp"
+#include "gate/serve/server_reader.hpp"
 
 #include "tests/serve/echo.hpp"
 #include "tests/serve/raw_client.hpp"

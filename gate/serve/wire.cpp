@@ -1,12 +1,39 @@
-#include "gate/serve/tls.hpp"
+// Bytes in and out, plain or with TLS; Boost.Asio's own functions are compiled here, once.
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/impl/src.hpp>
+#include <boost/asio/post.hpp>
+
+#include "gate/serve/session.hpp"
+
+namespace weir::serve {
+
+void Wire::greet(Done done) {
+  net::post(socket_.get_executor(), [done = std::move(done)] { done({}); });
+}
+
+void Wire::read_some(char* to, std::size_t size, Moved moved) {
+  socket_.async_read_some(net::buffer(to, size), std::move(moved));
+}
+
+void Wire::write_some(const char* from, std::size_t size, Moved moved) {
+  socket_.async_write_some(net::buffer(from, size), std::move(moved));
+}
+
+void Wire::part(Done done) {
+  ErrorCode error;
+  socket_.shutdown(net::ip::tcp::socket::shutdown_send, error);
+  net::post(socket_.get_executor(), [done = std::move(done), error] { done(error); });
+}
+
+}  // namespace weir::serve
 
 #ifdef WEIR_TLS
 
-#include <array>
 #include <chrono>
 #include <mutex>
 
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/impl/src.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -47,23 +74,20 @@ class TlsWire final : public Wire {
 };
 
 // Changes whenever a file was replaced or written to.
-std::array<std::int64_t, 8> stamp_of(const Tls& files) {
-  std::array<std::int64_t, 8> stamp{};
-  std::size_t at = 0;
+using Stamp = std::vector<std::int64_t>;
+
+Stamp stamp_of(const Tls& files) {
+  Stamp stamp;
   for (const std::string* file : {&files.certificate_file, &files.key_file}) {
     struct stat status {};
-    if (stat(file->c_str(), &status) == 0) {
-      stamp[at] = static_cast<std::int64_t>(status.st_ino);
-      stamp[at + 1] = status.st_size;
+    if (stat(file->c_str(), &status) != 0) status = {};
 #ifdef __APPLE__
-      const timespec changed = status.st_mtimespec;
+    const timespec changed = status.st_mtimespec;
 #else
-      const timespec changed = status.st_mtim;
+    const timespec changed = status.st_mtim;
 #endif
-      stamp[at + 2] = changed.tv_sec;
-      stamp[at + 3] = changed.tv_nsec;
-    }
-    at += 4;
+    stamp.insert(stamp.end(), {static_cast<std::int64_t>(status.st_ino), status.st_size,
+                               changed.tv_sec, changed.tv_nsec});
   }
   return stamp;
 }
@@ -116,17 +140,14 @@ Result<Context> context_of(const Tls& files) {
   return context;
 }
 
-class OpenSslKeeper final : public TlsKeeper {
+// A certificate and its key, as they are in their files now. Thread-safe.
+class TlsKeeper {
  public:
-  OpenSslKeeper(Tls files, Context context, const std::array<std::int64_t, 8>& stamp)
-      : files_(std::move(files)), context_(std::move(context)), stamp_(stamp), tried_(stamp) {}
-
-  std::unique_ptr<Wire> wire(net::ip::tcp::socket socket) override {
-    return std::make_unique<TlsWire>(std::move(socket), current());
-  }
-
- private:
-  using SteadyClock = std::chrono::steady_clock;
+  TlsKeeper(Tls files, Context context, Stamp stamp)
+      : files_(std::move(files)),
+        context_(std::move(context)),
+        stamp_(stamp),
+        tried_(std::move(stamp)) {}
 
   Context current() {
     const std::lock_guard lock(mutex_);
@@ -147,20 +168,26 @@ class OpenSslKeeper final : public TlsKeeper {
     return context_;
   }
 
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+
   const Tls files_;
   std::mutex mutex_;
-  Context context_;                    // all under mutex_
-  std::array<std::int64_t, 8> stamp_;  // of what is in context_
-  std::array<std::int64_t, 8> tried_;
+  Context context_;  // all under mutex_
+  Stamp stamp_;      // of what is in context_
+  Stamp tried_;
   SteadyClock::time_point looked_{};
 };
 
 }  // namespace
 
-Result<std::unique_ptr<TlsKeeper>> TlsKeeper::load(const Tls& files) {
+Result<MakeWire> tls_wires(const Tls& files) {
   const auto stamp = stamp_of(files);  // before: what changes meanwhile is read again
   WEIR_TRY(Context context, context_of(files));
-  return std::make_unique<OpenSslKeeper>(files, std::move(context), stamp);
+  const auto keeper = std::make_shared<TlsKeeper>(files, std::move(context), stamp);
+  return [keeper](net::ip::tcp::socket socket) -> std::unique_ptr<Wire> {
+    return std::make_unique<TlsWire>(std::move(socket), keeper->current());
+  };
 }
 
 }  // namespace weir::serve
@@ -169,7 +196,7 @@ Result<std::unique_ptr<TlsKeeper>> TlsKeeper::load(const Tls& files) {
 
 namespace weir::serve {
 
-Result<std::unique_ptr<TlsKeeper>> TlsKeeper::load(const Tls&) {
+Result<MakeWire> tls_wires(const Tls&) {
   return fail(Code::unavailable,
               "this weir was built without TLS (WEIR_TLS): leave the certificate out and let a\n"
               "proxy in front of it end TLS");
