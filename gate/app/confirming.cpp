@@ -7,7 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/source/base.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/verdict/confirm.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::app {
 namespace {

@@ -10,8 +10,7 @@
 #include "gate/report/formats.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
-#include "gate/verdict/confirm.hpp"
-#include "gate/verdict/twin_check.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::app {
 namespace {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/explain/bands.hpp"
 #include "gate/explain/rules.hpp"
 #include "gate/profile/served_summary.hpp"
 #include "gate/unit/metric.hpp"

@@ -1,152 +1,186 @@
-#include "gate/explain/checklist.hpp"
-
+// Hints and the checklist: what counts a token usually are, and what is known of a slow engine.
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
 namespace {
 
 using Answer = Check::Answer;
+using verdict::Outcome;
 
-Check unknown(std::string question, std::string why) {
-  return {std::move(question), Answer::unknown, std::move(why)};
-}
+// What a check looks at.
+struct Seen {
+  const Evidence& evidence;
+  const Options& options;
+  const std::vector<std::string_view>& kinds;  // of findings
+
+  [[nodiscard]] bool found(Kind kind) const {
+    return std::ranges::find(kinds, to_string(kind)) != kinds.end();
+  }
+};
+
+// What was seen: fine, wrong, or not known.
+struct Told {
+  Answer answer = Answer::unknown;
+  std::string note;
+};
+Told unknown(std::string why) { return {Answer::unknown, std::move(why)}; }
+Told fine(std::string note) { return {Answer::fine, std::move(note)}; }
+Told wrong(std::string note) { return {Answer::wrong, std::move(note)}; }
 
 // A count of the later side held to "not more than".
-Check at_most(const Evidence& evidence, const Bands& bands, const std::string& metric,
-              const std::string& what) {
-  const auto band = bands.find(metric);
-  const double most = band != bands.end() && band->second.good_to ? *band->second.good_to : 0;
+Check at_most(const Seen& seen, const std::string& metric, const std::string& what) {
+  const auto band = seen.options.bands.find(metric);
+  const double most = band != seen.options.bands.end() ? band->second.good_to.value_or(0) : 0;
   const std::string question =
       most > 0 ? fmt::format("{}: {:g} a token or fewer", what, most) : what + " a token";
-  const auto found = evidence.after.metrics.find(metric);
-  if (found == evidence.after.metrics.end()) return unknown(question, "not counted");
-  if (most <= 0) return unknown(question, "no band for it");
+  const auto found = seen.evidence.after.metrics.find(metric);
+  if (found == seen.evidence.after.metrics.end()) {
+    return {question, Answer::unknown, "not counted"};
+  }
+  if (most <= 0) return {question, Answer::unknown, "no band for it"};
   const double value = found->second.value();
   return {question, value <= most ? Answer::fine : Answer::wrong, fmt::format("{:g}", value)};
 }
 
-bool any_kind(const std::vector<std::string_view>& kinds, std::initializer_list<Kind> wanted) {
-  return std::any_of(wanted.begin(), wanted.end(), [&](Kind kind) {
-    return std::find(kinds.begin(), kinds.end(), to_string(kind)) != kinds.end();
-  });
-}
-
-Check slowest(const Evidence& evidence) {
-  const std::string question = "The slowest operation is known";
+Told slowest(const Seen& seen) {
   const Work* most = nullptr;
   double whole = 0;
-  for (const Work& work : evidence.after.works) {
+  for (const Work& work : seen.evidence.after.works) {
     if (!work.seconds) continue;
     whole += *work.seconds;
     if (most == nullptr || *work.seconds > *most->seconds) most = &work;
   }
-  if (most == nullptr || whole <= 0) return unknown(question, "no op was timed: weir profile CELL");
-  return {question, Answer::fine,
-          fmt::format("{}, {:.0f} % of the time", safe(most->name), 100 * *most->seconds / whole)};
+  if (most == nullptr || whole <= 0) return unknown("no op was timed: weir profile CELL");
+  return fine(
+      fmt::format("{}, {:.0f} % of the time", safe(most->name), 100 * *most->seconds / whole));
 }
 
 // Ops on the CPU that are not allowed there; of a verdict only those that changed.
-std::string cpu_ops(const Evidence& evidence, const AllowedOps& allowed) {
-  std::string names;
-  for (const Work& work : evidence.after.works) {
-    if (!work.on_cpu || work.kind != Work::Kind::op || work.times == Rational(0)) continue;
-    if (allowed && allowed->contains(work.name)) continue;
-    names += (names.empty() ? "" : ", ") + safe(work.name);
+std::string cpu_ops(const Seen& seen) {
+  const AllowedOps& allowed = seen.options.cpu_ops_allowed;
+  std::vector<std::string> names;
+  for (const Work& work : seen.evidence.after.works) {
+    if (!work.on_cpu || work.kind != Work::Kind::op || work.times == k_none) continue;
+    if (!allowed || !allowed->contains(work.name)) names.push_back(safe(work.name));
   }
-  return names;
+  return text::join(names);
 }
 
-Check fallbacks(const Evidence& evidence, const std::vector<std::string_view>& kinds,
-                const AllowedOps& allowed) {
-  using verdict::Outcome;
-  const std::string question = "No op runs on the CPU unasked";
-  if (evidence.device == "cpu") return {question, Answer::fine, "a cell of the CPU"};
-  if (any_kind(kinds, {Kind::work_moved_to_cpu}))
-    return {question, Answer::wrong, "work moved there"};
-  if (evidence.gate && evidence.gate->placement == Outcome::fail) {
-    return {question, Answer::wrong, "the gate says that work ran elsewhere"};
+Told fallbacks(const Seen& seen) {
+  const Evidence& evidence = seen.evidence;
+  const auto& gate = evidence.gate;
+  if (evidence.device == "cpu") return fine("a cell of the CPU");
+  if (seen.found(Kind::work_moved_to_cpu)) return wrong("work moved there");
+  if (gate && gate->placement == Outcome::fail) {
+    return wrong("the gate says that work ran elsewhere");
   }
-  const std::string names = cpu_ops(evidence, allowed);
-  if (!names.empty() && !allowed) {
-    return unknown(question, names + "; whether that is allowed is not known here");
+  const std::string names = cpu_ops(seen);
+  if (!names.empty() && !seen.options.cpu_ops_allowed) {
+    return unknown(names + "; whether that is allowed is not known here");
   }
-  if (!names.empty()) return {question, Answer::wrong, names};
+  if (!names.empty()) return wrong(names);
   const auto counted = evidence.after.metrics.find(metric_name(evidence, "cpu_ops"));
   const bool known = counted != evidence.after.metrics.end();
-  if (known && counted->second.exact == Rational(0)) return {question, Answer::fine, "none does"};
+  if (known && counted->second.exact == k_none) return fine("none does");
   // A verdict holds only the ops that changed; its placement has looked at all that were seen.
-  if (evidence.gate && known && evidence.gate->placement == Outcome::pass) {
-    return {question, Answer::fine, "the gate found none"};
-  }
-  if (!evidence.gate && evidence.cpu_ops_known) {
-    return {question, Answer::fine, "none does, but for those that are allowed"};
-  }
-  return unknown(question,
-                 evidence.gate ? "the verdict does not tell every op" : "no probe saw ops");
+  if (gate && known && gate->placement == Outcome::pass) return fine("the gate found none");
+  if (!gate && evidence.cpu_ops_known) return fine("none does, but for those that are allowed");
+  return unknown(gate ? "the verdict does not tell every op" : "no probe saw ops");
 }
 
-Check beside_a_baseline(const Evidence& evidence) {
-  using verdict::Outcome;
-  const std::string question = "Profiled beside a baseline";
-  if (!evidence.gate) return {question, Answer::fine, "both sides are here"};
-  const Outcome outcome = evidence.gate->cell;
-  if (outcome == Outcome::fresh) return {question, Answer::wrong, "there is none: the cell is new"};
+Told beside_a_baseline(const Seen& seen) {
+  if (!seen.evidence.gate) return fine("both sides are here");
+  const Outcome outcome = seen.evidence.gate->cell;
+  if (outcome == Outcome::fresh) return wrong("there is none: the cell is new");
   if (outcome == Outcome::error || outcome == Outcome::skipped) {
-    return unknown(question, "the cell was not measured");
+    return unknown("the cell was not measured");
   }
-  return {question, Answer::fine, "the gate compared them"};
+  return fine("the gate compared them");
 }
 
-Check fusions(const Evidence& evidence, const std::vector<std::string_view>& kinds) {
-  const std::string question = "Ops in a row are fused";
-  if (any_kind(kinds, {Kind::fusion_lost})) return {question, Answer::wrong, "a fusion was lost"};
-  const bool same = evidence.gate && evidence.gate->kernels == verdict::Outcome::pass;
-  if (evidence.kernels_known || same) return {question, Answer::fine, "as much as before"};
-  return unknown(question,
-                 evidence.gate ? "kernels were not compared" : "kernels have no names here");
+Told fusions(const Seen& seen) {
+  if (seen.found(Kind::fusion_lost)) return wrong("a fusion was lost");
+  const auto& gate = seen.evidence.gate;
+  if (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass)) {
+    return fine("as much as before");
+  }
+  return unknown(gate ? "kernels were not compared" : "kernels have no names here");
 }
 
-Check batching(const Evidence& evidence, const std::vector<std::string_view>& kinds) {
-  const std::string question = "Work that may overlap is batched";
-  if (any_kind(kinds, {Kind::batching_lost})) return {question, Answer::wrong, "batching was lost"};
-  const std::string name = metric_name(evidence, "barriers");
-  if (evidence.before.metrics.contains(name) && evidence.after.metrics.contains(name)) {
-    return {question, Answer::fine, "as much as before"};
-  }
-  return unknown(question, "barriers were not counted on both sides");
+Told batching(const Seen& seen) {
+  if (seen.found(Kind::batching_lost)) return wrong("batching was lost");
+  if (counted(seen.evidence, "barriers")) return fine("as much as before");
+  return unknown("barriers were not counted on both sides");
+}
+
+Check check(std::string question, Told told) {
+  return {std::move(question), told.answer, std::move(told.note)};
 }
 
 }  // namespace
 
 std::string_view to_string(Check::Answer answer) {
-  switch (answer) {
-    case Answer::fine:
-      return "fine";
-    case Answer::wrong:
-      return "wrong";
-    case Answer::unknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::string_view k_names[] = {"fine", "wrong", "unknown"};
+  return k_names[static_cast<std::size_t>(answer)];
 }
 
-std::vector<Check> checklist_of(const Evidence& evidence, const Bands& bands,
-                                const std::vector<std::string_view>& kinds,
-                                const AllowedOps& cpu_ops_allowed) {
+const Bands& default_bands() {
+  static const Bands k_bands = {
+      {"dispatches_per_token", {100, 300, 600, 1000}},
+      {"barriers_per_token", {100, 300, 700, 1000}},
+      {"syncs_per_token", {1, 1, 3, 10}},
+  };
+  return k_bands;
+}
+
+std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands) {
+  std::vector<Hint> hints;
+  if (evidence.device == "cpu") return hints;
+  for (const auto& [name, band] : bands) {
+    const auto found = evidence.after.metrics.find(name);
+    const auto metric = unit::find_metric(name);
+    if (found == evidence.after.metrics.end() || !metric) continue;
+    const double value = found->second.value();
+    const std::string label = unit::label(*metric);
+    if (band.high && value > *band.high) {
+      const std::string usual =
+          band.good_from && band.good_to
+              ? fmt::format("; {:g} to {:g} are usual", *band.good_from, *band.good_to)
+              : "";
+      hints.push_back(
+          {name, value, true,
+           fmt::format("{:g} {} is high (more than {:g}){}.", value, label, *band.high, usual)});
+    } else if (band.low && value < *band.low) {
+      const bool none = value == 0 && metric->base == "syncs";
+      hints.push_back(
+          {name, value, false,
+           none ? fmt::format("0 {}: suspicious, for a token has to be waited for.", label)
+                : fmt::format("{:g} {} is low (less than {:g}): well fused, a small "
+                              "model, or work that runs elsewhere.",
+                              value, label, *band.low)});
+    }
+  }
+  return hints;
+}
+
+std::vector<Check> checklist_of(const Evidence& evidence, const Options& options,
+                                const std::vector<std::string_view>& kinds) {
+  const Seen seen{evidence, options, kinds};
   return {
-      beside_a_baseline(evidence),
-      at_most(evidence, bands, "syncs_per_token", "Syncs"),
-      at_most(evidence, bands, "dispatches_per_token", "Dispatches"),
-      slowest(evidence),
-      unknown("As fast as other quantizations of the model",
-              "a matter of other cells: weir compare"),
-      fallbacks(evidence, kinds, cpu_ops_allowed),
-      batching(evidence, kinds),
-      fusions(evidence, kinds),
+      check("Profiled beside a baseline", beside_a_baseline(seen)),
+      at_most(seen, "syncs_per_token", "Syncs"),
+      at_most(seen, "dispatches_per_token", "Dispatches"),
+      check("The slowest operation is known", slowest(seen)),
+      check("As fast as other quantizations of the model",
+            unknown("a matter of other cells: weir compare")),
+      check("No op runs on the CPU unasked", fallbacks(seen)),
+      check("Work that may overlap is batched", batching(seen)),
+      check("Ops in a row are fused", fusions(seen)),
   };
 }
 

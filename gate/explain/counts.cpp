@@ -1,5 +1,7 @@
-// Barriers, splits, copies, what grows with context, the fixed part, and what is left.
+// Counts alone: batches, waits, sums of dispatches, barriers, splits, copies, what grows with
+// context, the fixed part, and what is left.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -10,60 +12,277 @@
 namespace weir::explain {
 namespace {
 
-double size_of(const Rational& value) { return std::fabs(value.value()); }
+std::string capitalized(std::string text) {
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
+}
 
-double explained_units(const Board& board) {
+// The counts themselves, how much they are together, and without bytes: those are no work.
+struct Counts {
+  std::vector<Amount> amounts;
   double units = 0;
-  for (const Board::Entry& entry : board.entries) units += entry.units;
-  return units;
+};
+Counts counts_in(const std::map<std::string, Rational>& counts, double weight = 1,
+                 const std::string& words = "") {
+  Counts made;
+  for (const auto& [base, delta] : counts) {
+    made.amounts.push_back({plain(base) + words, delta});
+    if (base != "copied_bytes") made.units += weight * size_of(delta);
+  }
+  return made;
 }
 
-std::string scope_words(const Board& board) {
-  const std::string per = per_words(board.evidence.scope);
-  return per.empty() ? "" : " " + per;
+// --- the same work in more or fewer batches: every count is multiplied ---------------------------
+
+std::optional<double> ratio_of(const Board& board, const std::string& base) {
+  const auto both = exact_counts(board.evidence, base);
+  if (!both || both->before <= k_none || both->after <= k_none) return std::nullopt;
+  return both->after.value() / both->before.value();
 }
 
-std::string plain(std::string base) {
-  std::replace(base.begin(), base.end(), '_', ' ');
-  return base;
+// The whole number by which most kernels of both sides are multiplied, or divided; 1 where there is
+// none.
+std::int64_t common_factor(const Board& board, bool more) {
+  std::map<std::int64_t, int> factors;
+  int both = 0;
+  for (const Move& move : board.found.kernels) {
+    const Rational& small = more ? move.before : move.after;
+    const Rational& large = more ? move.after : move.before;
+    if (small == k_none || large == k_none) continue;
+    ++both;
+    const double factor = large.value() / small.value();
+    if (factor >= 2 && factor <= 1024 && factor == std::floor(factor)) {
+      ++factors[static_cast<std::int64_t>(factor)];
+    }
+  }
+  const auto found = std::ranges::find_if(
+      factors, [&](const auto& one) { return one.second >= 4 && one.second * 2 > both; });
+  return found == factors.end() ? 1 : found->first;
+}
+
+void add_batches(Board& board, const std::string& base, bool more, std::string headline) {
+  Finding finding = board.about(Kind::batches_changed, base);
+  finding.headline = std::move(headline);
+  for (const Amount& amount : amounts_of(board, {"graphs", "dispatches", "syncs"})) {
+    finding.lines.push_back(signed_text(amount.delta) + " " + amount.name);
+  }
+  if (more) finding.cause = "the batch is limited (-b, -ub), or requests are not taken together.";
+  finding.look_at = "batch sizes among the arguments, and the engine's defaults.";
+  for (const auto& [count, delta] : board.found.counts) board.take(count);
+  for (const bool up : {true, false}) board.take(one_way(board.found.kernels, up));
+  board.take("moves");
+  board.add(std::move(finding), counts_in(board.found.counts).units, 0);
+}
+
+// No graphs are counted: kernels tell, where each batch is also waited for. Layers that moved to
+// the CPU make every kernel rarer as well, and are not.
+void batches_by_kernels(Board& board) {
+  for (const bool more : {true, false}) {
+    const std::int64_t factor = common_factor(board, more);
+    const auto syncs = ratio_of(board, "syncs");
+    if (factor < 2 || !syncs) continue;
+    if (std::fabs(std::log(*syncs) - (more ? 1 : -1) * std::log(factor)) > 1e-9) continue;
+    return add_batches(
+        board, "dispatches", more,
+        fmt::format("The same kernels run {}{} times as often: the work is done in "
+                    "{} batches.",
+                    more ? "" : "1/", factor, more ? "more, smaller" : "fewer, larger"));
+  }
+}
+
+// --- waits of the CPU for the device: by layer, or not -------------------------------------------
+
+constexpr double k_sync_units = 10;  // a wait empties the device: about what ten dispatches cost
+
+std::string in_layers(const Fit& fit, std::int64_t each) {
+  const std::string expert =
+      fit.set.times > 1 ? fmt::format(" for each of {} experts", fit.set.times) : "";
+  const std::string that = fit.set.tensors.empty() ? "" : " that has " + safe(fit.set.tensors);
+  return fmt::format("{}{} in each layer{}", times_words(each, unit::Scope::whole), expert, that);
+}
+
+// What the other layers tell: where not to look.
+std::string where_to_look(const Board& board, const Fit& fit) {
+  const auto rest = board.model->layers - static_cast<std::int64_t>(fit.set.layers.size());
+  if (rest <= 0) return "what every layer does between its first and its last kernel.";
+  return fmt::format("what those layers do that the other {} do{} not.", rest,
+                     rest == 1 ? "es" : "");
+}
+
+void per_layer(Board& board, const std::vector<Amount>& amounts, const Fit& fit, Finding finding) {
+  finding.kind = to_string(Kind::sync_per_layer);
+  finding.headline =
+      fmt::format("A CPU step came in between GPU steps, {}.", in_layers(fit, fit.term(0)->each));
+  finding.cause =
+      "a split or copy moved from a kernel to the CPU, which has to wait for the GPU before and "
+      "after.";
+  finding.look_at = where_to_look(board, fit);
+  board.take("syncs");
+  double units = k_sync_units * size_of(amounts.front().delta);
+  for (const Term& one : fit.terms) {
+    if (one.amount == 0) continue;
+    board.take(amounts[one.amount].name);
+    units += size_of(amounts[one.amount].delta);
+  }
+  board.add(std::move(finding), units);
+  add_also(board, amounts, fit);
+}
+
+// --- dispatches of which only the sum is known ---------------------------------------------------
+
+// It is known whether an op ran on the CPU: by name, or both sides counted these.
+bool ops_told(const Evidence& evidence) {
+  return evidence.cpu_ops_known || evidence.graph_known || evidence.device == "cpu" ||
+         counted(evidence, "cpu_ops");
+}
+
+// So few dispatches that a layer is about one: "30 = 24 layers + 6".
+bool one_a_layer(const Board& board, Finding& finding) {
+  const auto both = exact_counts(board.evidence, "dispatches");
+  if (board.model == nullptr || board.model->layers < 8 || !both || !both->after.whole()) {
+    return false;
+  }
+  const std::int64_t layers = board.model->layers;
+  const std::int64_t rest = both->after.numerator() - layers;
+  if (rest < 0 || rest > layers / 2 || both->before.value() < 4 * both->after.value()) return false;
+  finding.kind = to_string(Kind::fusion_gained);
+  finding.headline =
+      fmt::format("Whole layers {} as one dispatch each: {} = {} layers{}.",
+                  ops_told(board.evidence) ? "run" : "seem to run", both->after.str(), layers,
+                  rest > 0 ? fmt::format(" + {}", rest) : "");
+  finding.layers.clear();
+  for (std::int64_t layer = 0; layer < layers; ++layer) finding.layers.push_back(layer);
+  return true;
+}
+
+std::string total_headline(const Finding& finding, bool more, bool told) {
+  if (!finding.per_layer) {
+    return more   ? "More, smaller dispatches do the work: a fusion is lost, or work was added."
+           : told ? "Fewer dispatches do the work: it is fused."
+                  : "Fewer dispatches: the work is fused, or done elsewhere.";
+  }
+  const auto each = std::abs(*finding.per_layer);
+  const std::string in = finding.layers.empty() ? ""
+                         : finding.tensors.empty()
+                             ? " in each layer"
+                             : " in each layer that has " + safe(finding.tensors.front());
+  return fmt::format("{} {} dispatch{}{}: {}.", each, more ? "more" : "fewer",
+                     each == 1 ? "" : "es", in,
+                     more   ? "a fusion is lost, or work was added"
+                     : told ? "they are fused"
+                            : "fused, or done elsewhere");
 }
 
 }  // namespace
 
-void find_barriers(Board& board) {
-  const Rational none(0);
+void find_batches(Board& board) {
+  const std::string name = metric_name(board.evidence, "graphs");
+  if (name.empty()) return batches_by_kernels(board);
+  const auto graphs = ratio_of(board, "graphs");
+  if (board.open("graphs") == k_none || !graphs) return;
+  const auto dispatches = ratio_of(board, "dispatches");
+  const auto work = dispatches ? dispatches : ratio_of(board, "cpu_ops");
+  // Graphs alone may be cut without more work; then all is not multiplied.
+  if (!work || (*graphs > 1) != (*work > 1) ||
+      std::fabs(std::log(*work)) < 0.5 * std::fabs(std::log(*graphs))) {
+    return;
+  }
+  const bool more = *graphs > 1;
+  const auto both = exact_counts(board.evidence, "graphs");
+  add_batches(board, "graphs", more,
+              fmt::format("The same work is done in {} batches: {} graphs{}, before {}.",
+                          more ? "more, smaller" : "fewer, larger", both->after.str(), board.per(),
+                          both->before.str()));
+}
+
+void find_syncs(Board& board) {
+  // The device's own count tells waits, or else the engine's.
+  const std::string base = metric_name(board.evidence, "syncs").empty() ? "backend_syncs" : "syncs";
+  const Rational delta = board.open(base);
+  if (delta == k_none) return;
+  const bool more = delta > k_none;
+  std::vector<std::string> bases = {base};
+  // What kernels explain they explain better.
+  if (board.found.kernels.empty()) bases.emplace_back("dispatches");
+  for (const char* other : {"barriers", "copies", "submits"}) {
+    if (board.open(other) != k_none) bases.emplace_back(other);
+  }
+  if (more) {
+    Finding finding = board.about(Kind::sync_per_layer, base);
+    const std::vector<Amount> amounts = amounts_of(board, bases);
+    const auto fit = arithmetic(board, amounts, finding);
+    if (fit && fit->chance <= k_by_chance && fit->set.size() >= 2 && base == "syncs" &&
+        fit->term(0)->rest == 0) {
+      return per_layer(board, amounts, *fit, std::move(finding));
+    }
+  }
+  Finding finding = board.about(more ? Kind::sync_added : Kind::sync_removed, base);
+  arithmetic(board, amounts_of(board, {base}), finding);
+  const std::string per = board.per();
+  finding.headline = fmt::format("The CPU waits for the GPU {} often{}{}.", more ? "more" : "less",
+                                 per.empty() ? "" : " in", per);
+  if (more) {
+    finding.cause = "results read back or written in between, or work no longer sent ahead.";
+    finding.look_at = "what runs between two submissions: a read, a copy to the host, a log.";
+  }
+  board.take(base);
+  board.take("backend_syncs");
+  board.add(std::move(finding), k_sync_units * size_of(delta));
+}
+
+void find_totals(Board& board) {
+  const Rational dispatches = board.open("dispatches");
+  if (!board.found.kernels.empty() || dispatches == k_none) return;
+  const bool more = dispatches > k_none, told = ops_told(board.evidence);
+  // Work that is gone may be done elsewhere, or by nobody.
+  Finding finding = board.about(more   ? Kind::fusion_lost
+                                : told ? Kind::fusion_gained
+                                       : Kind::op_removed,
+                                "dispatches");
+  std::vector<Amount> amounts = amounts_of(board, {"dispatches"});
+  // Barriers stand between dispatches: they come and go with them.
   const Rational barriers = board.open("barriers");
-  if (barriers == none) return;
-  const Rational dispatches = board.found.count("dispatches");
+  if (barriers != k_none && (barriers > k_none) == more) {
+    amounts.push_back({"barriers", barriers});
+    board.take("barriers");
+  }
+  const auto fit = arithmetic(board, amounts, finding);
+  if (more || !one_a_layer(board, finding)) finding.headline = total_headline(finding, more, told);
+  finding.look_at = more ? "kernels by name: weir profile, or an engine that names them."
+                    : told
+                        ? ""
+                        : "whether the CPU does what is gone: only a probe that sees ops can tell.";
+  board.take("dispatches");
+  board.add(std::move(finding), size_of(dispatches));
+  if (fit) add_also(board, amounts, *fit);
+}
+
+void find_barriers(Board& board) {
+  const Rational barriers = board.open("barriers");
+  if (barriers == k_none) return;
   board.take("barriers");
-  // Barriers stand between dispatches: other kernels, other barriers.
-  const bool with_dispatches = dispatches != none && (dispatches > none) == (barriers > none);
-  const double reach = 2 * explained_units(board) + 2;
+  const bool more = barriers > k_none;
+  const auto goes_along = [&](const Rational& other) {
+    return other != k_none && (other > k_none) == more;
+  };
+  const Rational dispatches = board.found.count("dispatches"), copies = board.open("copies");
   const bool kernels_changed = !board.found.kernels.empty();
   // One before a copy and one behind it: where no dispatch changed, they came with the copies.
-  const Rational copies = board.open("copies");
-  const bool with_copies = copies != none && (copies > none) == (barriers > none) &&
-                           dispatches == none && !kernels_changed;
+  const bool with_copies = goes_along(copies) && dispatches == k_none && !kernels_changed;
   if (with_copies && size_of(barriers) <= 2 * size_of(copies)) return;
-  if ((with_dispatches || kernels_changed) && size_of(barriers) <= reach) return;
-  const bool more = barriers > none;
-  Finding finding;
-  finding.kind = to_string(more ? Kind::batching_lost : Kind::batching_gained);
-  about(board, "barriers", finding);
-  const std::string number = signed_text(barriers);
-  const std::string name = metric_name(board.evidence, "dispatches");
-  const bool counted =
-      board.evidence.before.metrics.contains(name) && board.evidence.after.metrics.contains(name);
-  finding.headline =
-      !counted ? fmt::format("Batching seems {}: {} barriers{}; dispatches are not known.",
-                             more ? "lost" : "gained", number, scope_words(board))
-      : dispatches == none
-          ? fmt::format("Batching {}: {} barriers{} between the same dispatches.",
-                        more ? "lost" : "gained", number, scope_words(board))
-          : fmt::format("Batching {}: {} barriers{}, more than dispatches explain.",
-                        more ? "lost" : "gained", number, scope_words(board));
-  const std::vector<Amount> amounts = amounts_of(board, {"barriers"});
-  arithmetic(board, amounts, finding);
+  // Barriers stand between dispatches: other kernels, other barriers.
+  double explained = 0;
+  for (const Board::Entry& entry : board.entries) explained += entry.units;
+  const bool with_kernels = goes_along(dispatches) || kernels_changed;
+  if (with_kernels && size_of(barriers) <= 2 * explained + 2) return;
+  Finding finding = board.about(more ? Kind::batching_lost : Kind::batching_gained, "barriers");
+  const bool known = counted(board.evidence, "dispatches");
+  finding.headline = fmt::format("Batching{} {}: {} barriers{}{}.", known ? "" : " seems",
+                                 more ? "lost" : "gained", signed_text(barriers), board.per(),
+                                 !known                 ? "; dispatches are not known"
+                                 : dispatches == k_none ? " between the same dispatches"
+                                                        : ", more than dispatches explain");
+  arithmetic(board, amounts_of(board, {"barriers"}), finding);
   if (more) {
     finding.cause =
         "work that may overlap is no longer sent together: ops are in another order, or each is "
@@ -75,36 +294,31 @@ void find_barriers(Board& board) {
 
 void find_splits(Board& board) {
   const Rational splits = board.open("splits");
-  if (splits == Rational(0)) return;
-  const bool more = splits > Rational(0);
-  Finding finding;
-  finding.kind = to_string(Kind::splits_changed);
-  about(board, "splits", finding);
+  if (splits == k_none) return;
+  Finding finding = board.about(Kind::splits_changed, "splits");
   finding.headline = fmt::format("The graph is cut into {} parts between backends{}.",
-                                 more ? "more" : "fewer", scope_words(board));
+                                 splits > k_none ? "more" : "fewer", board.per());
   arithmetic(board, amounts_of(board, {"splits", "copies"}), finding);
   finding.cause = "tensors or ops are placed on other backends.";
   finding.look_at = "where weights and cache are kept: buffers in the engine's log.";
-  double units = 3 * size_of(splits);
   for (const char* base : {"splits", "copies", "submits", "tensor_copies", "tensor_sets",
                            "tensor_gets", "copied_bytes", "backend_syncs", "cpu_ops"}) {
     board.take(base);
   }
-  board.add(std::move(finding), units);
+  board.add(std::move(finding), 3 * size_of(splits));
 }
 
 void find_copies(Board& board) {
-  const std::vector<std::string> kinds = {"copies", "tensor_copies", "tensor_sets", "tensor_gets"};
   std::vector<Amount> amounts;
   std::string base;
   double units = 0;
-  Rational leading(0);  // counts of other things do not add up
+  Rational leading;  // counts of other things do not add up
   bool ups = false, downs = false;
-  for (const std::string& kind : kinds) {
+  for (const char* kind : {"copies", "tensor_copies", "tensor_sets", "tensor_gets"}) {
     const Rational delta = board.open(kind);
-    if (delta == Rational(0)) continue;
+    if (delta == k_none) continue;
     if (base.empty()) base = kind, leading = delta;
-    (delta > Rational(0) ? ups : downs) = true;
+    (delta > k_none ? ups : downs) = true;
     units += 2 * size_of(delta);
     amounts.push_back({plain(kind), delta});
     board.take(kind);
@@ -113,25 +327,24 @@ void find_copies(Board& board) {
   board.take("copied_bytes");
   if (base.empty()) {
     // Other sizes alone are a finding where there is no better one.
-    if (bytes == Rational(0) || !board.entries.empty()) return;
+    if (bytes == k_none || !board.entries.empty()) return;
     base = "copied_bytes";
     units = 1;
   }
-  if (bytes != Rational(0)) {
+  if (bytes != k_none) {
     leading = bytes;
-    (bytes > Rational(0) ? ups : downs) = true;
+    (bytes > k_none ? ups : downs) = true;
   }
-  const bool more = leading > Rational(0);
-  Finding finding;
-  finding.kind = to_string(more ? Kind::extra_copies : Kind::copies_removed);
-  about(board, base, finding);
-  finding.headline =
-      ups && downs ? fmt::format("Other things are copied between memories{}.", scope_words(board))
-                   : fmt::format("{} is copied between memories{}.", more ? "More" : "Less",
-                                 scope_words(board));
+  const bool more = leading > k_none;
+  Finding finding = board.about(more ? Kind::extra_copies : Kind::copies_removed, base);
+  finding.headline = fmt::format("{} copied between memories{}.",
+                                 ups && downs ? "Other things are"
+                                 : more       ? "More is"
+                                              : "Less is",
+                                 board.per());
   arithmetic(board, amounts, finding);
-  if (bytes != Rational(0)) {
-    finding.lines.insert(finding.lines.begin() + static_cast<std::ptrdiff_t>(amounts.size()),
+  if (bytes != k_none) {
+    finding.lines.insert(finding.lines.begin() + std::ssize(amounts),
                          fmt::format("{} copied bytes", signed_text(bytes)));
   }
   if (more) finding.cause = "a tensor lives in other memory than the op that reads it.";
@@ -142,41 +355,30 @@ void find_copies(Board& board) {
 void find_context(Board& board) {
   // Of a thousand tokens of context: what grows a little a token is a lot.
   constexpr double k_context = 1000;
-  std::vector<Amount> amounts;
-  double units = 0;
-  std::string first;
-  bool grows = false;
-  for (const auto& [base, delta] : board.found.context) {
-    if (base == "copied_bytes") continue;
-    if (first.empty() || base == "dispatches") {
-      first = base;
-      grows = delta > Rational(0);
-    }
-    amounts.push_back({plain(base) + " for each token of context", delta});
-    units += k_context * size_of(delta);
-  }
-  const bool unsteady = !board.found.unsteady.empty();
-  if (amounts.empty() && !unsteady) return;
+  auto context = board.found.context;
+  context.erase("copied_bytes");
   Finding finding;
   finding.kind = to_string(Kind::grows_with_context);
-  if (!amounts.empty()) {
-    finding.metric = first + "_per_context_token";
-    finding.delta = board.found.context.at(first);
+  if (!context.empty()) {
+    const auto dispatches = context.find("dispatches");
+    const auto& [base, delta] = dispatches != context.end() ? *dispatches : *context.begin();
+    const bool grows = delta > k_none;
+    finding.metric = base + "_per_context_token";
+    finding.delta = delta;
     finding.headline = fmt::format("Counts {} with the context.", grows ? "grow" : "grow less");
-    for (const Amount& amount : amounts) {
+    const Counts counts = counts_in(context, k_context, " for each token of context");
+    for (const Amount& amount : counts.amounts) {
       finding.lines.push_back(fmt::format("{} {}", signed_text(amount.delta), amount.name));
     }
     finding.cause =
         grows ? "work is done token by token of the context, or the cache is cut into parts." : "";
-    return board.add(std::move(finding), units);
+    return board.add(std::move(finding), counts.units);
   }
-  const std::string name = board.found.unsteady.front();
-  const auto metric = unit::find_metric(name);
-  finding.metric = name;
-  finding.headline = fmt::format("{} are no longer the same for every token.",
-                                 metric ? plain(metric->base) : safe(name));
-  finding.headline.front() =
-      static_cast<char>(std::toupper(static_cast<unsigned char>(finding.headline.front())));
+  if (board.found.unsteady.empty()) return;
+  finding.metric = board.found.unsteady.front();
+  const auto metric = unit::find_metric(finding.metric);
+  finding.headline = capitalized(fmt::format("{} are no longer the same for every token.",
+                                             metric ? plain(metric->base) : safe(finding.metric)));
   finding.cause = "the count depends on the length: of the context, or of a batch.";
   board.add(std::move(finding), 0.5);
 }
@@ -186,23 +388,17 @@ void find_fixed(Board& board) {
   if (!board.found.counts.empty() || !board.found.kernels.empty() || board.found.fixed.empty()) {
     return;
   }
-  std::vector<Amount> amounts;
-  double units = 0;
-  for (const auto& [base, delta] : board.found.fixed) {
-    amounts.push_back({plain(base), delta});
-    if (base != "copied_bytes") units += size_of(delta);
-  }
+  const Counts counts = counts_in(board.found.fixed);
   Finding finding;
   finding.kind = to_string(Kind::fixed_cost_changed);
-  const auto& [base, delta] = *board.found.fixed.begin();
-  finding.metric = base + "_fixed";
-  finding.delta = delta;
-  const std::string per = scope_words(board);
+  finding.metric = board.found.fixed.begin()->first + "_fixed";
+  finding.delta = board.found.fixed.begin()->second;
+  const std::string per = board.per();
   finding.headline = fmt::format("Only what is done once changed: load, warm-up{}{}.",
                                  board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
                                  per.empty() ? "" : "; no count" + per + " did");
-  arithmetic(board, amounts, finding);
-  board.add(std::move(finding), units + 0.5, 2);
+  arithmetic(board, counts.amounts, finding);
+  board.add(std::move(finding), counts.units + 0.5, 2);
 }
 
 void find_rest(Board& board) {
@@ -210,16 +406,11 @@ void find_rest(Board& board) {
   for (const auto& [base, delta] : board.found.counts) {
     if (board.free(base)) bases.push_back(base);
   }
-  if (bases.empty()) return;
   // Beside something that is explained they say little.
-  if (!board.entries.empty()) return;
-  Finding finding;
-  finding.kind = to_string(Kind::count_changed);
-  about(board, bases.front(), finding);
-  finding.headline = fmt::format("{} changed, and nothing known explains it.",
-                                 bases.size() == 1 ? plain(bases.front()) : "Counts");
-  finding.headline.front() =
-      static_cast<char>(std::toupper(static_cast<unsigned char>(finding.headline.front())));
+  if (bases.empty() || !board.entries.empty()) return;
+  Finding finding = board.about(Kind::count_changed, bases.front());
+  finding.headline = capitalized(fmt::format("{} changed, and nothing known explains it.",
+                                             bases.size() == 1 ? plain(bases.front()) : "Counts"));
   arithmetic(board, amounts_of(board, bases), finding);
   board.add(std::move(finding), 1, 3);
 }

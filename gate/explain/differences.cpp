@@ -1,35 +1,29 @@
-#include "gate/explain/differences.hpp"
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
+
+#include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
 namespace {
 
-Rational less(const Rational& a, const Rational& b) { return a.minus(b).value_or(Rational(0)); }
-
-double magnitude(const Rational& value) { return std::fabs(value.value()); }
+using unit::Scope;
+using Wanted = std::function<bool(const Work&)>;
 
 // Where works are one and the same on both sides: kernels go by their name, ops too.
-using Sums = std::map<std::string, Move>;
-
-void add_side(Sums& sums, const Side& side, bool after,
-              const std::function<bool(const Work&)>& wanted) {
-  for (const Work& work : side.works) {
-    if (!wanted(work)) continue;
-    Move& move = sums[work.name];
-    Rational& times = after ? move.after : move.before;
-    times = times.plus(work.times).value_or(times);
-    if (!work.seconds) continue;
-    auto& seconds = after ? move.seconds_after : move.seconds_before;
-    seconds = seconds.value_or(0) + *work.seconds;
+std::vector<Move> moves(const Evidence& evidence, const Wanted& wanted) {
+  std::map<std::string, Move> sums;
+  for (const bool after : {false, true}) {
+    for (const Work& work : after ? evidence.after.works : evidence.before.works) {
+      if (!wanted(work)) continue;
+      Move& move = sums[work.name];
+      Rational& times = after ? move.after : move.before;
+      times = times.plus(work.times).value_or(times);
+      if (!work.seconds) continue;
+      auto& seconds = after ? move.seconds_after : move.seconds_before;
+      seconds = seconds.value_or(0) + *work.seconds;
+    }
   }
-}
-
-std::vector<Move> moves(const Evidence& evidence, const std::function<bool(const Work&)>& wanted) {
-  Sums sums;
-  add_side(sums, evidence.before, false, wanted);
-  add_side(sums, evidence.after, true, wanted);
   std::vector<Move> list;
   for (auto& [name, move] : sums) {
     move.name = name;
@@ -39,39 +33,22 @@ std::vector<Move> moves(const Evidence& evidence, const std::function<bool(const
   return list;
 }
 
-std::vector<Move> changed(std::vector<Move> list) {
+std::vector<Move> changed(const Evidence& evidence, const Wanted& wanted) {
+  std::vector<Move> list = moves(evidence, wanted);
   std::erase_if(list, [](const Move& move) { return move.before == move.after; });
-  std::stable_sort(list.begin(), list.end(), [](const Move& a, const Move& b) {
-    return magnitude(a.delta()) > magnitude(b.delta());
-  });
+  std::ranges::stable_sort(list, std::greater(), &Move::size);
   return list;
 }
 
 // Counts that stand beside the works: of their scope, and of one length. Beside works in all those
 // per token are told too, without saying what they are of.
 bool beside_works(const Evidence& evidence, const unit::Metric& metric) {
-  if (evidence.scope == unit::Scope::whole && metric.scope == unit::Scope::per_token) return true;
-  return metric.scope == evidence.scope && (metric.scope != unit::Scope::at_length ||
-                                            !evidence.length || metric.length == evidence.length);
+  if (evidence.scope == Scope::whole && metric.scope == Scope::per_token) return true;
+  return metric.scope == evidence.scope &&
+         (metric.scope != Scope::at_length || !evidence.length || metric.length == evidence.length);
 }
 
-void add_count(const Evidence& evidence, const unit::Metric& metric, const Rational& delta,
-               Differences& made) {
-  switch (metric.scope) {
-    case unit::Scope::fixed:
-      made.fixed[metric.base] = delta;
-      break;
-    case unit::Scope::per_context_token:
-      made.context[metric.base] = delta;
-      break;
-    default:
-      if (beside_works(evidence, metric)) made.counts[metric.base] = delta;
-  }
-}
-
-bool slope(unit::Scope scope) {
-  return scope == unit::Scope::per_token || scope == unit::Scope::per_prefill;
-}
+bool slope(Scope scope) { return scope == Scope::per_token || scope == Scope::per_prefill; }
 
 bool called_changed(const Evidence& evidence, const std::string& name) {
   return evidence.gate && evidence.gate->changed.contains(name);
@@ -83,15 +60,21 @@ void add_metrics(const Evidence& evidence, Differences& made) {
     const auto found = evidence.after.metrics.find(name);
     if (!metric) continue;
     if (found == evidence.after.metrics.end()) {
-      const bool now_at_lengths = std::any_of(
-          evidence.after.metrics.begin(), evidence.after.metrics.end(),
-          [&](const auto& one) { return one.first.starts_with(metric->base + "_at_"); });
+      const bool now_at_lengths = std::ranges::any_of(evidence.after.metrics, [&](const auto& one) {
+        return one.first.starts_with(metric->base + "_at_");
+      });
       if (slope(metric->scope) && now_at_lengths) made.unsteady.push_back(name);
       continue;
     }
     if (metric->kind == unit::Kind::count) {
-      if (const auto delta = count_change(evidence, name, before, found->second)) {
-        add_count(evidence, *metric, *delta, made);
+      const auto delta = count_change(evidence, name, before, found->second);
+      if (!delta) continue;
+      if (metric->scope == Scope::fixed) {
+        made.fixed[metric->base] = *delta;
+      } else if (metric->scope == Scope::per_context_token) {
+        made.context[metric->base] = *delta;
+      } else if (beside_works(evidence, *metric)) {
+        made.counts[metric->base] = *delta;
       }
     } else if (called_changed(evidence, name)) {
       const double from = before.value(), to = found->second.value();
@@ -102,75 +85,81 @@ void add_metrics(const Evidence& evidence, Differences& made) {
 }
 
 struct Range {
-  double low = 0, high = 0, middle = 0;
+  double low = 0, high = 0;
+  [[nodiscard]] double width() const { return high - low; }
 };
 Range range_of(const Known& known) {
-  const auto [low, high] = std::minmax_element(known.samples.begin(), known.samples.end());
-  return {*low, *high, known.value()};
+  const auto [low, high] = std::ranges::minmax(known.samples);
+  return {low, high};
 }
 
-// Apart beyond doubt: no run of one side among those of the other, and the step is larger than
-// either side varies.
-bool apart(const Known& a, const Known& b, std::size_t least_runs) {
-  if (a.samples.size() < least_runs || b.samples.size() < least_runs) return false;
-  const Range x = range_of(a), y = range_of(b);
-  if (!(x.high < y.low || y.high < x.low)) return false;
-  return std::fabs(x.middle - y.middle) > std::max(x.high - x.low, y.high - y.low);
+// What varies is told in whole numbers.
+std::optional<Rational> whole(double delta) {
+  if (std::fabs(delta) > 0x1p52 || std::llround(delta) == 0) return std::nullopt;
+  return Rational(static_cast<std::int64_t>(std::llround(delta)));
 }
 
-}  // namespace
-
-Rational Move::delta() const { return less(after, before); }
-
-Rational Differences::count(const std::string& base) const {
-  const auto found = counts.find(base);
-  return found == counts.end() ? Rational(0) : found->second;
-}
-
-bool Differences::any() const {
-  return !counts.empty() || !fixed.empty() || !context.empty() || !unsteady.empty() ||
-         !kernels.empty() || !cpu_ops.empty() || !graph.empty() || !times.empty();
-}
-
-std::optional<Rational> count_change(const Known& before, const Known& after) {
-  if (before.exact && after.exact) {
-    if (*before.exact == *after.exact) return std::nullopt;
-    return less(*after.exact, *before.exact);
-  }
+// Of samples on one side at least: beyond doubt, where no run of one side is among those of the
+// other, and the step is larger than either side varies.
+std::optional<Rational> sampled_change(const Known& before, const Known& after) {
   const auto samples = [](const Known& known) {
     return known.exact ? Known{{}, {known.exact->value()}} : known;
   };
   const Known a = samples(before), b = samples(after);
   const std::size_t least = before.exact || after.exact ? 1 : 3;
-  if (!apart(a, b, least)) return std::nullopt;
-  const double delta = b.value() - a.value();
+  if (std::min(a.samples.size(), b.samples.size()) < least) return std::nullopt;
+  const Range x = range_of(a), y = range_of(b);
+  const double delta = b.value() - a.value(), varies = std::max(x.width(), y.width());
+  if (!(x.high < y.low || y.high < x.low) || !(std::fabs(delta) > varies)) return std::nullopt;
   // As the gate has it for what is nearly exact: three times its own repeatability, and half a per
   // cent.
-  const Range x = range_of(a), y = range_of(b);
-  const double varies = std::max(x.high - x.low, y.high - y.low);
   if (std::fabs(delta) <= std::max(3 * varies, 0.005 * std::fabs(a.value()))) return std::nullopt;
-  if (std::fabs(delta) > 0x1p52) return std::nullopt;
-  // What varies is told in whole numbers.
-  const auto whole = static_cast<std::int64_t>(std::llround(delta));
-  if (whole == 0) return std::nullopt;
-  return Rational(whole);
+  return whole(delta);
 }
+
+}  // namespace
+
+Rational Move::delta() const { return after.minus(before).value_or(k_none); }
+double Move::size() const { return size_of(delta()); }
+
+Moves one_way(const std::vector<Move>& moves, bool up) {
+  Moves list;
+  for (const Move& move : moves) {
+    if (move.up() == up) list.push_back(&move);
+  }
+  return list;
+}
+
+Rational sum_of(const Moves& moves) {
+  Rational sum;
+  for (const Move* move : moves) sum = sum.plus(move->delta()).value_or(sum);
+  return sum;
+}
+
+Rational Differences::count(const std::string& base) const {
+  const auto found = counts.find(base);
+  return found == counts.end() ? k_none : found->second;
+}
+
+bool Differences::work_changed() const {
+  return !counts.empty() || !context.empty() || !unsteady.empty() || !kernels.empty() ||
+         !cpu_ops.empty() || !graph.empty();
+}
+
+bool Differences::any() const { return work_changed() || !fixed.empty() || !times.empty(); }
 
 std::optional<Rational> count_change(const Evidence& evidence, const std::string& name,
                                      const Known& before, const Known& after) {
-  if (!called_changed(evidence, name) || (before.exact && after.exact)) {
-    return count_change(before, after);
+  if (before.exact && after.exact) {
+    if (*before.exact == *after.exact) return std::nullopt;
+    return after.exact->minus(*before.exact).value_or(k_none);
   }
-  const double delta = after.value() - before.value();
-  if (std::fabs(delta) > 0x1p52 || std::llround(delta) == 0) return std::nullopt;
-  return Rational(static_cast<std::int64_t>(std::llround(delta)));
+  return called_changed(evidence, name) ? whole(after.value() - before.value())
+                                        : sampled_change(before, after);
 }
 
 std::optional<unit::Metric> metric_of(const Evidence& evidence, const std::string& name) {
-  if (evidence.gate) {
-    const auto found = evidence.gate->changed.find(name);
-    if (found != evidence.gate->changed.end()) return found->second;
-  }
+  if (called_changed(evidence, name)) return evidence.gate->changed.at(name);
   return unit::find_metric(name);
 }
 
@@ -182,31 +171,35 @@ std::string metric_name(const Evidence& evidence, const std::string& base) {
   return "";
 }
 
-std::optional<Rational> exact_of(const Side& side, const std::string& name) {
-  const auto found = side.metrics.find(name);
-  return found == side.metrics.end() ? std::nullopt : found->second.exact;
+bool counted(const Evidence& evidence, const std::string& base) {
+  const std::string name = metric_name(evidence, base);
+  return evidence.before.metrics.contains(name) && evidence.after.metrics.contains(name);
+}
+
+std::optional<ExactCounts> exact_counts(const Evidence& evidence, const std::string& base) {
+  if (!counted(evidence, base)) return std::nullopt;
+  const std::string name = metric_name(evidence, base);
+  const auto before = evidence.before.metrics.at(name).exact;
+  const auto after = evidence.after.metrics.at(name).exact;
+  return before && after ? std::optional(ExactCounts{*before, *after}) : std::nullopt;
 }
 
 Differences differences_of(const Evidence& evidence) {
   Differences made;
   add_metrics(evidence, made);
+  const auto op = [](const Work& work) { return work.kind == Work::Kind::op; };
   const bool cpu = evidence.device == "cpu";
   // Where kernels have no names, ops of the device stand for them.
   const bool by_op = cpu || (!evidence.kernels_known && evidence.graph_known);
   if (evidence.kernels_known || by_op) {
-    made.kernels = changed(moves(evidence, [&](const Work& work) {
-      if (by_op && !cpu) return work.kind == Work::Kind::op && !work.on_cpu;
-      return cpu ? work.kind == Work::Kind::op : work.kind == Work::Kind::kernel && !work.on_cpu;
-    }));
+    made.kernels = changed(evidence, [&](const Work& work) {
+      return cpu ? op(work) : op(work) == by_op && !work.on_cpu;
+    });
   }
   if (evidence.cpu_ops_known && !cpu) {
-    made.cpu_ops = changed(moves(
-        evidence, [](const Work& work) { return work.kind == Work::Kind::op && work.on_cpu; }));
+    made.cpu_ops = changed(evidence, [&](const Work& work) { return op(work) && work.on_cpu; });
   }
-  if (evidence.graph_known) {
-    made.graph =
-        changed(moves(evidence, [](const Work& work) { return work.kind == Work::Kind::op; }));
-  }
+  if (evidence.graph_known) made.graph = changed(evidence, op);
   made.timed = moves(evidence, [](const Work& work) { return work.seconds.has_value(); });
   std::erase_if(made.timed,
                 [](const Move& move) { return !move.seconds_before || !move.seconds_after; });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "gate/base/text.hpp"
 #include "gate/observed/cross_checks.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/unit/work_metric.hpp"
@@ -18,6 +19,15 @@ Known known_of(const profile::Measurement& measured) {
   return {measured.exact, measured.exact ? std::vector<double>{} : measured.samples};
 }
 
+Work work_of(Work::Kind kind, const std::string& name, bool on_cpu, const Rational& times) {
+  Work work;
+  work.kind = kind;
+  work.name = name;
+  work.on_cpu = on_cpu;
+  work.times = times;
+  return work;
+}
+
 Side side_of(const profile::Profile& profile) {
   Side side;
   for (const auto& [name, measured] : profile.metrics) {
@@ -26,22 +36,12 @@ Side side_of(const profile::Profile& profile) {
   const bool cpu = on_the_cpu(profile.device);
   if (profile.kernels && !profile.kernels->varies) {
     for (const auto& [name, count] : profile.kernels->counts) {
-      Work work;
-      work.kind = cpu ? Work::Kind::op : Work::Kind::kernel;
-      work.name = name;
-      work.on_cpu = cpu;
-      work.times = count;
-      side.works.push_back(std::move(work));
+      side.works.push_back(work_of(cpu ? Work::Kind::op : Work::Kind::kernel, name, cpu, count));
     }
   }
   if (cpu) return side;
   for (const auto& [op, count] : profile.placement.cpu_ops) {
-    Work work;
-    work.kind = Work::Kind::op;
-    work.name = op;
-    work.on_cpu = true;
-    work.times = count;
-    side.works.push_back(std::move(work));
+    side.works.push_back(work_of(Work::Kind::op, op, true, count));
   }
   return side;
 }
@@ -106,9 +106,11 @@ bool comparable(const std::optional<profile::KernelSet>& a,
          a->length == b->length;
 }
 
-void drop_works(Side& side, Work::Kind kind, bool on_cpu) {
-  std::erase_if(side.works,
-                [&](const Work& work) { return work.kind == kind && work.on_cpu == on_cpu; });
+void drop_works(Evidence& evidence, Work::Kind kind, bool on_cpu) {
+  for (Side* side : {&evidence.before, &evidence.after}) {
+    std::erase_if(side->works,
+                  [&](const Work& work) { return work.kind == kind && work.on_cpu == on_cpu; });
+  }
 }
 
 Known known_of(const std::optional<double>& value, const std::optional<std::string>& text,
@@ -124,48 +126,40 @@ Known known_of(const std::optional<double>& value, const std::optional<std::stri
   return known;
 }
 
-void add_changed(const verdict::Changed& changed, const Work& like, Evidence& evidence) {
-  const auto add = [&](const std::optional<Rational>& times, Side& side) {
-    if (!times) return;
-    Work work = like;
-    work.name = changed.name;
-    work.times = *times;
-    side.works.push_back(std::move(work));
-  };
-  add(changed.baseline, evidence.before);
-  add(changed.current, evidence.after);
+void add_changed(const std::vector<verdict::Changed>& changed, Work::Kind kind, bool on_cpu,
+                 Evidence& evidence) {
+  for (const verdict::Changed& one : changed) {
+    if (one.baseline) {
+      evidence.before.works.push_back(work_of(kind, one.name, on_cpu, *one.baseline));
+    }
+    if (one.current) evidence.after.works.push_back(work_of(kind, one.name, on_cpu, *one.current));
+  }
 }
 
-bool judged_change(const verdict::MetricVerdict& metric) {
+// Failed, improved or accepted.
+bool decided(const verdict::MetricVerdict& metric) {
   using verdict::Outcome;
   return metric.verdict == Outcome::fail || metric.verdict == Outcome::improved ||
-         metric.verdict == Outcome::accepted || metric.nature == profile::Nature::exact;
+         metric.verdict == Outcome::accepted;
 }
 
 // What a gate calls changed. A limit on the value itself also fails what did not change.
 bool called_changed(const verdict::MetricVerdict& metric) {
-  using verdict::Outcome;
-  if (metric.verdict != Outcome::fail && metric.verdict != Outcome::improved &&
-      metric.verdict != Outcome::accepted) {
-    return false;
-  }
-  return !metric.low || !metric.high || *metric.low > 0 || *metric.high < 0;
+  return decided(metric) && (!metric.low || !metric.high || *metric.low > 0 || *metric.high < 0);
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // Why the cell is not a pass, by the first that says so.
 std::string reason_of(const verdict::CellVerdict& cell) {
-  if (!cell.reason.empty()) return first_line(cell.reason);
+  if (!cell.reason.empty()) return text::first_line(cell.reason);
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     if (metric.verdict != cell.verdict || metric.reason.empty()) continue;
-    return unit::label(metric.metric) + ": " + first_line(metric.reason);
+    return unit::label(metric.metric) + ": " + text::first_line(metric.reason);
   }
   if (cell.kernels_verdict == cell.verdict && !cell.kernels_reason.empty()) {
-    return "kernels: " + first_line(cell.kernels_reason);
+    return "kernels: " + text::first_line(cell.kernels_reason);
   }
   if (cell.placement_verdict == cell.verdict && !cell.placement_reason.empty()) {
-    return "placement: " + first_line(cell.placement_reason);
+    return "placement: " + text::first_line(cell.placement_reason);
   }
   return "";
 }
@@ -181,11 +175,7 @@ Judgement judgement_of(const verdict::CellVerdict& cell) {
 
 }  // namespace
 
-double Known::value() const {
-  if (exact) return exact->value();
-  if (samples.empty()) return 0;
-  return stats::quantile(samples, 0.5).value_or(0);
-}
+double Known::value() const { return exact ? exact->value() : stats::median(samples).value_or(0); }
 
 Evidence evidence_of(const profile::Profile& before, const profile::Profile& after) {
   Evidence evidence;
@@ -204,15 +194,9 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
   const auto kind = cpu ? Work::Kind::op : Work::Kind::kernel;
   evidence.kernels_known = comparable(before.kernels, after.kernels);
   // Everything that a device did may be gone from it.
-  if (!evidence.kernels_known) {
-    drop_works(evidence.before, kind, cpu);
-    drop_works(evidence.after, kind, cpu);
-  }
+  if (!evidence.kernels_known) drop_works(evidence, kind, cpu);
   evidence.cpu_ops_known = !cpu && tells_cpu_ops(before) && tells_cpu_ops(after);
-  if (!cpu && !evidence.cpu_ops_known) {
-    drop_works(evidence.before, Work::Kind::op, true);
-    drop_works(evidence.after, Work::Kind::op, true);
-  }
+  if (!cpu && !evidence.cpu_ops_known) drop_works(evidence, Work::Kind::op, true);
   return evidence;
 }
 
@@ -222,7 +206,8 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
   evidence.device = cell.device;
   evidence.gate = judgement_of(cell);
   for (const verdict::MetricVerdict& metric : cell.metrics) {
-    if (!metric.baseline || !metric.current || !judged_change(metric)) continue;
+    const bool judged = decided(metric) || metric.nature == profile::Nature::exact;
+    if (!metric.baseline || !metric.current || !judged) continue;
     // Kernels that changed are told below, by their own names.
     if (unit::names_work(metric.metric.name) && metric.metric.kind == unit::Kind::count) continue;
     const std::string& name = metric.metric.name;
@@ -231,14 +216,9 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
     evidence.length = longest(evidence.length, metric.metric);
   }
   evidence.scope = scope_of(evidence, cell.metrics).value_or(evidence.scope);
-  Work kernel;
-  kernel.on_cpu = on_the_cpu(cell.device);
-  kernel.kind = kernel.on_cpu ? Work::Kind::op : Work::Kind::kernel;
-  for (const verdict::Changed& one : cell.kernels) add_changed(one, kernel, evidence);
-  Work op;
-  op.kind = Work::Kind::op;
-  op.on_cpu = true;
-  for (const verdict::Changed& one : cell.ops) add_changed(one, op, evidence);
+  const bool cpu = on_the_cpu(cell.device);
+  add_changed(cell.kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
+  add_changed(cell.ops, Work::Kind::op, true, evidence);
   evidence.kernels_known = !cell.kernels.empty();
   evidence.cpu_ops_known = !cell.ops.empty();
   return evidence;

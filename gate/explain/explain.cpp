@@ -8,7 +8,6 @@
 
 #include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
-#include "gate/explain/user_rules.hpp"
 
 namespace weir::explain {
 namespace {
@@ -28,11 +27,8 @@ void make_safe(Finding& finding) {
 }
 
 std::vector<Finding> ranked(std::vector<Board::Entry> entries) {
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Board::Entry& a, const Board::Entry& b) {
-                     if (a.rank != b.rank) return a.rank < b.rank;
-                     return a.units > b.units;
-                   });
+  std::ranges::stable_sort(
+      entries, {}, [](const Board::Entry& entry) { return std::pair(entry.rank, -entry.units); });
   double whole = 0;
   for (const Board::Entry& entry : entries) whole += entry.units;
   std::vector<Finding> findings;
@@ -46,10 +42,9 @@ std::vector<Finding> ranked(std::vector<Board::Entry> entries) {
 std::vector<Total> totals_of(const Evidence& evidence) {
   std::vector<Total> totals;
   for (const char* base : {"dispatches", "barriers", "syncs"}) {
-    const std::string name = metric_name(evidence, base);
-    const auto before = exact_of(evidence.before, name);
-    const auto after = exact_of(evidence.after, name);
-    if (before && after) totals.push_back({base, *before, *after});
+    if (const auto both = exact_counts(evidence, base)) {
+      totals.push_back({base, both->before, both->after});
+    }
   }
   return totals;
 }
@@ -57,7 +52,24 @@ std::vector<Total> totals_of(const Evidence& evidence) {
 }  // namespace
 
 Rational Board::open(const std::string& base) const {
-  return free(base) ? found.count(base) : Rational(0);
+  return free(base) ? found.count(base) : k_none;
+}
+
+void Board::take(const Moves& kernels) {
+  for (const Move* kernel : kernels) take("kernel " + kernel->name);
+}
+
+Finding Board::about(Kind kind, const std::string& base) const {
+  Finding finding;
+  finding.kind = to_string(kind);
+  finding.metric = metric_name(evidence, base);
+  if (const Rational delta = found.count(base); delta != k_none) finding.delta = delta;
+  return finding;
+}
+
+std::string Board::per() const {
+  const std::string words = per_words(evidence.scope);
+  return words.empty() ? "" : " " + words;
 }
 
 void Board::add(Finding finding, double units, int rank) {
@@ -98,7 +110,7 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   made.hints = hints_of(evidence, options.bands);
   std::vector<std::string_view> kinds;
   for (const Finding& finding : made.findings) kinds.push_back(finding.kind);
-  made.checklist = checklist_of(evidence, options.bands, kinds, options.cpu_ops_allowed);
+  made.checklist = checklist_of(evidence, options, kinds);
   made.doubts = evidence.doubts;
   if (evidence.gate && evidence.gate->cell != verdict::Outcome::pass) {
     made.verdict = verdict::to_string(evidence.gate->cell);

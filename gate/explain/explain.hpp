@@ -9,13 +9,12 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gate/base/json.hpp"
-#include "gate/explain/bands.hpp"
-#include "gate/explain/checklist.hpp"
 #include "gate/explain/evidence.hpp"
 #include "gate/explain/model_facts.hpp"
 #include "gate/explain/rules.hpp"
@@ -56,6 +55,26 @@ struct Total {
   std::string name;  // "dispatches"
   Rational before, after;
 };
+
+// Of the later side of a cell on a device.
+struct Hint {
+  std::string metric;
+  double value = 0;
+  bool high = false;  // else low
+  std::string text;   // one line
+};
+
+// One line of the checklist for slow engines, ticked as far as what was measured can answer it.
+struct Check {
+  enum class Answer { fine, wrong, unknown };
+  std::string question;  // "Syncs: 3 a token or fewer"
+  Answer answer = Answer::unknown;
+  std::string note;  // what was seen, or why it can not be told
+};
+[[nodiscard]] std::string_view to_string(Check::Answer answer);  // "fine", "wrong", "unknown"
+
+// Ops that the config lets run on the CPU; absent where that is not known.
+using AllowedOps = std::optional<std::set<std::string>>;
 
 struct Options {
   Bands bands;

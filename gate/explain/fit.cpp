@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
+#include "gate/explain/patterns.hpp"
+
 namespace weir::explain {
 namespace {
 
@@ -69,13 +72,34 @@ double cost_of(const Term& term) {
          (term.rest == 0 ? 0 : 2 + std::fabs(static_cast<double>(term.rest)));
 }
 
+std::string amount_line(const Amount& amount, const Fit* fit, std::size_t index, bool first) {
+  std::string line = fmt::format("{} {}", signed_text(amount.delta), amount.name);
+  if (fit == nullptr) return line;
+  const Term* term = fit->term(index);
+  if (term == nullptr) return line;
+  return line + " = " + term_words(*term, first ? fit->set.words : fit->set.short_words);
+}
+
+void set_layers(const Fit& fit, const Term& term, Finding& finding) {
+  finding.layers = fit.set.layers;
+  if (!fit.set.tensors.empty()) finding.tensors = {fit.set.tensors};
+  if (term.rest == 0 && fit.set.times == 1 && fit.chance <= k_by_chance) {
+    finding.per_layer = term.each;
+  }
+}
+
+std::string surprise(const Fit& fit, std::size_t amounts) {
+  const std::string fitting =
+      amounts == 1 ? "The number fits these layers"
+                   : fmt::format("{} of {} numbers fit these layers", fit.terms.size(), amounts);
+  return fmt::format("{}: {}.", fitting, chance_words(fit.chance));
+}
+
 }  // namespace
 
 const Term* Fit::term(std::size_t amount) const {
-  for (const Term& one : terms) {
-    if (one.amount == amount) return &one;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(terms, amount, &Term::amount);
+  return found == terms.end() ? nullptr : &*found;
 }
 
 std::vector<LayerSet> layer_sets(const ModelFacts& model) {
@@ -110,7 +134,7 @@ std::vector<Fit> fits(const std::vector<Amount>& amounts, const ModelFacts& mode
       if (!term) continue;
       term->amount = i;
       // Amounts that equal one before it are hardly another witness.
-      const bool seen = std::any_of(fit.terms.begin(), fit.terms.end(), [&](const Term& other) {
+      const bool seen = std::ranges::any_of(fit.terms, [&](const Term& other) {
         return amounts[other.amount].delta == amounts[i].delta;
       });
       chance *= seen ? 0.9 : chance_of(*term, set.size());
@@ -123,7 +147,7 @@ std::vector<Fit> fits(const std::vector<Amount>& amounts, const ModelFacts& mode
     if (set.times > 1) fit.cost += 2;
     if (fit.chance <= k_worth_telling) found.push_back(std::move(fit));
   }
-  std::stable_sort(found.begin(), found.end(), [](const Fit& a, const Fit& b) {
+  std::ranges::stable_sort(found, [](const Fit& a, const Fit& b) {
     if (a.terms.size() != b.terms.size()) return a.terms.size() > b.terms.size();
     return a.cost < b.cost;
   });
@@ -151,6 +175,120 @@ std::string term_words(const Term& term, const std::string& layers) {
   if (rest > 0) text += fmt::format(" + {}", rest);
   if (rest < 0) text += fmt::format(" \u2212 {}", -rest);
   return text;
+}
+
+std::string safe(std::string_view name) {
+  std::string text = text::printable(name.substr(0, 400));
+  for (char& c : text) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  if (text::columns(text) <= 96) return text;
+  std::size_t bytes = 0, points = 0;
+  while (bytes < text.size() && points < 95) {
+    do ++bytes;
+    while (bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U);
+    ++points;
+  }
+  return text.substr(0, bytes) + "\u2026";
+}
+
+std::vector<Amount> amounts_of(const Board& board, const std::vector<std::string>& bases) {
+  std::vector<Amount> amounts;
+  for (const std::string& base : bases) {
+    const Rational delta = board.found.count(base);
+    if (delta != k_none) amounts.push_back({plain(base), delta});
+  }
+  return amounts;
+}
+
+std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amounts,
+                              Finding& finding) {
+  if (amounts.empty()) return std::nullopt;
+  std::vector<Fit> list;
+  if (board.model != nullptr) list = fits(amounts, *board.model);
+  // Unlike the rest a fit says which layers, so it needs the finding's own number.
+  const auto with_first =
+      std::ranges::find_if(list, [](const Fit& one) { return one.term(0) != nullptr; });
+  const Fit* fit = with_first == list.end() ? nullptr : &*with_first;
+  bool first = true;
+  for (std::size_t i = 0; i < amounts.size(); ++i) {
+    finding.lines.push_back(amount_line(amounts[i], fit, i, first));
+    if (fit != nullptr && fit->term(i) != nullptr) first = false;
+  }
+  if (fit == nullptr) return std::nullopt;
+  set_layers(*fit, *fit->term(0), finding);
+  finding.lines.push_back(surprise(*fit, amounts.size()));
+  return *fit;
+}
+
+void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best) {
+  if (board.model == nullptr) return;
+  struct Single {
+    Fit fit;  // of one amount alone
+    const Amount* amount = nullptr;
+  };
+  std::optional<Single> other;
+  for (const Amount& amount : amounts) {
+    for (Fit& fit : fits({amount}, *board.model)) {
+      if (fit.set.size() == best.set.size() || fit.terms.front().rest != 0) continue;
+      if (!other || fit.cost < other->fit.cost) other = {std::move(fit), &amount};
+    }
+  }
+  if (!other) return;
+  const auto& [fit, amount] = *other;
+  std::vector<std::string> unlike;
+  for (const Amount& one : amounts) {
+    if (one.name == amount->name) continue;
+    const auto alone = fits({one}, *board.model);
+    const bool fits_too = std::ranges::any_of(alone, [&set = fit.set](const Fit& its) {
+      return its.set.words == set.words && its.terms.front().rest == 0;
+    });
+    if (!fits_too) unlike.push_back(one.name);
+  }
+  const bool barriers = amount->name == "barriers", more = amount->delta > k_none;
+  Finding finding;
+  finding.also = true;
+  finding.kind = to_string(!barriers ? Kind::count_changed
+                           : more    ? Kind::batching_lost
+                                     : Kind::batching_gained);
+  finding.metric = metric_name(board.evidence, amount->name);
+  finding.delta = amount->delta;
+  set_layers(fit, fit.terms.front(), finding);
+  finding.headline = fmt::format("Also possible: {} {} = {}", signed_text(amount->delta),
+                                 amount->name, term_words(fit.terms.front(), fit.set.words));
+  if (barriers) finding.headline += more ? " (batching off)" : " (batching on)";
+  if (!unlike.empty()) {
+    finding.headline +=
+        fmt::format(", but {} would not fit these layers", text::join(unlike, " and "));
+  }
+  finding.headline += ".";
+  board.add(std::move(finding), 0, 9);
+}
+
+double size_of(const Rational& value) { return std::fabs(value.value()); }
+
+std::string plain(std::string base) {
+  std::ranges::replace(base, '_', ' ');
+  return base;
+}
+
+std::string move_words(const Moves& moves, std::size_t most) {
+  std::vector<std::string> words;
+  for (const Move* move : std::span(moves).first(std::min(moves.size(), most))) {
+    words.push_back(signed_text(move->delta()) + " " + safe(move->name));
+  }
+  const std::string more =
+      moves.size() > most ? fmt::format(" and {} more", moves.size() - most) : "";
+  return text::join(words) + more;
+}
+
+std::string times_words(const Rational& times, unit::Scope scope) {
+  const Rational often = times < k_none ? k_none.minus(times).value_or(times) : times;
+  const std::string per = per_words(scope);
+  const std::string unit = per.empty() ? "" : " " + per;
+  if (often == Rational(1)) return "once" + unit;
+  if (often == Rational(2)) return "twice" + unit;
+  return often.str() + " times" + unit;
 }
 
 }  // namespace weir::explain

@@ -6,13 +6,37 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/explain/layer_sets.hpp"
 
 namespace weir::explain {
 namespace {
 
 using Layers = std::set<std::int64_t>;
+
+// Not where the layers are none, all, or those of a family that is there already.
+void add_family(ModelFacts& facts, std::string pattern, std::string words, const Layers& layers) {
+  if (layers.empty() || static_cast<std::int64_t>(layers.size()) >= facts.layers) return;
+  if (facts.families.size() >= k_most_families) return;
+  std::vector<std::int64_t> list(layers.begin(), layers.end());
+  if (std::ranges::find(facts.families, list, &Family::layers) != facts.families.end()) return;
+  facts.families.push_back({std::move(pattern), std::move(words), std::move(list)});
+}
+
+// Layers first, first + step, … below `layers`.
+Layers every_nth(std::int64_t layers, std::int64_t step, std::int64_t first) {
+  Layers made;
+  if (step < 1 || first < 0) return made;
+  for (std::int64_t layer = first; layer < layers; layer += step) made.insert(layer);
+  return made;
+}
+
+// The largest first; then by pattern.
+void order_families(ModelFacts& facts) {
+  std::ranges::sort(facts.families, {}, [](const Family& family) {
+    return std::pair(-std::ssize(family.layers), std::string_view(family.pattern));
+  });
+}
 
 struct BlockTensor {
   std::int64_t layer = 0;
@@ -125,6 +149,90 @@ bool is_part(const model::GgufHeader& header) {
   return files != nullptr && files->to_unsigned().value_or(1) > 1;
 }
 
+// A whole number from 1 to `most` under the first of these keys that has one.
+std::optional<std::int64_t> whole(const Json& config, std::initializer_list<const char*> keys,
+                                  std::int64_t most, std::int64_t least = 1) {
+  for (const char* key : keys) {
+    const auto found = config.find(key);
+    if (found == config.end() || !found->is_number_integer()) continue;
+    if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::uint64_t{1} << 40)
+      continue;
+    const auto value = found->get<std::int64_t>();
+    if (value >= least && value <= most) return value;
+  }
+  return std::nullopt;
+}
+
+// One word a layer, as hybrid models have it.
+void add_types(const Json& config, ModelFacts& facts) {
+  for (const char* key : {"layer_types", "layers_block_type"}) {
+    const auto found = config.find(key);
+    if (found == config.end() || !found->is_array()) continue;
+    std::map<std::string, Layers> kinds;
+    std::int64_t layer = 0;
+    for (const Json& one : *found) {
+      if (layer >= facts.layers) break;
+      if (one.is_string()) {
+        kinds[text::printable(one.get<std::string>().substr(0, 64))].insert(layer);
+      }
+      ++layer;
+    }
+    for (const auto& [kind, layers] : kinds) {
+      add_family(facts, kind, fmt::format("of {} \"{}\"", key, kind), layers);
+    }
+  }
+}
+
+// "M-M*-": one letter a layer.
+void add_letters(const Json& config, ModelFacts& facts) {
+  const auto found = config.find("hybrid_override_pattern");
+  if (found == config.end() || !found->is_string()) return;
+  std::map<char, Layers> kinds;
+  const auto letters = found->get<std::string>();
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    if (static_cast<std::int64_t>(i) >= facts.layers) break;
+    kinds[letters[i]].insert(static_cast<std::int64_t>(i));
+  }
+  for (const auto& [letter, layers] : kinds) {
+    if (letter <= ' ' || letter > '~') continue;
+    add_family(facts, std::string(1, letter),
+               fmt::format("marked \"{}\" in hybrid_override_pattern", letter), layers);
+  }
+}
+
+void add_both(ModelFacts& facts, const Layers& layers, const std::string& one,
+              const std::string& other) {
+  add_family(facts, one, "with " + one, layers);
+  Layers rest = every_nth(facts.layers, 1, 0);
+  std::erase_if(rest, [&](std::int64_t layer) { return layers.contains(layer); });
+  add_family(facts, other, "with " + other, rest);
+}
+
+// Numbers that say which layers are special: every n-th, from the n-th on or from an offset.
+void add_periods(const Json& config, ModelFacts& facts) {
+  struct Period {
+    const char* every;
+    const char* offset;  // "" where the n-th is the first
+    const char* these;
+    const char* others;
+  };
+  const auto add = [&](const Period& period) {
+    const auto every = whole(config, {period.every}, 64, 2);
+    if (!every) return;
+    const bool from_offset = *period.offset != '\0';
+    const auto first = from_offset ? whole(config, {period.offset}, 64, 0).value_or(0) : *every - 1;
+    add_both(facts, every_nth(facts.layers, *every, first), period.these, period.others);
+  };
+  add({"full_attention_interval", "", "full attention", "linear attention"});
+  add({"sliding_window_pattern", "", "full attention", "a sliding window"});
+  add({"attn_layer_period", "attn_layer_offset", "attention", "state space"});
+  add({"expert_layer_period", "expert_layer_offset", "experts", "a dense FFN"});
+  if (const auto dense = whole(config, {"first_k_dense_replace"}, k_most_layers)) {
+    add_both(facts, every_nth(std::min(*dense, facts.layers), 1, 0), "a dense FFN", "experts");
+  }
+  add({"decoder_sparse_step", "", "experts", "a dense FFN"});
+}
+
 }  // namespace
 
 ModelFacts model_facts(const model::GgufHeader& header) {
@@ -149,6 +257,37 @@ ModelFacts model_facts(const model::GgufHeader& header) {
   // Which layers lack a tensor is not known where layers are missing.
   if (!partial) add_tensor_families(tensors, facts.layers, facts);
   add_metadata_families(header, facts);
+  order_families(facts);
+  return facts;
+}
+
+Result<ModelFacts> model_facts_from_config(std::string_view source) {
+  WEIR_TRY(const Json json, parse_json(source, {.bytes = std::size_t{4} << 20, .depth = 32}));
+  if (!json.is_object()) return fail(Code::data, "a config.json holds an object");
+  // Models that see keep what they say of text apart.
+  const auto inner = json.find("text_config");
+  const Json& config = inner != json.end() && inner->is_object() ? *inner : json;
+  const auto layers =
+      whole(config, {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, k_most_layers);
+  if (!layers) {
+    return fail(Code::data,
+                "it tells no number of layers\n"
+                "  (num_hidden_layers, 1 to {}; is it a model's config.json?)",
+                k_most_layers);
+  }
+  ModelFacts facts;
+  facts.layers = *layers;
+  const auto type = config.find("model_type");
+  if (type != config.end() && type->is_string()) {
+    facts.architecture = text::printable(type->get<std::string>().substr(0, 64));
+  }
+  facts.experts =
+      whole(config, {"num_experts", "num_local_experts", "n_routed_experts"}, 1'000'000);
+  facts.experts_used = whole(
+      config, {"num_experts_per_tok", "num_experts_per_token", "experts_per_token"}, 1'000'000);
+  add_types(config, facts);
+  add_letters(config, facts);
+  add_periods(config, facts);
   order_families(facts);
   return facts;
 }

@@ -1,128 +1,212 @@
 // Work that left the device for the CPU, or came back.
 //
 // Where a probe sees ops they say so themselves. Where none does, dispatches that are gone while
-// waits, splits or copies are new say it: something has to be waited for and brought over.
+// waits, splits or copies are new say it: something has to be waited for and brought over. What
+// names and numbers of kernels say is told apart from work that other kernels do now.
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/explain/gone.hpp"
+#include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
 namespace {
 
-const std::vector<std::string> k_follow = {
-    "cpu_ops",      "dispatches",    "barriers",      "syncs",       "splits",
-    "copies",       "submits",       "tensor_copies", "tensor_sets", "tensor_gets",
-    "copied_bytes", "backend_syncs", "graphs"};
+// `to_cpu`, in all that follows: the work left the device; else it came back, and all is the other
+// way round.
 
-using Moves = std::vector<const Move*>;
-
-struct Moved {
-  bool to_cpu = true;
-  Moves ops;             // on the CPU
-  std::string evidence;  // how it is known, where ops are not
-  bool seems = false;    // something else may be the reason
-};
-
-Rational sum_of(const std::vector<Move>& moves) {
-  Rational sum(0);
-  for (const Move& move : moves) sum = sum.plus(move.delta()).value_or(sum);
-  return sum;
+bool product_word(const std::string& word) {
+  return word.find("mat") != std::string::npos || word == "gemv" || word == "gemm" ||
+         word == "mv" || word == "mm";
 }
 
-Moves of_sign(const std::vector<Move>& moves, bool up) {
+// A product, or attention: what a model's time goes to, and never a part of a small kernel.
+bool large_work(const KernelName& name) {
+  return std::ranges::any_of(name.words, [](const std::string& word) {
+    return product_word(word) || word.starts_with("attn") || word.starts_with("attention") ||
+           word == "sdpa";
+  });
+}
+
+// How much went and how much came.
+struct Balance {
+  double went = 0, came = 0;
+
+  void add(double delta, bool to_cpu) { ((delta > 0) == to_cpu ? came : went) += std::fabs(delta); }
+  [[nodiscard]] bool fell() const { return went > 0 && came * 4 < went; }
+  [[nodiscard]] bool still() const { return went <= 0 && came <= 0; }
+};
+
+// After what is the same work is added up.
+Balance balance_of(const std::map<std::string, double>& sums, bool to_cpu) {
+  Balance balance;
+  for (const auto& [what, sum] : sums) balance.add(sum, to_cpu);
+  return balance;
+}
+
+Balance balance_of(const std::vector<Move>& kernels, bool to_cpu) {
+  Balance balance;
+  for (const Move& move : kernels) balance.add(move.delta().value(), to_cpu);
+  return balance;
+}
+
+std::vector<KernelName> names_in(const Moves& moves) {
+  std::vector<KernelName> names;
+  for (const Move* move : moves) names.push_back(move->parsed);
+  return names;
+}
+
+// Others do its work now: its parts, or a variant of it.
+bool replaced(const Move& move, const std::vector<KernelName>& others) {
+  return !parts_of(move.parsed, others).empty() ||
+         std::ranges::any_of(
+             others, [&](const KernelName& other) { return same_work(move.parsed, other); });
+}
+
+// Where memory is shared nothing is copied; but a step on the CPU cuts what was sent together, and
+// each piece goes with some submissions of its own. A wait that someone added does not.
+bool cut_up(const Differences& found, bool to_cpu) {
+  const double sign = to_cpu ? 1 : -1;
+  const double syncs = sign * found.count("syncs").value();
+  return syncs >= 2 && sign * found.count("submits").value() >= 2 * syncs;
+}
+
+// Many kinds of kernels run less often, products among them, and hardly one more often.
+bool broad_fall(const std::vector<Move>& kernels, bool to_cpu) {
+  std::set<std::string> kinds;
+  bool product = false;
+  for (const Move* move : one_way(kernels, !to_cpu)) {
+    kinds.insert(move->parsed.base());
+    product = product || std::ranges::any_of(move->parsed.words, product_word);
+  }
+  return product && kinds.size() >= 4 && balance_of(kernels, to_cpu).fell();
+}
+
+// The kernels that run less often, but for those that others took the place of.
+Moves went_along(const std::vector<Move>& kernels, bool to_cpu) {
+  constexpr std::size_t k_most_pairs = 1'000'000;
+  Moves went = one_way(kernels, !to_cpu);
+  const Moves came = one_way(kernels, to_cpu);
+  if (went.size() * came.size() > k_most_pairs) return went;
+  const std::vector<KernelName> others = names_in(came), names = names_in(went);
+  std::set<std::size_t> parts;
+  for (const KernelName& other : others) {
+    for (const std::size_t part : parts_of(other, names)) parts.insert(part);
+  }
   Moves list;
-  for (const Move& move : moves) {
-    if (move.up() == up) list.push_back(&move);
+  for (std::size_t i = 0; i < went.size(); ++i) {
+    if (!parts.contains(i) && !replaced(*went[i], others)) list.push_back(went[i]);
   }
   return list;
 }
 
-std::optional<Moved> by_ops(const Board& board) {
-  const Rational listed = sum_of(board.found.cpu_ops);
-  const Rational counted = board.found.count("cpu_ops");
-  const Rational net = listed != Rational(0) ? listed : counted;
-  if (net == Rational(0)) return std::nullopt;
-  Moved moved;
-  moved.to_cpu = net > Rational(0);
-  moved.ops = of_sign(board.found.cpu_ops, moved.to_cpu);
-  return moved;
+// A kernel is gone altogether, no other kernel took its place, and hardly one came.
+bool plain_removal(const std::vector<Move>& kernels, bool to_cpu) {
+  const Moves went = one_way(kernels, !to_cpu);
+  if (went_along(kernels, to_cpu).size() != went.size()) return false;
+  const bool whole = std::ranges::any_of(
+      went, [&](const Move* move) { return (to_cpu ? move->after : move->before) == k_none; });
+  return whole && balance_of(kernels, to_cpu).fell();
 }
 
-Moved seems(bool to_cpu, std::string evidence) { return {to_cpu, {}, std::move(evidence), true}; }
+// Data crosses between the device and the CPU more often, and work is missing on the device.
+//
+// A step on the CPU is waited for; where memory is not shared, what it needs is copied down. A sum
+// of dispatches tells little here, as fusions around the step come apart and others come about. So:
+// fewer products and attentions, with hardly any new, whatever small kernels do beside them. Where
+// these are as before, the small ones' own words have to fall with hardly one rising ("rope" moves
+// from rope_set_rows to rope, "set" and "rows" are gone), and copies or many submissions have to be
+// seen as well: a wait alone may be anyone's.
+bool step_in_between(const Differences& found, bool to_cpu) {
+  const Rational syncs = found.count("syncs"), copies = found.count("copies");
+  if (syncs == k_none || (syncs > k_none) != to_cpu) return false;
+  if (copies != k_none && (copies > k_none) != to_cpu) return false;
+  std::map<std::string, double> large, words;
+  for (const Move& move : found.kernels) {
+    const double delta = move.delta().value();
+    if (large_work(move.parsed)) large[move.parsed.base()] += delta;
+    for (const std::string& word : move.parsed.words) words[word] += delta;
+  }
+  const Balance of_large = balance_of(large, to_cpu);
+  if (!of_large.still()) return of_large.fell();
+  return balance_of(words, to_cpu).fell() && (copies != k_none || cut_up(found, to_cpu));
+}
 
-std::string crossings(bool to_cpu) {
-  return to_cpu ? "Dispatches are gone while waits, splits or copies are new."
-                : "Dispatches are new while waits, splits or copies are gone.";
+struct Moved {
+  bool to_cpu = true;
+  Moves ops{};             // on the CPU
+  std::string evidence{};  // how it is known, where ops are not
+  bool seems = false;      // something else may be the reason
+};
+
+std::optional<Moved> by_ops(const Board& board) {
+  const auto& ops = board.found.cpu_ops;
+  Rational net;
+  for (const Move& op : ops) net = net.plus(op.delta()).value_or(net);
+  if (net == k_none) net = board.found.count("cpu_ops");
+  if (net == k_none) return std::nullopt;
+  return Moved{net > k_none, one_way(ops, net > k_none)};
 }
 
 std::optional<Moved> by_counts(const Board& board) {
-  const Rational none(0);
-  const std::string name = metric_name(board.evidence, "dispatches");
-  const auto before = exact_of(board.evidence.before, name);
-  const auto after = exact_of(board.evidence.after, name);
-  if (before && after && (*before == none) != (*after == none)) {
-    return Moved{*after == none,
+  const Evidence& evidence = board.evidence;
+  const auto sums = exact_counts(evidence, "dispatches");
+  if (sums && (sums->before == k_none) != (sums->after == k_none)) {
+    const bool to_cpu = sums->after == k_none;
+    return Moved{to_cpu,
                  {},
-                 *after == none ? "The device gets no work at all any more."
-                                : "The device got no work at all before."};
+                 to_cpu ? "The device gets no work at all any more."
+                        : "The device got no work at all before."};
   }
   // Ops of both sides are known, and none moved.
-  if (board.evidence.cpu_ops_known || board.evidence.graph_known) return std::nullopt;
-  if (board.evidence.after.metrics.contains(metric_name(board.evidence, "cpu_ops"))) {
-    return std::nullopt;
-  }
-  const bool named = board.evidence.kernels_known && !board.found.kernels.empty();
+  if (evidence.cpu_ops_known || evidence.graph_known) return std::nullopt;
+  if (evidence.after.metrics.contains(metric_name(evidence, "cpu_ops"))) return std::nullopt;
+  const bool named = evidence.kernels_known && !board.found.kernels.empty();
   for (const bool to_cpu : {true, false}) {
     if (!named || !step_in_between(board.found, to_cpu)) continue;
-    return seems(to_cpu, to_cpu ? "Kernels do less, and the CPU waits for the device more often: "
-                                  "it does the rest in between."
-                                : "Kernels do more, and the CPU waits for the device less often: "
-                                  "it did that in between.");
+    return Moved{to_cpu,
+                 {},
+                 to_cpu ? "Kernels do less, and the CPU waits for the device more often: it does "
+                          "the rest in between."
+                        : "Kernels do more, and the CPU waits for the device less often: it did "
+                          "that in between.",
+                 true};
   }
   const Rational dispatches = board.found.count("dispatches");
-  if (dispatches == none) return std::nullopt;
-  const bool to_cpu = dispatches < none;
+  if (dispatches == k_none) return std::nullopt;
+  const bool to_cpu = dispatches < k_none;
   const bool broad = broad_fall(board.found.kernels, to_cpu);
   // A wait or copy more says little beside kernels that have names: these have to say it too.
   if (named && !broad && !plain_removal(board.found.kernels, to_cpu)) return std::nullopt;
   int signs = 0;
   for (const char* base : {"syncs", "splits", "copies", "backend_syncs", "tensor_copies"}) {
     const Rational delta = board.found.count(base);
-    if (delta == none) continue;
-    signs += (delta > none) == to_cpu ? 1 : -1;
+    if (delta != k_none) signs += (delta > k_none) == to_cpu ? 1 : -1;
   }
-  if (signs > 0) return seems(to_cpu, crossings(to_cpu));
-  if (signs < 0 || !broad) return std::nullopt;
-  return seems(to_cpu, to_cpu ? "Kernels of all kinds run less often: the CPU does their work, or "
-                                "nobody."
-                              : "Kernels of all kinds run more often: the CPU did their work, or "
-                                "nobody.");
+  if (signs < 0 || (signs == 0 && !broad)) return std::nullopt;
+  const char* crossings = to_cpu ? "Dispatches are gone while waits, splits or copies are new."
+                                 : "Dispatches are new while waits, splits or copies are gone.";
+  const char* kinds =
+      to_cpu ? "Kernels of all kinds run less often: the CPU does their work, or nobody."
+             : "Kernels of all kinds run more often: the CPU did their work, or nobody.";
+  return Moved{to_cpu, {}, signs > 0 ? crossings : kinds, true};
 }
 
 std::string headline(const Moved& moved, unit::Scope scope) {
-  std::string what;
-  std::size_t shown = 0;
-  for (const Move* op : moved.ops) {
-    if (shown == 3) break;
-    Rational times = op->delta();
-    if (times < Rational(0)) times = Rational(0).minus(times).value_or(times);
-    what += fmt::format("{}{} {}", shown == 0 ? ": " : ", ", safe(op->name),
-                        times_words(times, shown == 0 ? scope : unit::Scope::whole));
-    ++shown;
-  }
-  if (moved.ops.size() > shown) {
-    what += fmt::format(" and {} more kind{}", moved.ops.size() - shown,
-                        moved.ops.size() - shown == 1 ? "" : "s");
-  }
+  constexpr std::size_t k_shown = 3;
   const char* where = moved.to_cpu ? "to the CPU" : "to the GPU";
-  if (moved.seems) {
-    return fmt::format("Work seems to have moved {}.", where);
+  if (moved.seems) return fmt::format("Work seems to have moved {}.", where);
+  std::vector<std::string> what;
+  for (const Move* op : std::span(moved.ops).first(std::min(moved.ops.size(), k_shown))) {
+    what.push_back(safe(op->name) + " " +
+                   times_words(op->delta(), what.empty() ? scope : unit::Scope::whole));
   }
-  return fmt::format("Work moved {}{}.", where, what);
+  const std::size_t more = moved.ops.size() - what.size();
+  return fmt::format(
+      "Work moved {}{}{}{}.", where, what.empty() ? "" : ": ", text::join(what),
+      more > 0 ? fmt::format(" and {} more kind{}", more, more == 1 ? "" : "s") : "");
 }
 
 // What the move changed: ops by name, then counts.
@@ -146,34 +230,36 @@ void find_moved(Board& board) {
   auto moved = by_ops(board);
   if (!moved) moved = by_counts(board);
   if (!moved) return;
-  Finding finding;
-  finding.kind = to_string(moved->to_cpu ? Kind::work_moved_to_cpu : Kind::work_moved_to_gpu);
-  for (const char* base : {"cpu_ops", "dispatches", "syncs"}) {
-    about(board, base, finding);
-    if (board.found.count(base) != Rational(0)) break;
-  }
+  const bool to_cpu = moved->to_cpu;
+  const auto changed = [&](const char* base) { return board.found.count(base) != k_none; };
+  Finding finding = board.about(to_cpu ? Kind::work_moved_to_cpu : Kind::work_moved_to_gpu,
+                                changed("cpu_ops")      ? "cpu_ops"
+                                : changed("dispatches") ? "dispatches"
+                                                        : "syncs");
   finding.headline = headline(*moved, board.evidence.scope);
   if (!moved->evidence.empty()) finding.lines.push_back(moved->evidence);
   arithmetic(board, amounts_moved(board, *moved), finding);
   for (const Move* op : moved->ops) finding.ops.push_back(op->name);
-  const Moves kernels = went_along(board.found.kernels, moved->to_cpu);
+  const Moves kernels = went_along(board.found.kernels, to_cpu);
   if (!kernels.empty()) {
-    finding.lines.push_back(fmt::format("{} the device: {}", moved->to_cpu ? "Gone from" : "New on",
-                                        move_words(kernels)));
+    finding.lines.push_back(
+        fmt::format("{} the device: {}", to_cpu ? "Gone from" : "New on", move_words(kernels)));
     for (const Move* kernel : kernels) finding.ops.push_back(kernel->name);
   }
-  if (moved->to_cpu) {
+  if (to_cpu) {
     finding.cause =
         "the backend lacks a kernel for this op, type or shape; weights or cache are kept on the "
         "host; fewer layers are offloaded.";
     finding.look_at = "the engine's log for buffers and fallbacks, and the op's supports check.";
   }
   double units = 0;
-  for (const std::string& base : k_follow) {
-    units += base == "copied_bytes" ? 0 : std::fabs(board.open(base).value());
+  for (const char* base :
+       {"cpu_ops", "dispatches", "barriers", "syncs", "splits", "copies", "submits",
+        "tensor_copies", "tensor_sets", "tensor_gets", "copied_bytes", "backend_syncs", "graphs"}) {
+    if (base != std::string_view("copied_bytes")) units += size_of(board.open(base));
     board.take(base);
   }
-  for (const Move* kernel : kernels) board.take("kernel " + kernel->name);
+  board.take(kernels);
   board.add(std::move(finding), units + 1, 0);
 }
 

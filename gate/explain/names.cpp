@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <vector>
 
 #include "gate/base/text.hpp"
 
@@ -11,9 +12,11 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool all_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+template <class List>
+bool contains(const List& list, std::string_view word) {
+  return std::ranges::find(list, word) != std::ranges::end(list);
 }
 
 // "f16", "bf16", "q4", "iq2", "i64", "p021", "f16acc", "wg512", "x4": letters of a type or size and
@@ -25,10 +28,8 @@ bool type_or_size(std::string_view word) {
   for (const std::string_view head : k_heads) {
     if (!word.starts_with(head)) continue;
     const std::string_view rest = word.substr(head.size());
-    const auto digits = static_cast<std::size_t>(
-        std::find_if(rest.begin(), rest.end(), [](char c) { return c < '0' || c > '9'; }) -
-        rest.begin());
-    if (digits > 0 && rest.size() - digits <= 4) return true;
+    const auto behind = std::ranges::find_if_not(rest, digit);
+    if (behind != rest.begin() && rest.end() - behind <= 4) return true;
   }
   return false;
 }
@@ -39,8 +40,8 @@ bool variant_word(std::string_view word) {
       "norepeat", "aligned", "small", "large",     "medium", "acc",       "dp",
       "subgroup", "wave",    "simd",  "simdgroup", "int",    "quant",     "half",
       "float",    "bfloat",  "fp",    "opt",       "wg",     "unaligned", "coopmat"};
-  return all_digits(word) || type_or_size(word) ||
-         std::find(k_words.begin(), k_words.end(), word) != k_words.end();
+  return (!word.empty() && std::ranges::all_of(word, digit)) || type_or_size(word) ||
+         contains(k_words, word);
 }
 
 // The function's own name out of "void ns::kernel_mul_mv<float, 4>(int)".
@@ -85,9 +86,130 @@ constexpr std::array k_known = {
 };
 
 bool known_part(const KnownFusion& known, const std::string& part) {
-  return std::any_of(known.parts.begin(), known.parts.end(), [&](std::string_view one) {
+  return std::ranges::any_of(known.parts, [&](std::string_view one) {
     return !one.empty() && part.find(one) != std::string::npos;
   });
+}
+
+// Work, and the words of names that tell of it, joined as KernelName::base() joins them, with a
+// space on either side. ggml's ops, then what its backends, Agave, MLX and PyTorch call the same.
+// The ways to turn belong to ROPE: the "norm" there is no norm.
+struct KnownRole {
+  std::string_view work, words;
+};
+constexpr std::array k_roles{
+    KnownRole{"MUL_MAT", " mul_mat mul_mv mul_mm matmul gemv gemm mm addmm qmv qmm "},
+    KnownRole{"FLASH_ATTN_EXT", " flash_attn fattn sdpa attention "},
+    KnownRole{"SOFT_MAX", " soft_max softmax "},
+    KnownRole{"RMS_NORM", " rms_norm rmsnorm "},
+    KnownRole{"NORM", " layer_norm layernorm norm "},
+    KnownRole{"GROUP_NORM", " group_norm "},
+    KnownRole{"ROPE", " rope_norm rope_neox rope_multi rope_vision rope "},
+    KnownRole{"GET_ROWS", " get_rows emb_lookup embedding "},
+    KnownRole{"SET_ROWS", " set_rows "},
+    KnownRole{"SUM_ROWS", " sum_rows "},
+    KnownRole{"CPY", " contig_cpy cpy copy dup cont "},
+    KnownRole{"GLU", " silu_mul gelu_mul swiglu geglu reglu glu "},
+    KnownRole{"ADD", " multi_add add "},
+    KnownRole{"MUL", " mul "},
+    KnownRole{"SUB", " sub "},
+    KnownRole{"DIV", " div "},
+    KnownRole{"SCALE", " scale "},
+    KnownRole{"SILU", " silu "},
+    KnownRole{"GELU", " gelu "},
+    KnownRole{"RELU", " relu "},
+    KnownRole{"TANH", " tanh "},
+    KnownRole{"SIGMOID", " sigmoid "},
+    KnownRole{"VIEW", " view "},
+};
+
+constexpr std::string_view k_product = "MUL_MAT";
+
+// What the known words that stand at `at` tell of, of several the longest; "" where none are known.
+std::string_view role_at(const Words& words, std::size_t at, std::size_t& length) {
+  constexpr std::size_t k_most_words = 3;
+  std::string_view best;
+  std::string joined = " ";
+  for (std::size_t i = at; i < words.size() && i - at < k_most_words; ++i) {
+    joined += (i == at ? "" : "_") + words[i];
+    for (const KnownRole& known : k_roles) {
+      if (known.words.find(joined + " ") == std::string_view::npos) continue;
+      best = known.work;
+      length = i - at + 1;
+    }
+  }
+  return best;
+}
+
+void append(std::string& list, std::string_view word) {
+  if (!list.empty()) list += '_';
+  list += word;
+}
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return text;
+}
+
+// "MUL_MAT_VEC q8_0 m=64 n=1 k=256": an op in capitals, and what it works on.
+std::string_view op_in_capitals(std::string_view text) {
+  const std::string_view word = text.substr(0, text.find(' '));
+  const bool capitals = word.size() > 1 && std::ranges::all_of(word, [](char c) {
+                          return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+                        });
+  return capitals ? word : std::string_view();
+}
+
+// Of work that a profiler timed together: "rope_norm_f32, set_rows_f32_f16_i64 x 2".
+Words names_in(std::string_view name) {
+  constexpr std::string_view k_between = ", ";
+  const bool of_ops = !op_in_capitals(name).empty();
+  // A comma in there parts arguments.
+  const bool arguments = !of_ops && name.find_first_of("<(") != std::string_view::npos;
+  if (name.size() > 4096 || arguments) return {std::string(name)};
+  Words names;
+  while (true) {
+    const std::size_t end = name.find(k_between);
+    std::string_view one = name.substr(0, end);
+    if (const std::size_t times = one.rfind(" x "); times != std::string_view::npos) {
+      one = one.substr(0, times);
+    }
+    // "q(64,1,4,1)" among the shapes of an op is none.
+    const std::string_view op = op_in_capitals(one);
+    if (!of_ops || !op.empty()) names.emplace_back(of_ops ? op : one);
+    if (end == std::string_view::npos) return names;
+    name.remove_prefix(end + k_between.size());
+  }
+}
+
+Role role_of_one(std::string_view name) {
+  const KernelName parsed = kernel_name(name);
+  Role role;
+  role.variant = parsed.variant;
+  std::size_t length = 0;
+  for (std::size_t at = 0; at < parsed.words.size(); at += length) {
+    length = 1;
+    const std::string_view work = role_at(parsed.words, at, length);
+    // "lm_head_gemv" says what is multiplied before it says that something is. Other words in front
+    // may be work of their own ("quantize_mul").
+    if (!work.empty() && (at == 0 || !role.work.empty() || work == k_product)) {
+      append(role.work, work);
+    } else {
+      length = 1;
+      append(role.part, parsed.words[at]);
+    }
+  }
+  if (role.work.empty()) return {upper(parsed.base()), "", parsed.variant};
+  // "mul_mat_vec_id": of experts that another tensor chooses.
+  Words parts = text::split(role.part, '_');
+  if (const auto id = std::ranges::find(parts, "id");
+      id != parts.end() && role.work.starts_with(k_product)) {
+    parts.erase(id);
+    role.part = text::join(parts, "_");
+    role.work.insert(k_product.size(), "_ID");
+  }
+  return role;
 }
 
 }  // namespace
@@ -159,9 +281,22 @@ bool small_work(const KernelName& name) {
       return false;
     }
   }
-  return std::any_of(name.words.begin(), name.words.end(), [](const std::string& word) {
-    return std::find(k_small.begin(), k_small.end(), word) != k_small.end();
+  return std::ranges::any_of(name.words, [](const std::string& word) {
+    return std::ranges::find(k_small, word) != k_small.end();
   });
+}
+
+Role role_of(std::string_view name) {
+  const Words names = names_in(name);
+  Role all = role_of_one(names.front());
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    const Role one = role_of_one(names[i]);
+    all.part.clear();
+    all.variant.clear();
+    const Words known = text::split(all.work, '+');
+    if (std::ranges::find(known, one.work) == known.end()) all.work += "+" + one.work;
+  }
+  return all;
 }
 
 }  // namespace weir::explain

@@ -31,4 +31,13 @@ struct KernelName {
 // Element by element or smaller: what engines like to fuse into what stands beside it.
 [[nodiscard]] bool small_work(const KernelName& name);
 
+struct Role {
+  std::string work;     // "MUL_MAT", "RMS_NORM_MUL"; "" of an empty name alone
+  std::string part;     // what of it, or how: "ffn", "vec"; "" where the name adds nothing
+  std::string variant;  // as in KernelName: "q4_0_f32_f32"
+
+  friend bool operator==(const Role&, const Role&) = default;
+};
+[[nodiscard]] Role role_of(std::string_view name);
+
 }  // namespace weir::explain

@@ -1,5 +1,6 @@
 // What a profiler said of two runs, as evidence.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -17,17 +18,13 @@ namespace {
 
 using observed::Observed;
 using observed::ObservedOp;
+using observed::Phase;
 
 Known known_count(const observed::ObservedCount& count) {
-  Known known;
   const auto& values = count.values;
-  if (values.empty()) return known;
-  if (std::all_of(values.begin(), values.end(), [&](auto one) { return one == values.front(); })) {
-    known.exact = Rational(values.front());
-    return known;
-  }
-  for (const std::int64_t value : values) known.samples.push_back(static_cast<double>(value));
-  return known;
+  if (values.empty()) return {};
+  if (std::ranges::count(values, values.front()) == std::ssize(values)) return {values.front(), {}};
+  return {std::nullopt, std::vector<double>(values.begin(), values.end())};
 }
 
 // Rows of one kind together.
@@ -62,8 +59,8 @@ struct SideRows {
 };
 
 bool tells_backends(const Observed& observed) {
-  return std::any_of(observed.ops.begin(), observed.ops.end(),
-                     [](const ObservedOp& op) { return !op.backend.empty(); });
+  return std::ranges::any_of(observed.ops,
+                             [](const ObservedOp& op) { return !op.backend.empty(); });
 }
 
 // `backends`: both sides tell them. Else where an op ran is no difference.
@@ -101,15 +98,8 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends) 
   return made;
 }
 
-// Where one side does not say how often a work ran, no difference is told of it.
-void drop_times(Side& side, const std::set<std::string>& uncounted) {
-  for (Work& work : side.works) {
-    if (uncounted.contains(work.name)) work.times = Rational(0);
-  }
-}
-
 bool counts_per_token(const Side& side) {
-  return std::any_of(side.metrics.begin(), side.metrics.end(), [](const auto& one) {
+  return std::ranges::any_of(side.metrics, [](const auto& one) {
     const auto metric = unit::find_metric(one.first);
     return metric && metric->scope == unit::Scope::per_token;
   });
@@ -133,11 +123,14 @@ void drop_one_sided(Evidence& evidence) {
   }
 }
 
-// A tool that runs each op as often as it likes.
-bool repeats_at_will(const Observed& observed) { return observed.format == "test-backend-ops"; }
-
-void drop_calls(Side& side) {
-  for (Work& work : side.works) work.times = Rational(1);
+// No difference is told of how often these works ran: all of them did `times`.
+void drop_times(Evidence& evidence, const std::function<bool(const Work&)>& wanted,
+                const Rational& times) {
+  for (Side* side : {&evidence.before, &evidence.after}) {
+    for (Work& work : side->works) {
+      if (wanted(work)) work.times = times;
+    }
+  }
 }
 
 // Times that differ by a fifth and more, and are too few to be judged: weir compare shows them.
@@ -170,14 +163,44 @@ void say_what_is_not_judged(Evidence& evidence) {
     ++timed;
     moved += apart(found->second, *work.seconds) ? 1U : 0U;
   }
-  if (timed >= k_enough_works) return;
-  if (moved == 0) return;
+  if (timed >= k_enough_works || moved == 0) return;
   evidence.doubts.push_back(
       "times of single ops are not judged: fewer than five have one on both sides (weir compare "
       "shows them)");
 }
 
 }  // namespace
+
+Shared shared_of(const Observed& before, const Observed& after) {
+  const auto decodes = [](const Observed& observed) {
+    return std::ranges::find(observed.ops, Phase::decode, &ObservedOp::phase) != observed.ops.end();
+  };
+  const auto tells_tokens = [](const Observed& observed) {
+    return decoded_tokens(observed).value_or(0) > 0;
+  };
+  const bool decoding = decodes(before) && decodes(after);
+  return {decoding, decoding && tells_tokens(before) && tells_tokens(after)};
+}
+
+bool RowChoice::takes(const ObservedOp& op) const {
+  if (op.covers_others || (decoding && op.phase != Phase::decode)) return false;
+  return !of_steps || op.step.has_value();
+}
+
+RowChoice rows_of_side(const Observed& observed, const Shared& shared) {
+  RowChoice choice;
+  choice.decoding = shared.decoding;
+  if (!shared.per_token) return choice;
+  choice.of_steps = std::ranges::any_of(
+      observed.ops, [](const ObservedOp& op) { return op.phase == Phase::decode && op.step; });
+  choice.tokens = decoded_tokens(observed).value_or(1);
+  return choice;
+}
+
+bool names_a_cpu(const std::string& backend) {
+  const std::string name = text::lower(backend);
+  return name.starts_with("cpu") || name == "blas" || name == "host";
+}
 
 Evidence evidence_of(const Observed& before, const Observed& after) {
   Evidence evidence;
@@ -190,14 +213,16 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   const SideRows b = rows_of(after, shared, backends);
   evidence.before = a.side;
   evidence.after = b.side;
-  for (const auto* uncounted : {&a.uncounted, &b.uncounted}) {
-    drop_times(evidence.before, *uncounted);
-    drop_times(evidence.after, *uncounted);
-  }
+  const auto uncounted = [&](const Work& work) {
+    return a.uncounted.contains(work.name) || b.uncounted.contains(work.name);
+  };
+  drop_times(evidence, uncounted, Rational(0));
   drop_one_sided(evidence);
-  if (repeats_at_will(before) || repeats_at_will(after)) {
-    drop_calls(evidence.before);
-    drop_calls(evidence.after);
+  // A tool that runs each op as often as it likes.
+  constexpr std::string_view k_repeats_at_will = "test-backend-ops";
+  if (before.format == k_repeats_at_will || after.format == k_repeats_at_will) {
+    drop_times(
+        evidence, [](const Work&) { return true; }, Rational(1));
   }
   const bool works = !a.side.works.empty() || !b.side.works.empty();
   if (!per_token && (works || !counts_per_token(b.side))) evidence.scope = unit::Scope::whole;

@@ -1,26 +1,92 @@
-// The patterns that differences are held against, one function each, in causal order: what an
-// earlier one claims is no cause for a later one. Used by this module alone.
+// What differs between two sides, sorted by what it is, and the patterns that it is held against,
+// one function each, in causal order: what an earlier one claims is no cause for a later one. Used
+// by this module alone.
 //
-//   batches.cpp   the same work in more or fewer batches
 //   moved.cpp     work that left the device for the CPU, or came back
-//   syncs.cpp     waits, by layer or not
-//   pieces.cpp    the same products in more dispatches
-//   kernels.cpp   fusions, variants, work added and removed, told by names of kernels
-//   totals.cpp    the same where only sums of dispatches are known
-//   counts.cpp    barriers, splits, copies, context, the fixed part, and what is left
-//   slow.cpp      works that take longer each time
-//   times.cpp     rates, times and memory that nothing before explains
+//   kernels.cpp   fusions, variants, pieces, work added and removed, told by names of kernels
+//   counts.cpp    batches, waits, sums of dispatches, barriers, splits, copies, context, the fixed
+//                 part, and what is left
+//   times.cpp     works that take longer each time; rates, times and memory that nothing explains
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "gate/explain/differences.hpp"
+#include "gate/explain/evidence.hpp"
 #include "gate/explain/explain.hpp"
 #include "gate/explain/fit.hpp"
+#include "gate/explain/names.hpp"
 
 namespace weir::explain {
+
+inline constexpr Rational k_none;
+
+// A kernel or op on both sides.
+struct Move {
+  std::string name;
+  Rational before, after;
+  KernelName parsed;
+  std::optional<double> seconds_before, seconds_after;
+
+  [[nodiscard]] Rational delta() const;
+  [[nodiscard]] double size() const;  // of the delta, without its sign
+  [[nodiscard]] bool up() const { return delta() > k_none; }
+};
+using Moves = std::vector<const Move*>;
+[[nodiscard]] Moves one_way(const std::vector<Move>& moves, bool up);
+// Of the deltas; what does not fit a Rational is left out.
+[[nodiscard]] Rational sum_of(const Moves& moves);
+
+struct Differences {
+  // Counts that differ beyond their noise: base name -> change, by scope.
+  std::map<std::string, Rational> counts;   // in the scope of the works
+  std::map<std::string, Rational> fixed;    // of the start
+  std::map<std::string, Rational> context;  // per token of context
+  std::vector<std::string> unsteady;        // full names that only one side has as a slope
+  std::vector<Move> kernels;                // on the device, the largest change first
+  std::vector<Move> cpu_ops;                // on the CPU of a cell on a device
+  std::vector<Move> graph;                  // ops wherever they ran, where both sides tell all
+  std::vector<Move> timed;                  // works with times on both sides, changed or not
+  std::map<std::string, double> times;      // full name of what is no count -> ratio, beyond noise
+
+  [[nodiscard]] Rational count(const std::string& base) const;  // 0 where it did not change
+  [[nodiscard]] bool work_changed() const;  // anything but the fixed part and times
+  [[nodiscard]] bool any() const;
+};
+[[nodiscard]] Differences differences_of(const Evidence& evidence);
+
+// What a name says; of those that a gate called changed also what it said, which knows those that
+// a config declares. Nothing for other names.
+[[nodiscard]] std::optional<unit::Metric> metric_of(const Evidence& evidence,
+                                                    const std::string& name);
+
+// The change of a count, where both sides are known, and more than samples of either vary by
+// themselves. What a gate called changed is, however few its samples are here.
+[[nodiscard]] std::optional<Rational> count_change(const Evidence& evidence,
+                                                   const std::string& name, const Known& before,
+                                                   const Known& after);
+
+// "dispatches_per_token" of "dispatches" in the scope of the evidence; "" where there is none.
+[[nodiscard]] std::string metric_name(const Evidence& evidence, const std::string& base);
+// Both sides counted it, exactly or not.
+[[nodiscard]] bool counted(const Evidence& evidence, const std::string& base);
+// A count of `base` that is exact on both sides.
+struct ExactCounts {
+  Rational before, after;
+};
+[[nodiscard]] std::optional<ExactCounts> exact_counts(const Evidence& evidence,
+                                                      const std::string& base);
+
+// One finding a rule that holds, in the order of the rules.
+[[nodiscard]] std::vector<Finding> user_findings(const Evidence& evidence, const Differences& found,
+                                                 const std::vector<Rule>& rules);
+
+[[nodiscard]] std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands);
+// `kinds` are the names of the kinds of finding there are, which answer some of it.
+[[nodiscard]] std::vector<Check> checklist_of(const Evidence& evidence, const Options& options,
+                                              const std::vector<std::string_view>& kinds);
 
 // What the patterns look at and write on.
 struct Board {
@@ -37,10 +103,16 @@ struct Board {
   std::set<std::string> taken{};  // "syncs", "kernel rms_norm_f32", …
 
   [[nodiscard]] bool free(const std::string& item) const { return !taken.contains(item); }
+  [[nodiscard]] bool free(const Move& kernel) const { return free("kernel " + kernel.name); }
   void take(const std::string& item) { taken.insert(item); }
+  void take(const Moves& kernels);
   // The change of a count that nothing has claimed; 0 where there is none.
   [[nodiscard]] Rational open(const std::string& base) const;
   void add(Finding finding, double units, int rank = 1);
+
+  // A finding about this count, with its metric and delta.
+  [[nodiscard]] Finding about(Kind kind, const std::string& base) const;
+  [[nodiscard]] std::string per() const;  // " a token", or ""
 };
 
 void find_batches(Board& board);
@@ -66,19 +138,17 @@ std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amo
 // Amounts of these counts that changed, by what people call them ("syncs").
 [[nodiscard]] std::vector<Amount> amounts_of(const Board& board,
                                              const std::vector<std::string>& bases);
-// Sets metric and delta of a finding about this count.
-void about(const Board& board, const std::string& base, Finding& finding);
 // Another set of layers that fits some of the amounts, as a finding of its own.
 void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best);
 
-// It is known whether an op ran on the CPU: by name, or both sides counted these.
-[[nodiscard]] bool ops_told(const Board& board);
-
+[[nodiscard]] double size_of(const Rational& value);  // without its sign
+// "copied bytes" of "copied_bytes".
+[[nodiscard]] std::string plain(std::string base);
 // "+9 mul_f32", at most `most` of them, then "and 3 more".
-[[nodiscard]] std::string move_words(const std::vector<const Move*>& moves, std::size_t most = 5);
+[[nodiscard]] std::string move_words(const Moves& moves, std::size_t most = 5);
 // Hostile names as one short line.
 [[nodiscard]] std::string safe(std::string_view name);
-// "once a token", "8 times a token", "+1/2 a token".
+// "once a token", "8 times a token", "1/2 times a token"; without a sign.
 [[nodiscard]] std::string times_words(const Rational& times, unit::Scope scope);
 
 }  // namespace weir::explain

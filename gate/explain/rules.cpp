@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/explain/fit.hpp"
 #include "gate/explain/patterns.hpp"
-#include "gate/explain/user_rules.hpp"
 
 namespace weir::explain {
 namespace {
@@ -15,7 +13,6 @@ namespace {
 using Change = Rule::Change;
 
 bool fits_counts(Change change, const Rational& before, const Rational& after) {
-  const Rational none(0);
   switch (change) {
     case Change::any:
       return before != after;
@@ -24,12 +21,12 @@ bool fits_counts(Change change, const Rational& before, const Rational& after) {
     case Change::fewer:
       return after < before;
     case Change::appeared:
-      return before == none && after > none;
+      return before == k_none && after > k_none;
     case Change::vanished:
-      return after == none && before > none;
+      return after == k_none && before > k_none;
     case Change::slower:
     case Change::faster:
-      return false;  // told by what patterns find of times
+      break;  // told by what patterns find of times
   }
   return false;
 }
@@ -37,29 +34,32 @@ bool fits_counts(Change change, const Rational& before, const Rational& after) {
 // Of counts that are nearly exact only the change is one, not the values.
 bool fits_metric(Change change, const Known& before, const Known& after, const Rational& delta) {
   if (before.exact && after.exact) return fits_counts(change, *before.exact, *after.exact);
-  const Rational none(0);
   if (change == Change::appeared && before.value() != 0) return false;
   if (change == Change::vanished && after.value() != 0) return false;
-  return delta > none ? fits_counts(change, none, delta)
-                      : fits_counts(change, none.minus(delta).value_or(Rational(1)), none);
+  return delta > k_none ? fits_counts(change, k_none, delta)
+                        : fits_counts(change, k_none.minus(delta).value_or(Rational(1)), k_none);
 }
 
-bool fits_move(const Rule& rule, const std::string& pattern, const Move& move) {
-  return text::glob_match(pattern, move.name) && fits_counts(rule.change, move.before, move.after);
-}
-
-const Move* moved_so(const Rule& rule, const std::string& pattern,
-                     const std::vector<const std::vector<Move>*>& lists) {
+// Whether a kernel or op that `pattern` names moved so, which is told then. No pattern asks
+// nothing.
+bool move_fits(const Rule& rule, const std::string& pattern,
+               std::initializer_list<const std::vector<Move>*> lists, Finding& finding) {
+  if (pattern.empty()) return true;
   for (const std::vector<Move>* list : lists) {
-    for (const Move& move : *list) {
-      if (fits_move(rule, pattern, move)) return &move;
-    }
+    const auto move = std::ranges::find_if(*list, [&](const Move& one) {
+      return text::glob_match(pattern, one.name) && fits_counts(rule.change, one.before, one.after);
+    });
+    if (move == list->end()) continue;
+    finding.ops.push_back(move->name);
+    finding.lines.push_back(signed_text(move->delta()) + " " + safe(move->name));
+    return true;
   }
-  return nullptr;
+  return false;
 }
 
 bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& found,
                  Finding& finding) {
+  if (rule.metric.empty()) return true;
   for (const auto& [name, ratio] : found.times) {
     if (!text::glob_match(rule.metric, name)) continue;
     const auto metric = metric_of(evidence, name);
@@ -83,25 +83,6 @@ bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& 
   return false;
 }
 
-bool holds_rule(const Rule& rule, const Evidence& evidence, const Differences& found,
-                Finding& finding) {
-  if (!rule.cell.empty() && !text::glob_match(rule.cell, evidence.cell)) return false;
-  if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) return false;
-  if (!rule.kernel.empty()) {
-    const Move* move = moved_so(rule, rule.kernel, {&found.kernels});
-    if (move == nullptr) return false;
-    finding.ops.push_back(move->name);
-    finding.lines.push_back(signed_text(move->delta()) + " " + safe(move->name));
-  }
-  if (!rule.op.empty()) {
-    const Move* move = moved_so(rule, rule.op, {&found.cpu_ops, &found.graph});
-    if (move == nullptr) return false;
-    finding.ops.push_back(move->name);
-    finding.lines.push_back(signed_text(move->delta()) + " " + safe(move->name));
-  }
-  return rule.metric.empty() || metric_fits(rule, evidence, found, finding);
-}
-
 }  // namespace
 
 const std::vector<std::string>& change_words() {
@@ -112,7 +93,7 @@ const std::vector<std::string>& change_words() {
 
 std::optional<Rule::Change> parse_change(const std::string& word) {
   const auto& words = change_words();
-  const auto found = std::find(words.begin(), words.end(), word);
+  const auto found = std::ranges::find(words, word);
   if (found == words.end()) return std::nullopt;
   return static_cast<Change>(found - words.begin());
 }
@@ -121,9 +102,15 @@ std::vector<Finding> user_findings(const Evidence& evidence, const Differences& 
                                    const std::vector<Rule>& rules) {
   std::vector<Finding> list;
   for (const Rule& rule : rules) {
+    if (!rule.cell.empty() && !text::glob_match(rule.cell, evidence.cell)) continue;
+    if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) continue;
     Finding finding;
     finding.kind = to_string(Kind::user_rule);
-    if (!holds_rule(rule, evidence, found, finding)) continue;
+    if (!move_fits(rule, rule.kernel, {&found.kernels}, finding) ||
+        !move_fits(rule, rule.op, {&found.cpu_ops, &found.graph}, finding) ||
+        !metric_fits(rule, evidence, found, finding)) {
+      continue;
+    }
     finding.headline = text::printable(rule.say.substr(0, 2000));
     list.push_back(std::move(finding));
   }

@@ -1,6 +1,8 @@
-// What a team knows of its own engine: "when this kernel's count grows, say that". Pure.
+// What a team knows of its own engine: "when this kernel's count grows, say that"; and what counts
+// a token usually are on a GPU, as a hint: neither a limit nor a verdict. Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,5 +23,17 @@ struct Rule {
 };
 [[nodiscard]] std::optional<Rule::Change> parse_change(const std::string& word);
 [[nodiscard]] const std::vector<std::string>& change_words();
+
+// Absent: not held against that.
+struct Band {
+  std::optional<double> low;  // less than this is unusual
+  std::optional<double> good_from, good_to;
+  std::optional<double> high;  // more than this is unusual
+
+  friend bool operator==(const Band&, const Band&) = default;
+};
+using Bands = std::map<std::string, Band>;  // by full metric name
+// Those that Agave's handbook gives for decoding on Metal.
+[[nodiscard]] const Bands& default_bands();
 
 }  // namespace weir::explain

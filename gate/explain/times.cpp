@@ -1,4 +1,5 @@
-// Rates, times and memory that differ beyond their noise, where nothing before explains them.
+// Works that take longer, or less long, each time they run; and rates, times and memory that differ
+// beyond their noise where nothing before explains them.
 #include <algorithm>
 #include <cmath>
 
@@ -6,61 +7,141 @@
 
 #include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::explain {
 namespace {
 
+// One run's times vary, and all of them together when the machine does. A work is slower only where
+// it stands out among all the others of the same pair of runs, and where it matters.
+struct Timed {
+  const Move* move = nullptr;
+  double before = 0, after = 0;  // seconds of one of its runs
+  double log_ratio = 0;          // of these
+  double share = 0;              // of the larger side's time
+};
+
+double each(double seconds, const Rational& times) {
+  return times.value() > 0 ? seconds / times.value() : seconds;
+}
+
+std::vector<Timed> timed_of(const Differences& found) {
+  double before = 0, after = 0;
+  for (const Move& move : found.timed) {
+    before += *move.seconds_before;
+    after += *move.seconds_after;
+  }
+  const double whole = std::max(before, after);
+  std::vector<Timed> list;
+  for (const Move& move : found.timed) {
+    if (*move.seconds_before <= 0 || *move.seconds_after <= 0 || whole <= 0) continue;
+    const double was = each(*move.seconds_before, move.before);
+    const double is = each(*move.seconds_after, move.after);
+    list.push_back({&move, was, is, std::log(is / was),
+                    std::max(*move.seconds_before, *move.seconds_after) / whole});
+  }
+  return list;
+}
+
+// Beyond what one more work would do by chance, beside the others, in one of a thousand pairs of
+// runs: a prediction interval for the logarithm of the ratio, shared among all works. Times that
+// look the same to the last digit still vary by some per cent.
+bool stands_out(const Timed& one, const std::vector<Timed>& list) {
+  constexpr double k_least_works = 4;
+  constexpr double k_least_share = 0.03;
+  constexpr double k_false = 0.001;
+  constexpr double k_least_deviation = 0.03;
+  double n = 0, mean = 0, squares = 0;  // of the others
+  for (const Timed& other : list) {
+    if (&other == &one) continue;
+    mean += other.log_ratio;
+    squares += other.log_ratio * other.log_ratio;
+    ++n;
+  }
+  if (n < k_least_works) return false;
+  mean /= n;
+  const double deviation = std::sqrt(std::max(0.0, squares - n * mean * mean) / (n - 1));
+  const double least = std::log(1.2);
+  const double step = std::fabs(one.log_ratio - mean);
+  if (one.share < k_least_share || step < least || std::fabs(one.log_ratio) < least) return false;
+  const double t = stats::student_quantile(1 - k_false / (2 * (n + 1)), n - 1);
+  return step > t * std::max(deviation, k_least_deviation) * std::sqrt(1 + 1 / n);
+}
+
+std::string time_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} us", seconds * 1e6);
+}
+
+void add_slow(Board& board, const Timed& one) {
+  const bool slower = one.log_ratio > 0;
+  Finding finding;
+  finding.kind = to_string(slower ? Kind::op_slower : Kind::op_faster);
+  finding.ops = {one.move->name};
+  const double factor = std::exp(std::fabs(one.log_ratio));
+  const double times = slower ? factor : 1 / factor;
+  const std::string shown =
+      times < 10 ? fmt::format("{:.2g}", times) : fmt::format("{:.0f}", times);
+  finding.headline = fmt::format("{} takes {} times as long{}.", safe(one.move->name), shown,
+                                 slower ? "" : " as before");
+  finding.lines.push_back(fmt::format("{} → {} each time, {:.0f} % of all time",
+                                      time_text(one.before), time_text(one.after),
+                                      100 * one.share));
+  if (slower) finding.cause = "another shape, type or kernel, or memory further away.";
+  board.add(std::move(finding), 100 * one.share);
+}
+
 // "decode tok/s 28.6 → 25.1 (−12.2 %)"
-std::string time_words(const Board& board, const std::string& name, double ratio) {
-  const auto metric = metric_of(board.evidence, name);
-  const double before = board.evidence.before.metrics.at(name).value();
-  const double after = board.evidence.after.metrics.at(name).value();
+std::string time_words(const Evidence& evidence, const std::string& name, double ratio) {
+  const auto metric = metric_of(evidence, name);
+  const auto shown = [&](const Side& side) {
+    const double value = side.metrics.at(name).value();
+    return metric ? unit::show(*metric, value) : fmt::format("{:g}", value);
+  };
   const double percent = 100 * (ratio - 1);
   return fmt::format("{} {} → {} ({}{:.1f} %)", metric ? unit::label(*metric) : safe(name),
-                     metric ? unit::show(*metric, before) : fmt::format("{:g}", before),
-                     metric ? unit::show(*metric, after) : fmt::format("{:g}", after),
-                     percent < 0 ? "\u2212" : "+", std::fabs(percent));
+                     shown(evidence.before), shown(evidence.after), percent < 0 ? "\u2212" : "+",
+                     std::fabs(percent));
 }
 
 // Some count is known on both sides: only then "unchanged" says anything.
 bool counts_known(const Evidence& evidence) {
-  return std::any_of(evidence.before.metrics.begin(), evidence.before.metrics.end(),
-                     [&](const auto& one) {
-                       const auto metric = metric_of(evidence, one.first);
-                       return metric && metric->kind == unit::Kind::count && one.second.exact &&
-                              evidence.after.metrics.contains(one.first);
-                     });
-}
-
-bool work_changed(const Differences& found) {
-  return !found.counts.empty() || !found.context.empty() || !found.unsteady.empty() ||
-         !found.kernels.empty() || !found.cpu_ops.empty() || !found.graph.empty();
+  return std::ranges::any_of(evidence.before.metrics, [&](const auto& one) {
+    const auto metric = metric_of(evidence, one.first);
+    return metric && metric->kind == unit::Kind::count && one.second.exact &&
+           evidence.after.metrics.contains(one.first);
+  });
 }
 
 }  // namespace
 
+void find_slow(Board& board) {
+  const std::vector<Timed> list = timed_of(board.found);
+  for (const Timed& one : list) {
+    if (stands_out(one, list)) add_slow(board, one);
+  }
+}
+
 void find_times(Board& board) {
-  if (board.found.times.empty()) return;
   // What is done once explains no rate; anything else that was found may.
-  const bool explained =
-      std::any_of(board.entries.begin(), board.entries.end(), [](const Board::Entry& entry) {
-        return entry.finding.kind != to_string(Kind::fixed_cost_changed);
-      });
-  if (explained || work_changed(board.found)) return;
+  const bool explained = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
+    return entry.finding.kind != to_string(Kind::fixed_cost_changed);
+  });
+  if (board.found.times.empty() || explained || board.found.work_changed()) return;
   std::vector<std::pair<std::string, double>> times(board.found.times.begin(),
                                                     board.found.times.end());
-  std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) {
-    return std::fabs(std::log(a.second)) > std::fabs(std::log(b.second));
-  });
+  std::ranges::stable_sort(times, std::greater(),
+                           [](const auto& one) { return std::fabs(std::log(one.second)); });
   const bool counted = counts_known(board.evidence);
   Finding finding;
   finding.kind = to_string(Kind::time_changed);
   finding.metric = times.front().first;
-  finding.headline = time_words(board, times.front().first, times.front().second) +
-                     (counted ? ", counts unchanged." : ".");
-  for (std::size_t i = 1; i < times.size() && i < 6; ++i) {
-    finding.lines.push_back(time_words(board, times[i].first, times[i].second));
+  for (const auto& [name, ratio] : std::span(times).first(std::min<std::size_t>(times.size(), 6))) {
+    finding.lines.push_back(time_words(board.evidence, name, ratio));
   }
+  finding.headline = finding.lines.front() + (counted ? ", counts unchanged." : ".");
+  finding.lines.erase(finding.lines.begin());
   if (counted) {
     finding.cause =
         "the same work takes another time: other code in the kernels, another compiler or driver, "

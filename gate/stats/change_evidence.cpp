@@ -1,10 +1,9 @@
-#include "gate/stats/change_evidence.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 
+#include "gate/stats/change_search.hpp"
 #include "gate/stats/quantile.hpp"
 
 namespace weir::stats {
@@ -46,8 +45,8 @@ constexpr double k_points_known = 120;
 std::vector<Order> orders_of(std::span<const double> values) {
   std::vector<std::uint32_t> places(values.size());
   std::iota(places.begin(), places.end(), 0U);
-  std::sort(places.begin(), places.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return values[a] < values[b]; });
+  std::ranges::sort(places,
+                    [&](std::uint32_t a, std::uint32_t b) { return values[a] < values[b]; });
   std::vector<Order> orders(values.size());
   Order order = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -151,8 +150,8 @@ void scores_of_ranks(std::span<const std::int32_t> twice_ranks, std::size_t n,
 std::vector<float> scores_of(std::span<const Order> orders) {
   std::vector<std::uint32_t> places(orders.size());
   std::iota(places.begin(), places.end(), 0U);
-  std::sort(places.begin(), places.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return orders[a] < orders[b]; });
+  std::ranges::sort(places,
+                    [&](std::uint32_t a, std::uint32_t b) { return orders[a] < orders[b]; });
   std::vector<std::int32_t> ranks(orders.size());
   for (std::size_t begin = 0; begin < places.size();) {
     std::size_t end = begin;

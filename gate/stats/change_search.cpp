@@ -247,9 +247,8 @@ std::vector<Found> settled(std::span<const Order> orders, Places places, Memory&
       const Memory own = memory_of_split(scores, split.after);
       found.push_back({places[i], distance(split, own, memory), end - begin, rises(scores, split)});
     }
-    const auto weakest =
-        std::min_element(found.begin(), found.end(),
-                         [](const Found& a, const Found& b) { return a.distance < b.distance; });
+    const auto weakest = std::ranges::min_element(
+        found, [](const Found& a, const Found& b) { return a.distance < b.distance; });
     if (weakest == found.end() || weakest->distance >= k_refuted) return found;
     places.erase(places.begin() + (weakest - found.begin()));
   }

@@ -102,9 +102,9 @@ double Place::best_start() const {
     }
   }
   const double length = k_cells * width_;
-  if (*std::max_element(values.begin(), values.end()) < below_all + length) return below_all;
+  if (*std::ranges::max_element(values) < below_all + length) return below_all;
   // Too short for all: where most of them are, the lowest such place.
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   std::size_t best = 0, most = 0, end = 0;
   for (std::size_t begin = 0; begin < values.size(); ++begin) {
     const double room = begin == 0 ? k_room_below : k_too_close;

@@ -54,7 +54,7 @@ std::optional<double> median(std::span<const double> samples) { return quantile(
 std::optional<double> quantile(std::span<const double> samples, double p) {
   if (samples.empty()) return std::nullopt;
   std::vector<double> sorted(samples.begin(), samples.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double place = std::clamp(p, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);

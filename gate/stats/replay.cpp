@@ -68,7 +68,7 @@ CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rule
       tests[m].add(pair);
     }
     ++replay.pairs;
-    if (std::none_of(tests.begin(), tests.end(), open)) break;
+    if (std::ranges::none_of(tests, open)) break;
     place = uniform(random) < jump ? random() % length : (place + 1) % length;
   }
   for (const PairedTest& test : tests) {

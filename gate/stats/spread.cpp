@@ -43,8 +43,7 @@ std::vector<double> distances(std::vector<double> values, double middle) {
 std::vector<double> scores_of(const std::vector<double>& all) {
   std::vector<std::size_t> order(all.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return all[a] < all[b]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return all[a] < all[b]; });
   std::vector<double> scores(all.size());
   const double ranks = static_cast<double>(all.size() + 1);
   for (std::size_t begin = 0; begin < order.size();) {
@@ -79,7 +78,7 @@ double swapped_p(const std::vector<double>& a, const std::vector<double>& b) {
 std::optional<Spread> spread_of(std::span<const double> values) {
   if (values.empty()) return std::nullopt;
   std::vector<double> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   Spread spread;
   spread.p10 = quantile_with_infinity(sorted, 0.1);
   spread.median = quantile_with_infinity(sorted, 0.5);
@@ -111,7 +110,7 @@ std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
   std::vector<double> aligned(candidate), all(base);
   for (double& value : aligned) value -= moved;
   all.insert(all.end(), aligned.begin(), aligned.end());
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   const double middle = quantile_with_infinity(all, 0.5);
   const std::vector<double> near = distances(base, middle);
   const std::vector<double> far = distances(std::move(aligned), middle);

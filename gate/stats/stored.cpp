@@ -51,7 +51,7 @@ std::string percent(double share) { return fmt::format("{:.2g} %", share * 100);
 
 double median_standard_error(std::span<const double> samples) {
   std::vector<double> sorted(samples.begin(), samples.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double n = static_cast<double>(sorted.size());
   const auto rank = static_cast<std::size_t>(std::max(1.0, std::round((n + 1) / 2 - std::sqrt(n))));
   // Chance that fewer than `rank` of n fair coins show heads: the interval's one-sided miss.

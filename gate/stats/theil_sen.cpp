@@ -45,7 +45,7 @@ std::optional<SlopeAndIntercept> theil_sen(std::span<const Point> points) {
 std::optional<SlopeInterval> slope_interval(std::span<const Point> points, double level) {
   std::vector<double> slopes = slopes_of(points);
   if (slopes.empty()) return std::nullopt;
-  std::sort(slopes.begin(), slopes.end());
+  std::ranges::sort(slopes);
   const double variance = (weight(static_cast<double>(points.size())) - ties(points, &Point::x) -
                            ties(points, &Point::y)) /
                           18;

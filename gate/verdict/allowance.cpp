@@ -76,8 +76,7 @@ std::string kernels_on(const std::vector<Changed>& kernels,
 
 Allowable of_kernels(const std::string& cell, const std::string& device_class,
                      std::vector<Changed> kernels) {
-  std::sort(kernels.begin(), kernels.end(),
-            [](const Changed& a, const Changed& b) { return a.name < b.name; });
+  std::ranges::sort(kernels, [](const Changed& a, const Changed& b) { return a.name < b.name; });
   Allowable made{cell, "kernels", kernels_on(kernels, &Changed::baseline),
                  kernels_on(kernels, &Changed::current), device_class};
   made.kernels = std::move(kernels);
@@ -109,8 +108,8 @@ std::string title_of(const Allowance& allowance) {
 
 bool any(const CellVerdict& cell, Outcome outcome) {
   return cell.kernels_verdict == outcome || cell.placement_verdict == outcome ||
-         std::any_of(cell.metrics.begin(), cell.metrics.end(),
-                     [&](const MetricVerdict& metric) { return metric.verdict == outcome; });
+         std::ranges::any_of(
+             cell.metrics, [&](const MetricVerdict& metric) { return metric.verdict == outcome; });
 }
 
 // Why it can not hold for this gate, whatever was measured.

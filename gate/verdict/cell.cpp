@@ -1,9 +1,10 @@
-// A cell's verdict: its counts, kernels, placement, work and times, folded.
+// A cell's verdict: its counts, kernels, placement, work and times, folded; names of outcomes; and
+// what pairs say of times that failed against stored samples.
 #include <algorithm>
+#include <array>
 
 #include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
-#include "gate/verdict/reference.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -87,6 +88,82 @@ void nothing_judged(const Profile& candidate, CellVerdict& cell) {
   cell.notes.emplace_back("no limit applies here: nothing was judged");
 }
 
+constexpr std::array<std::pair<Outcome, std::string_view>, 9> k_outcomes{{
+    {Outcome::fail, "fail"},
+    {Outcome::error, "error"},
+    {Outcome::inconclusive, "inconclusive"},
+    {Outcome::fresh, "new"},
+    {Outcome::improved, "improved"},
+    {Outcome::accepted, "accepted"},
+    {Outcome::pass, "pass"},
+    {Outcome::skipped, "skipped"},
+    {Outcome::info, "info"},
+}};
+
+bool is_suspected(const MetricVerdict& metric) {
+  return metric.suspected && metric.verdict == Outcome::fail && !metric.pairs;
+}
+
+// A side that breaks, or a cell that the budget did not reach, answers nothing.
+bool asked(const MetricVerdict& metric, const CellVerdict& beside) {
+  if (metric.verdict == Outcome::fail && metric.pairs) return true;
+  return beside.reason.empty() && metric.pairs.value_or(0) > 0 &&
+         (metric.verdict == Outcome::pass || metric.verdict == Outcome::improved ||
+          metric.verdict == Outcome::inconclusive);
+}
+
+// The numbers are those of the pairs; what stored samples said stays as words.
+MetricVerdict told_by_pairs(const MetricVerdict& stored, MetricVerdict paired,
+                            const std::string& base, Confirmed& told) {
+  const std::string stored_words = "against stored samples it was " + stored.reason;
+  paired.warnings.insert(paired.warnings.begin(), stored.warnings.begin(), stored.warnings.end());
+  switch (paired.verdict) {
+    case Outcome::fail:
+      ++told.confirmed;
+      paired.reason = fmt::format("{}; beside {}; {}", paired.reason, base, stored_words);
+      break;
+    case Outcome::inconclusive:
+      ++told.open;
+      paired.reason = fmt::format("suspected, not confirmed: {}; beside {}; {}", paired.reason,
+                                  base, stored_words);
+      break;
+    default:
+      ++told.cleared;
+      // Better than the base is not better than what is stored.
+      paired.verdict = Outcome::pass;
+      paired.reason = fmt::format("not slower than {}: {}; {}", base, paired.reason, stored_words);
+      break;
+  }
+  return paired;
+}
+
+void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::string& base,
+                  Confirmed& told) {
+  for (MetricVerdict& metric : cell.metrics) {
+    const bool suspect = is_suspected(metric);
+    const auto found = std::ranges::find_if(beside.metrics, [&](const MetricVerdict& other) {
+      return other.metric.name == metric.metric.name;
+    });
+    if (found == beside.metrics.end() || !asked(*found, beside)) {
+      if (!suspect) continue;
+      const std::string why = !beside.reason.empty()          ? beside.reason
+                              : found == beside.metrics.end() ? "the base does not report it"
+                                                              : found->reason;
+      told.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
+                                           unit::label(metric.metric), text::first_line(why)));
+      continue;
+    }
+    if (suspect) {
+      metric = told_by_pairs(metric, *found, base, told);
+    } else if (metric.metric.kind != unit::Kind::count && found->verdict == Outcome::fail) {
+      metric = *found;
+      metric.reason = fmt::format("{}; beside {}", metric.reason, base);
+    }
+  }
+  cell.warnings.insert(cell.warnings.end(), beside.warnings.begin(), beside.warnings.end());
+  fold(cell);
+}
+
 }  // namespace
 
 bool fold(CellVerdict& cell) {
@@ -99,7 +176,7 @@ bool fold(CellVerdict& cell) {
   // A time that is new beside counts that were judged is told, and changes nothing.
   const bool counts_judged =
       counts_as_judged(cell.kernels_verdict) ||
-      std::any_of(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
+      std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
         return metric.metric.kind == unit::Kind::count && counts_as_judged(metric.verdict);
       });
   if (counts_judged && times == Outcome::fresh) {
@@ -152,6 +229,57 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   cell.reason = text::join(reasons, "\n");
   if (!fold(cell)) nothing_judged(candidate, cell);
   return cell;
+}
+
+std::string_view to_string(Outcome outcome) {
+  for (const auto& [known, name] : k_outcomes) {
+    if (known == outcome) return name;
+  }
+  return "info";
+}
+
+std::optional<Outcome> parse_outcome(std::string_view text) {
+  for (const auto& [known, name] : k_outcomes) {
+    if (name == text) return known;
+  }
+  return std::nullopt;
+}
+
+Outcome worst(Outcome a, Outcome b) { return std::min(a, b); }
+
+void show_only(const Limit& limit, Outcome& verdict, std::string& reason) {
+  if (limit.mode == Mode::gate || verdict == Outcome::info) return;
+  const std::string why = limit.reason ? ": " + *limit.reason : "";
+  if (limit.mode == Mode::off) {
+    reason = "switched off" + why;
+  } else if (verdict == Outcome::pass) {
+    reason = "reported, not gated" + why;
+  } else {
+    reason = fmt::format("reported, not gated{} (would be {}{}{})", why, to_string(verdict),
+                         reason.empty() ? "" : ": ", reason);
+  }
+  verdict = Outcome::info;
+}
+
+std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells) {
+  std::vector<profile::CellKey> keys;
+  for (const CellVerdict& cell : cells) {
+    if (std::ranges::any_of(cell.metrics, is_suspected)) {
+      keys.push_back(cell.cell);
+    }
+  }
+  return keys;
+}
+
+Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> beside,
+                  const std::string& base) {
+  Confirmed told;
+  for (CellVerdict& cell : cells) {
+    const auto found = std::ranges::find_if(
+        beside, [&](const CellVerdict& other) { return other.cell.str() == cell.cell.str(); });
+    if (found != beside.end()) confirm_cell(cell, *found, base, told);
+  }
+  return told;
 }
 
 }  // namespace weir::verdict

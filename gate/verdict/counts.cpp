@@ -196,7 +196,7 @@ std::optional<Measurement> on_line(const std::map<std::string, Measurement>& cou
 }
 
 bool has_lengths(const std::map<std::string, Measurement>& counts, const std::string& base) {
-  return std::any_of(counts.begin(), counts.end(), [&](const auto& item) {
+  return std::ranges::any_of(counts, [&](const auto& item) {
     return item.second.metric.base == base && item.second.metric.scope == unit::Scope::at_length;
   });
 }
@@ -244,7 +244,7 @@ std::optional<Measurement> none_of_marks(const std::map<std::string, Measurement
                                          const Measurement& other) {
   constexpr std::string_view k_marks = "instrument";
   if (other.source != k_marks || !other.exact) return std::nullopt;
-  const bool marks = std::any_of(side.begin(), side.end(), [&](const auto& item) {
+  const bool marks = std::ranges::any_of(side, [&](const auto& item) {
     return item.second.source == k_marks && item.second.metric.scope == other.metric.scope &&
            item.second.metric.length == other.metric.length;
   });
@@ -289,7 +289,7 @@ bool work_stayed(const Question& question) {
   if (base == nullptr || base->placement.state != State::shown || now.state != State::shown) {
     return false;
   }
-  return std::all_of(now.cpu_ops.begin(), now.cpu_ops.end(), [&](const auto& op) {
+  return std::ranges::all_of(now.cpu_ops, [&](const auto& op) {
     const auto before = base->placement.cpu_ops.find(op.first);
     return before != base->placement.cpu_ops.end() && op.second <= before->second;
   });

@@ -22,11 +22,11 @@ constexpr std::array k_cell_outcomes{Outcome::fail,  Outcome::error,    Outcome:
 bool is_time(const MetricVerdict& metric) { return metric.metric.kind != unit::Kind::count; }
 
 bool any_metric(const CellVerdict& cell, const std::function<bool(const MetricVerdict&)>& test) {
-  return std::any_of(cell.metrics.begin(), cell.metrics.end(), test);
+  return std::ranges::any_of(cell.metrics, test);
 }
 
 std::size_t cells_with(const Cells& cells, const std::function<bool(const CellVerdict&)>& test) {
-  return static_cast<std::size_t>(std::count_if(cells.begin(), cells.end(), test));
+  return static_cast<std::size_t>(std::ranges::count_if(cells, test));
 }
 
 std::string in_cells(std::size_t some, std::size_t all) {
@@ -35,12 +35,11 @@ std::string in_cells(std::size_t some, std::size_t all) {
 
 ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
   const auto any = [&](Outcome outcome) {
-    return std::any_of(cells.begin(), cells.end(),
-                       [&](const CellVerdict& cell) { return cell.verdict == outcome; });
+    return std::ranges::any_of(cells,
+                               [&](const CellVerdict& cell) { return cell.verdict == outcome; });
   };
-  const bool nothing = std::all_of(cells.begin(), cells.end(), [](const CellVerdict& cell) {
-    return cell.verdict == Outcome::skipped;
-  });
+  const bool nothing = std::ranges::all_of(
+      cells, [](const CellVerdict& cell) { return cell.verdict == Outcome::skipped; });
   if (nothing) return ExitCode::usage;
   if (any(Outcome::fail)) return ExitCode::fail;
   if (any(Outcome::error)) return ExitCode::unmeasured;
@@ -51,8 +50,8 @@ ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
 // "no probe sees cpu" -> the cells it holds for, in order of first sight.
 using Reasons = std::vector<std::pair<std::string, std::size_t>>;
 void add_reason(Reasons& reasons, const std::string& reason) {
-  const auto known = std::find_if(reasons.begin(), reasons.end(),
-                                  [&](const auto& item) { return item.first == reason; });
+  const auto known =
+      std::ranges::find_if(reasons, [&](const auto& item) { return item.first == reason; });
   if (known == reasons.end()) {
     reasons.emplace_back(reason, 1);
   } else {
@@ -195,7 +194,7 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
   for (const CellVerdict& cell : cells) {
     gate.verdict = worst(gate.verdict, cell.verdict);
     ++gate.totals[std::string(to_string(cell.verdict))];
-    gate.metrics_judged += std::count_if(cell.metrics.begin(), cell.metrics.end(), judged);
+    gate.metrics_judged += std::ranges::count_if(cell.metrics, judged);
   }
   gate.exit_code = exit_code_of(cells, policy);
   gate.fail_on_inconclusive = policy.fail_on_inconclusive;

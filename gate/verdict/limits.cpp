@@ -82,7 +82,7 @@ bool Match::fits(const profile::CellKey& cell) const {
 
 bool LimitEntry::covers(const profile::CellKey& cell, std::string_view metric_name) const {
   return match.fits(cell) &&
-         (metrics.empty() || std::any_of(metrics.begin(), metrics.end(), [&](const auto& glob) {
+         (metrics.empty() || std::ranges::any_of(metrics, [&](const auto& glob) {
             return text::glob_match(glob, metric_name);
           }));
 }

@@ -3,14 +3,59 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/stats/theil_sen.hpp"
-#include "gate/verdict/depth_times.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::verdict {
 namespace {
+
+// A time per token, and where it comes from: an engine reports it, or a rate that is its inverse.
+struct TimePerToken {
+  const char* time;
+  const char* rate;
+};
+constexpr TimePerToken k_times[] = {
+    {"time_per_output_token_seconds", "decode_tokens_per_second"},
+    {"time_per_prompt_token_seconds", "prefill_tokens_per_second"},
+};
+// What a line says, each a metric.
+constexpr unit::Scope k_parts[] = {unit::Scope::at_zero_context, unit::Scope::per_context_token};
+
+constexpr std::string_view k_needs_every_depth = "the line over depths needs every one of them";
+
+template <class T>
+std::vector<const T*> pick(const DepthGroup& group, std::span<const T> from) {
+  std::vector<const T*> members;
+  for (const std::size_t i : group.members) members.push_back(&from[i]);
+  return members;
+}
+
+unit::Metric fitted_metric(const TimePerToken& of, unit::Scope part) {
+  const bool at_zero = part == unit::Scope::at_zero_context;
+  return *unit::find_metric(std::string(of.time) +
+                            (at_zero ? "_at_zero_context" : "_per_context_token"));
+}
+
+double part_of(const stats::SlopeAndIntercept& line, unit::Scope part) {
+  return part == unit::Scope::at_zero_context ? line.intercept : line.slope;
+}
+
+// The line over `depths`, one time each; absent where a process did not end, or gave no time.
+std::optional<stats::SlopeAndIntercept> line_over(const std::vector<std::int64_t>& depths,
+                                                  const std::vector<std::optional<double>>& times) {
+  std::vector<stats::Point> points;
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    if (!times[i] || !(*times[i] > 0) || !std::isfinite(*times[i])) return std::nullopt;
+    points.push_back({static_cast<double>(depths[i]), *times[i]});
+  }
+  return stats::theil_sen(points);
+}
 
 using profile::Measurement;
 using profile::Profile;
@@ -88,8 +133,8 @@ std::optional<std::string> hidden_in_noise(const std::vector<stats::Point>& poin
 void fit_time(const DepthGroup& group, const std::vector<const Profile*>& members,
               const TimePerToken& of, Profile& fit) {
   const auto all_have = [&](const char* name) {
-    return std::all_of(members.begin(), members.end(),
-                       [&](const Profile* one) { return one->metrics.contains(name); });
+    return std::ranges::all_of(members,
+                               [&](const Profile* one) { return one->metrics.contains(name); });
   };
   const bool reported = all_have(of.time);
   if (!reported && !all_have(of.rate)) return;
@@ -146,9 +191,69 @@ void set_provenance(const DepthGroup& group, const std::vector<const Profile*>& 
 
 template <class Has>
 bool all_shown(const std::vector<const Has*>& members) {
-  return std::all_of(members.begin(), members.end(), [](const Has* one) {
+  return std::ranges::all_of(members, [](const Has* one) {
     return one->placement.state == profile::Placement::State::shown;
   });
+}
+
+using profile::NumberPair;
+using profile::PairedMetric;
+using profile::PairedRuns;
+
+// The same metric of every depth; empty where one has none.
+struct AtDepths {
+  std::vector<const PairedMetric*> metrics;
+  bool reported = false;  // as a time; else as a rate
+};
+
+AtDepths find_times(const std::vector<const PairedRuns*>& members, const TimePerToken& of) {
+  for (const char* name : {of.time, of.rate}) {
+    AtDepths found{{}, name == of.time};
+    for (const PairedRuns* one : members) {
+      const auto metric = std::ranges::find_if(
+          one->metrics, [&](const PairedMetric& known) { return known.metric.name == name; });
+      if (metric != one->metrics.end()) found.metrics.push_back(&*metric);
+    }
+    if (found.metrics.size() == members.size()) return found;
+  }
+  return {};
+}
+
+struct TwoLines {
+  std::optional<stats::SlopeAndIntercept> base, candidate;
+  bool base_first = false;
+};
+
+// Of the pairs that `at` takes from each depth's metric.
+template <class At>
+TwoLines lines_of(const std::vector<std::int64_t>& depths, const AtDepths& found, const At& at) {
+  const auto line = [&](std::optional<double> NumberPair::*side) {
+    std::vector<std::optional<double>> times;
+    for (const PairedMetric* metric : found.metrics) {
+      const std::optional<double> value = at(*metric).*side;
+      times.push_back(value && !found.reported ? std::optional(1 / *value) : value);
+    }
+    return line_over(depths, times);
+  };
+  return {line(&NumberPair::base), line(&NumberPair::candidate),
+          at(*found.metrics.front()).base_first};
+}
+
+NumberPair numbers_of(const TwoLines& lines, unit::Scope part) {
+  NumberPair pair;
+  if (lines.base) pair.base = part_of(*lines.base, part);
+  if (lines.candidate) pair.candidate = part_of(*lines.candidate, part);
+  pair.base_first = lines.base_first;
+  return pair;
+}
+
+// About the size of `part`, for evidence to lay its bets in. Where context costs nearly nothing, a
+// hundredth of what a token takes.
+double unit_of(const stats::SlopeAndIntercept& warm, double deepest, unit::Scope part) {
+  constexpr double k_least_share = 0.01;
+  const double least = k_least_share * std::fabs(warm.intercept + warm.slope * deepest);
+  return part == unit::Scope::per_context_token ? std::max(std::fabs(warm.slope), least / deepest)
+                                                : std::max(std::fabs(warm.intercept), least);
 }
 
 }  // namespace
@@ -158,8 +263,8 @@ std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].depth) continue;
     const profile::CellKey fit = cells[i].line();
-    auto found = std::find_if(groups.begin(), groups.end(),
-                              [&](const DepthGroup& group) { return group.fit == fit; });
+    auto found =
+        std::ranges::find_if(groups, [&](const DepthGroup& group) { return group.fit == fit; });
     if (found == groups.end()) {
       groups.push_back({fit, {}, {}});
       found = groups.end() - 1;
@@ -168,8 +273,9 @@ std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   }
   std::erase_if(groups, [](const DepthGroup& group) { return group.members.size() < 2; });
   for (DepthGroup& group : groups) {
-    std::sort(group.members.begin(), group.members.end(),
-              [&](std::size_t a, std::size_t b) { return cells[a].depth < cells[b].depth; });
+    std::ranges::sort(group.members, [&](std::size_t a, std::size_t b) {
+      return cells[a].depth < cells[b].depth;
+    });
     for (const std::size_t i : group.members) group.depths.push_back(*cells[i].depth);
   }
   return groups;
@@ -239,7 +345,7 @@ std::vector<Profile> with_fits(std::vector<Profile> profiles) {
   for (const Profile& one : profiles) keys.push_back(one.cell);
   std::map<std::size_t, Profile> behind;
   for (const DepthGroup& group : depth_groups(keys)) {
-    const std::size_t last = *std::max_element(group.members.begin(), group.members.end());
+    const std::size_t last = *std::ranges::max_element(group.members);
     behind[last] = fit_profile(group, profiles);
   }
   std::vector<Profile> all;
@@ -248,6 +354,43 @@ std::vector<Profile> with_fits(std::vector<Profile> profiles) {
     if (const auto fit = behind.find(i); fit != behind.end()) all.push_back(std::move(fit->second));
   }
   return all;
+}
+
+PairedRuns fit_pairs(const DepthGroup& group, std::span<const PairedRuns> runs) {
+  const auto members = pick(group, runs);
+  PairedRuns fit;
+  fit.warm = true;
+  fit.pairs = members.front()->pairs;
+  for (const PairedRuns* one : members) {
+    fit.warm = fit.warm && one->warm;
+    fit.pairs = std::min(fit.pairs, one->pairs);
+    fit.seconds += one->seconds;
+    if (one->error && !fit.error) {
+      fit.error = fmt::format("{}: {}", k_needs_every_depth, *one->error);
+    }
+  }
+  for (const TimePerToken& of : k_times) {
+    const AtDepths found = find_times(members, of);
+    if (found.metrics.empty()) continue;
+    const TwoLines warm =
+        lines_of(group.depths, found, [](const PairedMetric& metric) { return metric.warm_up; });
+    if (!warm.base || !warm.candidate) continue;
+    std::vector<TwoLines> rounds;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(fit.pairs); ++k) {
+      rounds.push_back(lines_of(group.depths, found,
+                                [&](const PairedMetric& metric) { return metric.pairs[k]; }));
+    }
+    for (const unit::Scope part : k_parts) {
+      PairedMetric made{fitted_metric(of, part),
+                        found.metrics.front()->source,
+                        numbers_of(warm, part),
+                        {},
+                        unit_of(*warm.base, static_cast<double>(group.depths.back()), part)};
+      for (const TwoLines& round : rounds) made.pairs.push_back(numbers_of(round, part));
+      fit.metrics.push_back(std::move(made));
+    }
+  }
+  return fit;
 }
 
 }  // namespace weir::verdict

@@ -1,13 +1,16 @@
+// Times beside a base program: decided by pairs of processes, with an error guarantee.
 #include "gate/verdict/paired_rule.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "gate/stats/paired.hpp"
+#include "gate/stats/quantile.hpp"
 #include "gate/stats/spread.hpp"
+#include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
-
 namespace {
 
 constexpr double k_slowest = std::numeric_limits<double>::infinity();
@@ -17,6 +20,103 @@ double in_pair(const profile::PairedMetric& metric, const std::optional<double>&
   if (metric.line_unit) return *value / *metric.line_unit;
   if (!(*value > 0)) return k_slowest;
   return metric.metric.better == unit::Better::higher ? -std::log(*value) : std::log(*value);
+}
+
+using stats::Decision;
+
+std::string pairs_words(std::size_t pairs) {
+  return fmt::format("{} pair{}", pairs, pairs == 1 ? "" : "s");
+}
+
+void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
+                MetricVerdict& made) {
+  for (const profile::NumberPair& pair : metric.pairs) {
+    // A ratio with what is not above 0 says nothing.
+    const bool both =
+        pair.base && pair.candidate && *pair.base > 0 && (*pair.candidate > 0 || !metric.line_unit);
+    made.ratios.push_back(both ? std::optional(*pair.candidate / *pair.base) : std::nullopt);
+  }
+  made.baseline_runs = runs_lie(metric, pairs, &stats::Pair::base);
+  made.current_runs = runs_lie(metric, pairs, &stats::Pair::candidate);
+  const auto spreads = stats::compare_spreads(pairs);
+  if (spreads && spreads->p <= stats::k_suspect_spread && spreads->ratio > 0 &&
+      std::isfinite(spreads->ratio)) {
+    made.spread_ratio = spreads->ratio;
+  }
+  if (made.baseline_runs) made.baseline = made.baseline_runs->median;
+  if (made.current_runs) made.current = made.current_runs->median;
+}
+
+std::string unlike_words(const profile::PairedMetric& metric, const stats::PairedTest& test) {
+  const auto spreads = stats::compare_spreads(test.all());
+  const auto change = [&](double effect) {
+    return percent(metric.line_unit ? effect : change_of(metric.metric, effect));
+  };
+  return fmt::format(
+      "the candidate's runs spread {:.1f} x as wide as the base's, and they do not agree: fastest "
+      "tenth {}, middle {}, mean {}, slowest tenth {}",
+      spreads->ratio, change(spreads->by.p10), change(spreads->by.median), change(spreads->by.mean),
+      change(spreads->by.p90));
+}
+
+std::string limit_words(const MetricVerdict& made, bool tolerated) {
+  const auto& change =
+      made.metric.better == unit::Better::higher ? made.limit.max_drop : made.limit.max_increase;
+  return show(tolerated ? change->tolerate : change->amount);
+}
+
+// How the undecided could be decided; fills more_pairs and more_seconds.
+std::string more_words(const stats::PairedTest& test, double pair_seconds, MetricVerdict& made) {
+  const auto more = test.more_pairs();
+  if (!more) return "nothing points either way yet";
+  made.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
+  std::string words =
+      fmt::format("about {} more", pairs_words(static_cast<std::size_t>(*made.more_pairs)));
+  if (pair_seconds > 0) {
+    made.more_seconds = pair_seconds * static_cast<double>(*made.more_pairs);
+    words += fmt::format(" ({})", unit::show_duration(*made.more_seconds));
+  }
+  return words + " would settle it";
+}
+
+// The numbers stand beside the reason, so it does not repeat them.
+void decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
+            const stats::PairedRule& rule, double pair_seconds, MetricVerdict& made) {
+  const std::string after = pairs_words(test.decided_after());
+  const bool higher = made.metric.better == unit::Better::higher;
+  const std::string_view worse = higher ? "dropped" : "rose";
+  switch (test.decision()) {
+    case Decision::fail:
+      made.verdict = Outcome::fail;
+      made.reason = fmt::format("it {} by more than {}, sure after {}", worse,
+                                limit_words(made, true), after);
+      return;
+    case Decision::pass:
+      if (stats::improved(test.all(), rule)) {
+        made.verdict = Outcome::improved;
+        made.reason = fmt::format("better by more than {}", limit_words(made, true));
+        return;
+      }
+      made.verdict = Outcome::pass;
+      made.reason = fmt::format("it {} by less than {}, sure after {}", worse,
+                                limit_words(made, false), after);
+      return;
+    case Decision::unlike:
+      made.verdict = Outcome::inconclusive;
+      made.reason = unlike_words(metric, test);
+      return;
+    case Decision::undecided:
+      break;
+  }
+  made.verdict = Outcome::inconclusive;
+  if (test.pairs() == 0) {
+    made.reason =
+        fmt::format("no pair was run: {} at least, of about {} each, do not fit the budget",
+                    stats::fewest_pairs(rule), unit::show_duration(pair_seconds));
+    return;
+  }
+  made.reason = fmt::format("not decided after {}; {}", pairs_words(test.pairs()),
+                            more_words(test, pair_seconds, made));
 }
 
 }  // namespace
@@ -82,6 +182,54 @@ std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
     }
   }
   return metrics;
+}
+
+std::string percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:+.1f} %", share * 100)
+                              : std::string(share > 0 ? "+∞" : "-100 %");
+}
+
+void judge_pairs(const Question& question, const profile::PairedMetric& metric,
+                 MetricVerdict& made) {
+  std::vector<stats::Pair> pairs;
+  for (const profile::NumberPair& pair : metric.pairs) {
+    pairs.push_back(rule_pair(metric, pair));
+  }
+  show_pairs(metric, pairs, made);
+  made.pairs = static_cast<std::int64_t>(pairs.size());
+  // A metric without a limit is shown with an interval all the same.
+  Limit limit = made.limit;
+  const bool judged = limit.max_drop || limit.max_increase;
+  if (!judged) {
+    const MaxChange shown{{0.10, true}, {0.05, true}};
+    (metric.metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase) = shown;
+  }
+  const auto rule = paired_rule(limit, metric, question.policy);
+  if (!rule) {
+    made.verdict = Outcome::error;
+    made.reason = fmt::format("the limit can not be held to the base program's {}: {}",
+                              metric.warm_up.base ? unit::show(metric.metric, *metric.warm_up.base)
+                                                  : std::string("warm-up, which did not end"),
+                              made.limit.words());
+    return;
+  }
+  if (const auto interval = stats::effect_interval(pairs, *rule)) {
+    // Better and worse change places where a rate is concerned.
+    const double one = change_of(metric.metric, interval->low);
+    const double other = change_of(metric.metric, interval->high);
+    made.change = change_of(metric.metric, interval->estimate);
+    if (std::isfinite(std::min(one, other)) && std::min(one, other) > -1)
+      made.low = std::min(one, other);
+    if (std::isfinite(std::max(one, other))) made.high = std::max(one, other);
+  }
+  if (!judged) return;
+  stats::PairedTest test(*rule);
+  for (const stats::Pair& pair : pairs) test.add(pair);
+  const auto run = static_cast<double>(question.pairs->pairs);
+  decide(metric, test, *rule, question.pairs->seconds / (run + 1), made);  // 1: the warm-ups
+  if (test.decision() != Decision::undecided) {
+    made.pairs = static_cast<std::int64_t>(test.decided_after());
+  }
 }
 
 }  // namespace weir::verdict

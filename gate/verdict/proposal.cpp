@@ -90,11 +90,10 @@ class Compare {
                            : "on the CPU " + text::join(names);
     };
     const auto more = [](const Baseline& one, const Baseline& other) {
-      return std::any_of(
-          one.placement.cpu_ops.begin(), one.placement.cpu_ops.end(), [&](const auto& op) {
-            const auto found = other.placement.cpu_ops.find(op.first);
-            return found == other.placement.cpu_ops.end() || found->second < op.second;
-          });
+      return std::ranges::any_of(one.placement.cpu_ops, [&](const auto& op) {
+        const auto found = other.placement.cpu_ops.find(op.first);
+        return found == other.placement.cpu_ops.end() || found->second < op.second;
+      });
     };
     const Effect effect = more(head_, base_)   ? Effect::looser
                           : more(base_, head_) ? Effect::tighter
@@ -189,7 +188,7 @@ void Proposal::about(std::vector<std::string> all_cells) {
 }
 
 std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
-  std::stable_sort(proposals.begin(), proposals.end(), [](const Proposal& a, const Proposal& b) {
+  std::ranges::stable_sort(proposals, [](const Proposal& a, const Proposal& b) {
     return a.effect != b.effect ? a.effect < b.effect : a.holds && !b.holds;
   });
   if (proposals.size() > k_most_proposals) {

@@ -1,11 +1,10 @@
-#include "gate/verdict/twin_check.hpp"
-
 #include <algorithm>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
 namespace {

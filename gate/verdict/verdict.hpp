@@ -18,6 +18,7 @@
 #include "gate/verdict/finding.hpp"
 #include "gate/verdict/limits.hpp"
 #include "gate/verdict/proposal.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
 
@@ -89,7 +90,7 @@ struct MetricVerdict {
   std::optional<double> spread_ratio{};
   Limit limit;
   // Against stored samples its limit on the change fails, and nothing else does: pairs may tell
-  // (confirm.hpp). Not a part of weir.verdict/1.
+  // (confirm()). Not a part of weir.verdict/1.
   bool suspected = false;
   std::string reason;  // one line: why this verdict
   std::vector<std::string> warnings;
@@ -204,5 +205,38 @@ struct Base {
 // weir.verdict/1. Complete; only ever added to.
 [[nodiscard]] Json to_json(const GateVerdict& verdict);
 [[nodiscard]] Result<GateVerdict> verdict_from_json(const Json& json);
+
+// Fills twin_check of each cell of `cells` (one for each of `profiles`, in their order) that ran on
+// a twin, where another cell with the same engine, variant, model and prompt ran on the device that
+// the twin describes: same vendor, device and driver; or, where these ids are others, the same
+// device name. A difference is a warning on the twin's cell, never a verdict: a description may be
+// older than the driver.
+//
+// Answers what is to be told once for each twin: that all was equal, or why nothing was compared
+// although the device is there.
+[[nodiscard]] std::vector<std::string> check_twins(std::span<const profile::Profile> profiles,
+                                                   std::span<CellVerdict> cells);
+
+// Drops suspected against stored samples, confirmed (or not) by pairs beside a base program.
+//
+// Between sessions there is no coin, so a fail against stored samples holds at `stored_level`
+// alone: something made the program slower, perhaps the machine. Pairs tell whether it is the
+// program, under false_alarm and missed. Which metrics are paired was chosen before any coin of
+// theirs was thrown, so their guarantee is that of any other gate of as many metrics.
+
+// The cells in which a time's limit on its change fails against stored samples and gates. Of a line
+// over depths: its own name.
+[[nodiscard]] std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells);
+
+struct Confirmed {
+  std::int64_t confirmed = 0, cleared = 0, open = 0;  // suspected metrics
+  // What pairs could not be asked: one line each; these metrics stay as they were.
+  std::vector<std::string> not_asked;
+};
+// Takes into `cells` what pairs said (`beside`: some of the same cells, judged by pairs): of a
+// suspected metric their verdict, of another time in those cells a fail alone. `base` is the base
+// program in words.
+[[nodiscard]] Confirmed confirm(std::vector<CellVerdict>& cells,
+                                std::span<const CellVerdict> beside, const std::string& base);
 
 }  // namespace weir::verdict

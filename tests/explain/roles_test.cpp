@@ -1,5 +1,5 @@
 // What names of kernels and ops are there for.
-#include "gate/explain/roles.hpp"
+#include "gate/explain/names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gate/stats/change_evidence.hpp"
+#include "gate/stats/change_search.hpp"
 
 #include <cmath>
 #include <random>

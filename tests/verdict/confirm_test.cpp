@@ -1,4 +1,4 @@
-#include "gate/verdict/confirm.hpp"
+#include "gate/verdict/verdict.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Device twins against the device itself.
-#include "gate/verdict/twin_check.hpp"
+#include "gate/verdict/verdict.hpp"
 
 #include <gmock/gmock.h>
 
