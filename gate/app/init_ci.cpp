@@ -4,7 +4,7 @@
 
 #include "gate/app/session.hpp"
 #include "gate/app/version.hpp"
-#include "gate/config/starter_ci.hpp"
+#include "gate/config/starter.hpp"
 #include "gate/report/profile_texts.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gate/app/session.hpp"
-#include "gate/config/shards.hpp"
+#include "gate/config/matrix.hpp"
 #include "gate/run/merge.hpp"
 
 namespace weir::app {

@@ -1,101 +1,50 @@
 #include "gate/config/container.hpp"
 
 #include <algorithm>
-#include <array>
+
+#include "gate/base/text.hpp"
 
 namespace weir::config {
 namespace {
 
 // Options of "run" without a value; all others take the next word where they have no "=".
-constexpr std::array<std::string_view, 26> k_run_flags{"--detach",
-                                                       "--disable-content-trust",
-                                                       "--env-host",
-                                                       "--help",
-                                                       "--http-proxy",
-                                                       "--init",
-                                                       "--interactive",
-                                                       "--no-healthcheck",
-                                                       "--no-hosts",
-                                                       "--oom-kill-disable",
-                                                       "--passwd",
-                                                       "--privileged",
-                                                       "--publish-all",
-                                                       "--quiet",
-                                                       "--read-only",
-                                                       "--read-only-tmpfs",
-                                                       "--replace",
-                                                       "--rm",
-                                                       "--rmi",
-                                                       "--rootfs",
-                                                       "--sig-proxy",
-                                                       "--tls-verify",
-                                                       "--tty",
-                                                       "--unsetenv-all",
-                                                       "--use-api-socket",
-                                                       "--no-hostname"};
+constexpr std::string_view k_run_flags =
+    " --detach --disable-content-trust --env-host --help --http-proxy --init --interactive "
+    "--no-healthcheck --no-hosts --oom-kill-disable --passwd --privileged --publish-all --quiet "
+    "--read-only --read-only-tmpfs --replace --rm --rmi --rootfs --sig-proxy --tls-verify --tty "
+    "--unsetenv-all --use-api-socket --no-hostname ";
 // The same as letters, which may stand together: "-it".
 constexpr std::string_view k_run_letters = "diPtq";
 
 // By these a probe, or the driver of a device twin, gets in or is told what to do; what begins with
 // WEIR_ is weir's own.
-constexpr std::array<std::string_view, 9> k_probe_variables{
-    "LD_PRELOAD",           "VK_LAYER_PATH",    "VK_ADD_LAYER_PATH",        "VK_INSTANCE_LAYERS",
-    "VK_DRIVER_FILES",      "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "OPENCL_LAYERS",
-    "CUDA_INJECTION64_PATH"};
-constexpr std::array<std::string_view, 3> k_probe_prefixes{"WEIR_PROBE", "WEIR_PROFILE",
-                                                           "WEIR_TWIN"};
+constexpr std::string_view k_probe_variables =
+    " LD_PRELOAD VK_LAYER_PATH VK_ADD_LAYER_PATH VK_INSTANCE_LAYERS VK_DRIVER_FILES "
+    "VK_ICD_FILENAMES VK_LOADER_DRIVERS_SELECT OPENCL_LAYERS CUDA_INJECTION64_PATH ";
 
 // Options of srun without a value, or with one that only "=" brings; and of pyxis.
-constexpr std::array<std::string_view, 40> k_srun_flags{"--bcast",
-                                                        "--compress",
-                                                        "--contiguous",
-                                                        "--debugger-test",
-                                                        "--disable-status",
-                                                        "--exact",
-                                                        "--exclusive",
-                                                        "--help",
-                                                        "--hold",
-                                                        "--immediate",
-                                                        "--kill-on-bad-exit",
-                                                        "--label",
-                                                        "--multi-prog",
-                                                        "--nice",
-                                                        "--no-allocate",
-                                                        "--no-kill",
-                                                        "--overcommit",
-                                                        "--overlap",
-                                                        "--oversubscribe",
-                                                        "--preserve-env",
-                                                        "--propagate",
-                                                        "--pty",
-                                                        "--quiet",
-                                                        "--quit-on-interrupt",
-                                                        "--reboot",
-                                                        "--resv-ports",
-                                                        "--send-libs",
-                                                        "--spread-job",
-                                                        "--unbuffered",
-                                                        "--usage",
-                                                        "--use-min-nodes",
-                                                        "--verbose",
-                                                        "--version",
-                                                        "--x11",
-                                                        "--container-mount-home",
-                                                        "--container-remap-root",
-                                                        "--container-entrypoint",
-                                                        "--container-writable",
-                                                        "--container-readonly",
-                                                        "--container-entrypoint-log"};
+constexpr std::string_view k_srun_flags =
+    " --bcast --compress --contiguous --debugger-test --disable-status --exact --exclusive --help "
+    "--hold --immediate --kill-on-bad-exit --label --multi-prog --nice --no-allocate --no-kill "
+    "--overcommit --overlap --oversubscribe --preserve-env --propagate --pty --quiet "
+    "--quit-on-interrupt --reboot --resv-ports --send-libs --spread-job --unbuffered --usage "
+    "--use-min-nodes --verbose --version --x11 --container-mount-home --container-remap-root "
+    "--container-entrypoint --container-writable --container-readonly --container-entrypoint-log ";
 constexpr std::string_view k_srun_letters = "EHIKOQVXZhklsuv";
 
 constexpr std::string_view k_container_image = "--container-image";
+
+// Whether it is one of the words, which have a blank on either side.
+bool among(std::string_view words, std::string_view word) {
+  return word.find(' ') == word.npos && words.find(fmt::format(" {} ", word)) != words.npos;
+}
 
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
 
 bool takes_next(std::string_view option) {
   if (option.find('=') != std::string_view::npos) return false;
   if (option.starts_with("--")) {
-    return std::find(k_run_flags.begin(), k_run_flags.end(), option) == k_run_flags.end();
+    return !among(k_run_flags, option);
   }
   // "-eNAME=VALUE" was let through above; "-v" and "-it" are told by their last letter, and a
   // value that is glued to its letter ("-p8080:80") holds more than flags.
@@ -119,8 +68,7 @@ bool srun_may_take_next(std::string_view option) {
     const std::size_t letter = option.find_first_not_of(k_srun_letters, 1);
     return letter != std::string_view::npos && letter + 1 == option.size();
   }
-  return !option.starts_with("--no-container-") &&
-         std::find(k_srun_flags.begin(), k_srun_flags.end(), option) == k_srun_flags.end();
+  return !option.starts_with("--no-container-") && !among(k_srun_flags, option);
 }
 
 // The engine's command begins at the first word that can not be an option's value.
@@ -138,15 +86,7 @@ std::size_t behind_srun_options(const Arguments& command) {
 }  // namespace
 
 std::string_view to_string(Runtime runtime) {
-  switch (runtime) {
-    case Runtime::docker:
-      return "docker";
-    case Runtime::podman:
-      return "podman";
-    case Runtime::srun:
-      break;
-  }
-  return "srun";
+  return runtime == Runtime::docker ? "docker" : runtime == Runtime::podman ? "podman" : "srun";
 }
 
 bool begins_with(const Arguments& command, Runtime runtime) {
@@ -223,10 +163,106 @@ std::optional<std::string> variable_set_by(const std::string& word, const std::s
 }
 
 bool carries_probes(std::string_view variable) {
-  return std::any_of(k_probe_prefixes.begin(), k_probe_prefixes.end(),
-                     [&](std::string_view prefix) { return variable.starts_with(prefix); }) ||
-         std::find(k_probe_variables.begin(), k_probe_variables.end(), variable) !=
-             k_probe_variables.end();
+  return variable.starts_with("WEIR_PROBE") || variable.starts_with("WEIR_PROFILE") ||
+         variable.starts_with("WEIR_TWIN") || among(k_probe_variables, variable);
+}
+
+// What a command line must not hold.
+namespace {
+
+// "-d", also among other letters ("-itd", "-dp8080:80").
+bool detaches(const std::string& word) {
+  if (word == "--detach" || word == "--detach=true") return true;
+  if (word.size() < 2 || word[0] != '-' || word[1] == '-') return false;
+  return word.find('d') < word.find_first_not_of("diPtq", 1);
+}
+
+bool is_or_sets(std::string_view word, std::string_view option) {
+  return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
+}
+
+std::string brings_probes(std::string_view runtime, std::string_view variable) {
+  return fmt::format(
+      "{}: {} is what probes come in by: write it under \"env\", where weir adds to it", runtime,
+      variable);
+}
+
+std::vector<std::string> problems_of_run(const Arguments& line, const RuntimeLine& parts,
+                                         std::string_view name) {
+  std::vector<std::string> problems;
+  for (std::size_t i = parts.options; i < parts.image; ++i) {
+    const std::string& word = line[i];
+    const std::string next = i + 1 < parts.image ? line[i + 1] : "";
+    if (detaches(word)) {
+      problems.push_back(
+          fmt::format("{}: weir reads what the engine prints: leave {} out", name, word));
+    }
+    if (is_or_sets(word, "--cidfile")) {
+      problems.push_back(fmt::format(
+          "{}: weir knows the container by a --cidfile of its own: leave yours out", name));
+    }
+    const auto variable = variable_set_by(word, next);
+    if (variable && carries_probes(*variable)) {
+      problems.push_back(brings_probes(name, *variable));
+    }
+  }
+  return problems;
+}
+
+void check_export(std::string_view value, std::vector<std::string>& problems) {
+  const std::vector<std::string> items = text::split(std::string(value), ',');
+  if (items.front() != "ALL") {
+    problems.emplace_back(
+        "srun: --export must begin with ALL, for what probes need comes along that way");
+  }
+  for (const std::string& item : items) {
+    const std::string variable = item.substr(0, item.find('='));
+    if (carries_probes(variable)) problems.push_back(brings_probes("srun", variable));
+  }
+}
+
+std::vector<std::string> problems_of_srun(const Arguments& line, const RuntimeLine& parts) {
+  std::vector<std::string> problems;
+  for (std::size_t i = parts.options; i < parts.image; ++i) {
+    const std::string_view word = line[i];
+    if (word == "--export") {
+      check_export(i + 1 < line.size() ? std::string_view(line[i + 1]) : "", problems);
+    } else if (word.starts_with("--export=")) {
+      check_export(word.substr(word.find('=') + 1), problems);
+    }
+    if (word.starts_with("--job-name") || (word.starts_with("-J") && !word.starts_with("--"))) {
+      problems.emplace_back(
+          "srun: weir knows the step by a --job-name of its own: leave yours out");
+    }
+  }
+  return problems;
+}
+
+}  // namespace
+
+bool says_network(const Arguments& line, const RuntimeLine& parts) {
+  for (std::size_t i = parts.options; i < parts.image; ++i) {
+    const std::string& word = line[i];
+    for (const char* option : {"--network", "--net", "--publish", "--publish-all", "--pod"}) {
+      if (is_or_sets(word, option)) return true;
+    }
+    if (word.starts_with("--") || !word.starts_with('-')) continue;
+    // "-p", "-P", "-itp", "-p8080:80"
+    const std::size_t letter = word.find_first_not_of("ditq", 1);
+    if (letter != std::string::npos && (word[letter] == 'p' || word[letter] == 'P')) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> problems_of(const Arguments& line, Runtime runtime) {
+  const std::string_view name = to_string(runtime);
+  const auto parts = parts_of(line, runtime);
+  if (!parts) {
+    return {
+        fmt::format("the command has no \"run\": weir carries probes into \"{} run\" alone", name)};
+  }
+  return runtime == Runtime::srun ? problems_of_srun(line, *parts)
+                                  : problems_of_run(line, *parts, name);
 }
 
 }  // namespace weir::config

@@ -1,8 +1,7 @@
-#include "gate/config/fields.hpp"
-
 #include <algorithm>
 
 #include "gate/base/text.hpp"
+#include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
 
 namespace weir::config {
@@ -24,6 +23,8 @@ void expected(const Node& node, std::string_view what, std::string_view wanted,
   problems.add(node.at, fmt::format("{} must be {}, not {}", what, wanted, describe(node)));
 }
 
+}  // namespace
+
 bool variable_name(std::string_view name) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -31,8 +32,6 @@ bool variable_name(std::string_view name) {
   return !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
          std::all_of(name.begin(), name.end(), fits);
 }
-
-}  // namespace
 
 void Problems::add(Place at, std::string message) { found_.emplace_back(at, std::move(message)); }
 
@@ -126,7 +125,7 @@ std::vector<std::string> read_texts(const Node& node, std::string_view what, Pro
 void check_placeholders(std::string_view text, Place at, Problems& problems) {
   const auto& names = placeholder_names();
   for (const std::string& word : placeholders_in(text)) {
-    if (std::find(names.begin(), names.end(), word) == names.end()) {
+    if (!holds(names, word)) {
       problems.add(at, fmt::format("unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the "
                                    "text itself{}",
                                    shown(word), text::did_you_mean(word, names), shown(word),
@@ -148,8 +147,7 @@ Arguments read_arguments(const Node& node, std::string_view what, Problems& prob
     }
     check_placeholders(item.text, item.at, problems);
     if (item.text != "{args}" && text::trim(item.text).find("{args}") != std::string_view::npos) {
-      const auto words = placeholders_in(item.text);
-      if (std::find(words.begin(), words.end(), "args") != words.end()) {
+      if (holds(placeholders_in(item.text), "args")) {
         problems.add(item.at, "{args} stands for several arguments: it must be one by itself");
       }
     }
@@ -174,8 +172,7 @@ Environment read_environment(const Node& node, std::string_view what, Problems& 
       continue;
     }
     check_placeholders(entry.value.text, entry.value.at, problems);
-    const auto words = placeholders_in(entry.value.text);
-    if (std::find(words.begin(), words.end(), "args") != words.end()) {
+    if (holds(placeholders_in(entry.value.text), "args")) {
       problems.add(entry.value.at,
                    "{args} stands for arguments, and can not be in the environment");
     }
@@ -190,9 +187,24 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
     expected(node, what, "one of " + text::join(names), problems);
     return std::nullopt;
   }
-  if (std::find(names.begin(), names.end(), node.text) != names.end()) return node.text;
+  if (holds(names, node.text)) return node.text;
   problems.add(node.at, fmt::format("unknown {} {}{}{}", what, describe(node),
                                     text::did_you_mean(node.text, names), known_here(names)));
+  return std::nullopt;
+}
+
+std::optional<double> read_duration(const Node& node, std::string_view what, double most,
+                                    std::string_view most_shown, Problems& problems) {
+  const auto text = read_text(node, what, problems);
+  if (!text) return std::nullopt;
+  const auto seconds = unit::parse_duration_seconds(*text);
+  if (!seconds) {
+    problems.add(node.at, fmt::format("{}: {}", what, seconds.error().message));
+    return std::nullopt;
+  }
+  if (*seconds > 0 && *seconds <= most) return *seconds;
+  problems.add(node.at, fmt::format("{} must be more than nothing{}{}", what,
+                                    most_shown.empty() ? "" : " and at most ", most_shown));
   return std::nullopt;
 }
 
@@ -223,7 +235,7 @@ void Fields::later(std::initializer_list<const char*> keys) {
 void Fields::finish() {
   if (!is_map_) return;
   for (const Entry& entry : node_->entries) {
-    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    if (holds(known_, entry.key)) continue;
     if (later_.contains(entry.key)) {
       problems_->add(entry.key_at,
                      fmt::format("\"{}\" of {}: a later version of weir has it", entry.key, what_));

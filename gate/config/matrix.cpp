@@ -7,8 +7,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/config/check_limits.hpp"
-#include "gate/config/combination.hpp"
+#include "gate/config/check_matrix.hpp"
 #include "gate/config/container.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/unit/work_metric.hpp"
@@ -19,16 +18,12 @@ namespace {
 constexpr std::size_t k_most_cells = 20'000;
 constexpr std::size_t k_most_combinations = 50'000;
 
-verdict::Match match_of(const MatrixEntry& entry) {
-  return {entry.engine, entry.model, entry.backend, entry.prompt, entry.variant};
-}
-
 // The entry names this engine and prompt rather than sweeping over them.
 bool asks_by_name(const MatrixEntry& entry) {
   const auto exact = [](const std::string& pattern) {
     return !pattern.empty() && pattern.find('*') == std::string::npos;
   };
-  return exact(entry.engine) && exact(entry.prompt);
+  return exact(entry.match.engine) && exact(entry.match.prompt);
 }
 
 void add_extra(Cell& cell, Arguments& args, const Extra& extra) {
@@ -40,17 +35,10 @@ void add_extra(Cell& cell, Arguments& args, const Extra& extra) {
 
 // {args} marks where arguments go; without it they are appended.
 Arguments place(const Arguments& command, const Arguments& args) {
-  Arguments placed;
-  bool found = false;
-  for (const std::string& argument : command) {
-    if (argument != "{args}") {
-      placed.push_back(argument);
-      continue;
-    }
-    found = true;
-    placed.insert(placed.end(), args.begin(), args.end());
-  }
-  if (!found) placed.insert(placed.end(), args.begin(), args.end());
+  Arguments placed = command;
+  auto at = std::find(placed.begin(), placed.end(), "{args}");
+  if (at != placed.end()) at = placed.erase(at);
+  placed.insert(at, args.begin(), args.end());
   return placed;
 }
 
@@ -215,7 +203,7 @@ class Expansion {
   }
 
  private:
-  Result<bool> check_size() const {
+  Result<void> check_size() const {
     std::size_t combinations = 1;
     for (const std::size_t factor :
          {settings_.engines.size(), settings_.variants.size(), settings_.models.size(),
@@ -226,10 +214,10 @@ class Expansion {
                     k_most_combinations);
       }
     }
-    return true;
+    return {};
   }
 
-  Result<bool> add(const Combination& of) {
+  Result<void> add(const Combination& of) {
     for (const Point& at : points_of(*of.prompt)) {
       // The name alone decides what the matrix entries say; making the whole cell is dearer.
       const profile::CellKey key = key_of(of, at);
@@ -251,7 +239,7 @@ class Expansion {
       name_works(cell);
       matrix_.cells.push_back(std::move(cell));
     }
-    return true;
+    return {};
   }
 
   void name_works(Cell& cell) const {
@@ -266,13 +254,13 @@ class Expansion {
   bool wanted(const profile::CellKey& key, const MatrixEntry*& asked) {
     bool is_wanted = settings_.include.empty();
     for (std::size_t i = 0; i < settings_.include.size(); ++i) {
-      if (!match_of(settings_.include[i]).fits(key)) continue;
+      if (!settings_.include[i].match.fits(key)) continue;
       included_[i] = true;
       is_wanted = true;
       if (asked == nullptr || asks_by_name(settings_.include[i])) asked = &settings_.include[i];
     }
     for (std::size_t i = 0; i < settings_.exclude.size(); ++i) {
-      if (!match_of(settings_.exclude[i]).fits(key)) continue;
+      if (!settings_.exclude[i].match.fits(key)) continue;
       excluded_[i] = true;
       is_wanted = false;
     }
@@ -293,15 +281,15 @@ class Expansion {
                 text::did_you_mean(*wanted, names));
   }
 
-  Result<bool> check_entries() const {
-    const auto check = [](const auto& entries, const auto& seen, const char* what) -> Result<bool> {
+  Result<void> check_entries() const {
+    const auto check = [](const auto& entries, const auto& seen, const char* what) -> Result<void> {
       for (std::size_t i = 0; i < entries.size(); ++i) {
         if (!seen[i]) {
           return fail(Code::config, "{}: this {} entry matches no combination of the matrix",
                       entries[i].source, what);
         }
       }
-      return true;
+      return {};
     };
     WEIR_CHECK(check(settings_.include, included_, "include"));
     return check(settings_.exclude, excluded_, "exclude");
@@ -366,6 +354,78 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
     if (wanted) chosen.push_back(matrix.cells[i]);
   }
   return chosen;
+}
+
+CommandLine fill(const Cell& cell, const Filling& filling) {
+  const auto value = [&](std::string_view name) -> std::string {
+    if (name == "model") return filling.model;
+    if (name == "prompt") return cell.text.value_or("");
+    if (name == "prompt_file") return filling.prompt_file;
+    if (name == "prompt_tokens") return std::to_string(filling.asked.prompt_tokens);
+    if (name == "tokens") return std::to_string(filling.asked.tokens);
+    if (name == "repeats") return std::to_string(filling.asked.repeats);
+    if (name == "depth") return std::to_string(filling.asked.depth);
+    if (name == "threads") {
+      // Threads that wait for each other by spinning never take the same number of instructions.
+      if (filling.instructions) return "1";
+      return std::to_string(cell.threads > 0 ? cell.threads : filling.threads);
+    }
+    if (name == "seed") return std::to_string(cell.seed);
+    if (name == "out") return filling.out;
+    if (name == "probe_dir") return filling.probe_dir;
+    if (name == "port") return filling.port;
+    return "";  // the parser lets no other through
+  };
+  const bool counted = filling.pass == profile::Pass::counted && !filling.instructions;
+  CommandLine line;
+  for (const std::string& argument : cell.command) line.argv.push_back(substitute(argument, value));
+  for (const auto& [name, text] : cell.env) line.env[name] = substitute(text, value);
+  if (counted) {
+    for (const std::string& argument : cell.profile_args) {
+      line.argv.push_back(substitute(argument, value));
+    }
+    for (const auto& [name, text] : cell.counted_env) line.env[name] = substitute(text, value);
+  }
+  return line;
+}
+
+profile::Asked timed_asked(const Cell& cell, const GateSettings& gate) {
+  if (cell.engine != nullptr && cell.engine->server) {
+    return {cell.prompt_tokens, cell.tokens, cell.requests, 0};
+  }
+  const bool repeats = uses(cell.command, cell.env, "repeats");
+  return {cell.prompt_tokens, cell.tokens, repeats ? gate.repeats : 1, cell.depth};
+}
+
+// One process for each point of the cell's sweep.
+static std::vector<profile::Asked> asked_at(const Cell& cell,
+                                            const std::vector<std::int64_t>& points) {
+  using profile::Sweep;
+  if (cell.sweep == Sweep::overlapping) {
+    return {{cell.prompt_tokens, cell.tokens, cell.requests, 0}};
+  }
+  std::vector<profile::Asked> asked;
+  for (const std::int64_t point : points) {
+    asked.push_back({cell.prompt_tokens, cell.sweep == Sweep::tokens ? point : cell.tokens,
+                     cell.sweep == Sweep::repeats ? point : 1, cell.depth});
+  }
+  return asked;
+}
+
+std::vector<profile::Asked> counted_asked(const Cell& cell, std::span<const std::int64_t> lengths) {
+  if (cell.sweep == profile::Sweep::repeats) return asked_at(cell, {1, 2, 3});
+  if (cell.sweep != profile::Sweep::tokens) return asked_at(cell, {1});
+  return asked_at(cell, lengths.size() == 3
+                            ? std::vector<std::int64_t>(lengths.begin(), lengths.end())
+                            : profile::decode_lengths(cell.tokens));
+}
+
+std::vector<profile::Asked> instructions_asked(const Cell& cell) {
+  if (cell.sweep == profile::Sweep::repeats) {
+    return asked_at(cell, profile::instruction_repeats(cell.prompt_tokens));
+  }
+  if (cell.sweep != profile::Sweep::tokens) return asked_at(cell, {1});
+  return asked_at(cell, profile::instruction_lengths(cell.tokens));
 }
 
 }  // namespace weir::config

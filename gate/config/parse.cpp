@@ -48,39 +48,43 @@ void check_names(const Node& section, const std::string& what, Problems& problem
   }
 }
 
-std::vector<std::string> engine_names(const Settings& settings) {
-  return names_of(settings.engines);
+void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
+  const Settings& settings = parsing.settings;
+  const auto pattern = [&](const char* key, std::string& into,
+                           const std::vector<std::string>& names) {
+    const Node* node = fields.read(key, into, read_text);
+    if (node == nullptr || into.empty()) return;
+    // "llama.cpp@fused", "long@d256": the part behind the @ is known once the matrix is made.
+    const std::string head = into.substr(0, into.find('@'));
+    if (std::any_of(names.begin(), names.end(),
+                    [&](const auto& name) { return text::glob_match(head, name); })) {
+      return;
+    }
+    parsing.problems.add(node->at, fmt::format("unknown {} \"{}\"{}{}", key, text::printable(into),
+                                               text::did_you_mean(head, names), known_here(names)));
+  };
+  pattern("engine", match.engine, names_of(settings.engines));
+  pattern("model", match.model, names_of(settings.models));
+  pattern("backend", match.backend, names_of(settings.backends));
+  pattern("prompt", match.prompt, names_of(settings.prompts));
+  pattern("variant", match.variant, names_of(settings.variants));
 }
 
-void check_pattern(const std::string& pattern, Place at, const std::string& what,
-                   const std::vector<std::string>& names, Problems& problems) {
-  // "llama.cpp@fused", "long@d256": the part behind the @ is known once the matrix is made.
-  const std::string head = pattern.substr(0, pattern.find('@'));
-  if (std::any_of(names.begin(), names.end(),
-                  [&](const auto& name) { return text::glob_match(head, name); })) {
-    return;
-  }
-  problems.add(at, fmt::format("unknown {} \"{}\"{}{}", what, text::printable(pattern),
-                               text::did_you_mean(head, names), known_here(names)));
+void parse_numbers(Fields& fields, Extra& extra) {
+  constexpr std::int64_t k_most_threads = 4096;
+  fields.read("threads", extra.threads, read_integer, 1, k_most_threads);
+  fields.read("seed", extra.seed, read_integer, 0, INT64_C(0xFFFFFFFF));
+}
+
+void check_args(const Node* node, const Arguments& args, Problems& problems) {
+  if (node == nullptr || !holds(args, "{args}")) return;
+  problems.add(node->at, "{args} can only stand in an engine's command");
 }
 
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing) {
-  constexpr std::int64_t k_most_threads = 4096;
-  if (const Node* args = fields.take("args")) {
-    extra.args = read_arguments(*args, "args", parsing.problems);
-    if (std::find(extra.args.begin(), extra.args.end(), "{args}") != extra.args.end()) {
-      parsing.problems.add(args->at, "{args} can only stand in an engine's command");
-    }
-  }
-  if (const Node* env = fields.take("env")) {
-    extra.env = read_environment(*env, "env", parsing.problems);
-  }
-  if (const Node* threads = fields.take("threads")) {
-    extra.threads = read_integer(*threads, "threads", 1, k_most_threads, parsing.problems);
-  }
-  if (const Node* seed = fields.take("seed")) {
-    extra.seed = read_integer(*seed, "seed", 0, INT64_C(0xFFFFFFFF), parsing.problems);
-  }
+  check_args(fields.read("args", extra.args, read_arguments), extra.args, parsing.problems);
+  fields.read("env", extra.env, read_environment);
+  parse_numbers(fields, extra);
 }
 
 void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing) {
@@ -93,9 +97,9 @@ void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing) {
                                                   describe(*engines)));
     return;
   }
-  const auto names = engine_names(parsing.settings);
+  const auto names = names_of(parsing.settings.engines);
   for (const Entry& entry : engines->entries) {
-    if (std::find(names.begin(), names.end(), entry.key) == names.end()) {
+    if (!holds(names, entry.key)) {
       parsing.problems.add(entry.key_at,
                            fmt::format("unknown engine \"{}\"{}{}", text::printable(entry.key),
                                        text::did_you_mean(entry.key, names), known_here(names)));
@@ -125,27 +129,25 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
                            fmt::format("this weir reads version 1, not {}", describe(*version)));
     }
   }
-  using Parse = void (*)(const Node&, Parsing&);
+  struct Section {
+    const char* key;
+    void (*parse)(const Node&, Parsing&);
+    bool needed = false;
+  };
   // Engines come first: the other sections name them; matrix and limits name everything.
-  constexpr std::pair<const char*, Parse> k_needed[] = {{"engines", parse_engines},
-                                                        {"models", parse_models},
-                                                        {"backends", parse_backends},
-                                                        {"prompts", parse_prompts}};
-  constexpr std::pair<const char*, Parse> k_optional[] = {{"variants", parse_variants},
-                                                          {"matrix", parse_matrix},
-                                                          {"limits", parse_limits},
-                                                          {"gate", parse_gate},
-                                                          {"explain", parse_explain}};
-  for (const auto& [key, parse] : k_needed) {
-    if (const Node* section = fields.need(key)) parse(*section, parsing);
-  }
-  for (const auto& [key, parse] : k_optional) {
-    if (std::string_view(key) == "matrix" && parsing.settings.variants.empty()) {
-      VariantSettings& only = parsing.settings.variants.emplace_back();
-      only.name = "default";
-      only.source = file_name;
+  constexpr Section k_sections[] = {
+      {"engines", parse_engines, true},   {"models", parse_models, true},
+      {"backends", parse_backends, true}, {"prompts", parse_prompts, true},
+      {"variants", parse_variants},       {"matrix", parse_matrix},
+      {"limits", parse_limits},           {"gate", parse_gate},
+      {"explain", parse_explain}};
+  for (const auto& [key, parse, needed] : k_sections) {
+    if (parse == parse_matrix && parsing.settings.variants.empty()) {
+      parsing.settings.variants.push_back({"default", {}, std::string(file_name)});
     }
-    if (const Node* section = fields.take(key)) parse(*section, parsing);
+    if (const Node* section = needed ? fields.need(key) : fields.take(key)) {
+      parse(*section, parsing);
+    }
   }
   fields.later({"devices", "history", "publish", "serve", "probes", "telemetry"});
   fields.finish();

@@ -1,13 +1,187 @@
-// Inside of parse_settings: one function for each section of weir.yaml. Not for other modules.
+// Inside of parse_settings: YAML as a tree with places, typed fields out of it with what is wrong
+// with them, and one function for each section of weir.yaml. Not for other modules. Pure.
+//
+// The text is hostile: limits hold on bytes, depth and nodes after aliases are expanded, and every
+// exception of yaml-cpp, which only yaml.cpp knows, ends there.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
-#include "gate/config/fields.hpp"
+#include "gate/base/result.hpp"
 #include "gate/config/settings.hpp"
 
 namespace weir::config {
+
+// One-based line and column, as editors count.
+struct Place {
+  int line = 1;
+  int column = 1;
+  friend bool operator==(const Place&, const Place&) = default;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+struct Entry;
+
+// One YAML value. A quoted scalar is text even where it looks like a number or nothing.
+struct Node {
+  enum class Kind { null, scalar, list, map };
+  Kind kind = Kind::null;
+  Place at;
+  bool quoted = false;
+  std::string text;            // scalar
+  std::vector<Node> items;     // list
+  std::vector<Entry> entries;  // map, in the order written; keys are unique
+
+  // The value under `key`, or nullptr.
+  [[nodiscard]] const Node* find(std::string_view key) const;
+};
+
+struct Entry {
+  std::string key;
+  Place key_at;
+  Node value;
+};
+
+struct YamlLimits {
+  std::size_t bytes = std::size_t{1} << 20;
+  std::size_t depth = 32;
+  std::size_t nodes = 100'000;                    // after aliases are expanded
+  std::size_t text_bytes = std::size_t{4} << 20;  // of all scalars, after aliases are expanded
+};
+
+// Fails with Code::config, the message begins "file:line:column: ". Several documents, duplicate
+// keys, tags, NUL and invalid UTF-8 are errors. No text at all is Kind::null.
+[[nodiscard]] Result<Node> parse_yaml(std::string_view text, std::string_view file,
+                                      const YamlLimits& limits = {});
+
+// What is wrong with a text, each with its place: parsing goes on after a problem, so that one run
+// shows all of them.
+class Problems {
+ public:
+  explicit Problems(std::string file) : file_(std::move(file)) {}
+  void add(Place at, std::string message);
+  // "weir.yaml:3:5", for messages that are made later.
+  [[nodiscard]] std::string source(Place at) const;
+  [[nodiscard]] bool any() const { return !found_.empty(); }
+  // All of them in the order of the text, the first eight in full. Requires any().
+  [[nodiscard]] Error error() const;
+
+ private:
+  std::string file_;
+  std::vector<std::pair<Place, std::string>> found_;
+};
+
+// "a list", "a mapping", "nothing", "\"text\"".
+[[nodiscard]] std::string describe(const Node& node);
+// "\n  known here: a, b".
+[[nodiscard]] std::string known_here(std::span<const std::string> names);
+
+// Of an environment variable.
+[[nodiscard]] bool variable_name(std::string_view name);
+
+// Each reader adds a problem and answers nothing (or what it could read) when the node does not
+// fit. `what` names the field in messages.
+std::optional<std::string> read_text(const Node& node, std::string_view what, Problems& problems);
+std::optional<std::int64_t> read_integer(const Node& node, std::string_view what, std::int64_t low,
+                                         std::int64_t high, Problems& problems);
+// Strictly between low and high.
+std::optional<double> read_share(const Node& node, std::string_view what, double low, double high,
+                                 Problems& problems);
+std::optional<bool> read_boolean(const Node& node, std::string_view what, Problems& problems);
+// A list of texts, or one text.
+std::vector<std::string> read_texts(const Node& node, std::string_view what, Problems& problems);
+// A list of arguments; a single text is refused, since no shell splits it. Placeholders are
+// checked.
+Arguments read_arguments(const Node& node, std::string_view what, Problems& problems);
+Environment read_environment(const Node& node, std::string_view what, Problems& problems);
+// One of `names`.
+std::optional<std::string> read_choice(const Node& node, std::string_view what,
+                                       std::span<const std::string> names, Problems& problems);
+// The same, of which each stands for something.
+template <class Value>
+struct Choice {
+  const char* name;
+  Value value;
+};
+template <class Value>
+std::optional<Value> read_one_of(const Node& node, std::string_view what,
+                                 std::span<const Choice<Value>> choices, Problems& problems) {
+  std::vector<std::string> names;
+  for (const auto& choice : choices) names.emplace_back(choice.name);
+  const auto chosen = read_choice(node, what, names, problems);
+  for (const auto& choice : choices) {
+    if (chosen == choice.name) return choice.value;
+  }
+  return std::nullopt;
+}
+// More than nothing and at most `most` seconds (shown as `most_shown`).
+std::optional<double> read_duration(const Node& node, std::string_view what, double most,
+                                    std::string_view most_shown, Problems& problems);
+void check_placeholders(std::string_view text, Place at, Problems& problems);
+
+// One mapping. Every key that may stand in it is asked for once with take(); finish() then
+// complains about the rest. A value of nothing ("limits:" alone) counts as absent.
+class Fields {
+ public:
+  // A node that is no mapping is a problem, and then has no fields. `what`: "engine \"x\"".
+  Fields(const Node& node, std::string what, Problems& problems);
+  // The value under `key`, or nullptr when it is absent or nothing.
+  const Node* take(const std::string& key);
+  // The same, and a problem when it is absent.
+  const Node* need(const std::string& key);
+  // Reads what stands under `key`, where there is something, by `read_it(node, key, how…,
+  // problems)`. A value stays as it is where that answers nothing; an optional one is then absent.
+  template <class Value, class Read, class... How>
+  const Node* read(const char* key, Value& into, const Read& read_it, const How&... how) {
+    const Node* node = take(key);
+    if (node != nullptr) assign(into, read_it(*node, key, how..., *problems_));
+    return node;
+  }
+  // The same of one of `choices`.
+  template <class Value, class Into, std::size_t Size>
+  const Node* choose(const char* key, Into& into, const Choice<Value> (&choices)[Size]) {
+    const Node* node = take(key);
+    if (node != nullptr) {
+      assign(into, read_one_of(*node, key, std::span<const Choice<Value>>(choices), *problems_));
+    }
+    return node;
+  }
+  // Keys that a later version has.
+  void later(std::initializer_list<const char*> keys);
+  void finish();
+
+ private:
+  template <class Value, class Found>
+  static void assign(Value& into, Found found) {
+    if constexpr (std::is_same_v<Found, std::optional<Value>>) {
+      if (found) into = *std::move(found);
+    } else {
+      into = std::move(found);
+    }
+  }
+
+  const Node* node_;
+  std::string what_;
+  Problems* problems_;
+  std::vector<std::string> known_;
+  std::set<std::string, std::less<>> later_;
+  bool is_map_ = false;
+};
+
+// Whether `list` has this among it.
+template <class List, class Value>
+[[nodiscard]] bool holds(const List& list, const Value& value) {
+  return std::find(std::begin(list), std::end(list), value) != std::end(list);
+}
 
 // Most entries that a section may have; larger ones make a matrix that nobody runs.
 inline constexpr std::size_t k_most_entries = 1000;
@@ -20,7 +194,6 @@ struct Parsing {
 
 // Complains about names that are no names or not unique ignoring case, and about too many.
 void check_names(const Node& section, const std::string& what, Problems& problems);
-[[nodiscard]] std::vector<std::string> engine_names(const Settings& settings);
 
 void parse_engines(const Node& node, Parsing& parsing);
 void parse_models(const Node& node, Parsing& parsing);
@@ -31,26 +204,22 @@ void parse_matrix(const Node& node, Parsing& parsing);
 void parse_limits(const Node& node, Parsing& parsing);
 void parse_gate(const Node& node, Parsing& parsing);
 void parse_explain(const Node& node, Parsing& parsing);
-// `metrics` and `facts` of an engine with the generic output.
-void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generic,
-                   Parsing& parsing);
-// `container` of an engine whose command and probes are known.
-void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing);
 // The keys of an engine that serves, where `kind` says that it is one; else a complaint about each
 // of them that stands there.
 void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing);
-// Fields that each request has besides those of its api, as JSON ("": none); `sent` are those.
-[[nodiscard]] std::string read_extra_body(const Node& node, const std::vector<std::string>& sent,
-                                          Problems& problems);
 // What does not go with a server, once all of the engine is known.
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems);
-// args, env, threads, seed.
+// threads, seed.
+void parse_numbers(Fields& fields, Extra& extra);
+// The same, args and env.
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing);
+// Complains about "{args}" where it stands for nothing.
+void check_args(const Node* node, const Arguments& args, Problems& problems);
 // The same, and `engines: {NAME: {…}}`.
 void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing);
-// Complains when `pattern` matches none of `names` ("unknown backend …").
-void check_pattern(const std::string& pattern, Place at, const std::string& what,
-                   const std::vector<std::string>& names, Problems& problems);
+// Globs over the names of engines, models, backends, prompts and variants; a complaint about one
+// that matches none of them ("unknown backend …").
+void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing);
 
 template <class Section>
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<Section>& sections) {

@@ -1,7 +1,8 @@
-// The `engines` section, and what the generic adapter is told there.
+// The `engines` section, what the generic adapter is told there, and containers.
 #include <algorithm>
 
 #include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
@@ -9,12 +10,6 @@
 
 namespace weir::config {
 namespace {
-
-const std::vector<std::string>& fact_names() {
-  static const std::vector<std::string> k_names{"engine_build", "generated_tokens", "model",
-                                                "output_digest", "prompt_tokens"};
-  return k_names;
-}
 
 bool metric_name(std::string_view name) {
   if (unit::names_work(name)) {
@@ -30,36 +25,19 @@ bool metric_name(std::string_view name) {
 void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
   for (const std::string& probe : read_texts(node, "probes", parsing.problems)) {
     const Known& known = parsing.known;
-    const auto in = [&](const std::vector<std::string>& names) {
-      return std::find(names.begin(), names.end(), probe) != names.end();
-    };
-    if (in(known.later_probes)) {
+    if (holds(known.later_probes, probe)) {
       parsing.problems.add(
           node.at, fmt::format("the probe \"{}\" comes with a later version of weir{}", probe,
                                known_here(known.probes)));
-    } else if (!in(known.probes)) {
+    } else if (!holds(known.probes, probe)) {
       parsing.problems.add(
           node.at, fmt::format("unknown probe \"{}\"{}{}", text::printable(probe),
                                text::did_you_mean(probe, known.probes), known_here(known.probes)));
-    } else if (std::find(engine.probes.begin(), engine.probes.end(), probe) !=
-               engine.probes.end()) {
+    } else if (holds(engine.probes, probe)) {
       parsing.problems.add(node.at, fmt::format("the probe \"{}\" stands here twice", probe));
     } else {
       engine.probes.push_back(probe);
     }
-  }
-}
-
-void parse_instructions(const Node& node, EngineSettings& engine, Problems& problems) {
-  static const std::vector<std::string> k_ways{"auto", "perf", "valgrind"};
-  const auto chosen = read_choice(node, "instructions", k_ways, problems);
-  if (chosen == "perf") engine.instructions = InstructionsBy::perf;
-  if (chosen == "valgrind") engine.instructions = InstructionsBy::valgrind;
-  if (std::find(engine.probes.begin(), engine.probes.end(), "instructions") ==
-      engine.probes.end()) {
-    problems.add(node.at,
-                 "instructions says how they are counted; that they are, the probes say\n"
-                 "  write: probes: [instructions]");
   }
 }
 
@@ -99,65 +77,49 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
                              name, text::did_you_mean(name, unit::metric_names())));
     return;
   }
-  static const std::vector<std::string> k_better{"higher", "lower"};
-  static const std::vector<std::string> k_kinds{"time", "memory", "quality", "count"};
-  const auto direction = read_choice(*better, "direction", k_better, problems);
+  constexpr Choice<unit::Better> k_better[] = {{"higher", unit::Better::higher},
+                                               {"lower", unit::Better::lower}};
+  constexpr Choice<unit::Kind> k_kinds[] = {{"time", unit::Kind::time},
+                                            {"memory", unit::Kind::memory},
+                                            {"quality", unit::Kind::quality},
+                                            {"count", unit::Kind::count}};
+  const auto direction = read_one_of<unit::Better>(*better, "direction", k_better, problems);
   auto what = rule.scale->unit == unit::Unit::count   ? unit::Kind::count
               : rule.scale->unit == unit::Unit::bytes ? unit::Kind::memory
               : rule.scale->unit == unit::Unit::ratio ? unit::Kind::quality
                                                       : unit::Kind::time;
   if (kind != nullptr) {
-    const auto chosen = read_choice(*kind, "kind", k_kinds, problems);
-    if (chosen) what = unit::parse_kind(*chosen).value_or(what);
+    what = read_one_of<unit::Kind>(*kind, "kind", k_kinds, problems).value_or(what);
   }
-  if (direction) {
-    rule.custom = unit::custom_metric(name, what, rule.scale->unit,
-                                      unit::parse_better(*direction).value_or(unit::Better::lower));
-  }
+  if (direction) rule.custom = unit::custom_metric(name, what, rule.scale->unit, *direction);
 }
 
-void parse_allowed(const Node& node, EngineSettings& engine, Problems& problems) {
+std::map<std::string, std::string> read_allowed(const Node& node, std::string_view what,
+                                                Problems& problems) {
+  std::map<std::string, std::string> allowed;
   if (node.kind != Node::Kind::map) {
-    problems.add(node.at, fmt::format("cpu_ops_allowed must be a mapping of op names to why they "
+    problems.add(node.at, fmt::format("{} must be a mapping of op names to why they "
                                       "may run on the CPU, not {}",
-                                      describe(node)));
-    return;
+                                      what, describe(node)));
   }
   for (const Entry& entry : node.entries) {
-    if (const auto why = read_text(entry.value, "the reason", problems)) {
-      engine.cpu_ops_allowed[entry.key] = *why;
-    }
+    if (const auto why = read_text(entry.value, "the reason", problems)) allowed[entry.key] = *why;
   }
+  return allowed;
 }
 
-void parse_timeout(const Node& node, EngineSettings& engine, Problems& problems) {
-  constexpr double k_longest = 24 * 3600;
-  const auto text = read_text(node, "timeout", problems);
-  if (!text) return;
-  const auto seconds = unit::parse_duration_seconds(*text);
-  if (!seconds) {
-    problems.add(node.at, "timeout: " + seconds.error().message);
-  } else if (*seconds <= 0 || *seconds > k_longest) {
-    problems.add(node.at, "timeout must be more than nothing and at most 24h");
-  } else {
-    engine.timeout_seconds = *seconds;
-  }
-}
-
-void parse_output_limit(const Node& node, EngineSettings& engine, Problems& problems) {
+std::optional<std::int64_t> read_output_limit(const Node& node, std::string_view what,
+                                              Problems& problems) {
   constexpr std::int64_t k_least = 4096;
   // The output is read in memory, and weir stays within 64 MiB above the engine's own.
   constexpr std::int64_t k_most = std::int64_t{32} << 20;
-  const auto text = read_text(node, "output_limit", problems);
-  if (!text) return;
+  const auto text = read_text(node, what, problems);
+  if (!text) return std::nullopt;
   const auto bytes = unit::parse_bytes(*text);
-  if (!bytes) {
-    problems.add(node.at, "output_limit: " + bytes.error().message);
-  } else if (*bytes < k_least || *bytes > k_most) {
-    problems.add(node.at, "output_limit must be from 4KiB to 32MiB");
-  } else {
-    engine.output_limit = *bytes;
-  }
+  if (bytes && *bytes >= k_least && *bytes <= k_most) return *bytes;
+  problems.add(node.at, bytes ? "output_limit must be from 4KiB to 32MiB"
+                              : "output_limit: " + bytes.error().message);
+  return std::nullopt;
 }
 
 ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
@@ -165,56 +127,129 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   ValueRule rule;
   rule.metric = entry.key;
   Fields fields(entry.value, fmt::format("\"{}\"", text::printable(entry.key)), problems);
-  const Node* regex = fields.take("regex");
-  const Node* pointer = fields.take("pointer");
+  const Node* regex = fields.read("regex", rule.regex, read_text);
+  const Node* pointer = fields.read("pointer", rule.pointer, read_text);
   if (entry.value.kind == Node::Kind::map && (regex == nullptr) == (pointer == nullptr)) {
     problems.add(entry.key_at, fmt::format("\"{}\" needs either regex (group 1 is the value) or "
                                            "pointer (a JSON pointer such as /stats/tokens)",
                                            text::printable(entry.key)));
   }
-  if (regex != nullptr) {
-    rule.regex = read_text(*regex, "regex", problems).value_or("");
-    if (!rule.regex.empty()) {
-      if (const auto pattern = Pattern::compile(rule.regex); !pattern) {
-        problems.add(regex->at, pattern.error().message);
-      }
+  if (!rule.regex.empty()) {
+    if (const auto pattern = Pattern::compile(rule.regex); !pattern) {
+      problems.add(regex->at, pattern.error().message);
     }
   }
-  if (pointer != nullptr) {
-    rule.pointer = read_text(*pointer, "pointer", problems).value_or("");
-    if (!rule.pointer.empty() && rule.pointer[0] != '/') {
-      problems.add(pointer->at, "a JSON pointer begins with \"/\", as in /timings/predicted_ms");
-      rule.pointer.clear();
-    }
-    for (std::size_t at = rule.pointer.find('~'); at != std::string::npos;
-         at = rule.pointer.find('~', at + 1)) {
-      if (at + 1 < rule.pointer.size() &&
-          (rule.pointer[at + 1] == '0' || rule.pointer[at + 1] == '1')) {
-        continue;
-      }
-      problems.add(pointer->at,
-                   "in a JSON pointer \"~\" is written ~0 (and \"/\" within a key ~1)");
-      break;
-    }
+  if (!rule.pointer.empty() && rule.pointer[0] != '/') {
+    problems.add(pointer->at, "a JSON pointer begins with \"/\", as in /timings/predicted_ms");
+    rule.pointer.clear();
   }
-  static const std::vector<std::string> k_streams{"either", "out", "err"};
-  static const std::vector<std::string> k_picks{"last", "first", "all"};
-  if (const Node* stream = fields.take("stream")) {
-    const auto chosen = read_choice(*stream, "stream", k_streams, problems);
-    if (chosen == "out") rule.stream = ValueRule::Stream::out;
-    if (chosen == "err") rule.stream = ValueRule::Stream::err;
+  for (std::size_t at = rule.pointer.find('~'); at != std::string::npos;
+       at = rule.pointer.find('~', at + 1)) {
+    const char next = at + 1 < rule.pointer.size() ? rule.pointer[at + 1] : ' ';
+    if (next == '0' || next == '1') continue;
+    problems.add(pointer->at, "in a JSON pointer \"~\" is written ~0 (and \"/\" within a key ~1)");
+    break;
   }
-  if (const Node* pick = fields.take("pick")) {
-    const auto chosen = read_choice(*pick, "pick", k_picks, problems);
-    if (chosen == "first") rule.pick = ValueRule::Pick::first;
-    if (chosen == "all") rule.pick = ValueRule::Pick::all;
-    if (is_fact && chosen == "all") {
-      problems.add(pick->at, "a fact is one value: pick first or last");
-    }
+  using Stream = ValueRule::Stream;
+  using Pick = ValueRule::Pick;
+  constexpr Choice<Stream> k_streams[] = {
+      {"either", Stream::either}, {"out", Stream::out}, {"err", Stream::err}};
+  constexpr Choice<Pick> k_picks[] = {
+      {"last", Pick::last}, {"first", Pick::first}, {"all", Pick::all}};
+  fields.choose("stream", rule.stream, k_streams);
+  const Node* pick = fields.choose("pick", rule.pick, k_picks);
+  if (is_fact && rule.pick == Pick::all) {
+    problems.add(pick->at, "a fact is one value: pick first or last");
   }
   if (!is_fact) parse_declared(entry.key, entry, fields, rule, problems);
   fields.finish();
   return rule;
+}
+
+// `metrics` and `facts` of an engine with the generic output.
+void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generic,
+                   Parsing& parsing) {
+  constexpr std::size_t k_most_rules = 100;
+  for (const Node* section : {metrics, facts}) {
+    if (section == nullptr) continue;
+    const bool is_fact = section == facts;
+    if (section->kind != Node::Kind::map || section->entries.size() > k_most_rules) {
+      parsing.problems.add(section->at,
+                           fmt::format("{} must be a mapping of names to {{regex: …}} or "
+                                       "{{pointer: …}}, at most {}",
+                                       is_fact ? "facts" : "metrics", k_most_rules));
+      continue;
+    }
+    static const std::vector<std::string> k_facts{"engine_build", "generated_tokens", "model",
+                                                  "output_digest", "prompt_tokens"};
+    for (const Entry& entry : section->entries) {
+      if (is_fact && !holds(k_facts, entry.key)) {
+        parsing.problems.add(
+            entry.key_at, fmt::format("unknown fact \"{}\"{}{}", text::printable(entry.key),
+                                      text::did_you_mean(entry.key, k_facts), known_here(k_facts)));
+        continue;
+      }
+      if (!is_fact && !metric_name(entry.key)) {
+        parsing.problems.add(
+            entry.key_at,
+            fmt::format("\"{}\" can not name a metric: lower-case letters, digits "
+                        "and \"_\", at most 64, a letter first; or op:NAME, kernel:NAME, "
+                        "op_calls:NAME, kernel_calls:NAME",
+                        text::printable(entry.key.substr(0, 80))));
+        continue;
+      }
+      (is_fact ? generic.facts : generic.values).push_back(parse_rule(entry, is_fact, parsing));
+    }
+  }
+}
+
+// `container` of an engine whose command and probes are known.
+void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing) {
+  constexpr Choice<Runtime> k_runtimes[] = {
+      {"docker", Runtime::docker}, {"podman", Runtime::podman}, {"srun", Runtime::srun}};
+  Problems& problems = parsing.problems;
+  const Node *runtime = &node, *image = nullptr, *args = nullptr;
+  if (node.kind == Node::Kind::map) {
+    Fields fields(node, "container", problems);
+    runtime = fields.need("runtime");
+    image = fields.take("image");
+    args = fields.take("args");
+    fields.finish();
+    if (runtime == nullptr) return;
+  }
+  const auto chosen = read_one_of<Runtime>(*runtime, "container", k_runtimes, problems);
+  if (!chosen) return;
+  ContainerSettings container{*chosen, "", {}};
+  if (image != nullptr) container.image = read_text(*image, "image", problems).value_or("");
+  if (args != nullptr) container.args = read_arguments(*args, "container's args", problems);
+  check_args(args, container.args, problems);
+  engine.container = container;
+  const std::string_view name = to_string(container.runtime);
+  if (holds(engine.probes, "instructions")) {
+    problems.add(node.at, fmt::format("instructions are counted from outside, where they would be "
+                                      "those of {}: not of an engine in a container",
+                                      name));
+  }
+  if (engine.command.empty() || engine.command.front().empty()) return;
+  const bool whole = begins_with(engine.command, container.runtime);
+  if (whole && (!container.image.empty() || !container.args.empty())) {
+    problems.add(node.at,
+                 fmt::format("the command begins with {}: image and args stand there", name));
+    return;
+  }
+  if (!whole && container.image.empty() && container.runtime != Runtime::srun) {
+    problems.add(
+        node.at,
+        fmt::format("the command does not begin with {0}: write {0} run … IMAGE before it, or\n"
+                    "  container: {{runtime: {0}, image: IMAGE}}",
+                    name));
+    return;
+  }
+  // Options that come by {args}, from backends or prompts, are looked at when a cell is prepared.
+  for (std::string& problem :
+       problems_of(whole_command(container, engine.command), container.runtime)) {
+    problems.add(node.at, std::move(problem));
+  }
 }
 
 void parse_engine(const Entry& entry, Parsing& parsing) {
@@ -244,50 +279,31 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     }
   } else if (const Node* output = fields.need("output")) {
     engine.output = read_choice(*output, "output", parsing.known.adapters, problems).value_or("");
-    const auto is_in = [&](const std::vector<std::string>& names) {
-      return std::find(names.begin(), names.end(), engine.output) != names.end();
-    };
-    engine.tells_counts = is_in(parsing.known.telling);
-    engine.tells_counts_if_asked = is_in(parsing.known.telling_if_asked);
+    engine.tells_counts = holds(parsing.known.telling, engine.output);
+    engine.tells_counts_if_asked = holds(parsing.known.telling_if_asked, engine.output);
   }
   if (const Node* probes = fields.take("probes")) parse_probes(*probes, engine, parsing);
-  if (const Node* how = fields.take("instructions")) {
-    parse_instructions(*how, engine, problems);
+  constexpr Choice<InstructionsBy> k_ways[] = {{"auto", InstructionsBy::automatic},
+                                               {"perf", InstructionsBy::perf},
+                                               {"valgrind", InstructionsBy::valgrind}};
+  const Node* how = fields.choose("instructions", engine.instructions, k_ways);
+  if (how != nullptr && !holds(engine.probes, "instructions")) {
+    problems.add(how->at,
+                 "instructions says how they are counted; that they are, the probes say\n"
+                 "  write: probes: [instructions]");
   }
-  if (const Node* args = fields.take("profile_args")) {
-    engine.profile_args = read_arguments(*args, "profile_args", problems);
-  }
-  if (const Node* env = fields.take("counted_env")) {
-    engine.counted_env = read_environment(*env, "counted_env", problems);
-  }
-  if (const Node* env = fields.take("env")) {
-    engine.extra.env = read_environment(*env, "env", problems);
-  }
+  fields.read("profile_args", engine.profile_args, read_arguments);
+  fields.read("counted_env", engine.counted_env, read_environment);
+  fields.read("env", engine.extra.env, read_environment);
   if (const Node* container = fields.take("container")) {
     parse_container(*container, engine, parsing);
   }
-  constexpr std::int64_t k_most_threads = 4096;
-  if (const Node* threads = fields.take("threads")) {
-    engine.extra.threads = read_integer(*threads, "threads", 1, k_most_threads, problems);
-  }
-  if (const Node* seed = fields.take("seed")) {
-    engine.extra.seed = read_integer(*seed, "seed", 0, INT64_C(0xFFFFFFFF), problems);
-  }
-  if (const Node* allowed = fields.take("cpu_ops_allowed")) {
-    parse_allowed(*allowed, engine, problems);
-  }
-  if (const Node* timeout = fields.take("timeout")) {
-    parse_timeout(*timeout, engine, problems);
-  }
-  if (const Node* limit = fields.take("output_limit")) {
-    parse_output_limit(*limit, engine, problems);
-  }
-  if (const Node* build = fields.take("build")) {
-    engine.build = read_arguments(*build, "build", problems);
-  }
-  if (const Node* is_private = fields.take("private")) {
-    engine.is_private = read_boolean(*is_private, "private", problems).value_or(true);
-  }
+  parse_numbers(fields, engine.extra);
+  fields.read("cpu_ops_allowed", engine.cpu_ops_allowed, read_allowed);
+  fields.read("timeout", engine.timeout_seconds, read_duration, 24 * 3600, "24h");
+  fields.read("output_limit", engine.output_limit, read_output_limit);
+  fields.read("build", engine.build, read_arguments);
+  fields.read("private", engine.is_private, read_boolean);
   const Node* metrics = fields.take("metrics");
   const Node* facts = fields.take("facts");
   if (engine.output == "generic") {
@@ -310,41 +326,6 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
 }
 
 }  // namespace
-
-void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generic,
-                   Parsing& parsing) {
-  constexpr std::size_t k_most_rules = 100;
-  for (const Node* section : {metrics, facts}) {
-    if (section == nullptr) continue;
-    const bool is_fact = section == facts;
-    if (section->kind != Node::Kind::map || section->entries.size() > k_most_rules) {
-      parsing.problems.add(section->at,
-                           fmt::format("{} must be a mapping of names to {{regex: …}} or "
-                                       "{{pointer: …}}, at most {}",
-                                       is_fact ? "facts" : "metrics", k_most_rules));
-      continue;
-    }
-    const auto& names = fact_names();
-    for (const Entry& entry : section->entries) {
-      if (is_fact && std::find(names.begin(), names.end(), entry.key) == names.end()) {
-        parsing.problems.add(entry.key_at,
-                             fmt::format("unknown fact \"{}\"{}{}", text::printable(entry.key),
-                                         text::did_you_mean(entry.key, names), known_here(names)));
-        continue;
-      }
-      if (!is_fact && !metric_name(entry.key)) {
-        parsing.problems.add(
-            entry.key_at,
-            fmt::format("\"{}\" can not name a metric: lower-case letters, digits "
-                        "and \"_\", at most 64, a letter first; or op:NAME, kernel:NAME, "
-                        "op_calls:NAME, kernel_calls:NAME",
-                        text::printable(entry.key.substr(0, 80))));
-        continue;
-      }
-      (is_fact ? generic.facts : generic.values).push_back(parse_rule(entry, is_fact, parsing));
-    }
-  }
-}
 
 void parse_engines(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::map || node.entries.empty()) {

@@ -1,7 +1,10 @@
 // Engines that serve: `kind: server` and the keys that go with it.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/pattern.hpp"
@@ -24,22 +27,8 @@ constexpr const char* k_server_keys[] = {"url",
                                          "server_metrics",
                                          "max_different_outputs"};
 
-std::optional<double> read_duration(const Node& node, std::string_view what, double most,
-                                    Problems& problems) {
-  const auto text = read_text(node, what, problems);
-  if (!text) return std::nullopt;
-  const auto seconds = unit::parse_duration_seconds(*text);
-  if (!seconds) {
-    problems.add(node.at, fmt::format("{}: {}", what, seconds.error().message));
-    return std::nullopt;
-  }
-  if (*seconds <= 0 || *seconds > most) {
-    problems.add(node.at, fmt::format("{} must be more than nothing and at most {}", what,
-                                      unit::show_duration(most)));
-    return std::nullopt;
-  }
-  return *seconds;
-}
+constexpr double k_day = 24 * 3600;
+constexpr const char* k_day_shown = "24 h 0 m";
 
 bool is_web(std::string_view url) {
   return url.starts_with("http://") || url.starts_with("https://");
@@ -91,77 +80,72 @@ void check_url_words(const Node& node, std::string_view what, std::string_view u
   }
 }
 
-void parse_url(const Node& node, ServerSettings& server, Problems& problems) {
-  auto url = read_text(node, "url", problems);
-  if (!url) return;
+std::optional<std::string> read_url(const Node& node, std::string_view what, Problems& problems) {
+  auto url = read_text(node, what, problems);
+  if (!url) return url;
   while (url->ends_with('/')) url->pop_back();
   if (!is_web(*url) || url->find_first_of("?#") != std::string::npos) {
     problems.add(node.at,
                  "url is where the server listens, as in http://127.0.0.1:8080; the paths of its "
                  "API weir knows");
   }
-  check_url_words(node, "url", *url, problems);
-  server.url = std::move(*url);
+  check_url_words(node, what, *url, problems);
+  return url;
 }
 
 // A path of the server, or a whole URL.
-void parse_place(const Node& node, std::string_view what, std::string_view may_be,
-                 std::string& into, Problems& problems) {
-  const auto url = read_text(node, what, problems);
-  if (!url) return;
+std::optional<std::string> read_place(const Node& node, std::string_view what,
+                                      std::string_view may_be, Problems& problems) {
+  auto url = read_text(node, what, problems);
+  if (!url) return url;
   if (!url->starts_with('/') && !is_web(*url)) {
     problems.add(node.at, fmt::format("{} is a path of the server, as in {}: not {}", what, may_be,
                                       describe(node)));
   }
   check_url_words(node, what, *url, problems);
-  into = *url;
-}
-
-void parse_ready_url(const Node& node, ServerSettings& server, Problems& problems) {
-  parse_place(node, "ready", "/health, a URL, or {line: REGEX}", server.ready_url, problems);
+  return url;
 }
 
 // The name of a variable; what it holds stands in no file.
-void parse_token(const Node& node, ServerSettings& server, Problems& problems) {
-  const auto name = read_text(node, "token_env", problems);
-  if (!name) return;
-  const auto fits = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  if (name->empty() || name->size() > 128 || (name->front() >= '0' && name->front() <= '9') ||
-      !std::all_of(name->begin(), name->end(), fits)) {
-    // Not shown: somebody may have put the token itself here.
-    problems.add(node.at,
-                 "token_env is the name of an environment variable, as in SERVER_TOKEN: the token "
-                 "itself stands in no file");
-    return;
-  }
-  server.token_env = *name;
+std::optional<std::string> read_token(const Node& node, std::string_view what, Problems& problems) {
+  auto name = read_text(node, what, problems);
+  if (!name || (name->size() <= 128 && variable_name(*name))) return name;
+  // Not shown: somebody may have put the token itself here.
+  problems.add(node.at,
+               "token_env is the name of an environment variable, as in SERVER_TOKEN: the token "
+               "itself stands in no file");
+  return std::nullopt;
 }
 
-void parse_ready_line(const Node& node, ServerSettings& server, Problems& problems) {
-  const auto line = read_text(node, "line", problems);
-  if (!line) return;
+std::optional<std::string> read_line_pattern(const Node& node, std::string_view what,
+                                             Problems& problems) {
+  auto line = read_text(node, what, problems);
+  if (!line) return line;
   // Whether it matches is all that counts: any group does.
   if (const auto pattern = Pattern::compile("(" + *line + ")"); !pattern) {
     problems.add(node.at, pattern.error().message);
   }
-  server.ready_line = *line;
+  return line;
 }
 
 void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
-  constexpr double k_longest = 24 * 3600;
-  if (node.kind != Node::Kind::map) return parse_ready_url(node, server, problems);
+  const auto take_url = [&](const Node& url) {
+    auto place = read_place(url, "ready", "/health, a URL, or {line: REGEX}", problems);
+    if (place) server.ready_url = *std::move(place);
+  };
+  if (node.kind != Node::Kind::map) return take_url(node);
   Fields fields(node, "ready", problems);
   const Node* url = fields.take("url");
   const Node* line = fields.take("line");
   if (url != nullptr && line != nullptr) {
     problems.add(line->at, "ready has both url and line: one of them says when the server is up");
   }
-  if (url != nullptr) parse_ready_url(*url, server, problems);
-  if (line != nullptr) parse_ready_line(*line, server, problems);
+  if (url != nullptr) take_url(*url);
+  if (line != nullptr) {
+    server.ready_line = read_line_pattern(*line, "line", problems).value_or("");
+  }
   if (const Node* timeout = fields.take("timeout")) {
-    server.ready_seconds = read_duration(*timeout, "timeout of ready", k_longest, problems)
+    server.ready_seconds = read_duration(*timeout, "timeout of ready", k_day, k_day_shown, problems)
                                .value_or(server.ready_seconds);
   }
   fields.finish();
@@ -169,30 +153,150 @@ void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
 
 // What a request must keep to be good: goodput counts those.
 void parse_objectives(const Node& node, ServerSettings& server, Problems& problems) {
-  constexpr double k_longest = 24 * 3600;
   Fields fields(node, "slo", problems);
   profile::ServedObjectives& objectives = server.objectives;
-  for (const auto& [key, into] : {std::pair("ttft", &objectives.first_token_seconds),
-                                  std::pair("tpot", &objectives.per_token_seconds),
-                                  std::pair("e2e", &objectives.end_to_end_seconds)}) {
-    if (const Node* value = fields.take(key)) {
-      *into = read_duration(*value, key, k_longest, problems);
-    }
-  }
+  fields.read("ttft", objectives.first_token_seconds, read_duration, k_day, k_day_shown);
+  fields.read("tpot", objectives.per_token_seconds, read_duration, k_day, k_day_shown);
+  fields.read("e2e", objectives.end_to_end_seconds, read_duration, k_day, k_day_shown);
   fields.finish();
   if (node.kind == Node::Kind::map && node.entries.empty()) {
     problems.add(node.at, "slo must say at least one of ttft, tpot and e2e: {ttft: 200ms}");
   }
 }
 
+constexpr std::size_t k_most_levels = 8;
+constexpr std::size_t k_most_bytes = std::size_t{64} << 10;
+constexpr std::size_t k_longest_name = 128;
+
+// Where weir.yaml says what weir sends as this member.
+std::string_view said_by(std::string_view member) {
+  struct Said {
+    std::string_view place;
+    std::array<std::string_view, 4> members;
+  };
+  constexpr Said k_places[] = {
+      {"text or file of the prompt", {"prompt", "messages"}},
+      {"tokens of the prompt",
+       {"max_tokens", "max_completion_tokens", "n_predict", "options.num_predict"}},
+      {"seed of the engine", {"seed", "options.seed"}},
+      {"nothing: sampling is greedy", {"temperature", "options.temperature"}},
+      {"model_name", {"model"}},
+      {"own_fields", {"ignore_eos", "cache_prompt"}},
+      {"nothing: one answer each", {"n"}}};
+  for (const auto& [place, members] : k_places) {
+    if (holds(members, member)) return place;
+  }
+  return "nothing: answers are read so";
+}
+
+// Fields of one's own in each request, from YAML to JSON.
+class ExtraBody {
+ public:
+  ExtraBody(const std::vector<std::string>& sent, Problems& problems)
+      : sent_(sent), problems_(problems) {}
+
+  Json object(const Node& node, const std::string& path, std::size_t depth) {
+    Json json = Json::object();
+    for (const Entry& entry : node.entries) {
+      if (entry.key.empty() || entry.key.size() > k_longest_name) {
+        add(entry.key_at, fmt::format("the name of a field has 1 to {} bytes", k_longest_name));
+        continue;
+      }
+      const std::string member = path.empty() ? entry.key : path + "." + entry.key;
+      if (is_sent(member, entry.value)) {
+        add(entry.key_at,
+            fmt::format("\"{}\" is what weir itself sends; what says it in weir.yaml: {}",
+                        text::printable(member.substr(0, 80)), said_by(member)));
+        continue;
+      }
+      json[entry.key] = value(entry.value, member, depth + 1);
+    }
+    return json;
+  }
+
+ private:
+  void add(Place at, const std::string& words) { problems_.add(at, "extra_body: " + words); }
+
+  // Itself, or in place of an object that has it.
+  [[nodiscard]] bool is_sent(const std::string& member, const Node& node) const {
+    return std::any_of(sent_.begin(), sent_.end(), [&](const std::string& sent) {
+      return sent == member || (node.kind != Node::Kind::map && sent.starts_with(member + "."));
+    });
+  }
+
+  Json value(const Node& node, const std::string& path, std::size_t depth) {
+    if (depth > k_most_levels) {
+      if (!too_deep_) add(node.at, fmt::format("deeper than {} levels", k_most_levels));
+      too_deep_ = true;
+      return nullptr;
+    }
+    switch (node.kind) {
+      case Node::Kind::null:
+        break;
+      case Node::Kind::map:
+        return object(node, path, depth);
+      case Node::Kind::list: {
+        Json list = Json::array();
+        // What stands in a list of its own is no member that weir sends.
+        for (const Node& item : node.items) list.push_back(value(item, path + "[]", depth + 1));
+        return list;
+      }
+      case Node::Kind::scalar:
+        return scalar(node);
+    }
+    return nullptr;
+  }
+
+  // As YAML's core schema reads it, but for numbers that JSON can not write.
+  Json scalar(const Node& node) {
+    if (node.quoted) return node.text;
+    if (node.text == "true") return true;
+    if (node.text == "false") return false;
+    if (const auto whole = text::to_int(node.text)) return *whole;
+    const bool digits =
+        !node.text.empty() &&
+        node.text.find_first_not_of("0123456789", node.text[0] == '-' ? 1 : 0) == std::string::npos;
+    if (digits && node.text != "-") {
+      add(node.at, "a whole number that no server could read; write it in quotes");
+      return nullptr;
+    }
+    if (const auto number = text::to_double(node.text)) return *number;
+    return node.text;
+  }
+
+  const std::vector<std::string>& sent_;
+  Problems& problems_;
+  bool too_deep_ = false;
+};
+
+// Fields that each request has besides those of its api, as JSON ("": none); `sent` are those.
+std::string read_extra_body(const Node& node, const std::vector<std::string>& sent,
+                            Problems& problems) {
+  if (node.kind != Node::Kind::map) {
+    problems.add(node.at,
+                 fmt::format("extra_body is a mapping of the fields that each request has besides, "
+                             "as in {{cache_salt: x}}: not {}",
+                             describe(node)));
+    return "";
+  }
+  const Json body = ExtraBody(sent, problems).object(node, "", 0);
+  std::string text = body.empty() ? "" : dump_json(body);
+  if (text.size() > k_most_bytes) {
+    problems.add(node.at, fmt::format("extra_body: more than {} KiB, sent with each request",
+                                      k_most_bytes >> 10));
+  }
+  return text;
+}
+
 }  // namespace
 
 void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing) {
-  constexpr std::int64_t k_most_warm_up = 10'000;
+  constexpr std::int64_t k_most_warm_up = 10'000, k_most_different = 1'000'000, k_most_blocks = 64;
+  constexpr Choice<bool> k_kinds[] = {{"process", false}, {"server", true}};
   Problems& problems = parsing.problems;
-  static const std::vector<std::string> k_kinds{"process", "server"};
-  const Node* kind = fields.take("kind");
-  if (kind == nullptr || read_choice(*kind, "kind", k_kinds, problems) != "server") {
+  bool serves = false;
+  fields.choose("kind", serves, k_kinds);
+  if (!serves) {
     for (const char* key : k_server_keys) {
       if (const Node* node = fields.take(key)) {
         problems.add(node->at, fmt::format("\"{}\" is for engines that serve\n"
@@ -203,31 +307,25 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
     return;
   }
   ServerSettings& server = engine.server.emplace();
-  if (const Node* url = fields.take("url")) parse_url(*url, server, problems);
-  if (const Node* api = fields.take("api")) {
-    server.api = read_choice(*api, "api", parsing.known.apis, problems).value_or("");
-  } else {
-    problems.add(at, fmt::format("engine \"{}\" needs \"api\": how the server is asked{}",
-                                 text::printable(engine.name.substr(0, 80)),
-                                 known_here(parsing.known.apis)));
+  const auto needs = [&](const char* what, const std::string& why) {
+    problems.add(at, fmt::format("engine \"{}\" needs \"{}\": {}",
+                                 text::printable(engine.name.substr(0, 80)), what, why));
+  };
+  fields.read("url", server.url, read_url);
+  if (fields.read("api", server.api, read_choice, parsing.known.apis) == nullptr) {
+    needs("api", "how the server is asked" + known_here(parsing.known.apis));
   }
   if (const Node* ready = fields.take("ready")) parse_ready(*ready, server, problems);
   if (server.ready_url.empty() && server.ready_line.empty()) {
     server.ready_url = server.api == "ollama" ? "/" : "/health";
   }
-  if (const Node* name = fields.take("model_name")) {
-    server.model_name = read_text(*name, "model_name", problems).value_or("");
-  } else if (server.api == "ollama") {
-    problems.add(at, fmt::format("engine \"{}\" needs \"model_name\": Ollama serves many models",
-                                 text::printable(engine.name.substr(0, 80))));
+  if (fields.read("model_name", server.model_name, read_text) == nullptr &&
+      server.api == "ollama") {
+    needs("model_name", "Ollama serves many models");
   }
   if (const Node* objectives = fields.take("slo")) parse_objectives(*objectives, server, problems);
-  if (const Node* own = fields.take("own_fields")) {
-    server.own_fields = read_boolean(*own, "own_fields", problems).value_or(true);
-  }
-  if (const Node* share = fields.take("share_start")) {
-    server.share_start = read_boolean(*share, "share_start", problems).value_or(true);
-  }
+  fields.read("own_fields", server.own_fields, read_boolean);
+  fields.read("share_start", server.share_start, read_boolean);
   if (const Node* extra = fields.take("extra_body")) {
     const auto known = parsing.known.sent.find(server.api);
     std::vector<std::string> sent;
@@ -238,24 +336,12 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
     }
     server.extra_body = read_extra_body(*extra, sent, problems);
   }
-  if (const Node* warm_up = fields.take("warm_up")) {
-    server.warm_up =
-        read_integer(*warm_up, "warm_up", 0, k_most_warm_up, problems).value_or(server.warm_up);
-  }
-  if (const Node* metrics = fields.take("server_metrics")) {
-    parse_place(*metrics, "server_metrics", "/metrics, or a URL", server.metrics, problems);
-  }
-  if (const Node* token = fields.take("token_env")) parse_token(*token, server, problems);
-  if (const Node* different = fields.take("max_different_outputs")) {
-    constexpr std::int64_t k_most = 1'000'000;
-    server.most_different_outputs =
-        read_integer(*different, "max_different_outputs", 0, k_most, problems);
-  }
-  if (const Node* blocks = fields.take("blocks")) {
-    constexpr std::int64_t k_most_blocks = 64;
-    server.blocks =
-        read_integer(*blocks, "blocks", 0, k_most_blocks, problems).value_or(server.blocks);
-  }
+  fields.read("warm_up", server.warm_up, read_integer, 0, k_most_warm_up);
+  fields.read("server_metrics", server.metrics, read_place, "/metrics, or a URL");
+  fields.read("token_env", server.token_env, read_token);
+  fields.read("max_different_outputs", server.most_different_outputs, read_integer, 0,
+              k_most_different);
+  fields.read("blocks", server.blocks, read_integer, 0, k_most_blocks);
 }
 
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems) {
@@ -302,8 +388,7 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
                  "weir picks a port for the server: put {port} where the command takes it, as in "
                  "--port, \"{port}\", or say where it listens by url");
   }
-  if (std::find(engine.probes.begin(), engine.probes.end(), "instructions") !=
-      engine.probes.end()) {
+  if (holds(engine.probes, "instructions")) {
     problems.add(at("probes"),
                  "instructions are counted over a whole process: of a server that "
                  "would be its start and its idle time, too");

@@ -1,9 +1,9 @@
 #include "gate/config/rules.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
+#include <span>
 
 #include "gate/base/text.hpp"
 #include "gate/unit/work_metric.hpp"
@@ -11,6 +11,11 @@
 namespace weir::config {
 namespace {
 
+using verdict::Amount;
+using verdict::Limit;
+using verdict::LimitEntry;
+using verdict::MaxChange;
+using verdict::Mode;
 using verdict::Proposal;
 using Effect = Proposal::Effect;
 
@@ -21,14 +26,139 @@ const Section* named(const std::vector<Section>& sections, const std::string& na
   return found == sections.end() ? nullptr : &*found;
 }
 
-std::string on_off(bool on) { return on ? "on" : "off"; }
-
 std::string number(double value) { return fmt::format("{:.10g}", value); }
 
 // A setting whose larger value decides less often that something is wrong is looser.
 Effect grows(double from, double to, bool more_is_looser) {
   if (from == to) return Effect::changed;
   return (to > from) == more_is_looser ? Effect::looser : Effect::tighter;
+}
+
+// One kind of a limit as text, on both sides.
+struct Change {
+  std::string kind, from, to;
+  Effect effect = Effect::changed;
+  friend auto operator<=>(const Change&, const Change&) = default;
+};
+
+// More room is looser; none at all (absent) the loosest.
+void compare(const char* kind, const std::optional<Amount>& from, const std::optional<Amount>& to,
+             bool more_is_looser, std::vector<Change>& changes) {
+  if (from == to) return;
+  const auto shown = [](const std::optional<Amount>& one) {
+    return one ? verdict::show(*one) : "";
+  };
+  const Effect effect = !from ? Effect::tighter
+                        : !to ? Effect::looser
+                        : from->relative != to->relative
+                            ? Effect::changed
+                            : grows(from->value, to->value, more_is_looser);
+  changes.push_back({kind, shown(from), shown(to), effect});
+}
+
+void compare(const char* kind, const std::optional<MaxChange>& from,
+             const std::optional<MaxChange>& to, std::vector<Change>& changes) {
+  const auto amount = [](const auto& one) {
+    return one ? std::optional(one->amount) : std::nullopt;
+  };
+  compare(kind, amount(from), amount(to), true, changes);
+  // Half of the amount unless it is said: that it moved along says nothing more.
+  if (!from || !to || amount(from) != amount(to)) return;
+  compare("tolerate", from->tolerate, to->tolerate, true, changes);
+}
+
+std::vector<Change> changes_of(const Limit& from, const Limit& to) {
+  std::vector<Change> changes;
+  if (from.exact != to.exact) {
+    const auto shown = [](bool exact) { return exact ? "exact" : "not exact"; };
+    changes.push_back(
+        {"", shown(from.exact), shown(to.exact), to.exact ? Effect::tighter : Effect::looser});
+  }
+  compare("max_drop", from.max_drop, to.max_drop, changes);
+  compare("max_increase", from.max_increase, to.max_increase, changes);
+  compare("max_decrease", from.max_decrease, to.max_decrease, changes);
+  compare("max", from.max, to.max, true, changes);
+  compare("min", from.min, to.min, false, changes);
+  // What holds nothing is not gated whatever its mode.
+  if (from.mode != to.mode && (from.any() || to.any())) {
+    changes.push_back({"mode", std::string(verdict::to_string(from.mode)),
+                       std::string(verdict::to_string(to.mode)),
+                       to.mode > from.mode ? Effect::looser : Effect::tighter});
+  }
+  return changes;
+}
+
+bool same(const LimitEntry& a, const LimitEntry& b) {
+  return a.match == b.match && a.metrics == b.metrics && a.exact == b.exact &&
+         a.max_drop == b.max_drop && a.max_increase == b.max_increase &&
+         a.max_decrease == b.max_decrease && a.tolerate == b.tolerate && a.max == b.max &&
+         a.min == b.min && a.mode == b.mode;
+}
+
+std::string some_of(const std::vector<std::string>& metrics) {
+  constexpr std::size_t k_most = 3;
+  const std::span some = std::span(metrics).first(std::min(k_most, metrics.size()));
+  const std::size_t more = metrics.size() - some.size();
+  return text::join(some) + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+// Entries that are put off, by what they are about.
+void later(const std::vector<LimitEntry>& base, const std::vector<LimitEntry>& head,
+           std::vector<Proposal>& proposals) {
+  for (const LimitEntry& after : head) {
+    for (const LimitEntry& before : base) {
+      if (!same(before, after) || before.until == after.until) continue;
+      const bool longer = !after.until || (before.until && *after.until > *before.until);
+      const bool loosens = after.mode.value_or(Mode::gate) != Mode::gate;
+      proposals.push_back(
+          {fmt::format("until of the limit of {}",
+                       after.metrics.empty() ? "every metric" : text::join(after.metrics)),
+           before.until.value_or(""), after.until.value_or(""),
+           longer == loosens ? Effect::looser : Effect::tighter});
+    }
+  }
+}
+
+// What other limits would change, told by what they mean for each cell and metric rather than by
+// the lines they are written in: an entry that overrides nothing changes nothing.
+std::vector<Proposal> compare_limits(const std::vector<profile::CellKey>& cells,
+                                     const std::vector<unit::Metric>& metrics,
+                                     const std::vector<LimitEntry>& base,
+                                     const std::vector<LimitEntry>& head) {
+  std::vector<Proposal> proposals;
+  later(base, head, proposals);
+  if (std::equal(base.begin(), base.end(), head.begin(), head.end(), same)) return proposals;
+  // (what changes, in which cells) -> metrics that change alike
+  std::map<std::pair<std::string, Change>, std::vector<std::string>> of_metric;
+  const auto note = [&](const profile::CellKey& cell, const std::string& name, const Limit& before,
+                        const Limit& after) {
+    for (Change& change : changes_of(before, after)) {
+      of_metric[{name, std::move(change)}].push_back(cell.str());
+    }
+  };
+  for (const profile::CellKey& cell : cells) {
+    for (const unit::Metric& metric : metrics) {
+      note(cell, metric.name, verdict::resolve_limit(cell, metric, base),
+           verdict::resolve_limit(cell, metric, head));
+    }
+    for (const char* name : {"kernels", "placement"}) {
+      note(cell, name, verdict::resolve_special(cell, name, base),
+           verdict::resolve_special(cell, name, head));
+    }
+  }
+  std::map<std::pair<Change, std::vector<std::string>>, std::vector<std::string>> alike;
+  for (auto& [what, names] : of_metric) {
+    alike[{what.second, std::move(names)}].push_back(what.first);
+  }
+  for (const auto& [what, of] : alike) {
+    const Change& change = what.first;
+    proposals
+        .emplace_back(Proposal{
+            fmt::format("{} of {}", change.kind.empty() ? "limit" : change.kind, some_of(of)),
+            change.from, change.to, change.effect})
+        .about(what.second);
+  }
+  return proposals;
 }
 
 class Rules {
@@ -126,16 +256,16 @@ class Rules {
           unit::show_duration(after.timeout_seconds),
           grows(before.timeout_seconds, after.timeout_seconds, true), true);
     }
-    const auto differs = [&](const char* what, bool same) {
+    for (const auto& [what, same] :
+         {std::pair{"command", before.command == after.command},
+          {"build", before.build == after.build},
+          {"profile_args", before.profile_args == after.profile_args},
+          {"counted_env", before.counted_env == after.counted_env},
+          {"instructions", before.instructions == after.instructions},
+          {"metrics read from the output", same_rules(before.generic, after.generic)},
+          {"the way of asking", same_server(before.server, after.server)}}) {
       if (!same) add(what + of, "", "", Effect::changed, true);
-    };
-    differs("command", before.command == after.command);
-    differs("build", before.build == after.build);
-    differs("profile_args", before.profile_args == after.profile_args);
-    differs("counted_env", before.counted_env == after.counted_env);
-    differs("instructions", before.instructions == after.instructions);
-    differs("metrics read from the output", same_rules(before.generic, after.generic));
-    differs("the way of asking", same_server(before.server, after.server));
+    }
   }
 
   // When it is up says nothing of what is measured of it.
@@ -206,41 +336,36 @@ class Rules {
 
   void gate() {
     const GateSettings &a = base_.gate, &b = head_.gate;
-    const auto amount = [&](const char* name, double from, double to, bool more_is_looser,
-                            const std::function<std::string(double)>& shown = number) {
-      if (from == to) return;
-      add(fmt::format("gate.{}", name), shown(from), shown(to), grows(from, to, more_is_looser));
+    const auto one = [&](const char* name, const std::string& from, const std::string& to,
+                         Effect effect) {
+      if (from != to) add(fmt::format("gate.{}", name), from, to, effect);
     };
-    const auto flag = [&](const char* name, bool from, bool to, bool on_is_looser) {
+    const auto amount = [&](const char* name, auto from, auto to, bool more_is_looser) {
       if (from == to) return;
-      add(fmt::format("gate.{}", name), on_off(from), on_off(to),
-          to == on_is_looser ? Effect::looser : Effect::tighter);
+      const auto before = static_cast<double>(from), after = static_cast<double>(to);
+      add(fmt::format("gate.{}", name), number(before), number(after),
+          grows(before, after, more_is_looser));
+    };
+    const auto flag = [&](const char* name, bool from, bool to, bool on_is_looser,
+                          const char* off = "off", const char* on = "on") {
+      one(name, from ? on : off, to ? on : off, grows(from, to, on_is_looser));
     };
     // Fewer false alarms take more evidence before anything fails.
     amount("false_alarm", a.false_alarm, b.false_alarm, false);
     amount("missed", a.missed, b.missed, true);
     amount("stored_level", a.stored_level, b.stored_level, false);
     flag("strict", a.strict, b.strict, true);
-    amount("budget", a.budget_seconds, b.budget_seconds, false, unit::show_duration);
-    amount("runs", static_cast<double>(a.runs), static_cast<double>(b.runs), false);
-    if (a.repeats != b.repeats) {
-      add("gate.repeats", number(static_cast<double>(a.repeats)),
-          number(static_cast<double>(b.repeats)), Effect::changed);
+    if (a.budget_seconds != b.budget_seconds) {
+      add("gate.budget", unit::show_duration(a.budget_seconds),
+          unit::show_duration(b.budget_seconds), grows(a.budget_seconds, b.budget_seconds, false));
     }
-    if (a.fail_on_inconclusive != b.fail_on_inconclusive) {
-      const auto shown = [](bool fails) { return std::string(fails ? "fail" : "warn"); };
-      add("gate.on_inconclusive", shown(a.fail_on_inconclusive), shown(b.fail_on_inconclusive),
-          b.fail_on_inconclusive ? Effect::tighter : Effect::looser);
-    }
+    amount("runs", a.runs, b.runs, false);
+    one("repeats", number(static_cast<double>(a.repeats)), number(static_cast<double>(b.repeats)),
+        Effect::changed);
+    flag("on_inconclusive", a.fail_on_inconclusive, b.fail_on_inconclusive, false, "warn", "fail");
     flag("confirm", a.confirms, b.confirms, true);
-    const auto reference = [&](const char* name, const std::optional<std::string>& from,
-                               const std::optional<std::string>& to) {
-      if (from != to) {
-        add(fmt::format("gate.{}", name), from.value_or(""), to.value_or(""), Effect::changed);
-      }
-    };
-    reference("confirm", a.confirm, b.confirm);
-    reference("reference", a.reference, b.reference);
+    one("confirm", a.confirm.value_or(""), b.confirm.value_or(""), Effect::changed);
+    one("reference", a.reference.value_or(""), b.reference.value_or(""), Effect::changed);
   }
 
   const Settings& base_;

@@ -29,11 +29,6 @@ struct Edits {
 [[nodiscard]] Edits compare_rules(const Settings& base, const Matrix& base_cells,
                                   const Settings& head, const Matrix& head_cells);
 
-// The same of the limits alone, over `cells` and `metrics`, kernels and placement.
-[[nodiscard]] std::vector<verdict::Proposal> compare_limits(
-    const std::vector<profile::CellKey>& cells, const std::vector<unit::Metric>& metrics,
-    const std::vector<verdict::LimitEntry>& base, const std::vector<verdict::LimitEntry>& head);
-
 // Entries under `mode: report` or `off` whose time is over hold no more, without being an error:
 // the pull request that takes them out must be able to pass. Answers what was left out, in words.
 [[nodiscard]] std::vector<std::string> drop_expired(Settings& base, const std::string& today);

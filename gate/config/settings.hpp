@@ -157,7 +157,7 @@ struct PromptSettings {
 
 // One entry of matrix.include / matrix.exclude: globs; empty: everything.
 struct MatrixEntry {
-  std::string engine, model, backend, prompt, variant;
+  verdict::Match match;
   std::string source;
 };
 

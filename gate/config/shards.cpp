@@ -1,11 +1,11 @@
-#include "gate/config/shards.hpp"
-
+// The cells of a matrix split for several machines.
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
 
 #include "gate/base/text.hpp"
+#include "gate/config/matrix.hpp"
 
 namespace weir::config {
 namespace {

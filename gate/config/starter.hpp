@@ -1,4 +1,5 @@
-// The weir.yaml that `weir init` writes: commented, times at `report`, counts at `gate`. Pure.
+// What `weir init` writes: weir.yaml (commented, times at `report`, counts at `gate`), and for --ci
+// a workflow for GitHub or a job for GitLab. Pure.
 #pragma once
 
 #include <string>
@@ -31,5 +32,18 @@ struct StarterInput {
 // `text` as a scalar: double quotes take any, paths may hold blanks, quotes and what YAML means
 // something by.
 [[nodiscard]] std::string yaml_quoted(std::string_view text);
+
+struct StarterCi {
+  std::string version;       // of weir
+  std::string folder = ".";  // where weir.yaml lies, from the repository's root
+  std::string file;          // its name there
+  bool vulkan = false;       // a cell asks for Vulkan: the runner needs a loader and a device
+  bool builds = false;       // engines can be built: the base program can be had
+  double minutes = 30;       // after which the job is ended
+};
+
+// Both measure counts alone, and end red until the step that builds the engine has been filled in.
+[[nodiscard]] std::string starter_github(const StarterCi& found);
+[[nodiscard]] std::string starter_gitlab(const StarterCi& found);
 
 }  // namespace weir::config

@@ -1,5 +1,3 @@
-#include "gate/config/starter_ci.hpp"
-
 #include <cmath>
 
 #include <fmt/format.h>

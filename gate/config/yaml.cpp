@@ -1,5 +1,3 @@
-#include "gate/config/yaml.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <istream>
@@ -14,6 +12,7 @@
 #include <yaml-cpp/parser.h>
 
 #include "gate/base/text.hpp"
+#include "gate/config/parse.hpp"
 
 namespace weir::config {
 namespace {

@@ -13,7 +13,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/starter.hpp"
-#include "gate/config/yaml.hpp"
+#include "gate/config/parse.hpp"
 
 #include "tests/config/parse_text.hpp"
 

@@ -1,4 +1,4 @@
-#include "gate/config/shards.hpp"
+#include "gate/config/matrix.hpp"
 
 #include <numeric>
 #include <random>

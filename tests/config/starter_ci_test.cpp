@@ -1,4 +1,4 @@
-#include "gate/config/starter_ci.hpp"
+#include "gate/config/starter.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "gate/config/yaml.hpp"
+#include "gate/config/parse.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,12 +1,12 @@
-// Inside of expand(): one point of the product, and whether its parts fit together. Not for other
-// modules. Pure.
+// Inside of expand(): whether the parts of one point of the product fit together, and whether the
+// config's limits hold anything and make sense. Not for other modules. Pure.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "gate/config/matrix.hpp"
-#include "gate/config/settings.hpp"
 
 namespace weir::config {
 
@@ -23,5 +23,9 @@ struct Combination {
 // made of the combination.
 [[nodiscard]] std::optional<std::string> misfit(const Cell& cell, const Combination& of,
                                                 const Settings& settings);
+
+// Fails with Code::config on an entry that covers nothing in the whole matrix, or whose kind makes
+// no sense for a metric that it covers.
+[[nodiscard]] Result<void> check_limits(const Settings& settings, std::span<const Cell> cells);
 
 }  // namespace weir::config
