@@ -178,4 +178,52 @@ class Transaction {
                                    const OpenOptions& options);
 [[nodiscard]] int newest_schema();
 
+// What is kept of each, in the order of its columns, behind the numbers that stand for its project
+// and the like: to be bound and to be read into.
+template <class T, class Kept>
+concept Of = std::same_as<std::remove_const_t<T>, Kept>;
+auto columns(Of<std::string> auto& name) { return std::tie(name); }
+auto columns(Of<Metric> auto& one) { return std::tie(one.name, one.kind, one.unit, one.better); }
+auto columns(Of<Place> auto& one) {
+  return std::tie(one.device_class, one.device_name, one.machine_class, one.machine_name,
+                  one.engine_build);
+}
+auto columns(Of<RunFacts> auto& one) {
+  return std::tie(one.id, one.source, one.commit, one.branch, one.commit_time, one.dirty, one.time,
+                  one.machine, one.weir_version);
+}
+auto columns(Of<StoredVerdict> auto& one) {
+  return std::tie(one.id, one.run, one.commit, one.branch, one.time, one.kept_at, one.outcome,
+                  one.text);
+}
+auto columns(Of<Acknowledgement> auto& one) {
+  return std::tie(one.cell, one.metric, one.machine, one.kind, one.commit, one.time, one.reason,
+                  one.who, one.at);
+}
+auto columns(Of<Look> auto& one) { return std::tie(one.cell, one.metric, one.machine, one.points); }
+auto columns(Of<StoredToken> auto& one) {
+  return std::tie(one.id, one.hash, one.project, one.scopes, one.name, one.made_at, one.expires_at,
+                  one.revoked_at);
+}
+// `first`, then the columns of `one`.
+template <class... First>
+std::vector<Param> bound(const auto& one, const First&... first) {
+  return std::apply(
+      [&](const auto&... rest) {
+        return std::vector<Param>{first..., rest...};
+      },
+      columns(one));
+}
+
+template <class Work>
+auto Store::write(Work work) -> decltype(work()) {
+  Transaction transaction(*database_);
+  WEIR_CHECK(transaction.begin(Database::Access::write));
+  auto answer = work();
+  const Result<void> done = answer ? transaction.commit() : tl::unexpected(answer.error());
+  if (done) return answer;
+  for (Numbered* known : {&projects_, &cells_, &metrics_, &places_}) known->clear();
+  return tl::unexpected(done.error());
+}
+
 }  // namespace weir::history

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "gate/base/hash.hpp"
-#include "gate/history/sql_store.hpp"
+#include "gate/history/database.hpp"
 
 namespace weir::history {
 namespace {
@@ -37,8 +37,8 @@ std::optional<std::string> samples_text(const std::vector<double>& samples) {
 
 }  // namespace
 
-Result<std::int64_t> SqlStore::number(Numbered& known, const std::string& key, Statement select,
-                                      Params wanted, Statement insert, Params values) {
+Result<std::int64_t> Store::number(Numbered& known, const std::string& key, Statement select,
+                                   Params wanted, Statement insert, Params values) {
   if (const auto found = known.find(key); found != known.end()) return found->second;
   std::optional<std::int64_t> number;
   const auto take = [&](const Row& row) { number = row.integer(0); };
@@ -52,17 +52,17 @@ Result<std::int64_t> SqlStore::number(Numbered& known, const std::string& key, S
   return *number;
 }
 
-Result<std::int64_t> SqlStore::project_number(const std::string& name) {
+Result<std::int64_t> Store::project_number(const std::string& name) {
   return number(projects_, name, "SELECT id FROM weir_project WHERE name = $1", {name},
                 "INSERT INTO weir_project (name) VALUES ($1) ON CONFLICT DO NOTHING", {name});
 }
 
-Result<std::int64_t> SqlStore::cell_number(const std::string& name) {
+Result<std::int64_t> Store::cell_number(const std::string& name) {
   return number(cells_, name, "SELECT id FROM weir_cell WHERE name = $1", {name},
                 "INSERT INTO weir_cell (name) VALUES ($1) ON CONFLICT DO NOTHING", {name});
 }
 
-Result<std::int64_t> SqlStore::metric_number(const Metric& metric) {
+Result<std::int64_t> Store::metric_number(const Metric& metric) {
   const std::vector<Param> values = bound(metric);
   return number(
       metrics_, joined({metric.name, values[1].text, values[2].text, values[3].text}),
@@ -73,7 +73,7 @@ Result<std::int64_t> SqlStore::metric_number(const Metric& metric) {
       values);
 }
 
-Result<std::int64_t> SqlStore::place_number(const Place& place) {
+Result<std::int64_t> Store::place_number(const Place& place) {
   const std::string key = joined({place.device_class, place.device_name, place.machine_class,
                                   place.machine_name, place.engine_build});
   const std::string digest = hash_hex(key);
@@ -84,13 +84,13 @@ Result<std::int64_t> SqlStore::place_number(const Place& place) {
       bound(place, digest));
 }
 
-Result<void> SqlStore::add_row(Statement insert, Params values, std::size_t& added) {
+Result<void> Store::add_row(Statement insert, Params values, std::size_t& added) {
   WEIR_TRY(const std::int64_t changed, database_->change(insert, values));
   if (changed > 0) ++added;
   return {};
 }
 
-Result<void> SqlStore::add_run(const Run& run, Added& added) {
+Result<void> Store::add_run(const Run& run, Added& added) {
   const RunFacts& facts = run.facts;
   WEIR_TRY(const std::int64_t project, project_number(facts.project));
   WEIR_TRY(const std::int64_t fresh,
@@ -141,8 +141,8 @@ Result<void> SqlStore::add_run(const Run& run, Added& added) {
 
 // Takes the rows out of `rows` (one a point of `run`) that are there already. Nobody else writes
 // meanwhile.
-Result<void> SqlStore::leave_known(std::int64_t id, const Run& run, std::vector<Param>& rows,
-                                   Added& added) {
+Result<void> Store::leave_known(std::int64_t id, const Run& run, std::vector<Param>& rows,
+                                Added& added) {
   struct Kept {
     double value = 0;
     std::optional<std::string> exact, samples;
@@ -180,7 +180,7 @@ Result<void> SqlStore::leave_known(std::int64_t id, const Run& run, std::vector<
   return {};
 }
 
-Result<void> SqlStore::add_all(const Batch& batch, Added& added) {
+Result<void> Store::add_all(const Batch& batch, Added& added) {
   most_differences_ = added.differences.size() + k_differences_named;
   for (const Run& run : batch.runs) WEIR_CHECK(add_run(run, added));
   for (const StoredVerdict& verdict : batch.verdicts) {
@@ -226,7 +226,7 @@ Result<void> check(const Batch& batch) {
   return {};
 }
 
-Result<Added> SqlStore::add(const Batch& batch) {
+Result<Added> Store::add(const Batch& batch) {
   WEIR_CHECK(check(batch));
   return write([&]() -> Result<Added> {
     Added added;

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "gate/base/text.hpp"
-#include "gate/history/sql_store.hpp"
+#include "gate/history/database.hpp"
 
 namespace weir::history {
 
@@ -311,7 +311,7 @@ Result<std::vector<Look>> read_looks(Database& database, const Filter& filter, c
 
 }  // namespace
 
-Result<History> SqlStore::history(const Filter& filter) {
+Result<History> Store::history(const Filter& filter) {
   return at_one_moment(*database_, filter, [&](const Named& named) -> Result<History> {
     WEIR_TRY(std::vector<NumberedRun> runs, read_runs(*database_, filter, named));
     History history;
@@ -332,7 +332,7 @@ Result<History> SqlStore::history(const Filter& filter) {
   });
 }
 
-Result<std::vector<std::string>> SqlStore::cells(const Filter& filter) {
+Result<std::vector<std::string>> Store::cells(const Filter& filter) {
   std::vector<std::string> names;
   WEIR_CHECK(database_->read("SELECT name FROM weir_cell", {}, [&](const Row& row) {
     if (fits(filter.cells, row.text(0))) names.emplace_back(row.text(0));
@@ -341,7 +341,7 @@ Result<std::vector<std::string>> SqlStore::cells(const Filter& filter) {
   return names;
 }
 
-Result<std::vector<SeriesSummary>> SqlStore::summaries(const Filter& filter) {
+Result<std::vector<SeriesSummary>> Store::summaries(const Filter& filter) {
   using Summaries = std::vector<SeriesSummary>;
   return at_one_moment(*database_, filter, [&](const Named& named) -> Result<Summaries> {
     const std::string branch = filter.branch.value_or("");
@@ -376,12 +376,12 @@ Result<std::vector<SeriesSummary>> SqlStore::summaries(const Filter& filter) {
   });
 }
 
-Result<std::vector<Look>> SqlStore::looks(const Filter& filter) {
+Result<std::vector<Look>> Store::looks(const Filter& filter) {
   return at_one_moment(*database_, filter,
                        [&](const Named& named) { return read_looks(*database_, filter, named); });
 }
 
-Result<std::vector<StoredVerdict>> SqlStore::verdicts(const Filter& filter) {
+Result<std::vector<StoredVerdict>> Store::verdicts(const Filter& filter) {
   std::vector<StoredVerdict> verdicts;
   WEIR_CHECK(at_one_moment(*database_, filter, [&](const Named& named) {
     return read_verdicts(*database_, filter, named, true).map([&](auto numbered) {
@@ -391,13 +391,13 @@ Result<std::vector<StoredVerdict>> SqlStore::verdicts(const Filter& filter) {
   return verdicts;
 }
 
-Result<std::vector<Acknowledgement>> SqlStore::acknowledgements(const Filter& filter) {
+Result<std::vector<Acknowledgement>> Store::acknowledgements(const Filter& filter) {
   return at_one_moment(*database_, filter, [&](const Named& named) {
     return read_acknowledgements(*database_, filter, named);
   });
 }
 
-Result<void> SqlStore::all(const Filter& filter, const Takes& take) {
+Result<void> Store::all(const Filter& filter, const Takes& take) {
   return at_one_moment(*database_, filter, [&](const Named& named) -> Result<void> {
     if (take.run) WEIR_CHECK(each_run(*database_, filter, named, take.run));
     if (take.verdict) {

@@ -1,13 +1,10 @@
 // The service's part of a store, on a Database.
-#include "gate/history/sql_store.hpp"
-#include "gate/history/store.hpp"
+#include "gate/history/database.hpp"
 
 namespace weir::history {
-namespace {
-
 class SqlServiceStore final : public ServiceStore {
  public:
-  explicit SqlServiceStore(std::unique_ptr<SqlStore> store) : store_(std::move(store)) {}
+  explicit SqlServiceStore(std::unique_ptr<Store> store) : store_(std::move(store)) {}
 
   Store& history() override { return *store_; }
 
@@ -89,7 +86,7 @@ class SqlServiceStore final : public ServiceStore {
   }
 
  private:
-  [[nodiscard]] Database& database() { return store_->database(); }
+  [[nodiscard]] Database& database() { return *store_->database_; }
 
   // Nothing where the key is new.
   Result<std::optional<UploadOutcome>> known_upload(const UploadKey& key) {
@@ -130,14 +127,12 @@ class SqlServiceStore final : public ServiceStore {
     return outcome;
   }
 
-  std::unique_ptr<SqlStore> store_;
+  std::unique_ptr<Store> store_;
 };
-
-}  // namespace
 
 Result<std::unique_ptr<ServiceStore>> open_service_store(const StoreAddress& address,
                                                          const OpenOptions& options) {
-  WEIR_TRY(auto store, open_sql_store(address, options));
+  WEIR_TRY(auto store, open_store(address, options));
   return std::make_unique<SqlServiceStore>(std::move(store));
 }
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "gate/base/text.hpp"
-#include "gate/history/sql_store.hpp"
+#include "gate/history/database.hpp"
 #include "gate/sys/clock.hpp"
 
 namespace weir::history {
@@ -166,8 +166,11 @@ std::string spelled(Statement script, const std::array<std::string_view, 5>& mea
   return text;
 }
 
-Result<std::unique_ptr<SqlStore>> open_sql_store(const StoreAddress& address,
-                                                 const OpenOptions& options) {
+Store::Store(std::unique_ptr<Database> database, std::string name)
+    : database_(std::move(database)), name_(std::move(name)) {}
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const OpenOptions& options) {
   std::unique_ptr<Database> database;
   if (address.postgres) {
     WEIR_TRY(database, open_postgres(address, options));
@@ -175,12 +178,7 @@ Result<std::unique_ptr<SqlStore>> open_sql_store(const StoreAddress& address,
     WEIR_TRY(database, open_sqlite(address.target.reveal(), options));
   }
   WEIR_CHECK(migrate(*database, address.shown, options));
-  return std::make_unique<SqlStore>(std::move(database), address.shown);
-}
-
-Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const OpenOptions& options) {
-  WEIR_TRY(auto store, open_sql_store(address, options));
-  return store;
+  return std::make_unique<Store>(std::move(database), address.shown);
 }
 
 }  // namespace weir::history

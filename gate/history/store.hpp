@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "gate/base/result.hpp"
@@ -64,25 +65,30 @@ struct SeriesSummary {
   double first = 0, last = 0;  // RunFacts::time
 };
 
+class Database;
+class Param;
+struct Params;
+struct Statement;
+
 class Store {
  public:
-  virtual ~Store() = default;
+  Store(std::unique_ptr<Database> database, std::string name);
+  ~Store();
 
   // All of it, or none. Everything is checked first (history.hpp).
-  [[nodiscard]] virtual Result<Added> add(const Batch& batch) = 0;
+  [[nodiscard]] Result<Added> add(const Batch& batch);
 
   // Points in the order of time: see put_in_order().
-  [[nodiscard]] virtual Result<History> history(const Filter& filter) = 0;
+  [[nodiscard]] Result<History> history(const Filter& filter);
   // Names that fit, sorted, whether or not they have points that do; cheap.
-  [[nodiscard]] virtual Result<std::vector<std::string>> cells(const Filter& filter) = 0;
+  [[nodiscard]] Result<std::vector<std::string>> cells(const Filter& filter);
   // By project, cell, metric, machine. Looks at all points, or at those of the cells where the
   // filter names few.
-  [[nodiscard]] virtual Result<std::vector<SeriesSummary>> summaries(const Filter& filter) = 0;
+  [[nodiscard]] Result<std::vector<SeriesSummary>> summaries(const Filter& filter);
   // By project, time, kept_at, id. Of a filter the project, branch and times count.
-  [[nodiscard]] virtual Result<std::vector<StoredVerdict>> verdicts(const Filter& filter) = 0;
+  [[nodiscard]] Result<std::vector<StoredVerdict>> verdicts(const Filter& filter);
   // By project, cell, metric, machine, at. Times of the filter do not count.
-  [[nodiscard]] virtual Result<std::vector<Acknowledgement>> acknowledgements(
-      const Filter& filter) = 0;
+  [[nodiscard]] Result<std::vector<Acknowledgement>> acknowledgements(const Filter& filter);
   // Runs (by project, time, id; those without a point that fits are left out), then verdicts, then
   // acknowledgements, all as they were at one moment. One at a time, so that a store of any size
   // fits into memory. An Error of what takes them ends it; one that is empty leaves its kind out.
@@ -92,13 +98,45 @@ class Store {
     std::function<Result<void>(const Acknowledgement&)> acknowledgement;
     std::function<Result<void>(const Look&)> look{};
   };
-  [[nodiscard]] virtual Result<void> all(const Filter& filter, const Takes& take) = 0;
+  [[nodiscard]] Result<void> all(const Filter& filter, const Takes& take);
 
   // By project, cell, metric, machine. Times of the filter do not count.
-  [[nodiscard]] virtual Result<std::vector<Look>> looks(const Filter& filter) = 0;
+  [[nodiscard]] Result<std::vector<Look>> looks(const Filter& filter);
 
   // What it is called in messages, without a password.
-  [[nodiscard]] virtual const std::string& name() const = 0;
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  friend class SqlServiceStore;  // the service's part of a store (sql_service.cpp)
+
+  // Within write().
+  [[nodiscard]] Result<void> add_all(const Batch& batch, Added& added);
+  // What `work` does in one transaction: all of it, or nothing.
+  template <class Work>
+  auto write(Work work) -> decltype(work());
+
+  // Things that are named once and numbered by the store. Rows are never removed, so what was
+  // committed is known for good; what was not is forgotten.
+  using Numbered = std::unordered_map<std::string, std::int64_t>;
+
+  // Of sql_add.cpp; within one transaction.
+  [[nodiscard]] Result<void> add_run(const Run& run, Added& added);
+  [[nodiscard]] Result<void> leave_known(std::int64_t id, const Run& run, std::vector<Param>& rows,
+                                         Added& added);
+  // Adds 1 to `added` where it was not there.
+  [[nodiscard]] Result<void> add_row(Statement insert, Params values, std::size_t& added);
+  [[nodiscard]] Result<std::int64_t> number(Numbered& known, const std::string& key,
+                                            Statement select, Params wanted, Statement insert,
+                                            Params values);
+  [[nodiscard]] Result<std::int64_t> project_number(const std::string& name);
+  [[nodiscard]] Result<std::int64_t> cell_number(const std::string& name);
+  [[nodiscard]] Result<std::int64_t> metric_number(const Metric& metric);
+  [[nodiscard]] Result<std::int64_t> place_number(const Place& place);
+
+  std::unique_ptr<Database> database_;
+  std::string name_;
+  Numbered projects_, cells_, metrics_, places_;
+  std::size_t most_differences_ = 0;  // that are named, of what is being added
 };
 
 struct OpenOptions {
