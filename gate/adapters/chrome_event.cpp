@@ -133,40 +133,16 @@ class Scanner {
     const std::string_view found(from, static_cast<std::size_t>(at_ - from));
     const auto text = type == Type::text ? found : std::string_view();
     const auto text_or_number = type == Type::other ? std::string_view() : found;
-    switch (key) {
-      case short_text("ph"):
-        event.phase = text;
-        break;
-      case short_text("ts"):
-        event.at = text_or_number;
-        break;
-      case short_text("dur"):
-        event.length = text_or_number;
-        break;
-      case short_text("pid"):
-        event.pid = found;
-        break;
-      case short_text("tid"):
-        event.tid = found;
-        break;
-      case short_text("cat"):
-        event.category = text;
-        break;
-      case short_text("name"):
-        event.name = text;
-        break;
-      case short_text("id"):
-        event.id = found;
-        break;
-      case short_text("id2"):
-        event.id2 = found;
-        break;
-      case short_text("args"):
-        clear_args(event);
-        break;
-      default:
-        break;
-    }
+    if (key == short_text("ph")) event.phase = text;
+    if (key == short_text("ts")) event.at = text_or_number;
+    if (key == short_text("dur")) event.length = text_or_number;
+    if (key == short_text("pid")) event.pid = found;
+    if (key == short_text("tid")) event.tid = found;
+    if (key == short_text("cat")) event.category = text;
+    if (key == short_text("name")) event.name = text;
+    if (key == short_text("id")) event.id = found;
+    if (key == short_text("id2")) event.id2 = found;
+    if (key == short_text("args")) clear_args(event);
     return true;
   }
 
@@ -189,19 +165,11 @@ class Scanner {
       if (type == Type::number && event.numbers.size() < k_most_numbers) {
         event.numbers.push_back({{key.data() - 1, key.size() + 2}, found});
       }
-      switch (short_text(key)) {
-        case short_text("name"):
-          event.args_name = type == Type::text ? found : std::string_view();
-          break;
-        case short_text("shape"):
-          event.shape = type == Type::text ? found : std::string_view();
-          break;
-        case short_text("bytes"):
-          event.bytes = type == Type::other ? std::string_view() : found;
-          break;
-        default:
-          break;
-      }
+      const std::uint64_t code = short_text(key);
+      const auto text = type == Type::text ? found : std::string_view();
+      if (code == short_text("name")) event.args_name = text;
+      if (code == short_text("shape")) event.shape = text;
+      if (code == short_text("bytes")) event.bytes = type == Type::other ? text : found;
       return true;
     });
   }

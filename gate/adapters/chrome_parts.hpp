@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "gate/adapters/format.hpp"
 #include "gate/observed/moments.hpp"
-#include "gate/observed/observed.hpp"
 
 namespace weir::adapters {
 
@@ -192,11 +192,11 @@ class ChromeRows {
     if (sums_[row].moves) add_moved(row, event);
   }
   void covers_others(std::uint32_t row) { ops_[row].covers_others = true; }
-  [[nodiscard]] const std::vector<observed::ObservedOp>& ops() const { return ops_; }  // until then
+  [[nodiscard]] const std::vector<ObservedOp>& ops() const { return ops_; }  // until then
   // Events whose names are among "(other names)".
   [[nodiscard]] std::size_t lost() const { return lost_; }
   // Most time first; once.
-  [[nodiscard]] std::vector<observed::ObservedOp> take();
+  [[nodiscard]] std::vector<ObservedOp> take();
 
  private:
   // What every event adds to, apart from what is said once: one line of the cache a row.
@@ -213,7 +213,7 @@ class ChromeRows {
 
   std::size_t most_;
   SeenTexts seen_;
-  std::vector<observed::ObservedOp> ops_;
+  std::vector<ObservedOp> ops_;
   std::vector<Sums> sums_;  // of each of them
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::uint32_t> index_;
   std::size_t lost_ = 0;
@@ -233,7 +233,7 @@ class ChromeTracks {
   // All of them, by their numbers.
   [[nodiscard]] std::vector<observed::ObservedMoments::Track> names() const;
   // With what the spans of each added up to.
-  [[nodiscard]] std::vector<observed::ObservedTrack> take(const NestedSpans& spans) const;
+  [[nodiscard]] std::vector<ObservedTrack> take(const NestedSpans& spans) const;
 
  private:
   struct Track {
@@ -255,11 +255,11 @@ class ChromeCounters {
 
   // An event of phase C.
   void add(const ChromeEvent& event, double at);
-  [[nodiscard]] std::vector<observed::ObservedCounter> take(const ChromeTracks& tracks);  // once
+  [[nodiscard]] std::vector<ObservedCounter> take(const ChromeTracks& tracks);  // once
 
  private:
   struct Series {
-    observed::ObservedCounter counter;
+    ObservedCounter counter;
     std::string pid;
     std::size_t every = 1, seen = 0;
   };

@@ -246,7 +246,7 @@ std::pair<std::uint32_t, bool> ChromeRows::look_up(const ChromeEvent& event,
     const auto rest = index_.find(key);
     if (rest != index_.end()) return {rest->second, false};
   }
-  observed::ObservedOp op;
+  ObservedOp op;
   op.op = std::get<1>(key);
   op.category = std::get<0>(key);
   op.shape = std::get<2>(key);
@@ -268,9 +268,9 @@ void ChromeRows::add_moved(std::uint32_t row, const ChromeEvent& event) {
   ++sums_[row].with_bytes;
 }
 
-std::vector<observed::ObservedOp> ChromeRows::take() {
+std::vector<ObservedOp> ChromeRows::take() {
   for (std::size_t row = 0; row < ops_.size(); ++row) {
-    observed::ObservedOp& op = ops_[row];
+    ObservedOp& op = ops_[row];
     const Sums& sums = sums_[row];
     op.calls = sums.calls;
     if (sums.least <= sums.most) {
@@ -283,10 +283,9 @@ std::vector<observed::ObservedOp> ChromeRows::take() {
       op.bytes = sums.bytes / static_cast<double>(sums.with_bytes);
     }
   }
-  std::stable_sort(ops_.begin(), ops_.end(),
-                   [](const observed::ObservedOp& a, const observed::ObservedOp& b) {
-                     return a.seconds.value_or(-1) > b.seconds.value_or(-1);
-                   });
+  std::stable_sort(ops_.begin(), ops_.end(), [](const ObservedOp& a, const ObservedOp& b) {
+    return a.seconds.value_or(-1) > b.seconds.value_or(-1);
+  });
   return std::exchange(ops_, {});
 }
 
@@ -336,8 +335,8 @@ std::vector<observed::ObservedMoments::Track> ChromeTracks::names() const {
   return names;
 }
 
-std::vector<observed::ObservedTrack> ChromeTracks::take(const NestedSpans& spans) const {
-  std::vector<observed::ObservedTrack> tracks;
+std::vector<ObservedTrack> ChromeTracks::take(const NestedSpans& spans) const {
+  std::vector<ObservedTrack> tracks;
   const auto& seen = spans.tracks();
   for (std::size_t i = 0; i < tracks_.size() && i < seen.size(); ++i) {
     if (seen[i].events == 0) continue;
@@ -389,8 +388,8 @@ void ChromeCounters::add(const ChromeEvent& event, double at) {
   }
 }
 
-std::vector<observed::ObservedCounter> ChromeCounters::take(const ChromeTracks& tracks) {
-  std::vector<observed::ObservedCounter> counters;
+std::vector<ObservedCounter> ChromeCounters::take(const ChromeTracks& tracks) {
+  std::vector<ObservedCounter> counters;
   for (const auto& [key, index] : index_) {
     Series& series = series_[index];
     series.counter.track = tracks.process(series.pid);

@@ -72,7 +72,7 @@ class ChromeTraceReader::Reading {
         counters_(limits.points) {}
 
   void feed(std::string_view chunk) { pieces_.feed(chunk); }
-  Result<observed::Observed> finish();
+  Result<Observed> finish();
 
  private:
   std::size_t take_many(std::string_view rest);
@@ -87,7 +87,7 @@ class ChromeTraceReader::Reading {
   void take_members(const Json& members);
   void take_ended(const NestedSpans::Ended& ended);
   void take_async(double at);
-  void add_doubts(observed::Observed& observed);
+  void add_doubts(Observed& observed);
 
   observed::ObservedMoments* moments_;  // absent where nobody asks
 
@@ -99,7 +99,7 @@ class ChromeTraceReader::Reading {
   ChromeAsync async_;
   ChromeEvent event_;                   // the one being taken
   std::optional<std::int64_t> origin_;  // microseconds of the clock, 0 where that is young
-  observed::ObservedContext context_;
+  ObservedContext context_;
   std::optional<std::string> version_;
   std::size_t events_ = 0, unread_ = 0, unfinished_ = 0;
 };
@@ -210,7 +210,7 @@ void ChromeTraceReader::Reading::take_async(double at) {
   moments_->add({begin / 1e6, std::max(0.0, at - begin) / 1e6, row, tracks_.of(event_), true});
 }
 
-void ChromeTraceReader::Reading::add_doubts(observed::Observed& observed) {
+void ChromeTraceReader::Reading::add_doubts(Observed& observed) {
   const auto doubt = [&](std::size_t count, const char* what) {
     if (count > 0) add_warning(observed, fmt::format("{} {}", count, what));
   };
@@ -226,16 +226,16 @@ void ChromeTraceReader::Reading::add_doubts(observed::Observed& observed) {
   doubt(losses.too_long, "parts are too long or too deep and were left out");
 }
 
-Result<observed::Observed> ChromeTraceReader::Reading::finish() {
+Result<Observed> ChromeTraceReader::Reading::finish() {
   pieces_.finish();
   spans_.finish();
-  observed::Observed observed;
+  Observed observed;
   observed.format = "chrome-trace";
   observed.version = version_;
   observed.context = std::move(context_);
   if (events_ == 0) return nothing_found("chrome-trace");
   if (moments_ != nullptr) {
-    for (const observed::ObservedOp& op : rows_.ops()) {
+    for (const ObservedOp& op : rows_.ops()) {
       moments_->rows.push_back({op.op, op.category, op.shape});
     }
     moments_->tracks = tracks_.names();
@@ -256,7 +256,7 @@ ChromeTraceReader::~ChromeTraceReader() = default;
 
 void ChromeTraceReader::feed(std::string_view chunk) { reading_->feed(chunk); }
 
-Result<observed::Observed> ChromeTraceReader::finish() { return reading_->finish(); }
+Result<Observed> ChromeTraceReader::finish() { return reading_->finish(); }
 
 bool begins_chrome_trace(std::string_view head) {
   const auto holds = [&](std::string_view text) { return head.find(text) != head.npos; };
@@ -272,12 +272,15 @@ int recognises(const Printed& printed) {
   return begins_chrome_trace(text) ? 60 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
+Result<Observed> read(const Printed& printed) {
   ChromeTraceReader reader;
   reader.feed(printed.document().out);
   return reader.finish();
 }
 
 }  // namespace chrome
+
+const Format k_chrome{"chrome-trace", "Chrome trace events: Tracy, rocprof, PyTorch, ggml, weir",
+                      chrome::recognises, chrome::read};
 
 }  // namespace weir::adapters

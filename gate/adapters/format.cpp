@@ -9,8 +9,6 @@
 namespace weir::adapters {
 namespace {
 
-using Counts = Adapter::Counts;
-
 constexpr int k_recognised = 20;  // less is a guess
 
 template <class Named>
@@ -47,8 +45,7 @@ std::string crash_in(const Printed& printed) {
   return "";
 }
 
-Result<observed::Observed> finished(const Format& format, const Printed& printed,
-                                    Result<observed::Observed> read) {
+Result<Observed> finished(const Format& format, const Printed& printed, Result<Observed> read) {
   if (read && observed::empty(*read)) read = nothing_found(format.name);
   if (!read) {
     Error error = with_context(format.name, std::move(read).error());
@@ -76,79 +73,40 @@ Result<void> check_size(const Document& document) {
 }  // namespace
 
 const std::vector<Format>& formats() {
-  static const std::vector<Format> k_formats{
-      {"weir",
-       "weir.observed/1, as weir writes it",
-       weir_observed::recognises,
-       weir_observed::read,
-       {"weir-observed", 8, {}, Counts::always}},
-      {"weir-timeline", "weir profile --json of a program", weir_timeline::recognises,
-       weir_timeline::read},
-      {"agave",
-       "Agave's statistics, profile table, counters, --json and agave-bench",
-       agave::recognises,
-       agave::read,
-       {"agave", 4, {"agave"}, Counts::asked}},
-      {"llama-bench",
-       "llama-bench -o json or jsonl",
-       llama_bench_json::recognises,
-       llama_bench_json::read,
-       {"llama-bench", 1, {"llama-bench"}, Counts::none, read_llama_bench}},
-      {"llama-bench-table",
-       "llama-bench -o csv, sql or md",
-       llama_bench_table::recognises,
-       llama_bench_table::read,
-       {"llama-bench-table", 2}},
-      {"llama-perf",
-       "timings llama.cpp's programs and its server print at their end",
-       llama_perf::recognises,
-       llama_perf::read,
-       {"llama-perf", 3, {"llama-completion"}}},
-      {"llama-server", "replies of llama-server, with timings", llama_server::recognises,
-       llama_server::read},
-      {"vk-perf-logger", "GGML_VK_PERF_LOGGER, also concurrent", vk_perf::recognises,
-       vk_perf::read},
-      {"vk-sync-logger", "GGML_VK_SYNC_LOGGER", vk_sync::recognises, vk_sync::read},
-      {"sched-debug", "GGML_SCHED_DEBUG=1 or 2: splits and nodes", sched_debug::recognises,
-       sched_debug::read},
-      {"ggml-profiler", "llama.cpp's profiler of all backends, JSON", ggml_profile::recognises,
-       ggml_profile::read},
-      {"ggml-profiler-text", "the same profiler's summary or table", ggml_profile_text::recognises,
-       ggml_profile_text::read},
-      {"test-backend-ops", "test-backend-ops, console, sql or csv", backend_ops::recognises,
-       backend_ops::read},
-      {"graph-ops", "test-export-graph-ops: the ops of a model", graph_ops::recognises,
-       graph_ops::read},
-      {"hf2q",
-       "profile lines of hf2q and mlx-native",
-       hf2q::recognises,
-       hf2q::read,
-       {"hf2q", 5, {"hf2q"}, Counts::asked}},
-      {"mlx-lm",
-       "mlx_lm.benchmark",
-       mlx_lm::recognises,
-       mlx_lm::read,
-       {"mlx-lm", 6, {"mlx_lm.benchmark"}}},
-      {"ollama",
-       "replies of Ollama, and ollama run --verbose",
-       ollama::recognises,
-       ollama::read,
-       {"ollama", 7}},
-      {"vllm", "vllm bench serve --save-result", vllm::recognises, vllm::read},
-      {"google-benchmark", "Google Benchmark, JSON", google_benchmark::recognises,
-       google_benchmark::read},
-      {"prometheus", "Prometheus text: /metrics of llama-server, vLLM, Agave, …",
-       prometheus::recognises, prometheus::read},
-      {"chrome-trace", "Chrome trace events: Tracy, rocprof, PyTorch, ggml, weir",
-       chrome::recognises, chrome::read},
-  };
+  static const std::vector<Format> k_formats = [] {
+    std::vector<Format> all;
+    for (const Format* format : {&k_weir_observed,
+                                 &k_weir_timeline,
+                                 &k_agave,
+                                 &k_llama_bench_json,
+                                 &k_llama_bench_table,
+                                 &k_llama_perf,
+                                 &k_llama_server,
+                                 &k_vk_perf,
+                                 &k_vk_sync,
+                                 &k_sched_debug,
+                                 &k_ggml_profile,
+                                 &k_ggml_profile_text,
+                                 &k_backend_ops,
+                                 &k_graph_ops,
+                                 &k_hf2q,
+                                 &k_mlx_lm,
+                                 &k_ollama,
+                                 &k_vllm,
+                                 &k_google_benchmark,
+                                 &k_prometheus,
+                                 &k_chrome}) {
+      all.push_back(*format);
+    }
+    return all;
+  }();
   return k_formats;
 }
 
 const std::vector<Adapter>& table() {
   static const std::vector<Adapter> k_table = [] {
     // No format of its own: its values are found by what the config says.
-    std::vector<Adapter> adapters{{"generic", 9, {}, Counts::none, read_generic}};
+    std::vector<Adapter> adapters{Adapter("generic", 9, "", Counts::none, read_generic)};
     for (const Format& format : formats()) {
       if (format.adapter.name.empty()) continue;
       adapters.push_back(format.adapter);
@@ -183,7 +141,7 @@ std::vector<const Format*> recognised(const Printed& printed) {
   return found;
 }
 
-Result<observed::Observed> read_any(const Document& document) {
+Result<Observed> read_any(const Document& document) {
   WEIR_CHECK(check_size(document));
   const Printed printed(document);
   const auto found = recognised(printed);
@@ -199,7 +157,7 @@ Result<observed::Observed> read_any(const Document& document) {
   return tl::unexpected(std::move(*first));
 }
 
-Result<observed::Observed> read_as(std::string_view format, const Document& document) {
+Result<Observed> read_as(std::string_view format, const Document& document) {
   const Format* known = find_format(format);
   if (known == nullptr) {
     const auto names = names_of(formats());

@@ -20,6 +20,11 @@
 
 namespace weir::adapters {
 
+using observed::Observed, observed::ObservedBuffer, observed::ObservedCase,
+    observed::ObservedContext, observed::ObservedCount, observed::ObservedCounter,
+    observed::ObservedLatency, observed::ObservedOp, observed::ObservedSplit,
+    observed::ObservedStep, observed::ObservedTiming, observed::ObservedTrack, observed::Phase;
+
 // What a finished process printed (already within output_limit) and what it was asked for.
 struct Output {
   std::string_view out, err;
@@ -32,18 +37,29 @@ struct Output {
   std::span<const std::string> works{};
 };
 
+// Its engines tell counts: always, or in the counted pass where weir.yaml turns on (profile_args,
+// counted_env) what tells them. The generic one's are what its rules read.
+enum class Counts { none, asked, always };
+
 // A format as the output of an engine that is gated.
 struct Adapter {
-  std::string_view name;  // as `output:` has it; "": no gate takes the format
-  int place = 0;          // in the list of what `output:` takes
-  // Programs `weir init` takes for this engine.
-  std::vector<std::string_view> programs{};
-  // Its engines tell counts: always, or in the counted pass where weir.yaml turns on (profile_args,
-  // counted_env) what tells them. The generic one's are what its rules read.
-  enum class Counts { none, asked, always } counts = Counts::none;
-  // Where the report is not made of an Observed.
-  Result<profile::EngineReport> (*own)(const Output& output) = nullptr;
-  std::string_view format{};  // whose adapter it is
+  using Counts = adapters::Counts;
+  using Reader = Result<profile::EngineReport> (*)(const Output& output);
+  Adapter() = default;  // no gate takes the format
+  // `place`: in the list of what `output:` takes. `program`: what `weir init` takes for this
+  // engine. `own`: where the report is not made of an Observed.
+  Adapter(std::string_view name_, int place_, std::string_view program = "",
+          Counts counts_ = Counts::none, Reader own_ = nullptr)
+      : name(name_), place(place_), counts(counts_), own(own_) {
+    if (!program.empty()) programs.push_back(program);
+  }
+
+  std::string_view name;  // as `output:` has it
+  int place = 0;
+  std::vector<std::string_view> programs;
+  Counts counts = Counts::none;
+  Reader own = nullptr;
+  std::string_view format;  // whose adapter it is
 
   // Fails with Code::data when the text is not what this engine prints: empty, garbage, truncated,
   // NaN, another number of results than asked for. The message is ready to show under a cell.
@@ -60,7 +76,7 @@ struct Format {
   // How sure the text is of this format: 0 not at all, 100 it says so itself.
   int (*recognises)(const Printed& printed);
   // Fails with Code::data when there is nothing of it in the text.
-  Result<observed::Observed> (*read)(const Printed& printed);
+  Result<Observed> (*read)(const Printed& printed);
   Adapter adapter{};
 };
 
@@ -72,9 +88,9 @@ constexpr std::size_t k_most_read = std::size_t{64} << 20;
 
 // Fails with Code::data: nothing recognises it (the message names what weir reads), it is empty or
 // too long, or its format finds nothing in it.
-[[nodiscard]] Result<observed::Observed> read_any(const Document& document);
+[[nodiscard]] Result<Observed> read_any(const Document& document);
 // As one format, whatever the text looks like. Fails with Code::usage on an unknown name.
-[[nodiscard]] Result<observed::Observed> read_as(std::string_view format, const Document& document);
+[[nodiscard]] Result<Observed> read_as(std::string_view format, const Document& document);
 // The formats that recognise it, surest first.
 [[nodiscard]] std::vector<const Format*> recognised(const Printed& printed);
 

@@ -99,24 +99,11 @@ void JsonPieces::feed(std::string_view chunk) {
 }
 
 void JsonPieces::step(char c) {
-  switch (where_) {
-    case Where::between:
-    case Where::text:
-    case Where::maybe_array:
-    case Where::maybe_object:
-      return between(c);
-    case Where::key_or_end:
-    case Where::key:
-    case Where::colon:
-      return before_member(c);
-    case Where::value:
-      return before_value(c);
-    case Where::element_or_end:
-      return before_element(c);
-    case Where::in_value:
-    case Where::in_element:
-      return in_piece(c);
-  }
+  if (where_ <= Where::maybe_object) return between(c);
+  if (where_ <= Where::colon) return before_member(c);
+  if (where_ == Where::value) return before_value(c);
+  if (where_ == Where::element_or_end) return before_element(c);
+  in_piece(c);
 }
 
 // What follows its bracket tells a document from a log line's "[info]" or "{model}".

@@ -51,17 +51,17 @@ class JsonPieces {
   [[nodiscard]] const JsonPieceLosses& losses() const { return losses_; }
 
  private:
-  enum class Where {
-    between,         // of documents; looking for one at the beginning of a line
-    text,            // in a line that is none
-    maybe_array,     // past a '[' that began a line
-    maybe_object,    // past a '{' that did
-    key_or_end,      // in an object, before a member
-    key,             // in a member's name
-    colon,           // behind it
-    value,           // before a member's value
-    in_value,        // in it
-    element_or_end,  // in a list, before an element
+  enum class Where {  // in the order of step()
+    between,          // of documents; looking for one at the beginning of a line
+    text,             // in a line that is none
+    maybe_array,      // past a '[' that began a line
+    maybe_object,     // past a '{' that did
+    key_or_end,       // in an object, before a member
+    key,              // in a member's name
+    colon,            // behind it
+    value,            // before a member's value
+    in_value,         // in it
+    element_or_end,   // in a list, before an element
     in_element,
   };
   void step(char c);

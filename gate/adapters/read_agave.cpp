@@ -29,7 +29,7 @@ std::vector<std::string_view> parts_of(std::string_view line) {
 }
 
 // "agave NAME · Gemma 3 · Q8_0 · 2.4MB · CPU[ · 4L/256E/…]"
-bool read_banner(std::string_view line, observed::Observed& observed) {
+bool read_banner(std::string_view line, Observed& observed) {
   if (!line.starts_with("agave ")) return false;
   const auto parts = parts_of(line.substr(6));
   if (parts.size() < 5) return false;
@@ -44,7 +44,7 @@ bool read_banner(std::string_view line, observed::Observed& observed) {
 }
 
 // "system: Linux 6.18 (x86_64) · Vulkan · llvmpipe (LLVM 15.0.6, 256 bits) · 2.0GB VRAM · …"
-bool read_system(std::string_view line, observed::Observed& observed) {
+bool read_system(std::string_view line, Observed& observed) {
   if (!line.starts_with("system: ")) return false;
   observed.context.facts["system"] = shown_text(line.substr(8));
   const auto parts = parts_of(line.substr(8));
@@ -52,7 +52,7 @@ bool read_system(std::string_view line, observed::Observed& observed) {
   return true;
 }
 
-void warn_of_coarse_time(double milliseconds, observed::Observed& observed) {
+void warn_of_coarse_time(double milliseconds, Observed& observed) {
   if (milliseconds >= 100) return;
   add_warning(observed,
               fmt::format("the decode rate is of {:.0f} ms in whole ms: it may be {:.0f} % off",
@@ -60,7 +60,7 @@ void warn_of_coarse_time(double milliseconds, observed::Observed& observed) {
 }
 
 // "6 tok · 375.0 tok/s · 23ms prefill", "… · prefill 10 tok in 9ms (1111 tok/s)"
-bool read_statistics(std::string_view line, observed::Observed& observed) {
+bool read_statistics(std::string_view line, Observed& observed) {
   const auto parts = parts_of(line);
   if (parts.size() < 3) return false;
   std::int64_t generated = 0, count = 0;
@@ -93,7 +93,7 @@ bool read_statistics(std::string_view line, observed::Observed& observed) {
 }
 
 // "Metal stats: 994 dispatches, 690 barriers, 1 syncs", of one token.
-bool read_counters_line(std::string_view line, observed::Observed& observed) {
+bool read_counters_line(std::string_view line, Observed& observed) {
   const std::size_t at = line.find("Metal");
   if (at == std::string_view::npos) return false;
   Scan scan(line.substr(at + 5));
@@ -118,7 +118,7 @@ bool read_counters_line(std::string_view line, observed::Observed& observed) {
 // Lines of the profile table, between its heading and TOTAL.
 class Table {
  public:
-  explicit Table(observed::Observed& observed) : observed_(observed) {}
+  explicit Table(Observed& observed) : observed_(observed) {}
   [[nodiscard]] bool open() const { return open_; }
 
   bool take(std::string_view line) {
@@ -151,9 +151,9 @@ class Table {
     std::int64_t calls = 0;
     double total = 0, mean = 0, share = 0;
     if (!Scan(line).fits("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
-    observed::ObservedOp op;
+    ObservedOp op;
     op.op = shown_text(name);
-    op.phase = observed::Phase::decode;
+    op.phase = Phase::decode;
     op.calls = calls;
     op.backend = observed_.context.backend.value_or("");
     op.covers_others = op.op == "total_layer";
@@ -164,7 +164,7 @@ class Table {
     return true;
   }
 
-  observed::Observed& observed_;
+  Observed& observed_;
   bool open_ = false;
 };
 
@@ -186,7 +186,7 @@ std::optional<Token> token_of(std::string_view line) {
 // Lines "Token 15: "world" (151ms)" with their parts below, and the counters.
 class Tokens {
  public:
-  explicit Tokens(observed::Observed& observed) : observed_(observed) {}
+  explicit Tokens(Observed& observed) : observed_(observed) {}
 
   // Whether the line belongs to a token or to the counters.
   bool take(std::string_view line) {
@@ -219,10 +219,9 @@ class Tokens {
     const auto token = token_of(line);
     if (!token) return false;
     in_counters_ = false;
-    in_token_ = keep_row(
-        observed_.steps,
-        {fmt::format("token {}", token->number), observed::Phase::decode, 1, token->seconds},
-        observed_);
+    in_token_ = keep_row(observed_.steps,
+                         {fmt::format("token {}", token->number), Phase::decode, 1, token->seconds},
+                         observed_);
     return true;
   }
 
@@ -296,10 +295,10 @@ class Tokens {
 
   void add(std::string_view name, double seconds, std::optional<std::int64_t> calls,
            std::optional<std::int64_t> layer, bool covers_others) {
-    observed::ObservedOp op;
+    ObservedOp op;
     op.op = shown_text(name);
     op.layer = layer;
-    op.phase = observed::Phase::decode;
+    op.phase = Phase::decode;
     op.step = observed_.steps.size() - 1;
     op.calls = calls;
     op.seconds = seconds;
@@ -308,19 +307,19 @@ class Tokens {
     keep_row(observed_.ops, std::move(op), observed_);
   }
 
-  observed::Observed& observed_;
+  Observed& observed_;
   bool in_token_ = false, in_counters_ = false;
   bool last_was_counter_ = false;
 };
 
-void read_names(const Json& json, const char* model, observed::Observed& observed) {
+void read_names(const Json& json, const char* model, Observed& observed) {
   auto& context = observed.context;
   context.model = json_text(json, model);
   context.backend = json_text(json, "backend");
   context.engine_build = json_text(json, "version");
 }
 
-void read_result(const Json& json, observed::Observed& observed) {
+void read_result(const Json& json, Observed& observed) {
   read_names(json, "model", observed);
   for (const char* key : {"arch", "quant"}) {
     if (const auto value = json_text(json, key)) observed.context.facts[key] = *value;
@@ -337,7 +336,7 @@ void read_result(const Json& json, observed::Observed& observed) {
   if (const auto ms = json_number(json, "gen_ms")) warn_of_coarse_time(*ms, observed);
 }
 
-void read_model_info(const Json& json, observed::Observed& observed) {
+void read_model_info(const Json& json, Observed& observed) {
   read_names(json, "name", observed);
   for (const auto& [key, value] : json.items()) {
     if (value.is_number() || value.is_string())
@@ -348,8 +347,8 @@ void read_model_info(const Json& json, observed::Observed& observed) {
 }
 
 // agave-bench's kernel: the median of one call, and how many calls it is of.
-void read_kernel(const Json& json, observed::Observed& observed) {
-  observed::ObservedCase one;
+void read_kernel(const Json& json, Observed& observed) {
+  ObservedCase one;
   one.name = json_text(json, "kernel").value_or("kernel");
   for (const char* key : {"gb_s", "gflop_s", "iters"}) {
     if (const auto value = json_number(json, key)) one.facts[key] = fmt::format("{}", *value);
@@ -360,7 +359,7 @@ void read_kernel(const Json& json, observed::Observed& observed) {
   keep_row(observed.cases, std::move(one), observed);
 }
 
-void read_json(const Json& json, observed::Observed& observed) {
+void read_json(const Json& json, Observed& observed) {
   if (json.contains("kernel") && json.contains("ns_median")) {
     read_kernel(json, observed);
   } else if (json.contains("tok_per_sec")) {
@@ -371,7 +370,7 @@ void read_json(const Json& json, observed::Observed& observed) {
 }
 
 // What went wrong, in the engine's words. Paths stand in quotes there.
-bool read_complaint(std::string_view line, observed::Observed& observed) {
+bool read_complaint(std::string_view line, Observed& observed) {
   const bool panic = line.starts_with("thread ") && line.find(" panic: ") != std::string_view::npos;
   if (line.starts_with("Error: ") || panic) {
     observed.errors.push_back(shown_text(line, 400));
@@ -410,8 +409,8 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "agave";
   Table table(observed);
   Tokens tokens(observed);
@@ -432,7 +431,7 @@ Result<observed::Observed> read(const Printed& printed) {
                 observed);
   }
   // A context of the engine's name alone is nothing.
-  observed::Observed bare;
+  Observed bare;
   bare.context.engine = observed.context.engine;
   bare.truncated = observed.truncated;
   bare.warnings = observed.warnings;
@@ -441,3 +440,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::agave
+
+const weir::adapters::Format weir::adapters::k_agave{
+    "agave", "Agave's statistics, profile table, counters, --json and agave-bench",
+    agave::recognises, agave::read, Adapter("agave", 4, "agave", Counts::asked)};

@@ -30,7 +30,7 @@ std::optional<std::string_view> bracketed(std::string_view params, std::string_v
 
 // Cases from a file name all their tensors: "name=Kcur-0,type=f32,ne=[64,1,1,1],op_params=[],
 // sources=q8_0[256,64,1,1],f32[256,1,1,1]". Built-in ones have a form for each op.
-void describe(std::string_view params, observed::ObservedOp& op) {
+void describe(std::string_view params, ObservedOp& op) {
   op.shape = shown_text(params, 400);
   const auto result = bracketed(params, "ne=[");
   const std::size_t sources = params.find("sources=");
@@ -86,7 +86,7 @@ double scale_of(std::string_view unit) {
 
 // "10084352 runs -     0.10 us/run -        3 kB/run -   28.85 GB/s"; where a formula is known
 // "4.19 MFLOP/run - 120.32 GFLOPS".
-bool read_times(std::string_view result, observed::ObservedOp& op) {
+bool read_times(std::string_view result, ObservedOp& op) {
   Scan scan(result);
   std::int64_t runs = 0;
   double each = 0, amount = 0;
@@ -106,7 +106,7 @@ bool read_times(std::string_view result, observed::ObservedOp& op) {
 
 class Console {
  public:
-  explicit Console(observed::Observed& observed) : observed_(observed) {}
+  explicit Console(Observed& observed) : observed_(observed) {}
   [[nodiscard]] bool ended() const { return ended_; }
 
   void take(std::string_view line) {
@@ -141,7 +141,7 @@ class Console {
   void one(std::string_view line) {
     const auto found = case_of(line);
     if (!found) return;
-    observed::ObservedOp op;
+    ObservedOp op;
     op.op = shown_text(found->op);
     op.backend = backend_;
     describe(found->params, op);
@@ -159,18 +159,18 @@ class Console {
     }
   }
 
-  observed::Observed& observed_;
+  Observed& observed_;
   std::string backend_ = "a backend";
   bool list_ = false, ended_ = false;
 };
 
-void add_sql(const SqlRow& row, observed::Observed& observed) {
+void add_sql(const SqlRow& row, Observed& observed) {
   const auto value = [&](std::string_view column) -> std::string_view {
     const auto found = std::find(row.columns.begin(), row.columns.end(), column);
     if (found == row.columns.end()) return "";
     return row.values[static_cast<std::size_t>(found - row.columns.begin())];
   };
-  observed::ObservedOp op;
+  ObservedOp op;
   op.op = shown_text(value("op_name"));
   op.backend = shown_text(value("backend_name"));
   describe(value("op_params"), op);
@@ -196,10 +196,10 @@ void add_sql(const SqlRow& row, observed::Observed& observed) {
 
 constexpr std::string_view k_csv = "\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"";
 
-void add_csv(std::string_view line, observed::Observed& observed) {
+void add_csv(std::string_view line, Observed& observed) {
   const auto fields = csv_fields(line);
   if (fields.size() < 6 || fields[0] == "backend_name") return;
-  observed::ObservedOp op;
+  ObservedOp op;
   op.op = shown_text(fields[1]);
   op.backend = shown_text(fields[0]);
   describe(fields[2], op);
@@ -222,8 +222,8 @@ int recognises(const Printed& printed) {
              : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "llama.cpp";
   Console console(observed);
   const bool csv = printed.begins(k_csv);
@@ -251,6 +251,10 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::backend_ops
+
+const weir::adapters::Format weir::adapters::k_backend_ops{
+    "test-backend-ops", "test-backend-ops, console, sql or csv", backend_ops::recognises,
+    backend_ops::read};
 
 // test-export-graph-ops: which ops a model's graphs have, one a line. It tells shapes and types;
 // how often each occurs and how long it takes is not in it.
@@ -280,10 +284,10 @@ struct Numbers {
   }
 };
 
-std::optional<observed::ObservedOp> op_of(std::string_view line) {
+std::optional<ObservedOp> op_of(std::string_view line) {
   if (line.empty() || line[0] < '0' || line[0] > '9') return std::nullopt;
   Numbers numbers{Scan(line)};
-  observed::ObservedOp op;
+  ObservedOp op;
   op.op = fmt::format("op {}", numbers.next());
   const std::string out_type = type_text(numbers.next());
   const std::string result = numbers.shape();
@@ -319,8 +323,8 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "llama.cpp";
   for (const std::string_view line : printed.out()) {
     auto op = op_of(line);
@@ -336,3 +340,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::graph_ops
+
+const weir::adapters::Format weir::adapters::k_graph_ops{
+    "graph-ops", "test-export-graph-ops: the ops of a model", graph_ops::recognises,
+    graph_ops::read};

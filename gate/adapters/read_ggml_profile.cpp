@@ -24,7 +24,7 @@ std::vector<std::int64_t> sizes_of(const Json& json) {
 }
 
 // Versions 3 and 4: `ne` is the result's and ne_src the sources'.
-void shape_with_types(const Json& record, observed::ObservedOp& op) {
+void shape_with_types(const Json& record, ObservedOp& op) {
   std::vector<std::string> shapes;
   std::vector<std::string> types;
   for (const Json& source : record["ne_src"]) {
@@ -43,7 +43,7 @@ void shape_with_types(const Json& record, observed::ObservedOp& op) {
 }
 
 // Version 2: sources alone, with zeros for those that are absent. Before it, `ne` is the first one.
-void shape_of_sources(const Json& record, observed::ObservedOp& op) {
+void shape_of_sources(const Json& record, ObservedOp& op) {
   std::vector<std::string> shapes;
   for (const char* key : {"ne_src0", "ne_src1", "ne_src2", "ne"}) {
     if (key == std::string_view("ne") && !shapes.empty()) break;
@@ -55,7 +55,7 @@ void shape_of_sources(const Json& record, observed::ObservedOp& op) {
 
 class Rows {
  public:
-  explicit Rows(observed::Observed& observed) : observed_(observed) {}
+  explicit Rows(Observed& observed) : observed_(observed) {}
 
   void add(const Json& record) {
     const auto name = json_text(record, "name");
@@ -64,7 +64,7 @@ class Rows {
       ++unread_;
       return;
     }
-    observed::ObservedOp op;
+    ObservedOp op;
     op.op = *name;
     const bool copy = json_whole(record, "type") == 1;
     if (copy) op.category = "copy";
@@ -102,7 +102,7 @@ class Rows {
   using Key = std::tuple<std::int64_t, std::string, std::string, std::string, std::string,
                          std::string, double>;
 
-  void merge(observed::ObservedOp op, std::int64_t backend, double seconds) {
+  void merge(ObservedOp op, std::int64_t backend, double seconds) {
     const Key key{backend, op.op, op.kernel, op.node, op.type, op.shape, op.bytes.value_or(-1)};
     const auto [at, fresh] = rows_.try_emplace(key, observed_.ops.size());
     if (fresh) {
@@ -116,7 +116,7 @@ class Rows {
     add_call(observed_.ops[at->second], seconds);
   }
 
-  observed::Observed& observed_;
+  Observed& observed_;
   std::map<Key, std::size_t> rows_;
   std::map<std::int64_t, std::vector<std::size_t>> by_backend_;
   std::size_t unread_ = 0;
@@ -125,7 +125,7 @@ class Rows {
 // Spans of the host's functions (a fork of version 4): they hold each other and the ops.
 class Functions {
  public:
-  explicit Functions(observed::Observed& observed) : observed_(observed) {}
+  explicit Functions(Observed& observed) : observed_(observed) {}
 
   void add(const Json& record) {
     if (!record.is_object()) return;
@@ -135,7 +135,7 @@ class Functions {
     if (!name || !begin || !end || *end < *begin) return;
     const auto [at, fresh] = rows_.try_emplace(*name, observed_.ops.size());
     if (fresh) {
-      observed::ObservedOp op;
+      ObservedOp op;
       op.op = *name;
       op.category = "function";
       op.covers_others = true;
@@ -148,11 +148,11 @@ class Functions {
   }
 
  private:
-  observed::Observed& observed_;
+  Observed& observed_;
   std::map<std::string, std::size_t> rows_;  // by name, into the document's ops
 };
 
-std::map<std::int64_t, std::string> backends_of(const Json& json, observed::Observed& observed) {
+std::map<std::int64_t, std::string> backends_of(const Json& json, Observed& observed) {
   std::map<std::int64_t, std::string> backends;
   for (const Json& backend : json_list(json, "backends")) {
     if (!backend.is_object() || backends.size() > 64) continue;
@@ -168,7 +168,7 @@ std::map<std::int64_t, std::string> backends_of(const Json& json, observed::Obse
   return backends;
 }
 
-void check_version(const Json& json, std::size_t records, observed::Observed& observed) {
+void check_version(const Json& json, std::size_t records, Observed& observed) {
   const auto version = json_whole(json, "version");
   if (version) observed.version = fmt::format("{}", *version);
   if (!version || *version < 1 || *version > 4) {
@@ -193,8 +193,8 @@ int recognises(const Printed& printed) {
   return printed.holds("\"backend_id\"") && printed.holds("\"duration_ns\"") ? 60 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "llama.cpp";
   Rows rows(observed);
   Functions functions(observed);
@@ -220,6 +220,10 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::ggml_profile
+
+const weir::adapters::Format weir::adapters::k_ggml_profile{
+    "ggml-profiler", "llama.cpp's profiler of all backends, JSON", ggml_profile::recognises,
+    ggml_profile::read};
 
 // The same profiler's summary (GGML_PROFILE=1) and its table (a file that ends in .txt).
 //
@@ -253,7 +257,7 @@ void skip_speed(Scan& scan) {
 
 // "[OP  ] backend 0 MUL_MAT   17.4%  count=2  total= 0.45 ms  avg= 223.56 us  min= …  max= …  …",
 // and of the table "OP       0  MUL_MAT      17.4%       2        0.45      223.56      113.59  …"
-std::optional<observed::ObservedOp> row_of(std::string_view line) {
+std::optional<ObservedOp> row_of(std::string_view line) {
   Scan scan(line);
   std::string_view name;
   std::int64_t backend = 0, calls = 0;
@@ -271,7 +275,7 @@ std::optional<observed::ObservedOp> row_of(std::string_view line) {
                    most))
       return std::nullopt;
   }
-  observed::ObservedOp op;
+  ObservedOp op;
   op.op = shown_text(name);
   op.category = copy ? "copy" : "";
   op.backend = fmt::format("backend {}", backend);
@@ -285,7 +289,7 @@ std::optional<observed::ObservedOp> row_of(std::string_view line) {
 }
 
 // "  Backend 0 (Vulkan0): 2.12 ms (82.5%)"
-bool read_backend(std::string_view line, observed::Observed& observed) {
+bool read_backend(std::string_view line, Observed& observed) {
   Scan scan(line);
   if (!scan.take("Backend")) return false;
   std::int64_t number = 0;
@@ -296,7 +300,7 @@ bool read_backend(std::string_view line, observed::Observed& observed) {
 }
 
 // Its table has a column that the summary has not: they do not both stand in one text.
-void name_backends(observed::Observed& observed) {
+void name_backends(Observed& observed) {
   for (auto& op : observed.ops) {
     const auto known = observed.context.facts.find(op.backend);
     if (known != observed.context.facts.end()) op.backend = known->second;
@@ -310,8 +314,8 @@ int recognises(const Printed& printed) {
   return printed.begins("[OP  ] backend ") ? 70 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "llama.cpp";
   bool total = false;
   for (const std::string_view line : printed.lines()) {
@@ -330,3 +334,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::ggml_profile_text
+
+const weir::adapters::Format weir::adapters::k_ggml_profile_text{
+    "ggml-profiler-text", "the same profiler's summary or table", ggml_profile_text::recognises,
+    ggml_profile_text::read};

@@ -25,19 +25,19 @@ std::optional<double> seconds_in(const Json& row, const char* key) {
   return *value * scale->factor;
 }
 
-observed::ObservedCase* case_named(const std::string& name, observed::Observed& observed) {
+ObservedCase* case_named(const std::string& name, Observed& observed) {
   // Repetitions stand together, unless they were shuffled.
   for (auto one = observed.cases.rbegin(); one != observed.cases.rend(); ++one) {
     if (one->name == name) return &*one;
     if (one - observed.cases.rbegin() > 1000) break;
   }
-  observed::ObservedCase fresh;
+  ObservedCase fresh;
   fresh.name = name;
   return keep_row(observed.cases, std::move(fresh), observed) ? &observed.cases.back() : nullptr;
 }
 
 // Counters of the user's own, and what else weir has no place for.
-void read_counters(const Json& row, observed::ObservedCase& one) {
+void read_counters(const Json& row, ObservedCase& one) {
   if (const auto label = json_text(row, "label")) one.facts["label"] = *label;
   for (const auto& [key, value] : row.items()) {
     if (!value.is_number() || one.facts.size() >= 64) continue;
@@ -49,7 +49,7 @@ void read_counters(const Json& row, observed::ObservedCase& one) {
   }
 }
 
-bool read_error(const Json& row, observed::ObservedCase& one, observed::Observed& observed) {
+bool read_error(const Json& row, ObservedCase& one, Observed& observed) {
   const bool error = json_flag(row, "error_occurred");
   if (!error && !json_flag(row, "skipped")) return false;
   const auto message = json_text(row, error ? "error_message" : "skip_message");
@@ -61,7 +61,7 @@ bool read_error(const Json& row, observed::ObservedCase& one, observed::Observed
 constexpr std::pair<const char*, const char*> k_times[] = {{"real_time", "real_seconds"},
                                                            {"cpu_time", "cpu_seconds"}};
 
-void read_aggregate(const Json& row, const std::string& name, observed::ObservedCase& one) {
+void read_aggregate(const Json& row, const std::string& name, ObservedCase& one) {
   for (const auto& [key, metric] : k_times) {
     auto& timing = timing_of(one.timings, own_time(metric));
     // A "cv" is a fraction, whatever its time_unit says.
@@ -74,11 +74,11 @@ void read_aggregate(const Json& row, const std::string& name, observed::Observed
   }
 }
 
-void read_row(const Json& row, observed::Observed& observed) {
+void read_row(const Json& row, Observed& observed) {
   if (!row.is_object()) return;
   const auto name = json_text(row, row.contains("run_name") ? "run_name" : "name");
   if (!name) return;
-  observed::ObservedCase* one = case_named(*name, observed);
+  ObservedCase* one = case_named(*name, observed);
   if (one == nullptr || read_error(row, *one, observed)) return;
   if (json_text(row, "run_type") == "aggregate") {
     const auto aggregate = json_text(row, "aggregate_name").value_or("");
@@ -91,7 +91,7 @@ void read_row(const Json& row, observed::Observed& observed) {
   }
 }
 
-void read_context(const Json& json, observed::Observed& observed) {
+void read_context(const Json& json, Observed& observed) {
   const auto found = json.find("context");
   if (found == json.end() || !found->is_object()) return;
   auto& context = observed.context;
@@ -128,8 +128,8 @@ int recognises(const Printed& printed) {
   return printed.holds("\"library_build_type\"") || printed.holds("\"real_time\"") ? 90 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "google-benchmark";
   read_pieces(printed, {"benchmarks"},
               {[&](std::string_view, const Json& row) { read_row(row, observed); },
@@ -141,3 +141,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::google_benchmark
+
+const weir::adapters::Format weir::adapters::k_google_benchmark{
+    "google-benchmark", "Google Benchmark, JSON", google_benchmark::recognises,
+    google_benchmark::read};

@@ -9,7 +9,7 @@ namespace weir::adapters::hf2q {
 namespace {
 
 // "[CB_PROFILE:forward_gpu seq_len=512 layers=40] total=83.10ms across 12 labels:"
-bool read_heading(std::string_view line, observed::Observed& observed) {
+bool read_heading(std::string_view line, Observed& observed) {
   const std::size_t at = line.find("[CB_PROFILE");
   if (at == std::string_view::npos) return false;
   std::string_view what;
@@ -18,23 +18,22 @@ bool read_heading(std::string_view line, observed::Observed& observed) {
   Scan scan(line.substr(at + 11));
   if (!scan.fits("{}]  total={} ms across {} labels:", what, total, labels) || total < 0)
     return false;
-  observed::ObservedStep step;
+  ObservedStep step;
   step.label = what.starts_with(':') ? shown_text(what.substr(1))
                                      : fmt::format("table {}", observed.steps.size());
   step.seconds = total / 1e3;
   const std::size_t rows = step.label.find("seq_len=");
   if (rows != std::string::npos) {
     step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).whole();
-    if (step.tokens)
-      step.phase = *step.tokens == 1 ? observed::Phase::decode : observed::Phase::prefill;
+    if (step.tokens) step.phase = *step.tokens == 1 ? Phase::decode : Phase::prefill;
   }
   return keep_row(observed.steps, std::move(step), observed);
 }
 
 // "   45.2%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs  layer.attn_moe_ffn"
-std::optional<observed::ObservedBuffer> row_of(std::string_view line) {
+std::optional<ObservedBuffer> row_of(std::string_view line) {
   double share = 0, total = 0, mean = 0, least = 0, most = 0;
-  observed::ObservedBuffer buffer;
+  ObservedBuffer buffer;
   Scan scan(line);
   constexpr std::string_view k_form =
       "{} %  {} ms  count={}  avg={} \xC2\xB5s  min={} \xC2\xB5s  max={} \xC2\xB5s";
@@ -49,8 +48,7 @@ std::optional<observed::ObservedBuffer> row_of(std::string_view line) {
 }
 
 // "linear_attn=1.2ms full_attn=0.4ms … cmd_bufs=102 dispatches=1350" behind "[GREEDY_PROFILE]".
-void read_parts(std::string_view text, std::size_t step, observed::Phase phase,
-                observed::Observed& observed) {
+void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& observed) {
   Scan scan(text);
   while (const auto word = scan.word()) {
     const std::size_t mark = word->find('=');
@@ -60,7 +58,7 @@ void read_parts(std::string_view text, std::size_t step, observed::Phase phase,
     if (word->ends_with("ms")) {
       const auto ms = value.number();
       if (!ms || *ms < 0) continue;
-      observed::ObservedOp op;
+      ObservedOp op;
       op.op = shown_text(name);
       op.category = "encode";  // the CPU's time to write commands, not the device's to run them
       op.phase = phase;
@@ -78,19 +76,19 @@ void read_parts(std::string_view text, std::size_t step, observed::Phase phase,
 // A token's decode prints two lines: the layers, then the output head.
 class Steps {
  public:
-  explicit Steps(observed::Observed& observed) : observed_(observed) {}
+  explicit Steps(Observed& observed) : observed_(observed) {}
 
   bool take(std::string_view line) {
     for (const auto& [mark, phase] :
-         {std::pair{std::string_view("[GREEDY_PROFILE]"), observed::Phase::decode},
-          {std::string_view("[DECODE_PROFILE]"), observed::Phase::other}}) {
+         {std::pair{std::string_view("[GREEDY_PROFILE]"), Phase::decode},
+          {std::string_view("[DECODE_PROFILE]"), Phase::other}}) {
       const std::size_t at = line.find(mark);
       if (at == std::string_view::npos) continue;
       const std::string_view parts = line.substr(at + mark.size());
       const bool head =
-          phase == observed::Phase::decode && parts.find("output_head=") != std::string_view::npos;
+          phase == Phase::decode && parts.find("output_head=") != std::string_view::npos;
       if (!(head && open_) && !begin(phase)) return true;
-      open_ = phase == observed::Phase::decode && !head;
+      open_ = phase == Phase::decode && !head;
       read_parts(parts, observed_.steps.size() - 1, phase, observed_);
       return true;
     }
@@ -98,29 +96,28 @@ class Steps {
   }
 
  private:
-  bool begin(observed::Phase phase) {
-    observed::ObservedStep step;
-    step.label = phase == observed::Phase::decode ? fmt::format("token {}", tokens_++) : "forward";
+  bool begin(Phase phase) {
+    ObservedStep step;
+    step.label = phase == Phase::decode ? fmt::format("token {}", tokens_++) : "forward";
     step.phase = phase;
-    if (phase == observed::Phase::decode) step.tokens = 1;
+    if (phase == Phase::decode) step.tokens = 1;
     return keep_row(observed_.steps, std::move(step), observed_);
   }
-  observed::Observed& observed_;
+  Observed& observed_;
   std::size_t tokens_ = 0;
   bool open_ = false;
 };
 
-observed::Phase phase_named(std::string_view text) {
-  if (text.find("prefill") != std::string_view::npos) return observed::Phase::prefill;
-  return text.find("decode") != std::string_view::npos ? observed::Phase::decode
-                                                       : observed::Phase::unknown;
+Phase phase_named(std::string_view text) {
+  if (text.find("prefill") != std::string_view::npos) return Phase::prefill;
+  return text.find("decode") != std::string_view::npos ? Phase::decode : Phase::unknown;
 }
 
 // DeepSeek-V4's stages: "  LABEL: T ms total over N layers (min T ms; max T ms)" and
 // "DeepSeek-V4 PHASE category: NAME: T ms / N calls", "DeepSeek-V4 PHASE dispatch: PIPELINE: N".
-bool read_stage(std::string_view line, observed::Phase& phase, observed::Observed& observed) {
+bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
   const std::size_t at = line.find("DeepSeek-V4 ");
-  observed::ObservedOp op;
+  ObservedOp op;
   std::int64_t calls = 0;
   double ms = 0, least = 0, most = 0;
   if (at != std::string_view::npos) {
@@ -146,7 +143,7 @@ bool read_stage(std::string_view line, observed::Phase& phase, observed::Observe
     }
     return true;
   }
-  if (phase == observed::Phase::unknown || !line.starts_with("  ")) return false;
+  if (phase == Phase::unknown || !line.starts_with("  ")) return false;
   Scan scan(line);
   const auto name = scan.until(": ");
   if (!name ||
@@ -163,7 +160,7 @@ bool read_stage(std::string_view line, observed::Phase& phase, observed::Observe
 }
 
 // "Decode tok/s: 41.2", "--- mlx-native …: 128 tokens in 3.10 s"
-bool read_rate(std::string_view line, observed::Observed& observed) {
+bool read_rate(std::string_view line, Observed& observed) {
   const std::size_t at = line.find("Decode tok/s:");
   if (at != std::string_view::npos) {
     if (const auto rate = Scan(line.substr(at + 13)).number()) {
@@ -195,11 +192,11 @@ int recognises(const Printed& printed) {
              : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   Steps steps(observed);
   bool in_table = false;
-  observed::Phase stage = observed::Phase::unknown;
+  Phase stage = Phase::unknown;
   for (const std::string_view line : printed.lines()) {
     if (printed.cut(line)) {
       mark_truncated(observed);
@@ -224,3 +221,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::hf2q
+
+const weir::adapters::Format weir::adapters::k_hf2q{"hf2q", "profile lines of hf2q and mlx-native",
+                                                    hf2q::recognises, hf2q::read,
+                                                    Adapter("hf2q", 5, "hf2q", Counts::asked)};

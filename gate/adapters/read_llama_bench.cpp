@@ -33,7 +33,7 @@ std::string name_of_test(std::int64_t prompt, std::int64_t generated, std::int64
   return name;
 }
 
-unit::Metric rate_metric(const observed::ObservedCase& test) {
+unit::Metric rate_metric(const ObservedCase& test) {
   const bool generated = test.generated_tokens.value_or(0) > 0;
   if (generated && test.prompt_tokens.value_or(0) > 0) {
     return unit::custom_metric("tokens_per_second", unit::Kind::time, unit::Unit::tokens_per_second,
@@ -43,7 +43,7 @@ unit::Metric rate_metric(const observed::ObservedCase& test) {
 }
 
 // What describes the build, the machine and the model rather than the test.
-void read_bench_context(const BenchFields& fields, observed::Observed& observed) {
+void read_bench_context(const BenchFields& fields, Observed& observed) {
   const auto text_of = [&](const char* name) -> std::optional<std::string> {
     const std::string value = field_of(fields, name);
     return value.empty() ? std::nullopt : std::optional(shown_text(value));
@@ -63,9 +63,9 @@ void read_bench_context(const BenchFields& fields, observed::Observed& observed)
 constexpr std::array<std::string_view, 6> k_results{"avg_ns",    "stddev_ns",  "avg_ts",
                                                     "stddev_ts", "samples_ns", "samples_ts"};
 
-std::optional<observed::ObservedCase> test_of(const BenchFields& fields,
-                                              const std::vector<double>& samples_ns) {
-  observed::ObservedCase test;
+std::optional<ObservedCase> test_of(const BenchFields& fields,
+                                    const std::vector<double>& samples_ns) {
+  ObservedCase test;
   const auto prompt = whole_field(fields, "n_prompt");
   const auto generated = whole_field(fields, "n_gen");
   if (!prompt || !generated || *prompt + *generated == 0) return std::nullopt;
@@ -77,10 +77,10 @@ std::optional<observed::ObservedCase> test_of(const BenchFields& fields,
     const bool result = std::find(k_results.begin(), k_results.end(), name) != k_results.end();
     if (!result && test.facts.size() < 64) test.facts[shown_text(name, 60)] = shown_text(value);
   }
-  observed::ObservedTiming rate{rate_metric(test),
-                                {},
-                                printed_number(field_of(fields, "avg_ts")),
-                                printed_number(field_of(fields, "stddev_ts"))};
+  ObservedTiming rate{rate_metric(test),
+                      {},
+                      printed_number(field_of(fields, "avg_ts")),
+                      printed_number(field_of(fields, "stddev_ts"))};
   const auto tokens = static_cast<double>(*prompt + *generated);
   for (const double ns : samples_ns) {
     if (ns > 0) rate.samples.push_back(tokens * 1e9 / ns);
@@ -92,9 +92,9 @@ std::optional<observed::ObservedCase> test_of(const BenchFields& fields,
 }
 
 // The rates of the whole: of a test at depth 0 that is alone of its kind.
-void sum_up(observed::Observed& observed) {
+void sum_up(Observed& observed) {
   for (const bool decode : {false, true}) {
-    const observed::ObservedCase* only = nullptr;
+    const ObservedCase* only = nullptr;
     std::size_t found = 0;
     for (const auto& test : observed.cases) {
       if (test.generated_tokens.has_value() != decode || test.prompt_tokens.has_value() == decode)
@@ -109,8 +109,7 @@ void sum_up(observed::Observed& observed) {
   }
 }
 
-Result<observed::Observed> finish_bench(observed::Observed observed, const Printed& printed,
-                                        std::string_view format) {
+Result<Observed> finish_bench(Observed observed, const Printed& printed, std::string_view format) {
   sum_up(observed);
   if (printed.holds("asserts enabled")) {
     add_warning(observed, k_asserts);
@@ -155,8 +154,8 @@ int recognises(const Printed& printed) {
   return printed.begins("llama_bench: error:") ? 60 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   const auto take = [&](const Json& json) {
     if (!json.is_object() || !json.contains("n_gen")) return;
     const BenchFields fields = fields_of(json);
@@ -170,10 +169,15 @@ Result<observed::Observed> read(const Printed& printed) {
 
 }  // namespace llama_bench_json
 
+const Format k_llama_bench_json{
+    "llama-bench", "llama-bench -o json or jsonl", llama_bench_json::recognises,
+    llama_bench_json::read,
+    Adapter("llama-bench", 1, "llama-bench", Counts::none, read_llama_bench)};
+
 namespace llama_bench_table {
 namespace {
 
-void add_test(const BenchFields& fields, observed::Observed& observed) {
+void add_test(const BenchFields& fields, Observed& observed) {
   auto test = test_of(fields, {});
   if (!test) return;
   read_bench_context(fields, observed);
@@ -228,7 +232,7 @@ constexpr std::pair<std::string_view, std::string_view> k_markdown_names[] = {
 
 // The columns of the table for people have short names; its last two are always test and t/s.
 void add_markdown(const std::vector<std::string>& names, const std::vector<std::string>& cells,
-                  observed::Observed& observed) {
+                  Observed& observed) {
   if (names.size() != cells.size() || names.size() < 3) return;
   BenchFields fields = paired(names, cells);
   if (!read_test_name(fields["test"], fields)) return;
@@ -262,8 +266,8 @@ int recognises(const Printed& printed) {
   return printed.holds("CREATE TABLE IF NOT EXISTS llama_bench") ? 60 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   // A row of values alone, as an appended run writes it, has no names: the table before it gives
   // them.
   std::vector<std::string> csv, markdown;
@@ -298,5 +302,9 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace llama_bench_table
+
+const Format k_llama_bench_table{"llama-bench-table", "llama-bench -o csv, sql or md",
+                                 llama_bench_table::recognises, llama_bench_table::read,
+                                 Adapter("llama-bench-table", 2)};
 
 }  // namespace weir::adapters

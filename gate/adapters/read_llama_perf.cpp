@@ -30,9 +30,9 @@ std::optional<Timing> timing_in(Scan scan) {
 // One program's or one request's figures.
 class Figures {
  public:
-  explicit Figures(observed::Observed& observed) : observed_(observed) {}
+  explicit Figures(Observed& observed) : observed_(observed) {}
 
-  void take(std::string_view what, const Scan& scan, observed::ObservedCase* request) {
+  void take(std::string_view what, const Scan& scan, ObservedCase* request) {
     const auto timing = timing_in(scan);
     if (what == "graphs reused") {
       Scan reused = scan;
@@ -60,24 +60,24 @@ class Figures {
   }
 
  private:
-  void rate(const char* metric, std::int64_t tokens, double ms, observed::ObservedCase* request) {
+  void rate(const char* metric, std::int64_t tokens, double ms, ObservedCase* request) {
     if (tokens <= 0 || ms <= 0) return;
     add_sample(observed_, request, metric, static_cast<double>(tokens) * 1e3 / ms);
   }
-  observed::Observed& observed_;
+  Observed& observed_;
 };
 
 constexpr std::string_view k_prefixes[] = {
     "llama_perf_context_print:", "llama_print_timings:", "common_perf_print:"};
 
 // "slot print_timing: id  3 | task 0 | prompt eval time = …"
-observed::ObservedCase* request_of(Scan& scan, observed::Observed& observed) {
+ObservedCase* request_of(Scan& scan, Observed& observed) {
   const auto slot = scan.until(" | ");
   const auto task = slot ? scan.until(" | ") : std::nullopt;
   if (!task || !task->starts_with("task ")) return nullptr;
   const std::string name = shown_text(*task, 60);
   if (observed.cases.empty() || observed.cases.back().name != name) {
-    observed::ObservedCase request;
+    ObservedCase request;
     request.name = name;
     request.facts["slot"] = shown_text(*slot, 60);
     if (!keep_row(observed.cases, std::move(request), observed)) return nullptr;
@@ -85,7 +85,7 @@ observed::ObservedCase* request_of(Scan& scan, observed::Observed& observed) {
   return &observed.cases.back();
 }
 
-void read_complaint(std::string_view line, observed::Observed& observed) {
+void read_complaint(std::string_view line, Observed& observed) {
   const std::size_t at = line.find("failed to ");
   const bool error = line.find("error:") != std::string_view::npos ||
                      line.find("error loading") != std::string_view::npos;
@@ -101,7 +101,7 @@ void read_complaint(std::string_view line, observed::Observed& observed) {
 }
 
 // "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits = 9 / 1, …" of the context's creation.
-void read_graph(std::string_view line, observed::Observed& observed) {
+void read_graph(std::string_view line, Observed& observed) {
   const std::size_t at = line.find("graph (pp bs=");
   if (at != std::string_view::npos) observed.context.facts["graph"] = shown_text(line.substr(at));
 }
@@ -119,12 +119,12 @@ int recognises(const Printed& printed) {
              : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   Figures figures(observed);
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
-    observed::ObservedCase* request = nullptr;
+    ObservedCase* request = nullptr;
     bool ours = std::any_of(std::begin(k_prefixes), std::end(k_prefixes),
                             [&](std::string_view prefix) { return scan.take(prefix); });
     if (!ours && scan.take("slot print_timing:")) {
@@ -144,6 +144,10 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::llama_perf
+
+const weir::adapters::Format weir::adapters::k_llama_perf{
+    "llama-perf", "timings llama.cpp's programs and its server print at their end",
+    llama_perf::recognises, llama_perf::read, Adapter("llama-perf", 3, "llama-completion")};
 
 // Replies of llama-server: /completion and chat, whole or streamed ("data: {…}"), with `timings`.
 //
@@ -173,8 +177,8 @@ std::optional<Reply> reply_of(const Json& json) {
   return reply;
 }
 
-void add_reply(const Reply& reply, observed::Observed& observed) {
-  observed::ObservedCase one;
+void add_reply(const Reply& reply, Observed& observed) {
+  ObservedCase one;
   one.name = fmt::format("request {}", observed.cases.size());
   one.prompt_tokens = reply.prompt;
   one.generated_tokens = reply.predicted;
@@ -192,7 +196,7 @@ void add_reply(const Reply& reply, observed::Observed& observed) {
 // A stream's chunks carry the timings so far: each step is what the chunk before lacked.
 class Stream {
  public:
-  explicit Stream(observed::Observed& observed) : observed_(observed) {}
+  explicit Stream(Observed& observed) : observed_(observed) {}
 
   void take(const Json& json) {
     const auto reply = reply_of(json);
@@ -203,7 +207,7 @@ class Stream {
         reply->predicted_ms && last_->predicted_ms &&
         *reply->predicted_ms >= *last_->predicted_ms) {
       keep_row(observed_.steps,
-               {fmt::format("token {}", *reply->predicted), observed::Phase::decode,
+               {fmt::format("token {}", *reply->predicted), Phase::decode,
                 *reply->predicted - *last_->predicted,
                 (*reply->predicted_ms - *last_->predicted_ms) / 1e3},
                observed_);
@@ -223,12 +227,12 @@ class Stream {
     if (stop != json.end() && stop->is_boolean()) return stop->get<bool>();
     return true;  // of chat: only its last chunk has timings, unless they were asked for
   }
-  observed::Observed& observed_;
+  Observed& observed_;
   std::optional<Reply> last_;
   bool ended_ = true;
 };
 
-void read_names(const Json& json, observed::Observed& observed) {
+void read_names(const Json& json, Observed& observed) {
   if (const auto model = json_text(json, "model")) {
     observed.context.model = *model;
     if (model->find_first_of("/\\") != std::string::npos) observed.context.places = {*model};
@@ -247,8 +251,8 @@ int recognises(const Printed& printed) {
   return printed.holds("\"timings\"") && printed.holds("\"predicted_n\"") ? 85 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "llama.cpp";
   Stream stream(observed);
   for (const std::string_view line : printed.out()) {
@@ -275,3 +279,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::llama_server
+
+const weir::adapters::Format weir::adapters::k_llama_server{
+    "llama-server", "replies of llama-server, with timings", llama_server::recognises,
+    llama_server::read};

@@ -8,7 +8,7 @@ namespace weir::adapters::mlx_lm {
 namespace {
 
 // "prompt_tps=1234.567, generation_tps=45.678, peak_memory=5.432"
-void read_trial(std::string_view values, observed::Observed& observed) {
+void read_trial(std::string_view values, Observed& observed) {
   for (const std::string& pair : text::split(values, ' ')) {
     const std::size_t mark = pair.find('=');
     if (mark == std::string::npos) continue;
@@ -35,8 +35,8 @@ int recognises(const Printed& printed) {
                                                                           : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   bool averages = false;
   for (const std::string_view line : printed.lines()) {
     const bool cut = printed.cut(line);
@@ -62,3 +62,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::mlx_lm
+
+const weir::adapters::Format weir::adapters::k_mlx_lm{"mlx-lm", "mlx_lm.benchmark",
+                                                      mlx_lm::recognises, mlx_lm::read,
+                                                      Adapter("mlx-lm", 6, "mlx_lm.benchmark")};

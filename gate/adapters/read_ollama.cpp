@@ -18,8 +18,8 @@ std::optional<double> seconds_of(const Json& json, const char* key) {
   return nanoseconds && *nanoseconds >= 0 ? std::optional(*nanoseconds / 1e9) : std::nullopt;
 }
 
-void add(const Figures& figures, observed::Observed& observed) {
-  observed::ObservedCase one;
+void add(const Figures& figures, Observed& observed) {
+  ObservedCase one;
   one.name = fmt::format("request {}", observed.cases.size());
   one.prompt_tokens = figures.prompt;
   one.generated_tokens = figures.generated;
@@ -34,7 +34,7 @@ void add(const Figures& figures, observed::Observed& observed) {
   keep_row(observed.cases, std::move(one), observed);
 }
 
-void read_reply(const Json& json, observed::Observed& observed) {
+void read_reply(const Json& json, Observed& observed) {
   if (!json.is_object()) return;
   if (const auto error = json_text(json, "error")) {
     if (observed.errors.size() < 100) observed.errors.push_back(*error);
@@ -101,8 +101,8 @@ int recognises(const Printed& printed) {
   return printed.begins("eval count:") && printed.begins("eval duration:") ? 80 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   Figures figures;
   bool open = false;
   for (const std::string_view line : printed.lines()) {
@@ -126,3 +126,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::ollama
+
+const weir::adapters::Format weir::adapters::k_ollama{
+    "ollama", "replies of Ollama, and ollama run --verbose", ollama::recognises, ollama::read,
+    Adapter("ollama", 7)};

@@ -50,7 +50,7 @@ constexpr std::pair<std::string_view, std::string_view> k_histograms[] = {
 
 class Reading {
  public:
-  explicit Reading(observed::Observed& observed) : observed_(observed) {}
+  explicit Reading(Observed& observed) : observed_(observed) {}
 
   void add(PrometheusSample sample) {
     if (histogram(sample)) return;
@@ -196,7 +196,7 @@ class Reading {
     }
   }
 
-  observed::Observed& observed_;
+  Observed& observed_;
   std::map<std::string, double, std::less<>> totals_;
   std::map<std::string, std::string, std::less<>> kinds_;
   std::map<std::string, Histogram, std::less<>> histograms_;
@@ -214,8 +214,8 @@ int recognises(const Printed& printed) {
   return types == 1 ? 50 : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   Reading reading(observed);
   for (const std::string_view line : printed.out()) {
     const bool cut = printed.cut(line);
@@ -237,3 +237,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::prometheus
+
+const weir::adapters::Format weir::adapters::k_prometheus{
+    "prometheus", "Prometheus text: /metrics of llama-server, vLLM, Agave, …",
+    prometheus::recognises, prometheus::read};

@@ -19,7 +19,7 @@ std::optional<std::int64_t> bytes_of(std::string_view size) {
 }
 
 // "[embd ( 256K)] [cache_k_l0 (view) (  32K)] ": names hold brackets, so the size is the last one.
-void read_inputs(std::string_view list, observed::ObservedSplit& split) {
+void read_inputs(std::string_view list, ObservedSplit& split) {
   Scan scan(list);
   while (scan.take("[")) {
     const auto item = scan.until(")]");
@@ -32,12 +32,12 @@ void read_inputs(std::string_view list, observed::ObservedSplit& split) {
 }
 
 // "## SPLIT #1: Vulkan0 # 7 inputs: [ffn_post_norm-2 (   1K)] …"
-std::optional<observed::ObservedSplit> split_of(std::string_view line,
-                                                std::optional<std::int64_t>& announced) {
+std::optional<ObservedSplit> split_of(std::string_view line,
+                                      std::optional<std::int64_t>& announced) {
   const std::size_t at = line.find("## SPLIT #");
   if (at == std::string_view::npos) return std::nullopt;
   Scan scan(line.substr(at + 10));
-  observed::ObservedSplit split;
+  ObservedSplit split;
   std::string_view backend;
   std::int64_t inputs = 0;
   if (!scan.fits("{} : {} # {} inputs", split.number, backend, inputs)) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<observed::ObservedSplit> split_of(std::string_view line,
 }
 
 // "node #  4 (   MUL_MAT):               Qcur-0 (   1K) [  CPU         ] use=1,c=1:  …"
-std::optional<observed::ObservedOp> node_of(std::string_view line) {
+std::optional<ObservedOp> node_of(std::string_view line) {
   Scan scan(line);
   std::int64_t number = 0;
   if (!scan.fits("node # {} (", number)) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<observed::ObservedOp> node_of(std::string_view line) {
   const std::size_t backend = rest->rfind('[');
   const std::size_t size = rest->substr(0, backend).rfind('(');
   if (backend == std::string_view::npos || size == std::string_view::npos) return std::nullopt;
-  observed::ObservedOp node;
+  ObservedOp node;
   node.op = shown_text(*op, 20);
   node.node = shown_text(rest->substr(0, size), 100);
   node.layer = observed::layer_of_node(node.node);
@@ -76,23 +76,23 @@ std::optional<std::int64_t> tokens_of(std::string_view line) {
 
 class Graphs {
  public:
-  explicit Graphs(observed::Observed& observed) : observed_(observed) {}
+  explicit Graphs(Observed& observed) : observed_(observed) {}
 
-  bool add_split(observed::ObservedSplit split, std::optional<std::int64_t> tokens) {
+  bool add_split(ObservedSplit split, std::optional<std::int64_t> tokens) {
     if (split.number == 0 || observed_.steps.empty()) {
-      observed::ObservedStep step;
+      ObservedStep step;
       step.label = fmt::format("graph {}", observed_.steps.size());
       step.tokens = tokens;
-      if (tokens) step.phase = *tokens == 1 ? observed::Phase::decode : observed::Phase::prefill;
+      if (tokens) step.phase = *tokens == 1 ? Phase::decode : Phase::prefill;
       if (!keep_row(observed_.steps, std::move(step), observed_)) return false;
     }
     split.graph = observed_.steps.size() - 1;
     return keep_row(observed_.splits, std::move(split), observed_);
   }
 
-  void add_node(observed::ObservedOp node) {
+  void add_node(ObservedOp node) {
     if (observed_.splits.empty()) return;
-    observed::ObservedSplit& split = observed_.splits.back();
+    ObservedSplit& split = observed_.splits.back();
     node.backend = split.backend;
     node.step = split.graph;
     node.phase = observed_.steps[split.graph].phase;
@@ -100,15 +100,15 @@ class Graphs {
   }
 
  private:
-  observed::Observed& observed_;
+  Observed& observed_;
 };
 
 }  // namespace
 
 int recognises(const Printed& printed) { return printed.holds("## SPLIT #") ? 85 : 0; }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "llama.cpp";
   Graphs graphs(observed);
   std::optional<std::int64_t> tokens;
@@ -137,3 +137,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::sched_debug
+
+const weir::adapters::Format weir::adapters::k_sched_debug{
+    "sched-debug", "GGML_SCHED_DEBUG=1 or 2: splits and nodes", sched_debug::recognises,
+    sched_debug::read};

@@ -44,7 +44,7 @@ bool like_a_row(std::string_view text) {
 
 // "[FUSION ]OP[ details]" of one node. A name of several nodes that ran between two syncs can not
 // be taken apart safely: it is kept as a kernel of its own.
-void name_op(std::string_view name, observed::ObservedOp& op) {
+void name_op(std::string_view name, ObservedOp& op) {
   Scan scan(name);
   const std::string_view first = scan.word().value_or("");
   const std::string_view rest = scan.rest();
@@ -80,7 +80,7 @@ std::optional<std::int64_t> value_of(std::string_view text, std::string_view key
 }
 
 // "q8_0 m=64 n=1 k=256": the first source is k x m, the second k x n, the result m x n.
-void shape_product(observed::ObservedOp& op) {
+void shape_product(ObservedOp& op) {
   if (op.op != "MUL_MAT") return;
   const auto m = value_of(op.shape, "m=");
   const auto n = value_of(op.shape, "n=");
@@ -102,8 +102,8 @@ struct Block {
   bool open = false;
 };
 
-void add_line(const Line& line, Block& block, observed::Observed& observed) {
-  observed::ObservedOp op;
+void add_line(const Line& line, Block& block, Observed& observed) {
+  ObservedOp op;
   name_op(line.name, op);
   if (op.op == "MUL_MAT") {
     if (const auto n = value_of(op.shape, "n="))
@@ -125,11 +125,11 @@ void add_line(const Line& line, Block& block, observed::Observed& observed) {
 // A graph whose products have one column is a token's. A block may hold several graphs
 // (GGML_VK_PERF_LOGGER_FREQUENCY) and does not say how many: as every graph has ops that occur once
 // (the last norm, the output), it is the greatest common divisor of the calls.
-void end_block(Block& block, std::optional<double> total, observed::Observed& observed) {
-  observed::ObservedStep& step = observed.steps[block.step];
+void end_block(Block& block, std::optional<double> total, Observed& observed) {
+  ObservedStep& step = observed.steps[block.step];
   step.seconds = total;
   if (block.columns) {
-    step.phase = *block.columns == 1 ? observed::Phase::decode : observed::Phase::prefill;
+    step.phase = *block.columns == 1 ? Phase::decode : Phase::prefill;
     const std::int64_t graphs = std::max<std::int64_t>(block.graphs, 1);
     if (*block.columns <= std::numeric_limits<std::int64_t>::max() / graphs) {
       step.tokens = *block.columns * graphs;
@@ -148,8 +148,8 @@ void end_block(Block& block, std::optional<double> total, observed::Observed& ob
 
 int recognises(const Printed& printed) { return printed.begins(k_heading) ? 95 : 0; }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "llama.cpp";
   observed.context.backend = "Vulkan";
   Block block;
@@ -165,7 +165,7 @@ Result<observed::Observed> read(const Printed& printed) {
         add_warning(observed, "a block of timings has no total: it was not whole");
       }
       block = {observed.steps.size(), std::nullopt, 0, true};
-      observed::ObservedStep step;
+      ObservedStep step;
       step.label = fmt::format("block {}", observed.steps.size());
       block.open = keep_row(observed.steps, std::move(step), observed);
     } else if (block.open && scan.take("Total time:")) {
@@ -192,6 +192,9 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::vk_perf
+
+const weir::adapters::Format weir::adapters::k_vk_perf{
+    "vk-perf-logger", "GGML_VK_PERF_LOGGER, also concurrent", vk_perf::recognises, vk_perf::read};
 
 // GGML_VK_SYNC_LOGGER: every node and every barrier of each graph, in order.
 namespace weir::adapters::vk_sync {
@@ -223,8 +226,8 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   observed.context.engine = "llama.cpp";
   observed.context.backend = "Vulkan";
   std::int64_t last = -1;
@@ -236,21 +239,20 @@ Result<observed::Observed> read(const Printed& printed) {
       break;
     }
     if (observed.buffers.empty() || (node && node->index < last)) {
-      observed::ObservedBuffer graph;
+      ObservedBuffer graph;
       graph.label = fmt::format("graph {}", observed.buffers.size());
       graph.step = observed.steps.size();
       graph.barriers = 0;
-      if (!keep_row(observed.steps, {graph.label, observed::Phase::unknown, {}, {}}, observed))
-        break;
+      if (!keep_row(observed.steps, {graph.label, Phase::unknown, {}, {}}, observed)) break;
       observed.buffers.push_back(std::move(graph));
     }
-    observed::ObservedBuffer& graph = observed.buffers.back();
+    ObservedBuffer& graph = observed.buffers.back();
     if (!node) {
       graph.barriers = *graph.barriers + 1;
       continue;
     }
     last = node->index;
-    observed::ObservedOp op;
+    ObservedOp op;
     op.op = shown_text(node->op);
     op.node = shown_text(node->name);
     op.layer = observed::layer_of_node(op.node);
@@ -264,3 +266,6 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::vk_sync
+
+const weir::adapters::Format weir::adapters::k_vk_sync{"vk-sync-logger", "GGML_VK_SYNC_LOGGER",
+                                                       vk_sync::recognises, vk_sync::read};

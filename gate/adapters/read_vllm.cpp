@@ -20,14 +20,14 @@ unit::Metric latency_metric(std::string_view name) {
 }
 
 // "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms"
-std::optional<observed::ObservedLatency> latency_of(const std::string& key, double ms) {
+std::optional<ObservedLatency> latency_of(const std::string& key, double ms) {
   if (!key.ends_with("_ms") || ms < 0) return std::nullopt;
   const std::size_t mark = key.find('_');
   if (mark == 0 || mark + 3 >= key.size()) return std::nullopt;
   const std::string figure = key.substr(0, mark);
   const std::string name = key.substr(mark + 1, key.size() - 4 - mark);
   if (name.empty() || name.size() > 60) return std::nullopt;
-  observed::ObservedLatency latency;
+  ObservedLatency latency;
   latency.metric = latency_metric(name);
   latency.seconds = ms / 1e3;
   if (figure == "mean" || figure == "median") {
@@ -45,7 +45,7 @@ std::optional<observed::ObservedLatency> latency_of(const std::string& key, doub
   return latency;
 }
 
-void read_settings(const Json& json, observed::ObservedCase& one, observed::Observed& observed) {
+void read_settings(const Json& json, ObservedCase& one, Observed& observed) {
   auto& context = observed.context;
   if (const auto model = json_text(json, "model_id")) {
     context.model = *model;
@@ -62,7 +62,7 @@ void read_settings(const Json& json, observed::ObservedCase& one, observed::Obse
   }
 }
 
-void check_requests(const Json& json, observed::ObservedCase& one, observed::Observed& observed) {
+void check_requests(const Json& json, ObservedCase& one, Observed& observed) {
   const auto failed = json_whole(json, "failed");
   const auto completed = json_whole(json, "completed");
   const auto asked = json_whole(json, "num_prompts");
@@ -73,9 +73,9 @@ void check_requests(const Json& json, observed::ObservedCase& one, observed::Obs
   }
 }
 
-void read_result(const Json& json, observed::Observed& observed) {
+void read_result(const Json& json, Observed& observed) {
   if (!json.is_object() || !json.contains("total_output_tokens")) return;
-  observed::ObservedCase one;
+  ObservedCase one;
   one.name = json_text(json, "label").value_or(fmt::format("run {}", observed.cases.size()));
   read_settings(json, one, observed);
   check_requests(json, one, observed);
@@ -107,8 +107,8 @@ int recognises(const Printed& printed) {
                                                                                              : 0;
 }
 
-Result<observed::Observed> read(const Printed& printed) {
-  observed::Observed observed;
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
   read_documents(
       printed, [&](const Json& json) { read_result(json, observed); }, observed);
   if (observed.cases.empty()) return nothing_found("vllm");
@@ -123,3 +123,6 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::vllm
+
+const weir::adapters::Format weir::adapters::k_vllm{"vllm", "vllm bench serve --save-result",
+                                                    vllm::recognises, vllm::read};

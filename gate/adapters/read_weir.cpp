@@ -5,12 +5,16 @@ namespace weir::adapters::weir_observed {
 
 int recognises(const Printed& printed) { return printed.holds("\"weir.observed/1\"") ? 90 : 0; }
 
-Result<observed::Observed> read(const Printed& printed) {
+Result<Observed> read(const Printed& printed) {
   WEIR_TRY(const Json json, parse_json(printed.document().out));
   return observed::observed_from_json(json);
 }
 
 }  // namespace weir::adapters::weir_observed
+
+const weir::adapters::Format weir::adapters::k_weir_observed{
+    "weir", "weir.observed/1, as weir writes it", weir_observed::recognises, weir_observed::read,
+    Adapter("weir-observed", 8, "", Counts::always)};
 
 // weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
 // probes saw them.
@@ -20,9 +24,9 @@ namespace {
 constexpr const char* k_schema = "weir.timeline/1";
 
 // Times are of the calls that were timed: where some were not, they say nothing of all.
-std::optional<observed::ObservedOp> row_of(const Json& row) {
+std::optional<ObservedOp> row_of(const Json& row) {
   if (!row.is_object()) return std::nullopt;
-  observed::ObservedOp op;
+  ObservedOp op;
   op.kernel = json_text(row, "name").value_or("");
   op.calls = json_whole(row, "calls");
   if (op.kernel.empty() || !op.calls) return std::nullopt;
@@ -39,14 +43,14 @@ std::optional<observed::ObservedOp> row_of(const Json& row) {
 
 int recognises(const Printed& printed) { return printed.holds("\"weir.timeline/") ? 90 : 0; }
 
-Result<observed::Observed> read(const Printed& printed) {
+Result<Observed> read(const Printed& printed) {
   WEIR_TRY(const Json json, parse_json(printed.document().out));
   const std::string schema = json.is_object() ? json_text(json, "schema").value_or("") : "";
   if (schema != k_schema) {
     return fail(Code::data, "its schema is {}, this weir reads {}",
                 schema.empty() ? "missing" : schema, k_schema);
   }
-  observed::Observed observed;
+  Observed observed;
   observed.format = "weir-timeline";
   for (const Json& kernel : json_list(json, "kernels")) {
     if (auto row = row_of(kernel)) keep_row(observed.ops, *std::move(row), observed);
@@ -59,3 +63,7 @@ Result<observed::Observed> read(const Printed& printed) {
 }
 
 }  // namespace weir::adapters::weir_timeline
+
+const weir::adapters::Format weir::adapters::k_weir_timeline{
+    "weir-timeline", "weir profile --json of a program", weir_timeline::recognises,
+    weir_timeline::read};

@@ -23,22 +23,21 @@ std::string name_of_metric(std::string_view text) {
 
 }  // namespace
 
-void add_warning(observed::Observed& observed, std::string warning) {
+void add_warning(Observed& observed, std::string warning) {
   auto& warnings = observed.warnings;
   if (warnings.size() >= k_most_warnings) return;
   if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
   warnings.push_back(std::move(warning));
 }
 
-bool possible(const observed::ObservedOp& op) {
+bool possible(const ObservedOp& op) {
   for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {
     if (value && !(std::isfinite(*value) && *value >= 0)) return false;
   }
   return true;
 }
 
-observed::ObservedTiming& timing_of(std::vector<observed::ObservedTiming>& timings,
-                                    const unit::Metric& metric) {
+ObservedTiming& timing_of(std::vector<ObservedTiming>& timings, const unit::Metric& metric) {
   for (auto& timing : timings) {
     if (timing.metric == metric) return timing;
   }
@@ -46,33 +45,31 @@ observed::ObservedTiming& timing_of(std::vector<observed::ObservedTiming>& timin
   return timings.back();
 }
 
-void add_call(observed::ObservedOp& row, double seconds) {
+void add_call(ObservedOp& row, double seconds) {
   row.calls = row.calls.value_or(0) + 1;
   row.seconds = row.seconds.value_or(0) + seconds;
   row.least = std::min(row.least.value_or(seconds), seconds);
   row.most = std::max(row.most.value_or(seconds), seconds);
 }
 
-void add_sample(std::vector<observed::ObservedTiming>& timings, std::string_view metric,
-                double sample) {
+void add_sample(std::vector<ObservedTiming>& timings, std::string_view metric, double sample) {
   if (!std::isfinite(sample) || sample <= 0) return;
   auto& samples = timing_of(timings, time_named(metric)).samples;
   if (samples.size() < k_most_rows) samples.push_back(sample);
 }
 
-void add_sample(observed::Observed& observed, observed::ObservedCase* part, std::string_view metric,
-                double sample) {
+void add_sample(Observed& observed, ObservedCase* part, std::string_view metric, double sample) {
   add_sample(observed.timings, metric, sample);
   if (part != nullptr) add_sample(part->timings, metric, sample);
 }
 
-observed::ObservedCount& count_of(observed::Observed& observed, std::string_view metric) {
+ObservedCount& count_of(Observed& observed, std::string_view metric) {
   const unit::Metric wanted = unit::find_metric(metric).value_or(unit::custom_metric(
       name_of_metric(metric), unit::Kind::count, unit::Unit::count, unit::Better::lower));
   for (auto& count : observed.counts) {
     if (count.metric == wanted) return count;
   }
-  return observed.counts.emplace_back(observed::ObservedCount{wanted, {}});
+  return observed.counts.emplace_back(ObservedCount{wanted, {}});
 }
 
 unit::Metric own_time(std::string_view name) {
@@ -84,25 +81,25 @@ unit::Metric time_named(std::string_view name) {
   return unit::find_metric(name).value_or(own_time(name));
 }
 
-void mark_truncated(observed::Observed& observed) {
+void mark_truncated(Observed& observed) {
   observed.truncated = true;
   add_warning(observed, "it ends in the middle: what was whole is read");
 }
 
-void add_cached(std::int64_t tokens, observed::ObservedCase& one, observed::Observed& observed) {
+void add_cached(std::int64_t tokens, ObservedCase& one, Observed& observed) {
   if (tokens <= 0) return;
   one.facts["cached_tokens"] = fmt::format("{}", tokens);
   add_warning(observed, "part of a prompt came from the cache: its rate does not compare");
 }
 
-void take_tokens_of_only_case(observed::Observed& observed) {
+void take_tokens_of_only_case(Observed& observed) {
   if (observed.cases.size() != 1) return;
   observed.prompt_tokens = observed.cases.front().prompt_tokens;
   observed.generated_tokens = observed.cases.front().generated_tokens;
 }
 
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
-                 observed::Observed& observed) {
+                 Observed& observed) {
   std::size_t broken = 0;
   std::size_t too_long = 0;
   for (const std::string_view text : {printed.document().out, printed.document().err}) {
@@ -123,7 +120,7 @@ void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPie
 }
 
 void read_documents(const Printed& printed, const std::function<void(const Json&)>& take,
-                    observed::Observed& observed) {
+                    Observed& observed) {
   read_pieces(printed, {}, {[&](std::string_view, const Json& element) { take(element); }, take},
               observed);
 }

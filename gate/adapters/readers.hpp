@@ -1,5 +1,5 @@
-// The readers of single formats (format.hpp has the contract of both functions), and what they
-// share. Used by this module alone.
+// The formats, each defined where it is read, and what their readers share. Used by this module
+// alone.
 #pragma once
 
 #include <functional>
@@ -12,35 +12,12 @@
 #include "gate/adapters/json_pieces.hpp"
 #include "gate/observed/totals.hpp"
 
-#define WEIR_READER(format)                                \
-  namespace format {                                       \
-  int recognises(const Printed& printed);                  \
-  Result<observed::Observed> read(const Printed& printed); \
-  }
-
 namespace weir::adapters {
 
-WEIR_READER(agave)
-WEIR_READER(backend_ops)
-WEIR_READER(chrome)
-WEIR_READER(ggml_profile)
-WEIR_READER(ggml_profile_text)
-WEIR_READER(google_benchmark)
-WEIR_READER(graph_ops)
-WEIR_READER(hf2q)
-WEIR_READER(llama_bench_json)
-WEIR_READER(llama_bench_table)
-WEIR_READER(llama_perf)
-WEIR_READER(llama_server)
-WEIR_READER(mlx_lm)
-WEIR_READER(ollama)
-WEIR_READER(prometheus)
-WEIR_READER(sched_debug)
-WEIR_READER(vk_perf)
-WEIR_READER(vk_sync)
-WEIR_READER(vllm)
-WEIR_READER(weir_observed)
-WEIR_READER(weir_timeline)
+extern const Format k_agave, k_backend_ops, k_chrome, k_ggml_profile, k_ggml_profile_text,
+    k_google_benchmark, k_graph_ops, k_hf2q, k_llama_bench_json, k_llama_bench_table, k_llama_perf,
+    k_llama_server, k_mlx_lm, k_ollama, k_prometheus, k_sched_debug, k_vk_perf, k_vk_sync, k_vllm,
+    k_weir_observed, k_weir_timeline;
 
 // What the output says of rates, counts and tokens. Fails with Code::data when it is not of the
 // format, ends in the middle, tells of an error and no time, has no time in a timed pass, or
@@ -62,14 +39,14 @@ WEIR_READER(weir_timeline)
 // The most rows that are kept of a document; what follows is counted in a warning.
 constexpr std::size_t k_most_rows = 200'000;
 
-void add_warning(observed::Observed& observed, std::string warning);  // once
+void add_warning(Observed& observed, std::string warning);  // once
 // Its times, operations and bytes are finite and not below 0, where they are there.
-bool possible(const observed::ObservedOp& op);
+bool possible(const ObservedOp& op);
 
 // A list that stops growing at k_most_rows and says so.
 template <class T>
-bool keep_row(std::vector<T>& rows, T row, observed::Observed& observed) {
-  if constexpr (std::is_same_v<T, observed::ObservedOp>) {
+bool keep_row(std::vector<T>& rows, T row, Observed& observed) {
+  if constexpr (std::is_same_v<T, ObservedOp>) {
     if (!possible(row)) {
       add_warning(observed, "a row with a time below 0 is left out");
       return false;
@@ -86,17 +63,14 @@ bool keep_row(std::vector<T>& rows, T row, observed::Observed& observed) {
   return false;
 }
 // One more call of what the row adds up.
-void add_call(observed::ObservedOp& row, double seconds);
+void add_call(ObservedOp& row, double seconds);
 
 // One more sample of a metric that weir knows; one that is not above 0 and finite is left out.
-void add_sample(std::vector<observed::ObservedTiming>& timings, std::string_view metric,
-                double sample);
+void add_sample(std::vector<ObservedTiming>& timings, std::string_view metric, double sample);
 // The same of the whole, and of a part of it (null: none).
-void add_sample(observed::Observed& observed, observed::ObservedCase* part, std::string_view metric,
-                double sample);
-observed::ObservedTiming& timing_of(std::vector<observed::ObservedTiming>& timings,
-                                    const unit::Metric& metric);
-observed::ObservedCount& count_of(observed::Observed& observed, std::string_view metric);
+void add_sample(Observed& observed, ObservedCase* part, std::string_view metric, double sample);
+ObservedTiming& timing_of(std::vector<ObservedTiming>& timings, const unit::Metric& metric);
+ObservedCount& count_of(Observed& observed, std::string_view metric);
 // Of a metric weir does not know: a time in seconds.
 unit::Metric own_time(std::string_view name);
 unit::Metric time_named(std::string_view name);  // known, or its own
@@ -106,18 +80,18 @@ inline constexpr const char* k_asserts =
     "the engine was built with asserts enabled: its times are not those of a release build";
 
 // Marks it as truncated, with the warning that goes with it.
-void mark_truncated(observed::Observed& observed);
+void mark_truncated(Observed& observed);
 // "a prompt was cached" and its like, and how much of this one.
-void add_cached(std::int64_t tokens, observed::ObservedCase& one, observed::Observed& observed);
+void add_cached(std::int64_t tokens, ObservedCase& one, Observed& observed);
 // The tokens of the only case are those of the whole.
-void take_tokens_of_only_case(observed::Observed& observed);
+void take_tokens_of_only_case(Observed& observed);
 
 // Reads documents of JSON on both streams by pieces, and says what was lost.
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
-                 observed::Observed& observed);
+                 Observed& observed);
 // The same where each document, or each element of one that is an array, is one thing.
 void read_documents(const Printed& printed, const std::function<void(const Json&)>& take,
-                    observed::Observed& observed);
+                    Observed& observed);
 
 // Values of a JSON object where they are of that type, else nothing. Numbers are finite.
 std::optional<double> json_number(const Json& object, const char* key);

@@ -14,7 +14,7 @@ namespace weir::adapters {
 namespace {
 
 // Metrics of weir's own alone: a format's other figures are for `weir profile`.
-void take_times(const observed::Observed& observed, profile::EngineReport& report) {
+void take_times(const Observed& observed, profile::EngineReport& report) {
   for (const auto& timing : observed.timings) {
     if (unit::find_metric(timing.metric.name) != timing.metric) continue;
     std::vector<double> samples = timing.samples;
@@ -23,7 +23,7 @@ void take_times(const observed::Observed& observed, profile::EngineReport& repor
   }
 }
 
-void take_counts(const observed::Observed& observed, profile::EngineReport& report) {
+void take_counts(const Observed& observed, profile::EngineReport& report) {
   for (const auto& count : observed.counts) {
     if (count.values.empty() || unit::find_metric(count.metric.name) != count.metric) continue;
     const auto [least, most] = std::minmax_element(count.values.begin(), count.values.end());
@@ -42,8 +42,7 @@ bool wanted(const Output& output, const std::string& name) {
 
 // Single ops of the engine's own profile, as limits name them, a token: their time of a timed pass,
 // their calls else. Names that become one metric are added up.
-void take_works(const observed::Observed& observed, const Output& output,
-                profile::EngineReport& report) {
+void take_works(const Observed& observed, const Output& output, profile::EngineReport& report) {
   using observed::GroupBy;
   if (output.works.empty()) return;
   const bool timed = output.pass == profile::Pass::timed;
@@ -69,7 +68,7 @@ void take_works(const observed::Observed& observed, const Output& output,
 }
 
 // An engine that falls back to the CPU says so nowhere but in the backend that it names.
-std::optional<std::string> refutation_of(const observed::Observed& observed, const Output& output) {
+std::optional<std::string> refutation_of(const Observed& observed, const Output& output) {
   const auto& backend = observed.context.backend;
   if (!backend || output.device.empty() || output.device == "cpu") return std::nullopt;
   if (text::lower(*backend) != "cpu") return std::nullopt;
@@ -77,7 +76,7 @@ std::optional<std::string> refutation_of(const observed::Observed& observed, con
 }
 
 // As many tests as were asked for, each of the asked lengths and depth.
-Result<void> check_tests(const observed::Observed& observed, const profile::Asked& asked) {
+Result<void> check_tests(const Observed& observed, const profile::Asked& asked) {
   const std::size_t wanted = (asked.prompt_tokens > 0 ? 1U : 0U) + (asked.tokens > 0 ? 1U : 0U);
   if (observed.cases.size() != wanted) {
     return fail(Code::data,

@@ -18,11 +18,6 @@ std::string shown(std::string_view text) {
   return text.size() > k_shown_text ? result + "…" : result;
 }
 
-void expected(const Node& node, std::string_view what, std::string_view wanted,
-              Problems& problems) {
-  problems.add(node.at, fmt::format("{} must be {}, not {}", what, wanted, describe(node)));
-}
-
 }  // namespace
 
 bool variable_name(std::string_view name) {
@@ -34,6 +29,16 @@ bool variable_name(std::string_view name) {
 }
 
 void Problems::add(Place at, std::string message) { found_.emplace_back(at, std::move(message)); }
+
+void Problems::expected(const Node& node, std::string_view what, std::string_view wanted) {
+  add(node.at, fmt::format("{} must be {}, not {}", what, wanted, describe(node)));
+}
+
+void Problems::unknown(Place at, std::string_view what, std::string_view word,
+                       std::span<const std::string> names) {
+  add(at, fmt::format("unknown {} \"{}\"{}{}", what, text::printable(word),
+                      text::did_you_mean(word, names), known_here(names)));
+}
 
 std::string Problems::source(Place at) const {
   return fmt::format("{}:{}:{}", file_, at.line, at.column);
@@ -77,7 +82,7 @@ std::string known_here(std::span<const std::string> names) {
 
 std::optional<std::string> read_text(const Node& node, std::string_view what, Problems& problems) {
   if (node.kind == Node::Kind::scalar && !node.text.empty()) return node.text;
-  expected(node, what, "a text", problems);
+  problems.expected(node, what, "a text");
   return std::nullopt;
 }
 
@@ -87,7 +92,7 @@ std::optional<std::int64_t> read_integer(const Node& node, std::string_view what
     const auto value = text::to_int(node.text);
     if (value && *value >= low && *value <= high) return *value;
   }
-  expected(node, what, fmt::format("a whole number from {} to {}", low, high), problems);
+  problems.expected(node, what, fmt::format("a whole number from {} to {}", low, high));
   return std::nullopt;
 }
 
@@ -97,7 +102,7 @@ std::optional<double> read_share(const Node& node, std::string_view what, double
     const auto value = text::to_double(node.text);
     if (value && *value > low && *value < high) return *value;
   }
-  expected(node, what, fmt::format("a number between {} and {}", low, high), problems);
+  problems.expected(node, what, fmt::format("a number between {} and {}", low, high));
   return std::nullopt;
 }
 
@@ -106,7 +111,7 @@ std::optional<bool> read_boolean(const Node& node, std::string_view what, Proble
     if (node.text == "true") return true;
     if (node.text == "false") return false;
   }
-  expected(node, what, "true or false", problems);
+  problems.expected(node, what, "true or false");
   return std::nullopt;
 }
 
@@ -137,12 +142,12 @@ void check_placeholders(std::string_view text, Place at, Problems& problems) {
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems) {
   Arguments arguments;
   if (node.kind != Node::Kind::list) {
-    expected(node, what, "a list with one argument an entry (no shell splits it)", problems);
+    problems.expected(node, what, "a list with one argument an entry (no shell splits it)");
     return arguments;
   }
   for (const Node& item : node.items) {
     if (item.kind != Node::Kind::scalar) {  // an empty text is a fine argument
-      expected(item, "an argument", "a text", problems);
+      problems.expected(item, "an argument", "a text");
       continue;
     }
     check_placeholders(item.text, item.at, problems);
@@ -159,7 +164,7 @@ Arguments read_arguments(const Node& node, std::string_view what, Problems& prob
 Environment read_environment(const Node& node, std::string_view what, Problems& problems) {
   Environment environment;
   if (node.kind != Node::Kind::map) {
-    expected(node, what, "a mapping of names to values", problems);
+    problems.expected(node, what, "a mapping of names to values");
     return environment;
   }
   for (const Entry& entry : node.entries) {
@@ -168,7 +173,7 @@ Environment read_environment(const Node& node, std::string_view what, Problems& 
                    fmt::format("\"{}\" is no name of an environment variable", shown(entry.key)));
     }
     if (entry.value.kind != Node::Kind::scalar) {
-      expected(entry.value, entry.key, "a text", problems);
+      problems.expected(entry.value, entry.key, "a text");
       continue;
     }
     check_placeholders(entry.value.text, entry.value.at, problems);
@@ -184,7 +189,7 @@ Environment read_environment(const Node& node, std::string_view what, Problems& 
 std::optional<std::string> read_choice(const Node& node, std::string_view what,
                                        std::span<const std::string> names, Problems& problems) {
   if (node.kind != Node::Kind::scalar) {
-    expected(node, what, "one of " + text::join(names), problems);
+    problems.expected(node, what, "one of " + text::join(names));
     return std::nullopt;
   }
   if (holds(names, node.text)) return node.text;
@@ -211,7 +216,7 @@ std::optional<double> read_duration(const Node& node, std::string_view what, dou
 Fields::Fields(const Node& node, std::string what, Problems& problems)
     : node_(&node), what_(std::move(what)), problems_(&problems) {
   is_map_ = node.kind == Node::Kind::map;
-  if (!is_map_) expected(node, what_, "a mapping", problems);
+  if (!is_map_) problems.expected(node, what_, "a mapping");
 }
 
 const Node* Fields::take(const std::string& key) {

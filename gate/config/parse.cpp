@@ -92,17 +92,13 @@ void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing) {
   const Node* engines = fields.take("engines");
   if (engines == nullptr) return;
   if (engines->kind != Node::Kind::map) {
-    parsing.problems.add(engines->at, fmt::format("engines must be a mapping of engine names to "
-                                                  "what they get, not {}",
-                                                  describe(*engines)));
+    parsing.problems.expected(*engines, "engines", "a mapping of engine names to what they get");
     return;
   }
   const auto names = names_of(parsing.settings.engines);
   for (const Entry& entry : engines->entries) {
     if (!holds(names, entry.key)) {
-      parsing.problems.add(entry.key_at,
-                           fmt::format("unknown engine \"{}\"{}{}", text::printable(entry.key),
-                                       text::did_you_mean(entry.key, names), known_here(names)));
+      parsing.problems.unknown(entry.key_at, "engine", entry.key, names);
     }
     Extra& own = extra.engines[entry.key];
     if (entry.value.kind == Node::Kind::null) continue;

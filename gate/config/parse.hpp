@@ -69,6 +69,11 @@ class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
   void add(Place at, std::string message);
+  // "limits must be a list, not a mapping".
+  void expected(const Node& node, std::string_view what, std::string_view wanted);
+  // "unknown engine "x" (did you mean …)", and what is known.
+  void unknown(Place at, std::string_view what, std::string_view word,
+               std::span<const std::string> names);
   // "weir.yaml:3:5", for messages that are made later.
   [[nodiscard]] std::string source(Place at) const;
   [[nodiscard]] bool any() const { return !found_.empty(); }

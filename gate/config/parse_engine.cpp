@@ -30,9 +30,7 @@ void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
           node.at, fmt::format("the probe \"{}\" comes with a later version of weir{}", probe,
                                known_here(known.probes)));
     } else if (!holds(known.probes, probe)) {
-      parsing.problems.add(
-          node.at, fmt::format("unknown probe \"{}\"{}{}", text::printable(probe),
-                               text::did_you_mean(probe, known.probes), known_here(known.probes)));
+      parsing.problems.unknown(node.at, "probe", probe, known.probes);
     } else if (holds(engine.probes, probe)) {
       parsing.problems.add(node.at, fmt::format("the probe \"{}\" stands here twice", probe));
     } else {
@@ -98,9 +96,7 @@ std::map<std::string, std::string> read_allowed(const Node& node, std::string_vi
                                                 Problems& problems) {
   std::map<std::string, std::string> allowed;
   if (node.kind != Node::Kind::map) {
-    problems.add(node.at, fmt::format("{} must be a mapping of op names to why they "
-                                      "may run on the CPU, not {}",
-                                      what, describe(node)));
+    problems.expected(node, what, "a mapping of op names to why they may run on the CPU");
   }
   for (const Entry& entry : node.entries) {
     if (const auto why = read_text(entry.value, "the reason", problems)) allowed[entry.key] = *why;

@@ -20,9 +20,9 @@ std::optional<verdict::Amount> read_amount(const Node& node, std::string_view wh
   if (relative) digits = text::trim(digits.substr(0, digits.size() - 1));
   const auto value = text::to_double(digits);
   if (!value || *value < 0 || (relative && !may_be_relative)) {
-    problems.add(node.at,
-                 fmt::format("{} must be a number of at least 0{}, not {}", what,
-                             may_be_relative ? ", or a share such as 5%" : "", describe(node)));
+    problems.expected(node, what,
+                      may_be_relative ? "a number of at least 0, or a share such as 5%"
+                                      : "a number of at least 0");
     return std::nullopt;
   }
   constexpr double k_percent = 100;
@@ -63,8 +63,7 @@ void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsin
                          return text::glob_match(pattern, name);
                        });
     if (known) return;
-    parsing.problems.add(at, fmt::format("unknown metric \"{}\"{}{}", text::printable(pattern),
-                                         text::did_you_mean(pattern, names), known_here(names)));
+    parsing.problems.unknown(at, "metric", pattern, names);
   };
   entry.metrics = read_texts(node, "metrics", parsing.problems);
   if (node.kind == Node::Kind::list) {
@@ -90,8 +89,7 @@ void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& p
   const Node* until = fields.read("until", entry.until, read_text);
   if (!entry.until) return;
   if (!is_date(*entry.until)) {
-    problems.add(until->at,
-                 fmt::format("until must be a day such as 2027-03-01, not {}", describe(*until)));
+    problems.expected(*until, "until", "a day such as 2027-03-01");
   } else if (*entry.until < parsing.known.today) {
     const std::string named =
         entry.reason ? fmt::format(" (\"{}\")", text::printable(*entry.reason)) : "";
@@ -145,8 +143,7 @@ std::optional<double> read_count(const Node& node, std::string_view what, Proble
   if (!text) return std::nullopt;
   const auto value = text::to_double(*text);
   if (value && *value >= 0 && *value <= 1e9) return value;
-  problems.add(node.at,
-               fmt::format("{} must be a count from 0 to 1e9, not {}", what, describe(node)));
+  problems.expected(node, what, "a count from 0 to 1e9");
   return std::nullopt;
 }
 
@@ -200,8 +197,7 @@ void parse_explain_rule(const Node& node, Parsing& parsing) {
 
 void parse_rules(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::list) {
-    parsing.problems.add(
-        node.at, fmt::format("rules must be a list of {{when, say}}, not {}", describe(node)));
+    parsing.problems.expected(node, "rules", "a list of {when, say}");
     return;
   }
   if (node.items.size() > k_most_explain_rules) {
@@ -245,9 +241,7 @@ std::vector<std::string> count_names() {
 
 void parse_bands(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::map) {
-    parsing.problems.add(node.at, fmt::format("bands must be a mapping of metrics to their band, "
-                                              "not {}",
-                                              describe(node)));
+    parsing.problems.expected(node, "bands", "a mapping of metrics to their band");
     return;
   }
   for (const Entry& entry : node.entries) {

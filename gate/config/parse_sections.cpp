@@ -20,8 +20,7 @@ template <class Thing, class Parse>
 void parse_named(const Node& node, const std::string& what, std::vector<Thing>& into,
                  Parsing& parsing, const Parse& parse) {
   if (node.kind != Node::Kind::map || node.entries.empty()) {
-    parsing.problems.add(node.at, fmt::format("{}s must be a mapping with at least one {}, not {}",
-                                              what, what, describe(node)));
+    parsing.problems.expected(node, what + "s", "a mapping with at least one " + what);
     return;
   }
   check_names(node, what, parsing.problems);

@@ -74,19 +74,6 @@ std::string llama_probes(bool with_vulkan) {
          "dispatch\"}\n";
 }
 
-std::string llama_bench(const std::string& name, const StarterEngine& engine, bool with_probes,
-                        bool with_vulkan) {
-  std::string text = fmt::format(
-      "  {}:\n"
-      "    # One argument an entry; no shell is involved. weir fills in what stands in braces.\n"
-      "    command: [{}, -m, \"{{model}}\", -p, \"{{prompt_tokens}}\",\n"
-      "              -n, \"{{tokens}}\", -d, \"{{depth}}\", -r, \"{{repeats}}\",\n"
-      "              -t, \"{{threads}}\", -o, json]\n"
-      "    output: llama-bench\n",
-      name, yaml_quoted(engine.program));
-  return with_probes ? text + llama_probes(with_vulkan) : text;
-}
-
 std::string generic(const std::string& name, std::string_view program) {
   return fmt::format(
       "  {}:\n"
@@ -102,7 +89,11 @@ std::string generic(const std::string& name, std::string_view program) {
 }
 
 constexpr std::array k_engines{
-    EngineKind{"llama-bench", "", false, true, false},
+    EngineKind{"llama-bench",
+               "-m, \"{model}\", -p, \"{prompt_tokens}\",\n"
+               "              -n, \"{tokens}\", -d, \"{depth}\", -r, \"{repeats}\",\n"
+               "              -t, \"{threads}\", -o, json",
+               false, true, false},
     EngineKind{
         "llama-perf",
         "-m, \"{model}\", -p, \"{prompt}\", -n, \"{tokens}\",\n"
@@ -131,9 +122,6 @@ const EngineKind* kind_of(std::string_view adapter) {
 
 std::string engine_of_kind(const std::string& name, const StarterEngine& engine,
                            const EngineKind& kind, const StarterInput& found) {
-  if (kind.adapter == "llama-bench") {
-    return llama_bench(name, engine, found.has_probes, found.has_vulkan);
-  }
   std::string text = fmt::format(
       "  {}:\n"
       "{}"
