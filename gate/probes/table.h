@@ -1,4 +1,4 @@
-// Handle -> pointer, found without a lock; and arrays that grow.
+// Handle -> pointer, found without a lock; arrays that grow and lists.
 //
 // The recording of commands asks it a million times a second, so find() takes no lock: it is right
 // for handles whose creation happened before the call and that nobody removes during it, which is
@@ -15,6 +15,18 @@
 
 namespace weir_probe {
 
+// Holds a lock to the end of its block.
+class Locked {
+ public:
+  explicit Locked(pthread_mutex_t* lock) : lock_(lock) { pthread_mutex_lock(lock_); }
+  ~Locked() { pthread_mutex_unlock(lock_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  pthread_mutex_t* lock_;
+};
+
 class Table {
  public:
   // Null when `handle` is not in it.
@@ -28,19 +40,19 @@ class Table {
       if (seen == k_empty) return nullptr;
     }
   }
+  template <class T>
+  [[nodiscard]] T* get(uint64_t handle) const {
+    return static_cast<T*>(find(handle));
+  }
   // Replaces what is there. False when memory is out; the handle is then unknown.
   bool insert(uint64_t handle, void* value) {
-    pthread_mutex_lock(&lock_);
-    const bool done = insert_locked(handle, value);
-    pthread_mutex_unlock(&lock_);
-    return done;
+    const Locked locked(&lock_);
+    return insert_locked(handle, value);
   }
   // The value that was there, or null.
   void* remove(uint64_t handle) {
-    pthread_mutex_lock(&lock_);
-    void* value = remove_locked(handle);
-    pthread_mutex_unlock(&lock_);
-    return value;
+    const Locked locked(&lock_);
+    return remove_locked(handle);
   }
   // Calls visit(value) for each entry. Nobody may insert or remove meanwhile.
   template <class Visit>
@@ -170,6 +182,30 @@ class Table {
   uint32_t filled_ = 0;  // live ones and marks of removed ones
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
 };
+
+// A zeroed record for `handle` in place of what was there, which is freed; null when memory is out.
+// `more`: bytes behind it.
+template <class T>
+T* fresh_record(Table* table, uint64_t handle, size_t more = 0) {
+  free(table->remove(handle));
+  void* made = calloc(1, sizeof(T) + more);
+  if (made != nullptr && table->insert(handle, made)) return static_cast<T*>(made);
+  free(made);
+  return nullptr;
+}
+
+// Of records that have `next` and `previous`.
+template <class T>
+void link_first(T** first, T* one) {
+  one->next = *first;
+  if (one->next != nullptr) one->next->previous = one;
+  *first = one;
+}
+template <class T>
+void unlink_one(T** first, T* one) {
+  (one->previous == nullptr ? *first : one->previous->next) = one->next;
+  if (one->next != nullptr) one->next->previous = one->previous;
+}
 
 // Room for `needed` elements in an array of malloc: it doubles, from `first` up to at most `most`.
 // False where it cannot, the array being as it was.

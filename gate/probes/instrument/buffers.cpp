@@ -76,7 +76,7 @@ void time_label(Label* label, uint64_t nanoseconds) {
 
 void time_entry(uint32_t label, uint32_t position, uint32_t kernel, uint64_t nanoseconds) {
   const uint64_t key = mix(mix(label + 1, position), kernel);
-  auto* entry = static_cast<Entry*>(g_entry_of.find(key));
+  auto* entry = g_entry_of.get<Entry>(key);
   if (entry == nullptr) {
     if (g_entry_count == k_most_entries) return;
     entry = &g_entries[g_entry_count];
@@ -319,9 +319,8 @@ WEIR_EXPORT uint64_t weir_buffer_begin(const char* label) {
                 static_cast<uint32_t>(length) + 1);
   }
   if (g.attached) return serial;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   thread->entries = follow(serial, label);
-  pthread_mutex_unlock(&g.lock);
   return serial;
 }
 
@@ -344,16 +343,15 @@ WEIR_EXPORT void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t beg
 WEIR_EXPORT void weir_record(const char* label, uint64_t nanoseconds) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   self();
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   time_label(label_of(label), nanoseconds);
-  pthread_mutex_unlock(&g.lock);
 }
 
 WEIR_EXPORT void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint64_t gpu_ticks) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   self();
   device = checked_device(device);
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   Clock& clock = g.clocks[device];
   if (clock.pairs == 0) {
     clock.cpu[0] = cpu_nanoseconds;
@@ -370,7 +368,6 @@ WEIR_EXPORT void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint
     }
     tell(device, &clock);
   }
-  pthread_mutex_unlock(&g.lock);
 }
 
 WEIR_EXPORT void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {
@@ -378,13 +375,12 @@ WEIR_EXPORT void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {
   if (!(nanoseconds_per_tick > 0) || nanoseconds_per_tick > 1e9) return;
   self();
   device = checked_device(device);
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   Clock& clock = g.clocks[device];
   if (clock.tick <= 0) {
     clock.tick = nanoseconds_per_tick;
     tell(device, &clock);
   }
-  pthread_mutex_unlock(&g.lock);
 }
 
 WEIR_EXPORT uint64_t weir_ticks_to_nanoseconds(uint32_t device, uint64_t ticks) {

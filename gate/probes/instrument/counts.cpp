@@ -12,7 +12,7 @@ constexpr uint64_t k_kernel_salt = 2;
 weir_probe_kernel* kernel_of(Thread* thread, uint32_t queue, const char* name) {
   const uint64_t hash = hash_text(name, k_kernel_salt);
   const uint64_t key = mix(hash, queue);
-  auto* known = static_cast<weir_probe_kernel*>(thread->rows.find(key));
+  auto* known = thread->rows.get<weir_probe_kernel>(key);
   if (known != nullptr) {
     const Name* kept = queue < k_most_queues ? kept_name(thread, key, name) : nullptr;
     if (kept != nullptr) {

@@ -83,7 +83,7 @@ KindRow* fresh_row(Thread* thread, Kind* kind) {
 }
 
 KindRow* row_of_scope(Thread* thread, const Scope& scope) {
-  auto* known = static_cast<KindRow*>(thread->rows.find(scope.hash));
+  auto* known = thread->rows.get<KindRow>(scope.hash);
   if (__builtin_expect(known != nullptr, 1)) return known;
   pthread_mutex_lock(&g.lock);
   Kind* kind = kind_of(scope);
@@ -91,7 +91,7 @@ KindRow* row_of_scope(Thread* thread, const Scope& scope) {
   if (kind == nullptr) return nullptr;
   KindRow* row = nullptr;
   // One without its shape may have a row already.
-  if (kind->hash != scope.hash) row = static_cast<KindRow*>(thread->rows.find(kind->hash));
+  if (kind->hash != scope.hash) row = thread->rows.get<KindRow>(kind->hash);
   if (row == nullptr) {
     row = fresh_row(thread, kind);
     if (row != nullptr) keep(thread, kind->hash, row);
@@ -171,10 +171,7 @@ weir_probe_op* op_of(uint32_t graph, Kind* kind) {
   const uint64_t key = mix(kind->hash, graph);
   if (void* known = g_ops.ops.find(key)) return static_cast<weir_probe_op*>(known);
   weir_probe_section* section = section_of(&g.file, WEIR_SECTION_OPS);
-  if (section->used == section->capacity) {
-    set_flag(&g.file, WEIR_PROBE_OPS_OVERFLOWED);
-    return nullptr;
-  }
+  if (!has_room(&g.file, section, WEIR_PROBE_OPS_OVERFLOWED)) return nullptr;
   weir_probe_op* op = &g.file.ops[section->used];
   *op = kind->shape;
   op->graph = graph;
@@ -349,7 +346,7 @@ WEIR_EXPORT void weir_op_operand_on(const char* type, const int64_t* ne) {
   Scope& scope = thread->scopes[thread->depth - 1];
   if (scope.operands == k_most_operands) return;
   weir_probe_operand& operand = scope.operand[scope.operands++];
-  copy_text(operand.type, sizeof operand.type, type == nullptr ? "" : type);
+  copy_text(operand.type, sizeof operand.type, type);
   memcpy(operand.ne, ne, sizeof operand.ne);
   scope.hash = hash_bytes(scope.hash ^ k_operand_salt, &operand, sizeof operand);
 }
@@ -378,7 +375,6 @@ WEIR_EXPORT void weir_op_end_on(void) {
 
 WEIR_EXPORT void weir_token_on(uint32_t rows) {
   self();
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   take_boundary(rows);
-  pthread_mutex_unlock(&g.lock);
 }

@@ -192,22 +192,20 @@ WEIR_EXPORT void weir_warn_once(const char* text) {
 WEIR_EXPORT void weir_profile_dump(int32_t descriptor) {
   if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
   const KeepErrno keep;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   print_line(descriptor, "weir: profile of process %ld\n", static_cast<long>(getpid()));
   dump_queues(descriptor);
   dump_kernels(descriptor);
   dump_ops(descriptor);
   dump_buffers(descriptor);
-  pthread_mutex_unlock(&g.lock);
 }
 
 WEIR_EXPORT void weir_profile_reset(void) {
   if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   if (!g.attached) clear_counts(&g.file);
   forget_op_times();
   reset_buffers();
-  pthread_mutex_unlock(&g.lock);
 }
 
 // The functions of the ABI behind the short forms of the header: a test and a jump. No frame,

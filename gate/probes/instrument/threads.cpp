@@ -89,7 +89,7 @@ weir_probe_device unknown_device() {
 
 const Name* kept_name(Thread* thread, uint64_t hash, const char* text) {
   const uint64_t key = mix(k_name_salt, hash);
-  auto* known = static_cast<Name*>(thread->rows.find(key));
+  auto* known = thread->rows.get<Name>(key);
   if (known != nullptr) return known;
   if (is_nobody(thread) || thread->rows.live() >= k_most_names) return nullptr;
   const KeepErrno keep;
@@ -133,7 +133,7 @@ void ensure_file() {
 
 Thread* enter() {
   const KeepErrno keep;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   ensure_file();
   Thread* thread = t_thread;
   if (thread == nullptr || thread == &g_nobody) thread = adopt();
@@ -150,7 +150,6 @@ Thread* enter() {
   thread->entries = nullptr;
   thread->generation = g.generation;
   t_thread = thread;
-  pthread_mutex_unlock(&g.lock);
   return thread;
 }
 
@@ -189,15 +188,14 @@ static uint32_t row_of_slot(uint32_t queue, uint32_t slot) {
 uint32_t event_queue(uint32_t queue) {
   const uint32_t known = __atomic_load_n(&g.queues[queue].row_of_slot[0], __ATOMIC_ACQUIRE);
   if (__builtin_expect(known != 0, 1)) return known - 1;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   const uint32_t row = row_of_slot(queue, 0);
-  pthread_mutex_unlock(&g.lock);
   return row;
 }
 
 weir_probe_queue* row_of(Thread* thread, uint32_t queue) {
   const uint64_t key = mix(k_queue_salt, queue);
-  auto* known = static_cast<weir_probe_queue*>(thread->rows.find(key));
+  auto* known = thread->rows.get<weir_probe_queue>(key);
   if (__builtin_expect(known != nullptr, 1)) return known;
   queue = checked_queue(queue);
   pthread_mutex_lock(&g.lock);
@@ -215,9 +213,9 @@ using namespace weir_probe;
 WEIR_EXPORT uint32_t weir_device_declare(const char* api, const char* type, const char* name,
                                          const char* device_class) {
   weir_probe_device device = unknown_device();
-  copy_text(device.api, sizeof device.api, api == nullptr ? "" : api);
+  copy_text(device.api, sizeof device.api, api);
   copy_text(device.type, sizeof device.type, type == nullptr ? "other" : type);
-  copy_text(device.name, sizeof device.name, name == nullptr ? "" : name);
+  copy_text(device.name, sizeof device.name, name);
   const bool given = device_class != nullptr && device_class[0] != '\0';
   if (given) {
     copy_text(device.device_class, sizeof device.device_class, device_class);
@@ -225,7 +223,7 @@ WEIR_EXPORT uint32_t weir_device_declare(const char* api, const char* type, cons
     snprintf(device.device_class, sizeof device.device_class, "%s-%016llx", device.api,
              static_cast<unsigned long long>(hash_text(device.name, 0)));
   }
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   uint32_t index = 0;
   // Declared again, it is the same one.
   while (index < g.device_count &&
@@ -241,13 +239,12 @@ WEIR_EXPORT uint32_t weir_device_declare(const char* api, const char* type, cons
     g.devices[index] = device;
     __atomic_store_n(&g.device_count, index + 1, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&g.lock);
   return index;
 }
 
 WEIR_EXPORT uint32_t weir_queue_declare(uint32_t device) {
   device = checked_device(device);
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   uint32_t index = g.queue_count;
   if (index == k_most_queues) {
     index = k_most_queues - 1;
@@ -259,6 +256,5 @@ WEIR_EXPORT uint32_t weir_queue_declare(uint32_t device) {
     g.queues[index].index = before;
     __atomic_store_n(&g.queue_count, index + 1, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&g.lock);
   return index;
 }

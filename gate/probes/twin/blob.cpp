@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -14,12 +15,7 @@ static_assert(sizeof(weir_twin_section) == 24 && sizeof(weir_twin_struct) == 24)
 static_assert(sizeof(weir_twin_format) == 16 && sizeof(weir_twin_header) == 472);
 
 void say(const char* what, const char* about, const char* end) {
-  char line[512];
-  const int length = snprintf(line, sizeof line, "weir twin: %s%s%s\n", what, about, end);
-  if (length <= 0) return;
-  const size_t shown =
-      static_cast<size_t>(length) < sizeof line ? static_cast<size_t>(length) : sizeof line - 1;
-  if (write(STDERR_FILENO, line, shown) < 0) return;  // nobody is left to tell
+  weir_probe::print_line(STDERR_FILENO, "weir twin: %s%s%s\n", what, about, end);
 }
 
 namespace {

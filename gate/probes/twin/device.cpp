@@ -139,10 +139,6 @@ void get_queue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* out) {
       find_queue(object<Device>(device), info->flags, info->queueFamilyIndex, info->queueIndex));
 }
 
-void get_peer_memory(VkDevice, uint32_t, uint32_t, uint32_t, VkPeerMemoryFeatureFlags* out) {
-  *out = 0;
-}
-
 VkResult get_calibrated(VkDevice handle, uint32_t count, const VkCalibratedTimestampInfoEXT* infos,
                         uint64_t* out, uint64_t* deviation) {
   auto* device = object<Device>(handle);
@@ -182,21 +178,7 @@ Entries device_entries() {
       WEIR_TWIN(DestroyDevice, destroy_device),
       WEIR_TWIN(GetDeviceQueue, get_queue),
       WEIR_TWIN(GetDeviceQueue2, get_queue2),
-      WEIR_TWIN(GetDeviceGroupPeerMemoryFeatures, get_peer_memory),
       WEIR_TWIN(GetCalibratedTimestampsEXT, get_calibrated),
-      WEIR_TWIN_ACCEPTS(SetDebugUtilsObjectNameEXT),
-      WEIR_TWIN_ACCEPTS(SetDebugUtilsObjectTagEXT),
-      WEIR_TWIN_ACCEPTS(QueueBeginDebugUtilsLabelEXT),
-      WEIR_TWIN_ACCEPTS(QueueEndDebugUtilsLabelEXT),
-      WEIR_TWIN_ACCEPTS(QueueInsertDebugUtilsLabelEXT),
-      WEIR_TWIN_ACCEPTS(CmdBeginDebugUtilsLabelEXT),
-      WEIR_TWIN_ACCEPTS(CmdEndDebugUtilsLabelEXT),
-      WEIR_TWIN_ACCEPTS(CmdInsertDebugUtilsLabelEXT),
-      WEIR_TWIN_ACCEPTS(DebugMarkerSetObjectTagEXT),
-      WEIR_TWIN_ACCEPTS(DebugMarkerSetObjectNameEXT),
-      WEIR_TWIN_ACCEPTS(CmdDebugMarkerBeginEXT),
-      WEIR_TWIN_ACCEPTS(CmdDebugMarkerEndEXT),
-      WEIR_TWIN_ACCEPTS(CmdDebugMarkerInsertEXT),
   };
   return all_of(entries);
 }

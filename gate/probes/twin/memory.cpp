@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -57,10 +58,9 @@ bool repeat(uint8_t* pages, uint64_t size, int file, uint64_t window, int sharin
 }
 
 int fill_file(Device* device) {
-  pthread_mutex_lock(&device->lock);
+  const weir_probe::Locked locked(&device->lock);
   if (device->fill_file < 0) device->fill_file = make_window(k_fill_window, device->fill);
   const int file = device->fill_file;
-  pthread_mutex_unlock(&device->lock);
   return file;
 }
 
@@ -195,15 +195,11 @@ VkResult get_host_pointer(VkDevice handle, VkExternalMemoryHandleTypeFlagBits, c
 
 VkResult create_buffer(VkDevice, const VkBufferCreateInfo* info, const VkAllocationCallbacks*,
                        VkBuffer* out) {
-  auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
+  auto* buffer = make_object<Buffer>(out);
   if (buffer == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   buffer->size = info->size;
   buffer->usage = info->usage;
-  *out = handle_of<VkBuffer>(buffer);
   return VK_SUCCESS;
-}
-void destroy_buffer(VkDevice, VkBuffer which, const VkAllocationCallbacks*) {
-  free(object<Buffer>(which));
 }
 
 VkMemoryRequirements needs_of(const Twin& twin, uint64_t size, VkBufferUsageFlags usage) {
@@ -225,9 +221,8 @@ VkMemoryRequirements needs_of(const Twin& twin, uint64_t size, VkBufferUsageFlag
 void describe_needs(const Twin& twin, uint64_t size, VkBufferUsageFlags usage,
                     VkMemoryRequirements2* out) {
   out->memoryRequirements = needs_of(twin, size, usage);
-  for (auto* at = static_cast<VkBaseOutStructure*>(out->pNext); at != nullptr; at = at->pNext) {
-    if (at->sType != VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS) continue;
-    auto* dedicated = reinterpret_cast<VkMemoryDedicatedRequirements*>(at);
+  if (auto* dedicated = wanted_behind<VkMemoryDedicatedRequirements>(
+          out->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS)) {
     dedicated->prefersDedicatedAllocation = dedicated->requiresDedicatedAllocation = VK_FALSE;
   }
 }
@@ -270,17 +265,13 @@ Entries memory_entries() {
       WEIR_TWIN(AllocateMemory, allocate_memory),
       WEIR_TWIN(FreeMemory, free_memory),
       WEIR_TWIN(MapMemory, map_memory),
-      WEIR_TWIN_ACCEPTS(UnmapMemory),
       WEIR_TWIN_NEWER(MapMemory2KHR, map_memory2),
       WEIR_TWIN_NEWER(UnmapMemory2KHR, unmap_memory2),
-      WEIR_TWIN_ACCEPTS(FlushMappedMemoryRanges),
-      WEIR_TWIN_ACCEPTS(InvalidateMappedMemoryRanges),
       WEIR_TWIN(GetDeviceMemoryCommitment, get_commitment),
       WEIR_TWIN(GetDeviceMemoryOpaqueCaptureAddress, get_memory_address),
       WEIR_TWIN(GetMemoryHostPointerPropertiesEXT, get_host_pointer),
-      WEIR_TWIN_ACCEPTS(SetDeviceMemoryPriorityEXT),
       WEIR_TWIN(CreateBuffer, create_buffer),
-      WEIR_TWIN(DestroyBuffer, destroy_buffer),
+      WEIR_TWIN(DestroyBuffer, free_object<Buffer>),
       WEIR_TWIN(GetBufferMemoryRequirements, get_needs),
       WEIR_TWIN(GetBufferMemoryRequirements2, get_needs2),
       WEIR_TWIN(GetDeviceBufferMemoryRequirements, get_device_needs),

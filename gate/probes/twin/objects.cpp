@@ -8,12 +8,6 @@
 namespace weir_twin {
 namespace {
 
-template <class Info, class Handle>
-VkResult create_any(VkDevice, const Info*, const VkAllocationCallbacks*, Handle* out) {
-  *out = reinterpret_cast<Handle>(made_up());
-  return VK_SUCCESS;
-}
-
 VkResult create_pipelines(VkDevice, VkPipelineCache, uint32_t count,
                           const VkComputePipelineCreateInfo* infos, const VkAllocationCallbacks*,
                           VkPipeline* out) {
@@ -34,8 +28,7 @@ VkResult create_pipelines(VkDevice, VkPipelineCache, uint32_t count,
 VkResult get_cache_data(VkDevice handle, VkPipelineCache, size_t* size, void* out) {
   Physical* physical = object<Device>(handle)->physical;
   VkPhysicalDeviceProperties properties;
-  reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(instance_function(
-      "vkGetPhysicalDeviceProperties"))(handle_of<VkPhysicalDevice>(physical), &properties);
+  get_properties(handle_of<VkPhysicalDevice>(physical), &properties);
   VkPipelineCacheHeaderVersionOne head{};
   head.headerSize = sizeof head;
   head.headerVersion = VK_PIPELINE_CACHE_HEADER_VERSION_ONE;
@@ -61,11 +54,6 @@ VkResult get_executables(VkDevice, const VkPipelineInfoKHR*, uint32_t* count,
     one->subgroupSize = 0;
   });
 }
-template <class T>
-VkResult get_no_statistics(VkDevice, const VkPipelineExecutableInfoKHR*, uint32_t* count, T*) {
-  *count = 0;
-  return VK_SUCCESS;
-}
 
 // As those that are refused for good, with an answer in what the program gave.
 VkResult create_graphics(VkDevice device, VkPipelineCache cache, uint32_t count,
@@ -81,14 +69,10 @@ struct DescriptorPool {
 };
 VkResult create_descriptor_pool(VkDevice, const VkDescriptorPoolCreateInfo* info,
                                 const VkAllocationCallbacks*, VkDescriptorPool* out) {
-  auto* pool = static_cast<DescriptorPool*>(calloc(1, sizeof(DescriptorPool)));
+  auto* pool = make_object<DescriptorPool>(out);
   if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   pool->most = info->maxSets;
-  *out = handle_of<VkDescriptorPool>(pool);
   return VK_SUCCESS;
-}
-void destroy_descriptor_pool(VkDevice, VkDescriptorPool pool, const VkAllocationCallbacks*) {
-  free(object<DescriptorPool>(pool));
 }
 VkResult reset_descriptor_pool(VkDevice, VkDescriptorPool pool, VkDescriptorPoolResetFlags) {
   object<DescriptorPool>(pool)->used = 0;
@@ -113,12 +97,9 @@ VkResult free_sets(VkDevice, VkDescriptorPool from, uint32_t count, const VkDesc
 void get_layout_support(VkDevice, const VkDescriptorSetLayoutCreateInfo*,
                         VkDescriptorSetLayoutSupport* out) {
   out->supported = VK_TRUE;
-  for (auto* at = static_cast<VkBaseOutStructure*>(out->pNext); at != nullptr; at = at->pNext) {
-    if (at->sType != VK_STRUCTURE_TYPE_DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT) {
-      continue;
-    }
-    reinterpret_cast<VkDescriptorSetVariableDescriptorCountLayoutSupport*>(at)
-        ->maxVariableDescriptorCount = 1U << 20;
+  if (auto* most = wanted_behind<VkDescriptorSetVariableDescriptorCountLayoutSupport>(
+          out->pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT)) {
+    most->maxVariableDescriptorCount = 1U << 20;
   }
 }
 
@@ -158,35 +139,22 @@ VkResult get_fault(VkDevice, VkDeviceFaultCountsEXT* counts, VkDeviceFaultInfoEX
 Entries object_entries() {
   static const Entry entries[] = {
       WEIR_TWIN(CreateShaderModule, create_any),
-      WEIR_TWIN_ACCEPTS(DestroyShaderModule),
       WEIR_TWIN(CreateComputePipelines, create_pipelines),
       WEIR_TWIN(CreateGraphicsPipelines, create_graphics),
-      WEIR_TWIN_ACCEPTS(DestroyPipeline),
       WEIR_TWIN(CreatePipelineLayout, create_any),
-      WEIR_TWIN_ACCEPTS(DestroyPipelineLayout),
       WEIR_TWIN(CreatePipelineCache, create_any),
-      WEIR_TWIN_ACCEPTS(DestroyPipelineCache),
       WEIR_TWIN(GetPipelineCacheData, get_cache_data),
-      WEIR_TWIN_ACCEPTS(MergePipelineCaches),
       WEIR_TWIN(GetPipelineExecutablePropertiesKHR, get_executables),
-      WEIR_TWIN(GetPipelineExecutableStatisticsKHR, get_no_statistics),
-      WEIR_TWIN(GetPipelineExecutableInternalRepresentationsKHR, get_no_statistics),
       WEIR_TWIN(CreateSampler, create_any),
-      WEIR_TWIN_ACCEPTS(DestroySampler),
       WEIR_TWIN(CreateBufferView, create_any),
-      WEIR_TWIN_ACCEPTS(DestroyBufferView),
       WEIR_TWIN(CreateDescriptorSetLayout, create_any),
-      WEIR_TWIN_ACCEPTS(DestroyDescriptorSetLayout),
       WEIR_TWIN(CreateDescriptorPool, create_descriptor_pool),
-      WEIR_TWIN(DestroyDescriptorPool, destroy_descriptor_pool),
+      WEIR_TWIN(DestroyDescriptorPool, free_object<DescriptorPool>),
       WEIR_TWIN(ResetDescriptorPool, reset_descriptor_pool),
       WEIR_TWIN(AllocateDescriptorSets, allocate_sets),
       WEIR_TWIN(FreeDescriptorSets, free_sets),
-      WEIR_TWIN_ACCEPTS(UpdateDescriptorSets),
       WEIR_TWIN(GetDescriptorSetLayoutSupport, get_layout_support),
       WEIR_TWIN(CreateDescriptorUpdateTemplate, create_any),
-      WEIR_TWIN_ACCEPTS(DestroyDescriptorUpdateTemplate),
-      WEIR_TWIN_ACCEPTS(UpdateDescriptorSetWithTemplate),
       WEIR_TWIN(CreatePrivateDataSlot, create_slot),
       WEIR_TWIN(DestroyPrivateDataSlot, destroy_slot),
       WEIR_TWIN(SetPrivateData, set_private),

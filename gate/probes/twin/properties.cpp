@@ -85,28 +85,25 @@ void fill_chain(const Physical& physical, void* chain) {
   }
 }
 
+}  // namespace
+
 void get_properties(VkPhysicalDevice handle, VkPhysicalDeviceProperties* out) {
   *out = twin_of(handle).properties;
   keep_or_make_uuid(*object<Physical>(handle), "cache", out->pipelineCacheUUID);
 }
-void get_properties2(VkPhysicalDevice handle, VkPhysicalDeviceProperties2* out) {
-  get_properties(handle, &out->properties);
-  fill_chain(*object<Physical>(handle), out->pNext);
-}
+
+namespace {
 
 void get_features(VkPhysicalDevice handle, VkPhysicalDeviceFeatures* out) {
   *out = twin_of(handle).features;
 }
-void get_features2(VkPhysicalDevice handle, VkPhysicalDeviceFeatures2* out) {
-  get_features(handle, &out->features);
-  fill_chain(*object<Physical>(handle), out->pNext);
-}
-
 void get_memory(VkPhysicalDevice handle, VkPhysicalDeviceMemoryProperties* out) {
   *out = twin_of(handle).memory;
 }
-void get_memory2(VkPhysicalDevice handle, VkPhysicalDeviceMemoryProperties2* out) {
-  get_memory(handle, &out->memoryProperties);
+// The same in a struct with a chain behind it.
+template <auto get, auto part, class Out>
+void with_chain(VkPhysicalDevice handle, Out* out) {
+  get(handle, &(out->*part));
   fill_chain(*object<Physical>(handle), out->pNext);
 }
 
@@ -130,10 +127,6 @@ VkResult enumerate_device_extensions(VkPhysicalDevice handle, const char*, uint3
     one->extensionName[sizeof one->extensionName - 1] = '\0';
   });
 }
-VkResult enumerate_device_layers(VkPhysicalDevice, uint32_t* count, VkLayerProperties*) {
-  *count = 0;
-  return VK_SUCCESS;
-}
 
 void get_format(VkPhysicalDevice handle, VkFormat format, VkFormatProperties* out) {
   const Section& formats = twin_of(handle).formats;
@@ -146,9 +139,8 @@ void get_format(VkPhysicalDevice handle, VkFormat format, VkFormatProperties* ou
 }
 void get_format2(VkPhysicalDevice handle, VkFormat format, VkFormatProperties2* out) {
   get_format(handle, format, &out->formatProperties);
-  for (auto* at = static_cast<VkBaseOutStructure*>(out->pNext); at != nullptr; at = at->pNext) {
-    if (at->sType != VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3) continue;
-    auto* wide = reinterpret_cast<VkFormatProperties3*>(at);
+  if (auto* wide =
+          wanted_behind<VkFormatProperties3>(out->pNext, VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3)) {
     wide->linearTilingFeatures = out->formatProperties.linearTilingFeatures;
     wide->optimalTilingFeatures = out->formatProperties.optimalTilingFeatures;
     wide->bufferFeatures = out->formatProperties.bufferFeatures;
@@ -164,20 +156,6 @@ VkResult get_image_format2(VkPhysicalDevice, const VkPhysicalDeviceImageFormatIn
                            VkImageFormatProperties2* out) {
   out->imageFormatProperties = {};
   return VK_ERROR_FORMAT_NOT_SUPPORTED;
-}
-void get_sparse_format(VkPhysicalDevice, VkFormat, VkImageType, VkSampleCountFlagBits,
-                       VkImageUsageFlags, VkImageTiling, uint32_t* count,
-                       VkSparseImageFormatProperties*) {
-  *count = 0;
-}
-void get_sparse_format2(VkPhysicalDevice, const VkPhysicalDeviceSparseImageFormatInfo2*,
-                        uint32_t* count, VkSparseImageFormatProperties2*) {
-  *count = 0;
-}
-template <class T>
-VkResult get_none(VkPhysicalDevice, uint32_t* count, T*) {
-  *count = 0;
-  return VK_SUCCESS;
 }
 
 void get_external_buffer(VkPhysicalDevice, const VkPhysicalDeviceExternalBufferInfo* info,
@@ -222,24 +200,21 @@ VkResult get_time_domains(VkPhysicalDevice, uint32_t* count, VkTimeDomainEXT* ou
 Entries properties_entries() {
   static const Entry entries[] = {
       WEIR_TWIN(GetPhysicalDeviceProperties, get_properties),
-      WEIR_TWIN(GetPhysicalDeviceProperties2, get_properties2),
+      WEIR_TWIN(GetPhysicalDeviceProperties2,
+                (with_chain<get_properties, &VkPhysicalDeviceProperties2::properties>)),
       WEIR_TWIN(GetPhysicalDeviceFeatures, get_features),
-      WEIR_TWIN(GetPhysicalDeviceFeatures2, get_features2),
+      WEIR_TWIN(GetPhysicalDeviceFeatures2,
+                (with_chain<get_features, &VkPhysicalDeviceFeatures2::features>)),
       WEIR_TWIN(GetPhysicalDeviceMemoryProperties, get_memory),
-      WEIR_TWIN(GetPhysicalDeviceMemoryProperties2, get_memory2),
+      WEIR_TWIN(GetPhysicalDeviceMemoryProperties2,
+                (with_chain<get_memory, &VkPhysicalDeviceMemoryProperties2::memoryProperties>)),
       WEIR_TWIN(GetPhysicalDeviceQueueFamilyProperties, get_families),
       WEIR_TWIN(GetPhysicalDeviceQueueFamilyProperties2, get_families2),
       WEIR_TWIN(EnumerateDeviceExtensionProperties, enumerate_device_extensions),
-      WEIR_TWIN(EnumerateDeviceLayerProperties, enumerate_device_layers),
       WEIR_TWIN(GetPhysicalDeviceFormatProperties, get_format),
       WEIR_TWIN(GetPhysicalDeviceFormatProperties2, get_format2),
       WEIR_TWIN(GetPhysicalDeviceImageFormatProperties, get_image_format),
       WEIR_TWIN(GetPhysicalDeviceImageFormatProperties2, get_image_format2),
-      WEIR_TWIN(GetPhysicalDeviceSparseImageFormatProperties, get_sparse_format),
-      WEIR_TWIN(GetPhysicalDeviceSparseImageFormatProperties2, get_sparse_format2),
-      WEIR_TWIN(GetPhysicalDeviceToolProperties, get_none),
-      WEIR_TWIN(GetPhysicalDeviceFragmentShadingRatesKHR, get_none),
-      WEIR_TWIN(GetPhysicalDeviceCooperativeMatrixPropertiesNV, get_none),
       WEIR_TWIN(GetPhysicalDeviceExternalBufferProperties, get_external_buffer),
       WEIR_TWIN(GetPhysicalDeviceExternalFenceProperties, get_external_fence),
       WEIR_TWIN(GetPhysicalDeviceExternalSemaphoreProperties, get_external_semaphore),

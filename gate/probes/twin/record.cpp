@@ -37,10 +37,9 @@ Op* add_op(VkCommandBuffer buffer, OpKind kind) {
 
 VkResult create_command_pool(VkDevice device, const VkCommandPoolCreateInfo*,
                              const VkAllocationCallbacks*, VkCommandPool* out) {
-  auto* pool = static_cast<CommandPool*>(calloc(1, sizeof(CommandPool)));
+  auto* pool = make_object<CommandPool>(out);
   if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   pool->device = object<Device>(device);
-  *out = handle_of<VkCommandPool>(pool);
   return VK_SUCCESS;
 }
 void destroy_command_pool(VkDevice, VkCommandPool which, const VkAllocationCallbacks*) {
@@ -65,8 +64,7 @@ void free_command_buffers(VkDevice, VkCommandPool which, uint32_t count,
   for (uint32_t i = 0; i < count; ++i) {
     auto* buffer = object<CommandBuffer>(handles[i]);
     if (buffer == nullptr) continue;
-    (buffer->previous == nullptr ? pool->first : buffer->previous->next) = buffer->next;
-    if (buffer->next != nullptr) buffer->next->previous = buffer->previous;
+    weir_probe::unlink_one(&pool->first, buffer);
     release(buffer);
   }
 }
@@ -74,17 +72,14 @@ VkResult allocate_command_buffers(VkDevice device, const VkCommandBufferAllocate
                                   VkCommandBuffer* out) {
   auto* pool = object<CommandPool>(info->commandPool);
   for (uint32_t i = 0; i < info->commandBufferCount; ++i) {
-    auto* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
+    auto* buffer = make_object<CommandBuffer>(&out[i]);
     if (buffer == nullptr) {
       free_command_buffers(device, info->commandPool, i, out);
       return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
     set_loader_magic_value(buffer);
     buffer->pool = pool;
-    buffer->next = pool->first;
-    if (buffer->next != nullptr) buffer->next->previous = buffer;
-    pool->first = buffer;
-    out[i] = handle_of<VkCommandBuffer>(buffer);
+    weir_probe::link_first(&pool->first, buffer);
   }
   return VK_SUCCESS;
 }
@@ -172,32 +167,14 @@ void update_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDev
   }
 }
 
-template <OpKind kind>
-void add_event(VkCommandBuffer into, VkEvent event) {
+template <OpKind kind, class Stages>
+void cmd_event(VkCommandBuffer into, VkEvent event, Stages) {
   Op* op = add_op(into, kind);
   if (op != nullptr) op->first = object<Event>(event);
 }
-void cmd_set_event(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
-  add_event<k_set_event>(into, event);
-}
-void cmd_set_event2(VkCommandBuffer into, VkEvent event, const VkDependencyInfo*) {
-  add_event<k_set_event>(into, event);
-}
-void cmd_reset_event(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
-  add_event<k_reset_event>(into, event);
-}
-void cmd_reset_event2(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags2) {
-  add_event<k_reset_event>(into, event);
-}
-void cmd_wait_events(VkCommandBuffer into, uint32_t count, const VkEvent* events,
-                     VkPipelineStageFlags, VkPipelineStageFlags, uint32_t, const VkMemoryBarrier*,
-                     uint32_t, const VkBufferMemoryBarrier*, uint32_t,
-                     const VkImageMemoryBarrier*) {
-  for (uint32_t i = 0; i < count; ++i) add_event<k_wait_event>(into, events[i]);
-}
-void cmd_wait_events2(VkCommandBuffer into, uint32_t count, const VkEvent* events,
-                      const VkDependencyInfo*) {
-  for (uint32_t i = 0; i < count; ++i) add_event<k_wait_event>(into, events[i]);
+template <class... A>
+void cmd_wait_events(VkCommandBuffer into, uint32_t count, const VkEvent* events, A...) {
+  for (uint32_t i = 0; i < count; ++i) cmd_event<k_wait_event>(into, events[i], 0);
 }
 
 Op* add_query(VkCommandBuffer into, OpKind kind, VkQueryPool pool, uint32_t which) {
@@ -215,12 +192,8 @@ void cmd_reset_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first, u
 void cmd_end_query(VkCommandBuffer into, VkQueryPool pool, uint32_t which) {
   add_query(into, k_end_query, pool, which);
 }
-void cmd_write_time(VkCommandBuffer into, VkPipelineStageFlagBits, VkQueryPool pool,
-                    uint32_t which) {
-  add_query(into, k_write_time, pool, which);
-}
-void cmd_write_time2(VkCommandBuffer into, VkPipelineStageFlags2, VkQueryPool pool,
-                     uint32_t which) {
+template <class Stages>
+void cmd_write_time(VkCommandBuffer into, Stages, VkQueryPool pool, uint32_t which) {
   add_query(into, k_write_time, pool, which);
 }
 void cmd_copy_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first, uint32_t count,
@@ -246,7 +219,6 @@ Entries record_entries() {
       WEIR_TWIN(CreateCommandPool, create_command_pool),
       WEIR_TWIN(DestroyCommandPool, destroy_command_pool),
       WEIR_TWIN(ResetCommandPool, reset_command_pool),
-      WEIR_TWIN_ACCEPTS(TrimCommandPool),
       WEIR_TWIN(AllocateCommandBuffers, allocate_command_buffers),
       WEIR_TWIN(FreeCommandBuffers, free_command_buffers),
       WEIR_TWIN(BeginCommandBuffer, begin_buffer),
@@ -257,29 +229,17 @@ Entries record_entries() {
       WEIR_TWIN(CmdCopyBuffer2, copy_buffer2),
       WEIR_TWIN(CmdFillBuffer, fill_buffer),
       WEIR_TWIN(CmdUpdateBuffer, update_buffer),
-      WEIR_TWIN(CmdSetEvent, cmd_set_event),
-      WEIR_TWIN(CmdSetEvent2, cmd_set_event2),
-      WEIR_TWIN(CmdResetEvent, cmd_reset_event),
-      WEIR_TWIN(CmdResetEvent2, cmd_reset_event2),
+      WEIR_TWIN(CmdSetEvent, cmd_event<k_set_event>),
+      WEIR_TWIN(CmdSetEvent2, cmd_event<k_set_event>),
+      WEIR_TWIN(CmdResetEvent, cmd_event<k_reset_event>),
+      WEIR_TWIN(CmdResetEvent2, cmd_event<k_reset_event>),
       WEIR_TWIN(CmdWaitEvents, cmd_wait_events),
-      WEIR_TWIN(CmdWaitEvents2, cmd_wait_events2),
+      WEIR_TWIN(CmdWaitEvents2, cmd_wait_events),
       WEIR_TWIN(CmdResetQueryPool, cmd_reset_queries),
-      WEIR_TWIN_ACCEPTS(CmdBeginQuery),
       WEIR_TWIN(CmdEndQuery, cmd_end_query),
       WEIR_TWIN(CmdWriteTimestamp, cmd_write_time),
-      WEIR_TWIN(CmdWriteTimestamp2, cmd_write_time2),
+      WEIR_TWIN(CmdWriteTimestamp2, cmd_write_time),
       WEIR_TWIN(CmdCopyQueryPoolResults, cmd_copy_queries),
-      WEIR_TWIN_ACCEPTS(CmdBindPipeline),
-      WEIR_TWIN_ACCEPTS(CmdBindDescriptorSets),
-      WEIR_TWIN_ACCEPTS(CmdPushConstants),
-      WEIR_TWIN_ACCEPTS(CmdDispatch),
-      WEIR_TWIN_ACCEPTS(CmdDispatchIndirect),
-      WEIR_TWIN_ACCEPTS(CmdDispatchBase),
-      WEIR_TWIN_ACCEPTS(CmdSetDeviceMask),
-      WEIR_TWIN_ACCEPTS(CmdPipelineBarrier),
-      WEIR_TWIN_ACCEPTS(CmdPipelineBarrier2),
-      WEIR_TWIN_ACCEPTS(CmdPushDescriptorSetKHR),
-      WEIR_TWIN_ACCEPTS(CmdPushDescriptorSetWithTemplateKHR),
   };
   return all_of(entries);
 }

@@ -41,6 +41,58 @@ function addValue(group, a, extension) {
   valuesOf(group).set(a.name, value);
 }
 
+// Commands: first parameter and group (a command and its aliases), and where each is from.
+const commands = new Map();
+for (const m of xml.matchAll(/<command\b([^>]*[^/])?>([^]*?)<\/command>/g)) {
+  const name = m[2].match(/<proto>[^]*?<name>(\w+)<\/name>/)?.[1];
+  if (name && forVulkan(attributes(m[1] ?? ''))) {
+    commands.set(name, { first: m[2].match(/<param[^>]*>[^]*?<type>(\w+)<\/type>/)[1], group: commands.size });
+  }
+}
+for (const m of xml.matchAll(/<command ([^>]*)\/>/g)) {
+  const a = attributes(m[1]);
+  if (a.alias && forVulkan(a)) commands.set(a.name, commands.get(a.alias));
+}
+// Accepted by a twin: they leave nothing behind. (What is destroyed was a number that was made up, or is null.)
+const accepted = [
+  'SetDebugUtilsObjectNameEXT', 'SetDebugUtilsObjectTagEXT', 'QueueBeginDebugUtilsLabelEXT',
+  'QueueEndDebugUtilsLabelEXT', 'QueueInsertDebugUtilsLabelEXT', 'CmdBeginDebugUtilsLabelEXT',
+  'CmdEndDebugUtilsLabelEXT', 'CmdInsertDebugUtilsLabelEXT', 'DebugMarkerSetObjectTagEXT',
+  'DebugMarkerSetObjectNameEXT', 'CmdDebugMarkerBeginEXT', 'CmdDebugMarkerEndEXT', 'CmdDebugMarkerInsertEXT',
+  'DestroyDebugUtilsMessengerEXT', 'SubmitDebugUtilsMessageEXT', 'DestroyDebugReportCallbackEXT',
+  'DebugReportMessageEXT', 'UnmapMemory', 'FlushMappedMemoryRanges', 'InvalidateMappedMemoryRanges',
+  'SetDeviceMemoryPriorityEXT', 'MergePipelineCaches', 'UpdateDescriptorSets', 'UpdateDescriptorSetWithTemplate',
+  'TrimCommandPool', 'CmdBeginQuery', 'CmdBindPipeline', 'CmdBindDescriptorSets', 'CmdPushConstants',
+  'CmdDispatch', 'CmdDispatchIndirect', 'CmdDispatchBase', 'CmdSetDeviceMask', 'CmdPipelineBarrier',
+  'CmdPipelineBarrier2', 'CmdPushDescriptorSetKHR', 'CmdPushDescriptorSetWithTemplateKHR',
+];
+// Lists that have nothing in them, and a number that is 0.
+const empty = [
+  'GetDeviceGroupPeerMemoryFeatures', 'EnumerateInstanceLayerProperties', 'GetPipelineExecutableStatisticsKHR',
+  'GetPipelineExecutableInternalRepresentationsKHR', 'EnumerateDeviceLayerProperties',
+  'GetPhysicalDeviceSparseImageFormatProperties', 'GetPhysicalDeviceSparseImageFormatProperties2',
+  'GetPhysicalDeviceToolProperties', 'GetPhysicalDeviceFragmentShadingRatesKHR',
+  'GetPhysicalDeviceCooperativeMatrixPropertiesNV',
+];
+const groups = (names) => new Set(names.map((name) => commands.get(`vk${name}`).group));
+const [acceptedGroups, emptyGroups] = [groups(accepted), groups(empty)];
+const level = (first) => ({ VkInstance: 'instance', VkPhysicalDevice: 'physical', VkDevice: 'device', VkQueue: 'device',
+  VkCommandBuffer: 'device' })[first] ?? 'instance';
+const rows = new Map();
+function addCommands(required, since, extension, typed) {
+  for (const c of required.matchAll(/<command ([^>]*?)\/?>/g)) {
+    const { name } = attributes(c[1]);
+    const { first, group } = commands.get(name);
+    const at = level(first);
+    let otherwise = 'nullptr';
+    if (emptyGroups.has(group)) otherwise = `none<PFN_${name}>`;
+    else if (acceptedGroups.has(group)) otherwise = `swallowed<PFN_${name}>`;
+    else if (at === 'device' && typed) {
+      otherwise = name.startsWith('vkDestroy') ? `swallowed<PFN_${name}>` : `refused<PFN_${name}, Text("${name}")>`;
+    }
+    if (!rows.has(name)) rows.set(name, [`"${name}"`, otherwise, group, `k_${at}`, since, extension]);
+  }
+}
 for (const m of xml.matchAll(/<enums ([^>]*?)>([^]*?)<\/enums>/g)) {
   const group = attributes(m[1]);
   for (const e of m[2].matchAll(/<enum ([^>]*?)\/?>/g)) {
@@ -54,6 +106,7 @@ for (const m of xml.matchAll(/<feature ([^>]*?)>([^]*?)<\/feature>/g)) {
   const a = attributes(m[1]);
   if (!forVulkan(a)) continue;
   const minor = Number(a.number.split('.')[1]);
+  addCommands(m[2], minor + 1, 'nullptr', true);
   for (const t of m[2].matchAll(/<type ([^>]*?)\/?>/g)) core.set(attributes(t[1]).name, minor);
   for (const e of m[2].matchAll(/<enum ([^>]*?)\/?>/g)) {
     const v = attributes(e[1]);
@@ -67,6 +120,7 @@ for (const m of xml.matchAll(/<extension ([^>]*?)(?<!\/)>([^]*?)<\/extension>/g)
     continue;
   }
   if (a.type === 'instance') instanceExtensions.push(a.name);
+  if (!a.platform) addCommands(m[2], 0, a.type === 'instance' ? 'nullptr' : `"${a.name}"`, true);
   if (a.platform && a.platform !== 'provisional') {
     for (const t of m[2].matchAll(/<type ([^>]*?)\/?>/g)) elsewhere.add(attributes(t[1]).name);
   }
@@ -74,6 +128,11 @@ for (const m of xml.matchAll(/<extension ([^>]*?)(?<!\/)>([^]*?)<\/extension>/g)
     const v = attributes(e[1]);
     if (v.extends) addValue(v.extends, v, a.number);
   }
+}
+for (const c of newer.commands) {
+  if (rows.has(c.name)) continue;
+  commands.set(c.name, commands.get(c.alias) ?? { first: c.first, group: commands.size });
+  addCommands(`<command name="${c.name}"/>`, 0, c.extension ? `"${c.extension}"` : 'nullptr', false);
 }
 for (let round = 0; round < 4; ++round) {
   for (const [group, name, alias] of pending) {
@@ -226,46 +285,6 @@ text.push('const char* const weir_instance_extensions[] = {', ...instanceExtensi
   `const uint32_t weir_instance_extension_count = ${instanceExtensions.length};`, '', '}', '');
 writeFileSync(structsOut, text.join('\n'));
 
-// Commands: first parameter and group (a command and its aliases), and where each is from.
-const commands = new Map();
-for (const m of xml.matchAll(/<command\b([^>]*[^/])?>([^]*?)<\/command>/g)) {
-  const name = m[2].match(/<proto>[^]*?<name>(\w+)<\/name>/)?.[1];
-  if (name && forVulkan(attributes(m[1] ?? ''))) {
-    commands.set(name, { first: m[2].match(/<param[^>]*>[^]*?<type>(\w+)<\/type>/)[1], group: commands.size });
-  }
-}
-for (const m of xml.matchAll(/<command ([^>]*)\/>/g)) {
-  const a = attributes(m[1]);
-  if (a.alias && forVulkan(a)) commands.set(a.name, commands.get(a.alias));
-}
-const level = (first) => ({ VkInstance: 'instance', VkPhysicalDevice: 'physical', VkDevice: 'device', VkQueue: 'device',
-  VkCommandBuffer: 'device' })[first] ?? 'instance';
-const rows = new Map();
-function addCommands(required, since, extension, typed) {
-  for (const c of required.matchAll(/<command ([^>]*?)\/?>/g)) {
-    const { name } = attributes(c[1]);
-    const { first, group } = commands.get(name);
-    const at = level(first);
-    // Nothing that is refused was made: only null comes to be destroyed.
-    const kind = name.startsWith('vkDestroy') ? `swallowed<PFN_${name}>` : `refused<PFN_${name}, Text("${name}")>`;
-    const otherwise = at === 'device' && typed ? kind : 'nullptr';
-    if (!rows.has(name)) rows.set(name, [`"${name}"`, otherwise, group, `k_${at}`, since, extension]);
-  }
-}
-for (const m of xml.matchAll(/<feature ([^>]*?)>([^]*?)<\/feature>/g)) {
-  const a = attributes(m[1]);
-  if (forVulkan(a)) addCommands(m[2], Number(a.number.split('.')[1]) + 1, 'nullptr', true);
-}
-for (const m of xml.matchAll(/<extension ([^>]*?)(?<!\/)>([^]*?)<\/extension>/g)) {
-  const a = attributes(m[1]);
-  if (!a.supported?.split(',').includes('vulkan') || a.platform) continue;
-  addCommands(m[2], 0, a.type === 'instance' ? 'nullptr' : `"${a.name}"`, true);
-}
-for (const c of newer.commands) {
-  if (rows.has(c.name)) continue;
-  commands.set(c.name, commands.get(c.alias) ?? { first: c.first, group: commands.size });
-  addCommands(`<command name="${c.name}"/>`, 0, c.extension ? `"${c.extension}"` : 'nullptr', false);
-}
 writeFileSync(commandsOut, ['// Made by gate/probes/twin/registry.mjs: do not edit.', '#include "gate/probes/twin/state.h"', '',
   'namespace weir_twin {', '', 'Command g_commands[] = {', ...[...rows.values()].map((row) => `    {${row.join(', ')}},`), '};',
   `const uint32_t k_command_count = ${rows.size};`, '', '}  // namespace weir_twin', ''].join('\n'));

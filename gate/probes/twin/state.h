@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <vulkan/vk_icd.h>
 #include <vulkan/vulkan.h>
 
@@ -160,8 +161,24 @@ template <class Handle, class T>
 Handle handle_of(T* object) {
   return reinterpret_cast<Handle>(object);
 }
+// Makes an object, zeroed and with `more` bytes behind it, and its handle. Null when memory is out.
+template <class T, class Handle>
+T* make_object(Handle* out, size_t more = 0) {
+  auto* made = static_cast<T*>(calloc(1, sizeof(T) + more));
+  if (made != nullptr) *out = handle_of<Handle>(made);
+  return made;
+}
+template <class T, class Handle>
+void free_object(VkDevice, Handle handle, const VkAllocationCallbacks*) {
+  free(object<T>(handle));
+}
 // A handle for an object without a state.
 uint64_t made_up();
+template <class Of, class Info, class Handle>
+VkResult create_any(Of, const Info*, const VkAllocationCallbacks*, Handle* out) {
+  *out = reinterpret_cast<Handle>(made_up());
+  return VK_SUCCESS;
+}
 
 // Calls next(struct) for each of a chain.
 template <class Visit>
@@ -178,6 +195,11 @@ const T* find_in_chain(const void* chain, VkStructureType type) {
   });
   return found;
 }
+// The struct of that type behind `out`, for the program to be told in; null where it did not ask.
+template <class T>
+T* wanted_behind(void* chain, VkStructureType type) {
+  return const_cast<T*>(find_in_chain<T>(chain, type));
+}
 // Answers in Vulkan's way: how many there are, or as many as there is room for. write(index, out).
 template <class T, class Write>
 VkResult answer(uint32_t have, uint32_t* count, T* out, Write write) {
@@ -190,6 +212,9 @@ VkResult answer(uint32_t have, uint32_t* count, T* out, Write write) {
   for (uint32_t i = 0; i < *count; ++i) write(i, out + i);
   return have > room ? VK_INCOMPLETE : VK_SUCCESS;
 }
+
+// What programs are told of a device.
+void get_properties(VkPhysicalDevice handle, VkPhysicalDeviceProperties* out);
 
 // One line on standard error, "weir twin: WHAT".
 void say(const char* what, const char* about, const char* end);
@@ -223,8 +248,8 @@ enum Level : uint8_t { k_instance, k_physical, k_device };
 
 struct Command {
   const char* name;
-  // Null: there is none. Of a device's that no file brings: one that refuses, since the real device
-  // does have it, and a program that asks for it finds it.
+  // Null: there is none. Of a device's that no file brings and that does not do without: one that
+  // refuses, since the real device does have it, and a program that asks for it finds it.
   PFN_vkVoidFunction function;
   uint16_t group;  // the same for all names of a command
   Level level;
@@ -252,19 +277,34 @@ PFN_vkVoidFunction untyped(F function) {
 }
 #define WEIR_TWIN(name, function) \
   { "vk" #name, untyped<PFN_vk##name>(function) }
-// Accepted, and does nothing.
-#define WEIR_TWIN_ACCEPTS(name) \
-  { "vk" #name, swallowed<PFN_vk##name> }
 // Debian's headers do not have it.
 #define WEIR_TWIN_NEWER(name, function) \
   { "vk" #name, untyped(function) }
 
+// --- What the registry's table has for commands that no file does.
+
+// Accepted, and does nothing.
 template <class F>
 struct Swallow;
 template <class R, class... A>
 struct Swallow<R (*)(A...)> {
   static R call(A...) { return R(); }  // VK_SUCCESS
 };
+// A list that has nothing in it.
+inline void empty(uint32_t* count) { *count = 0; }
+template <class T>
+void empty(T) {}
+template <class F>
+struct None;
+template <class R, class... A>
+struct None<R (*)(A...)> {
+  static R call(A... arguments) {
+    (empty(arguments), ...);
+    return R();
+  }
+};
+template <class F>
+const PFN_vkVoidFunction none = untyped(None<F>::call);
 template <class F>
 const PFN_vkVoidFunction swallowed = untyped(Swallow<F>::call);
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -200,20 +201,22 @@ Batch* batch_of(const VkSubmitInfo& info) {
   Batch* batch =
       make_batch(info.waitSemaphoreCount, info.commandBufferCount, info.signalSemaphoreCount);
   if (batch == nullptr) return nullptr;
+  VkTimelineSemaphoreSubmitInfo none{};
   const auto* values = find_in_chain<VkTimelineSemaphoreSubmitInfo>(
       info.pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
-  for (uint32_t i = 0; i < info.waitSemaphoreCount; ++i) {
-    const bool has = values != nullptr && i < values->waitSemaphoreValueCount;
-    batch->waits[i] = {object<Semaphore>(info.pWaitSemaphores[i]),
-                       has ? values->pWaitSemaphoreValues[i] : 0};
-  }
+  if (values == nullptr) values = &none;
+  const auto mark = [](Mark* marks, uint32_t count, const VkSemaphore* semaphores,
+                       uint32_t value_count, const uint64_t* of) {
+    for (uint32_t i = 0; i < count; ++i) {
+      marks[i] = {object<Semaphore>(semaphores[i]), i < value_count ? of[i] : 0};
+    }
+  };
+  mark(batch->waits, info.waitSemaphoreCount, info.pWaitSemaphores, values->waitSemaphoreValueCount,
+       values->pWaitSemaphoreValues);
+  mark(batch->signals, info.signalSemaphoreCount, info.pSignalSemaphores,
+       values->signalSemaphoreValueCount, values->pSignalSemaphoreValues);
   for (uint32_t i = 0; i < info.commandBufferCount; ++i) {
     batch->buffers[i] = object<CommandBuffer>(info.pCommandBuffers[i]);
-  }
-  for (uint32_t i = 0; i < info.signalSemaphoreCount; ++i) {
-    const bool has = values != nullptr && i < values->signalSemaphoreValueCount;
-    batch->signals[i] = {object<Semaphore>(info.pSignalSemaphores[i]),
-                         has ? values->pSignalSemaphoreValues[i] : 0};
   }
   return batch;
 }
@@ -222,16 +225,15 @@ Batch* batch_of(const VkSubmitInfo2& info) {
   Batch* batch = make_batch(info.waitSemaphoreInfoCount, info.commandBufferInfoCount,
                             info.signalSemaphoreInfoCount);
   if (batch == nullptr) return nullptr;
-  for (uint32_t i = 0; i < info.waitSemaphoreInfoCount; ++i) {
-    const VkSemaphoreSubmitInfo& wait = info.pWaitSemaphoreInfos[i];
-    batch->waits[i] = {object<Semaphore>(wait.semaphore), wait.value};
-  }
+  const auto mark = [](Mark* marks, uint32_t count, const VkSemaphoreSubmitInfo* infos) {
+    for (uint32_t i = 0; i < count; ++i) {
+      marks[i] = {object<Semaphore>(infos[i].semaphore), infos[i].value};
+    }
+  };
+  mark(batch->waits, info.waitSemaphoreInfoCount, info.pWaitSemaphoreInfos);
+  mark(batch->signals, info.signalSemaphoreInfoCount, info.pSignalSemaphoreInfos);
   for (uint32_t i = 0; i < info.commandBufferInfoCount; ++i) {
     batch->buffers[i] = object<CommandBuffer>(info.pCommandBufferInfos[i].commandBuffer);
-  }
-  for (uint32_t i = 0; i < info.signalSemaphoreInfoCount; ++i) {
-    const VkSemaphoreSubmitInfo& signal = info.pSignalSemaphoreInfos[i];
-    batch->signals[i] = {object<Semaphore>(signal.semaphore), signal.value};
   }
   return batch;
 }
@@ -269,11 +271,10 @@ VkResult submit(VkQueue handle, uint32_t count, const Info* infos, VkFence fence
   if (first == nullptr) return VK_SUCCESS;
   last->fence = object<Fence>(fence);
   Device* device = queue->device;
-  pthread_mutex_lock(&device->lock);
+  const weir_probe::Locked locked(&device->lock);
   (queue->first == nullptr ? queue->first : queue->last->next) = first;
   queue->last = last;
   advance(device);
-  pthread_mutex_unlock(&device->lock);
   return VK_SUCCESS;
 }
 

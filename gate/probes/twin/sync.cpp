@@ -6,50 +6,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
 
-class Hold {
- public:
-  explicit Hold(VkDevice device) : device_(object<Device>(device)) {
-    pthread_mutex_lock(&device_->lock);
-  }
-  ~Hold() { pthread_mutex_unlock(&device_->lock); }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
- private:
-  Device* device_;
-};
-
-template <class T, class Handle>
-VkResult make_state(T** made, Handle* out) {
-  *made = static_cast<T*>(calloc(1, sizeof(T)));
-  if (*made == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  *out = handle_of<Handle>(*made);
-  return VK_SUCCESS;
-}
-template <class T, class Handle>
-void destroy_state(VkDevice, Handle handle, const VkAllocationCallbacks*) {
-  free(object<T>(handle));
-}
-
 VkResult create_fence(VkDevice, const VkFenceCreateInfo* info, const VkAllocationCallbacks*,
                       VkFence* out) {
-  Fence* fence = nullptr;
-  const VkResult result = make_state(&fence, out);
-  if (result == VK_SUCCESS) fence->signaled = (info->flags & VK_FENCE_CREATE_SIGNALED_BIT) != 0;
-  return result;
+  auto* fence = make_object<Fence>(out);
+  if (fence == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  fence->signaled = (info->flags & VK_FENCE_CREATE_SIGNALED_BIT) != 0;
+  return VK_SUCCESS;
 }
 VkResult reset_fences(VkDevice device, uint32_t count, const VkFence* fences) {
-  const Hold hold(device);
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
   for (uint32_t i = 0; i < count; ++i) object<Fence>(fences[i])->signaled = false;
   return VK_SUCCESS;
 }
 VkResult get_fence_status(VkDevice device, VkFence fence) {
-  const Hold hold(device);
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
   return object<Fence>(fence)->signaled ? VK_SUCCESS : VK_NOT_READY;
 }
 
@@ -74,23 +50,23 @@ VkResult wait_for_fences(VkDevice device, uint32_t count, const VkFence* fences,
 
 VkResult create_semaphore(VkDevice, const VkSemaphoreCreateInfo* info, const VkAllocationCallbacks*,
                           VkSemaphore* out) {
-  Semaphore* semaphore = nullptr;
-  const VkResult result = make_state(&semaphore, out);
+  auto* semaphore = make_object<Semaphore>(out);
+  if (semaphore == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(
       info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
-  if (result == VK_SUCCESS && type != nullptr) {
+  if (type != nullptr) {
     semaphore->timeline = type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE;
     semaphore->value = semaphore->timeline ? type->initialValue : 0;
   }
-  return result;
+  return VK_SUCCESS;
 }
 VkResult get_counter(VkDevice device, VkSemaphore semaphore, uint64_t* out) {
-  const Hold hold(device);
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
   *out = object<Semaphore>(semaphore)->value;
   return VK_SUCCESS;
 }
 VkResult signal_semaphore(VkDevice device, const VkSemaphoreSignalInfo* info) {
-  const Hold hold(device);
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
   object<Semaphore>(info->semaphore)->value = info->value;
   advance(object<Device>(device));
   return VK_SUCCESS;
@@ -112,29 +88,27 @@ VkResult wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint6
 
 VkResult create_event(VkDevice, const VkEventCreateInfo*, const VkAllocationCallbacks*,
                       VkEvent* out) {
-  Event* event = nullptr;
-  return make_state(&event, out);
+  return make_object<Event>(out) != nullptr ? VK_SUCCESS : VK_ERROR_OUT_OF_HOST_MEMORY;
 }
 VkResult get_event(VkDevice device, VkEvent event) {
-  const Hold hold(device);
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
   return object<Event>(event)->set ? VK_EVENT_SET : VK_EVENT_RESET;
 }
 VkResult set_event(VkDevice device, VkEvent event) {
-  const Hold hold(device);
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
   object<Event>(event)->set = true;
   advance(object<Device>(device));
   return VK_SUCCESS;
 }
 VkResult reset_event(VkDevice device, VkEvent event) {
-  const Hold hold(device);
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
   object<Event>(event)->set = false;
   return VK_SUCCESS;
 }
 
 VkResult create_query_pool(VkDevice, const VkQueryPoolCreateInfo* info,
                            const VkAllocationCallbacks*, VkQueryPool* out) {
-  auto* pool = static_cast<QueryPool*>(
-      calloc(1, sizeof(QueryPool) + size_t{info->queryCount} * sizeof(Query)));
+  auto* pool = make_object<QueryPool>(out, size_t{info->queryCount} * sizeof(Query));
   if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   pool->count = info->queryCount;
   pool->values = 1;
@@ -143,19 +117,12 @@ VkResult create_query_pool(VkDevice, const VkQueryPoolCreateInfo* info,
   } else if (info->queryType == VK_QUERY_TYPE_TRANSFORM_FEEDBACK_STREAM_EXT) {
     pool->values = 2;
   }
-  *out = handle_of<VkQueryPool>(pool);
   return VK_SUCCESS;
 }
-void destroy_query_pool(VkDevice, VkQueryPool pool, const VkAllocationCallbacks*) {
-  free(object<QueryPool>(pool));
-}
-
 void reset_query_pool(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count) {
-  auto* device = object<Device>(handle);
   auto* pool = object<QueryPool>(which);
-  pthread_mutex_lock(&device->lock);
+  const weir_probe::Locked locked(&object<Device>(handle)->lock);
   for (uint32_t i = 0; i < count && first + i < pool->count; ++i) pool->queries[first + i] = {};
-  pthread_mutex_unlock(&device->lock);
 }
 
 struct Range {
@@ -180,14 +147,12 @@ VkResult get_results(VkDevice handle, VkQueryPool which, uint32_t first, uint32_
   if ((flags & VK_QUERY_RESULT_WAIT_BIT) != 0) {
     wait_until(device, UINT64_MAX, queries_ready, &range);
   }
-  pthread_mutex_lock(&device->lock);
+  const weir_probe::Locked locked(&object<Device>(handle)->lock);
   const uint64_t each = size_of_query(*pool, flags);
   for (uint32_t i = 0; i < count && i * stride + each <= size; ++i) {
     write_query(*pool, pool->queries[first + i], flags, static_cast<uint8_t*>(out) + i * stride);
   }
-  const bool ready = queries_ready(&range);
-  pthread_mutex_unlock(&device->lock);
-  return ready ? VK_SUCCESS : VK_NOT_READY;
+  return queries_ready(&range) ? VK_SUCCESS : VK_NOT_READY;
 }
 
 }  // namespace
@@ -238,22 +203,22 @@ bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* wh
 Entries sync_entries() {
   static const Entry entries[] = {
       WEIR_TWIN(CreateFence, create_fence),
-      WEIR_TWIN(DestroyFence, destroy_state<Fence>),
+      WEIR_TWIN(DestroyFence, free_object<Fence>),
       WEIR_TWIN(ResetFences, reset_fences),
       WEIR_TWIN(GetFenceStatus, get_fence_status),
       WEIR_TWIN(WaitForFences, wait_for_fences),
       WEIR_TWIN(CreateSemaphore, create_semaphore),
-      WEIR_TWIN(DestroySemaphore, destroy_state<Semaphore>),
+      WEIR_TWIN(DestroySemaphore, free_object<Semaphore>),
       WEIR_TWIN(GetSemaphoreCounterValue, get_counter),
       WEIR_TWIN(WaitSemaphores, wait_semaphores),
       WEIR_TWIN(SignalSemaphore, signal_semaphore),
       WEIR_TWIN(CreateEvent, create_event),
-      WEIR_TWIN(DestroyEvent, destroy_state<Event>),
+      WEIR_TWIN(DestroyEvent, free_object<Event>),
       WEIR_TWIN(GetEventStatus, get_event),
       WEIR_TWIN(SetEvent, set_event),
       WEIR_TWIN(ResetEvent, reset_event),
       WEIR_TWIN(CreateQueryPool, create_query_pool),
-      WEIR_TWIN(DestroyQueryPool, destroy_query_pool),
+      WEIR_TWIN(DestroyQueryPool, free_object<QueryPool>),
       WEIR_TWIN(ResetQueryPool, reset_query_pool),
       WEIR_TWIN(GetQueryPoolResults, get_results),
   };

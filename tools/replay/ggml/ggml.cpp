@@ -39,11 +39,10 @@ Function* find(void* library, const char* name) {
 }
 
 Result<void> find_functions(void* base, Engine& engine) {
-#define WEIR_REPLAY_FIND(name, result, parameters)                                         \
-  engine.name = find<result parameters>(base, "ggml_" #name);                              \
-  if (engine.name == nullptr) {                                                            \
-    return fail(Code::unavailable, "its ggml has no {}: too old or too new for this weir", \
-                "ggml_" #name);                                                            \
+#define WEIR_REPLAY_FIND(name, result, parameters)                                          \
+  engine.name = find<result parameters>(base, "ggml_" #name);                               \
+  if (engine.name == nullptr) {                                                             \
+    return left_out("its ggml has no {}: too old or too new for this weir", "ggml_" #name); \
   }
   WEIR_REPLAY_GGML(WEIR_REPLAY_FIND)
 #undef WEIR_REPLAY_FIND
@@ -108,7 +107,7 @@ Result<Kernels> best_kernels(const std::string& folder) {
     }
   }
   if (best.library == nullptr) {
-    return fail(Code::unavailable, "no libggml-cpu*.so in {} runs on this CPU ({})", folder, last);
+    return left_out("no libggml-cpu*.so in {} runs on this CPU ({})", folder, last);
   }
   return best;
 }
@@ -126,12 +125,12 @@ Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
   engine.backend =
       engine.device == nullptr ? nullptr : engine.backend_dev_init(engine.device, nullptr);
   if (engine.backend == nullptr) {
-    return fail(Code::unavailable, "{} has no CPU backend that can be made", kernels.name);
+    return left_out("{} has no CPU backend that can be made", kernels.name);
   }
   const auto set_threads = reinterpret_cast<void (*)(Backend*, int)>(
       engine.backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads"));
   if (set_threads == nullptr) {
-    return fail(Code::unavailable, "{} does not take a number of threads", kernels.name);
+    return left_out("{} does not take a number of threads", kernels.name);
   }
   set_threads(engine.backend, threads);
   const auto extra_of = reinterpret_cast<BufferType** (*)(Device*)>(
@@ -143,10 +142,10 @@ Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
 
 Result<void> open_vulkan(const std::string& folder, const std::string& on, Engine& engine) {
   const std::vector<std::string> names = libraries_in(folder, "libggml-vulkan.so");
-  if (names.empty()) return fail(Code::unavailable, "no libggml-vulkan.so in {}", folder);
+  if (names.empty()) return left_out("no libggml-vulkan.so in {}", folder);
   const Kernels kernels{dlopen((folder + "/" + names.front()).c_str(), RTLD_NOW | RTLD_LOCAL),
                         names.front()};
-  if (kernels.library == nullptr) return fail(Code::unavailable, "{}: {}", kernels.name, why());
+  if (kernels.library == nullptr) return left_out("{}: {}", kernels.name, why());
   engine.library = kernels.name;
   Registry* registry = registry_of(kernels, "ggml_backend_vk_reg");
   const std::size_t devices = registry == nullptr ? 0 : engine.backend_reg_dev_count(registry);
@@ -159,17 +158,17 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
     if (on == name) engine.device = device;
   }
   if (engine.device == nullptr) {
-    return fail(Code::unavailable,
-                "{} sees no {} (there is {}); ggml leaves Vulkan devices that are CPUs out unless "
-                "GGML_VK_VISIBLE_DEVICES=0 is set",
-                kernels.name, on, there.empty() ? "none" : there);
+    return left_out(
+        "{} sees no {} (there is {}); ggml leaves Vulkan devices that are CPUs out unless "
+        "GGML_VK_VISIBLE_DEVICES=0 is set",
+        kernels.name, on, there.empty() ? "none" : there);
   }
   if (const char* words = engine.backend_dev_description(engine.device)) {
     engine.device_words = words;
   }
   engine.memory = engine.backend_dev_buffer_type(engine.device);
   if (engine.memory == nullptr) {
-    return fail(Code::unavailable, "{} can not be used by {}", on, kernels.name);
+    return left_out("{} can not be used by {}", on, kernels.name);
   }
   return {};
 }
@@ -180,22 +179,22 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
 Result<Engine> open_engine(const std::string& folder, const std::string& on, int threads) {
   const std::vector<std::string> bases = libraries_in(folder, "libggml-base.so");
   if (bases.empty()) {
-    return fail(Code::unavailable,
-                "no libggml-base.so in {}\n"
-                "  --engine DIR names the folder that holds the engine's libraries; an engine that "
-                "has ggml built in cannot be replayed",
-                folder);
+    return left_out(
+        "no libggml-base.so in {}\n"
+        "  --engine DIR names the folder that holds the engine's libraries; an engine that "
+        "has ggml built in cannot be replayed",
+        folder);
   }
   // For all: the libraries of kernels find what they need of it.
   void* base = dlopen((folder + "/" + bases.front()).c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (base == nullptr) return fail(Code::unavailable, "{}: {}", bases.front(), why());
+  if (base == nullptr) return left_out("{}: {}", bases.front(), why());
   Engine engine;
   WEIR_CHECK(find_functions(base, engine));
   if (!layout_fits(engine)) {
-    return fail(Code::unavailable,
-                "tensors of this ggml (version {}) do not look as weir knows them: nothing was "
-                "computed",
-                engine.version.empty() ? "unknown" : engine.version);
+    return left_out(
+        "tensors of this ggml (version {}) do not look as weir knows them: nothing was "
+        "computed",
+        engine.version.empty() ? "unknown" : engine.version);
   }
   if (on != "CPU") {
     WEIR_CHECK(open_vulkan(folder, on, engine));
@@ -212,11 +211,11 @@ Result<Opened> open(const ProgramOptions& options, const profile::Replay& record
   }
   WEIR_TRY(const Engine engine, open_engine(options.engine, options.on, options.threads));
   if (!options.any_version && !recording.version.empty() && engine.version != recording.version) {
-    return fail(Code::unavailable,
-                "recorded with ggml {}, and {} holds {}: what ops are told may differ\n"
-                "  --any-version replays it all the same; recording it anew is surer",
-                recording.version, options.engine,
-                engine.version.empty() ? "one that does not say its version" : engine.version);
+    return left_out(
+        "recorded with ggml {}, and {} holds {}: what ops are told may differ\n"
+        "  --any-version replays it all the same; recording it anew is surer",
+        recording.version, options.engine,
+        engine.version.empty() ? "one that does not say its version" : engine.version);
   }
   Opened out;
   out.said = {{"version", text::printable(engine.version)},

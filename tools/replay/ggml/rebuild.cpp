@@ -18,11 +18,6 @@ constexpr std::int64_t k_line = 256;   // and the most that a device asks tensor
 constexpr std::size_t k_slack = 4096;  // kernels may look a little beyond the last row
 constexpr int k_usage_weights = 1;     // GGML_BACKEND_BUFFER_USAGE_WEIGHTS
 
-template <class... Args>
-auto left_out(fmt::format_string<Args...> format, Args&&... args) {
-  return fail(Code::unavailable, format, std::forward<Args>(args)...);
-}
-
 std::int64_t up(std::int64_t bytes) { return (bytes + k_line - 1) / k_line * k_line; }
 
 // --- what the tensors of a node hold: random weights that ggml itself quantizes, places that are
@@ -82,23 +77,30 @@ std::int64_t places_of(const ReplayNode& node, std::int64_t slot) {
   return 1;
 }
 
+// Calls visit(address, number along the first dimension) for each of its numbers, in order.
+template <class Visit>
+void each_number(const ReplayTensor& tensor, char* at, Visit visit) {
+  for (std::int64_t l = 0; l < tensor.ne[3]; ++l) {
+    for (std::int64_t k = 0; k < tensor.ne[2]; ++k) {
+      for (std::int64_t j = 0; j < tensor.ne[1]; ++j) {
+        char* row = at + j * tensor.nb[1] + k * tensor.nb[2] + l * tensor.nb[3];
+        for (std::int64_t i = 0; i < tensor.ne[0]; ++i) visit(row + i * tensor.nb[0], i);
+      }
+    }
+  }
+}
+
 void fill_indices(const ReplayNode& node, const ReplayTensor& tensor, char* at) {
   const std::int64_t places = std::max<std::int64_t>(places_of(node, tensor.slot), 1);
   const bool apart = node.op == "GET_ROWS";  // look-ups jump; what is written comes in order
   std::int64_t number = 0;
-  for (std::int64_t l = 0; l < tensor.ne[3]; ++l) {
-    for (std::int64_t k = 0; k < tensor.ne[2]; ++k) {
-      for (std::int64_t j = 0; j < tensor.ne[1]; ++j) {
-        for (std::int64_t i = 0; i < tensor.ne[0]; ++i, ++number) {
-          char* to = at + i * tensor.nb[0] + j * tensor.nb[1] + k * tensor.nb[2] + l * tensor.nb[3];
-          const std::int64_t wide = (apart ? number % places * 7919 : number) % places;
-          const auto narrow = static_cast<std::int32_t>(wide);
-          if (tensor.type == "i64") std::memcpy(to, &wide, sizeof wide);
-          if (tensor.type == "i32") std::memcpy(to, &narrow, sizeof narrow);
-        }
-      }
-    }
-  }
+  each_number(tensor, at, [&](char* to, std::int64_t) {
+    const std::int64_t wide = (apart ? number % places * 7919 : number) % places;
+    const auto narrow = static_cast<std::int32_t>(wide);
+    if (tensor.type == "i64") std::memcpy(to, &wide, sizeof wide);
+    if (tensor.type == "i32") std::memcpy(to, &narrow, sizeof narrow);
+    ++number;
+  });
 }
 
 // As many first places of each row are open as there were on average; the others hold minus
@@ -108,18 +110,12 @@ void fill_mask(const ReplayTensor& tensor, double mask_open, char* at) {
   constexpr std::uint16_t k_closed_f16 = 0xFC00U;
   const auto open =
       static_cast<std::int64_t>(std::ceil(mask_open * static_cast<double>(tensor.ne[0])));
-  for (std::int64_t l = 0; l < tensor.ne[3]; ++l) {
-    for (std::int64_t k = 0; k < tensor.ne[2]; ++k) {
-      for (std::int64_t j = 0; j < tensor.ne[1]; ++j) {
-        char* row = at + j * tensor.nb[1] + k * tensor.nb[2] + l * tensor.nb[3];
-        for (std::int64_t i = std::max<std::int64_t>(open, 1); i < tensor.ne[0]; ++i) {
-          char* to = row + i * tensor.nb[0];
-          if (tensor.type == "f32") std::memcpy(to, &k_closed_f32, sizeof k_closed_f32);
-          if (tensor.type == "f16") std::memcpy(to, &k_closed_f16, sizeof k_closed_f16);
-        }
-      }
-    }
-  }
+  const std::int64_t first_closed = std::max<std::int64_t>(open, 1);
+  each_number(tensor, at, [&](char* to, std::int64_t i) {
+    if (i < first_closed) return;
+    if (tensor.type == "f32") std::memcpy(to, &k_closed_f32, sizeof k_closed_f32);
+    if (tensor.type == "f16") std::memcpy(to, &k_closed_f16, sizeof k_closed_f16);
+  });
 }
 
 // Places and masks have values of their own: in bytes that another tensor looks at they would be

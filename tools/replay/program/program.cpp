@@ -152,8 +152,8 @@ int run_program(int argc, char** argv, const Open& open) {
 Result<std::int64_t> copies_of(std::int64_t count, std::int64_t each, std::int64_t shared,
                                const Wish& wish) {
   if (each + shared > wish.most_bytes) {
-    return fail(Code::unavailable, "it needs {} MiB, more than the {} MiB it may take (--memory)",
-                (each + shared) >> 20, wish.most_bytes >> 20);
+    return left_out("it needs {} MiB, more than the {} MiB it may take (--memory)",
+                    (each + shared) >> 20, wish.most_bytes >> 20);
   }
   std::int64_t copies = std::min(std::max(count, wish.least_copies), k_most_copies);
   if (each == 0) return std::max(copies, k_least_without_weights);

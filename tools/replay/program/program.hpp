@@ -35,6 +35,12 @@ struct ProgramOptions {
   bool any_version = false;
 };
 
+// Why a node, or everything, is left out.
+template <class... Args>
+auto left_out(fmt::format_string<Args...> format, Args&&... args) {
+  return fail(Code::unavailable, format, std::forward<Args>(args)...);
+}
+
 // A node, ready to be computed some times in a row.
 class Work {
  public:

@@ -34,17 +34,17 @@ namespace {
 
 Result<VkInstance> open_instance(std::uint32_t recorded_version, Functions& call) {
   void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (loader == nullptr) return fail(Code::unavailable, "no Vulkan loader (libvulkan.so.1)");
+  if (loader == nullptr) return left_out("no Vulkan loader (libvulkan.so.1)");
   const auto get =
       reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
-  if (get == nullptr) return fail(Code::unavailable, "libvulkan.so.1 is no Vulkan loader");
+  if (get == nullptr) return left_out("libvulkan.so.1 is no Vulkan loader");
   const auto create = reinterpret_cast<PFN_vkCreateInstance>(get(nullptr, "vkCreateInstance"));
   const auto version =
       reinterpret_cast<PFN_vkEnumerateInstanceVersion>(get(nullptr, "vkEnumerateInstanceVersion"));
   std::uint32_t newest = VK_API_VERSION_1_0;
   if (version != nullptr) version(&newest);
   if (create == nullptr || newest < VK_API_VERSION_1_1) {
-    return fail(Code::unavailable, "the Vulkan loader is too old: 1.1 is needed");
+    return left_out("the Vulkan loader is too old: 1.1 is needed");
   }
   auto application = of_type<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
   application.pApplicationName = "weir-replay-vulkan";
@@ -53,7 +53,7 @@ Result<VkInstance> open_instance(std::uint32_t recorded_version, Functions& call
   info.pApplicationInfo = &application;
   VkInstance instance = VK_NULL_HANDLE;
   if (create(&info, nullptr, &instance) != VK_SUCCESS) {
-    return fail(Code::unavailable, "no Vulkan driver, or none that can be used");
+    return left_out("no Vulkan driver, or none that can be used");
   }
 #define WEIR_FETCH(name) call.name = reinterpret_cast<PFN_vk##name>(get(instance, "vk" #name));
   WEIR_REPLAY_INSTANCE_FUNCTIONS(WEIR_FETCH)
@@ -90,8 +90,8 @@ Result<void> pick(VkInstance instance, const std::string& wanted, Device& device
     device.most_subgroup = subgroups.maxSubgroupSize;
     return {};
   }
-  if (names.empty()) return fail(Code::unavailable, "no Vulkan device");
-  return fail(Code::unavailable, "no device \"{}\"; there are: {}", wanted, text::join(names));
+  if (names.empty()) return left_out("no Vulkan device");
+  return left_out("no device \"{}\"; there are: {}", wanted, text::join(names));
 }
 
 // A chain of structs as Vulkan wants them, from the values of recorded ones.
@@ -233,7 +233,7 @@ Result<std::uint32_t> family_of(Device& device) {
     device.stamp_bits = families[i].timestampValidBits;
     return i;
   }
-  return fail(Code::unavailable, "{} has no queue that computes and has timestamps", device.name);
+  return left_out("{} has no queue that computes and has timestamps", device.name);
 }
 
 Result<void> make_device(const probes::RecordedDevice& recorded, std::uint32_t family,
@@ -258,7 +258,7 @@ Result<void> make_device(const probes::RecordedDevice& recorded, std::uint32_t f
 #define WEIR_FETCH(name)                                                                        \
   device.call.name =                                                                            \
       reinterpret_cast<PFN_vk##name>(device.call.GetDeviceProcAddr(device.handle, "vk" #name)); \
-  if (device.call.name == nullptr) return fail(Code::unavailable, "the driver has no vk" #name);
+  if (device.call.name == nullptr) return left_out("the driver has no vk" #name);
   WEIR_REPLAY_DEVICE_FUNCTIONS(WEIR_FETCH)
 #undef WEIR_FETCH
   device.call.GetDeviceQueue(device.handle, family, 0, &device.queue);

@@ -12,6 +12,8 @@
 
 #include "gate/probes/read/read_kernels.hpp"
 
+#include "tools/replay/program/program.hpp"
+
 namespace weir::replay {
 
 #define WEIR_REPLAY_INSTANCE_FUNCTIONS(X)   \

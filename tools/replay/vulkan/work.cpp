@@ -89,20 +89,20 @@ Result<void> Made::fits(std::uint64_t most_memory) const {
   std::uint64_t bytes = 0;
   for (const auto& buffer : work_.buffers) {
     if (buffer.span > most_memory - bytes) {
-      return fail(Code::unavailable, "it needs more than {} MiB of memory", most_memory >> 20);
+      return left_out("it needs more than {} MiB of memory", most_memory >> 20);
     }
     bytes += buffer.span;
   }
   const VkPhysicalDeviceLimits& limits = device_.limits;
   for (std::size_t i = 0; i < 3; ++i) {
     if (work_.groups[i] > limits.maxComputeWorkGroupCount[i]) {
-      return fail(Code::unavailable, "this device has no {} groups at once", work_.groups[i]);
+      return left_out("this device has no {} groups at once", work_.groups[i]);
     }
   }
   if (pipeline_.head.sets > limits.maxBoundDescriptorSets ||
       push_bytes() > limits.maxPushConstantsSize) {
-    return fail(Code::unavailable, "this device has no such layout: {} sets, {} push constants",
-                pipeline_.head.sets, push_bytes());
+    return left_out("this device has no such layout: {} sets, {} push constants",
+                    pipeline_.head.sets, push_bytes());
   }
   for (const auto& one : work_.descriptors) {
     if (one.buffer == UINT32_MAX) continue;
@@ -110,16 +110,16 @@ Result<void> Made::fits(std::uint64_t most_memory) const {
     const std::uint64_t alignment =
         uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
     if (alignment != 0 && one.offset % alignment != 0) {
-      return fail(Code::unavailable, "this device has no buffers at offset {}", one.offset);
+      return left_out("this device has no buffers at offset {}", one.offset);
     }
     if (one.range > (uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange)) {
-      return fail(Code::unavailable, "this device binds no {} bytes", one.range);
+      return left_out("this device binds no {} bytes", one.range);
     }
   }
   const std::uint32_t subgroup = pipeline_.head.subgroup_size;
   if (subgroup != 0 && (subgroup < device_.least_subgroup || subgroup > device_.most_subgroup)) {
-    return fail(Code::unavailable, "it asks for subgroups of {}, this device has {} to {}",
-                subgroup, device_.least_subgroup, device_.most_subgroup);
+    return left_out("it asks for subgroups of {}, this device has {} to {}", subgroup,
+                    device_.least_subgroup, device_.most_subgroup);
   }
   return {};
 }
@@ -203,7 +203,7 @@ Result<void> Made::make_buffers() {
           (device_.memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
       if (found) memory.memoryTypeIndex = i;
     }
-    if (!found) return fail(Code::unavailable, "the device has no memory of its own for it");
+    if (!found) return left_out("the device has no memory of its own for it");
     VkDeviceMemory made = VK_NULL_HANDLE;
     WEIR_CHECK(WEIR_REPLAY_CALL(call_, AllocateMemory, device_.handle, &memory, nullptr, &made));
     memories_.push_back(made);

@@ -19,34 +19,22 @@ bool g_driver_ready;  // atomic
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 bool g_capturing;  // atomic
 
-// The versions that cuda.h names by its macros, asked for by their plain binary names.
 void fetch_driver() {
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return;
-  const auto fetch = [&](auto* into, const char* name) {
-    *into = reinterpret_cast<decltype(+*into)>(dlsym(library, name));
-  };
-  fetch(&g_driver.ctx_get_device, "cuCtxGetDevice");
-  fetch(&g_driver.device_get_name, "cuDeviceGetName");
-  fetch(&g_driver.device_get_attribute, "cuDeviceGetAttribute");
-  fetch(&g_driver.driver_get_version, "cuDriverGetVersion");
-  fetch(&g_driver.stream_is_capturing, "cuStreamIsCapturing");
-  fetch(&g_driver.graph_get_nodes, "cuGraphGetNodes");
-  fetch(&g_driver.graph_node_get_type, "cuGraphNodeGetType");
-  fetch(&g_driver.graph_kernel_node_get_params, "cuGraphKernelNodeGetParams_v2");
-  fetch(&g_driver.graph_child_graph_node_get_graph, "cuGraphChildGraphNodeGetGraph");
-  fetch(&g_driver.func_get_name, "cuFuncGetName");
-  fetch(&g_driver.kernel_get_name, "cuKernelGetName");
+#define WEIR_FETCH(name) \
+  g_driver.name = reinterpret_cast<decltype(g_driver.name)>(dlsym(library, #name));
+  WEIR_CUDA_ASKED(WEIR_FETCH)
+#undef WEIR_FETCH
 }
 
 }  // namespace
 
 const Driver& driver() {
   if (__atomic_load_n(&g_driver_ready, __ATOMIC_ACQUIRE)) return g_driver;
-  pthread_mutex_lock(&g_lock);
+  const Locked locked(&g_lock);
   fetch_driver();
   __atomic_store_n(&g_driver_ready, true, __ATOMIC_RELEASE);
-  pthread_mutex_unlock(&g_lock);
   return g_driver;
 }
 
@@ -65,10 +53,10 @@ weir_probe_device describe(int device) {
   weir_probe_device entry;
   memset(&entry, 0, sizeof entry);
   name_device(&entry,
-              ask.device_get_name != nullptr &&
-                  ask.device_get_name(entry.name, sizeof entry.name - 1, device) == CUDA_SUCCESS);
+              ask.cuDeviceGetName != nullptr &&
+                  ask.cuDeviceGetName(entry.name, sizeof entry.name - 1, device) == CUDA_SUCCESS);
   int version = 0;
-  if (ask.driver_get_version != nullptr) ask.driver_get_version(&version);
+  if (ask.cuDriverGetVersion != nullptr) ask.cuDriverGetVersion(&version);
   constexpr CUdevice_attribute k_features[] = {
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -79,7 +67,7 @@ weir_probe_device describe(int device) {
   };
   const auto attribute = [&](CUdevice_attribute which) {
     int value = 0;
-    if (ask.device_get_attribute != nullptr) ask.device_get_attribute(&value, which, device);
+    if (ask.cuDeviceGetAttribute != nullptr) ask.cuDeviceGetAttribute(&value, which, device);
     return value;
   };
   uint64_t features = k_hash_seed;
@@ -100,7 +88,7 @@ weir_probe_device describe(int device) {
 
 int current_device() {
   CUdevice device = 0;
-  const auto ask = driver().ctx_get_device;
+  const auto ask = driver().cuCtxGetDevice;
   return ask != nullptr && ask(&device) == CUDA_SUCCESS ? device : 0;
 }
 
@@ -110,20 +98,20 @@ const char* name_of(const Launch& launch, void*) { return launch.name; }
 bool is_captured(void* stream) {
   if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE)) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const auto ask = driver().stream_is_capturing;
+  const auto ask = driver().cuStreamIsCapturing;
   return ask != nullptr && ask(static_cast<CUstream>(stream), &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 bool nodes_of(void* graph, void** nodes, size_t* count) {
-  const auto ask = driver().graph_get_nodes;
+  const auto ask = driver().cuGraphGetNodes;
   return ask != nullptr && ask(static_cast<CUgraph>(graph), reinterpret_cast<CUgraphNode*>(nodes),
                                count) == CUDA_SUCCESS;
 }
 
 int type_of(void* node) {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  const auto ask = driver().graph_node_get_type;
+  const auto ask = driver().cuGraphNodeGetType;
   if (ask == nullptr || ask(static_cast<CUgraphNode>(node), &type) != CUDA_SUCCESS) return -1;
   return static_cast<int>(type);
 }
@@ -132,17 +120,17 @@ bool launch_of(void* node, Launch* out) {
   CUDA_KERNEL_NODE_PARAMS params;
   memset(&params, 0, sizeof params);
   const Driver& ask = driver();
-  if (ask.graph_kernel_node_get_params == nullptr ||
-      ask.graph_kernel_node_get_params(static_cast<CUgraphNode>(node), &params) != CUDA_SUCCESS) {
+  if (ask.cuGraphKernelNodeGetParams_v2 == nullptr ||
+      ask.cuGraphKernelNodeGetParams_v2(static_cast<CUgraphNode>(node), &params) != CUDA_SUCCESS) {
     return false;
   }
   // Kernels that are loaded when first used have no function before.
   if (params.func != nullptr) {
     out->function = params.func;
-    if (ask.func_get_name != nullptr) ask.func_get_name(&out->name, params.func);
+    if (ask.cuFuncGetName != nullptr) ask.cuFuncGetName(&out->name, params.func);
   } else {
     out->function = params.kern;
-    if (ask.kernel_get_name != nullptr) ask.kernel_get_name(&out->name, params.kern);
+    if (ask.cuKernelGetName != nullptr) ask.cuKernelGetName(&out->name, params.kern);
   }
   out->sizes =
       sizes_of({params.gridDimX, params.gridDimY, params.gridDimZ},
@@ -152,7 +140,7 @@ bool launch_of(void* node, Launch* out) {
 
 void* child_of(void* node) {
   CUgraph child = nullptr;
-  const auto ask = driver().graph_child_graph_node_get_graph;
+  const auto ask = driver().cuGraphChildGraphNodeGetGraph;
   return ask != nullptr && ask(static_cast<CUgraphNode>(node), &child) == CUDA_SUCCESS ? child
                                                                                        : nullptr;
 }

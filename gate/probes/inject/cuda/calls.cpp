@@ -119,13 +119,19 @@ void graph_update(const Call& call) {
   const auto& p = call.params<P>();
   graph_was_made(p.hGraphExec, p.hGraph);
 }
-void runtime_graph_end(const Call& call) {
-  graph_ended(call.params<cudaGraphExecDestroy_v10000_params>().graphExec);
+template <class P>
+void graph_end(const Call& call) {
+  const auto& p = call.params<P>();
+  if constexpr (requires { p.graphExec; }) {
+    graph_ended(p.graphExec);
+  } else {
+    graph_ended(p.hGraphExec);
+  }
 }
-void driver_graph_end(const Call& call) {
-  graph_ended(call.params<cuGraphExecDestroy_params>().hGraphExec);
+template <class>
+void capture(const Call&) {
+  capture_began();
 }
-void capture(const Call&) { capture_began(); }
 
 // `direction`: of calls that do not name it.
 template <class P, int direction = -1>
@@ -168,103 +174,88 @@ template <class P>
 void stream_waits(const Call& call) {
   waits_for_event(call.stream(stream_in(call.params<P>())));
 }
-void runtime_stream_end(const Call& call) {
-  stream_ended(call.params<cudaStreamDestroy_v5050_params>().stream);
+template <class P>
+void stream_end(const Call& call) {
+  stream_ended(stream_in(call.params<P>()));
 }
 
-enum class When { succeeded, always };  // polls answer with other results than success
 struct Known {
   uint32_t id;
   void (*count)(const Call& call);
-  bool per_thread = false;
-  When when = When::succeeded;
+  bool per_thread;
+  bool polls;  // and so answers with other results than success
 };
+template <class P>
+constexpr Known known_call(uint32_t id, void (*count)(const Call& call), bool per_thread) {
+  return {id, count, per_thread, count == poll<P>};
+}
 
-#define R(name) CUPTI_RUNTIME_TRACE_CBID_##name
-#define D(name) CUPTI_DRIVER_TRACE_CBID_##name
+// A call by its name, and for per-thread default streams by its variant's too; what counts it, and
+// more of that one's template arguments.
+#define WEIR_CALL(number, name, per_thread, count, ...)                                      \
+  known_call<name##_params>(CUPTI_##number, count<name##_params __VA_OPT__(, ) __VA_ARGS__>, \
+                            per_thread)
+#define WEIR_R(name, ...) WEIR_CALL(RUNTIME_TRACE_CBID_##name, name, false, __VA_ARGS__)
+#define WEIR_R2(name, variant, ...) \
+  WEIR_R(name, __VA_ARGS__), WEIR_CALL(RUNTIME_TRACE_CBID_##variant, name, true, __VA_ARGS__)
+#define WEIR_D(name, ...) WEIR_CALL(DRIVER_TRACE_CBID_##name, name, false, __VA_ARGS__)
+#define WEIR_D2(name, ...) \
+  WEIR_D(name, __VA_ARGS__), WEIR_CALL(DRIVER_TRACE_CBID_##name##_ptsz, name, true, __VA_ARGS__)
 
 constexpr Known k_runtime[] = {
-    {R(cudaLaunchKernel_v7000), launch<cudaLaunchKernel_v7000_params>},
-    {R(cudaLaunchKernel_ptsz_v7000), launch<cudaLaunchKernel_v7000_params>, true},
-    {R(cudaLaunchCooperativeKernel_v9000), launch<cudaLaunchCooperativeKernel_v9000_params>},
-    {R(cudaLaunchCooperativeKernel_ptsz_v9000), launch<cudaLaunchCooperativeKernel_v9000_params>,
-     true},
-    {R(cudaLaunchKernelExC_v11060), launch<cudaLaunchKernelExC_v11060_params>},
-    {R(cudaLaunchKernelExC_ptsz_v11060), launch<cudaLaunchKernelExC_v11060_params>, true},
-    {R(cudaGraphLaunch_v10000), graph_launch<cudaGraphLaunch_v10000_params>},
-    {R(cudaGraphLaunch_ptsz_v10000), graph_launch<cudaGraphLaunch_v10000_params>, true},
-    {R(cudaGraphInstantiate_v12000), instantiate<cudaGraphInstantiate_v12000_params>},
-    {R(cudaGraphInstantiateWithFlags_v11040),
-     instantiate<cudaGraphInstantiateWithFlags_v11040_params>},
-    {R(cudaGraphExecUpdate_v10020), graph_update<cudaGraphExecUpdate_v10020_params>},
-    {R(cudaGraphExecDestroy_v10000), runtime_graph_end},
-    {R(cudaStreamBeginCapture_v10000), capture},
-    {R(cudaStreamBeginCapture_ptsz_v10000), capture},
-    {R(cudaMemcpy_v3020), copy<cudaMemcpy_v3020_params>},
-    {R(cudaMemcpy_ptds_v7000), copy<cudaMemcpy_v3020_params>, true},
-    {R(cudaMemcpyAsync_v3020), copy<cudaMemcpyAsync_v3020_params>},
-    {R(cudaMemcpyAsync_ptsz_v7000), copy<cudaMemcpyAsync_v3020_params>, true},
-    {R(cudaMemcpy2D_v3020), copy<cudaMemcpy2D_v3020_params>},
-    {R(cudaMemcpy2DAsync_v3020), copy<cudaMemcpy2DAsync_v3020_params>},
-    {R(cudaMemcpy2DAsync_ptsz_v7000), copy<cudaMemcpy2DAsync_v3020_params>, true},
-    {R(cudaMemcpyPeerAsync_v4000), copy<cudaMemcpyPeerAsync_v4000_params, k_within>},
-    {R(cudaMemset_v3020), fill<cudaMemset_v3020_params>},
-    {R(cudaMemsetAsync_v3020), fill<cudaMemsetAsync_v3020_params>},
-    {R(cudaMemsetAsync_ptsz_v7000), fill<cudaMemsetAsync_v3020_params>, true},
-    {R(cudaDeviceSynchronize_v3020), device_wait},
-    {R(cudaStreamSynchronize_v3020), wait<cudaStreamSynchronize_v3020_params>},
-    {R(cudaStreamSynchronize_ptsz_v7000), wait<cudaStreamSynchronize_v3020_params>, true},
-    {R(cudaEventSynchronize_v3020), wait<cudaEventSynchronize_v3020_params>},
-    {R(cudaStreamQuery_v3020), poll<cudaStreamQuery_v3020_params>, false, When::always},
-    {R(cudaStreamQuery_ptsz_v7000), poll<cudaStreamQuery_v3020_params>, true, When::always},
-    {R(cudaEventQuery_v3020), poll<cudaEventQuery_v3020_params>, false, When::always},
-    {R(cudaEventRecord_v3020), record<cudaEventRecord_v3020_params>},
-    {R(cudaEventRecord_ptsz_v7000), record<cudaEventRecord_v3020_params>, true},
-    {R(cudaEventRecordWithFlags_v11010), record<cudaEventRecordWithFlags_v11010_params>},
-    {R(cudaStreamWaitEvent_v3020), stream_waits<cudaStreamWaitEvent_v3020_params>},
-    {R(cudaStreamWaitEvent_ptsz_v7000), stream_waits<cudaStreamWaitEvent_v3020_params>, true},
-    {R(cudaStreamDestroy_v5050), runtime_stream_end},
+    WEIR_R2(cudaLaunchKernel_v7000, cudaLaunchKernel_ptsz_v7000, launch),
+    WEIR_R2(cudaLaunchCooperativeKernel_v9000, cudaLaunchCooperativeKernel_ptsz_v9000, launch),
+    WEIR_R2(cudaLaunchKernelExC_v11060, cudaLaunchKernelExC_ptsz_v11060, launch),
+    WEIR_R2(cudaGraphLaunch_v10000, cudaGraphLaunch_ptsz_v10000, graph_launch),
+    WEIR_R(cudaGraphInstantiate_v12000, instantiate),
+    WEIR_R(cudaGraphInstantiateWithFlags_v11040, instantiate),
+    WEIR_R(cudaGraphExecUpdate_v10020, graph_update),
+    WEIR_R(cudaGraphExecDestroy_v10000, graph_end),
+    WEIR_R2(cudaStreamBeginCapture_v10000, cudaStreamBeginCapture_ptsz_v10000, capture),
+    WEIR_R2(cudaMemcpy_v3020, cudaMemcpy_ptds_v7000, copy),
+    WEIR_R2(cudaMemcpyAsync_v3020, cudaMemcpyAsync_ptsz_v7000, copy),
+    WEIR_R(cudaMemcpy2D_v3020, copy),
+    WEIR_R2(cudaMemcpy2DAsync_v3020, cudaMemcpy2DAsync_ptsz_v7000, copy),
+    WEIR_R(cudaMemcpyPeerAsync_v4000, copy, k_within),
+    WEIR_R(cudaMemset_v3020, fill),
+    WEIR_R2(cudaMemsetAsync_v3020, cudaMemsetAsync_ptsz_v7000, fill),
+    {CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020, device_wait, false, false},
+    WEIR_R2(cudaStreamSynchronize_v3020, cudaStreamSynchronize_ptsz_v7000, wait),
+    WEIR_R(cudaEventSynchronize_v3020, wait),
+    WEIR_R2(cudaStreamQuery_v3020, cudaStreamQuery_ptsz_v7000, poll),
+    WEIR_R(cudaEventQuery_v3020, poll),
+    WEIR_R2(cudaEventRecord_v3020, cudaEventRecord_ptsz_v7000, record),
+    WEIR_R(cudaEventRecordWithFlags_v11010, record),
+    WEIR_R2(cudaStreamWaitEvent_v3020, cudaStreamWaitEvent_ptsz_v7000, stream_waits),
+    WEIR_R(cudaStreamDestroy_v5050, stream_end),
 };
 
 constexpr Known k_driver[] = {
-    {D(cuLaunchKernel), launch<cuLaunchKernel_params>},
-    {D(cuLaunchKernel_ptsz), launch<cuLaunchKernel_params>, true},
-    {D(cuLaunchCooperativeKernel), launch<cuLaunchCooperativeKernel_params>},
-    {D(cuLaunchCooperativeKernel_ptsz), launch<cuLaunchCooperativeKernel_params>, true},
-    {D(cuLaunchKernelEx), launch<cuLaunchKernelEx_params>},
-    {D(cuLaunchKernelEx_ptsz), launch<cuLaunchKernelEx_params>, true},
-    {D(cuGraphLaunch), graph_launch<cuGraphLaunch_params>},
-    {D(cuGraphLaunch_ptsz), graph_launch<cuGraphLaunch_params>, true},
-    {D(cuGraphInstantiateWithFlags), instantiate<cuGraphInstantiateWithFlags_params>},
-    {D(cuGraphInstantiateWithParams), instantiate<cuGraphInstantiateWithParams_params>},
-    {D(cuGraphExecUpdate_v2), graph_update<cuGraphExecUpdate_v2_params>},
-    {D(cuGraphExecDestroy), driver_graph_end},
-    {D(cuStreamBeginCapture_v2), capture},
-    {D(cuStreamBeginCapture_v2_ptsz), capture},
-    {D(cuMemcpyHtoD_v2), copy<cuMemcpyHtoD_v2_params, k_to_device>},
-    {D(cuMemcpyDtoH_v2), copy<cuMemcpyDtoH_v2_params, k_to_host>},
-    {D(cuMemcpyDtoD_v2), copy<cuMemcpyDtoD_v2_params, k_within>},
-    {D(cuMemcpyHtoDAsync_v2), copy<cuMemcpyHtoDAsync_v2_params, k_to_device>},
-    {D(cuMemcpyHtoDAsync_v2_ptsz), copy<cuMemcpyHtoDAsync_v2_params, k_to_device>, true},
-    {D(cuMemcpyDtoHAsync_v2), copy<cuMemcpyDtoHAsync_v2_params, k_to_host>},
-    {D(cuMemcpyDtoHAsync_v2_ptsz), copy<cuMemcpyDtoHAsync_v2_params, k_to_host>, true},
-    {D(cuMemcpyDtoDAsync_v2), copy<cuMemcpyDtoDAsync_v2_params, k_within>},
-    {D(cuMemcpyDtoDAsync_v2_ptsz), copy<cuMemcpyDtoDAsync_v2_params, k_within>, true},
-    {D(cuMemcpyAsync), copy<cuMemcpyAsync_params>},
-    {D(cuMemcpyAsync_ptsz), copy<cuMemcpyAsync_params>, true},
-    {D(cuMemsetD8Async), driver_fill<cuMemsetD8Async_params, 1>},
-    {D(cuMemsetD32Async), driver_fill<cuMemsetD32Async_params, 4>},
-    {D(cuCtxSynchronize), device_wait},
-    {D(cuStreamSynchronize), wait<cuStreamSynchronize_params>},
-    {D(cuStreamSynchronize_ptsz), wait<cuStreamSynchronize_params>, true},
-    {D(cuEventSynchronize), wait<cuEventSynchronize_params>},
-    {D(cuStreamQuery), poll<cuStreamQuery_params>, false, When::always},
-    {D(cuStreamQuery_ptsz), poll<cuStreamQuery_params>, true, When::always},
-    {D(cuEventQuery), poll<cuEventQuery_params>, false, When::always},
-    {D(cuEventRecord), record<cuEventRecord_params>},
-    {D(cuEventRecord_ptsz), record<cuEventRecord_params>, true},
-    {D(cuStreamWaitEvent), stream_waits<cuStreamWaitEvent_params>},
-    {D(cuStreamWaitEvent_ptsz), stream_waits<cuStreamWaitEvent_params>, true},
+    WEIR_D2(cuLaunchKernel, launch),
+    WEIR_D2(cuLaunchCooperativeKernel, launch),
+    WEIR_D2(cuLaunchKernelEx, launch),
+    WEIR_D2(cuGraphLaunch, graph_launch),
+    WEIR_D(cuGraphInstantiateWithFlags, instantiate),
+    WEIR_D(cuGraphInstantiateWithParams, instantiate),
+    WEIR_D(cuGraphExecUpdate_v2, graph_update),
+    WEIR_D(cuGraphExecDestroy, graph_end),
+    WEIR_D2(cuStreamBeginCapture_v2, capture),
+    WEIR_D(cuMemcpyHtoD_v2, copy, k_to_device),
+    WEIR_D(cuMemcpyDtoH_v2, copy, k_to_host),
+    WEIR_D(cuMemcpyDtoD_v2, copy, k_within),
+    WEIR_D2(cuMemcpyHtoDAsync_v2, copy, k_to_device),
+    WEIR_D2(cuMemcpyDtoHAsync_v2, copy, k_to_host),
+    WEIR_D2(cuMemcpyDtoDAsync_v2, copy, k_within),
+    WEIR_D2(cuMemcpyAsync, copy),
+    WEIR_D(cuMemsetD8Async, driver_fill, 1),
+    WEIR_D(cuMemsetD32Async, driver_fill, 4),
+    {CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, device_wait, false, false},
+    WEIR_D2(cuStreamSynchronize, wait),
+    WEIR_D(cuEventSynchronize, wait),
+    WEIR_D2(cuStreamQuery, poll),
+    WEIR_D(cuEventQuery, poll),
+    WEIR_D2(cuEventRecord, record),
+    WEIR_D2(cuStreamWaitEvent, stream_waits),
 };
 
 constexpr uint32_t k_most_ids = 2048;  // more than either API has
@@ -286,7 +277,7 @@ void on_call(bool runtime_api, uint32_t id, const void* untyped) {
   const int result = data->functionReturnValue == nullptr
                          ? 0
                          : *static_cast<const int*>(data->functionReturnValue);
-  if (result != k_done && known->when == When::succeeded) return;
+  if (result != k_done && !known->polls) return;
   ++t_depth;  // what is asked of the driver meanwhile is not the program's doing
   known->count({data, result, known->per_thread});
   --t_depth;

@@ -5,19 +5,24 @@
 
 namespace weir_probe::cuda {
 
-// Found in the driver that the program has loaded. All may be null.
+#define WEIR_CUDA_ASKED(X)         \
+  X(cuCtxGetDevice)                \
+  X(cuDeviceGetName)               \
+  X(cuDeviceGetAttribute)          \
+  X(cuDriverGetVersion)            \
+  X(cuStreamIsCapturing)           \
+  X(cuGraphGetNodes)               \
+  X(cuGraphNodeGetType)            \
+  X(cuGraphKernelNodeGetParams_v2) \
+  X(cuGraphChildGraphNodeGetGraph) \
+  X(cuFuncGetName)                 \
+  X(cuKernelGetName)
+
+// Found in the driver that the program has loaded, by their plain binary names. All may be null.
 struct Driver {
-  decltype(&cuCtxGetDevice) ctx_get_device;
-  decltype(&cuDeviceGetName) device_get_name;
-  decltype(&cuDeviceGetAttribute) device_get_attribute;
-  decltype(&cuDriverGetVersion) driver_get_version;
-  decltype(&cuStreamIsCapturing) stream_is_capturing;
-  decltype(&cuGraphGetNodes) graph_get_nodes;
-  decltype(&cuGraphNodeGetType) graph_node_get_type;
-  decltype(&cuGraphKernelNodeGetParams) graph_kernel_node_get_params;
-  decltype(&cuGraphChildGraphNodeGetGraph) graph_child_graph_node_get_graph;
-  CUresult (*func_get_name)(const char**, CUfunction);
-  CUresult (*kernel_get_name)(const char**, CUkernel);
+#define WEIR_DECLARE(name) decltype(&::name) name;
+  WEIR_CUDA_ASKED(WEIR_DECLARE)
+#undef WEIR_DECLARE
 };
 const Driver& driver();
 

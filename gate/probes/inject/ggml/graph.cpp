@@ -34,20 +34,11 @@ bool is(const char* op, const char* name) { return strcmp(op, name) == 0; }
 
 // Ops that only say how to look at bytes.
 bool is_view(const char* op) {
-  switch (op[0]) {
-    case 'N':
-      return is(op, "NONE");
-    case 'V':
-      return is(op, "VIEW");
-    case 'R':
-      return is(op, "RESHAPE");
-    case 'P':
-      return is(op, "PERMUTE");
-    case 'T':
-      return is(op, "TRANSPOSE");
-    default:
-      return false;
+  constexpr const char* k_views[] = {"NONE", "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"};
+  for (const char* view : k_views) {
+    if (op[0] == view[0] && is(op, view)) return true;
   }
+  return false;
 }
 
 // Does it compute on the host? ggml's numbers of device types: 0 CPU and 1 GPU always; what comes
@@ -67,15 +58,12 @@ const char* type_of(const Functions& ggml, BackendDevice* device, const char* na
 }
 
 uint32_t device_entry(const Functions& ggml, Backend* backend) {
-  const char* name =
-      backend == nullptr || ggml.backend_name == nullptr ? nullptr : ggml.backend_name(backend);
+  const char* name = backend == nullptr ? nullptr : ask(ggml.backend_name, backend);
   if (name == nullptr) {
     name = "(unknown)";
     set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);  // it may have been the CPU
   }
-  BackendDevice* device = backend == nullptr || ggml.backend_get_device == nullptr
-                              ? nullptr
-                              : ggml.backend_get_device(backend);
+  BackendDevice* device = backend == nullptr ? nullptr : ask(ggml.backend_get_device, backend);
   weir_probe_device entry;
   memset(&entry, 0, sizeof entry);
   copy_text(entry.api, sizeof entry.api, "ggml");
@@ -86,10 +74,8 @@ uint32_t device_entry(const Functions& ggml, Backend* backend) {
     const weir_probe_device& known = g.file.devices[i];
     if (is(known.name, entry.name) && is(known.type, entry.type)) return i;
   }
-  const char* description = device == nullptr || ggml.backend_dev_description == nullptr
-                                ? nullptr
-                                : ggml.backend_dev_description(device);
-  copy_text(entry.driver, sizeof entry.driver, description == nullptr ? "" : description);
+  copy_text(entry.driver, sizeof entry.driver,
+            device == nullptr ? nullptr : ask(ggml.backend_dev_description, device));
   copy_text(entry.device_class, sizeof entry.device_class, "ggml-");
   copy_text(entry.device_class + 5, sizeof entry.device_class - 5, name);
   return add_device(&g.file, entry);
@@ -173,8 +159,7 @@ int list_steps(Library* library, Graph* graph, BackendOf backend_of) {
 
 void fill_operand(const Functions& ggml, const Tensor* tensor, weir_probe_operand* out) {
   const TensorView view(tensor);
-  const char* type = ggml.type_name(view.type());
-  copy_text(out->type, sizeof out->type, type == nullptr ? "" : type);
+  copy_text(out->type, sizeof out->type, ggml.type_name(view.type()));
   memcpy(out->ne, view.ne(), sizeof out->ne);
 }
 
@@ -208,7 +193,7 @@ weir_probe_op* op_entry(Library* library, const Step& wanted, uint32_t graph) {
   Step step = wanted;
   for (;;) {
     const uint64_t key = mix(step.hash, (static_cast<uint64_t>(graph) << 32) | step.device);
-    if (auto* known = static_cast<weir_probe_op*>(g_ops.find(key))) return known;
+    if (auto* known = g_ops.get<weir_probe_op>(key)) return known;
     weir_probe_op* made = new_op(library, step, graph, key);
     if (made != nullptr) {
       if (!g_ops.insert(key, made)) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
@@ -241,10 +226,7 @@ uint32_t graph_entry(int steps, uint64_t splits, uint64_t cpu_ops) {
     return static_cast<uint32_t>(static_cast<weir_probe_graph*>(known) - g.file.graphs);
   }
   weir_probe_section* section = section_of(&g.file, WEIR_SECTION_GRAPHS);
-  if (section->used == section->capacity) {
-    set_flag(&g.file, WEIR_PROBE_GRAPHS_OVERFLOWED);
-    return 0;
-  }
+  if (!has_room(&g.file, section, WEIR_PROBE_GRAPHS_OVERFLOWED)) return 0;
   const uint32_t index = section->used;
   weir_probe_graph* entry = &g.file.graphs[index];
   memset(entry, 0, sizeof *entry);
@@ -284,10 +266,8 @@ void tell_graph(Library* library, uint32_t kind, int steps, When when) {
   for (int i = 0; i < steps; ++i) {
     const weir_probe_op* entry = op_entry(library, g_steps[i], kind);
     if (entry == nullptr) continue;
-    const char* name =
-        library->ggml.get_name == nullptr ? nullptr : library->ggml.get_name(g_steps[i].tensor);
     char cut[64];
-    copy_text(cut, sizeof cut, name == nullptr ? "" : name);
+    copy_text(cut, sizeof cut, ask(library->ggml.get_name, g_steps[i].tensor));
     const weir_event_node node = {kind, static_cast<uint32_t>(i)};
     write_event(WEIR_EVENT_NODE, static_cast<uint32_t>(entry - g.file.ops), &node, sizeof node, cut,
                 static_cast<uint32_t>(strlen(cut)) + 1);
@@ -297,7 +277,7 @@ void tell_graph(Library* library, uint32_t kind, int steps, When when) {
 template <class BackendOf>
 void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, BackendOf backend_of) {
   const When when = {begin, begin == 0 ? 0 : now_nanoseconds()};
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   count(k_graphs);
   count(k_splits, splits);
   const int steps = list_steps(library, graph, backend_of);
@@ -320,24 +300,16 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, Bac
       tell_steps(library, kind, g_steps, steps, graph, when);
     }
   }
-  pthread_mutex_unlock(&g.lock);
 }
 
 }  // namespace
 
 void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin) {
   const Functions& ggml = library->ggml;
-  int splits = 0;
-  if (ggml.backend_sched_get_n_splits == nullptr) {
-    set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);
-  } else {
-    splits = ggml.backend_sched_get_n_splits(sched);
-  }
-  record(library, graph, splits < 0 ? 0 : static_cast<uint64_t>(splits), begin, [&](Tensor* node) {
-    return ggml.backend_sched_get_tensor_backend == nullptr
-               ? nullptr
-               : ggml.backend_sched_get_tensor_backend(sched, node);
-  });
+  if (ggml.backend_sched_get_n_splits == nullptr) set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);
+  const int splits = ask(ggml.backend_sched_get_n_splits, sched);
+  record(library, graph, splits < 0 ? 0 : static_cast<uint64_t>(splits), begin,
+         [&](Tensor* node) { return ask(ggml.backend_sched_get_tensor_backend, sched, node); });
 }
 
 void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin) {

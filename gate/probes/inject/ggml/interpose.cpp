@@ -32,17 +32,13 @@ constexpr const char* k_program = "program";
 Table g_transfers;  // hash of (kind, from, to) -> entry of the file
 
 BufferType* memory_of(Library* library, const Tensor* tensor) {
-  if (!readable(library, tensor) || library->ggml.backend_buffer_get_type == nullptr)
-    return nullptr;
-  Buffer* buffer = TensorView(tensor).buffer();
-  return buffer == nullptr ? nullptr : library->ggml.backend_buffer_get_type(buffer);
+  Buffer* buffer = readable(library, tensor) ? TensorView(tensor).buffer() : nullptr;
+  return buffer == nullptr ? nullptr : ask(library->ggml.backend_buffer_get_type, buffer);
 }
 
 void name_memory(Library* library, BufferType* memory, char (&out)[48]) {
-  const char* name = memory == nullptr || library->ggml.backend_buft_name == nullptr
-                         ? nullptr
-                         : library->ggml.backend_buft_name(memory);
-  copy_text(out, sizeof out, name == nullptr ? "" : name);
+  copy_text(out, sizeof out,
+            memory == nullptr ? nullptr : ask(library->ggml.backend_buft_name, memory));
 }
 
 // Kinds of memory are static objects of their backends: their addresses tell them apart. That two
@@ -51,7 +47,7 @@ weir_probe_transfer* record(Library* library, uint32_t kind, BufferType* from, B
                             uint64_t bytes) {
   const uint64_t key = reinterpret_cast<uint64_t>(from) * 0x9e3779b97f4a7c15ULL +
                        reinterpret_cast<uint64_t>(to) * 0xd6e8feb86659fd93ULL + kind;
-  auto* entry = static_cast<weir_probe_transfer*>(g_transfers.find(key));
+  auto* entry = g_transfers.get<weir_probe_transfer>(key);
   if (entry == nullptr) {
     weir_probe_transfer wanted;
     memset(&wanted, 0, sizeof wanted);
@@ -72,7 +68,7 @@ weir_probe_transfer* record(Library* library, uint32_t kind, BufferType* from, B
 
 // Before the bytes move. Where it is counted; null when it is part of another transfer.
 weir_probe_transfer* record_copy(Library* library, const Tensor* from, const Tensor* to) {
-  const uint64_t bytes = library->ggml.nbytes == nullptr ? 0 : library->ggml.nbytes(from);
+  const uint64_t bytes = ask(library->ggml.nbytes, from);
   count(k_tensor_copies);
   count(k_copied_bytes, bytes);
   return record(library, WEIR_TRANSFER_COPY, memory_of(library, from), memory_of(library, to),
@@ -150,7 +146,7 @@ void make_ready() {
   static const char* const k_names[k_counters] = {
       "graphs",      "ops",         "cpu_ops",      "splits",        "tensor_copies",
       "tensor_sets", "tensor_gets", "copied_bytes", "backend_syncs", "event_syncs"};
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   if (g.file.header == nullptr) {
     open_file(&g.file, "ggml", k_capacity);
     for (int i = 0; i < k_counters; ++i) g.counters[i] = add_counter(&g.file, k_names[i]);
@@ -161,7 +157,6 @@ void make_ready() {
   make_forked_file(&g.file);
   make_forked_events(g.file);
   __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
-  pthread_mutex_unlock(&g.lock);
 }
 
 }  // namespace weir_probe
@@ -215,7 +210,7 @@ WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT)
   }
 #define WEIR_COPIES(name, parameters, arguments)                                     \
   WEIR_MOVES(name, parameters, arguments, t_in_copy, record_copy(library, from, to), \
-             events_on() && ggml.nbytes != nullptr ? ggml.nbytes(from) : 0)
+             events_on() ? ask(ggml.nbytes, from) : 0)
 #define WEIR_SETS(name, parameters, arguments, bytes) \
   WEIR_MOVES(name, parameters, arguments, t_in_transfer, record_set(library, to, bytes), bytes)
 #define WEIR_GETS(name, parameters, arguments, bytes) \

@@ -27,8 +27,8 @@ bool g_has_private;   // atomic: some call sites belong to others
 Table g_sites;        // return address -> Library
 Table g_by_sentinel;  // address of its ggml_backend_synchronize -> Library
 bool g_complained;
-Library
-    g_ours;  // stands for call sites within the probe: ggml left a function of its own by a jump
+// Stands for call sites within the probe: ggml left a function of its own by a jump.
+Library g_ours;
 
 bool is_ours(const void* address) {
   Dl_info ours, theirs;
@@ -44,7 +44,7 @@ void* find(void* scope, const char* name) {
 
 Library* made_from(void* scope, void* sentinel) {
   const uint64_t key = reinterpret_cast<uint64_t>(sentinel);
-  if (auto* known = static_cast<Library*>(g_by_sentinel.find(key))) return known;
+  if (auto* known = g_by_sentinel.get<Library>(key)) return known;
   auto* library = static_cast<Library*>(calloc(1, sizeof(Library)));
   if (library == nullptr) return nullptr;
 #define WEIR_FETCH(name, result, parameters) \
@@ -141,9 +141,8 @@ Library* library_for(const void* caller) {
   if (known == &g_ours) return t_meant;
   if (known != nullptr) return static_cast<Library*>(known);
   if (global != nullptr) return global;
-  pthread_mutex_lock(&g_lock);
+  const Locked locked(&g_lock);
   Library* library = search(caller);
-  pthread_mutex_unlock(&g_lock);
   return library;
 }
 

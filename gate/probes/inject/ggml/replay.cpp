@@ -43,7 +43,7 @@ __thread Masks t_masks __attribute__((tls_model("initial-exec")));
 // The name of what a tensor is the scheduler's copy of, on another backend: "Vulkan0#inp_pos#0" is
 // one of "inp_pos". False where it is none.
 bool copied_name(const Functions& ggml, const Tensor* tensor, char (&out)[64]) {
-  const char* name = ggml.get_name == nullptr ? nullptr : ggml.get_name(tensor);
+  const char* name = ask(ggml.get_name, tensor);
   const char* first = name == nullptr ? nullptr : strchr(name, '#');
   const char* last = first == nullptr ? nullptr : strrchr(name, '#');
   if (first == last || last - first > static_cast<ptrdiff_t>(sizeof out)) return false;
@@ -69,8 +69,8 @@ const Tensor* input_of(const Functions& ggml, Graph* graph, const Tensor* tensor
     }
     if ((view.flags() & k_flag_input) != 0) return tensor;
     char name[64];
-    if (ggml.graph_get_tensor == nullptr || !copied_name(ggml, tensor, name)) return nullptr;
-    tensor = ggml.graph_get_tensor(graph, name);
+    if (!copied_name(ggml, tensor, name)) return nullptr;
+    tensor = ask(ggml.graph_get_tensor, graph, name);
   }
   return nullptr;
 }
@@ -81,7 +81,7 @@ void read_mask(const Functions& ggml, const Tensor* mask, Masks* out) {
   out->last_open = out->last_all = 0;
   const TensorView view(mask);
   const int64_t count = ggml.nelements(mask);
-  const uint64_t bytes = ggml.nbytes == nullptr ? 0 : ggml.nbytes(mask);
+  const uint64_t bytes = ask(ggml.nbytes, mask);
   const void* data = ggml.get_data(mask);
   Buffer* buffer = view.buffer();
   if (data == nullptr || buffer == nullptr || count <= 0 || count > k_most_places ||
@@ -113,8 +113,8 @@ void tell_text(uint32_t which, const char* text) {
 
 void tell_engine(Library* library) {
   const Functions& ggml = library->ggml;
-  if (ggml.version != nullptr) tell_text(0, ggml.version());
-  if (ggml.commit != nullptr) tell_text(1, ggml.commit());
+  tell_text(0, ask(ggml.version));
+  tell_text(1, ask(ggml.commit));
   tell_text(2, file_of(reinterpret_cast<const void*>(ggml.graph_node)));
 }
 
@@ -130,18 +130,15 @@ void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
   memcpy(out->nb, view.nb(), sizeof out->nb);
   out->offset = view.view_of() == nullptr ? 0 : view.offset_in_view();
   out->root = reinterpret_cast<uint64_t>(whole);
-  out->root_bytes = ggml.nbytes == nullptr ? 0 : ggml.nbytes(whole);
+  out->root_bytes = ask(ggml.nbytes, whole);
   if (root.op() == 0) {
     out->root_flags = is_input(ggml, whole) ? WEIR_ROOT_INPUT : WEIR_ROOT_CONSTANT;
   }
-  const char* type = ggml.type_name(view.type());
-  copy_text(out->type_name, sizeof out->type_name, type == nullptr ? "" : type);
-  if (view.buffer() != nullptr && ggml.backend_buffer_get_type != nullptr &&
-      ggml.backend_buft_name != nullptr) {
-    BufferType* memory = ggml.backend_buffer_get_type(view.buffer());
-    const char* name = memory == nullptr ? nullptr : ggml.backend_buft_name(memory);
-    copy_text(out->memory, sizeof out->memory, name == nullptr ? "" : name);
-  }
+  copy_text(out->type_name, sizeof out->type_name, ggml.type_name(view.type()));
+  BufferType* memory =
+      view.buffer() == nullptr ? nullptr : ask(ggml.backend_buffer_get_type, view.buffer());
+  if (memory != nullptr)
+    copy_text(out->memory, sizeof out->memory, ask(ggml.backend_buft_name, memory));
 }
 
 void tell_node(const Functions& ggml, uint32_t list, uint32_t position, const Step& step) {
@@ -150,16 +147,14 @@ void tell_node(const Functions& ggml, uint32_t list, uint32_t position, const St
   node.position = position;
   node.device = step.device;
   copy_text(node.op_desc, sizeof node.op_desc, step.op);
-  const char* name = ggml.get_name == nullptr ? nullptr : ggml.get_name(step.tensor);
-  copy_text(node.name, sizeof node.name, name == nullptr ? "" : name);
+  copy_text(node.name, sizeof node.name, ask(ggml.get_name, step.tensor));
   weir_event_step_tensor tensors[1 + k_sources];
   if (step.shaped) {
     const TensorView view(step.tensor);
     node.op = static_cast<uint32_t>(view.op());
     node.flags = view.flags();
     memcpy(node.params, view.params(), sizeof node.params);
-    const char* op = ggml.op_name == nullptr ? nullptr : ggml.op_name(view.op());
-    copy_text(node.op_name, sizeof node.op_name, op == nullptr ? "" : op);
+    copy_text(node.op_name, sizeof node.op_name, ask(ggml.op_name, view.op()));
     fill_tensor(ggml, step.tensor, 0, &tensors[node.tensors++]);
     for (uint32_t i = 0; i < k_sources; ++i) {
       const Tensor* source = view.source(i);
@@ -209,7 +204,7 @@ void* note_threads(const char* name, void* found) {
       strcmp(name, "ggml_backend_set_n_threads") != 0) {
     return found;
   }
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   for (size_t i = 0; i < k_tellers; ++i) {
     if (g_real[i] == nullptr) g_real[i] = reinterpret_cast<SetThreads>(found);
     if (reinterpret_cast<void*>(g_real[i]) == found) {
@@ -217,18 +212,15 @@ void* note_threads(const char* name, void* found) {
       break;
     }
   }
-  pthread_mutex_unlock(&g.lock);
   return found;
 }
 
 void wait_for_steps(Library* library, Sched* sched) {
-  if (!g_wanted || library->ggml.backend_sched_synchronize == nullptr) return;
-  library->ggml.backend_sched_synchronize(sched);
+  if (g_wanted) ask(library->ggml.backend_sched_synchronize, sched);
 }
 
 void wait_for_steps(Library* library, Backend* backend) {
-  if (!g_wanted || library->ggml.backend_synchronize == nullptr) return;
-  library->ggml.backend_synchronize(backend);
+  if (g_wanted) ask(library->ggml.backend_synchronize, backend);
 }
 
 void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, Graph* graph,
@@ -241,7 +233,7 @@ void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, G
   }
   uint64_t hash = hash_bytes(k_hash_seed, &kind, sizeof kind);
   for (int i = 0; i < count; ++i) hash = hash_bytes(hash, &steps[i].hash, sizeof steps[i].hash);
-  auto* told = static_cast<bool*>(g_known.find(hash));
+  auto* told = g_known.get<bool>(hash);
   if (told == nullptr && g_used < k_lists) {
     told = &g_told[g_used++];
     g_known.insert(hash, told);

@@ -84,6 +84,12 @@ struct Functions {
 #undef WEIR_DECLARE
 };
 
+// What ggml answers; nothing (null, 0) where it has no such function.
+template <class R, class... P, class... A>
+R ask(R (*function)(P...), A... arguments) {
+  return function == nullptr ? R() : function(arguments...);
+}
+
 // Does `tensor` look as tensors have since November 2024? What lies at fixed places is compared
 // with what ggml itself says of the tensor. Reads no more than ggml says a tensor has.
 bool layout_fits(const Functions& ggml, const Tensor* tensor);

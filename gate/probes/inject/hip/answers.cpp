@@ -73,10 +73,9 @@ void* next_function(void** slot, const char* name) {
 
 const Asked& asked() {
   if (__atomic_load_n(&g_asked_ready, __ATOMIC_ACQUIRE)) return g_asked;
-  pthread_mutex_lock(&g_lock);
+  const Locked locked(&g_lock);
   fetch_asked();
   __atomic_store_n(&g_asked_ready, true, __ATOMIC_RELEASE);
-  pthread_mutex_unlock(&g_lock);
   return g_asked;
 }
 

@@ -20,17 +20,14 @@ id made_encoder(id buffer, id encoder, bool looked_into) {
   return encoder;
 }
 
-id encoder_plain(const Call<id>& call) { return made_encoder(call.self, call(), true); }
-id encoder_of_type(const Call<id, unsigned long>& call, unsigned long type) {
-  return made_encoder(call.self, call(type), true);
-}
-id encoder_described(const Call<id, id>& call, id descriptor) {
-  return made_encoder(call.self, call(descriptor), true);
+template <class... A>
+id encoder(const Call<id, A...>& call, A... arguments) {
+  return made_encoder(call.self, call(arguments...), true);
 }
 // Of graphics and the like: an encoder, whose commands are not looked into.
-id other_encoder(const Call<id>& call) { return made_encoder(call.self, call(), false); }
-id other_encoder_described(const Call<id, id>& call, id descriptor) {
-  return made_encoder(call.self, call(descriptor), false);
+template <class... A>
+id other_encoder(const Call<id, A...>& call, A... arguments) {
+  return made_encoder(call.self, call(arguments...), false);
 }
 
 // --- events between queues, or with the program ---
@@ -40,7 +37,7 @@ void encode_signal(const Call<void, id, uint64_t>& call, id event, uint64_t valu
   Buffer* buffer = buffer_of(call.self);
   if (buffer == nullptr) return;
   ++buffer->named[k_event_signals];
-  auto* shared = static_cast<Event*>(g.events.find(key_of(event)));
+  auto* shared = g.events.get<Event>(key_of(event));
   if (shared == nullptr) return;  // one that the program cannot wait for
   const uint32_t last = Buffer::k_most_signals - 1;
   const uint32_t at = buffer->signal_count < last ? buffer->signal_count++ : last;
@@ -84,14 +81,13 @@ Block g_completed{_NSConcreteGlobalBlock, k_global_block, 0, completed, &k_compl
 
 void note_signals(Buffer* buffer) {
   if (buffer->signal_count == 0) return;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   for (uint32_t i = 0; i < buffer->signal_count; ++i) {
     const Signal& signal = buffer->signals[i];
     signal.event->queue = buffer->queue;
     signal.event->highest = signal.value;
     if (signal.event->awaited == 0) signal.event->awaited = signal.value;
   }
-  pthread_mutex_unlock(&g.lock);
 }
 
 // Before it goes down: at once another thread may see it done.
@@ -166,16 +162,15 @@ unsigned long status(const Call<unsigned long>& call) {
 
 // The queue that was to signal `event`; `fresh`: `value` shows work done that was not seen before.
 Queue* signaller(id event, uint64_t value, bool* fresh) {
-  auto* record = static_cast<Event*>(g.events.find(key_of(event)));
+  auto* record = g.events.get<Event>(key_of(event));
   *fresh = false;
   if (record == nullptr) return nullptr;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   Queue* queue = record->queue;
   if (record->awaited != 0 && value >= record->awaited) {
     *fresh = true;
     record->awaited = value < record->highest ? value + 1 : 0;
   }
-  pthread_mutex_unlock(&g.lock);
   return queue;
 }
 
@@ -206,15 +201,15 @@ Bool wait_until_signaled(const Call<Bool, uint64_t, uint64_t>& call, uint64_t va
 }
 
 constexpr Hook k_of_buffers[] = {
-    WEIR_HOOK("computeCommandEncoder", encoder_plain),
-    WEIR_HOOK("computeCommandEncoderWithDispatchType:", encoder_of_type),
-    WEIR_HOOK("computeCommandEncoderWithDescriptor:", encoder_described),
-    WEIR_HOOK("blitCommandEncoder", encoder_plain),
-    WEIR_HOOK("blitCommandEncoderWithDescriptor:", encoder_described),
-    WEIR_HOOK("renderCommandEncoderWithDescriptor:", other_encoder_described),
-    WEIR_HOOK("parallelRenderCommandEncoderWithDescriptor:", other_encoder_described),
-    WEIR_HOOK("resourceStateCommandEncoder", other_encoder),
-    WEIR_HOOK("accelerationStructureCommandEncoder", other_encoder),
+    WEIR_HOOK("computeCommandEncoder", (encoder<>)),
+    WEIR_HOOK("computeCommandEncoderWithDispatchType:", (encoder<unsigned long>)),
+    WEIR_HOOK("computeCommandEncoderWithDescriptor:", (encoder<id>)),
+    WEIR_HOOK("blitCommandEncoder", (encoder<>)),
+    WEIR_HOOK("blitCommandEncoderWithDescriptor:", (encoder<id>)),
+    WEIR_HOOK("renderCommandEncoderWithDescriptor:", (other_encoder<id>)),
+    WEIR_HOOK("parallelRenderCommandEncoderWithDescriptor:", (other_encoder<id>)),
+    WEIR_HOOK("resourceStateCommandEncoder", (other_encoder<>)),
+    WEIR_HOOK("accelerationStructureCommandEncoder", (other_encoder<>)),
     WEIR_HOOK("encodeSignalEvent:value:", encode_signal),
     WEIR_HOOK("encodeWaitForEvent:value:", encode_wait),
     WEIR_HOOK("commit", commit),

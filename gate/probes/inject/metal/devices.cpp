@@ -12,7 +12,6 @@
 namespace weir_probe::metal {
 namespace {
 
-// Raise it when what goes into the hash changes: a new hash is a new class.
 constexpr uint64_t k_recipe = 1;
 
 // Drivers come with the system: its build is their version.
@@ -51,28 +50,22 @@ uint64_t hash_features(id device) {
   constexpr struct {
     long first, last;
   } k_families[] = {{1001, 1012}, {2001, 2002}, {3001, 3003}, {5001, 5002}};
-  uint64_t hash = k_hash_seed ^ k_recipe;
+  Hash hash(k_recipe);
   for (const auto& range : k_families) {
     for (long family = range.first; family <= range.last; ++family) {
-      const uint64_t known = ask<Bool>(device, "supportsFamily:", family) != 0 ? 1 : 0;
-      hash = hash_bytes(hash, &known, sizeof known);
+      hash.value(ask<Bool>(device, "supportsFamily:", family) != 0 ? 1 : 0);
     }
   }
   constexpr const char* k_switches[] = {"hasUnifiedMemory", "supportsRaytracing",
                                         "supportsFunctionPointers",
                                         "areProgrammableSamplePositionsSupported"};
-  for (const char* one : k_switches) {
-    const uint64_t on = ask<Bool>(device, one) != 0 ? 1 : 0;
-    hash = hash_bytes(hash, &on, sizeof on);
-  }
+  for (const char* one : k_switches) hash.value(ask<Bool>(device, one) != 0 ? 1 : 0);
   constexpr const char* k_numbers[] = {"maxThreadgroupMemoryLength", "readWriteTextureSupport",
                                        "argumentBuffersSupport"};
-  for (const char* one : k_numbers) {
-    const uint64_t value = ask<unsigned long>(device, one);
-    hash = hash_bytes(hash, &value, sizeof value);
-  }
+  for (const char* one : k_numbers) hash.value(ask<unsigned long>(device, one));
   const char* architecture = text_of(ask<id>(ask<id>(device, "architecture"), "name"));
-  return hash_bytes(hash, architecture, strlen(architecture));
+  hash.bytes(architecture, strlen(architecture));
+  return hash.get();
 }
 
 const char* type_of(id device) {
@@ -88,22 +81,15 @@ id made_queue(id queue) {
   return queue;
 }
 
-id new_queue(const Call<id>& call) { return made_queue(call()); }
-id new_queue_of_size(const Call<id, unsigned long>& call, unsigned long most) {
-  return made_queue(call(most));
-}
-id new_queue_described(const Call<id, id>& call, id descriptor) {
-  return made_queue(call(descriptor));
+template <class... A>
+id new_queue(const Call<id, A...>& call, A... arguments) {
+  return made_queue(call(arguments...));
 }
 
 // Metal 4 has other queues, buffers and encoders.
-id new_queue_of_metal4(const Call<id>& call) {
-  id made = call();
-  if (made != nullptr) tell_unseen(k_unseen_queues, "what goes through queues of", "Metal 4");
-  return made;
-}
-id new_queue_of_metal4_described(const Call<id, id, id*>& call, id descriptor, id* error) {
-  id made = call(descriptor, error);
+template <class... A>
+id new_queue_of_metal4(const Call<id, A...>& call, A... arguments) {
+  id made = call(arguments...);
   if (made != nullptr) tell_unseen(k_unseen_queues, "what goes through queues of", "Metal 4");
   return made;
 }
@@ -113,12 +99,9 @@ id made_pipeline(id pipeline, id function) {
   return pipeline;
 }
 
-id new_pipeline_of(const Call<id, id, id*>& call, id function, id* error) {
-  return made_pipeline(call(function, error), function);
-}
-id new_pipeline_reflected(const Call<id, id, unsigned long, id*, id*>& call, id function,
-                          unsigned long options, id* reflection, id* error) {
-  return made_pipeline(call(function, options, reflection, error), function);
+template <class... A>
+id new_pipeline_of(const Call<id, id, A...>& call, id function, A... arguments) {
+  return made_pipeline(call(function, arguments...), function);
 }
 id new_pipeline_described(const Call<id, id, unsigned long, id*, id*>& call, id descriptor,
                           unsigned long options, id* reflection, id* error) {
@@ -139,29 +122,29 @@ id made_buffer(id queue, id buffer) {
   return buffer;
 }
 
-id command_buffer(const Call<id>& call) { return made_buffer(call.self, call()); }
-id command_buffer_described(const Call<id, id>& call, id descriptor) {
-  return made_buffer(call.self, call(descriptor));
+template <class... A>
+id command_buffer(const Call<id, A...>& call, A... arguments) {
+  return made_buffer(call.self, call(arguments...));
 }
 
 constexpr Hook k_of_devices[] = {
-    WEIR_HOOK("newCommandQueue", new_queue),
-    WEIR_HOOK("newCommandQueueWithMaxCommandBufferCount:", new_queue_of_size),
-    WEIR_HOOK("newCommandQueueWithDescriptor:", new_queue_described),
-    WEIR_HOOK("newMTL4CommandQueue", new_queue_of_metal4),
-    WEIR_HOOK("newMTL4CommandQueueWithDescriptor:error:", new_queue_of_metal4_described),
-    WEIR_HOOK("newComputePipelineStateWithFunction:error:", new_pipeline_of),
+    WEIR_HOOK("newCommandQueue", (new_queue<>)),
+    WEIR_HOOK("newCommandQueueWithMaxCommandBufferCount:", (new_queue<unsigned long>)),
+    WEIR_HOOK("newCommandQueueWithDescriptor:", (new_queue<id>)),
+    WEIR_HOOK("newMTL4CommandQueue", (new_queue_of_metal4<>)),
+    WEIR_HOOK("newMTL4CommandQueueWithDescriptor:error:", (new_queue_of_metal4<id, id*>)),
+    WEIR_HOOK("newComputePipelineStateWithFunction:error:", (new_pipeline_of<id*>)),
     WEIR_HOOK("newComputePipelineStateWithFunction:options:reflection:error:",
-              new_pipeline_reflected),
+              (new_pipeline_of<unsigned long, id*, id*>)),
     WEIR_HOOK("newComputePipelineStateWithDescriptor:options:reflection:error:",
               new_pipeline_described),
     WEIR_HOOK("newSharedEvent", new_shared_event),
 };
 
 constexpr Hook k_of_queues[] = {
-    WEIR_HOOK("commandBuffer", command_buffer),
-    WEIR_HOOK("commandBufferWithUnretainedReferences", command_buffer),
-    WEIR_HOOK("commandBufferWithDescriptor:", command_buffer_described),
+    WEIR_HOOK("commandBuffer", (command_buffer<>)),
+    WEIR_HOOK("commandBufferWithUnretainedReferences", (command_buffer<>)),
+    WEIR_HOOK("commandBufferWithDescriptor:", (command_buffer<id>)),
 };
 
 }  // namespace

@@ -73,20 +73,11 @@ void dispatch_indirect(const Call<void, id, unsigned long, Size>& call, id buffe
   count_dispatch(call.self, nullptr, group);
 }
 
-void note_commands() {
+template <class... A>
+void execute_commands(const Call<void, id, A...>& call, id commands, A... which) {
+  call(commands, which...);
   tell_unseen(k_unseen_commands, "the dispatches of indirect command buffers, run by",
               "executeCommandsInBuffer");
-}
-
-void execute_commands(const Call<void, id, Range>& call, id commands, Range range) {
-  call(commands, range);
-  note_commands();
-}
-
-void execute_commands_indirect(const Call<void, id, id, unsigned long>& call, id commands,
-                               id buffer, unsigned long offset) {
-  call(commands, buffer, offset);
-  note_commands();
 }
 
 void set_pipeline(const Call<void, id>& call, id pipeline) {
@@ -132,9 +123,9 @@ constexpr Hook k_of_encoders[] = {
     WEIR_HOOK("dispatchThreadgroups:threadsPerThreadgroup:", dispatch_groups),
     WEIR_HOOK("dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:",
               dispatch_indirect),
-    WEIR_HOOK("executeCommandsInBuffer:withRange:", execute_commands),
+    WEIR_HOOK("executeCommandsInBuffer:withRange:", (execute_commands<Range>)),
     WEIR_HOOK("executeCommandsInBuffer:indirectBuffer:indirectBufferOffset:",
-              execute_commands_indirect),
+              (execute_commands<id, unsigned long>)),
     WEIR_HOOK("setComputePipelineState:", set_pipeline),
     WEIR_HOOK("setThreadgroupMemoryLength:atIndex:", set_shared),
     WEIR_HOOK("endEncoding", end_encoding),

@@ -82,9 +82,8 @@ void meet(Kind kind, id object) {
 
 void ensure_file() {
   if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   make_ready();
-  pthread_mutex_unlock(&g.lock);
 }
 
 void tell_unseen(uint32_t reason, const char* what, const char* where) {
@@ -96,13 +95,13 @@ void tell_unseen(uint32_t reason, const char* what, const char* where) {
 
 Queue* queue_of(id object) {
   if (object == nullptr) return nullptr;
-  if (auto* known = static_cast<Queue*>(g.queues.find(key_of(object)))) {
+  if (auto* known = g.queues.get<Queue>(key_of(object))) {
     // Null while another thread describes it: the one that made it shared it too early.
     if (__atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != nullptr) return known;
   }
   id on = ask<id>(object, "device");
   const weir_probe_device described = describe(on);  // asked without the lock
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   make_ready();
   Device* device = device_of(on, described);
   Queue* queue = device == nullptr ? nullptr : record_at<Queue>(&g.queues, object);
@@ -110,7 +109,6 @@ Queue* queue_of(id object) {
     queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, 0, 0)];
     __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&g.lock);
   return queue;
 }
 
@@ -125,7 +123,7 @@ Buffer* new_buffer(id object, Queue* queue) {
 }
 
 Buffer* buffer_of(id object) {
-  auto* known = static_cast<Buffer*>(g.buffers.find(key_of(object)));
+  auto* known = g.buffers.get<Buffer>(key_of(object));
   return known != nullptr ? known : new_buffer(object, queue_of(ask<id>(object, "commandQueue")));
 }
 
@@ -150,10 +148,10 @@ void new_pipeline(id object, const char* name) {
 
 weir_probe_kernel* kernel_of(id object, const Device* device) {
   if (object == nullptr) return &g.file.kernels[0];
-  auto* pipeline = static_cast<Pipeline*>(g.pipelines.find(key_of(object)));
+  auto* pipeline = g.pipelines.get<Pipeline>(key_of(object));
   if (pipeline == nullptr) {  // made out of sight
     new_pipeline(object, "");
-    pipeline = static_cast<Pipeline*>(g.pipelines.find(key_of(object)));
+    pipeline = g.pipelines.get<Pipeline>(key_of(object));
     if (pipeline == nullptr) return &g.file.kernels[0];
   }
   weir_probe_kernel* kernel = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);

@@ -116,7 +116,7 @@ Buffer* new_buffer(id buffer, Queue* queue);
 Buffer* buffer_of(id buffer);  // asks the object where it was made out of sight
 Encoder* new_encoder(id encoder, Buffer* buffer);
 inline Encoder* encoder_of(id encoder) {
-  auto* known = static_cast<Encoder*>(g.encoders.find(key_of(encoder)));
+  auto* known = g.encoders.get<Encoder>(key_of(encoder));
   return known == nullptr || known->buffer == nullptr ? nullptr : known;
 }
 void new_pipeline(id pipeline, const char* name);

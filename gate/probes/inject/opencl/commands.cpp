@@ -95,8 +95,8 @@ constexpr auto migrated = [](auto...) { return Moved{WEIR_COPY_BUFFER, 0}; };
 template <auto member, What what, class Function>
 struct Command;
 template <auto member, What what, class... Rest>
-struct Command<member, what, cl_int(CL_API_CALL*)(cl_command_queue, Rest...)> {
-  static cl_int CL_API_CALL call(cl_command_queue queue, Rest... rest) {
+struct Command<member, what, cl_int (*)(cl_command_queue, Rest...)> {
+  static cl_int call(cl_command_queue queue, Rest... rest) {
     const cl_int result = (g.next.*member)(queue, rest...);
     if (result == CL_SUCCESS) count_command(queue_of(queue), what);
     return result;
@@ -128,8 +128,8 @@ Wanted& argument_of(First& first, Rest&... rest) {
 template <auto member, auto of, class Function>
 struct Copy;
 template <auto member, auto of, class... Rest>
-struct Copy<member, of, cl_int(CL_API_CALL*)(cl_command_queue, Rest...)> {
-  static cl_int CL_API_CALL call(cl_command_queue queue, Rest... rest) {
+struct Copy<member, of, cl_int (*)(cl_command_queue, Rest...)> {
+  static cl_int call(cl_command_queue queue, Rest... rest) {
     Enqueued enqueued(queue, &argument_of<cl_event*>(rest...));
     const cl_int result = (g.next.*member)(queue, rest...);
     if (result == CL_SUCCESS) count_copy(queue, of(rest...), enqueued);
@@ -138,8 +138,8 @@ struct Copy<member, of, cl_int(CL_API_CALL*)(cl_command_queue, Rest...)> {
 };
 // Maps: they answer with an address, and with an error where the program wants it.
 template <auto member, auto of, class... Rest>
-struct Copy<member, of, void*(CL_API_CALL*)(cl_command_queue, Rest...)> {
-  static void* CL_API_CALL call(cl_command_queue queue, Rest... rest) {
+struct Copy<member, of, void* (*)(cl_command_queue, Rest...)> {
+  static void* call(cl_command_queue queue, Rest... rest) {
     Enqueued enqueued(queue, &argument_of<cl_event*>(rest...));
     cl_int mine = CL_SUCCESS;
     cl_int*& error = argument_of<cl_int*>(rest...);
@@ -174,9 +174,9 @@ void count_dispatch(cl_command_queue handle, cl_kernel kernel, cl_uint dimension
   count_command(queue, What::dispatch);
 }
 
-cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
-                                  const size_t* offset, const size_t* global, const size_t* local,
-                                  cl_uint waits, const cl_event* wait_list, cl_event* event) {
+cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                      const size_t* offset, const size_t* global, const size_t* local,
+                      cl_uint waits, const cl_event* wait_list, cl_event* event) {
   Enqueued enqueued(queue, &event);
   const cl_int result = g.next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
                                                       local, waits, wait_list, event);
@@ -184,8 +184,8 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_u
   return result;
 }
 
-cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits,
-                                const cl_event* wait_list, cl_event* event) {
+cl_int enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits,
+                    const cl_event* wait_list, cl_event* event) {
   Enqueued enqueued(queue, &event);
   const cl_int result = g.next.clEnqueueTask(queue, kernel, waits, wait_list, event);
   constexpr size_t k_one = 1;

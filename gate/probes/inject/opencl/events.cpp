@@ -30,7 +30,7 @@ bool is_done(const Flight& flight, weir_event_command* body) {
   cl_ulong queued = 0, begin = 0, end = 0;
   if (!ask_time(flight.event, CL_PROFILING_COMMAND_START, &begin) ||
       !ask_time(flight.event, CL_PROFILING_COMMAND_END, &end) || begin > end) {
-    untimed("the driver does not tell when a command ran");
+    untimed(k_told, "the driver does not tell when a command ran");
     return true;
   }
   ask_time(flight.event, CL_PROFILING_COMMAND_QUEUED, &queued);
@@ -133,7 +133,7 @@ void make_room(Queue* queue) {
   if (__atomic_load_n(&queue->flights.count, __ATOMIC_RELAXED) < k_most_flights) return;
   harvest(queue);
   if (__atomic_load_n(&queue->flights.count, __ATOMIC_RELAXED) < k_most_flights) return;
-  untimed("too many commands are not known to be done");
+  untimed(k_told, "too many commands are not known to be done");
   let_go(queue, k_most_flights / 8);
 }
 
@@ -206,21 +206,14 @@ void Enqueued::put(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t bytes)
   if (event != nullptr && made_ != &mine_ && g.next.clRetainEvent(event) != CL_SUCCESS) {
     event = nullptr;
   }
-  if (event != nullptr) {
-    push_flight(queue, {nullptr, event, begin_, bytes, kernel, copy});
-    return;
-  }
-  weir_event_command body = {};
-  body.bytes = bytes;
-  body.queue = index_of(queue);
-  body.copy = copy;
-  body.cpu = begin_;
-  write_event(WEIR_EVENT_COMMAND, kernel, &body, sizeof body);
+  const Flight flight = {nullptr, event, begin_, bytes, kernel, copy};
+  if (event != nullptr) return push_flight(queue, flight);
+  tell_untimed(queue, flight);
 }
 
 void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
   if (begin == 0 || !events_on()) return;
-  const uint64_t polled = __atomic_exchange_n(&queue->polled_since, 0, __ATOMIC_RELAXED);
+  const uint64_t polled = queue->polled.take();
   const bool poll = kind == WEIR_WAIT_POLL;
   // Asking once more after what is done is no wait.
   if (!poll || sync) {
@@ -229,13 +222,6 @@ void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
     write_event(WEIR_EVENT_WAIT, index_of(queue), &body, sizeof body);
   }
   harvest(queue);
-}
-
-void note_poll(Queue* queue, uint64_t begin) {
-  if (begin == 0) return;
-  uint64_t none = 0;
-  __atomic_compare_exchange_n(&queue->polled_since, &none, begin, false, __ATOMIC_RELAXED,
-                              __ATOMIC_RELAXED);
 }
 
 void push_flight(Queue* queue, const Flight& flight) {
@@ -294,14 +280,6 @@ void abandon_flights(Queue* queue) {
   pthread_mutex_unlock(&flights.lock);
   if (list != nullptr) set_events_flag(WEIR_EVENTS_UNTIMED);
   for (; list != nullptr; list = list->next) tell_untimed(queue, *list);
-}
-
-void untimed(const char* why) {
-  static uint32_t told = 0;
-  set_events_flag(WEIR_EVENTS_UNTIMED);
-  if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) != 0) return;
-  fprintf(stderr, "weir: the opencl probe tells events without times: %s; the program goes on\n",
-          why);
 }
 
 void tie_clock(Device* device) {

@@ -52,7 +52,7 @@ Device* device_of(cl_device_id handle) {
   if (void* known = g.devices.find(number(handle))) return static_cast<Device*>(known);
   weir_probe_device entry;
   (void)describe_device({g.next.clGetDeviceInfo, g.next.clGetPlatformInfo}, handle, &entry);
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   make_ready();
   auto* device = record_of<Device>(&g.devices, number(handle));
   if (device != nullptr && device->entry == nullptr) {
@@ -60,7 +60,6 @@ Device* device_of(cl_device_id handle) {
     device->index = add_device(&g.file, entry);
     device->entry = &g.file.devices[device->index];
   }
-  pthread_mutex_unlock(&g.lock);
   return device;
 }
 
@@ -79,7 +78,7 @@ Kernel* describe_kernel(cl_kernel handle) {
   make_ready();
   auto* kernel = record_of<Kernel>(&g.kernels, number(handle));
   if (kernel != nullptr) {
-    copy_text(kernel->name, sizeof kernel->name, name == nullptr ? "" : name);
+    copy_text(kernel->name, sizeof kernel->name, name);
     kernel->hash = name == nullptr ? 0 : hash_text(name);
     __atomic_store_n(&kernel->place, 0, __ATOMIC_RELEASE);
   }
@@ -88,14 +87,13 @@ Kernel* describe_kernel(cl_kernel handle) {
   return kernel;
 }
 
-cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* error) {
+cl_kernel create_kernel(cl_program program, const char* name, cl_int* error) {
   cl_kernel made = g.next.clCreateKernel(program, name, error);
   if (made != nullptr) describe_kernel(made);
   return made;
 }
 
-cl_int CL_API_CALL create_kernels(cl_program program, cl_uint room, cl_kernel* kernels,
-                                  cl_uint* count) {
+cl_int create_kernels(cl_program program, cl_uint room, cl_kernel* kernels, cl_uint* count) {
   cl_uint made = 0;
   const cl_int result = g.next.clCreateKernelsInProgram(program, room, kernels, &made);
   if (count != nullptr) *count = made;
@@ -104,7 +102,7 @@ cl_int CL_API_CALL create_kernels(cl_program program, cl_uint room, cl_kernel* k
   return result;
 }
 
-cl_kernel CL_API_CALL clone_kernel(cl_kernel kernel, cl_int* error) {
+cl_kernel clone_kernel(cl_kernel kernel, cl_int* error) {
   cl_kernel made = g.next.clCloneKernel(kernel, error);
   if (made != nullptr) describe_kernel(made);
   return made;
@@ -113,7 +111,7 @@ cl_kernel CL_API_CALL clone_kernel(cl_kernel kernel, cl_int* error) {
 }  // namespace
 
 uint32_t kernel_on(Device* device, cl_kernel handle) {
-  auto* kernel = static_cast<Kernel*>(g.kernels.find(number(handle)));
+  auto* kernel = g.kernels.get<Kernel>(number(handle));
   const uint64_t wanted = static_cast<uint64_t>(device->index) + 1;
   if (kernel != nullptr) {
     const uint64_t place = __atomic_load_n(&kernel->place, __ATOMIC_ACQUIRE);
@@ -121,12 +119,11 @@ uint32_t kernel_on(Device* device, cl_kernel handle) {
   }
   if (kernel == nullptr) kernel = describe_kernel(handle);
   uint32_t entry = 0;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   if (kernel != nullptr && kernel->name[0] != 0) {
     entry = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
     __atomic_store_n(&kernel->place, wanted << 32 | entry, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&g.lock);
   return entry;
 }
 
@@ -145,13 +142,13 @@ void note_extension(const char* name, const void* found) {
   complain("opencl", "what goes through an extension,", name, 0);
 }
 
-void* CL_API_CALL get_extension_function(const char* name) {
+void* get_extension_function(const char* name) {
   void* found = g.next.clGetExtensionFunctionAddress(name);
   note_extension(name, found);
   return found;
 }
 
-void* CL_API_CALL get_extension_function_for_platform(cl_platform_id platform, const char* name) {
+void* get_extension_function_for_platform(cl_platform_id platform, const char* name) {
   void* found = g.next.clGetExtensionFunctionAddressForPlatform(platform, name);
   note_extension(name, found);
   return found;
@@ -164,8 +161,8 @@ using namespace weir_probe::opencl;
 
 #define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
 
-WEIR_EXPORTED cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* value,
-                                                size_t* size_out) {
+WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value,
+                                    size_t* size_out) {
   const auto answer = [&](const void* from, size_t needed) {
     if (value != nullptr && size < needed) return CL_INVALID_VALUE;
     if (value != nullptr) memcpy(value, from, needed);
@@ -179,8 +176,8 @@ WEIR_EXPORTED cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size,
   return CL_INVALID_VALUE;
 }
 
-WEIR_EXPORTED cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch* below,
-                                             cl_uint* entries_out, const cl_icd_dispatch** out) {
+WEIR_EXPORTED cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* below,
+                                 cl_uint* entries_out, const cl_icd_dispatch** out) {
   constexpr cl_uint k_entries = sizeof(cl_icd_dispatch) / sizeof(void*);
   if (below == nullptr || entries_out == nullptr || out == nullptr) return CL_INVALID_VALUE;
   // An older loader has fewer; the rest stays null, and nothing stands in front of it.

@@ -47,7 +47,7 @@ Queue* describe_queue(cl_command_queue handle, Made made, cl_command_queue_prope
     if (queue->timed) {
       tie_clock(device);
     } else {
-      untimed("a queue is without profiling");
+      untimed(k_told, "a queue is without profiling");
     }
   }
   return queue;
@@ -78,8 +78,8 @@ cl_command_queue make_queue(bool has_profiling, cl_int* error, Make make) {
   return made;
 }
 
-cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
-                                          cl_command_queue_properties properties, cl_int* error) {
+cl_command_queue create_queue(cl_context context, cl_device_id device,
+                              cl_command_queue_properties properties, cl_int* error) {
   return make_queue((properties & CL_QUEUE_PROFILING_ENABLE) != 0, error,
                     [&](cl_command_queue_properties more, cl_int* out) {
                       return g.next.clCreateCommandQueue(context, device, properties | more, out);
@@ -119,9 +119,9 @@ struct Properties {
   }
 };
 
-cl_command_queue CL_API_CALL create_queue_with_properties(cl_context context, cl_device_id device,
-                                                          const cl_queue_properties* properties,
-                                                          cl_int* error) {
+cl_command_queue create_queue_with_properties(cl_context context, cl_device_id device,
+                                              const cl_queue_properties* properties,
+                                              cl_int* error) {
   const Properties wanted(properties);
   // Queues on the device take no commands from here.
   const bool leave = !wanted.whole || wanted.has(CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE);
@@ -133,17 +133,17 @@ cl_command_queue CL_API_CALL create_queue_with_properties(cl_context context, cl
   });
 }
 
-cl_int CL_API_CALL retain_queue(cl_command_queue handle) {
+cl_int retain_queue(cl_command_queue handle) {
   const cl_int result = g.next.clRetainCommandQueue(handle);
-  auto* queue = static_cast<Queue*>(g.queues.find(number(handle)));
+  auto* queue = g.queues.get<Queue>(number(handle));
   if (result == CL_SUCCESS && queue != nullptr) {
     __atomic_fetch_add(&queue->references, 1, __ATOMIC_ACQ_REL);
   }
   return result;
 }
 
-cl_int CL_API_CALL release_queue(cl_command_queue handle) {
-  auto* queue = static_cast<Queue*>(g.queues.find(number(handle)));
+cl_int release_queue(cl_command_queue handle) {
+  auto* queue = g.queues.get<Queue>(number(handle));
   // Events that the layer keeps would keep the queue.
   if (queue != nullptr && queue->timed &&
       __atomic_sub_fetch(&queue->references, 1, __ATOMIC_ACQ_REL) == 0) {
@@ -155,9 +155,8 @@ cl_int CL_API_CALL release_queue(cl_command_queue handle) {
 // What nobody waited for. The driver is not asked any more.
 __attribute__((destructor)) void tell_the_rest() {
   if (!events_on()) return;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   g.queues.each([](void* queue) { abandon_flights(static_cast<Queue*>(queue)); });
-  pthread_mutex_unlock(&g.lock);
 }
 
 bool count_sync(Queue* queue) {
@@ -184,14 +183,14 @@ Queue* queue_of_event(cl_event event) {
   return queue_of(queue);
 }
 
-cl_int CL_API_CALL flush(cl_command_queue handle) {
+cl_int flush(cl_command_queue handle) {
   const cl_int result = g.next.clFlush(handle);
   Queue* queue = result == CL_SUCCESS ? queue_of(handle) : nullptr;
   if (queue != nullptr) count_flush(queue);
   return result;
 }
 
-cl_int CL_API_CALL finish(cl_command_queue handle) {
+cl_int finish(cl_command_queue handle) {
   const uint64_t begin = call_begins();
   const cl_int result = g.next.clFinish(handle);
   Queue* queue = result == CL_SUCCESS ? queue_of(handle) : nullptr;
@@ -201,7 +200,7 @@ cl_int CL_API_CALL finish(cl_command_queue handle) {
   return result;
 }
 
-cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
+cl_int wait_for_events(cl_uint count, const cl_event* events) {
   const uint64_t begin = call_begins();
   const cl_int result = g.next.clWaitForEvents(count, events);
   if (result != CL_SUCCESS) return result;
@@ -221,8 +220,8 @@ cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
   return result;
 }
 
-cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, size_t size, void* value,
-                                  size_t* size_out) {
+cl_int get_event_info(cl_event event, cl_event_info what, size_t size, void* value,
+                      size_t* size_out) {
   const uint64_t begin = call_begins();
   const cl_int result = g.next.clGetEventInfo(event, what, size, value, size_out);
   if (result != CL_SUCCESS || what != CL_EVENT_COMMAND_EXECUTION_STATUS || value == nullptr) {

@@ -55,10 +55,10 @@ struct Queue {
   uint32_t pending;    // atomic; 1: a command since its last counted sync
   uint32_t unflushed;  // atomic; 1: a command since its last counted submit
   // With events only:
-  uint32_t references;    // atomic; the program's; k_not_seen_made where they are not known
-  bool timed;             // its commands can be asked when they ran
-  bool in_order;          // what is not done has nothing done behind it
-  uint64_t polled_since;  // atomic; CPU time of the first poll that was not done; 0: none
+  uint32_t references;  // atomic; the program's; k_not_seen_made where they are not known
+  bool timed;           // its commands can be asked when they ran
+  bool in_order;        // what is not done has nothing done behind it
+  Polled polled;
   Flights flights;
 };
 
@@ -161,8 +161,10 @@ class Enqueued {
 // A call that began at `begin` (0: without events) has told the program that work of `queue` is
 // done: a wait of this kind, or a poll.
 void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync);
-// A poll found work of `queue` not done.
-void note_poll(Queue* queue, uint64_t begin);
+// A poll that began at `begin` found work of `queue` not done.
+inline void note_poll(Queue* queue, uint64_t begin) {
+  if (begin != 0) queue->polled.not_yet(begin);
+}
 
 // The most that wait for a time on one queue. Beyond it the oldest are let go without one.
 constexpr uint32_t k_most_flights = 16384;
@@ -177,8 +179,7 @@ void forget_flights(Queue* queue);
 // Tells what is still in flight, without times and without asking the driver: it may be gone.
 void abandon_flights(Queue* queue);
 
-// One line on standard error, the first time.
-void untimed(const char* why);
+constexpr const char* k_told = "tells events";  // what is untimed
 
 // Ties the device's clock to the CPU's, if that was not done lately.
 void tie_clock(Device* device);

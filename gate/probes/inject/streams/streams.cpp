@@ -47,11 +47,11 @@ uint64_t key_of(void* handle, int device) {
 
 Stream* describe_stream(uint64_t key, int device) {
   const weir_probe_device described = describe(device);  // asked without the lock
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   make_ready();
   uint32_t& index = g.device_index[device];
   if (index == 0) index = add_device(&g.file, described) + 1;
-  auto* stream = static_cast<Stream*>(g.streams.find(key));
+  auto* stream = g.streams.get<Stream>(key);
   if (stream == nullptr) {
     stream = static_cast<Stream*>(calloc(1, sizeof(Stream)));
     if (stream != nullptr) {
@@ -69,7 +69,6 @@ Stream* describe_stream(uint64_t key, int device) {
     stream->device_entry = &g.file.devices[index - 1];
   }
   if (stream != nullptr) __atomic_store_n(&stream->device, device, __ATOMIC_RELEASE);
-  pthread_mutex_unlock(&g.lock);
   return stream;
 }
 
@@ -84,10 +83,9 @@ weir_probe_kernel* kernel_of(const Launch& launch, void* stream, const Stream& o
   if (name == nullptr || name[0] == 0) return &g.file.kernels[0];
   const uint64_t hash = hash_text(name);
   const auto device = static_cast<uint32_t>(on.device_entry - g.file.devices);
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   auto* kernel = &g.file.kernels[kernel_entry(&g.file, device, hash, true, name, "")];
   g.kernels.insert(key, kernel);
-  pthread_mutex_unlock(&g.lock);
   return kernel;
 }
 
@@ -211,7 +209,7 @@ Stream* stream_of(void* handle) {
   const int device = reinterpret_cast<uint64_t>(handle) > k_thread_stream ? -1 : known_device();
   const uint64_t key = key_of(handle, device);
   if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
-    auto* known = static_cast<Stream*>(g.streams.find(key));
+    auto* known = g.streams.get<Stream>(key);
     if (known != nullptr && __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) >= 0) return known;
   }
   // A stream belongs to the device that is current where it is made, and mostly where it is used.
@@ -220,16 +218,15 @@ Stream* stream_of(void* handle) {
 
 void stream_ended(void* handle) {
   if (reinterpret_cast<uint64_t>(handle) <= k_thread_stream) return;
-  auto* stream = static_cast<Stream*>(g.streams.find(reinterpret_cast<uint64_t>(handle)));
+  auto* stream = g.streams.get<Stream>(reinterpret_cast<uint64_t>(handle));
   if (stream == nullptr) return;
   __atomic_store_n(&stream->pending, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&stream->device, -1, __ATOMIC_RELEASE);
 }
 
 void ensure_file() {
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   make_ready();
-  pthread_mutex_unlock(&g.lock);
 }
 
 weir_probe_launch sizes_of(Size3 grid, Size3 block, size_t shared) {
@@ -264,7 +261,7 @@ void launched_graph(void* handle, void* exec) {
   if (is_captured(handle)) return;
   Stream* stream = stream_of(handle);
   if (stream == nullptr) return;
-  auto* graph = static_cast<Graph*>(g.graphs.find(reinterpret_cast<uint64_t>(exec)));
+  auto* graph = g.graphs.get<Graph>(reinterpret_cast<uint64_t>(exec));
   if (graph == nullptr) {
     // Made where the probe could not see it, or too large to be kept.
     set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
@@ -278,19 +275,17 @@ void launched_graph(void* handle, void* exec) {
 
 void copied(void* stream, int direction, uint64_t bytes, bool waits) {
   if (is_captured(stream)) return;
-  switch (direction) {
-    case k_to_device:
-      return count_copy(stream, WEIR_TRANSFER_SET, "program", "device", bytes, waits);
-    case k_to_host:
-      return count_copy(stream, WEIR_TRANSFER_GET, "device", "program", bytes, waits);
-    case k_within:
-      // The program does not wait for it, whatever the call is named.
-      return count_copy(stream, WEIR_TRANSFER_COPY, "device", "device", bytes, false);
-    case k_to_host_from_host:
-      return count_copy(stream, WEIR_TRANSFER_COPY, "program", "program", bytes, waits);
-    default:
-      return count_copy(stream, WEIR_TRANSFER_COPY, "", "", bytes, waits);
-  }
+  constexpr struct {
+    uint32_t kind;
+    const char *from, *to;
+  } k_ways[] = {{WEIR_TRANSFER_COPY, "program", "program"},  // by Direction
+                {WEIR_TRANSFER_SET, "program", "device"},
+                {WEIR_TRANSFER_GET, "device", "program"},
+                {WEIR_TRANSFER_COPY, "device", "device"},
+                {WEIR_TRANSFER_COPY, "", ""}};
+  const auto& way = k_ways[direction >= 0 && direction <= k_within ? direction : k_within + 1];
+  // Within a device the program does not wait for it, whatever the call is named.
+  count_copy(stream, way.kind, way.from, way.to, bytes, waits && direction != k_within);
 }
 
 void filled(void* stream, uint64_t bytes) {
@@ -323,12 +318,11 @@ void waited_for_device() {
   if (null_stream == nullptr) return;
   // One call, however many streams it was for.
   add(&null_stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
-  pthread_mutex_lock(&g.lock);  // no stream is added meanwhile
+  const Locked locked(&g.lock);  // no stream is added meanwhile
   g.streams.each([&](void* known) {
     auto* stream = static_cast<Stream*>(known);
     if (stream->device == null_stream->device) count_wait(stream);
   });
-  pthread_mutex_unlock(&g.lock);
 }
 
 void polled(Stream* stream, int result) {
@@ -338,7 +332,7 @@ void polled(Stream* stream, int result) {
 }
 
 Stream* stream_of_event(void* event) {
-  return static_cast<Stream*>(g.events.find(reinterpret_cast<uint64_t>(event)));
+  return g.events.get<Stream>(reinterpret_cast<uint64_t>(event));
 }
 
 }  // namespace weir_probe::streams

@@ -36,14 +36,9 @@ bool grow(CommandBuffer* buffer) {
   return true;
 }
 
-void forget(CommandBuffer* buffer) {
+void forget_buffer(CommandBuffer* buffer) {
   g.command_buffers.remove(number(buffer->handle));
-  if (buffer->previous != nullptr) {
-    buffer->previous->next = buffer->next;
-  } else {
-    buffer->pool->first = buffer->next;
-  }
-  if (buffer->next != nullptr) buffer->next->previous = buffer->previous;
+  unlink_one(&buffer->pool->first, buffer);
   free_recording(buffer);
   free_kept(buffer);
   free(buffer->tallies);
@@ -51,26 +46,22 @@ void forget(CommandBuffer* buffer) {
 }
 
 void remember(Device* device, CommandPool* pool, VkCommandBuffer handle, bool secondary) {
-  CommandBuffer* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
-  if (buffer != nullptr) {
-    buffer->device = device;
-    buffer->pool = pool;
-    buffer->handle = handle;
-    buffer->generation = pool->generation;
-    buffer->secondary = secondary;
-    if (g.command_buffers.insert(number(handle), buffer)) {
-      buffer->next = pool->first;
-      if (pool->first != nullptr) pool->first->previous = buffer;
-      pool->first = buffer;
-      return;
-    }
+  auto* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
+  if (buffer == nullptr || !g.command_buffers.insert(number(handle), buffer)) {
     free(buffer);
+    set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+    return;
   }
-  set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  buffer->device = device;
+  buffer->pool = pool;
+  buffer->handle = handle;
+  buffer->generation = pool->generation;
+  buffer->secondary = secondary;
+  link_first(&pool->first, buffer);
 }
 
 CommandPool* pool_of(Device* device, VkCommandPool handle) {
-  return static_cast<CommandPool*>(device->pools.find(number(handle)));
+  return device->pools.get<CommandPool>(number(handle));
 }
 
 void made_pool(Device* device, const VkCommandPoolCreateInfo* info, const VkAllocationCallbacks*,
@@ -113,7 +104,7 @@ void made_buffers(Device* device, const VkCommandBufferAllocateInfo* info, VkCom
 void forget_buffers(Device*, VkCommandPool, uint32_t count, const VkCommandBuffer* buffers) {
   for (uint32_t i = 0; i < count; ++i) {
     if (buffers[i] == VK_NULL_HANDLE) continue;
-    if (CommandBuffer* buffer = command_buffer(buffers[i])) forget(buffer);
+    if (CommandBuffer* buffer = command_buffer(buffers[i])) forget_buffer(buffer);
   }
 }
 
@@ -121,7 +112,7 @@ void forget_buffers(Device*, VkCommandPool, uint32_t count, const VkCommandBuffe
 void clear(CommandBuffer* buffer) {
   buffer->bound = nullptr;
   buffer->label_depth = 0;
-  buffer->dispatches = buffer->indirect = buffer->barriers = buffer->copies = 0;
+  memset(buffer->counters, 0, sizeof buffer->counters);
   buffer->unknown_dispatches = 0;
   if (buffer->tally_used != 0) memset(buffer->tallies, 0, buffer->tally_capacity * sizeof(Tally));
   buffer->tally_used = 0;
@@ -150,7 +141,7 @@ void end_buffer(CommandBuffer* buffer) {
 
 void bind_pipeline(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipeline pipeline) {
   if (point != VK_PIPELINE_BIND_POINT_COMPUTE) return;
-  auto* record = static_cast<Pipeline*>(buffer->device->pipelines.find(number(pipeline)));
+  auto* record = buffer->device->pipelines.get<Pipeline>(number(pipeline));
   buffer->bound = record == nullptr ? nullptr : tally_of(buffer, record, label_of(buffer));
 }
 
@@ -160,10 +151,7 @@ void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuff
   for (uint32_t i = 0; i < count; ++i) {
     const CommandBuffer* secondary = command_buffer(secondaries[i]);
     if (secondary == nullptr) continue;
-    buffer->dispatches += secondary->dispatches;
-    buffer->indirect += secondary->indirect;
-    buffer->barriers += secondary->barriers;
-    buffer->copies += secondary->copies;
+    for (uint32_t j = 0; j < k_counted; ++j) buffer->counters[j] += secondary->counters[j];
     buffer->unknown_dispatches += secondary->unknown_dispatches;
     log_secondary(buffer, secondary);
     if (keeping()) join_kept(buffer, secondary);
@@ -212,7 +200,7 @@ Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
 }
 
 void free_pool(CommandPool* pool) {
-  while (pool->first != nullptr) forget(pool->first);
+  while (pool->first != nullptr) forget_buffer(pool->first);
   free(pool);
 }
 

@@ -9,7 +9,6 @@
 namespace weir_probe {
 namespace {
 
-// Raise it when what goes into the hash changes: a new hash is a new class.
 constexpr uint64_t k_recipe = 1;
 
 // Extensions of displays, of tools, of other layers and of the kernel's driver interface: they
@@ -41,24 +40,12 @@ const char* type_name(VkPhysicalDeviceType type) {
   }
 }
 
-class Hash {
- public:
-  template <class T>
-  void value(T v) {
-    const uint64_t wide = static_cast<uint64_t>(v);
-    hash_ = hash_bytes(hash_, &wide, sizeof wide);
-  }
-  // The fields [first, last] of a struct, all of 32 bits.
-  void fields(const void* first, const void* last) {
-    const char* from = static_cast<const char*>(first);
-    const char* end = static_cast<const char*>(last) + sizeof(VkBool32);
-    hash_ = hash_bytes(hash_, from, static_cast<size_t>(end - from));
-  }
-  [[nodiscard]] uint64_t get() const { return hash_; }
-
- private:
-  uint64_t hash_ = k_hash_seed ^ k_recipe;
-};
+// The fields [first, last] of a struct, all of 32 bits.
+void hash_fields(const void* first, const void* last, Hash* hash) {
+  const char* from = static_cast<const char*>(first);
+  const char* end = static_cast<const char*>(last) + sizeof(VkBool32);
+  hash->bytes(from, static_cast<size_t>(end - from));
+}
 
 // The order of the list is the driver's: entries are added up.
 bool hash_extensions(const ClassFunctions& functions, VkPhysicalDevice device, Hash* hash) {
@@ -86,7 +73,7 @@ bool hash_extensions(const ClassFunctions& functions, VkPhysicalDevice device, H
 }
 
 void hash_limits(const VkPhysicalDeviceLimits& limits, Hash* hash) {
-  hash->fields(&limits.maxComputeSharedMemorySize, &limits.maxComputeWorkGroupSize[2]);
+  hash_fields(&limits.maxComputeSharedMemorySize, &limits.maxComputeWorkGroupSize[2], hash);
   hash->value(limits.minStorageBufferOffsetAlignment);
   hash->value(limits.maxStorageBufferRange);
   hash->value(limits.maxPushConstantsSize);
@@ -131,10 +118,10 @@ void hash_features(const ClassFunctions& functions, VkPhysicalDevice device, uin
   } else {
     functions.features(device, &f10.features);
   }
-  hash->fields(&f10.features.robustBufferAccess, &f10.features.inheritedQueries);
-  hash->fields(&f11.storageBuffer16BitAccess, &f11.shaderDrawParameters);
-  hash->fields(&f12.samplerMirrorClampToEdge, &f12.subgroupBroadcastDynamicId);
-  hash->fields(&f13.robustImageAccess, &f13.maintenance4);
+  hash_fields(&f10.features.robustBufferAccess, &f10.features.inheritedQueries, hash);
+  hash_fields(&f11.storageBuffer16BitAccess, &f11.shaderDrawParameters, hash);
+  hash_fields(&f12.samplerMirrorClampToEdge, &f12.subgroupBroadcastDynamicId, hash);
+  hash_fields(&f13.robustImageAccess, &f13.maintenance4, hash);
 }
 
 // What shaders can rely on beyond features: subgroups, rounding, integer dot products.
@@ -155,10 +142,10 @@ void hash_properties(const ClassFunctions& functions, VkPhysicalDevice device, u
   hash->value(subgroup.supportedStages);
   hash->value(subgroup.supportedOperations);
   hash->value(subgroup.quadOperationsInAllStages);
-  hash->fields(&p12.denormBehaviorIndependence, &p12.shaderRoundingModeRTZFloat64);
-  hash->fields(&p13.minSubgroupSize, &p13.requiredSubgroupSizeStages);
-  hash->fields(&p13.integerDotProduct8BitUnsignedAccelerated,
-               &p13.integerDotProductAccumulatingSaturating64BitMixedSignednessAccelerated);
+  hash_fields(&p12.denormBehaviorIndependence, &p12.shaderRoundingModeRTZFloat64, hash);
+  hash_fields(&p13.minSubgroupSize, &p13.requiredSubgroupSizeStages, hash);
+  hash_fields(&p13.integerDotProduct8BitUnsignedAccelerated,
+              &p13.integerDotProductAccumulatingSaturating64BitMixedSignednessAccelerated, hash);
   out->driver_id = static_cast<uint32_t>(p12.driverID);
   snprintf(out->driver, sizeof out->driver, "%.*s: %.*s",
            static_cast<int>(strnlen(p12.driverName, sizeof p12.driverName)), p12.driverName,
@@ -214,7 +201,7 @@ bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device,
   copy_text(out->type, sizeof out->type, type_name(properties.deviceType));
   copy_text(out->name, sizeof out->name, properties.deviceName);
 
-  Hash hash;
+  Hash hash(k_recipe);
   const uint32_t api = properties.apiVersion;
   hash.value(VK_API_VERSION_MAJOR(api));
   hash.value(VK_API_VERSION_MINOR(api));

@@ -11,7 +11,7 @@ namespace {
 void dispatched(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags,
                 uint32_t left_out) {
   if (buffer->kept != nullptr) keep_dispatch(buffer, x, y, z, left_out);
-  ++buffer->dispatches;
+  ++buffer->counters[WEIR_COUNT_DISPATCHES];
   ++(buffer->bound != nullptr ? buffer->bound->dispatches : buffer->unknown_dispatches);
   if (buffer->recording != nullptr) log_dispatch(buffer, x, y, z, flags);
 }
@@ -27,7 +27,7 @@ void dispatch_base(CommandBuffer* buffer, uint32_t from_x, uint32_t from_y, uint
 }
 
 void dispatch_indirect(CommandBuffer* buffer, VkBuffer, VkDeviceSize) {
-  ++buffer->indirect;
+  ++buffer->counters[WEIR_COUNT_INDIRECT_DISPATCHES];
   dispatched(buffer, 0, 0, 0, WEIR_DISPATCH_INDIRECT, WEIR_LEFT_INDIRECT);
 }
 
@@ -84,7 +84,7 @@ weir_event_barrier told(const VkDependencyInfo* info) {
 }
 
 constexpr auto barrier = [](CommandBuffer* buffer, auto... arguments) {
-  ++buffer->barriers;
+  ++buffer->counters[WEIR_COUNT_BARRIERS];
   if (buffer->recording != nullptr) log_barrier(buffer, told(arguments...));
 };
 
@@ -113,7 +113,7 @@ uint64_t bytes_of(A...) {
 
 template <uint32_t kind>
 constexpr auto copy = [](CommandBuffer* buffer, auto... arguments) {
-  ++buffer->copies;
+  ++buffer->counters[WEIR_COUNT_COPIES];
   if (buffer->recording != nullptr) log_copy(buffer, kind, bytes_of(arguments...));
 };
 

@@ -93,6 +93,12 @@ constexpr auto kept = [](Device* device, auto... arguments) {
   if (device->kept != nullptr) note(device->kept, arguments...);
 };
 
+// Of destroying: what was kept of an object in `table` goes.
+template <auto table>
+constexpr auto forget = [](auto* owner, auto handle, const VkAllocationCallbacks*) {
+  free((owner->*table).remove(number(handle)));
+};
+
 #define WEIR_HOOK(name, function, when) \
   { "vk" #name, untyped<PFN_vk##name>(function), When::when }
 #define WEIR_BEFORE(name, note, when) WEIR_HOOK(name, (Before<&NextDevice::name, note>::call), when)

@@ -63,7 +63,7 @@ struct KeptPipelineLayout {
 struct KeptPipeline {
   KeptPipeline* next;
   uint64_t hash;
-  uint32_t serial, written;
+  uint32_t written;
   uint32_t left_out;  // as in KeptCode
   KeptCode* code;
   KeptPipelineLayout layout;

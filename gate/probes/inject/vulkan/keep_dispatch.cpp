@@ -49,7 +49,7 @@ uint32_t draw(const KeptDevice& kept, const KeptSlot& slot, uint64_t dynamic,
   if (out->head.descriptors == WEIR_KERNELS_DESCRIPTORS) return WEIR_LEFT_ROOM;
   one.buffer = UINT32_MAX;
   if (slot.buffer != 0) {
-    const auto* buffer = static_cast<const KeptBuffer*>(kept.buffers.find(slot.buffer));
+    const auto* buffer = kept.buffers.get<const KeptBuffer>(slot.buffer);
     if (buffer == nullptr) return WEIR_LEFT_UNBOUND;
     one.offset = slot.offset + dynamic;
     if (one.offset >= buffer->size) return WEIR_LEFT_UNBOUND;
@@ -64,9 +64,8 @@ uint32_t draw(const KeptDevice& kept, const KeptSlot& slot, uint64_t dynamic,
 
 uint32_t draw_set(const Device* device, const KeptCode& code, const KeptLayout& layout,
                   const KeptCommands::Bound& bound, uint32_t index, Drawn* out) {
-  const KeptSet* set = bound.is_pushed
-                           ? bound.pushed
-                           : static_cast<const KeptSet*>(device->kept->sets.find(bound.set));
+  const KeptSet* set =
+      bound.is_pushed ? bound.pushed : device->kept->sets.get<const KeptSet>(bound.set);
   uint32_t dynamic = 0;
   for (uint32_t i = 0; i < layout.bindings; ++i) {
     const KeptLayout::Binding& binding = layout.binding[i];
@@ -144,7 +143,7 @@ KeptWork* keep_work(KeptPipeline* pipeline, const Drawn& drawn, const char* push
   uint64_t hash = hash_bytes(pipeline->hash, &drawn.head, sizeof drawn.head);
   hash = hash_bytes(hash, behind, static_cast<size_t>(at - behind));
   pthread_mutex_lock(&g_kept_lock);
-  auto* first = static_cast<KeptWork*>(g_works.find(hash));
+  auto* first = g_works.get<KeptWork>(hash);
   KeptWork* known = first;
   while (known != nullptr && !same(known, made)) known = known->next;
   if (known == nullptr && take_kept_bytes(sizeof *made + bytes)) {
@@ -227,7 +226,7 @@ KeptWork* work_of(const CommandBuffer* buffer, KeptPipeline* pipeline, uint32_t 
 
 // The place of a work among the counts, written now if it was not yet; k_not_written: no room.
 uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
-  pthread_mutex_lock(&g_kept_lock);
+  const Locked locked(&g_kept_lock);
   work = named(work, kernel);
   if (work != nullptr && work->kernel == k_not_written) {
     work->kernel = kernel;
@@ -244,7 +243,6 @@ uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
     }
   }
   const uint32_t place = work == nullptr ? k_not_written : work->place;
-  pthread_mutex_unlock(&g_kept_lock);
   return place;
 }
 
@@ -267,7 +265,7 @@ void bind_sets(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayou
     bound.set = number(sets[i]);
     bound.is_pushed = false;
     bound.dynamic_count = 0;
-    const auto* set = static_cast<const KeptSet*>(buffer->device->kept->sets.find(bound.set));
+    const auto* set = buffer->device->kept->sets.get<const KeptSet>(bound.set);
     if (set == nullptr) {
       taken = dynamic_count;  // whose the others are can not be told
       continue;

@@ -42,19 +42,6 @@ void stop(const char* what, int error) {
              error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
 }
 
-bool write_all(int descriptor, const void* bytes, uint64_t size, uint64_t at) {
-  const char* from = static_cast<const char*>(bytes);
-  while (size != 0) {
-    const ssize_t done = pwrite(descriptor, from, size, static_cast<off_t>(at));
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    from += done;
-    at += static_cast<uint64_t>(done);
-    size -= static_cast<uint64_t>(done);
-  }
-  return true;
-}
-
 bool make_file(const File& file) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < g_file.most) {
@@ -150,7 +137,7 @@ void count_left_out(uint32_t reason, uint64_t amount) {
 void keep_device(Device* device, const VkDeviceCreateInfo* info, uint32_t api_version) {
   device->kept = static_cast<KeptDevice*>(calloc(1, sizeof(KeptDevice)));
   if (device->kept == nullptr) return;
-  pthread_mutex_lock(&g_kept_lock);
+  const Locked locked(&g_kept_lock);
   const uint32_t index = device->index;
   const weir_kernels_device body = {api_version, 0};
   (void)write_kept(WEIR_KERNELS_DEVICE, index, &body, sizeof body);
@@ -180,18 +167,15 @@ void keep_device(Device* device, const VkDeviceCreateInfo* info, uint32_t api_ve
       break;
     }
   }
-  pthread_mutex_unlock(&g_kept_lock);
 }
 
 void forget_kept_device(Device* device) {
   KeptDevice* kept = device->kept;
   if (kept == nullptr) return;
-  kept->sets.each([](void* set) { free(set); });
-  kept->pools.each([](void* pool) { free(pool); });
-  kept->buffers.each([](void* buffer) { free(buffer); });
-  kept->pipeline_layouts.each([](void* layout) { free(layout); });
-  kept->templates.each([](void* made) { free(made); });
-  each_table(kept, [](Table* table) { table->free_all(); });
+  each_table(kept, [&](Table* table) {
+    if (table != &kept->layouts) table->each(free);  // those are kept once by content
+    table->free_all();
+  });
   free(kept);
   device->kept = nullptr;
 }

@@ -7,50 +7,33 @@ namespace weir_probe {
 namespace {
 
 KeptSet* set_of(const KeptDevice* kept, VkDescriptorSet handle) {
-  return static_cast<KeptSet*>(kept->sets.find(number(handle)));
+  return kept->sets.get<KeptSet>(number(handle));
 }
 
-void forget(KeptDevice* kept, KeptSet* set) {
+void forget_set(KeptDevice* kept, KeptSet* set) {
   kept->sets.remove(set->handle);
-  if (set->previous != nullptr) {
-    set->previous->next = set->next;
-  } else {
-    set->pool->first = set->next;
-  }
-  if (set->next != nullptr) set->next->previous = set->previous;
+  unlink_one(&set->pool->first, set);
   free(set);
 }
 
 void remember(KeptDevice* kept, VkDescriptorPool pool, VkDescriptorSet handle,
               VkDescriptorSetLayout layout_handle) {
-  const auto* layout = static_cast<const KeptLayout*>(kept->layouts.find(number(layout_handle)));
-  auto* known_pool = static_cast<KeptPool*>(kept->pools.find(number(pool)));
-  if (known_pool == nullptr) {
-    known_pool = static_cast<KeptPool*>(calloc(1, sizeof(KeptPool)));
-    if (known_pool == nullptr) return;
-    if (!kept->pools.insert(number(pool), known_pool)) {
-      free(known_pool);
-      return;
-    }
-  }
-  if (layout == nullptr || layout->odd) return;
-  auto* set = static_cast<KeptSet*>(calloc(1, sizeof(KeptSet) + layout->slots * sizeof(KeptSlot)));
+  const auto* layout = kept->layouts.get<const KeptLayout>(number(layout_handle));
+  auto* known_pool = kept->pools.get<KeptPool>(number(pool));
+  if (known_pool == nullptr) known_pool = fresh_record<KeptPool>(&kept->pools, number(pool));
+  if (KeptSet* old = set_of(kept, handle)) forget_set(kept, old);
+  if (known_pool == nullptr || layout == nullptr || layout->odd) return;
+  auto* set = fresh_record<KeptSet>(&kept->sets, number(handle), layout->slots * sizeof(KeptSlot));
   if (set == nullptr) return;
   set->layout = layout;
   set->pool = known_pool;
   set->handle = number(handle);
-  if (!kept->sets.insert(set->handle, set)) {
-    free(set);
-    return;
-  }
-  set->next = known_pool->first;
-  if (set->next != nullptr) set->next->previous = set;
-  known_pool->first = set;
+  link_first(&known_pool->first, set);
 }
 
 void empty_pool(KeptDevice* kept, VkDescriptorPool pool) {
-  auto* known = static_cast<KeptPool*>(kept->pools.find(number(pool)));
-  while (known != nullptr && known->first != nullptr) forget(kept, known->first);
+  auto* known = kept->pools.get<KeptPool>(number(pool));
+  while (known != nullptr && known->first != nullptr) forget_set(kept, known->first);
 }
 
 KeptSlot slot_of(const VkDescriptorBufferInfo& info) {
@@ -92,15 +75,15 @@ void write_with(KeptSet* set, const KeptTemplate& with, const void* data) {
 }
 
 KeptTemplate* template_of(const KeptDevice* kept, VkDescriptorUpdateTemplate handle) {
-  return static_cast<KeptTemplate*>(kept->templates.find(number(handle)));
+  return kept->templates.get<KeptTemplate>(number(handle));
 }
 
 // What is pushed into set `index` of a command buffer; null where it can not be followed.
 KeptSet* pushed_set(CommandBuffer* buffer, VkPipelineLayout layout_handle, uint32_t index) {
   if (buffer->kept == nullptr || index >= WEIR_KERNELS_SETS) return nullptr;
   KeptCommands::Bound& bound = buffer->kept->bound[index];
-  const auto* layouts = static_cast<const KeptPipelineLayout*>(
-      buffer->device->kept->pipeline_layouts.find(number(layout_handle)));
+  const auto* layouts =
+      buffer->device->kept->pipeline_layouts.get<const KeptPipelineLayout>(number(layout_handle));
   const KeptLayout* layout =
       layouts == nullptr || index >= layouts->sets ? nullptr : layouts->set[index];
   bound.set = 0;
@@ -122,15 +105,8 @@ KeptSet* pushed_set(CommandBuffer* buffer, VkPipelineLayout layout_handle, uint3
 
 void made_buffer(KeptDevice* kept, const VkBufferCreateInfo* info, const VkAllocationCallbacks*,
                  VkBuffer* out) {
-  free(kept->buffers.remove(number(*out)));
-  auto* made = static_cast<KeptBuffer*>(calloc(1, sizeof(KeptBuffer)));
-  if (made == nullptr) return;
-  *made = {info->size, info->usage};
-  if (!kept->buffers.insert(number(*out), made)) free(made);
-}
-
-void forget_buffer(KeptDevice* kept, VkBuffer buffer, const VkAllocationCallbacks*) {
-  free(kept->buffers.remove(number(buffer)));
+  auto* made = fresh_record<KeptBuffer>(&kept->buffers, number(*out));
+  if (made != nullptr) *made = {info->size, info->usage};
 }
 
 void made_sets(KeptDevice* kept, const VkDescriptorSetAllocateInfo* info, VkDescriptorSet* out) {
@@ -141,7 +117,7 @@ void made_sets(KeptDevice* kept, const VkDescriptorSetAllocateInfo* info, VkDesc
 
 void forget_sets(KeptDevice* kept, VkDescriptorPool, uint32_t count, const VkDescriptorSet* sets) {
   for (uint32_t i = 0; i < count; ++i) {
-    if (KeptSet* set = set_of(kept, sets[i])) forget(kept, set);
+    if (KeptSet* set = set_of(kept, sets[i])) forget_set(kept, set);
   }
 }
 
@@ -164,20 +140,13 @@ void update_sets(KeptDevice* kept, uint32_t write_count, const VkWriteDescriptor
 
 void made_template(KeptDevice* kept, const VkDescriptorUpdateTemplateCreateInfo* info,
                    const VkAllocationCallbacks*, VkDescriptorUpdateTemplate* out) {
-  free(kept->templates.remove(number(*out)));
   const size_t bytes = info->descriptorUpdateEntryCount * sizeof(VkDescriptorUpdateTemplateEntry);
-  auto* made = static_cast<KeptTemplate*>(calloc(1, sizeof(KeptTemplate) + bytes));
+  auto* made = fresh_record<KeptTemplate>(&kept->templates, number(*out), bytes);
   if (made == nullptr) return;
   made->pipeline_layout = info->pipelineLayout;
   made->set = info->set;
   made->entries = info->descriptorUpdateEntryCount;
   if (bytes != 0) memcpy(made->entry, info->pDescriptorUpdateEntries, bytes);
-  if (!kept->templates.insert(number(*out), made)) free(made);
-}
-
-void forget_template(KeptDevice* kept, VkDescriptorUpdateTemplate made,
-                     const VkAllocationCallbacks*) {
-  free(kept->templates.remove(number(made)));
 }
 
 void update_with_template(KeptDevice* kept, VkDescriptorSet target, VkDescriptorUpdateTemplate with,
@@ -203,15 +172,15 @@ void push_with_template(CommandBuffer* buffer, VkDescriptorUpdateTemplate with,
 
 const Hook k_hooks[] = {
     WEIR_AFTER(CreateBuffer, kept<made_buffer>, with_kernels),
-    WEIR_BEFORE(DestroyBuffer, kept<forget_buffer>, with_kernels),
+    WEIR_BEFORE(DestroyBuffer, kept<forget<&KeptDevice::buffers>>, with_kernels),
     WEIR_AFTER(AllocateDescriptorSets, kept<made_sets>, with_kernels),
     WEIR_BEFORE(FreeDescriptorSets, kept<forget_sets>, with_kernels),
     WEIR_BEFORE(ResetDescriptorPool, kept<reset_pool>, with_kernels),
     WEIR_BEFORE(DestroyDescriptorPool, kept<forget_pool>, with_kernels),
     WEIR_BEFORE(UpdateDescriptorSets, kept<update_sets>, with_kernels),
     WEIR_TWO_NAMES(WEIR_AFTER, CreateDescriptorUpdateTemplate, kept<made_template>, with_kernels),
-    WEIR_TWO_NAMES(WEIR_BEFORE, DestroyDescriptorUpdateTemplate, kept<forget_template>,
-                   with_kernels),
+    WEIR_TWO_NAMES(WEIR_BEFORE, DestroyDescriptorUpdateTemplate,
+                   kept<forget<&KeptDevice::templates>>, with_kernels),
     WEIR_TWO_NAMES(WEIR_BEFORE, UpdateDescriptorSetWithTemplate, kept<update_with_template>,
                    with_kernels),
     WEIR_BEFORE(CmdPushDescriptorSetKHR, push_set, with_kernels),

@@ -9,7 +9,22 @@ namespace {
 KeptCode* g_codes;
 KeptLayout* g_layouts;
 KeptPipeline* g_pipelines;
-uint32_t g_next_pipeline;
+
+// Keeps `made` in the list of all, unless one like it is there: then that one, and `made` is freed.
+// Null where there is no room.
+template <class T, class Same>
+T* kept_once(T** all, T* made, uint64_t bytes, Same same) {
+  pthread_mutex_lock(&g_kept_lock);
+  T* known = *all;
+  while (known != nullptr && (known->hash != made->hash || !same(*known))) known = known->next;
+  if (known == nullptr && take_kept_bytes(sizeof *made + bytes)) {
+    made->next = *all;
+    *all = known = made;
+  }
+  pthread_mutex_unlock(&g_kept_lock);
+  if (known != made) free(made);
+  return known;
+}
 
 // What SPIR-V says of itself that matters here. The instructions are those of its specification:
 // a word with length and number, then operands.
@@ -90,20 +105,10 @@ const KeptLayout* keep_layout(const VkDescriptorSetLayoutCreateInfo& info) {
   }
   const size_t bytes = made->bindings * sizeof(KeptLayout::Binding);
   made->hash = hash_bytes(k_hash_seed + (made->odd ? 1 : 0), made->binding, bytes);
-  pthread_mutex_lock(&g_kept_lock);
-  KeptLayout* known = g_layouts;
-  while (known != nullptr &&
-         (known->hash != made->hash || known->bindings != made->bindings ||
-          known->odd != made->odd || memcmp(known->binding, made->binding, bytes) != 0)) {
-    known = known->next;
-  }
-  if (known == nullptr && take_kept_bytes(sizeof *made + bytes)) {
-    made->next = g_layouts;
-    g_layouts = known = made;
-  }
-  pthread_mutex_unlock(&g_kept_lock);
-  if (known != made) free(made);
-  return known;
+  return kept_once(&g_layouts, made, bytes, [&](const KeptLayout& known) {
+    return known.bindings == made->bindings && known.odd == made->odd &&
+           memcmp(known.binding, made->binding, bytes) == 0;
+  });
 }
 
 // The pieces of a record, put one behind the other.
@@ -180,14 +185,13 @@ void made_set_layout(KeptDevice* kept, const VkDescriptorSetLayoutCreateInfo* in
 
 void made_pipeline_layout(KeptDevice* kept, const VkPipelineLayoutCreateInfo* info,
                           const VkAllocationCallbacks*, VkPipelineLayout* out) {
-  free(kept->pipeline_layouts.remove(number(*out)));
-  auto* made = static_cast<KeptPipelineLayout*>(calloc(1, sizeof(KeptPipelineLayout)));
+  auto* made = fresh_record<KeptPipelineLayout>(&kept->pipeline_layouts, number(*out));
   if (made == nullptr) return;
   made->odd = info->setLayoutCount > WEIR_KERNELS_SETS;
   made->sets = made->odd ? 0 : info->setLayoutCount;
   for (uint32_t i = 0; i < made->sets; ++i) {
     if (info->pSetLayouts[i] == VK_NULL_HANDLE) continue;
-    made->set[i] = static_cast<const KeptLayout*>(kept->layouts.find(number(info->pSetLayouts[i])));
+    made->set[i] = kept->layouts.get<const KeptLayout>(number(info->pSetLayouts[i]));
     made->odd = made->odd || made->set[i] == nullptr || made->set[i]->odd;
   }
   for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i) {
@@ -197,18 +201,12 @@ void made_pipeline_layout(KeptDevice* kept, const VkPipelineLayoutCreateInfo* in
     if (end > made->push_bytes) made->push_bytes = end;
   }
   made->odd = made->odd || made->push_bytes > WEIR_KERNELS_PUSH_BYTES;
-  if (!kept->pipeline_layouts.insert(number(*out), made)) free(made);
-}
-
-void forget_pipeline_layout(KeptDevice* kept, VkPipelineLayout layout,
-                            const VkAllocationCallbacks*) {
-  free(kept->pipeline_layouts.remove(number(layout)));
 }
 
 const Hook k_hooks[] = {
     WEIR_AFTER(CreateDescriptorSetLayout, kept<made_set_layout>, with_kernels),
     WEIR_AFTER(CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels),
-    WEIR_BEFORE(DestroyPipelineLayout, kept<forget_pipeline_layout>, with_kernels),
+    WEIR_BEFORE(DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, with_kernels),
 };
 
 }  // namespace
@@ -227,35 +225,24 @@ bool is_dynamic(uint32_t type) {
 }
 
 KeptCode* keep_code(const void* spirv, uint64_t bytes) {
-  const uint64_t hash = hash_bytes(k_hash_seed, spirv, bytes);
-  pthread_mutex_lock(&g_kept_lock);
-  KeptCode* code = g_codes;
-  while (code != nullptr &&
-         (code->hash != hash || code->bytes != bytes || memcmp(code->spirv, spirv, bytes) != 0)) {
-    code = code->next;
-  }
-  if (code == nullptr && take_kept_bytes(sizeof(KeptCode) + bytes)) {
-    code = static_cast<KeptCode*>(calloc(1, sizeof(KeptCode) + bytes));
-    if (code != nullptr) {
-      code->hash = hash;
-      code->bytes = bytes;
-      code->written = k_not_written;
-      code->left_out = k_nothing_left_out;
-      memcpy(code->spirv, spirv, bytes);
-      look_into(code);
-      code->next = g_codes;
-      g_codes = code;
-    }
-  }
-  pthread_mutex_unlock(&g_kept_lock);
-  return code;
+  auto* made = static_cast<KeptCode*>(calloc(1, sizeof(KeptCode) + bytes));
+  if (made == nullptr) return nullptr;
+  made->hash = hash_bytes(k_hash_seed, spirv, bytes);
+  made->bytes = bytes;
+  made->written = k_not_written;
+  made->left_out = k_nothing_left_out;
+  memcpy(made->spirv, spirv, bytes);
+  look_into(made);
+  return kept_once(&g_codes, made, bytes, [&](const KeptCode& known) {
+    return known.bytes == bytes && memcmp(known.spirv, spirv, bytes) == 0;
+  });
 }
 
 KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& info,
                             KeptCode* code) {
   if (device->kept == nullptr || code == nullptr || info.stage.pName == nullptr) return nullptr;
-  const auto* layout = static_cast<const KeptPipelineLayout*>(
-      device->kept->pipeline_layouts.find(number(info.layout)));
+  const auto* layout =
+      device->kept->pipeline_layouts.get<const KeptPipelineLayout>(number(info.layout));
   if (layout == nullptr) return nullptr;
   constexpr uint64_t k_most = 1U << 20;
   uint32_t bindings = 0;
@@ -276,21 +263,10 @@ KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& i
   made->body_bytes = static_cast<uint32_t>(bytes);
   fill(made, device, info, bindings);
   made->hash = hash_bytes(k_hash_seed ^ code->hash, made->body, bytes);
-  pthread_mutex_lock(&g_kept_lock);
-  KeptPipeline* known = g_pipelines;
-  while (known != nullptr &&
-         (known->hash != made->hash || known->code != code ||
-          known->body_bytes != made->body_bytes || memcmp(known->body, made->body, bytes) != 0)) {
-    known = known->next;
-  }
-  if (known == nullptr && take_kept_bytes(sizeof *made + bytes)) {
-    made->serial = g_next_pipeline++;
-    made->next = g_pipelines;
-    g_pipelines = known = made;
-  }
-  pthread_mutex_unlock(&g_kept_lock);
-  if (known != made) free(made);
-  return known;
+  return kept_once(&g_pipelines, made, bytes, [&](const KeptPipeline& known) {
+    return known.code == code && known.body_bytes == made->body_bytes &&
+           memcmp(known.body, made->body, bytes) == 0;
+  });
 }
 
 }  // namespace weir_probe

@@ -32,17 +32,16 @@ Pipeline* new_pipeline(Device* device) {
 }
 
 void give_back(Device* device, Pipeline* pipeline) {
-  pthread_mutex_lock(&device->pipelines_lock);
+  const Locked locked(&device->pipelines_lock);
   pipeline->next = device->free_pipelines;
   device->free_pipelines = pipeline;
-  pthread_mutex_unlock(&device->pipelines_lock);
 }
 
 uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage,
                     const ShaderModule** module) {
   uint64_t hash = k_hash_seed;
   if (stage.module != VK_NULL_HANDLE) {
-    *module = static_cast<const ShaderModule*>(device->modules.find(number(stage.module)));
+    *module = device->modules.get<const ShaderModule>(number(stage.module));
     if (*module != nullptr) hash = (*module)->hash;
   } else if (const auto* code = in_chain<VkShaderModuleCreateInfo>(
                  stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO)) {
@@ -93,15 +92,15 @@ void set_name(Pipeline* pipeline, const char* name) {
 
 void name_object(Device* device, bool is_pipeline, uint64_t handle, const char* name) {
   if (is_pipeline) {
-    auto* pipeline = static_cast<Pipeline*>(device->pipelines.find(handle));
+    auto* pipeline = device->pipelines.get<Pipeline>(handle);
     if (pipeline == nullptr) return;
     pthread_mutex_lock(&g.lock);
     set_name(pipeline, name);
     pthread_mutex_unlock(&g.lock);
     return;
   }
-  auto* module = static_cast<ShaderModule*>(device->modules.find(handle));
-  if (module != nullptr) copy_text(module->name, sizeof module->name, name == nullptr ? "" : name);
+  auto* module = device->modules.get<ShaderModule>(handle);
+  if (module != nullptr) copy_text(module->name, sizeof module->name, name);
 }
 
 // What is bound counts under the label that is open now.
@@ -112,7 +111,7 @@ void rebind(CommandBuffer* buffer) {
 
 Label* label_named(Device* device, const char* name) {
   const uint64_t hash = hash_text(name);
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   Label* label = device->labels;
   while (label != nullptr && label->hash != hash) label = label->next;
   if (label == nullptr) {
@@ -127,7 +126,6 @@ Label* label_named(Device* device, const char* name) {
       set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
     }
   }
-  pthread_mutex_unlock(&g.lock);
   return label;
 }
 
@@ -148,16 +146,10 @@ void close_label(CommandBuffer* buffer) {
 
 void made_module(Device* device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks*,
                  VkShaderModule* out) {
-  auto* module = static_cast<ShaderModule*>(calloc(1, sizeof(ShaderModule)));
+  auto* module = fresh_record<ShaderModule>(&device->modules, number(*out));
   if (module == nullptr) return;
   module->hash = hash_bytes(k_hash_seed, info->pCode, info->codeSize);
   if (keeping()) module->code = keep_code(info->pCode, info->codeSize);
-  free(device->modules.remove(number(*out)));
-  if (!device->modules.insert(number(*out), module)) free(module);
-}
-
-void forget_module(Device* device, VkShaderModule module, const VkAllocationCallbacks*) {
-  free(device->modules.remove(number(module)));
 }
 
 VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32_t count,
@@ -214,7 +206,7 @@ void begin_marker(CommandBuffer* buffer, const VkDebugMarkerMarkerInfoEXT* info)
 
 const Hook k_hooks[] = {
     WEIR_AFTER(CreateShaderModule, made_module, always),
-    WEIR_BEFORE(DestroyShaderModule, forget_module, always),
+    WEIR_BEFORE(DestroyShaderModule, forget<&Device::modules>, always),
     WEIR_HOOK(CreateComputePipelines, create_compute_pipelines, always),
     WEIR_BEFORE(DestroyPipeline, forget_pipeline, always),
     WEIR_BEFORE(SetDebugUtilsObjectNameEXT, named_object, always),
@@ -230,27 +222,22 @@ const Hook k_hooks[] = {
 extern const Hooks k_kernel_hooks = hooks_of(k_hooks);
 
 uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
-  if (label != nullptr && !__atomic_load_n(&pipeline->named, __ATOMIC_RELAXED)) {
-    const uint32_t known = __atomic_load_n(&label->kernel, __ATOMIC_ACQUIRE);
-    if (known != k_unresolved) return known;
-    pthread_mutex_lock(&g.lock);
-    const uint32_t kernel =
-        kernel_entry(&g.file, device->index, label->hash, true, label->name, pipeline->entry_point);
-    __atomic_store_n(&label->kernel, kernel, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&g.lock);
-    return kernel;
-  }
-  const uint32_t known = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);
+  if (__atomic_load_n(&pipeline->named, __ATOMIC_RELAXED)) label = nullptr;
+  uint32_t* const entry = label != nullptr ? &label->kernel : &pipeline->kernel;
+  const uint32_t known = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
   if (known != k_unresolved) return known;
-  pthread_mutex_lock(&g.lock);
   char made_up[64];
   snprintf(made_up, sizeof made_up, "%.40s@%016llx", pipeline->entry_point,
            static_cast<unsigned long long>(pipeline->hash));
-  const uint32_t kernel = kernel_entry(
-      &g.file, device->index, pipeline->named ? pipeline->name_hash : pipeline->hash,
-      pipeline->named, pipeline->named ? pipeline->name : made_up, pipeline->entry_point);
-  __atomic_store_n(&pipeline->kernel, kernel, __ATOMIC_RELEASE);
-  pthread_mutex_unlock(&g.lock);
+  const Locked locked(&g.lock);
+  const bool named = pipeline->named;
+  const uint64_t hash = label != nullptr ? label->hash
+                        : named          ? pipeline->name_hash
+                                         : pipeline->hash;
+  const char* name = label != nullptr ? label->name : named ? pipeline->name : made_up;
+  const uint32_t kernel = kernel_entry(&g.file, device->index, hash, label != nullptr || named,
+                                       name, pipeline->entry_point);
+  __atomic_store_n(entry, kernel, __ATOMIC_RELEASE);
   return kernel;
 }
 

@@ -48,7 +48,7 @@ void after_fork_in_child() {
 }
 
 void ensure_file() {
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   if (g.file.header == nullptr) {
     open_file(&g.file, "vulkan");
     open_events(g.file);
@@ -57,7 +57,6 @@ void ensure_file() {
   }
   make_forked_file(&g.file);
   make_forked_events(g.file);
-  pthread_mutex_unlock(&g.lock);
 }
 
 // The loader puts a link for each layer into the chain of structures of the create call.
@@ -88,12 +87,11 @@ void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevi
       device->family_flags[i] = families[i].queueFlags;
     }
   }
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   device->index = add_device(&g.file, entry);
   device->entry = &g.file.devices[device->index];
   device->next_device = g.devices;
   g.devices = device;
-  pthread_mutex_unlock(&g.lock);
 }
 
 VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* allocator,
@@ -163,7 +161,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
                        const VkAllocationCallbacks* allocator, VkDevice* out) {
   auto* link =
       link_in<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
-  auto* instance = static_cast<Instance*>(g_instances.find(dispatch_key(physical)));
+  auto* instance = g_instances.get<Instance>(dispatch_key(physical));
   if (link == nullptr || instance == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
   const PFN_vkGetInstanceProcAddr get_instance = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
   const PFN_vkGetDeviceProcAddr get = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
@@ -212,9 +210,9 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   }
   pthread_mutex_unlock(&g.lock);
   device->pools.each([](void* pool) { free_pool(static_cast<CommandPool*>(pool)); });
-  device->queues.each([](void* queue) { free(queue); });
-  device->timelines.each([](void* timeline) { free(timeline); });
-  device->modules.each([](void* module) { free(module); });
+  device->queues.each(free);
+  device->timelines.each(free);
+  device->modules.each(free);
   each_table(device, [](Table* table) { table->free_all(); });
   free_pipelines(device);
   forget_kept_device(device);
@@ -223,7 +221,7 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
 
 void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t index) {
   if (handle == VK_NULL_HANDLE) return;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   if (queue_of(device, handle) == nullptr) {
     Queue* queue = static_cast<Queue*>(calloc(1, sizeof(Queue)));
     if (queue != nullptr) {
@@ -240,7 +238,6 @@ void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t in
     }
     if (queue == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
   }
-  pthread_mutex_unlock(&g.lock);
 }
 
 void made_queue(Device* device, uint32_t family, uint32_t index, VkQueue* out) {
@@ -295,7 +292,7 @@ PFN_vkVoidFunction get_instance_proc_addr(VkInstance handle, const char* name) {
     if (strcmp(hook.name, name) == 0) return hook.function;
   }
   if (handle == VK_NULL_HANDLE) return nullptr;
-  auto* instance = static_cast<Instance*>(g_instances.find(dispatch_key(handle)));
+  auto* instance = g_instances.get<Instance>(dispatch_key(handle));
   const PFN_vkVoidFunction below = instance == nullptr ? nullptr : instance->get(handle, name);
   const PFN_vkVoidFunction ours = device_function(name);
   return ours != nullptr && below != nullptr ? ours : below;

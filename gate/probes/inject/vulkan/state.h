@@ -58,6 +58,15 @@ struct Stamps {
   uint64_t last_begin;  // ticks, of the submission read last; 0: none
 };
 
+// What the layer itself asks of a driver.
+#define WEIR_TIMER_FUNCTIONS(X) \
+  X(CreateQueryPool)            \
+  X(DestroyQueryPool)           \
+  X(GetQueryPoolResults)        \
+  X(CmdResetQueryPool)          \
+  X(CmdWriteTimestamp)          \
+  X(CmdPipelineBarrier)
+
 // A device's part in it.
 struct Timer {
   Timing mode;  // off: nothing below is set
@@ -69,12 +78,9 @@ struct Timer {
   QueryChunk* free_chunks;
   CommandBuffer* in_flight;  // oldest first
   CommandBuffer** last;
-  PFN_vkCreateQueryPool CreateQueryPool;
-  PFN_vkDestroyQueryPool DestroyQueryPool;
-  PFN_vkGetQueryPoolResults GetQueryPoolResults;
-  PFN_vkCmdResetQueryPool CmdResetQueryPool;
-  PFN_vkCmdWriteTimestamp CmdWriteTimestamp;
-  PFN_vkCmdPipelineBarrier CmdPipelineBarrier;
+#define WEIR_DECLARE(name) PFN_vk##name name;
+  WEIR_TIMER_FUNCTIONS(WEIR_DECLARE)
+#undef WEIR_DECLARE
   PFN_vkGetCalibratedTimestampsEXT GetCalibratedTimestamps;
 };
 
@@ -136,16 +142,16 @@ struct Recording {
   Stamps stamps;
 };
 
+// Dispatches, indirect ones, barriers, copies: what a queue counts of command buffers.
+constexpr uint32_t k_counted = WEIR_COUNT_COPIES + 1;
+
 // Counted while recording, multiplied out at submission. Vulkan wants one thread at a time here.
 struct CommandBuffer {
   Device* device;
-  Tally* bound;  // of the pipeline bound for compute, or null
-  uint64_t dispatches;
-  uint64_t indirect;
-  uint64_t barriers;
-  uint64_t copies;
-  uint64_t unknown_dispatches;  // nothing known was bound
-  Tally* tallies;               // open addressing, tally_capacity slots (a power of two)
+  Tally* bound;                  // of the pipeline bound for compute, or null
+  uint64_t counters[k_counted];  // by weir_probe_counter
+  uint64_t unknown_dispatches;   // nothing known was bound
+  Tally* tallies;                // open addressing, tally_capacity slots (a power of two)
   uint32_t tally_capacity;
   uint32_t tally_used;
   uint32_t generation;  // of its pool when last begun: a pool reset empties all its buffers
@@ -173,8 +179,7 @@ struct Queue {
   weir_probe_queue* entry;
   uint32_t pending;  // atomic; 1: a submission since its last counted sync
   uint32_t family;
-  uint64_t
-      polled_since;  // atomic; CPU time of the first "not ready" since the last answer; 0: none
+  Polled polled;
 };
 
 // A timeline semaphore: which queue was to signal which value.
@@ -315,14 +320,14 @@ inline uint64_t dispatch_key(const void* dispatchable) {
 // The device that a device, queue or command buffer belongs to. Not null: what the layer did not
 // see made is not sent through it.
 inline Device* device_of(const void* dispatchable) {
-  return static_cast<Device*>(g.device_keys.find(dispatch_key(dispatchable)));
+  return g.device_keys.get<Device>(dispatch_key(dispatchable));
 }
 
 inline CommandBuffer* command_buffer(VkCommandBuffer handle) {
-  return static_cast<CommandBuffer*>(g.command_buffers.find(number(handle)));
+  return g.command_buffers.get<CommandBuffer>(number(handle));
 }
 inline Queue* queue_of(Device* device, VkQueue handle) {
-  return static_cast<Queue*>(device->queues.find(number(handle)));
+  return device->queues.get<Queue>(number(handle));
 }
 
 inline void count(uint64_t* counters, uint32_t which, uint64_t amount = 1) {

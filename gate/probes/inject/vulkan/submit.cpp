@@ -14,10 +14,7 @@ class Work {
     ++buffers_;
     const CommandBuffer* buffer = command_buffer(handle);
     if (buffer == nullptr || buffer->generation != buffer->pool->generation) return;
-    dispatches_ += buffer->dispatches;
-    indirect_ += buffer->indirect;
-    barriers_ += buffer->barriers;
-    copies_ += buffer->copies;
+    for (uint32_t i = 0; i < k_counted; ++i) counters_[i] += buffer->counters[i];
     if (buffer->unknown_dispatches != 0) {
       add(&g.file.kernels[0].dispatches, buffer->unknown_dispatches * sign);
     }
@@ -36,36 +33,20 @@ class Work {
     if (buffers_ == 0) return;
     count(counters, WEIR_COUNT_SUBMITS, sign);
     count(counters, WEIR_COUNT_COMMAND_BUFFERS, buffers_ * sign);
-    if (dispatches_ != 0) count(counters, WEIR_COUNT_DISPATCHES, dispatches_ * sign);
-    if (indirect_ != 0) count(counters, WEIR_COUNT_INDIRECT_DISPATCHES, indirect_ * sign);
-    if (barriers_ != 0) count(counters, WEIR_COUNT_BARRIERS, barriers_ * sign);
-    if (copies_ != 0) count(counters, WEIR_COUNT_COPIES, copies_ * sign);
+    for (uint32_t i = 0; i < k_counted; ++i) {
+      if (counters_[i] != 0) count(counters, i, counters_[i] * sign);
+    }
   }
 
  private:
   Queue* queue_;
   Device* device_;
   uint64_t buffers_ = 0;
-  uint64_t dispatches_ = 0;
-  uint64_t indirect_ = 0;
-  uint64_t barriers_ = 0;
-  uint64_t copies_ = 0;
+  uint64_t counters_[k_counted] = {};
 };
 
 constexpr uint64_t k_plus = 1;
 constexpr uint64_t k_minus = UINT64_MAX;  // -1, modulo 2^64
-
-void take_all(Work* work, const VkSubmitInfo& submit, uint64_t sign) {
-  for (uint32_t i = 0; i < submit.commandBufferCount; ++i) {
-    work->take(submit.pCommandBuffers[i], sign);
-  }
-}
-void take_all(Work* work, const VkSubmitInfo2& submit, uint64_t sign) {
-  for (uint32_t i = 0; i < submit.commandBufferInfoCount; ++i) {
-    work->take(submit.pCommandBufferInfos[i].commandBuffer, sign);
-  }
-}
-void take_all(Work*, const VkBindSparseInfo&, uint64_t) {}
 
 VkCommandBuffer buffer_of(const VkSubmitInfo& submit, uint32_t index) {
   return index < submit.commandBufferCount ? submit.pCommandBuffers[index] : VK_NULL_HANDLE;
@@ -75,6 +56,15 @@ VkCommandBuffer buffer_of(const VkSubmitInfo2& submit, uint32_t index) {
                                                : VK_NULL_HANDLE;
 }
 VkCommandBuffer buffer_of(const VkBindSparseInfo&, uint32_t) { return VK_NULL_HANDLE; }
+
+template <class Submit>
+void take_all(Work* work, const Submit* submits, uint32_t submit_count, uint64_t sign) {
+  for (uint32_t i = 0; i < submit_count; ++i) {
+    for (uint32_t j = 0; VkCommandBuffer handle = buffer_of(submits[i], j); ++j) {
+      work->take(handle, sign);
+    }
+  }
+}
 
 // Calls visit(buffer, its place in the whole call) for each buffer with a recording. How many
 // buffers the call has.
@@ -136,7 +126,7 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
     begin = now_nanoseconds();
   }
   Work work(queue);
-  for (uint32_t i = 0; i < submit_count; ++i) take_all(&work, submits[i], k_plus);
+  take_all(&work, submits, submit_count, k_plus);
   work.write(k_plus);
   for (uint32_t i = 0; i < submit_count; ++i) note_signals(queue, submits[i]);
   if (fence != VK_NULL_HANDLE && device->fences.find(number(fence)) != queue) {
@@ -152,7 +142,7 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
                      [&](CommandBuffer* buffer, uint32_t) { forget_flight(buffer, serial); });
     }
     Work undone(queue);
-    for (uint32_t i = 0; i < submit_count; ++i) take_all(&undone, submits[i], k_minus);
+    take_all(&undone, submits, submit_count, k_minus);
     undone.write(k_minus);
     if (was_pending == 0) __atomic_store_n(&queue->pending, 0, __ATOMIC_RELEASE);
   }

@@ -7,11 +7,11 @@ namespace weir_probe {
 namespace {
 
 Queue* queue_of_fence(Device* device, VkFence fence) {
-  return static_cast<Queue*>(device->fences.find(number(fence)));
+  return device->fences.get<Queue>(number(fence));
 }
 
 Timeline* timeline_of(Device* device, VkSemaphore semaphore) {
-  return static_cast<Timeline*>(device->timelines.find(number(semaphore)));
+  return device->timelines.get<Timeline>(number(semaphore));
 }
 
 // A call that waits counts at the device; a zero timeout, or one that passed, is a poll.
@@ -40,15 +40,12 @@ class Queues {
   }
   // The program asked whether this queue was done, and it was not.
   static void not_yet(Queue* queue) {
-    if (queue == nullptr || !events_on()) return;
-    uint64_t none = 0;
-    __atomic_compare_exchange_n(&queue->polled_since, &none, now_nanoseconds(), false,
-                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    if (queue != nullptr && events_on()) queue->polled.not_yet(now_nanoseconds());
   }
 
  private:
   void tell(Queue* queue, bool waited, bool sync) {
-    const uint64_t polled = __atomic_exchange_n(&queue->polled_since, 0, __ATOMIC_RELAXED);
+    const uint64_t polled = queue->polled.take();
     if (waited) {
       log_wait(queue, kind_, begin_, sync);
     } else if (sync) {
@@ -69,14 +66,13 @@ class Queues {
 // The queue that was to bring the semaphore to `value`: that of the first signal at or above it.
 Queue* reach_value(Timeline* timeline, uint64_t value) {
   Queue* queue = nullptr;
-  pthread_mutex_lock(&timeline->lock);
+  const Locked locked(&timeline->lock);
   for (uint32_t i = 0; i < timeline->count; ++i) {
     if (timeline->signals[i].value < value) continue;
     queue = timeline->signals[i].queue;
     break;
   }
   if (value > timeline->seen) timeline->seen = value;
-  pthread_mutex_unlock(&timeline->lock);
   return queue;
 }
 
@@ -84,25 +80,23 @@ Queue* reach_value(Timeline* timeline, uint64_t value) {
 // before and this. An answer that tells nothing new is a "not ready".
 void report_value(Timeline* timeline, uint64_t value) {
   Queues queues(WEIR_WAIT_POLL);
-  pthread_mutex_lock(&timeline->lock);
+  const Locked locked(&timeline->lock);
   for (uint32_t i = 0; i < timeline->count; ++i) {
     const Timeline::Signal& signal = timeline->signals[i];
     if (signal.value > timeline->seen && signal.value <= value) queues.reached(signal.queue, false);
   }
   if (value > timeline->seen) timeline->seen = value;
-  pthread_mutex_unlock(&timeline->lock);
 }
 
 // The program saw that the semaphore is below `value`, which some queue is to bring it to.
 void not_yet_at(Timeline* timeline, uint64_t value) {
   if (timeline == nullptr || !events_on()) return;
-  pthread_mutex_lock(&timeline->lock);
+  const Locked locked(&timeline->lock);
   for (uint32_t i = 0; i < timeline->count; ++i) {
     if (timeline->signals[i].value < value) continue;
     Queues::not_yet(timeline->signals[i].queue);
     break;
   }
-  pthread_mutex_unlock(&timeline->lock);
 }
 
 template <auto Next, auto Poll>
@@ -162,9 +156,8 @@ VkResult device_wait_idle(VkDevice handle) {
   const VkResult result = device->next.DeviceWaitIdle(handle);
   if (result != VK_SUCCESS) return result;
   count_call(device, result, UINT64_MAX);
-  pthread_mutex_lock(&g.lock);  // no queue is added meanwhile
+  const Locked locked(&g.lock);  // no queue is added meanwhile
   device->queues.each([&](void* queue) { queues.reached(static_cast<Queue*>(queue), true); });
-  pthread_mutex_unlock(&g.lock);
   return result;
 }
 
@@ -208,16 +201,10 @@ void made_semaphore(Device* device, const VkSemaphoreCreateInfo* info, const VkA
   const auto* type = in_chain<VkSemaphoreTypeCreateInfo>(
       info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
   if (type == nullptr || type->semaphoreType != VK_SEMAPHORE_TYPE_TIMELINE) return;
-  Timeline* timeline = static_cast<Timeline*>(calloc(1, sizeof(Timeline)));
+  auto* timeline = fresh_record<Timeline>(&device->timelines, number(*out));
   if (timeline == nullptr) return;
   pthread_mutex_init(&timeline->lock, nullptr);
   timeline->seen = type->initialValue;
-  free(device->timelines.remove(number(*out)));
-  if (!device->timelines.insert(number(*out), timeline)) free(timeline);
-}
-
-void forget_semaphore(Device* device, VkSemaphore semaphore, const VkAllocationCallbacks*) {
-  free(device->timelines.remove(number(semaphore)));
 }
 
 void host_signals(Device* device, const VkSemaphoreSignalInfo* info) {
@@ -239,7 +226,7 @@ const Hook k_hooks[] = {
     WEIR_HOOK(WaitForFences, wait_for_fences, always),
     WEIR_HOOK(GetFenceStatus, get_fence_status, always),
     WEIR_AFTER(CreateSemaphore, made_semaphore, always),
-    WEIR_BEFORE(DestroySemaphore, forget_semaphore, always),
+    WEIR_BEFORE(DestroySemaphore, forget<&Device::timelines>, always),
     WEIR_OF_SEMAPHORES(),
     WEIR_OF_SEMAPHORES(KHR),
     WEIR_TWO_NAMES(WEIR_BEFORE, SignalSemaphore, host_signals, always),
@@ -259,7 +246,7 @@ bool maybe_sync(Queue* queue) {
 void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* queue) {
   Timeline* timeline = timeline_of(device, semaphore);
   if (timeline == nullptr) return;
-  pthread_mutex_lock(&timeline->lock);
+  const Locked locked(&timeline->lock);
   if (timeline->count == Timeline::k_signals) {
     memmove(&timeline->signals[0], &timeline->signals[1],
             (Timeline::k_signals - 1) * sizeof(Timeline::Signal));
@@ -271,7 +258,6 @@ void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* q
     timeline->signals[at] = timeline->signals[at - 1];
   }
   timeline->signals[at] = {value, queue};
-  pthread_mutex_unlock(&timeline->lock);
 }
 
 }  // namespace weir_probe

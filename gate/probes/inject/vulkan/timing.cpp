@@ -1,5 +1,4 @@
 // Device times: when the program itself has learned that work is done, they are read.
-#include <stdio.h>
 #include <string.h>
 
 #include "gate/probes/inject/vulkan/class.h"
@@ -9,13 +8,6 @@ namespace weir_probe {
 namespace {
 
 constexpr uint64_t k_calibrate_every = 250000000;  // nanoseconds
-
-void untimed(const char* why) {
-  static uint32_t told = 0;
-  set_events_flag(WEIR_EVENTS_UNTIMED);
-  if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) != 0) return;
-  fprintf(stderr, "weir: the vulkan probe counts without times: %s; the program goes on\n", why);
-}
 
 uint64_t mask_of(uint32_t bits) { return bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
@@ -85,7 +77,7 @@ void stamp(CommandBuffer* buffer) {
     }
     if (*link == nullptr) {
       stamps.on = false;
-      untimed("there is no memory for timestamps");
+      untimed("counts", "there is no memory for timestamps");
       return;
     }
     buffer->device->timer.CmdResetQueryPool(buffer->handle, (*link)->pool, 0, k_chunk_queries);
@@ -209,24 +201,18 @@ void start_timer(Device* device, VkInstance instance, PFN_vkGetInstanceProcAddr 
   const Timing mode = events_on() ? timing_wanted() : Timing::off;
   if (mode == Timing::off) return;
   const auto device_get = device->next.GetDeviceProcAddr;
-#define WEIR_FETCH(name) \
-  timer.name = reinterpret_cast<PFN_vk##name>(device_get(device->handle, "vk" #name))
-  WEIR_FETCH(CreateQueryPool);
-  WEIR_FETCH(DestroyQueryPool);
-  WEIR_FETCH(GetQueryPoolResults);
-  WEIR_FETCH(CmdResetQueryPool);
-  WEIR_FETCH(CmdWriteTimestamp);
-  WEIR_FETCH(CmdPipelineBarrier);
+  bool whole = true;
+#define WEIR_FETCH(name)                                                               \
+  timer.name = reinterpret_cast<PFN_vk##name>(device_get(device->handle, "vk" #name)); \
+  whole = whole && timer.name != nullptr;
+  WEIR_TIMER_FUNCTIONS(WEIR_FETCH)
 #undef WEIR_FETCH
   const auto properties = reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(
       get(instance, "vkGetPhysicalDeviceProperties"));
   const auto families = reinterpret_cast<PFN_vkGetPhysicalDeviceQueueFamilyProperties>(
       get(instance, "vkGetPhysicalDeviceQueueFamilyProperties"));
-  if (timer.CreateQueryPool == nullptr || timer.GetQueryPoolResults == nullptr ||
-      timer.CmdResetQueryPool == nullptr || timer.CmdWriteTimestamp == nullptr ||
-      timer.DestroyQueryPool == nullptr || timer.CmdPipelineBarrier == nullptr ||
-      properties == nullptr || families == nullptr) {
-    untimed("the device has no timestamps");
+  if (!whole || properties == nullptr || families == nullptr) {
+    untimed("counts", "the device has no timestamps");
     return;
   }
   VkPhysicalDeviceProperties described;
@@ -242,7 +228,7 @@ void start_timer(Device* device, VkInstance instance, PFN_vkGetInstanceProcAddr 
     any = any || known[i].timestampValidBits != 0;
   }
   if (!any || described.limits.timestampPeriod <= 0) {
-    untimed("the device has no timestamps");
+    untimed("counts", "the device has no timestamps");
     return;
   }
   pthread_mutex_init(&timer.lock, nullptr);
@@ -282,7 +268,7 @@ void begin_stamps(CommandBuffer* buffer) {
   if (timer.mode == Timing::off || buffer->secondary) return;
   const uint32_t family = buffer->pool->family;
   if (family >= 32 || timer.valid_bits[family] == 0) {
-    untimed("one of its queues has no timestamps");
+    untimed("counts", "one of its queues has no timestamps");
     return;
   }
   stamps.on = true;
@@ -325,13 +311,12 @@ void retire_stamps(CommandBuffer* buffer) {
   Timer& timer = buffer->device->timer;
   Stamps& stamps = buffer->recording->stamps;
   if (timer.mode == Timing::off || !__atomic_load_n(&stamps.in_flight, __ATOMIC_ACQUIRE)) return;
-  pthread_mutex_lock(&timer.lock);
+  const Locked locked(&timer.lock);
   if (stamps.in_flight) {
     // Where they could not be read now, they may stand there still when the queries are used again.
     stamps.unsure = !harvest(buffer->device, &stamps);
     unlink_flight(&timer, buffer);
   }
-  pthread_mutex_unlock(&timer.lock);
 }
 
 void free_stamps(CommandBuffer* buffer) {
@@ -339,20 +324,19 @@ void free_stamps(CommandBuffer* buffer) {
   Timer& timer = buffer->device->timer;
   Stamps& stamps = buffer->recording->stamps;
   if (stamps.chunks == nullptr) return;
-  pthread_mutex_lock(&timer.lock);
+  const Locked locked(&timer.lock);
   QueryChunk* last = stamps.chunks;
   while (last->next != nullptr) last = last->next;
   last->next = timer.free_chunks;
   timer.free_chunks = stamps.chunks;
   stamps.chunks = nullptr;
-  pthread_mutex_unlock(&timer.lock);
 }
 
 void note_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t order) {
   Timer& timer = buffer->device->timer;
   Stamps& stamps = buffer->recording->stamps;
   if (!stamps.on || timer.mode == Timing::off) return;
-  pthread_mutex_lock(&timer.lock);
+  const Locked locked(&timer.lock);
   if (stamps.in_flight) {
     // Submitted again before the program learned that it was done.
     if (stamps.unsure || !harvest(buffer->device, &stamps)) stamps.unsure = true;
@@ -364,21 +348,19 @@ void note_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t 
   stamps.in_flight = true;
   *timer.last = buffer;
   timer.last = &stamps.next_in_flight;
-  pthread_mutex_unlock(&timer.lock);
 }
 
 void forget_flight(CommandBuffer* buffer, uint64_t serial) {
   Timer& timer = buffer->device->timer;
   if (timer.mode == Timing::off) return;
-  pthread_mutex_lock(&timer.lock);
+  const Locked locked(&timer.lock);
   if (buffer->recording->stamps.serial == serial) unlink_flight(&timer, buffer);
-  pthread_mutex_unlock(&timer.lock);
 }
 
 void read_times(Device* device, Queue* queue, bool idle) {
   Timer& timer = device->timer;
   if (timer.mode == Timing::off) return;
-  pthread_mutex_lock(&timer.lock);
+  const Locked locked(&timer.lock);
   CommandBuffer* next = nullptr;
   for (CommandBuffer* at = timer.in_flight; at != nullptr; at = next) {
     Stamps& stamps = at->recording->stamps;
@@ -396,7 +378,6 @@ void read_times(Device* device, Queue* queue, bool idle) {
   if (timer.calibrated && now_nanoseconds() - timer.last_calibration > k_calibrate_every) {
     calibrate(device);
   }
-  pthread_mutex_unlock(&timer.lock);
 }
 
 }  // namespace weir_probe

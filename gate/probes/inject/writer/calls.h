@@ -44,10 +44,10 @@ class Launches {
   // The entry alone, for what will count later. Never null.
   weir_probe_launch* entry_of(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
     const uint64_t key = hash_bytes(k_hash_seed, &launch, sizeof launch);
-    auto* entry = static_cast<weir_probe_launch*>(entries_.find(key));
+    auto* entry = entries_.get<weir_probe_launch>(key);
     if (entry == nullptr) {
       pthread_mutex_lock(lock);
-      entry = static_cast<weir_probe_launch*>(entries_.find(key));
+      entry = entries_.get<weir_probe_launch>(key);
       if (entry == nullptr) entry = make(file, key, launch);
       pthread_mutex_unlock(lock);
     }
@@ -58,11 +58,8 @@ class Launches {
  private:
   weir_probe_launch* make(File* file, uint64_t key, const weir_probe_launch& launch) {
     weir_probe_section* section = section_of(file, WEIR_SECTION_LAUNCHES);
-    if (section->used == section->capacity) {
-      // Not kept in the table: what never ends would fill the memory.
-      set_flag(file, WEIR_PROBE_LAUNCHES_OVERFLOWED);
-      return &file->launches[0];
-    }
+    // Not kept in the table: what never ends would fill the memory.
+    if (!has_room(file, section, WEIR_PROBE_LAUNCHES_OVERFLOWED)) return &file->launches[0];
     weir_probe_launch* entry = &file->launches[section->used];
     *entry = launch;  // whole before another thread can find it
     if (!entries_.insert(key, entry)) {
@@ -95,8 +92,7 @@ inline weir_probe_transfer* transfer_entry(File* file, pthread_mutex_t* lock,
   if (weir_probe_transfer* known = search()) return known;
   pthread_mutex_lock(lock);
   weir_probe_transfer* entry = search();
-  if (entry == nullptr && section->used == section->capacity) {
-    set_flag(file, WEIR_PROBE_TRANSFERS_OVERFLOWED);
+  if (entry == nullptr && !has_room(file, section, WEIR_PROBE_TRANSFERS_OVERFLOWED)) {
     entry = &file->transfers[section->capacity - 1];
   } else if (entry == nullptr) {
     entry = &file->transfers[section->used];

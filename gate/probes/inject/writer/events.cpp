@@ -85,7 +85,7 @@ char* fresh_block() {
     return nullptr;
   }
   // All blocks of the disk first: else a full one shows as SIGBUS inside the engine.
-  const int error = extend(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
+  const int error = reserve(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
   void* memory = MAP_FAILED;
   if (error == 0) {
     memory = mmap(nullptr, WEIR_EVENTS_BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | k_populate,
@@ -257,6 +257,14 @@ void make_forked_events(const File& file) {
 
 void set_events_flag(uint32_t flag) {
   if (g_log.header != nullptr) __atomic_fetch_or(&g_log.header->flags, flag, __ATOMIC_RELAXED);
+}
+
+void untimed(const char* what, const char* why) {
+  static uint32_t told = 0;
+  set_events_flag(WEIR_EVENTS_UNTIMED);
+  if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) != 0) return;
+  print_line(STDERR_FILENO, "weir: the %s probe %s without times: %s; the program goes on\n",
+             g_log.probe, what, why);
 }
 
 bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,

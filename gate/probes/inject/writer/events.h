@@ -37,7 +37,21 @@ bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_
 char* begin_records(uint32_t bytes);
 void end_records(uint32_t bytes);
 
+// When the program first asked whether a queue was done, and it was not; 0: it did not since the
+// last answer. Atomic.
+struct Polled {
+  uint64_t since;
+  void not_yet(uint64_t now) {
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(&since, &none, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+  uint64_t take() { return __atomic_exchange_n(&since, 0, __ATOMIC_RELAXED); }
+};
+
 void set_events_flag(uint32_t flag);
+// Says in the file, and the first time in a line on standard error, that the probe does `what`
+// ("counts") without times.
+void untimed(const char* what, const char* why);
 
 inline uint64_t now_nanoseconds() {
   timespec now;

@@ -75,7 +75,7 @@ int create_file(const char* probe, size_t size, File* file) {
       complain(probe, "cannot create", path, errno);
       return -1;
     }
-    const int error = reserve(descriptor, size);
+    const int error = reserve(descriptor, 0, size);
     if (error == 0) return descriptor;
     complain(probe, "cannot reserve room for", path, error);
     unlink(path);
@@ -194,6 +194,7 @@ weir_probe_section* section_of(const File* file, uint32_t kind) {
 }
 
 bool copy_text(char* to, size_t size, const char* from) {
+  if (from == nullptr) from = "";
   const size_t length = strnlen(from, size);
   const bool fits = length < size;
   const size_t kept = fits ? length : size - 1;
@@ -279,16 +280,9 @@ void make_forked_file(File* file) {
   const int descriptor = create_file(probe, size, file);
   if (descriptor < 0) return;
   // Through the descriptor, then mapped over: nobody sees a half-copied file as a mapping.
-  size_t written = 0;
-  const char* from = reinterpret_cast<const char*>(file->header);
-  while (written < size) {
-    const ssize_t step =
-        pwrite(descriptor, from + written, size - written, static_cast<off_t>(written));
-    if (step <= 0) break;
-    written += static_cast<size_t>(step);
-  }
-  if (written == size && mmap(file->header, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                              descriptor, 0) != MAP_FAILED) {
+  if (write_all(descriptor, file->header, size, 0) &&
+      mmap(file->header, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) !=
+          MAP_FAILED) {
     file->backed = true;
     set_flag(file, WEIR_PROBE_FORKED);
   } else {
@@ -314,7 +308,7 @@ void* make_beside(const File& file, const char* suffix, size_t bytes, Beside* ou
   if (descriptor < 0) return nullptr;
   void* memory = MAP_FAILED;
   out->inode = inode_of(descriptor);
-  int error = out->inode == 0 ? errno : reserve(descriptor, bytes);
+  int error = out->inode == 0 ? errno : reserve(descriptor, 0, bytes);
   if (out->inode != 0 && error == 0) {
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     error = errno;
@@ -346,30 +340,20 @@ uint64_t mebibytes_asked(const char* variable, uint64_t most) {
 
 uint32_t add_device(File* file, const weir_probe_device& device) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_DEVICES);
-  if (section->used == section->capacity) {
-    set_flag(file, WEIR_PROBE_DEVICES_OVERFLOWED);
-    return section->capacity - 1;
-  }
-  const uint32_t index = section->used;
-  file->devices[index] = device;
-  raise_used(section);
-  return index;
+  if (!has_room(file, section, WEIR_PROBE_DEVICES_OVERFLOWED)) return section->capacity - 1;
+  file->devices[section->used] = device;
+  return raise_used(section);
 }
 
 uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_QUEUES);
-  if (section->used == section->capacity) {
-    set_flag(file, WEIR_PROBE_QUEUES_OVERFLOWED);
-    return section->capacity - 1;
-  }
-  const uint32_t at = section->used;
-  weir_probe_queue& entry = file->queues[at];
+  if (!has_room(file, section, WEIR_PROBE_QUEUES_OVERFLOWED)) return section->capacity - 1;
+  weir_probe_queue& entry = file->queues[section->used];
   entry.device = device;
   entry.family = family;
   entry.index = index;
   entry.flags = flags;
-  raise_used(section);
-  return at;
+  return raise_used(section);
 }
 
 uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
@@ -382,12 +366,8 @@ uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, co
       return i;
     }
   }
-  if (section->used == section->capacity) {
-    set_flag(file, WEIR_PROBE_KERNELS_OVERFLOWED);
-    return 0;
-  }
-  const uint32_t at = section->used;
-  weir_probe_kernel& entry = file->kernels[at];
+  if (!has_room(file, section, WEIR_PROBE_KERNELS_OVERFLOWED)) return 0;
+  weir_probe_kernel& entry = file->kernels[section->used];
   entry.hash = hash;
   entry.device = device;
   entry.flags = named ? WEIR_KERNEL_NAMED : 0;
@@ -396,8 +376,7 @@ uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, co
     set_flag(file, WEIR_PROBE_NAMES_TRUNCATED);
   }
   copy_text(entry.entry_point, sizeof entry.entry_point, entry_point);
-  raise_used(section);
-  return at;
+  return raise_used(section);
 }
 
 uint64_t* add_counter(File* file, const char* name) {

@@ -83,13 +83,21 @@ uint64_t* add_counter(File* file, const char* name);
 
 // The section of a kind, or null where the probe asked for no room.
 struct weir_probe_section* section_of(const File* file, uint32_t kind);
-// Makes the entry at `used` visible, which the caller has filled.
-inline void raise_used(struct weir_probe_section* section) {
-  __atomic_store_n(&section->used, section->used + 1, __ATOMIC_RELEASE);
+// Makes the entry at `used` visible, which the caller has filled; its index.
+inline uint32_t raise_used(struct weir_probe_section* section) {
+  const uint32_t index = section->used;
+  __atomic_store_n(&section->used, index + 1, __ATOMIC_RELEASE);
+  return index;
 }
 
 void set_flag(File* file, uint32_t flag);
-// Copies what fits, ends in 0. True when all of it fitted.
+// Room for one entry more? Where there is none `flag` says so in the file.
+inline bool has_room(File* file, const struct weir_probe_section* section, uint32_t flag) {
+  if (section->used < section->capacity) return true;
+  set_flag(file, flag);
+  return false;
+}
+// Copies what fits, ends in 0; null is "". True when all of it fitted.
 bool copy_text(char* to, size_t size, const char* from);
 // One line on standard error: why `probe` is not, or not fully, counting. `error` is an errno or 0.
 void complain(const char* probe, const char* what, const char* where, int error);
@@ -102,6 +110,18 @@ inline void add(uint64_t* counter, uint64_t amount) {
 uint64_t hash_bytes(uint64_t seed, const void* bytes, size_t size);
 constexpr uint64_t k_hash_seed = 0xcbf29ce484222325ULL;
 uint64_t hash_text(const char* text);
+// The hash of a device's features, value by value. `recipe`: to be raised when what goes into it
+// changes, as a new hash is a new class.
+class Hash {
+ public:
+  explicit Hash(uint64_t recipe) : hash_(k_hash_seed ^ recipe) {}
+  void value(uint64_t v) { bytes(&v, sizeof v); }
+  void bytes(const void* from, size_t size) { hash_ = hash_bytes(hash_, from, size); }
+  [[nodiscard]] uint64_t get() const { return hash_; }
+
+ private:
+  uint64_t hash_;
+};
 inline uint32_t folded(uint64_t hash) { return static_cast<uint32_t>(hash ^ (hash >> 32)); }
 
 }  // namespace weir_probe

@@ -122,15 +122,15 @@ inline bool random_number(uint64_t* out) {
 #endif
 }
 
-// Gives a fresh, empty file `size` bytes and all its blocks. 0, or an errno.
-inline int reserve(int descriptor, size_t size) {
+// Gives a file that ends at `end` `size` bytes more and all their blocks. 0, or an errno.
+inline int reserve(int descriptor, off_t end, size_t size) {
 #ifdef __APPLE__
   fstore_t wanted{};
   wanted.fst_flags = F_ALLOCATEALL;
   wanted.fst_posmode = F_PEOFPOSMODE;
   wanted.fst_length = static_cast<off_t>(size);
   if (fcntl(descriptor, F_PREALLOCATE, &wanted) == 0) {
-    return ftruncate(descriptor, static_cast<off_t>(size)) == 0 ? 0 : errno;
+    return ftruncate(descriptor, end + static_cast<off_t>(size)) == 0 ? 0 : errno;
   }
   if (errno == ENOSPC) return errno;
   // A file system that cannot: written, it has them as well.
@@ -138,13 +138,13 @@ inline int reserve(int descriptor, size_t size) {
   static const char k_zeros[k_step] = {};
   for (size_t at = 0; at < size; at += k_step) {
     const size_t wish = size - at < k_step ? size - at : k_step;
-    const ssize_t done = pwrite(descriptor, k_zeros, wish, static_cast<off_t>(at));
+    const ssize_t done = pwrite(descriptor, k_zeros, wish, end + static_cast<off_t>(at));
     if (done < 0) return errno;
     if (static_cast<size_t>(done) != wish) return ENOSPC;
   }
   return 0;
 #else
-  return posix_fallocate(descriptor, 0, static_cast<off_t>(size));
+  return posix_fallocate(descriptor, end, static_cast<off_t>(size));
 #endif
 }
 
@@ -159,18 +159,18 @@ inline uint64_t inode_of(int descriptor) {
 #endif
 }
 
-// Gives a file that ends at `offset` `size` bytes more and all their blocks. 0, or an errno.
-inline int extend(int descriptor, off_t offset, size_t size) {
-#ifdef __APPLE__
-  fstore_t wanted{};
-  wanted.fst_flags = F_ALLOCATEALL;
-  wanted.fst_posmode = F_PEOFPOSMODE;
-  wanted.fst_length = static_cast<off_t>(size);
-  if (fcntl(descriptor, F_PREALLOCATE, &wanted) != 0) return errno;
-  return ftruncate(descriptor, offset + static_cast<off_t>(size)) == 0 ? 0 : errno;
-#else
-  return posix_fallocate(descriptor, offset, static_cast<off_t>(size));
-#endif
+// All of it, or false with errno set.
+inline bool write_all(int descriptor, const void* bytes, uint64_t size, uint64_t at) {
+  const char* from = static_cast<const char*>(bytes);
+  while (size != 0) {
+    const ssize_t done = pwrite(descriptor, from, size, static_cast<off_t>(at));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    from += done;
+    at += static_cast<uint64_t>(done);
+    size -= static_cast<uint64_t>(done);
+  }
+  return true;
 }
 
 // Puts the anonymous mapping `from` where `to` is mapped. No other thread may be there.
