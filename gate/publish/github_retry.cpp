@@ -168,19 +168,9 @@ Next after_failure(const sys::HttpFailure& failure, bool once, const Masker& mas
   using What = sys::HttpFailure::What;
   Next next{.what = Next::What::refused, .maybe_done = failure.sent};
   next.why = shown(failure.message, masker);
-  switch (failure.what) {
-    case What::no_connection:
-    case What::timed_out:
-    case What::cut:
-      if (!once || !failure.sent) next.what = Next::What::again;
-      break;
-    case What::tls:
-    case What::invalid:
-    case What::too_large:
-    case What::stopped:
-    case What::other:
-      break;
-  }
+  const bool passing = failure.what == What::no_connection || failure.what == What::timed_out ||
+                       failure.what == What::cut;
+  if (passing && (!once || !failure.sent)) next.what = Next::What::again;
   return next;
 }
 
