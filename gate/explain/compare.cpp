@@ -61,10 +61,6 @@ std::string name_of(const ObservedOp& op, Naming naming) {
   return kernel ? op.kernel : op.op;
 }
 
-Role role_in(const std::string& kind, const std::string& name) {
-  return kind.empty() ? role_of(name) : Role{name, "", ""};
-}
-
 ComparedSide side_of(const Observed& observed) {
   ComparedSide side;
   side.format = observed.format;
@@ -75,23 +71,6 @@ ComparedSide side_of(const Observed& observed) {
     side.words += (side.words.empty() ? "" : " \u00b7 ") + **part;
   }
   return side;
-}
-
-// Of a case that failed nothing is compared.
-std::vector<MetricChange> metrics_of(const Observed& observed) {
-  std::vector<MetricChange> list;
-  for (observed::ObservedFigure& one : observed::figures_of(observed)) {
-    if (!one.error) list.push_back({std::move(one.name), one.metric, one.value, std::nullopt});
-  }
-  return list;
-}
-
-std::vector<MetricChange> metrics_of(const Profile& profile) {
-  std::vector<MetricChange> list;
-  for (const auto& [name, measured] : profile.metrics) {
-    if (const auto value = measured.value()) list.push_back({name, measured.metric, *value, {}});
-  }
-  return list;
 }
 
 std::vector<std::string> first_of(const std::vector<std::string>& warnings) {
@@ -126,7 +105,10 @@ bool tells_kernels(const Observed& observed) {
 WorkRows work_rows(const Observed& observed, const Shared& shared, Naming naming) {
   WorkRows made;
   made.side = side_of(observed);
-  made.metrics = metrics_of(observed);
+  for (observed::ObservedFigure& one : observed::figures_of(observed)) {
+    // Of a case that failed nothing is compared.
+    if (!one.error) made.metrics.push_back({std::move(one.name), one.metric, one.value, {}});
+  }
   made.doubts = first_of(observed.warnings);
   const RowChoice choice = rows_of_side(observed, shared);
   if (shared.per_token) {
@@ -148,7 +130,7 @@ WorkRows work_rows(const Observed& observed, const Shared& shared, Naming naming
   for (const auto& [key, sum] : sums) {
     const auto& [kind, name, type, shape, backend] = key;
     const auto [role, fresh] = roles.try_emplace({kind, name});
-    if (fresh) role->second = role_in(kind, name);
+    if (fresh) role->second = kind.empty() ? role_of(name) : Role{name, "", ""};
     WorkRow row{kind, role->second, name, type, shape, backend, {}, {}};
     if (row.backend.empty()) row.backend = observed.context.backend.value_or("");
     if (sum.counted) row.calls = sum.calls / tokens;
@@ -165,7 +147,10 @@ WorkRows work_rows(const Profile& profile) {
   if (!profile.provenance.device_name.empty()) {
     made.side.words += " \u00b7 " + profile.provenance.device_name;
   }
-  made.metrics = metrics_of(profile);
+  for (const auto& [name, measured] : profile.metrics) {
+    const auto value = measured.value();
+    if (value) made.metrics.push_back({name, measured.metric, value, {}});
+  }
   made.doubts = first_of(profile.warnings);
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->varies) {
@@ -260,24 +245,22 @@ void join_leftovers(std::map<Detail, Together>& apart) {
   apart.erase(Detail(fresh->first));
 }
 
-void add_if_told(std::set<std::string>& set, const std::string& text) {
-  if (!text.empty()) set.insert(text);
-}
-
 std::optional<ComparedOp> sum_of(const Rows& rows) {
   if (rows.empty()) return std::nullopt;
   ComparedOp sum;
   sum.calls = sum.seconds = 0;
+  const auto add = [](std::optional<double>& to, const std::optional<double>& one) {
+    to = to && one ? std::optional(*to + *one) : std::nullopt;
+  };
   for (const WorkRow* row : rows) {
-    add_if_told(sum.names, row->name);
-    add_if_told(sum.types, type_of_row(*row));
-    add_if_told(sum.shapes, row->shape);
-    add_if_told(sum.backends, row->backend);
-    if (sum.calls) sum.calls = row->calls ? std::optional(*sum.calls + *row->calls) : std::nullopt;
-    if (sum.seconds) {
-      sum.seconds = row->seconds ? std::optional(*sum.seconds + *row->seconds) : std::nullopt;
-    }
+    sum.names.insert(row->name);
+    sum.types.insert(type_of_row(*row));
+    sum.shapes.insert(row->shape);
+    sum.backends.insert(row->backend);
+    add(sum.calls, row->calls);
+    add(sum.seconds, row->seconds);
   }
+  for (auto* texts : {&sum.names, &sum.types, &sum.shapes, &sum.backends}) texts->erase("");
   if (sum.seconds && !std::isfinite(*sum.seconds)) sum.seconds.reset();
   return sum;
 }
@@ -295,24 +278,16 @@ Shift change_of(const OpChange& op) {
   return each && *each <= 1 / k_slower ? Shift::faster : Shift::same;
 }
 
-double apart(const std::optional<ComparedOp>& a, const std::optional<ComparedOp>& b,
-             std::optional<double> ComparedOp::*what) {
-  const double from = a ? ((*a).*what).value_or(0) : 0;
-  const double to = b ? ((*b).*what).value_or(0) : 0;
-  return std::fabs(to - from);
-}
-
+// By change, then the largest first; what is the same goes by its size.
 void sort_ops(std::vector<OpChange>& ops) {
-  const auto rank = [](const OpChange& op) {
-    // What is the same goes by its size.
-    const bool same = op.change == Shift::same;
-    const auto& of = op.b ? op.b : op.a;
-    const double time = same ? of->seconds.value_or(0) : apart(op.a, op.b, &ComparedOp::seconds);
-    const double calls = same ? of->calls.value_or(0) : apart(op.a, op.b, &ComparedOp::calls);
-    return std::tuple(op.change, -time, -calls);
+  const auto size = [](const OpChange& op, std::optional<double> ComparedOp::*what) {
+    const double from = op.a ? ((*op.a).*what).value_or(0) : 0;
+    const double to = op.b ? ((*op.b).*what).value_or(0) : 0;
+    return op.change == Shift::same ? (op.b ? to : from) : std::fabs(to - from);
   };
-  std::ranges::stable_sort(ops,
-                           [&](const OpChange& x, const OpChange& y) { return rank(x) < rank(y); });
+  std::ranges::stable_sort(ops, {}, [&](const OpChange& op) {
+    return std::tuple(op.change, -size(op, &ComparedOp::seconds), -size(op, &ComparedOp::calls));
+  });
 }
 
 std::vector<OpChange> match(const WorkRows& a, const WorkRows& b) {

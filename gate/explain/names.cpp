@@ -91,55 +91,30 @@ bool known_part(const KnownFusion& known, const std::string& part) {
   });
 }
 
-// Work, and the words of names that tell of it, joined as KernelName::base() joins them, with a
-// space on either side. ggml's ops, then what its backends, Agave, MLX and PyTorch call the same.
-// The ways to turn belong to ROPE: the "norm" there is no norm.
-struct KnownRole {
+// Words of names that tell of work, joined as KernelName::base() joins them, with a space on either
+// side: ggml's ops, by their own names, and what its backends, Agave, MLX and PyTorch call the
+// same. The ways to turn belong to ROPE: the "norm" there is no norm.
+constexpr std::string_view k_own_names =
+    " mul_mat soft_max rms_norm norm group_norm rope get_rows set_rows sum_rows cpy glu add mul "
+    "sub "
+    "div scale silu gelu relu tanh sigmoid view ";
+struct OtherNames {
   std::string_view work, words;
 };
-constexpr std::array k_roles{
-    KnownRole{"MUL_MAT", " mul_mat mul_mv mul_mm matmul gemv gemm mm addmm qmv qmm "},
-    KnownRole{"FLASH_ATTN_EXT", " flash_attn fattn sdpa attention "},
-    KnownRole{"SOFT_MAX", " soft_max softmax "},
-    KnownRole{"RMS_NORM", " rms_norm rmsnorm "},
-    KnownRole{"NORM", " layer_norm layernorm norm "},
-    KnownRole{"GROUP_NORM", " group_norm "},
-    KnownRole{"ROPE", " rope_norm rope_neox rope_multi rope_vision rope "},
-    KnownRole{"GET_ROWS", " get_rows emb_lookup embedding "},
-    KnownRole{"SET_ROWS", " set_rows "},
-    KnownRole{"SUM_ROWS", " sum_rows "},
-    KnownRole{"CPY", " contig_cpy cpy copy dup cont "},
-    KnownRole{"GLU", " silu_mul gelu_mul swiglu geglu reglu glu "},
-    KnownRole{"ADD", " multi_add add "},
-    KnownRole{"MUL", " mul "},
-    KnownRole{"SUB", " sub "},
-    KnownRole{"DIV", " div "},
-    KnownRole{"SCALE", " scale "},
-    KnownRole{"SILU", " silu "},
-    KnownRole{"GELU", " gelu "},
-    KnownRole{"RELU", " relu "},
-    KnownRole{"TANH", " tanh "},
-    KnownRole{"SIGMOID", " sigmoid "},
-    KnownRole{"VIEW", " view "},
+constexpr std::array k_other_names{
+    OtherNames{"MUL_MAT", " mul_mv mul_mm matmul gemv gemm mm addmm qmv qmm "},
+    OtherNames{"FLASH_ATTN_EXT", " flash_attn fattn sdpa attention "},
+    OtherNames{"SOFT_MAX", " softmax "},
+    OtherNames{"RMS_NORM", " rmsnorm "},
+    OtherNames{"NORM", " layer_norm layernorm "},
+    OtherNames{"ROPE", " rope_norm rope_neox rope_multi rope_vision "},
+    OtherNames{"GET_ROWS", " emb_lookup embedding "},
+    OtherNames{"CPY", " contig_cpy copy dup cont "},
+    OtherNames{"GLU", " silu_mul gelu_mul swiglu geglu reglu "},
+    OtherNames{"ADD", " multi_add "},
 };
 
 constexpr std::string_view k_product = "MUL_MAT";
-
-// What the known words that stand at `at` tell of, of several the longest; "" where none are known.
-std::string_view role_at(const Words& words, std::size_t at, std::size_t& length) {
-  constexpr std::size_t k_most_words = 3;
-  std::string_view best;
-  std::string joined = " ";
-  for (std::size_t i = at; i < words.size() && i - at < k_most_words; ++i) {
-    joined += (i == at ? "" : "_") + words[i];
-    for (const KnownRole& known : k_roles) {
-      if (known.words.find(joined + " ") == std::string_view::npos) continue;
-      best = known.work;
-      length = i - at + 1;
-    }
-  }
-  return best;
-}
 
 void append(std::string& list, std::string_view word) {
   if (!list.empty()) list += '_';
@@ -147,9 +122,34 @@ void append(std::string& list, std::string_view word) {
 }
 
 std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  });
   return text;
+}
+
+// What words tell of; "" where they are not known.
+std::string work_of(const std::string& joined) {
+  const std::string apart = " " + joined + " ";
+  if (k_own_names.find(apart) != std::string_view::npos) return upper(joined);
+  const auto* const found = std::ranges::find_if(k_other_names, [&](const OtherNames& other) {
+    return other.words.find(apart) != std::string_view::npos;
+  });
+  return found == k_other_names.end() ? "" : std::string(found->work);
+}
+
+// What the known words that stand at `at` tell of, of several the longest; "" where none are known.
+std::string role_at(const Words& words, std::size_t at, std::size_t& length) {
+  constexpr std::size_t k_most_words = 3;
+  std::string best, joined;
+  for (std::size_t i = at; i < words.size() && i - at < k_most_words; ++i) {
+    append(joined, words[i]);
+    std::string work = work_of(joined);
+    if (work.empty()) continue;
+    best = std::move(work);
+    length = i - at + 1;
+  }
+  return best;
 }
 
 // "MUL_MAT_VEC q8_0 m=64 n=1 k=256": an op in capitals, and what it works on.
@@ -190,7 +190,7 @@ Role role_of_one(std::string_view name) {
   std::size_t length = 0;
   for (std::size_t at = 0; at < parsed.words.size(); at += length) {
     length = 1;
-    const std::string_view work = role_at(parsed.words, at, length);
+    const std::string work = role_at(parsed.words, at, length);
     // "lm_head_gemv" says what is multiplied before it says that something is. Other words in front
     // may be work of their own ("quantize_mul").
     if (!work.empty() && (at == 0 || !role.work.empty() || work == k_product)) {

@@ -43,10 +43,7 @@ constexpr double k_points_known = 120;
 }  // namespace
 
 std::vector<Order> orders_of(std::span<const double> values) {
-  std::vector<std::uint32_t> places(values.size());
-  std::iota(places.begin(), places.end(), 0U);
-  std::ranges::sort(places,
-                    [&](std::uint32_t a, std::uint32_t b) { return values[a] < values[b]; });
+  const std::vector<std::uint32_t> places = places_in_order(values);
   std::vector<Order> orders(values.size());
   Order order = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -56,12 +53,23 @@ std::vector<Order> orders_of(std::span<const double> values) {
   return orders;
 }
 
+double mean_of(std::span<const float> scores) {
+  if (scores.empty()) return 0;
+  return std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
+}
+
 void Memory::add(const Memory& other) {
   squares += other.squares;
   next += other.next;
   slow += other.slow;
   points += other.points;
   told = std::max(told, other.told);
+}
+
+Memory Memory::with(const Memory& other) const {
+  Memory both = *this;
+  both.add(other);
+  return both;
 }
 
 double Memory::of_next() const {
@@ -133,10 +141,6 @@ double inflation(const Memory& memory, double before, double after) {
                   inflation_many(memory.of_many(), before, after));
 }
 
-void scores_of_ranks(std::span<const std::int32_t> twice_ranks, std::vector<float>& scores) {
-  scores_of_ranks(twice_ranks, twice_ranks.size(), scores);
-}
-
 void scores_of_ranks(std::span<const std::int32_t> twice_ranks, std::size_t n,
                      std::vector<float>& scores) {
   const ScoreTable& table = score_table();
@@ -148,19 +152,8 @@ void scores_of_ranks(std::span<const std::int32_t> twice_ranks, std::size_t n,
 }
 
 std::vector<float> scores_of(std::span<const Order> orders) {
-  std::vector<std::uint32_t> places(orders.size());
-  std::iota(places.begin(), places.end(), 0U);
-  std::ranges::sort(places,
-                    [&](std::uint32_t a, std::uint32_t b) { return orders[a] < orders[b]; });
-  std::vector<std::int32_t> ranks(orders.size());
-  for (std::size_t begin = 0; begin < places.size();) {
-    std::size_t end = begin;
-    while (end < places.size() && orders[places[end]] == orders[places[begin]]) ++end;
-    const auto twice = static_cast<std::int32_t>(begin + end - 1);  // 2 * begin + (equal ones - 1)
-    for (; begin < end; ++begin) ranks[places[begin]] = twice;
-  }
   std::vector<float> scores;
-  scores_of_ranks(ranks, scores);
+  scores_of_ranks(twice_ranks(orders), orders.size(), scores);
   return scores;
 }
 
@@ -196,9 +189,7 @@ Split best_split(std::span<const float> last, std::size_t n, double mean, std::s
 }
 
 Split best_split(std::span<const float> scores, std::size_t least_before, std::size_t least_after) {
-  const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
-  const double mean = scores.empty() ? 0 : sum / static_cast<double>(scores.size());
-  return best_split(scores, scores.size(), mean, least_before, least_after);
+  return best_split(scores, scores.size(), mean_of(scores), least_before, least_after);
 }
 
 Split split_at(std::span<const float> scores, std::size_t after) {
@@ -210,11 +201,8 @@ Split split_at(std::span<const float> scores, std::size_t after) {
 
 Memory memory_of_split(std::span<const float> scores, std::size_t after) {
   const std::size_t before = scores.size() - after;
-  const auto mean = [](std::span<const float> part) {
-    if (part.empty()) return 0.0;
-    return std::accumulate(part.begin(), part.end(), 0.0) / static_cast<double>(part.size());
-  };
-  const double level_before = mean(scores.first(before)), level_after = mean(scores.last(after));
+  const double level_before = mean_of(scores.first(before)),
+               level_after = mean_of(scores.last(after));
   const auto rest = [&](std::size_t i) {
     return scores[i] - (i < before ? level_before : level_after);
   };

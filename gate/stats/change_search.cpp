@@ -50,7 +50,7 @@ class Segment {
   [[nodiscard]] std::size_t end() const { return end_; }
   [[nodiscard]] std::size_t size() const { return end_ - begin_; }
   [[nodiscard]] const std::vector<float>& scores() {
-    scores_of_ranks(twice_ranks_, scores_);
+    scores_of_ranks(twice_ranks_, size(), scores_);
     return scores_;
   }
   // Where the last points have most likely changed, and the sum of squares of all scores.
@@ -105,9 +105,7 @@ std::size_t changed(Segment& segment, const NightlyThreshold& threshold, const M
   const Split split = segment.best(squares);
   if (split.between * (n - 2) <= least * least * (squares - split.between)) return 0;
   const Memory own = memory_of_split(segment.scores(), split.after);
-  Memory memory = own;
-  memory.add(closed);
-  return distance(split, own, memory) > least ? split.after : 0;
+  return distance(split, own, own.with(closed)) > least ? split.after : 0;
 }
 
 // How many points lie behind the clearest change; 0: none. `last`: the series ends with these
@@ -117,17 +115,15 @@ std::size_t changed_once(const std::vector<float>& scores, double p, bool last,
   const double n = static_cast<double>(scores.size());
   const auto holds = [&](const Split& split, double least) {
     const Memory own = memory_of_split(scores, split.after);
-    Memory memory = own;
-    memory.add(told);
-    return split.after > 0 && distance(split, own, memory) > least;
+    return split.after > 0 && distance(split, own, own.with(told)) > least;
   };
   const Split any = best_split(scores, k_points_before, k_points_after);
   if (!last) return holds(any, threshold_once(p, n)) ? any.after : 0;
   const OnceThresholds least = thresholds_once(p, n);
   if (holds(any, any.after <= k_news ? least.news : least.any)) return any.after;
   const std::span<const float> end = std::span(scores).last(std::min(scores.size(), k_news));
-  const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / n;
-  const Split news = best_split(end, scores.size(), mean, k_points_before, k_points_after);
+  const Split news =
+      best_split(end, scores.size(), mean_of(scores), k_points_before, k_points_after);
   return holds(news, least.news) ? news.after : 0;
 }
 
@@ -202,10 +198,7 @@ Sides sides_of(const Places& places, std::size_t i, std::size_t points) {
 }
 
 bool rises(std::span<const float> scores, const Split& split) {
-  const auto mean = [](std::span<const float> part) {
-    return std::accumulate(part.begin(), part.end(), 0.0) / static_cast<double>(part.size());
-  };
-  return mean(scores.last(split.after)) > mean(scores.first(scores.size() - split.after));
+  return mean_of(scores.last(split.after)) > mean_of(scores.first(scores.size() - split.after));
 }
 
 bool move(std::span<const Order> orders, Places& places) {
@@ -237,8 +230,7 @@ std::vector<Found> settled(std::span<const Order> orders, Places places, Memory&
   const Memory told = memory;
   for (;;) {
     for (int round = 0; round < 3 && move(orders, places);) ++round;
-    memory = memory_between(orders, places);
-    memory.add(told);
+    memory = memory_between(orders, places).with(told);
     std::vector<Found> found;
     for (std::size_t i = 0; i < places.size(); ++i) {
       const auto [begin, end] = sides_of(places, i, orders.size());
@@ -247,8 +239,7 @@ std::vector<Found> settled(std::span<const Order> orders, Places places, Memory&
       const Memory own = memory_of_split(scores, split.after);
       found.push_back({places[i], distance(split, own, memory), end - begin, rises(scores, split)});
     }
-    const auto weakest = std::ranges::min_element(
-        found, [](const Found& a, const Found& b) { return a.distance < b.distance; });
+    const auto weakest = std::ranges::min_element(found, {}, &Found::distance);
     if (weakest == found.end() || weakest->distance >= k_refuted) return found;
     places.erase(places.begin() + (weakest - found.begin()));
   }

@@ -29,6 +29,7 @@ struct Memory {
   double told = -1;  // the correlation of neighbours as somebody knows it; below 0: nobody does
 
   void add(const Memory& other);
+  [[nodiscard]] Memory with(const Memory& other) const;
   // Autocorrelation to reckon with, 0 … 0.95: the estimate, raised by what it may be wrong by, if
   // it is clearly above 0; with few points it is raised more and need not be clear.
   [[nodiscard]] double of_next() const;
@@ -45,11 +46,11 @@ struct Memory {
 
 // Normal scores of these points among themselves; equal points have equal scores.
 [[nodiscard]] std::vector<float> scores_of(std::span<const Order> orders);
-// The same, from twice each point's rank: the points below it and half of those equal to it.
-void scores_of_ranks(std::span<const std::int32_t> twice_ranks, std::vector<float>& scores);
-// ... of some of n points.
+// The same of some of n points, from twice each one's rank: the points below it and half of those
+// equal to it.
 void scores_of_ranks(std::span<const std::int32_t> twice_ranks, std::size_t n,
                      std::vector<float>& scores);
+[[nodiscard]] double mean_of(std::span<const float> scores);  // 0 of none
 // Sum of squares of the scores of n points of which none are equal.
 [[nodiscard]] double squares_of_scores(std::size_t n);
 

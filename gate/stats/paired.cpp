@@ -150,14 +150,9 @@ double edge(double inside, double outside, double resolution, const Holds& holds
 
 std::optional<EffectInterval> effect_interval(std::span<const Pair> pairs, const PairedRule& rule,
                                               double level) {
-  double least = std::numeric_limits<double>::infinity(), most = -least;
-  for (const Pair& pair : pairs) {
-    const double difference = pair.candidate - pair.base;
-    if (!std::isfinite(difference)) continue;
-    least = std::min(least, difference);
-    most = std::max(most, difference);
-  }
-  if (least > most) return std::nullopt;
+  const std::vector<double> differences = finite_differences(pairs);
+  if (differences.empty()) return std::nullopt;
+  auto [least, most] = std::ranges::minmax(differences);
   const double gap = gap_of(rule), resolution = gap / 200;
   // Beyond every difference seen, all pairs speak for one side.
   least -= 8 * gap;

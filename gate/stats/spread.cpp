@@ -41,17 +41,12 @@ std::vector<double> distances(std::vector<double> values, double middle) {
 // square of the normal quantile that a distance of this rank would have. Efficient for a normal
 // distribution, and fair for any.
 std::vector<double> scores_of(const std::vector<double>& all) {
-  std::vector<std::size_t> order(all.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return all[a] < all[b]; });
-  std::vector<double> scores(all.size());
+  std::vector<double> scores;
   const double ranks = static_cast<double>(all.size() + 1);
-  for (std::size_t begin = 0; begin < order.size();) {
-    std::size_t end = begin;
-    while (end < order.size() && all[order[end]] == all[order[begin]]) ++end;
-    const double rank = static_cast<double>(begin + end + 1) / 2;
+  for (const std::int32_t twice : twice_ranks(std::span(all))) {
+    const double rank = static_cast<double>(twice + 2) / 2;
     const double z = normal_quantile((1 + rank / ranks) / 2);
-    for (; begin < end; ++begin) scores[order[begin]] = z * z;
+    scores.push_back(z * z);
   }
   return scores;
 }
@@ -87,13 +82,17 @@ std::optional<Spread> spread_of(std::span<const double> values) {
   return spread;
 }
 
-double median_difference(std::span<const Pair> pairs) {
+std::vector<double> finite_differences(std::span<const Pair> pairs) {
   std::vector<double> differences;
   for (const Pair& pair : pairs) {
     const double difference = pair.candidate - pair.base;
     if (std::isfinite(difference)) differences.push_back(difference);
   }
-  return median(differences).value_or(0);
+  return differences;
+}
+
+double median_difference(std::span<const Pair> pairs) {
+  return median(finite_differences(pairs)).value_or(0);
 }
 
 std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {

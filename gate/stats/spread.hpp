@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "gate/stats/evidence.hpp"
 
@@ -18,6 +19,8 @@ struct Spread {
 };
 [[nodiscard]] std::optional<Spread> spread_of(std::span<const double> values);  // absent when empty
 
+// candidate - base of the pairs in which both runs ended.
+[[nodiscard]] std::vector<double> finite_differences(std::span<const Pair> pairs);
 // The median of candidate - base over the pairs in which both runs ended; 0 where there are none.
 [[nodiscard]] double median_difference(std::span<const Pair> pairs);
 

@@ -29,10 +29,6 @@ struct Series {
   std::vector<stats::PairedRule> rules;
 };
 
-const std::optional<MaxChange>& change_in(const Limit& limit, const unit::Metric& metric) {
-  return metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase;
-}
-
 CalibratedMetric calibrated(const profile::PairedMetric& paired, const Limit& limit,
                             const stats::PairedRule& rule, std::span<const stats::Pair> pairs) {
   const unit::Metric& metric = paired.metric;
@@ -78,10 +74,7 @@ std::optional<Series> series_of(const profile::CellFacts& facts, const profile::
                                unit::label(metric.metric), limit.words());
       continue;
     }
-    std::vector<stats::Pair> pairs;
-    for (const profile::NumberPair& pair : metric.pairs) {
-      pairs.push_back(rule_pair(metric, pair));
-    }
+    std::vector<stats::Pair> pairs = rule_pairs(metric);
     cell.metrics.push_back(calibrated(metric, limit, *rule, pairs));
     series.pairs.push_back(std::move(pairs));
     series.rules.push_back(*rule);
@@ -263,12 +256,7 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
                       std::span<const profile::PairedRuns> runs, std::span<const LimitEntry> limits,
                       Policy policy) {
   Calibration made;
-  made.weir_version = facts.weir_version;
-  made.date = facts.date;
-  made.config = facts.config;
-  made.base = facts.base;
-  made.two_builds = facts.two_builds;
-  made.budget_seconds = facts.budget_seconds;
+  static_cast<CalibrationFacts&>(made) = facts;
   made.false_alarm = policy.false_alarm;
   made.timed_metrics = policy.timed_metrics = timed_metrics(cells, runs, limits);
   const auto number = static_cast<std::size_t>(std::max<std::int64_t>(1, facts.replays));

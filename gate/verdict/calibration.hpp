@@ -58,31 +58,27 @@ struct GateSeconds {
   double mean = 0, p95 = 0;
 };
 
-struct Calibration {
+struct CalibrationFacts {
   std::string weir_version, date, config;
-  std::string base;           // what the candidate was held to, in words
-  bool two_builds = false;    // else one program was held to itself
-  double budget_seconds = 0;  // gate.budget, which the answer is about
+  std::string base;             // what the candidate was held to, in words
+  bool two_builds = false;      // else one program was held to itself
+  double budget_seconds = 0;    // gate.budget, which the answer is about
+  std::int64_t replays = 1000;  // of gates, all cells together; at least 1
+  std::uint64_t seed = 1;
+};
+
+// `replays` are those that were made: few where some cell is hopelessly loud.
+struct Calibration : CalibrationFacts {
   std::int64_t timed_metrics = 0;
   double false_alarm = 0;
   std::vector<CalibratedCell> cells;  // those with timed limits, in plan order
-  // Gates replayed, all cells together; few where some cell is hopelessly loud.
-  std::int64_t replays = 0;
-  std::int64_t failed = 0;          // with nothing changed
-  double failed_at_most = 0;        // share, at 95 % confidence
-  std::int64_t seen_failed = 0;     // of two builds: with the two as different as they were seen
+  std::int64_t failed = 0;            // with nothing changed
+  double failed_at_most = 0;          // share, at 95 % confidence
+  std::int64_t seen_failed = 0;       // of two builds: with the two as different as they were seen
   GateSeconds unchanged, at_limit;  // of the whole gate; at_limit: every cell as slow as its limit
   bool holds = false;               // within budget_seconds in 95 of 100 replays of either kind
   std::string answer;               // the plain sentence
   std::vector<std::string> notes;
-};
-
-struct CalibrationFacts {
-  std::string weir_version, date, config, base;
-  bool two_builds = false;
-  double budget_seconds = 0;
-  std::int64_t replays = 1000;  // at least 1
-  std::uint64_t seed = 1;
 };
 
 // cells[i] are the facts of runs[i]. The line over a prompt's depths (over_depth.hpp) is not

@@ -1,7 +1,6 @@
-// A cell's verdict: its counts, kernels, placement, work and times, folded; names of outcomes; and
-// what pairs say of times that failed against stored samples.
+// A cell's verdict: its counts, kernels, placement, work and times, folded; and what pairs say of
+// times that failed against stored samples.
 #include <algorithm>
-#include <array>
 
 #include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
@@ -9,15 +8,17 @@
 namespace weir::verdict {
 namespace {
 
-using profile::Profile;
+template <class T>
+void append(std::vector<T>& list, const std::vector<T>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+}
+template <class T>
+void append(std::vector<T>& list, const std::optional<T>& one) {
+  if (one) list.push_back(*one);
+}
 
 bool counts_as_judged(Outcome outcome) {
   return outcome != Outcome::fresh && outcome != Outcome::skipped && outcome != Outcome::info;
-}
-
-std::string base_words(const baseline::Choice& choice) {
-  if (choice.match == baseline::Choice::Match::same) return "same device class";
-  return fmt::format("nearest: {}", choice.baseline->device_class);
 }
 
 void describe(const Question& question, CellVerdict& cell) {
@@ -35,16 +36,15 @@ void describe(const Question& question, CellVerdict& cell) {
   cell.server = candidate.server;
   cell.counts_skipped = candidate.counts_skipped;
   cell.instructions_skipped = candidate.instructions_skipped;
-  if (candidate.instructions_skipped &&
-      candidate.instructions_skipped != candidate.counts_skipped) {
-    cell.notes.push_back(*candidate.instructions_skipped);
+  if (candidate.instructions_skipped != candidate.counts_skipped) {
+    append(cell.notes, candidate.instructions_skipped);
   }
-  if (question.judge() == nullptr) return;
-  cell.base = base_words(question.choice);
+  if (question.base == nullptr) return;
+  cell.base = question.nearest() ? "nearest: " + question.base->device_class : "same device class";
   // For the nearest class this says that equal counts pass here, for a run what differs in it.
   if (!question.choice.reason.empty()) cell.notes.push_back(question.choice.reason);
-  if (auto note = other_output(question)) cell.notes.push_back(std::move(*note));
-  if (auto note = reference_note(question)) cell.notes.push_back(std::move(*note));
+  append(cell.notes, other_output(question));
+  append(cell.notes, reference_note(question));
   const auto& work = candidate.work;
   if (!work.generated_tokens && !work.prompt_tokens && !work.output_digest &&
       candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0) {
@@ -54,51 +54,7 @@ void describe(const Question& question, CellVerdict& cell) {
   }
 }
 
-// What the baseline of this machine held as a time and this run lacks, although it was timed.
-void add_missing_times(const Question& question, CellVerdict& cell) {
-  const baseline::Baseline* base = question.judge();
-  const Profile& candidate = question.candidate;
-  if (base == nullptr || question.pairs != nullptr || candidate.timed_runs == 0 ||
-      !candidate.errors.empty() || is_reference(candidate))
-    return;
-  const auto sessions = base->sessions.find(candidate.provenance.machine_class);
-  if (sessions == base->sessions.end() || sessions->second.empty()) return;
-  for (const auto& [name, samples] : sessions->second.back().samples) {
-    const auto metric = unit::find_metric(name);
-    if (candidate.metrics.contains(name) || !metric || metric->kind == unit::Kind::count) continue;
-    MetricVerdict made;
-    made.metric = *metric;
-    made.limit = resolve_limit(cell.cell, *metric, question.limits);
-    if (!made.limit.any() || made.limit.mode == Mode::off) continue;
-    made.verdict = Outcome::error;
-    made.reason = "could not be measured: samples are stored, this run gave none";
-    show_only(made.limit, made.verdict, made.reason);
-    cell.metrics.push_back(std::move(made));
-  }
-}
-
-// What is said where nothing could be judged.
-void nothing_judged(const Profile& candidate, CellVerdict& cell) {
-  if (candidate.counts_skipped && candidate.timed_runs == 0) {
-    cell.verdict = Outcome::skipped;
-    cell.reason = *candidate.counts_skipped;
-    return;
-  }
-  cell.verdict = Outcome::pass;
-  cell.notes.emplace_back("no limit applies here: nothing was judged");
-}
-
-constexpr std::array<std::pair<Outcome, std::string_view>, 9> k_outcomes{{
-    {Outcome::fail, "fail"},
-    {Outcome::error, "error"},
-    {Outcome::inconclusive, "inconclusive"},
-    {Outcome::fresh, "new"},
-    {Outcome::improved, "improved"},
-    {Outcome::accepted, "accepted"},
-    {Outcome::pass, "pass"},
-    {Outcome::skipped, "skipped"},
-    {Outcome::info, "info"},
-}};
+// --- pairs beside stored samples -----------------------------------------------------------------
 
 bool is_suspected(const MetricVerdict& metric) {
   return metric.suspected && metric.verdict == Outcome::fail && !metric.pairs;
@@ -117,23 +73,18 @@ MetricVerdict told_by_pairs(const MetricVerdict& stored, MetricVerdict paired,
                             const std::string& base, Confirmed& told) {
   const std::string stored_words = "against stored samples it was " + stored.reason;
   paired.warnings.insert(paired.warnings.begin(), stored.warnings.begin(), stored.warnings.end());
-  switch (paired.verdict) {
-    case Outcome::fail:
-      ++told.confirmed;
-      paired.reason = fmt::format("{}; beside {}; {}", paired.reason, base, stored_words);
-      break;
-    case Outcome::inconclusive:
-      ++told.open;
-      paired.reason = fmt::format("suspected, not confirmed: {}; beside {}; {}", paired.reason,
-                                  base, stored_words);
-      break;
-    default:
-      ++told.cleared;
-      // Better than the base is not better than what is stored.
-      paired.verdict = Outcome::pass;
-      paired.reason = fmt::format("not slower than {}: {}; {}", base, paired.reason, stored_words);
-      break;
+  if (paired.verdict == Outcome::fail || paired.verdict == Outcome::inconclusive) {
+    const bool fails = paired.verdict == Outcome::fail;
+    ++(fails ? told.confirmed : told.open);
+    paired.reason =
+        fmt::format("{}{}; beside {}; {}", fails ? "" : "suspected, not confirmed: ", paired.reason,
+                    base, stored_words);
+    return paired;
   }
+  ++told.cleared;
+  // Better than the base is not better than what is stored.
+  paired.verdict = Outcome::pass;
+  paired.reason = fmt::format("not slower than {}: {}; {}", base, paired.reason, stored_words);
   return paired;
 }
 
@@ -151,42 +102,67 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::strin
                                                               : found->reason;
       told.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
                                            unit::label(metric.metric), text::first_line(why)));
-      continue;
-    }
-    if (suspect) {
+    } else if (suspect) {
       metric = told_by_pairs(metric, *found, base, told);
     } else if (metric.metric.kind != unit::Kind::count && found->verdict == Outcome::fail) {
       metric = *found;
       metric.reason = fmt::format("{}; beside {}", metric.reason, base);
     }
   }
-  cell.warnings.insert(cell.warnings.end(), beside.warnings.begin(), beside.warnings.end());
+  append(cell.warnings, beside.warnings);
   fold(cell);
 }
 
 }  // namespace
 
+Question::Question(const Profile& profile, const Base& compared,
+                   std::span<const LimitEntry> entries, const Policy& rules)
+    : candidate(profile),
+      choice(compared.choice),
+      limits(entries),
+      policy(rules),
+      pairs(compared.pairs ? &*compared.pairs : nullptr),
+      base(choice.match >= baseline::Choice::Match::nearest && choice.baseline ? &*choice.baseline
+                                                                               : nullptr) {}
+
+MetricVerdict Question::about(const Measurement& measured) const {
+  MetricVerdict made;
+  made.metric = measured.metric;
+  made.nature = measured.nature;
+  made.source = measured.source;
+  made.limit = resolve_limit(candidate.cell, measured.metric, limits);
+  return made;
+}
+
+Ruling Question::fresh(bool exact, const std::string& why) const {
+  if (policy.require_baseline && exact) return {Outcome::error, "a baseline is required: " + why};
+  return {Outcome::fresh, why};
+}
+
+std::string plural(std::size_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+void new_beside_nearest(const Question& question, bool exact, Ruling& ruling) {
+  if (!question.nearest()) return;
+  ruling = question.fresh(exact, fmt::format("{}: {}", ruling.reason, question.choice.reason));
+}
+
 bool fold(CellVerdict& cell) {
   Outcome counts = worst(cell.kernels_verdict, cell.placement_verdict);
-  Outcome times = Outcome::info;
+  Outcome times = Outcome::info, times_not_new = Outcome::info;
+  bool counts_judged = counts_as_judged(cell.kernels_verdict);
   for (const MetricVerdict& metric : cell.metrics) {
-    Outcome& kind = metric.metric.kind == unit::Kind::count ? counts : times;
-    kind = worst(kind, metric.verdict);
-  }
-  // A time that is new beside counts that were judged is told, and changes nothing.
-  const bool counts_judged =
-      counts_as_judged(cell.kernels_verdict) ||
-      std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
-        return metric.metric.kind == unit::Kind::count && counts_as_judged(metric.verdict);
-      });
-  if (counts_judged && times == Outcome::fresh) {
-    times = Outcome::info;
-    for (const MetricVerdict& metric : cell.metrics) {
-      if (metric.metric.kind != unit::Kind::count && metric.verdict != Outcome::fresh) {
-        times = worst(times, metric.verdict);
-      }
+    if (metric.metric.kind == unit::Kind::count) {
+      counts = worst(counts, metric.verdict);
+      counts_judged = counts_judged || counts_as_judged(metric.verdict);
+    } else {
+      times = worst(times, metric.verdict);
+      if (metric.verdict != Outcome::fresh) times_not_new = worst(times_not_new, metric.verdict);
     }
   }
+  // A time that is new beside counts that were judged is told, and changes nothing.
+  if (counts_judged && times == Outcome::fresh) times = times_not_new;
   Outcome folded = worst(counts, times);
   if (!cell.reason.empty()) folded = worst(folded, Outcome::error);
   if (folded == Outcome::info) return false;
@@ -196,77 +172,47 @@ bool fold(CellVerdict& cell) {
 
 CellVerdict judge_cell(const Profile& candidate, const Base& base,
                        std::span<const LimitEntry> limits, const Policy& policy) {
-  const Question question{candidate, base.choice, limits, policy,
-                          base.pairs ? &*base.pairs : nullptr};
+  const Question question(candidate, base, limits, policy);
   CellVerdict cell;
   describe(question, cell);
   cell.metrics = judge_counts(question);
-  for (MetricVerdict& work : judge_works(question, cell.warnings)) {
-    cell.metrics.push_back(std::move(work));
-  }
+  append(cell.metrics, judge_works(question, cell.warnings));
   judge_kernels(question, cell);
   explain_instructions(question, cell);
   judge_placement(question, cell);
-  for (MetricVerdict& metric : judge_times(question)) cell.metrics.push_back(std::move(metric));
-  add_missing_times(question, cell);
+  append(cell.metrics, judge_times(question));
+  append(cell.metrics, missing_times(question));
   // Counts first, then times; what has no limit last.
-  std::stable_partition(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
+  std::ranges::stable_partition(cell.metrics, [](const MetricVerdict& metric) {
     return metric.verdict != Outcome::info || metric.limit.any();
   });
 
   std::vector<std::string> reasons = candidate.errors;
   if (base.pairs) {
-    if (auto note = starts_note(question)) cell.notes.push_back(std::move(*note));
-    if (base.pairs->error) reasons.push_back(*base.pairs->error);
+    append(cell.notes, starts_note(question));
+    append(reasons, base.pairs->error);
     if (cell.stderr_tail.empty()) cell.stderr_tail = base.pairs->stderr_tail;
-    cell.warnings.insert(cell.warnings.end(), base.pairs->warnings.begin(),
-                         base.pairs->warnings.end());
-    cell.notes.insert(cell.notes.end(), base.pairs->notes.begin(), base.pairs->notes.end());
+    append(cell.warnings, base.pairs->warnings);
+    append(cell.notes, base.pairs->notes);
   }
-  if (candidate.errors.empty()) {
-    if (auto other = other_work(question)) reasons.push_back(std::move(*other));
-  }
+  if (candidate.errors.empty()) append(reasons, other_work(question));
   cell.reason = text::join(reasons, "\n");
-  if (!fold(cell)) nothing_judged(candidate, cell);
+  if (fold(cell)) return cell;
+  // Nothing could be judged.
+  if (candidate.counts_skipped && candidate.timed_runs == 0) {
+    cell.verdict = Outcome::skipped;
+    cell.reason = *candidate.counts_skipped;
+    return cell;
+  }
+  cell.verdict = Outcome::pass;
+  cell.notes.emplace_back("no limit applies here: nothing was judged");
   return cell;
-}
-
-std::string_view to_string(Outcome outcome) {
-  for (const auto& [known, name] : k_outcomes) {
-    if (known == outcome) return name;
-  }
-  return "info";
-}
-
-std::optional<Outcome> parse_outcome(std::string_view text) {
-  for (const auto& [known, name] : k_outcomes) {
-    if (name == text) return known;
-  }
-  return std::nullopt;
-}
-
-Outcome worst(Outcome a, Outcome b) { return std::min(a, b); }
-
-void show_only(const Limit& limit, Outcome& verdict, std::string& reason) {
-  if (limit.mode == Mode::gate || verdict == Outcome::info) return;
-  const std::string why = limit.reason ? ": " + *limit.reason : "";
-  if (limit.mode == Mode::off) {
-    reason = "switched off" + why;
-  } else if (verdict == Outcome::pass) {
-    reason = "reported, not gated" + why;
-  } else {
-    reason = fmt::format("reported, not gated{} (would be {}{}{})", why, to_string(verdict),
-                         reason.empty() ? "" : ": ", reason);
-  }
-  verdict = Outcome::info;
 }
 
 std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells) {
   std::vector<profile::CellKey> keys;
   for (const CellVerdict& cell : cells) {
-    if (std::ranges::any_of(cell.metrics, is_suspected)) {
-      keys.push_back(cell.cell);
-    }
+    if (std::ranges::any_of(cell.metrics, is_suspected)) keys.push_back(cell.cell);
   }
   return keys;
 }

@@ -15,32 +15,29 @@ namespace {
 
 using Cells = std::vector<CellVerdict>;
 
-constexpr std::array k_cell_outcomes{Outcome::fail,  Outcome::error,    Outcome::inconclusive,
-                                     Outcome::fresh, Outcome::improved, Outcome::accepted,
-                                     Outcome::pass,  Outcome::skipped};
-
 bool is_time(const MetricVerdict& metric) { return metric.metric.kind != unit::Kind::count; }
 
-bool any_metric(const CellVerdict& cell, const std::function<bool(const MetricVerdict&)>& test) {
+template <class Test>
+bool any_metric(const CellVerdict& cell, const Test& test) {
   return std::ranges::any_of(cell.metrics, test);
 }
 
-std::size_t cells_with(const Cells& cells, const std::function<bool(const CellVerdict&)>& test) {
+using CellTest = std::function<bool(const CellVerdict&)>;
+std::size_t cells_with(const Cells& cells, const CellTest& test) {
   return static_cast<std::size_t>(std::ranges::count_if(cells, test));
 }
 
+CellTest has(Outcome outcome) {
+  return [outcome](const CellVerdict& cell) { return cell.verdict == outcome; };
+}
+
 std::string in_cells(std::size_t some, std::size_t all) {
-  return fmt::format("in {} of {} cell{}", some, all, all == 1 ? "" : "s");
+  return fmt::format("in {} of {}", some, plural(all, "cell"));
 }
 
 ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
-  const auto any = [&](Outcome outcome) {
-    return std::ranges::any_of(cells,
-                               [&](const CellVerdict& cell) { return cell.verdict == outcome; });
-  };
-  const bool nothing = std::ranges::all_of(
-      cells, [](const CellVerdict& cell) { return cell.verdict == Outcome::skipped; });
-  if (nothing) return ExitCode::usage;
+  const auto any = [&](Outcome outcome) { return std::ranges::any_of(cells, has(outcome)); };
+  if (std::ranges::all_of(cells, has(Outcome::skipped))) return ExitCode::usage;
   if (any(Outcome::fail)) return ExitCode::fail;
   if (any(Outcome::error)) return ExitCode::unmeasured;
   if (any(Outcome::inconclusive) && policy.fail_on_inconclusive) return ExitCode::inconclusive;
@@ -50,8 +47,7 @@ ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
 // "no probe sees cpu" -> the cells it holds for, in order of first sight.
 using Reasons = std::vector<std::pair<std::string, std::size_t>>;
 void add_reason(Reasons& reasons, const std::string& reason) {
-  const auto known =
-      std::ranges::find_if(reasons, [&](const auto& item) { return item.first == reason; });
+  const auto known = std::ranges::find(reasons, reason, &Reasons::value_type::first);
   if (known == reasons.end()) {
     reasons.emplace_back(reason, 1);
   } else {
@@ -61,8 +57,7 @@ void add_reason(Reasons& reasons, const std::string& reason) {
 
 std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   std::vector<std::string> lines;
-  const auto tell = [&](std::string_view what,
-                        const std::function<bool(const CellVerdict&)>& test) {
+  const auto tell = [&](std::string_view what, const CellTest& test) {
     if (const std::size_t some = cells_with(cells, test); some > 0) {
       lines.push_back(fmt::format("{} {}", what, in_cells(some, cells.size())));
     }
@@ -72,9 +67,9 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
       return is_time(metric) && metric.verdict == Outcome::inconclusive;
     });
   });
-  const std::size_t fresh =
-      cells_with(cells, [](const CellVerdict& cell) { return cell.verdict == Outcome::fresh; });
-  if (fresh > 0) lines.push_back(fmt::format("{} cell{} new", fresh, fresh == 1 ? "" : "s"));
+  if (const std::size_t fresh = cells_with(cells, has(Outcome::fresh)); fresh > 0) {
+    lines.push_back(plural(fresh, "cell") + " new");
+  }
   tell("throughput new", [](const CellVerdict& cell) {
     return cell.verdict != Outcome::fresh && any_metric(cell, [](const MetricVerdict& metric) {
              return is_time(metric) && metric.verdict == Outcome::fresh;
@@ -103,9 +98,7 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   for (const auto& [reason, times] : uncounted) {
     lines.push_back(fmt::format("counts not taken {}: {}", in_cells(times, cells.size()), reason));
   }
-  if (policy.counts_only && cells.size() > cells_with(cells, [](const CellVerdict& cell) {
-                              return cell.verdict == Outcome::skipped;
-                            })) {
+  if (policy.counts_only && !std::ranges::all_of(cells, has(Outcome::skipped))) {
     lines.emplace_back("throughput not measured");
   }
   return lines;
@@ -190,7 +183,9 @@ bool judged(const MetricVerdict& metric) {
 GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
   GateVerdict gate;
   gate.verdict = Outcome::skipped;
-  for (const Outcome outcome : k_cell_outcomes) gate.totals[std::string(to_string(outcome))] = 0;
+  for (int outcome = 0; outcome < static_cast<int>(Outcome::info); ++outcome) {
+    gate.totals[std::string(to_string(static_cast<Outcome>(outcome)))] = 0;
+  }
   for (const CellVerdict& cell : cells) {
     gate.verdict = worst(gate.verdict, cell.verdict);
     ++gate.totals[std::string(to_string(cell.verdict))];

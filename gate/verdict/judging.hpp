@@ -1,14 +1,12 @@
 // The questions that judge_cell() is made of, one file each. Used by this module alone.
 //
-//   counts.cpp   what a count did, exactly
-//   works.cpp    single kernels and ops that limits name
-//   work.cpp     kernels, placement, and whether both sides did the same work
-//   times.cpp    what a time did, within what stored samples can tell
-//   paired_times.cpp  what a time did beside a base program, with an error guarantee
-//   confirm.cpp  what pairs say of a time that failed against stored samples
-//   served.cpp   what times of servers stand on
-//   reference.cpp  stored times on the machine as it is now
-//   cell.cpp     a cell's verdict; gate.cpp: a gate's
+//   counts.cpp       what a count did, exactly
+//   kernels.cpp      kernels, placement, single kernels and ops that limits name, and whether both
+//                    sides did the same work
+//   times.cpp        what a time did, within what stored samples can tell, on the machine as it is
+//                    now; what times of servers stand on
+//   paired_rule.cpp  what a time did beside a base program, with an error guarantee
+//   cell.cpp         a cell's verdict; gate.cpp: a gate's
 #pragma once
 
 #include <optional>
@@ -16,41 +14,50 @@
 #include <string>
 #include <vector>
 
-#include "gate/verdict/judging.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
 
+using baseline::Baseline;
+using profile::Measurement;
+using profile::Profile;
+
 struct Question {
-  const profile::Profile& candidate;
+  Question(const Profile& profile, const Base& compared, std::span<const LimitEntry> entries,
+           const Policy& rules);
+
+  const Profile& candidate;
   const baseline::Choice& choice;
   std::span<const LimitEntry> limits;
   const Policy& policy;
-  const profile::PairedRuns* pairs = nullptr;  // beside a base program
+  const profile::PairedRuns* pairs;  // beside a base program; may be null
+  const Baseline* base;  // the one that may judge (same or nearest class); null otherwise
 
-  // The baseline that may judge (same or nearest class); null otherwise.
-  [[nodiscard]] const baseline::Baseline* judge() const;
   [[nodiscard]] bool nearest() const { return choice.match == baseline::Choice::Match::nearest; }
+  // Whose metric, nature, source and limit are those of `measured`; nothing is judged yet.
+  [[nodiscard]] MetricVerdict about(const Measurement& measured) const;
+  // Nothing judges it, for this reason: new, or an error where an exact baseline is required.
+  [[nodiscard]] Ruling fresh(bool exact, const std::string& why) const;
 };
 
 [[nodiscard]] Outcome worst(Outcome a, Outcome b);
+// Keeps the worse of both; the first of equal ones.
+void take_worse(std::optional<Ruling>& ruling, Ruling other);
 
 // Turns a verdict into information where the limit's mode says so, and tells what it would be.
-void show_only(const Limit& limit, Outcome& verdict, std::string& reason);
+void show_only(const Limit& limit, Ruling& ruling);
 
 // What differs from a baseline of the nearest class is new (an error where an exact baseline is
 // required), whatever it would be beside one of its own class: another driver may change it.
 // Nothing happens beside a baseline of the same class.
-void new_beside_nearest(const Question& question, bool exact, Outcome& verdict,
-                        std::string& reason);
+void new_beside_nearest(const Question& question, bool exact, Ruling& ruling);
 
 // Every count of the candidate, and those that the baseline has and the candidate lacks.
 [[nodiscard]] std::vector<MetricVerdict> judge_counts(const Question& question);
 
-// One count. `base` is null where nothing is held against it.
-[[nodiscard]] MetricVerdict judge_count(const Question& question,
-                                        const profile::Measurement& current,
-                                        const profile::Measurement* base);
+// One count. `base` is absent where nothing is held against it.
+[[nodiscard]] MetricVerdict judge_count(const Question& question, const Measurement& current,
+                                        const std::optional<Measurement>& base);
 
 // Calls of the single kernels and ops that limits name. What could not be judged goes into
 // `not_judged`, ready to show.
@@ -59,10 +66,9 @@ void new_beside_nearest(const Question& question, bool exact, Outcome& verdict,
 
 // Every time and memory, in the order of their names.
 [[nodiscard]] std::vector<MetricVerdict> judge_times(const Question& question);
+// What the baseline of this machine held as a time and this run lacks, although it was timed.
+[[nodiscard]] std::vector<MetricVerdict> missing_times(const Question& question);
 
-// A percentile of so few requests that it lies between the two largest, where a limit is on it.
-[[nodiscard]] std::optional<std::string> percentile_doubt(const profile::Profile& candidate,
-                                                          const MetricVerdict& metric);
 // Of servers beside each other: how many starts the times are of, and what those do not cover.
 [[nodiscard]] std::optional<std::string> starts_note(const Question& question);
 
@@ -85,33 +91,18 @@ bool fold(CellVerdict& cell);
 // The nearest class computed another output: a note, for another driver may round otherwise.
 [[nodiscard]] std::optional<std::string> other_output(const Question& question);
 
+// "times are held to those of the reference workload …", or why they are not; nothing without one.
+[[nodiscard]] std::optional<std::string> reference_note(const Question& question);
+
+// "3 cells", "1 pair".
+[[nodiscard]] std::string plural(std::size_t number, std::string_view what);
 // A relative change in words: "-3.1 %".
 [[nodiscard]] std::string percent(double share);
 // Exact or not, with its number in words: "133/2".
-[[nodiscard]] std::string shown(const profile::Measurement& measured);
-// What something changed by, relative to where it was; absent at 0.
-[[nodiscard]] std::optional<double> relative(double from, double to);
+[[nodiscard]] std::string shown(const Measurement& measured);
 
 // Placement shown on both sides, and no op has come to the CPU: only then fewer counts are an
 // improvement.
 [[nodiscard]] bool work_stayed(const Question& question);
-
-// Samples of one metric, divided by what the reference workload did in the same round and brought
-// to its median speed in this run.
-struct Normalized {
-  std::vector<std::vector<double>> sessions;
-  std::vector<double> current;
-};
-// Absent, and the plain samples are compared, unless this run and every session have a rate of the
-// same reference beside each sample.
-[[nodiscard]] std::optional<Normalized> normalized(
-    const profile::Profile& candidate, const profile::Measurement& current,
-    const std::vector<const baseline::Session*>& sessions);
-
-// "times are held to those of the reference workload …", or why they are not; nothing without one.
-[[nodiscard]] std::optional<std::string> reference_note(const Question& question);
-
-// The reference workload tells of the machine: its times are shown and never judged.
-[[nodiscard]] bool is_reference(const profile::Profile& candidate);
 
 }  // namespace weir::verdict

@@ -14,22 +14,21 @@ namespace {
 using profile::KernelSet;
 using profile::Placement;
 
-std::vector<Changed> differences(const std::map<std::string, Rational>& base,
-                                 const std::map<std::string, Rational>& current) {
-  std::set<std::string> names;
-  for (const auto& [name, count] : base) names.insert(name);
-  for (const auto& [name, count] : current) names.insert(name);
+using Numbers = std::map<std::string, Rational>;
+
+std::vector<Changed> differences(const Numbers& base, const Numbers& current) {
+  std::map<std::string, Changed> all;
+  for (const auto& [name, count] : base) all[name].baseline = count;
+  for (const auto& [name, count] : current) all[name].current = count;
   std::vector<Changed> changed;
-  for (const std::string& name : names) {
-    Changed one{name, {}, {}};
-    if (const auto found = base.find(name); found != base.end()) one.baseline = found->second;
-    if (const auto found = current.find(name); found != current.end()) one.current = found->second;
+  for (auto& [name, one] : all) {
+    one.name = name;
     if (one.baseline != one.current) changed.push_back(std::move(one));
   }
   return changed;
 }
 
-std::map<std::string, Rational> exact_counts(const std::map<std::string, std::int64_t>& counts) {
+Numbers exact_counts(const std::map<std::string, std::int64_t>& counts) {
   return {counts.begin(), counts.end()};
 }
 
@@ -54,82 +53,73 @@ std::optional<Rational> sum_of(const KernelSet& kernels) {
   return sum;
 }
 
-struct Kernels {
-  Outcome verdict = Outcome::info;
-  std::string reason;
-  bool not_compared = false;  // there are kernels on both sides: a note tells
-};
+bool alike(const KernelSet& a, const KernelSet& b) {
+  return a.scope == b.scope && a.length == b.length;
+}
 
-Kernels changed_kernels(const Question& question, const KernelSet& current,
-                        const CellVerdict& cell) {
+Ruling changed_kernels(const Question& question, const KernelSet& current,
+                       const CellVerdict& cell) {
   if (question.nearest()) return {Outcome::fail, "other kernels"};
   const MetricVerdict* total = total_of(current, cell);
   if (total == nullptr) {
-    const auto before = sum_of(*question.judge()->kernels), now = sum_of(current);
-    const bool fewer = before && now && *now < *before;
-    if (fewer && work_stayed(question)) {
+    const auto before = sum_of(*question.base->kernels), now = sum_of(current);
+    if (before && now && *now < *before && work_stayed(question)) {
       return {Outcome::improved, fmt::format("{} to {} in all, with all work where it was",
                                              before->str(), now->str())};
     }
-    return {Outcome::fail, "other kernels than before"};
   }
-  if (total->baseline && total->current && *total->baseline != *total->current) {
+  if (total == nullptr || !total->current) return {Outcome::fail, "other kernels than before"};
+  if (total->baseline && *total->baseline != *total->current) {
     return {total->verdict, fmt::format("the kernels changed with {}", unit::label(total->metric))};
   }
-  if (!total->current) return {Outcome::fail, "other kernels than before"};
-  const std::string count = unit::show(total->metric, *total->current);
-  return {Outcome::fail, cell.device == "cpu"
-                             ? fmt::format("{} ops as before, but others", count)
-                             : fmt::format("{} dispatches as before, by other kernels", count)};
+  return {Outcome::fail,
+          fmt::format("{} {}", unit::show(total->metric, *total->current),
+                      cell.device == "cpu" ? "ops as before, but others"
+                                           : "dispatches as before, by other kernels")};
 }
 
-Kernels compare_kernels(const Question& question, CellVerdict& cell) {
-  const baseline::Baseline* base = question.judge();
+// `gated`: a note tells of kernels on both sides that are not compared.
+Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) {
+  const Ruling nothing{Outcome::info};
   const auto& current = question.candidate.kernels;
-  const bool counted = question.candidate.errors.empty() && question.candidate.counted_runs > 0;
-  if (base == nullptr) {
-    if (!current || !current->named) return {};
-    return {Outcome::fresh, question.choice.reason};
+  const bool named = current && current->named;  // hashes of code only explain
+  if (question.base == nullptr) {
+    return named ? Ruling{Outcome::fresh, question.choice.reason} : nothing;
   }
-  const auto& stored = base->kernels;
-  if (!stored && !current) return {};
-  if (!stored) {
-    if (!current->named) return {};
-    return {Outcome::fresh, "the baseline holds no kernels"};
-  }
+  const auto& stored = question.base->kernels;
+  if (!stored) return named ? Ruling{Outcome::fresh, "the baseline holds no kernels"} : nothing;
   if (!current) {
-    if (!stored->named || !counted) return {};
+    const bool counted = question.candidate.errors.empty() && question.candidate.counted_runs > 0;
+    if (!stored->named || !counted) return nothing;
     return {Outcome::error, "could not be measured: the baseline holds kernels, this run none"};
   }
   if (stored->varies || current->varies) {
-    if (!current->named) return {};
-    if (stored->scope == current->scope && stored->length == current->length) {
-      cell.kernels = differences(stored->counts, current->counts);
-    }
-    return {Outcome::info,
-            fmt::format("the kernels of {} were not the same in all runs of one "
-                        "length: they are not compared",
-                        current->varies ? "this run" : "the baseline"),
-            true};
+    if (!named) return nothing;
+    if (alike(*stored, *current)) cell.kernels = differences(stored->counts, current->counts);
+    std::string reason = fmt::format(
+        "the kernels of {} were not the same in all runs of one length: they are not compared",
+        current->varies ? "this run" : "the baseline");
+    if (gated) cell.notes.push_back(reason);
+    return {Outcome::info, std::move(reason)};
   }
-  if (stored->named && !current->named) {
+  if (stored->named && !named) {
     return {Outcome::error,
             "can not be compared: the program named its kernels before and does so no longer"};
   }
-  if (!stored->named && current->named) {
+  if (!stored->named && named) {
     return {Outcome::fresh, "the baseline's kernels have no names"};
   }
-  if (stored->scope != current->scope || stored->length != current->length) {
-    if (!current->named) return {};
-    const bool was_steady = stored->scope != unit::Scope::at_length;
-    return {was_steady && current->scope == unit::Scope::at_length ? Outcome::fail : Outcome::fresh,
-            was_steady ? "the kernels are no longer the same for every token or prefill"
-                       : "the baseline's kernels were counted over another length"};
+  if (!alike(*stored, *current)) {
+    if (!named) return nothing;
+    if (stored->scope == unit::Scope::at_length) {
+      return {Outcome::fresh, "the baseline's kernels were counted over another length"};
+    }
+    return {current->scope == unit::Scope::at_length ? Outcome::fail : Outcome::fresh,
+            "the kernels are no longer the same for every token or prefill"};
   }
   cell.kernels = differences(stored->counts, current->counts);
-  if (!current->named) return {};  // hashes of code only explain
-  if (cell.kernels.empty()) return {Outcome::pass, ""};
-  return changed_kernels(question, *current, cell);
+  if (!named) return nothing;
+  return cell.kernels.empty() ? Ruling{} : changed_kernels(question, *current, cell);
 }
 
 template <class T>
@@ -140,8 +130,7 @@ void differ(std::vector<std::string>& parts, std::string_view what, const std::o
   }
 }
 
-using profile::Measurement;
-using Calls = std::map<std::string, Rational>;  // metric name -> calls
+using Calls = Numbers;  // by metric name
 
 std::string_view prefix_of(bool cpu) { return cpu ? "op_calls:" : "kernel_calls:"; }
 
@@ -174,14 +163,13 @@ std::vector<std::string> patterns_of(const Question& question) {
   return patterns;
 }
 
-void add_named(const std::optional<Calls>& calls, const std::vector<std::string>& patterns,
-               std::vector<std::string>& names) {
-  if (!calls) return;
-  for (const auto& [name, count] : *calls) {
+void add_named(const Calls& calls, const std::vector<std::string>& patterns,
+               std::set<std::string>& names) {
+  for (const auto& [name, count] : calls) {
     const bool wanted = std::ranges::any_of(
-        patterns, [&](const auto& pattern) { return text::glob_match(pattern, name); });
+        patterns, [&name = name](const auto& pattern) { return text::glob_match(pattern, name); });
     // A kernel without a name, in a file from outside, is no metric.
-    if (wanted && unit::find_metric(name)) names.push_back(name);
+    if (wanted && unit::find_metric(name)) names.insert(name);
   }
 }
 
@@ -196,30 +184,25 @@ Measurement measured(const std::string& name, const Calls& calls) {
   return made;
 }
 
-bool alike(const std::optional<KernelSet>& a, const std::optional<KernelSet>& b) {
-  return a && b && a->scope == b->scope && a->length == b->length;
-}
-
 }  // namespace
 
 void judge_kernels(const Question& question, CellVerdict& cell) {
   const Limit limit = resolve_special(cell.cell, "kernels", question.limits);
-  Kernels found = compare_kernels(question, cell);
+  Ruling found = compare_kernels(question, limit.exact, cell);
   if (found.verdict == Outcome::fail || found.verdict == Outcome::error) {
-    new_beside_nearest(question, limit.exact, found.verdict, found.reason);
+    new_beside_nearest(question, limit.exact, found);
   }
   if (!limit.exact) return;  // the changes stay as an explanation
-  if (found.not_compared) cell.notes.push_back(found.reason);
+  show_only(limit, found);
   cell.kernels_verdict = found.verdict;
   cell.kernels_reason = found.reason;
-  show_only(limit, cell.kernels_verdict, cell.kernels_reason);
 }
 
 void explain_instructions(const Question& question, CellVerdict& cell) {
   // A function that moved by less than this share of all says nothing about why all moved.
   constexpr double k_least_share = 0.001;
   constexpr std::size_t k_most = 40;
-  const baseline::Baseline* base = question.judge();
+  const Baseline* base = question.base;
   const auto& now = question.candidate.functions;
   if (base == nullptr || !base->functions || !now || base->functions->scope != now->scope) return;
   const auto total = std::ranges::find_if(cell.metrics, [&](const MetricVerdict& metric) {
@@ -241,23 +224,23 @@ void explain_instructions(const Question& question, CellVerdict& cell) {
 }
 
 void judge_placement(const Question& question, CellVerdict& cell) {
+  using State = Placement::State;
   const Limit limit = resolve_special(cell.cell, "placement", question.limits);
   const Placement& placement = question.candidate.placement;
-  const baseline::Baseline* base = question.judge();
-  Outcome verdict = Outcome::info;
-  std::string reason = placement.reason;
-  if (placement.state == Placement::State::refuted) {
-    verdict = Outcome::fail;
-    if (reason.empty()) reason = "the work ran elsewhere than asked";
-  } else if (placement.state != Placement::State::unknown) {
-    verdict = Outcome::pass;
+  Ruling ruling{placement.state == State::refuted   ? Outcome::fail
+                : placement.state == State::unknown ? Outcome::info
+                                                    : Outcome::pass,
+                placement.reason};
+  if (placement.state == State::refuted && ruling.reason.empty()) {
+    ruling.reason = "the work ran elsewhere than asked";
   }
   // A pass that saw single ops names those that ran on the CPU, or says that all were seen.
   const auto ops_known = [](const Placement& one) {
-    return one.state == Placement::State::shown || !one.cpu_ops.empty();
+    return one.state == State::shown || !one.cpu_ops.empty();
   };
-  if (base != nullptr && ops_known(base->placement) && ops_known(placement)) {
-    cell.ops = differences(exact_counts(base->placement.cpu_ops), exact_counts(placement.cpu_ops));
+  if (question.base != nullptr && ops_known(question.base->placement) && ops_known(placement)) {
+    cell.ops = differences(exact_counts(question.base->placement.cpu_ops),
+                           exact_counts(placement.cpu_ops));
     std::vector<std::string> moved;
     for (const Changed& op : cell.ops) {
       if (op.current.value_or(Rational(0)) > op.baseline.value_or(Rational(0))) {
@@ -265,24 +248,23 @@ void judge_placement(const Question& question, CellVerdict& cell) {
       }
     }
     // What was refuted already has a reason that says more.
-    if (!moved.empty() && verdict == Outcome::pass) {
-      verdict = Outcome::fail;
-      reason = fmt::format("{}: {}",
-                           question.nearest() ? "more often on the CPU here" : "moved to the CPU",
-                           text::join(moved));
-      new_beside_nearest(question, limit.exact, verdict, reason);
+    if (!moved.empty() && ruling.verdict == Outcome::pass) {
+      ruling = {Outcome::fail,
+                fmt::format("{}: {}",
+                            question.nearest() ? "more often on the CPU here" : "moved to the CPU",
+                            text::join(moved))};
+      new_beside_nearest(question, limit.exact, ruling);
     }
   }
   if (!limit.exact) return;
-  cell.placement_verdict = verdict;
-  cell.placement_reason = reason;
-  show_only(limit, cell.placement_verdict, cell.placement_reason);
+  show_only(limit, ruling);
+  cell.placement_verdict = ruling.verdict;
+  cell.placement_reason = ruling.reason;
 }
 
 std::optional<std::string> other_work(const Question& question) {
-  const baseline::Baseline* base = question.judge();
-  if (base == nullptr) return std::nullopt;
-  const profile::WorkDone& before = base->work;
+  if (question.base == nullptr) return std::nullopt;
+  const profile::WorkDone& before = question.base->work;
   const profile::WorkDone& now = question.candidate.work;
   std::vector<std::string> parts;
   differ(parts, "tokens generated:", before.generated_tokens, now.generated_tokens);
@@ -298,7 +280,7 @@ std::optional<std::string> other_work(const Question& question) {
 std::optional<std::string> other_output(const Question& question) {
   if (!question.nearest()) return std::nullopt;
   std::vector<std::string> parts;
-  differ(parts, "output digest:", question.judge()->work.output_digest,
+  differ(parts, "output digest:", question.base->work.output_digest,
          question.candidate.work.output_digest);
   if (parts.empty()) return std::nullopt;
   return parts.front() + ": another driver may round otherwise";
@@ -308,21 +290,9 @@ std::vector<MetricVerdict> judge_works(const Question& question,
                                        std::vector<std::string>& not_judged) {
   const std::vector<std::string> patterns = patterns_of(question);
   if (patterns.empty()) return {};
+  const auto& kernels = question.candidate.kernels;
   const bool cpu = question.candidate.device == "cpu";
-  const baseline::Baseline* base = question.judge();
-  const auto now = calls_of(question.candidate.kernels, cpu);
-  const bool held = base != nullptr && (!now || alike(base->kernels, question.candidate.kernels));
-  const auto before = held ? calls_of(base->kernels, cpu) : std::nullopt;
-  std::vector<std::string> names;
-  add_named(now, patterns, names);
-  add_named(before, patterns, names);
-  for (const std::string& pattern : patterns) {
-    const bool one = pattern.find('*') == std::string::npos;
-    if (one && unit::find_metric(pattern)) names.push_back(pattern);
-  }
-  std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  std::vector<MetricVerdict> made;
+  const auto now = calls_of(kernels, cpu);
   if (!now) {
     // A pass that ended in an error, or none, has said so already.
     if (question.candidate.errors.empty() && question.candidate.counted_runs > 0) {
@@ -330,11 +300,22 @@ std::vector<MetricVerdict> judge_works(const Question& question,
           fmt::format("{}: not judged, no probe named {} here, or they varied from run to run",
                       text::join(patterns), cpu ? "ops" : "kernels"));
     }
-    return made;
+    return {};
   }
+  const bool held = question.base != nullptr && question.base->kernels &&
+                    alike(*question.base->kernels, *kernels);
+  const auto before = held ? calls_of(question.base->kernels, cpu) : std::nullopt;
+  std::set<std::string> names;
+  add_named(*now, patterns, names);
+  if (before) add_named(*before, patterns, names);
+  for (const std::string& pattern : patterns) {
+    const bool one = pattern.find('*') == std::string::npos;
+    if (one && unit::find_metric(pattern)) names.insert(pattern);
+  }
+  std::vector<MetricVerdict> made;
   for (const std::string& name : names) {
-    const auto stored = before ? std::optional(measured(name, *before)) : std::nullopt;
-    made.push_back(judge_count(question, measured(name, *now), stored ? &*stored : nullptr));
+    made.push_back(judge_count(question, measured(name, *now),
+                               before ? std::optional(measured(name, *before)) : std::nullopt));
   }
   return made;
 }

@@ -15,60 +15,54 @@ bool matches(const std::string& glob, std::string_view name) {
   return glob.empty() || text::glob_match(glob, name);
 }
 
-MaxChange with_tolerance(const Amount& amount, const std::optional<Amount>& tolerate) {
-  return {amount, tolerate.value_or(Amount{amount.value / 2, amount.relative})};
-}
-
 bool is_count(const unit::Metric& metric) { return metric.kind == unit::Kind::count; }
 
-// Which kinds make sense for a metric. An entry may cover many metrics ("*"): each takes of it what
-// it can be held to.
-struct Fitting {
-  bool exact, max_drop, max_increase, max_decrease;
+// Limits on a change: what they are called, the verb that tells them, where they stand in an entry
+// and in what holds for a metric, and which metrics take them.
+bool is_rate(const unit::Metric& metric) {
+  return !is_count(metric) && metric.better == unit::Better::higher;
+}
+struct ChangeKind {
+  const char* name;
+  const char* verb;
+  std::optional<Amount> LimitEntry::*in_entry;
+  std::optional<MaxChange> Limit::*in_limit;
+  bool (*fits)(const unit::Metric&);
 };
-Fitting fitting(const unit::Metric& metric) {
-  const bool higher = metric.better == unit::Better::higher;
-  if (is_count(metric)) return {true, false, true, true};
-  return {false, higher, !higher, false};
+constexpr ChangeKind k_changes[] = {
+    {"max_drop", "drop", &LimitEntry::max_drop, &Limit::max_drop, is_rate},
+    {"max_increase", "rise", &LimitEntry::max_increase, &Limit::max_increase,
+     [](const unit::Metric& metric) { return !is_rate(metric); }},
+    {"max_decrease", "fall", &LimitEntry::max_decrease, &Limit::max_decrease, is_count},
+};
+
+// An entry may cover many metrics ("*"): each takes of it what it can be held to; of kernels and
+// placement, which are no metrics, `exact` alone.
+void apply(const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
+  if (entry.exact && (metric == nullptr || is_count(*metric))) limit.exact = *entry.exact;
+  for (const ChangeKind& kind : k_changes) {
+    const auto& amount = entry.*kind.in_entry;
+    if (!amount || metric == nullptr || !kind.fits(*metric)) continue;
+    limit.*kind.in_limit =
+        MaxChange{*amount, entry.tolerate.value_or(Amount{amount->value / 2, amount->relative})};
+  }
+  if (entry.max && metric != nullptr) limit.max = entry.max;
+  if (entry.min && metric != nullptr) limit.min = entry.min;
+  if (entry.mode) limit.mode = *entry.mode;
+  if (entry.mode || entry.reason) limit.reason = entry.reason;
 }
 
-void apply(const LimitEntry& entry, const Fitting& fits, Limit& limit) {
-  if (entry.exact && fits.exact) limit.exact = *entry.exact;
-  if (entry.max_drop && fits.max_drop) {
-    limit.max_drop = with_tolerance(*entry.max_drop, entry.tolerate);
-  }
-  if (entry.max_increase && fits.max_increase) {
-    limit.max_increase = with_tolerance(*entry.max_increase, entry.tolerate);
-  }
-  if (entry.max_decrease && fits.max_decrease) {
-    limit.max_decrease = with_tolerance(*entry.max_decrease, entry.tolerate);
-  }
-  if (entry.max) limit.max = entry.max;
-  if (entry.min) limit.min = entry.min;
-  if (entry.mode) {
-    limit.mode = *entry.mode;
-    limit.reason = entry.reason;
-  } else if (entry.reason) {
-    limit.reason = entry.reason;
-  }
-}
-
-LimitEntry entry_for(std::vector<std::string> metrics) {
+LimitEntry default_entry(std::vector<std::string> metrics,
+                         std::optional<Amount> LimitEntry::*kind = nullptr, double share = 0) {
   LimitEntry entry;
   entry.metrics = std::move(metrics);
   entry.source = "default";
-  return entry;
-}
-
-std::string either_way(const std::optional<MaxChange>& change, std::string_view verb) {
-  return change ? fmt::format("may {} {}", verb, show(change->amount)) : std::string();
-}
-
-std::optional<std::string> bad_amount(std::string_view kind, const std::optional<Amount>& amount) {
-  if (amount && (!std::isfinite(amount->value) || amount->value < 0)) {
-    return fmt::format("{} must not be negative", kind);
+  if (kind != nullptr) {
+    entry.*kind = Amount{share, true};
+  } else {
+    entry.exact = true;
   }
-  return std::nullopt;
+  return entry;
 }
 
 }  // namespace
@@ -95,9 +89,9 @@ std::string Limit::words() const {
     parts.push_back(repeats_within ? fmt::format("may vary by {:.2g} %", 100 * *repeats_within)
                                    : std::string("must not change"));
   }
-  for (const auto& part : {either_way(max_drop, "drop"), either_way(max_increase, "rise"),
-                           either_way(max_decrease, "fall")}) {
-    if (!part.empty()) parts.push_back(part);
+  for (const ChangeKind& kind : k_changes) {
+    const auto& change = this->*kind.in_limit;
+    if (change) parts.push_back(fmt::format("may {} {}", kind.verb, show(change->amount)));
   }
   if (min && max) {
     parts.push_back(fmt::format("{} to {}", show(*min), show(*max)));
@@ -110,44 +104,31 @@ std::string Limit::words() const {
 }
 
 const std::vector<LimitEntry>& default_limits() {
-  static const auto k_defaults = [] {
-    std::vector<LimitEntry> entries;
-    LimitEntry counts = entry_for(
-        {"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels", "placement"});
-    counts.exact = true;
-    LimitEntry rates = entry_for({"*tokens_per_second"});
-    rates.max_drop = Amount{0.05, true};
-    LimitEntry over_a_list = entry_for({"*_at_zero_context", "*_per_context_token"});
-    over_a_list.max_increase = Amount{0.10, true};
-    // A count over a list is exact, which max_increase beside it would only repeat.
-    entries.push_back(std::move(over_a_list));
-    entries.push_back(std::move(counts));
-    entries.push_back(std::move(rates));
-    // Greedy and with a fixed seed an answer is as good each time: little may change.
-    LimitEntry worse = entry_for({"perplexity"});
-    worse.max_increase = Amount{0.01, true};
-    entries.push_back(std::move(worse));
-    LimitEntry agreement = entry_for({"greedy_agreement"});
-    agreement.max_drop = Amount{0.01, true};
-    entries.push_back(std::move(agreement));
-    return entries;
-  }();
+  static const std::vector<LimitEntry> k_defaults = {
+      // A count over a list is exact, which max_increase beside it would only repeat.
+      default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
+      default_entry({"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels",
+                     "placement"}),
+      default_entry({"*tokens_per_second"}, &LimitEntry::max_drop, 0.05),
+      // Greedy and with a fixed seed an answer is as good each time: little may change.
+      default_entry({"perplexity"}, &LimitEntry::max_increase, 0.01),
+      default_entry({"greedy_agreement"}, &LimitEntry::max_drop, 0.01),
+  };
   return k_defaults;
 }
 
 Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
                     std::span<const LimitEntry> entries) {
   Limit limit;
-  const Fitting fits = fitting(metric);
-  for (const LimitEntry& entry : default_limits()) {
-    // A kernel may be called anything, "x_per_token" too.
-    if (unit::names_work(metric.name)) break;
-    Fitting of_default = fits;
-    if (is_count(metric)) of_default.max_increase = false;
-    if (entry.covers(cell, metric.name)) apply(entry, of_default, limit);
+  // A kernel may be called anything, "x_per_token" too.
+  if (!unit::names_work(metric.name)) {
+    for (const LimitEntry& entry : default_limits()) {
+      if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);
+    }
+    if (is_count(metric)) limit.max_increase.reset();
   }
   for (const LimitEntry& entry : entries) {
-    if (entry.covers(cell, metric.name)) apply(entry, fits, limit);
+    if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);
   }
   return limit;
 }
@@ -155,29 +136,26 @@ Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
 Limit resolve_special(const profile::CellKey& cell, std::string_view name,
                       std::span<const LimitEntry> entries) {
   Limit limit;
-  const Fitting fits{true, false, false, false};
-  const auto apply_special = [&](LimitEntry entry) {
-    if (!entry.covers(cell, name)) return;
-    entry.max.reset();
-    entry.min.reset();
-    apply(entry, fits, limit);
-  };
-  for (const LimitEntry& entry : default_limits()) apply_special(entry);
-  for (const LimitEntry& entry : entries) apply_special(entry);
+  for (const std::span<const LimitEntry> list : {std::span(default_limits()), entries}) {
+    for (const LimitEntry& entry : list) {
+      if (entry.covers(cell, name)) apply(entry, nullptr, limit);
+    }
+  }
   return limit;
 }
 
 std::optional<std::string> bad_tolerate(const LimitEntry& entry) {
   if (!entry.tolerate) return std::nullopt;
   bool beside = false;
-  for (const auto* kind : {&entry.max_drop, &entry.max_increase, &entry.max_decrease}) {
-    if (!*kind) continue;
+  for (const ChangeKind& kind : k_changes) {
+    const auto& amount = entry.*kind.in_entry;
+    if (!amount) continue;
     beside = true;
-    if ((*kind)->relative != entry.tolerate->relative || entry.tolerate->value >= (*kind)->value) {
+    if (amount->relative != entry.tolerate->relative || entry.tolerate->value >= amount->value) {
       return fmt::format(
           "tolerate ({}) must be smaller than the limit beside it ({}), and of its "
           "kind",
-          show(*entry.tolerate), show(**kind));
+          show(*entry.tolerate), show(*amount));
     }
   }
   if (beside) return std::nullopt;
@@ -213,7 +191,9 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
   for (const auto& [kind, amount] :
        {std::pair{"max_drop", entry.max_drop}, std::pair{"max_increase", entry.max_increase},
         std::pair{"max_decrease", entry.max_decrease}, std::pair{"tolerate", entry.tolerate}}) {
-    if (auto bad = bad_amount(kind, amount)) return bad;
+    if (amount && (!std::isfinite(amount->value) || amount->value < 0)) {
+      return fmt::format("{} must not be negative", kind);
+    }
   }
   constexpr double k_most = 0.9;
   if (entry.max_drop && entry.max_drop->relative && entry.max_drop->value >= k_most) {

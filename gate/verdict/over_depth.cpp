@@ -15,6 +15,13 @@
 namespace weir::verdict {
 namespace {
 
+using profile::Measurement;
+using profile::NumberPair;
+using profile::PairedMetric;
+using profile::PairedRuns;
+using profile::Profile;
+using unit::Scope;
+
 // A time per token, and where it comes from: an engine reports it, or a rate that is its inverse.
 struct TimePerToken {
   const char* time;
@@ -25,7 +32,14 @@ constexpr TimePerToken k_times[] = {
     {"time_per_prompt_token_seconds", "prefill_tokens_per_second"},
 };
 // What a line says, each a metric.
-constexpr unit::Scope k_parts[] = {unit::Scope::at_zero_context, unit::Scope::per_context_token};
+using Line = stats::SlopeAndIntercept;
+struct Part {
+  Scope scope;
+  const char* ending;  // of the metric's name
+  double Line::*number;
+};
+constexpr Part k_parts[] = {{Scope::at_zero_context, "_at_zero_context", &Line::intercept},
+                            {Scope::per_context_token, "_per_context_token", &Line::slope}};
 
 constexpr std::string_view k_needs_every_depth = "the line over depths needs every one of them";
 
@@ -36,19 +50,13 @@ std::vector<const T*> pick(const DepthGroup& group, std::span<const T> from) {
   return members;
 }
 
-unit::Metric fitted_metric(const TimePerToken& of, unit::Scope part) {
-  const bool at_zero = part == unit::Scope::at_zero_context;
-  return *unit::find_metric(std::string(of.time) +
-                            (at_zero ? "_at_zero_context" : "_per_context_token"));
-}
-
-double part_of(const stats::SlopeAndIntercept& line, unit::Scope part) {
-  return part == unit::Scope::at_zero_context ? line.intercept : line.slope;
+unit::Metric fitted_metric(const TimePerToken& of, const Part& part) {
+  return *unit::find_metric(std::string(of.time) + part.ending);
 }
 
 // The line over `depths`, one time each; absent where a process did not end, or gave no time.
-std::optional<stats::SlopeAndIntercept> line_over(const std::vector<std::int64_t>& depths,
-                                                  const std::vector<std::optional<double>>& times) {
+std::optional<Line> line_over(const std::vector<std::int64_t>& depths,
+                              const std::vector<std::optional<double>>& times) {
   std::vector<stats::Point> points;
   for (std::size_t i = 0; i < depths.size(); ++i) {
     if (!times[i] || !(*times[i] > 0) || !std::isfinite(*times[i])) return std::nullopt;
@@ -57,9 +65,6 @@ std::optional<stats::SlopeAndIntercept> line_over(const std::vector<std::int64_t
   return stats::theil_sen(points);
 }
 
-using profile::Measurement;
-using profile::Profile;
-using unit::Scope;
 using Counts = std::map<std::string, Measurement>;
 
 struct FittedCounts {
@@ -138,35 +143,35 @@ void fit_time(const DepthGroup& group, const std::vector<const Profile*>& member
   };
   const bool reported = all_have(of.time);
   if (!reported && !all_have(of.rate)) return;
-  const char* name = reported ? of.time : of.rate;
+  std::vector<const Measurement*> measured;
   std::size_t processes = SIZE_MAX;
   for (const Profile* one : members) {
-    processes = std::min(processes, one->metrics.at(name).samples.size());
+    measured.push_back(&one->metrics.at(reported ? of.time : of.rate));
+    processes = std::min(processes, measured.back()->samples.size());
   }
-  Measurement made[2];
+  std::vector<Line> lines;
   std::vector<stats::Point> points;
   for (std::size_t k = 0; k < processes; ++k) {
     std::vector<std::optional<double>> times;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const double sample = members[i]->metrics.at(name).samples[k];
+      const double sample = measured[i]->samples[k];
       times.emplace_back(reported ? sample : 1 / sample);
       points.push_back({static_cast<double>(group.depths[i]), *times.back()});
     }
     const auto line = line_over(group.depths, times);
     if (!line) return;
-    for (std::size_t i = 0; i < 2; ++i) made[i].samples.push_back(part_of(*line, k_parts[i]));
+    lines.push_back(*line);
   }
   if (processes == 0) return;
-  for (std::size_t i = 0; i < 2; ++i) {
-    made[i].metric = fitted_metric(of, k_parts[i]);
-    made[i].nature = profile::Nature::sampled;
-    made[i].source = members.front()->metrics.at(name).source;
-    if (k_parts[i] == Scope::per_context_token) {
-      if (auto hidden = hidden_in_noise(points, made[i].metric)) {
-        made[i].warnings.push_back(std::move(*hidden));
-      }
+  for (const Part& part : k_parts) {
+    Measurement made;
+    made.metric = fitted_metric(of, part);
+    made.source = measured.front()->source;
+    for (const Line& line : lines) made.samples.push_back(line.*part.number);
+    if (part.scope == Scope::per_context_token) {
+      if (auto hidden = hidden_in_noise(points, made.metric)) made.warnings = {std::move(*hidden)};
     }
-    fit.metrics[made[i].metric.name] = made[i];
+    fit.metrics[made.metric.name] = std::move(made);
   }
   fit.timed_runs = static_cast<std::int64_t>(processes);
 }
@@ -196,10 +201,6 @@ bool all_shown(const std::vector<const Has*>& members) {
   });
 }
 
-using profile::NumberPair;
-using profile::PairedMetric;
-using profile::PairedRuns;
-
 // The same metric of every depth; empty where one has none.
 struct AtDepths {
   std::vector<const PairedMetric*> metrics;
@@ -220,7 +221,7 @@ AtDepths find_times(const std::vector<const PairedRuns*>& members, const TimePer
 }
 
 struct TwoLines {
-  std::optional<stats::SlopeAndIntercept> base, candidate;
+  std::optional<Line> base, candidate;
   bool base_first = false;
 };
 
@@ -239,21 +240,20 @@ TwoLines lines_of(const std::vector<std::int64_t>& depths, const AtDepths& found
           at(*found.metrics.front()).base_first};
 }
 
-NumberPair numbers_of(const TwoLines& lines, unit::Scope part) {
-  NumberPair pair;
-  if (lines.base) pair.base = part_of(*lines.base, part);
-  if (lines.candidate) pair.candidate = part_of(*lines.candidate, part);
-  pair.base_first = lines.base_first;
-  return pair;
+NumberPair numbers_of(const TwoLines& lines, const Part& part) {
+  const auto number = [&](const std::optional<Line>& line) {
+    return line ? std::optional((*line).*part.number) : std::nullopt;
+  };
+  return {number(lines.base), number(lines.candidate), lines.base_first};
 }
 
 // About the size of `part`, for evidence to lay its bets in. Where context costs nearly nothing, a
 // hundredth of what a token takes.
-double unit_of(const stats::SlopeAndIntercept& warm, double deepest, unit::Scope part) {
+double unit_of(const Line& warm, double deepest, const Part& part) {
   constexpr double k_least_share = 0.01;
   const double least = k_least_share * std::fabs(warm.intercept + warm.slope * deepest);
-  return part == unit::Scope::per_context_token ? std::max(std::fabs(warm.slope), least / deepest)
-                                                : std::max(std::fabs(warm.intercept), least);
+  return std::max(std::fabs(warm.*part.number),
+                  part.scope == Scope::per_context_token ? least / deepest : least);
 }
 
 }  // namespace
@@ -380,7 +380,7 @@ PairedRuns fit_pairs(const DepthGroup& group, std::span<const PairedRuns> runs) 
       rounds.push_back(lines_of(group.depths, found,
                                 [&](const PairedMetric& metric) { return metric.pairs[k]; }));
     }
-    for (const unit::Scope part : k_parts) {
+    for (const Part& part : k_parts) {
       PairedMetric made{fitted_metric(of, part),
                         found.metrics.front()->source,
                         numbers_of(warm, part),

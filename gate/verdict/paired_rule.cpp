@@ -24,10 +24,6 @@ double in_pair(const profile::PairedMetric& metric, const std::optional<double>&
 
 using stats::Decision;
 
-std::string pairs_words(std::size_t pairs) {
-  return fmt::format("{} pair{}", pairs, pairs == 1 ? "" : "s");
-}
-
 void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
                 MetricVerdict& made) {
   for (const profile::NumberPair& pair : metric.pairs) {
@@ -60,8 +56,7 @@ std::string unlike_words(const profile::PairedMetric& metric, const stats::Paire
 }
 
 std::string limit_words(const MetricVerdict& made, bool tolerated) {
-  const auto& change =
-      made.metric.better == unit::Better::higher ? made.limit.max_drop : made.limit.max_increase;
+  const auto& change = change_in(made.limit, made.metric);
   return show(tolerated ? change->tolerate : change->amount);
 }
 
@@ -71,7 +66,7 @@ std::string more_words(const stats::PairedTest& test, double pair_seconds, Metri
   if (!more) return "nothing points either way yet";
   made.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
   std::string words =
-      fmt::format("about {} more", pairs_words(static_cast<std::size_t>(*made.more_pairs)));
+      fmt::format("about {} more", plural(static_cast<std::size_t>(*made.more_pairs), "pair"));
   if (pair_seconds > 0) {
     made.more_seconds = pair_seconds * static_cast<double>(*made.more_pairs);
     words += fmt::format(" ({})", unit::show_duration(*made.more_seconds));
@@ -80,49 +75,49 @@ std::string more_words(const stats::PairedTest& test, double pair_seconds, Metri
 }
 
 // The numbers stand beside the reason, so it does not repeat them.
-void decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
-            const stats::PairedRule& rule, double pair_seconds, MetricVerdict& made) {
-  const std::string after = pairs_words(test.decided_after());
-  const bool higher = made.metric.better == unit::Better::higher;
-  const std::string_view worse = higher ? "dropped" : "rose";
+Ruling decided(const profile::PairedMetric& metric, const stats::PairedTest& test,
+               const stats::PairedRule& rule, double pair_seconds, MetricVerdict& made) {
+  const std::string after = plural(test.decided_after(), "pair");
+  const std::string_view worse = made.metric.better == unit::Better::higher ? "dropped" : "rose";
   switch (test.decision()) {
     case Decision::fail:
-      made.verdict = Outcome::fail;
-      made.reason = fmt::format("it {} by more than {}, sure after {}", worse,
-                                limit_words(made, true), after);
-      return;
+      return {Outcome::fail, fmt::format("it {} by more than {}, sure after {}", worse,
+                                         limit_words(made, true), after)};
     case Decision::pass:
       if (stats::improved(test.all(), rule)) {
-        made.verdict = Outcome::improved;
-        made.reason = fmt::format("better by more than {}", limit_words(made, true));
-        return;
+        return {Outcome::improved, fmt::format("better by more than {}", limit_words(made, true))};
       }
-      made.verdict = Outcome::pass;
-      made.reason = fmt::format("it {} by less than {}, sure after {}", worse,
-                                limit_words(made, false), after);
-      return;
+      return {Outcome::pass, fmt::format("it {} by less than {}, sure after {}", worse,
+                                         limit_words(made, false), after)};
     case Decision::unlike:
-      made.verdict = Outcome::inconclusive;
-      made.reason = unlike_words(metric, test);
-      return;
+      return {Outcome::inconclusive, unlike_words(metric, test)};
     case Decision::undecided:
       break;
   }
-  made.verdict = Outcome::inconclusive;
   if (test.pairs() == 0) {
-    made.reason =
-        fmt::format("no pair was run: {} at least, of about {} each, do not fit the budget",
-                    stats::fewest_pairs(rule), unit::show_duration(pair_seconds));
-    return;
+    return {Outcome::inconclusive,
+            fmt::format("no pair was run: {} at least, of about {} each, do not fit the budget",
+                        stats::fewest_pairs(rule), unit::show_duration(pair_seconds))};
   }
-  made.reason = fmt::format("not decided after {}; {}", pairs_words(test.pairs()),
-                            more_words(test, pair_seconds, made));
+  return {Outcome::inconclusive,
+          fmt::format("not decided after {}; {}", plural(test.pairs(), "pair"),
+                      more_words(test, pair_seconds, made))};
 }
 
 }  // namespace
 
 stats::Pair rule_pair(const profile::PairedMetric& metric, const profile::NumberPair& pair) {
   return {in_pair(metric, pair.base), in_pair(metric, pair.candidate)};
+}
+
+std::vector<stats::Pair> rule_pairs(const profile::PairedMetric& metric) {
+  std::vector<stats::Pair> pairs;
+  for (const profile::NumberPair& pair : metric.pairs) pairs.push_back(rule_pair(metric, pair));
+  return pairs;
+}
+
+const std::optional<MaxChange>& change_in(const Limit& limit, const unit::Metric& metric) {
+  return metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase;
 }
 
 double number_of(const profile::PairedMetric& metric, double in_pair) {
@@ -149,7 +144,7 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
                                              const Policy& policy) {
   constexpr double k_most = 0.9;
   const bool higher = metric.metric.better == unit::Better::higher;
-  const auto& change = higher ? limit.max_drop : limit.max_increase;
+  const auto& change = change_in(limit, metric.metric);
   if (!change || limit.mode == Mode::off) return std::nullopt;
   const auto effect = [&](const Amount& amount) {
     const double share =
@@ -191,10 +186,7 @@ std::string percent(double share) {
 
 void judge_pairs(const Question& question, const profile::PairedMetric& metric,
                  MetricVerdict& made) {
-  std::vector<stats::Pair> pairs;
-  for (const profile::NumberPair& pair : metric.pairs) {
-    pairs.push_back(rule_pair(metric, pair));
-  }
+  const std::vector<stats::Pair> pairs = rule_pairs(metric);
   show_pairs(metric, pairs, made);
   made.pairs = static_cast<std::int64_t>(pairs.size());
   // A metric without a limit is shown with an interval all the same.
@@ -226,7 +218,8 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
   stats::PairedTest test(*rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
   const auto run = static_cast<double>(question.pairs->pairs);
-  decide(metric, test, *rule, question.pairs->seconds / (run + 1), made);  // 1: the warm-ups
+  const double pair_seconds = question.pairs->seconds / (run + 1);  // 1: the warm-ups
+  static_cast<Ruling&>(made) = decided(metric, test, *rule, pair_seconds, made);
   if (test.decision() != Decision::undecided) {
     made.pairs = static_cast<std::int64_t>(test.decided_after());
   }

@@ -16,6 +16,11 @@ namespace weir::verdict {
 // unit. +infinity for a process that did not end, or whose logarithm there is none of.
 [[nodiscard]] stats::Pair rule_pair(const profile::PairedMetric& metric,
                                     const profile::NumberPair& pair);
+// All of a metric's.
+[[nodiscard]] std::vector<stats::Pair> rule_pairs(const profile::PairedMetric& metric);
+// The limit on a change for the worse of a time, memory or rate; absent where there is none.
+[[nodiscard]] const std::optional<MaxChange>& change_in(const Limit& limit,
+                                                        const unit::Metric& metric);
 // Back to the metric's unit.
 [[nodiscard]] double number_of(const profile::PairedMetric& metric, double in_pair);
 // The relative change of the metric's value that an effect is: -0.05 for a rate that drops 5 %.

@@ -4,18 +4,12 @@
 
 #include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
+#include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
 namespace {
 
-using baseline::Baseline;
 using Effect = Proposal::Effect;
-
-std::string shown_count(const profile::Measurement& measured) {
-  if (measured.exact) return measured.exact->str();
-  const auto value = measured.value();
-  return value ? fmt::format("{:.10g}", *value) : "nothing";
-}
 
 // A stored number that is worse than before lets a worse program pass.
 Effect of_numbers(const unit::Metric& metric, double from, double to) {
@@ -56,10 +50,10 @@ class Compare {
     for (const auto& [name, before] : base_.counts) {
       const auto after = head_.counts.find(name);
       if (after == head_.counts.end()) {
-        add(name, shown_count(before), "", Effect::looser);
+        add(name, shown(before), "", Effect::looser);
         continue;
       }
-      const std::string from = shown_count(before), to = shown_count(after->second);
+      const std::string from = shown(before), to = shown(after->second);
       if (from != to) {
         add(name, from, to,
             of_numbers(before.metric, before.value().value_or(0),
@@ -76,7 +70,7 @@ class Compare {
       }
     }
     for (const auto& [name, after] : head_.counts) {
-      if (!base_.counts.contains(name)) add(name, "", shown_count(after), Effect::tighter);
+      if (!base_.counts.contains(name)) add(name, "", shown(after), Effect::tighter);
     }
   }
 
@@ -205,8 +199,7 @@ std::vector<Proposal> compare_baselines(const Baseline* base, const Baseline* he
   if (base != nullptr && head != nullptr) return Compare(*base, *head).all();
   const Baseline& one = base != nullptr ? *base : *head;
   const std::string what = fmt::format("baseline of {} ({})", one.cell, one.device_class);
-  const std::string counts =
-      fmt::format("{} count{}", one.counts.size(), one.counts.size() == 1 ? "" : "s");
+  const std::string counts = plural(one.counts.size(), "count");
   if (head == nullptr) return {{what, counts, "", Effect::looser, false, {one.cell}, 1}};
   return {{what, "", counts, Effect::tighter, false, {one.cell}, 1}};
 }

@@ -1,8 +1,10 @@
 // Times and memory: held to stored samples of this machine class, as far as those can tell.
+//
+// A reference workload that ran beside stored samples and beside this run says how much faster or
+// slower the machine was then: samples are divided by what it did in the same round. Times of
+// engines that serve stand on requests within a start, and on starts.
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
@@ -12,22 +14,19 @@
 namespace weir::verdict {
 namespace {
 
-using profile::Measurement;
+using baseline::Session;
+using profile::Reference;
 using stats::StoredInterval;
-
-struct JudgedTime {
-  Outcome verdict = Outcome::pass;
-  std::string reason;
-};
+using unit::Kind;
 
 // The relative change a limit allows; a plain number is taken of what is stored.
 double allowed(const Amount& amount, double stored) {
   return amount.relative ? amount.value : amount.value / stored;
 }
 
-// `worse` is the interval of the change for the worse: positive is bad.
-JudgedTime within(double low, double high, double limit, std::string_view words,
-                  const StoredInterval& interval) {
+// From `low` to `high` is the interval of the change for the worse: positive is bad.
+Ruling within(double low, double high, double limit, std::string_view words,
+              const StoredInterval& interval) {
   const std::string seen = fmt::format("{} ({} to {}), {}", percent(interval.change),
                                        percent(interval.low), percent(interval.high), words);
   if (low > limit) return {Outcome::fail, seen + ": the whole interval is beyond the limit"};
@@ -38,7 +37,7 @@ JudgedTime within(double low, double high, double limit, std::string_view words,
 }
 
 // A slope may be anywhere; of all else, no process takes no time.
-JudgedTime not_positive(const unit::Metric& metric) {
+Ruling not_positive(const unit::Metric& metric) {
   if (!unit::over_context(metric)) {
     return {Outcome::error, "its samples are not positive numbers"};
   }
@@ -46,41 +45,36 @@ JudgedTime not_positive(const unit::Metric& metric) {
           "some samples are not above 0: what a token of context costs is within the noise"};
 }
 
-std::optional<JudgedTime> against_stored(const Limit& limit, const StoredInterval& interval) {
-  std::optional<JudgedTime> judged;
-  const auto add = [&](const JudgedTime& one) {
-    if (!judged || one.verdict < judged->verdict) judged = one;
+std::optional<Ruling> against_stored(const Limit& limit, const StoredInterval& interval) {
+  std::optional<Ruling> ruling;
+  const auto hold = [&](const std::optional<MaxChange>& change, double low, double high,
+                        std::string_view verb) {
+    if (!change) return;
+    take_worse(ruling, within(low, high, allowed(change->amount, interval.stored),
+                              fmt::format("may {} {}", verb, show(change->amount)), interval));
   };
-  if (limit.max_drop) {
-    add(within(-interval.high, -interval.low, allowed(limit.max_drop->amount, interval.stored),
-               fmt::format("may drop {}", show(limit.max_drop->amount)), interval));
-  }
-  if (limit.max_increase) {
-    add(within(interval.low, interval.high, allowed(limit.max_increase->amount, interval.stored),
-               fmt::format("may rise {}", show(limit.max_increase->amount)), interval));
-  }
-  return judged;
+  hold(limit.max_drop, -interval.high, -interval.low, "drop");
+  hold(limit.max_increase, interval.low, interval.high, "rise");
+  return ruling;
 }
 
 // max and min need no baseline: an interval for the median of this run against a plain number.
-std::optional<JudgedTime> plain_number(const Limit& limit, const Measurement& current,
-                                       double level) {
+std::optional<Ruling> plain_number(const Limit& limit, const Measurement& current, double level) {
   if (!limit.max && !limit.min) return std::nullopt;
   const auto interval = stats::median_interval(current.samples, level);
   if (!interval) return not_positive(current.metric);
   const auto number = [&](double value) { return unit::show(current.metric, value); };
   const std::string seen = fmt::format("{} ({} to {})", number(interval->median),
                                        number(interval->low), number(interval->high));
-  JudgedTime judged;
+  std::optional<Ruling> ruling = Ruling{};
   const auto hold = [&](double below, double above, const Amount& bound, std::string_view side) {
-    JudgedTime one;
+    const std::string shown = number(bound.value);
     if (below > 0) {
-      one = {Outcome::fail, fmt::format("{} is {} {}", seen, side, number(bound.value))};
+      take_worse(ruling, {Outcome::fail, fmt::format("{} is {} {}", seen, side, shown)});
     } else if (above > 0) {
-      one = {Outcome::inconclusive,
-             fmt::format("{} holds the limit {}: not decided", seen, number(bound.value))};
+      take_worse(ruling, {Outcome::inconclusive,
+                          fmt::format("{} holds the limit {}: not decided", seen, shown)});
     }
-    if (one.verdict < judged.verdict) judged = one;
   };
   if (limit.max) {
     hold(interval->low - limit.max->value, interval->high - limit.max->value, *limit.max, "above");
@@ -88,135 +82,43 @@ std::optional<JudgedTime> plain_number(const Limit& limit, const Measurement& cu
   if (limit.min) {
     hold(limit.min->value - interval->high, limit.min->value - interval->low, *limit.min, "below");
   }
-  return judged;
+  return ruling;
+}
+
+// The sessions of this machine class; null where none are stored.
+const std::vector<Session>* sessions_here(const Question& question) {
+  if (question.base == nullptr) return nullptr;
+  const auto found = question.base->sessions.find(question.candidate.provenance.machine_class);
+  return found == question.base->sessions.end() ? nullptr : &found->second;
 }
 
 struct Stored {
-  std::vector<const baseline::Session*> sessions;
+  std::vector<const Session*> sessions;
   std::string why_none;
 };
 
 Stored stored_samples(const Question& question, const std::string& metric) {
+  const auto* here = sessions_here(question);
   Stored stored;
-  const baseline::Baseline* base = question.judge();
-  if (base == nullptr) {
-    stored.why_none = question.choice.reason;
-    return stored;
-  }
-  const std::string& machine = question.candidate.provenance.machine_class;
-  const auto found = base->sessions.find(machine);
-  if (found != base->sessions.end()) {
-    for (const baseline::Session& session : found->second) {
-      const auto samples = session.samples.find(metric);
-      if (samples != session.samples.end() && !samples->second.empty()) {
-        stored.sessions.push_back(&session);
-      }
+  for (const Session& session : here != nullptr ? std::span(*here) : std::span<const Session>()) {
+    const auto samples = session.samples.find(metric);
+    if (samples != session.samples.end() && !samples->second.empty()) {
+      stored.sessions.push_back(&session);
     }
   }
   if (!stored.sessions.empty()) return stored;
-  stored.why_none = base->sessions.empty() ? "no timed samples are stored"
-                    : found == base->sessions.end()
+  stored.why_none = question.base == nullptr          ? question.choice.reason
+                    : question.base->sessions.empty() ? "no timed samples are stored"
+                    : here == nullptr
                         ? "stored samples are of other machine classes"
                         : "no samples of this metric are stored for this machine class";
   return stored;
 }
 
-std::vector<std::vector<double>> samples_of(const Stored& stored, const std::string& metric) {
-  std::vector<std::vector<double>> samples;
-  for (const baseline::Session* session : stored.sessions) {
-    samples.push_back(session->samples.at(metric));
-  }
-  return samples;
+// The reference workload tells of the machine: its times are shown and never judged.
+bool is_reference(const Profile& candidate) {
+  return candidate.reference && candidate.reference->cell == candidate.cell.str();
 }
-
-// Limits on the change by pairs, plain numbers by this side's own runs.
-void judge_beside_base(const Question& question, const Measurement& current, MetricVerdict& made) {
-  const auto& paired = question.pairs->metrics;
-  const auto found = std::ranges::find_if(
-      paired, [&](const auto& one) { return one.metric.name == current.metric.name; });
-  if (made.limit.mode == Mode::off) {
-    made.reason = "switched off";
-    return;
-  }
-  if (found != paired.end()) {
-    judge_pairs(question, *found, made);
-  } else if (made.limit.max_drop || made.limit.max_increase) {
-    made.verdict = Outcome::fresh;
-    made.reason = "the base program does not report it";
-  }
-  const bool bounded = made.limit.max || made.limit.min;
-  if (bounded && current.samples.empty()) {
-    if (made.verdict == Outcome::info) {
-      made.verdict = Outcome::inconclusive;
-      made.reason = "no measured run of the candidate gave it";
-    }
-  } else if (const auto plain = plain_number(made.limit, current, question.policy.stored_level)) {
-    if (made.verdict == Outcome::info || plain->verdict < made.verdict) {
-      made.verdict = plain->verdict;
-      made.reason = plain->reason;
-    }
-  }
-  show_only(made.limit, made.verdict, made.reason);
-}
-
-MetricVerdict judge_time(const Question& question, const Measurement& current) {
-  MetricVerdict made;
-  made.metric = current.metric;
-  made.nature = current.nature;
-  made.source = current.source;
-  made.warnings = current.warnings;
-  if (!is_reference(question.candidate)) {
-    made.limit = resolve_limit(question.candidate.cell, current.metric, question.limits);
-  }
-  if (auto doubt = percentile_doubt(question.candidate, made)) {
-    made.warnings.push_back(std::move(*doubt));
-  }
-  made.current = current.value();
-  made.samples = static_cast<std::int64_t>(current.samples.size());
-  if (question.pairs != nullptr) {
-    judge_beside_base(question, current, made);
-    return made;
-  }
-  const Stored stored = stored_samples(question, current.metric.name);
-  const auto even = normalized(question.candidate, current, stored.sessions);
-  const auto interval = stats::compare_with_stored(
-      even ? even->sessions : samples_of(stored, current.metric.name),
-      even ? even->current : current.samples,
-      {question.policy.stored_level,
-       current.metric.kind == unit::Kind::quality ? 0 : question.policy.assumed_session_sd});
-  if (interval) {
-    made.baseline = interval->stored;
-    made.change = interval->change;
-    made.low = interval->low;
-    made.high = interval->high;
-    made.baseline_sessions = static_cast<std::int64_t>(interval->sessions);
-  }
-  if (!made.limit.any() || made.limit.mode == Mode::off) {
-    if (made.limit.mode == Mode::off) made.reason = "switched off";
-    return made;
-  }
-  std::optional<JudgedTime> judged =
-      plain_number(made.limit, current, question.policy.stored_level);
-  if (made.limit.max_drop || made.limit.max_increase) {
-    JudgedTime compared{Outcome::fresh, stored.why_none};
-    if (interval) {
-      compared = *against_stored(made.limit, *interval);
-    } else if (stored.why_none.empty()) {
-      compared = not_positive(current.metric);
-    }
-    made.suspected = compared.verdict == Outcome::fail && made.limit.mode == Mode::gate &&
-                     (!judged || judged->verdict != Outcome::fail);
-    if (!judged || compared.verdict < judged->verdict) judged = compared;
-  }
-  if (judged) {
-    made.verdict = judged->verdict;
-    made.reason = judged->reason;
-  }
-  show_only(made.limit, made.verdict, made.reason);
-  return made;
-}
-
-using profile::Reference;
 
 bool same_workload(const Reference& a, const std::optional<Reference>& b) {
   return b && a.cell == b->cell && a.fingerprint == b->fingerprint &&
@@ -228,43 +130,154 @@ bool positive(const std::vector<double>& rates) {
          std::ranges::all_of(rates, [](double rate) { return std::isfinite(rate) && rate > 0; });
 }
 
-// Sample by sample; nothing where a round lacks one of the two.
-std::optional<std::vector<double>> at_speed(const std::vector<double>& samples,
-                                            const std::vector<double>& rates, double speed,
-                                            unit::Better better) {
-  if (samples.size() != rates.size() || !positive(rates)) return std::nullopt;
-  std::vector<double> made;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const double faster = rates[i] / speed;
-    made.push_back(better == unit::Better::higher ? samples[i] / faster : samples[i] * faster);
+// Samples of one metric, of stored sessions and of this run.
+struct Samples {
+  std::vector<std::vector<double>> sessions;
+  std::vector<double> current;
+};
+
+Samples plain_samples(const Measurement& current, const std::vector<const Session*>& sessions) {
+  Samples samples{{}, current.samples};
+  for (const Session* session : sessions) {
+    samples.sessions.push_back(session->samples.at(current.metric.name));
   }
-  return made;
+  return samples;
 }
 
-const std::vector<baseline::Session>* sessions_here(const Question& question) {
-  const baseline::Baseline* base = question.judge();
-  if (base == nullptr) return nullptr;
-  const auto found = base->sessions.find(question.candidate.provenance.machine_class);
-  return found == base->sessions.end() || found->second.empty() ? nullptr : &found->second;
+// Divided by what the reference workload did in the same round and brought to its median speed in
+// this run. Absent, and the plain samples are compared, unless this run and every session have a
+// rate of the same reference beside each sample.
+std::optional<Samples> normalized(const Profile& candidate, const Measurement& current,
+                                  const std::vector<const Session*>& sessions) {
+  if (!candidate.reference || current.metric.kind != Kind::time || sessions.empty()) {
+    return std::nullopt;
+  }
+  const Reference& now = *candidate.reference;
+  if (!positive(now.rates)) return std::nullopt;
+  const double speed = *stats::median(now.rates);
+  // Sample by sample; false where a round lacks one of the two.
+  const auto to_speed = [&](std::vector<double>& samples, const std::vector<double>& rates) {
+    if (samples.size() != rates.size() || !positive(rates)) return false;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const double faster = rates[i] / speed;
+      const bool higher = current.metric.better == unit::Better::higher;
+      samples[i] = higher ? samples[i] / faster : samples[i] * faster;
+    }
+    return true;
+  };
+  Samples made = plain_samples(current, sessions);
+  for (std::size_t k = 0; k < sessions.size(); ++k) {
+    const auto& reference = sessions[k]->reference;
+    if (!same_workload(now, reference) || !to_speed(made.sessions[k], reference->rates)) {
+      return std::nullopt;
+    }
+  }
+  return to_speed(made.current, now.rates) ? std::optional(std::move(made)) : std::nullopt;
+}
+
+// A percentile of so few requests that it lies between the two largest, where a limit is on it.
+std::optional<std::string> percentile_doubt(const Profile& candidate, const MetricVerdict& metric) {
+  const Limit& limit = metric.limit;
+  const std::string& name = metric.metric.name;
+  if (!candidate.requests || limit.mode == Mode::off || !limit.any()) return std::nullopt;
+  // Gaps between tokens are many more than requests.
+  if (name.starts_with("inter_token_latency")) return std::nullopt;
+  // Of k requests those above 1 - 1/k lie between the two largest.
+  const bool p90 = name.find("_p90_") != std::string::npos;
+  const std::int64_t least = p90 ? 10 : name.find("_p99_") != std::string::npos ? 100 : 0;
+  if (*candidate.requests >= least) return std::nullopt;
+  return fmt::format(
+      "{} of {} requests a start lies between the two slowest of them: {} requests are the fewest "
+      "that it needs (requests on the prompt)",
+      p90 ? "p90" : "p99", *candidate.requests, least);
+}
+
+// Limits on the change by pairs, plain numbers by this side's own runs.
+void judge_beside_base(const Question& question, const Measurement& current, MetricVerdict& made) {
+  const auto& paired = question.pairs->metrics;
+  const auto found = std::ranges::find(paired, current.metric.name,
+                                       [](const auto& one) { return one.metric.name; });
+  Ruling& ruling = made;
+  if (made.limit.mode == Mode::off) {
+    ruling.reason = "switched off";
+    return;
+  }
+  if (found != paired.end()) {
+    judge_pairs(question, *found, made);
+  } else if (made.limit.max_drop || made.limit.max_increase) {
+    ruling = {Outcome::fresh, "the base program does not report it"};
+  }
+  const bool bounded = made.limit.max || made.limit.min;
+  if (bounded && current.samples.empty()) {
+    if (ruling.verdict == Outcome::info) {
+      ruling = {Outcome::inconclusive, "no measured run of the candidate gave it"};
+    }
+  } else if (auto plain = plain_number(made.limit, current, question.policy.stored_level)) {
+    if (ruling.verdict == Outcome::info || plain->verdict < ruling.verdict) ruling = *plain;
+  }
+  show_only(made.limit, ruling);
+}
+
+MetricVerdict judge_time(const Question& question, const Measurement& current) {
+  MetricVerdict made = question.about(current);
+  made.warnings = current.warnings;
+  if (is_reference(question.candidate)) made.limit = {};
+  if (auto doubt = percentile_doubt(question.candidate, made)) {
+    made.warnings.push_back(std::move(*doubt));
+  }
+  made.current = current.value();
+  made.samples = std::ssize(current.samples);
+  if (question.pairs != nullptr) {
+    judge_beside_base(question, current, made);
+    return made;
+  }
+  const Stored stored = stored_samples(question, current.metric.name);
+  const auto even = normalized(question.candidate, current, stored.sessions);
+  const Samples samples = even ? *even : plain_samples(current, stored.sessions);
+  const auto interval = stats::compare_with_stored(
+      samples.sessions, samples.current,
+      {question.policy.stored_level,
+       current.metric.kind == Kind::quality ? 0 : question.policy.assumed_session_sd});
+  if (interval) {
+    made.baseline = interval->stored;
+    made.change = interval->change;
+    made.low = interval->low;
+    made.high = interval->high;
+    made.baseline_sessions = static_cast<std::int64_t>(interval->sessions);
+  }
+  if (made.limit.mode == Mode::off) made.reason = "switched off";
+  if (!made.limit.any() || made.limit.mode == Mode::off) return made;
+  std::optional<Ruling> ruling = plain_number(made.limit, current, question.policy.stored_level);
+  if (made.limit.max_drop || made.limit.max_increase) {
+    const Ruling compared = interval                  ? *against_stored(made.limit, *interval)
+                            : stored.why_none.empty() ? not_positive(current.metric)
+                                                      : Ruling{Outcome::fresh, stored.why_none};
+    made.suspected = compared.verdict == Outcome::fail && made.limit.mode == Mode::gate &&
+                     (!ruling || ruling->verdict != Outcome::fail);
+    take_worse(ruling, compared);
+  }
+  if (ruling) static_cast<Ruling&>(made) = *ruling;
+  show_only(made.limit, made);
+  return made;
 }
 
 }  // namespace
 
 std::vector<MetricVerdict> judge_times(const Question& question) {
   std::vector<MetricVerdict> made;
-  for (const auto& [name, measured] : question.candidate.metrics) {
-    if (measured.metric.kind != unit::Kind::count && !measured.samples.empty()) {
+  const auto& metrics = question.candidate.metrics;
+  for (const auto& [name, measured] : metrics) {
+    if (measured.metric.kind != Kind::count && !measured.samples.empty()) {
       made.push_back(judge_time(question, measured));
     }
   }
   if (question.pairs == nullptr) return made;
   // Known from warm-ups alone, where the budget never reached this cell: not decided, and said so.
   for (const profile::PairedMetric& paired : question.pairs->metrics) {
-    const auto measured = question.candidate.metrics.find(paired.metric.name);
-    if (measured != question.candidate.metrics.end() && !measured->second.samples.empty()) continue;
+    const auto measured = metrics.find(paired.metric.name);
+    if (measured != metrics.end() && !measured->second.samples.empty()) continue;
     Measurement none;
     none.metric = paired.metric;
-    none.nature = profile::Nature::sampled;
     none.source = paired.source;
     MetricVerdict one = judge_time(question, none);
     if (one.limit.any() && one.limit.mode != Mode::off) made.push_back(std::move(one));
@@ -272,32 +285,26 @@ std::vector<MetricVerdict> judge_times(const Question& question) {
   return made;
 }
 
-bool is_reference(const profile::Profile& candidate) {
-  return candidate.reference && candidate.reference->cell == candidate.cell.str();
-}
-
-std::optional<Normalized> normalized(const profile::Profile& candidate,
-                                     const profile::Measurement& current,
-                                     const std::vector<const baseline::Session*>& sessions) {
-  if (!candidate.reference || current.metric.kind != unit::Kind::time || sessions.empty()) {
-    return std::nullopt;
+std::vector<MetricVerdict> missing_times(const Question& question) {
+  const Profile& candidate = question.candidate;
+  const auto* sessions = sessions_here(question);
+  if (sessions == nullptr || sessions->empty() || question.pairs != nullptr ||
+      candidate.timed_runs == 0 || !candidate.errors.empty() || is_reference(candidate)) {
+    return {};
   }
-  const Reference& now = *candidate.reference;
-  if (!positive(now.rates)) return std::nullopt;
-  const double speed = *stats::median(now.rates);
-  const auto plain = [&](const std::vector<double>& samples, const Reference& beside) {
-    return at_speed(samples, beside.rates, speed, current.metric.better);
-  };
-  Normalized made;
-  for (const baseline::Session* session : sessions) {
-    if (!same_workload(now, session->reference)) return std::nullopt;
-    auto samples = plain(session->samples.at(current.metric.name), *session->reference);
-    if (!samples) return std::nullopt;
-    made.sessions.push_back(std::move(*samples));
+  std::vector<MetricVerdict> made;
+  for (const auto& [name, samples] : sessions->back().samples) {
+    const auto metric = unit::find_metric(name);
+    if (candidate.metrics.contains(name) || !metric || metric->kind == Kind::count) continue;
+    Measurement none;
+    none.metric = *metric;
+    MetricVerdict one = question.about(none);
+    if (!one.limit.any() || one.limit.mode == Mode::off) continue;
+    static_cast<Ruling&>(one) = {Outcome::error,
+                                 "could not be measured: samples are stored, this run gave none"};
+    show_only(one.limit, one);
+    made.push_back(std::move(one));
   }
-  auto samples = plain(current.samples, now);
-  if (!samples) return std::nullopt;
-  made.current = std::move(*samples);
   return made;
 }
 
@@ -308,63 +315,37 @@ std::optional<std::string> reference_note(const Question& question) {
     return "the reference workload: its times tell how fast the machine is, and are not judged";
   }
   const auto* sessions = sessions_here(question);
-  if (sessions == nullptr) return std::nullopt;
+  if (sessions == nullptr || sessions->empty()) return std::nullopt;
   std::vector<double> then;
-  for (const baseline::Session& session : *sessions) {
+  for (const Session& session : *sessions) {
     if (!same_workload(*now, session.reference) || !positive(session.reference->rates)) {
       return fmt::format(
           "the reference workload {} as it is did not run beside the stored samples: times are "
-          "held "
-          "to them as they are, until this cell is accepted again",
+          "held to them as they are, until this cell is accepted again",
           now->cell);
     }
     then.push_back(*stats::median(session.reference->rates));
   }
-  const auto speed = stats::median(now->rates);
-  const auto whole = [&](const auto& samples) {
-    return std::all_of(sessions->begin(), sessions->end(), [&](const baseline::Session& session) {
-      const auto stored = session.samples.find(samples.metric.name);
-      return stored == session.samples.end() ||
-             stored->second.size() == session.reference->rates.size();
-    });
+  const auto whole = [&](const Measurement& measured) {
+    return measured.samples.size() == now->rates.size() &&
+           std::ranges::all_of(*sessions, [&](const Session& session) {
+             const auto stored = session.samples.find(measured.metric.name);
+             return stored == session.samples.end() ||
+                    stored->second.size() == session.reference->rates.size();
+           });
   };
   for (const auto& [name, measured] : question.candidate.metrics) {
-    if (measured.metric.kind != unit::Kind::time || measured.samples.empty()) continue;
-    if (measured.samples.size() == now->rates.size() && whole(measured)) continue;
+    if (measured.metric.kind != Kind::time || measured.samples.empty() || whole(measured)) continue;
     return fmt::format(
         "a round lacks a process of this cell or of the reference workload {}: {} is held to "
-        "stored "
-        "samples as they are",
+        "stored samples as they are",
         now->cell, unit::label(measured.metric));
   }
-  if (!speed || !positive(now->rates)) return std::nullopt;
+  if (!positive(now->rates)) return std::nullopt;
   return fmt::format(
       "times are held to stored ones by the reference workload {}, which runs at {:.2f} of its "
       "stored speed",
-      now->cell, *speed / *stats::median(then));
-}
-
-std::optional<std::string> percentile_doubt(const profile::Profile& candidate,
-                                            const MetricVerdict& metric) {
-  const Limit& limit = metric.limit;
-  if (!candidate.requests || limit.mode == Mode::off || !limit.any()) return std::nullopt;
-  // Gaps between tokens are many more than requests.
-  if (metric.metric.name.starts_with("inter_token_latency")) return std::nullopt;
-  struct Percentile {
-    const char* in_name;
-    const char* words;
-    std::int64_t requests;  // of k requests those above 1 - 1/k lie between the two largest
-  };
-  constexpr Percentile k_percentiles[] = {{"_p90_", "p90", 10}, {"_p99_", "p99", 100}};
-  for (const Percentile& one : k_percentiles) {
-    if (metric.metric.name.find(one.in_name) == std::string::npos) continue;
-    if (*candidate.requests >= one.requests) return std::nullopt;
-    return fmt::format(
-        "{} of {} requests a start lies between the two slowest of them: {} requests are the "
-        "fewest that it needs (requests on the prompt)",
-        one.words, *candidate.requests, one.requests);
-  }
-  return std::nullopt;
+      now->cell, *stats::median(now->rates) / *stats::median(then));
 }
 
 std::optional<std::string> starts_note(const Question& question) {

@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/verdict/verdict.hpp"
+#include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
 namespace {
-
-using profile::Measurement;
-using profile::Profile;
 
 constexpr std::string_view k_twin_class = "twin-";
 constexpr std::size_t k_most_told = 6;
@@ -18,10 +15,13 @@ constexpr std::size_t k_most_told = 6;
 // "vulkan-VENDOR-DEVICE-DRIVER-VERSION-FEATURES", as the probe writes it.
 struct DeviceIds {
   std::string api, vendor, device, driver, version, features;
+  [[nodiscard]] bool same_device(const DeviceIds& other) const {
+    return vendor == other.vendor && device == other.device;
+  }
 };
 
-std::optional<DeviceIds> ids_of(const std::string& device_class) {
-  const std::vector<std::string> parts = text::split(device_class, '-');
+std::optional<DeviceIds> ids_of(const Profile& profile) {
+  const std::vector<std::string> parts = text::split(profile.provenance.seen_class, '-');
   if (parts.size() != 6) return std::nullopt;
   return DeviceIds{parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]};
 }
@@ -33,34 +33,28 @@ std::optional<std::string> twin_of(const Profile& profile) {
 }
 
 bool same_work_asked(const profile::CellKey& a, const profile::CellKey& b) {
-  const auto parts = [](const profile::CellKey& key) {
-    return std::tie(key.engine, key.variant, key.model, key.prompt, key.depth, key.concurrency);
-  };
-  return parts(a) == parts(b);
+  profile::CellKey there = a;
+  there.backend = b.backend;
+  return there == b;
 }
 
 enum class Likeness { other, other_driver, same };
 
 Likeness likeness(const Profile& twin, const Profile& real) {
-  const auto described = ids_of(twin.provenance.seen_class);
-  const auto here = ids_of(real.provenance.seen_class);
+  const auto described = ids_of(twin), here = ids_of(real);
   if (!described || !here || described->api != here->api) return Likeness::other;
-  if (described->vendor == here->vendor && described->device == here->device) {
+  if (described->same_device(*here)) {
     return described->driver == here->driver ? Likeness::same : Likeness::other_driver;
   }
-  const bool named_alike =
-      !twin.provenance.seen_name.empty() && twin.provenance.seen_name == real.provenance.seen_name;
-  return named_alike ? Likeness::same : Likeness::other;
+  const std::string& name = twin.provenance.seen_name;
+  return !name.empty() && name == real.provenance.seen_name ? Likeness::same : Likeness::other;
 }
 
 // What may explain a difference, besides the description's own fields.
 std::vector<std::string> other_ways(const Profile& twin, const Profile& real) {
   std::vector<std::string> about;
-  const auto described = ids_of(twin.provenance.seen_class);
-  const auto here = ids_of(real.provenance.seen_class);
-  if (described && here) {
-    if (described->vendor != here->vendor || described->device != here->device ||
-        described->driver != here->driver) {
+  if (const auto described = ids_of(twin), here = ids_of(real); described && here) {
+    if (!described->same_device(*here) || described->driver != here->driver) {
       about.push_back(fmt::format("device {}:{} with driver id {} described, {}:{} with {} here",
                                   described->vendor, described->device, described->driver,
                                   here->vendor, here->device, here->driver));
@@ -100,11 +94,10 @@ void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) 
     const auto found = real.metrics.find(name);
     if (found == real.metrics.end()) {
       differs(mine, mine.exact, std::nullopt);
-      continue;
+    } else if (mine.exact && found->second.exact) {  // one that varies tells nothing
+      ++check.compared;
+      if (*mine.exact != *found->second.exact) differs(mine, mine.exact, found->second.exact);
     }
-    if (!mine.exact || !found->second.exact) continue;  // one that varies tells nothing
-    ++check.compared;
-    if (*mine.exact != *found->second.exact) differs(mine, mine.exact, found->second.exact);
   }
   for (const auto& [name, theirs] : real.metrics) {
     if (is_device_count(theirs) && !twin.metrics.contains(name)) {
@@ -112,11 +105,10 @@ void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) 
     }
   }
   // What loading took comes behind what each token takes.
-  std::stable_partition(check.differences.begin(), check.differences.end(),
-                        [](const TwinDiffers& one) {
-                          const auto metric = unit::find_metric(one.name);
-                          return !metric || metric->scope != unit::Scope::fixed;
-                        });
+  std::ranges::stable_partition(check.differences, [](const TwinDiffers& one) {
+    const auto metric = unit::find_metric(one.name);
+    return !metric || metric->scope != unit::Scope::fixed;
+  });
 }
 
 void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check) {
@@ -197,8 +189,8 @@ const Profile* partner_of(const Profile& twin, std::span<const Profile> profiles
 // Of one twin, over all cells.
 struct Tally {
   std::string device;
-  std::int64_t cells = 0, counts = 0, unequal = 0, without_kernels = 0;
-  bool other_driver = false;
+  std::int64_t counts = 0;
+  std::size_t cells = 0, unequal = 0, without_kernels = 0;
 };
 
 std::string note_of(const std::string& twin, const Tally& tally) {
@@ -208,7 +200,7 @@ std::string note_of(const std::string& twin, const Tally& tally) {
         "compared",
         twin);
   }
-  const std::string cells = fmt::format("{} cell{}", tally.cells, tally.cells == 1 ? "" : "s");
+  const std::string cells = plural(tally.cells, "cell");
   const std::string head = fmt::format("twin {} against the real {}: ", twin, tally.device);
   if (tally.unequal > 0) {
     return head + fmt::format("{} of {} {}", tally.unequal, cells,
@@ -231,7 +223,7 @@ std::vector<std::string> check_twins(std::span<const Profile> profiles,
     bool other_driver = false;
     const Profile* real = partner_of(mine, profiles, other_driver);
     if (real == nullptr) {
-      if (other_driver) tallies[*twin].other_driver = true;
+      if (other_driver) tallies[*twin];  // told, and nothing was compared
       continue;
     }
     TwinCheck check;

@@ -69,11 +69,18 @@ struct TwinCheck {
   [[nodiscard]] bool equal() const { return differences.empty() && kernels.empty(); }
 };
 
-struct MetricVerdict {
+// An outcome, and one line: why.
+struct Ruling {
+  Outcome verdict = Outcome::pass;
+  std::string reason{};
+};
+
+struct MetricVerdict : Ruling {
+  MetricVerdict() : Ruling{Outcome::info} {}
+
   unit::Metric metric;
   profile::Nature nature = profile::Nature::sampled;
   std::string source;
-  Outcome verdict = Outcome::info;
   std::optional<double> baseline, current;
   std::optional<std::string> baseline_text, current_text;  // exact forms: "133/2"
   std::optional<double> change;     // relative, (current - baseline) / baseline; absent at 0
@@ -92,7 +99,6 @@ struct MetricVerdict {
   // Against stored samples its limit on the change fails, and nothing else does: pairs may tell
   // (confirm()). Not a part of weir.verdict/1.
   bool suspected = false;
-  std::string reason;  // one line: why this verdict
   std::vector<std::string> warnings;
 };
 
