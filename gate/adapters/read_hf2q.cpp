@@ -10,12 +10,11 @@ namespace {
 
 // "[CB_PROFILE:forward_gpu seq_len=512 layers=40] total=83.10ms across 12 labels:"
 bool read_heading(std::string_view line, Observed& observed) {
-  const std::size_t at = line.find("[CB_PROFILE");
-  if (at == std::string_view::npos) return false;
   std::string_view what;
   double total = 0;
   std::int64_t labels = 0;
-  Scan scan(line.substr(at + 11));
+  Scan scan(line);
+  if (!scan.until("[CB_PROFILE")) return false;
   if (!scan.fits("{}]  total={} ms across {} labels:", what, total, labels) || total < 0)
     return false;
   ObservedStep step;
@@ -161,9 +160,8 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
 
 // "Decode tok/s: 41.2", "--- mlx-native …: 128 tokens in 3.10 s"
 bool read_rate(std::string_view line, Observed& observed) {
-  const std::size_t at = line.find("Decode tok/s:");
-  if (at != std::string_view::npos) {
-    if (const auto rate = Scan(line.substr(at + 13)).number()) {
+  if (Scan decode(line); decode.until("Decode tok/s:")) {
+    if (const auto rate = decode.number()) {
       add_sample(observed.timings, "decode_tokens_per_second", *rate);
     }
     return true;
@@ -209,8 +207,8 @@ Result<Observed> read(const Printed& printed) {
       keep_row(observed.buffers, std::move(*buffer), observed);
     } else if (steps.take(line) || read_stage(line, stage, observed) || read_rate(line, observed)) {
       in_table = false;
-    } else if (const std::size_t at = line.find("[mlx-native] "); at != std::string_view::npos) {
-      add_warning(observed, shown_text(line.substr(at + 13), 400));
+    } else if (Scan log(line); log.until("[mlx-native] ")) {
+      add_warning(observed, shown_text(log.rest(), 400));
     }
   }
   if (observed::empty(observed) && (observed.warnings.empty() || observed.truncated))

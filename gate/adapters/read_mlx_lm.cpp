@@ -23,8 +23,8 @@ void read_trial(std::string_view values, Observed& observed) {
 }
 
 std::optional<std::int64_t> setting(std::string_view line, std::string_view name) {
-  const std::size_t at = line.find(name);
-  return at == std::string_view::npos ? std::nullopt : Scan(line.substr(at + name.size())).whole();
+  Scan scan(line);
+  return scan.until(name) ? scan.whole() : std::nullopt;
 }
 
 }  // namespace

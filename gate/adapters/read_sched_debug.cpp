@@ -34,9 +34,8 @@ void read_inputs(std::string_view list, ObservedSplit& split) {
 // "## SPLIT #1: Vulkan0 # 7 inputs: [ffn_post_norm-2 (   1K)] …"
 std::optional<ObservedSplit> split_of(std::string_view line,
                                       std::optional<std::int64_t>& announced) {
-  const std::size_t at = line.find("## SPLIT #");
-  if (at == std::string_view::npos) return std::nullopt;
-  Scan scan(line.substr(at + 10));
+  Scan scan(line);
+  if (!scan.until("## SPLIT #")) return std::nullopt;
   ObservedSplit split;
   std::string_view backend;
   std::int64_t inputs = 0;
@@ -69,9 +68,8 @@ std::optional<ObservedOp> node_of(std::string_view line) {
 // "input tensor 'inp_tokens' [i32, ne = {   256,     1, …": the tokens of the graph that follows.
 std::optional<std::int64_t> tokens_of(std::string_view line) {
   if (line.find("inp_tokens'") == std::string_view::npos) return std::nullopt;
-  const std::size_t at = line.find("ne = {");
-  if (at == std::string_view::npos) return std::nullopt;
-  return Scan(line.substr(at + 6)).whole();
+  Scan scan(line);
+  return scan.until("ne = {") ? scan.whole() : std::nullopt;
 }
 
 class Graphs {

@@ -27,6 +27,15 @@ std::string shown(std::string_view words) {
   return std::string(text::trim(text));
 }
 
+// `error`, a text or an object with a message.
+std::optional<std::string> error_of(const Json& json) {
+  const Json* error = member(json, "error");
+  if (error == nullptr) return std::nullopt;
+  if (error->is_string()) return shown(error->get_ref<const std::string&>());
+  const std::string* words = text_in(*error, "message");
+  return shown(words != nullptr ? *words : dump_json(*error));
+}
+
 template <class T>
 void take_newer(std::optional<T>& known, const std::optional<T>& newer) {
   if (newer) known = newer;
@@ -95,12 +104,14 @@ void merge(profile::ServedReport& known, const profile::ServedReport& newer) {
   take_newer(known.build, newer.build);
 }
 
-std::optional<std::string> error_of(const Json& json) {
-  const Json* error = member(json, "error");
-  if (error == nullptr) return std::nullopt;
-  if (error->is_string()) return shown(error->get_ref<const std::string&>());
-  const std::string* words = text_in(*error, "message");
-  return shown(words != nullptr ? *words : dump_json(*error));
+Result<Piece> piece_of(std::string_view data,
+                       Result<void> (*fill)(const Json& json, Piece& piece)) {
+  WEIR_TRY(const Json json, parse_json(data, k_event_limits));
+  if (!json.is_object()) return fail(Code::data, "an event that is no JSON object");
+  Piece piece;
+  piece.error = error_of(json);
+  if (!piece.error) WEIR_CHECK(fill(json, piece));
+  return piece;
 }
 
 profile::ServedReport timings_of(const Json& json) {

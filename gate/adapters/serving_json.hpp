@@ -28,12 +28,9 @@ WEIR_SERVING_API(ollama)
 
 inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 
-// One object, or why not.
-[[nodiscard]] inline Result<Json> event_object(std::string_view data) {
-  auto json = parse_json(data, k_event_limits);
-  if (json && !json->is_object()) return fail(Code::data, "an event that is no JSON object");
-  return json;
-}
+// One object, of which `fill` makes the piece where it is no error.
+[[nodiscard]] Result<Piece> piece_of(std::string_view data,
+                                     Result<void> (*fill)(const Json& json, Piece& piece));
 
 [[nodiscard]] inline const Json* member(const Json& json, const char* key) {
   if (!json.is_object()) return nullptr;
@@ -77,8 +74,6 @@ inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 [[nodiscard]] profile::ServedReport timings_of(const Json& json);
 // `usage`, `model` and `system_fingerprint`, as OpenAI has them.
 [[nodiscard]] profile::ServedReport usage_of(const Json& json);
-// `error`, a text or an object with a message.
-[[nodiscard]] std::optional<std::string> error_of(const Json& json);
 // What both of OpenAI's APIs are sent, but for the prompt.
 [[nodiscard]] Json openai_body(const Ask& ask);
 

@@ -17,13 +17,7 @@ Json body(const Ask& ask) {
   return body;
 }
 
-Result<Piece> read(std::string_view data) {
-  WEIR_TRY(const Json json, event_object(data));
-  Piece piece;
-  if (auto error = error_of(json)) {
-    piece.error = std::move(error);
-    return piece;
-  }
+static Result<void> fill(const Json& json, Piece& piece) {
   const std::string* content = text_in(json, "content");
   const Json* stop = member(json, "stop");
   if (content == nullptr || stop == nullptr || !stop->is_boolean()) {
@@ -45,7 +39,9 @@ Result<Piece> read(std::string_view data) {
       piece.reported.prompt_tokens = count_in(json, "tokens_evaluated");
     piece.reported.finish = name_in(json, "stop_type");
   }
-  return piece;
+  return {};
 }
+
+Result<Piece> read(std::string_view data) { return piece_of(data, fill); }
 
 }  // namespace weir::adapters::serving::llama

@@ -15,14 +15,8 @@ Json body(const Ask& ask) {
           {"options", {{"num_predict", ask.max_tokens}, {"seed", ask.seed}, {"temperature", 0}}}};
 }
 
-Result<Piece> read(std::string_view data) {
+static Result<void> fill(const Json& json, Piece& piece) {
   constexpr double k_ns = 1e-9;
-  WEIR_TRY(const Json json, event_object(data));
-  Piece piece;
-  if (auto error = error_of(json)) {
-    piece.error = std::move(error);
-    return piece;
-  }
   const Json* done = member(json, "done");
   if (done == nullptr || !done->is_boolean()) {
     return fail(Code::data, "a line without \"done\"");
@@ -33,14 +27,16 @@ Result<Piece> read(std::string_view data) {
   }
   piece.is_token = !piece.text.empty() || !piece.is_last;
   piece.reported.model = name_in(json, "model");
-  if (!piece.is_last) return piece;
+  if (!piece.is_last) return {};
   piece.reported.cached_tokens = count_in(json, "prompt_eval_cached_count");
   piece.reported.prompt_tokens = count_in(json, "prompt_eval_count");
   piece.reported.output_tokens = count_in(json, "eval_count");
   piece.reported.prompt_seconds = seconds_in(json, "prompt_eval_duration", k_ns);
   piece.reported.output_seconds = seconds_in(json, "eval_duration", k_ns);
   piece.reported.finish = name_in(json, "done_reason");
-  return piece;
+  return {};
 }
+
+Result<Piece> read(std::string_view data) { return piece_of(data, fill); }
 
 }  // namespace weir::adapters::serving::ollama

@@ -11,8 +11,6 @@
 namespace weir::adapters::serving {
 namespace {
 
-constexpr std::string_view k_done = "[DONE]";
-
 // The text of a choice, and whether a token stands behind it.
 struct Said {
   std::string text;
@@ -46,32 +44,31 @@ Said said_in_chat(const Json& choice, bool finished) {
   return said;
 }
 
-Result<Piece> read_chunk(std::string_view data, Said (*said_in)(const Json&, bool)) {
-  Piece piece;
-  if (data == k_done) {
-    piece.is_last = true;
-    return piece;
-  }
-  WEIR_TRY(const Json json, event_object(data));
-  if (auto error = error_of(json)) {
-    piece.error = std::move(error);
-    return piece;
-  }
+template <Said (*said_in)(const Json&, bool)>
+Result<void> fill(const Json& json, Piece& piece) {
   piece.reported = usage_of(json);
   // Its own account is the finer one; both are of the same tokens.
   merge(piece.reported, timings_of(json));
   const Json* choices = member(json, "choices");
   if (choices == nullptr || !choices->is_array()) {
-    if (choices == nullptr && member(json, "usage") != nullptr) return piece;
+    if (choices == nullptr && member(json, "usage") != nullptr) return {};
     return fail(Code::data, "a chunk without \"choices\"");
   }
   if (choices->size() > 1) return fail(Code::data, "{} choices, asked for one", choices->size());
-  if (choices->empty()) return piece;
+  if (choices->empty()) return {};
   const Json& choice = choices->front();
   piece.reported.finish = name_in(choice, "finish_reason");
   Said said = said_in(choice, piece.reported.finish.has_value());
   piece.is_token = said.is_token;
   piece.text = std::move(said.text);
+  return {};
+}
+
+template <Said (*said_in)(const Json&, bool)>
+Result<Piece> read_chunk(std::string_view data) {
+  if (data != "[DONE]") return piece_of(data, fill<said_in>);
+  Piece piece;
+  piece.is_last = true;
   return piece;
 }
 
@@ -83,7 +80,7 @@ Json completions::body(const Ask& ask) {
   return body;
 }
 Result<Piece> completions::read(std::string_view data) {
-  return read_chunk(data, said_in_completion);
+  return read_chunk<said_in_completion>(data);
 }
 
 Json chat::body(const Ask& ask) {
@@ -91,6 +88,6 @@ Json chat::body(const Ask& ask) {
   body["messages"] = Json::array({{{"role", "user"}, {"content", ask.prompt}}});
   return body;
 }
-Result<Piece> chat::read(std::string_view data) { return read_chunk(data, said_in_chat); }
+Result<Piece> chat::read(std::string_view data) { return read_chunk<said_in_chat>(data); }
 
 }  // namespace weir::adapters::serving

@@ -184,7 +184,11 @@ class Rules {
     for (const EngineSettings& engine : base_.engines) {
       if (const EngineSettings* now = named(head_.engines, engine.name)) engines(engine, *now);
     }
-    for (const EngineSettings& engine : head_.engines) new_engine(engine);
+    for (const EngineSettings& engine : head_.engines) {
+      if (named(base_.engines, engine.name) == nullptr) {
+        allowed(engine.name, {}, engine.cpu_ops_allowed, true);
+      }
+    }
     for (Proposal& one : compare_limits(cells_, metrics(), base_.limits, head_.limits)) {
       edits_.proposals.push_back(std::move(one));
     }
@@ -215,12 +219,8 @@ class Rules {
         devices[{device(*before), device(after)}].push_back(name);
       }
       std::vector<std::string> differ;
-      for (const auto& [part, text] : before->identity) {
-        const auto now = after.identity.find(part);
-        if (now == after.identity.end() || now->second != text) differ.push_back(part);
-      }
-      for (const auto& [part, text] : after.identity) {
-        if (!before->identity.contains(part)) differ.push_back(part);
+      for (const auto& [part, text] : before->identity) {  // the same parts on both sides
+        if (after.identity.at(part) != text) differ.push_back(part);
       }
       if (before->model_path != after.model_path) differ.emplace_back("model");
       if (!differ.empty()) parts[text::join(differ, " and ")].push_back(name);
@@ -290,12 +290,6 @@ class Rules {
            std::equal(a.facts.begin(), a.facts.end(), b.facts.begin(), b.facts.end(), same);
   }
 
-  void new_engine(const EngineSettings& engine) {
-    if (named(base_.engines, engine.name) == nullptr) {
-      allowed(engine.name, {}, engine.cpu_ops_allowed, true);
-    }
-  }
-
   void allowed(const std::string& engine, const std::map<std::string, std::string>& before,
                const std::map<std::string, std::string>& after, bool holds) {
     const auto what = [&](const std::string& op) {
@@ -312,24 +306,20 @@ class Rules {
   // Every metric that a limit could be about.
   [[nodiscard]] std::vector<unit::Metric> metrics() const {
     std::vector<unit::Metric> all;
-    for (const std::string& name : unit::metric_names()) {
-      if (const auto metric = unit::find_metric(name)) all.push_back(*metric);
-    }
-    std::set<std::string> works;
+    std::set<std::string> seen;
+    const auto add_one = [&](const std::string& name, const std::optional<unit::Metric>& metric) {
+      if (metric && seen.insert(name).second) all.push_back(*metric);
+    };
+    for (const std::string& name : unit::metric_names()) add_one(name, unit::find_metric(name));
     for (const Settings* side : {&base_, &head_}) {
-      for (const verdict::LimitEntry& entry : side->limits) {
+      for (const LimitEntry& entry : side->limits) {
         for (const std::string& pattern : entry.metrics) {
-          if (unit::names_work(pattern) && works.insert(pattern).second) {
-            if (const auto metric = unit::find_metric(pattern)) all.push_back(*metric);
-          }
+          if (unit::names_work(pattern)) add_one(pattern, unit::find_metric(pattern));
         }
       }
     }
-    std::set<std::string> declared;
     for (const EngineSettings& engine : head_.engines) {
-      for (const ValueRule& rule : engine.generic.values) {
-        if (rule.custom && declared.insert(rule.metric).second) all.push_back(*rule.custom);
-      }
+      for (const ValueRule& rule : engine.generic.values) add_one(rule.metric, rule.custom);
     }
     return all;
   }

@@ -127,7 +127,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->prompts[3].text, "Hello world");
   EXPECT_EQ(settings->prompts[4].file, "prompts/a.txt");
 
-  EXPECT_EQ(settings->include[0].backend, "cpu");
+  EXPECT_EQ(settings->include[0].match.backend, "cpu");
   EXPECT_EQ(settings->exclude[0].source, "weir.yaml:44:13");
   ASSERT_EQ(settings->limits.size(), 4U);
   EXPECT_EQ(settings->limits[0].max_drop, (verdict::Amount{0.05, true}));
