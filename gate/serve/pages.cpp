@@ -2,7 +2,7 @@
 
 #include "gate/history/changed.hpp"
 #include "gate/serve/answers.hpp"
-#include "gate/site/changes.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::serve {
