@@ -5,7 +5,7 @@
 #include <fmt/chrono.h>
 
 #include "gate/app/version.hpp"
-#include "gate/site/folder.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"

@@ -17,7 +17,7 @@
 #include "gate/publish/url.hpp"
 #include "gate/serve/server.hpp"
 #include "gate/serve/service.hpp"
-#include "gate/site/folder.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/http.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/paths.hpp"

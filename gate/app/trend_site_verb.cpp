@@ -2,8 +2,7 @@
 #include "gate/app/trend.hpp"
 #include "gate/app/trend_changes.hpp"
 #include "gate/base/text.hpp"
-#include "gate/site/changes.hpp"
-#include "gate/site/folder.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 

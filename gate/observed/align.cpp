@@ -212,13 +212,14 @@ void tell(std::set<std::string>& told, std::string what, Alignment& alignment) {
 }
 
 // The dispatches that computing a graph sent, in order.
-std::vector<Command*> sent_by(const GraphRun& run, Process& process) {
+std::vector<Command*> sent_by(const GraphRun& run, Process& process,
+                              const std::vector<bool>& again) {
   std::vector<Command*> out;
   const auto first = std::lower_bound(
       process.submissions.begin(), process.submissions.end(), run.call.begin,
       [](const Submission& submission, double begin) { return submission.call.begin < begin; });
   for (auto at = first; at != process.submissions.end() && at->call.begin <= run.call.end; ++at) {
-    if (at->thread != run.thread) continue;
+    if (at->thread != run.thread || (at->queue < again.size() && again[at->queue])) continue;
     for (BufferWork& buffer : at->buffers) {
       for (Command& command : buffer.commands) {
         if (command.kind == Command::Kind::dispatch) out.push_back(&command);
@@ -231,6 +232,7 @@ std::vector<Command*> sent_by(const GraphRun& run, Process& process) {
 void align_process(Process& process, Alignment& alignment, std::set<std::string>& told) {
   // The same graph sends the same kernels again and again.
   std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> seen;
+  const std::vector<bool> again = told_again(process);
   for (const GraphRun& run : process.graph_runs) {
     if (run.graph >= process.graphs.size()) continue;
     std::vector<const Node*> nodes;
@@ -240,7 +242,7 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
       nodes.push_back(&node);
       ops.push_back(node.op);
     }
-    const std::vector<Command*> commands = sent_by(run, process);
+    const std::vector<Command*> commands = sent_by(run, process, again);
     // A device that no probe beside ggml's sees sends nothing that could be laid beside the nodes.
     if (commands.empty()) continue;
     std::vector<std::string> kernels;

@@ -65,16 +65,52 @@ void count_buffer(TimelineRows& rows, By by, const BufferWork& buffer) {
   for (const auto& [index, members] : groups) count_group(rows, by, members, buffer.groups[index]);
 }
 
+bool is_again(const std::vector<bool>& again, std::uint32_t queue) {
+  return queue < again.size() && again[queue];
+}
+
+struct Seen {
+  bool work = false, timed = false;
+};
+
+// What the queues of one kind did.
+Seen seen_on(const Process& process, bool marked) {
+  Seen seen;
+  const auto see = [&](std::uint32_t queue, bool work, bool timed) {
+    if (queue >= process.queues.size() || process.queues[queue].marked != marked) return;
+    seen.work = seen.work || work;
+    seen.timed = seen.timed || timed;
+  };
+  for (const Submission& submission : process.submissions) {
+    for (const BufferWork& buffer : submission.buffers) {
+      see(submission.queue, !buffer.commands.empty(), buffer.device.has_value());
+    }
+  }
+  for (const LoneCommand& lone : process.commands) see(lone.queue, true, lone.device.has_value());
+  return seen;
+}
+
 }  // namespace
+
+std::vector<bool> told_again(const Process& process) {
+  const Seen own = seen_on(process, false), marks = seen_on(process, true);
+  const bool both = own.work && marks.work;
+  const bool marks_win = marks.timed && !own.timed;
+  std::vector<bool> again;
+  for (const Queue& queue : process.queues) again.push_back(both && queue.marked != marks_win);
+  return again;
+}
 
 std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   TimelineRows rows;
   for (const Process& process : timeline.processes) {
+    const std::vector<bool> again = told_again(process);
     for (const Submission& submission : process.submissions) {
+      if (is_again(again, submission.queue)) continue;
       for (const BufferWork& buffer : submission.buffers) count_buffer(rows, by, buffer);
     }
     for (const LoneCommand& lone : process.commands) {
-      count_group(rows, by, {&lone.command}, lone.device);
+      if (!is_again(again, lone.queue)) count_group(rows, by, {&lone.command}, lone.device);
     }
   }
   std::vector<WorkTime> result;
@@ -140,7 +176,9 @@ std::optional<Busy> busy(const Timeline& timeline) {
 Coverage coverage(const Timeline& timeline) {
   Coverage result;
   for (const Process& process : timeline.processes) {
+    const std::vector<bool> again = told_again(process);
     for (const Submission& submission : process.submissions) {
+      if (is_again(again, submission.queue)) continue;
       for (const BufferWork& buffer : submission.buffers) {
         ++result.buffers;
         // What holds no work has nothing to explain.

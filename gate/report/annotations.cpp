@@ -1,46 +1,29 @@
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::report {
 
 using verdict::CellVerdict;
-using verdict::GateVerdict;
-using verdict::MetricVerdict;
 using verdict::Outcome;
 
 namespace {
 
 // The runner undoes exactly these, in data and in properties.
+constexpr Replacement k_escapes[] = {
+    {'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}, {':', "%3A"}, {',', "%2C"}};
+
+// The last two in properties alone.
 std::string escaped(std::string_view text, bool property) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '%':
-        out += "%25";
-        break;
-      case '\r':
-        out += "%0D";
-        break;
-      case '\n':
-        out += "%0A";
-        break;
-      case ':':
-        out += property ? "%3A" : ":";
-        break;
-      case ',':
-        out += property ? "%2C" : ",";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
+  return replace_each(text, std::span(k_escapes).first(property ? 5 : 3));
 }
 
 std::string command(std::string_view kind, std::string_view title, std::string_view message) {
@@ -48,18 +31,14 @@ std::string command(std::string_view kind, std::string_view title, std::string_v
                      escaped(text::disarm(message), false));
 }
 
-std::string metric_line(const MetricVerdict& metric) {
-  const MetricWords all = words(metric);
-  std::string line = all.label + ": ";
-  const std::string now = all.current.empty() ? "not measured" : all.current;
-  line += all.baseline.empty() ? now : all.baseline + std::string(k_arrow) + now;
-  std::vector<std::string> parts;
-  for (const std::string& part : {all.change, all.evidence, all.limit}) {
-    if (!part.empty()) parts.push_back(part);
+std::string metric_line(const MetricRow& row) {
+  std::string line = fmt::format("{}: {}", row.words.label, row.words.from_to());
+  if (const std::string parts = row.words.parts(); !parts.empty()) {
+    line += fmt::format(" ({})", parts);
   }
-  if (!parts.empty()) line += fmt::format(" ({})", text::join(parts));
-  if (!reason_is_plain(metric) && !metric.reason.empty())
-    line += ": " + one_line(metric.reason, 300);
+  if (!reason_is_plain(*row.of) && !row.of->reason.empty()) {
+    line += ": " + one_line(row.of->reason, 300);
+  }
   return line;
 }
 
@@ -74,37 +53,24 @@ void list(std::string_view what, const std::vector<ChangedWords>& all,
   if (!parts.empty()) lines.push_back(fmt::format("{}: {}", what, text::join(parts)));
 }
 
-std::string_view kind_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-    case Outcome::error:
-      return "error";
-    case Outcome::inconclusive:
-    case Outcome::fresh:
-      return "warning";
-    default:
-      return "notice";
-  }
-}
-
 }  // namespace
 
-std::string annotation_message(const CellVerdict& cell) {
+std::string annotation_message(const CellDocument& document) {
+  const CellVerdict& cell = *document.of;
   std::vector<std::string> lines;
   if (!cell.reason.empty()) lines.push_back(one_line(cell.reason, 600));
   if (cell.placement_verdict < Outcome::pass) {
     lines.push_back("placement: " + one_line(cell.placement_reason, 300));
   }
-  for (const MetricVerdict* metric : worst_first(cell)) {
+  for (const MetricRow* row : document.worst_first) {
     // A new cell has one reason; that none of its metrics can be judged follows from it.
     if (cell.verdict == Outcome::fresh && !lines.empty()) break;
-    if (metric->verdict == cell.verdict) lines.push_back(metric_line(*metric));
+    if (row->of->verdict == cell.verdict) lines.push_back(metric_line(*row));
   }
-  if (cell.kernels_verdict < Outcome::pass ||
-      (!cell.kernels.empty() && cell.verdict == Outcome::fail)) {
-    list("kernels", changed_words(cell.kernels), lines);
+  if (cell.kernels_verdict < Outcome::pass || cell.verdict == Outcome::fail) {
+    list("kernels", document.kernels, lines);
   }
-  list("functions", function_words(cell.functions), lines);
+  list("functions", document.functions, lines);
   constexpr std::size_t k_most_lines = 12;
   if (lines.size() > k_most_lines) {
     const std::size_t more = lines.size() - k_most_lines + 1;
@@ -114,36 +80,32 @@ std::string annotation_message(const CellVerdict& cell) {
   return text::join(lines, "\n");
 }
 
-std::string annotations(const GateVerdict& gate) {
-  std::string out;
-  const auto cells = cells_to_read(gate);
+std::string annotations(const Document& document) {
+  const std::string_view verdict = verdict::to_string(document.gate.verdict);
+  std::string out = command("notice", fmt::format("weir {}", verdict), document.first_line());
+  const ProposalWords rules = proposal_words(document.gate, 10);
+  if (!rules.head.empty()) {
+    out += command("warning", "weir: " + rules.head, text::join(rules.lines, "\n"));
+  }
   for (const std::string_view kind : {"error", "warning", "notice"}) {
-    std::vector<const CellVerdict*> of_kind;
-    for (const CellVerdict* cell : cells) {
-      if (kind_of(cell->verdict) == kind) of_kind.push_back(cell);
-    }
+    std::vector<const CellDocument*> of_kind;
+    std::copy_if(
+        document.to_read.begin(), document.to_read.end(), std::back_inserter(of_kind),
+        [&](const CellDocument* cell) { return look_of(cell->of->verdict).level == kind; });
     // One notice is the headline's.
     const std::size_t room = k_annotations_shown - (kind == "notice" ? 1 : 0);
     for (std::size_t i = 0; i < of_kind.size(); ++i) {
       if (i + 1 == room && of_kind.size() > room) {
-        out +=
-            command(kind, "weir", fmt::format("and {}", plural(of_kind.size() - i, "more cell")));
+        out += command(kind, "weir", "and " + plural(of_kind.size() - i, "more cell"));
         break;
       }
-      const CellVerdict& cell = *of_kind[i];
-      out += command(
-          kind, fmt::format("weir {}: {}", verdict::to_string(cell.verdict), cell_title(cell.cell)),
-          annotation_message(cell));
+      const CellDocument& cell = *of_kind[i];
+      out += command(kind,
+                     fmt::format("weir {}: {}", verdict::to_string(cell.of->verdict), cell.title),
+                     annotation_message(cell));
     }
   }
-  std::string line = headline(gate);
-  if (const std::string missing = not_judged_line(gate); !missing.empty()) line += "; " + missing;
-  // First, so that it is the first line of this report as of every other.
-  const ProposalWords rules = proposal_words(gate, 10);
-  if (!rules.head.empty()) {
-    out = command("warning", "weir: " + rules.head, text::join(rules.lines, "\n")) + out;
-  }
-  return command("notice", "weir " + std::string(verdict::to_string(gate.verdict)), line) + out;
+  return out;
 }
 
 }  // namespace weir::report

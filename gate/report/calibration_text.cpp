@@ -22,8 +22,7 @@ std::string share_words(double part) {
 class CalibrationWriter {
  public:
   CalibrationWriter(const Calibration& calibration, const CalibrationStyle& style)
-      : calibration_(calibration),
-        page_(style.color, static_cast<std::size_t>(std::max(20, style.width))) {}
+      : calibration_(calibration), page_(style.color, columns_of(style.width, 20)) {}
 
   std::string run() {
     const bool holds = calibration_.holds;

@@ -34,12 +34,8 @@ std::string clip_utf16(std::string_view utf8, std::size_t most) {
 }
 
 // The verdict's first line.
-std::string first_line(const GateVerdict& gate) {
-  std::string line = headline(gate);
-  if (const std::string missing = not_judged_line(gate); !missing.empty()) {
-    line += fmt::format(" \u00b7 {}", missing);
-  }
-  return text::disarm(one_line(line, 2000));
+std::string first_line(const Document& document) {
+  return text::disarm(one_line(document.first_line(" \u00b7 "), 2000));
 }
 
 bool some_cell_held(const GateVerdict& gate) {
@@ -62,16 +58,8 @@ std::string conclusion_of(const GateVerdict& gate) {
 }
 
 std::string level_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-    case Outcome::error:
-      return "failure";
-    case Outcome::inconclusive:
-    case Outcome::fresh:
-      return "warning";
-    default:
-      return "notice";
-  }
+  const std::string_view level = look_of(outcome).level;
+  return std::string(level == "error" ? "failure" : level);
 }
 
 // Where annotations stand: below the repository's root, or the default name.
@@ -92,32 +80,32 @@ std::string path_of(const GateVerdict& gate) {
 }
 
 // Cells of one verdict about which the same is to be said.
-struct Group {
+struct AlikeCells {
   Outcome verdict = Outcome::pass;
   std::string message;
   std::vector<std::string> cells;
 };
 
-std::vector<Group> groups_of(const GateVerdict& gate) {
-  std::vector<Group> groups;
-  for (const CellVerdict* cell : cells_to_read(gate)) {
+std::vector<AlikeCells> groups_of(const Document& document) {
+  std::vector<AlikeCells> groups;
+  for (const CellDocument* cell : document.to_read) {
     std::string message = text::disarm(annotation_message(*cell));
     // Alike cells lie side by side mostly; looking further back would cost the square of them.
     constexpr std::size_t k_back = 64;
     const auto from = groups.end() - static_cast<std::ptrdiff_t>(std::min(k_back, groups.size()));
-    const auto same = std::find_if(from, groups.end(), [&](const Group& group) {
-      return group.verdict == cell->verdict && group.message == message;
+    const auto same = std::find_if(from, groups.end(), [&](const AlikeCells& group) {
+      return group.verdict == cell->of->verdict && group.message == message;
     });
     if (same == groups.end()) {
-      groups.push_back({cell->verdict, std::move(message), {cell_title(cell->cell)}});
+      groups.push_back({cell->of->verdict, std::move(message), {cell->title}});
     } else {
-      same->cells.push_back(cell_title(cell->cell));
+      same->cells.push_back(cell->title);
     }
   }
   return groups;
 }
 
-CheckAnnotation annotation_of(const Group& group, const std::string& path) {
+CheckAnnotation annotation_of(const AlikeCells& group, const std::string& path) {
   CheckAnnotation made;
   made.path = path;
   made.level = level_of(group.verdict);
@@ -143,17 +131,17 @@ CheckAnnotation annotation_of(const Group& group, const std::string& path) {
 
 }  // namespace
 
-CheckText check_text(const GateVerdict& gate, const MarkdownStyle& style,
+CheckText check_text(const Document& document, const MarkdownStyle& style,
                      std::size_t most_annotations) {
   CheckText check;
-  check.conclusion = conclusion_of(gate);
-  check.title = clip_utf16(first_line(gate), k_title_limit);
+  check.conclusion = conclusion_of(document.gate);
+  check.title = clip_utf16(first_line(document), k_title_limit);
   MarkdownStyle bounded = style;
   bounded.limit = std::min(style.limit, k_check_summary_limit);
-  check.summary = markdown(gate, bounded);
+  check.summary = markdown(document, bounded);
 
-  const std::vector<Group> groups = groups_of(gate);
-  const std::string path = path_of(gate);
+  const std::vector<AlikeCells> groups = groups_of(document);
+  const std::string path = path_of(document.gate);
   for (std::size_t i = 0; i < groups.size() && check.annotations.size() < most_annotations; ++i) {
     if (i + 1 == most_annotations && groups.size() > most_annotations) {
       std::size_t cells = 0;
@@ -167,9 +155,10 @@ CheckText check_text(const GateVerdict& gate, const MarkdownStyle& style,
   return check;
 }
 
-StatusText status_text(const GateVerdict& gate) {
+StatusText status_text(const Document& document) {
+  const GateVerdict& gate = document.gate;
   StatusText status;
-  status.description = clip_utf16(first_line(gate), k_status_limit);
+  status.description = clip_utf16(first_line(document), k_status_limit);
   const std::string conclusion = conclusion_of(gate);
   const bool broken = gate.verdict == Outcome::fail || gate.exit_code == ExitCode::fail ||
                       gate.exit_code == ExitCode::inconclusive;

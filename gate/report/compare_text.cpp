@@ -42,7 +42,7 @@ struct CompareColumns {
   bool backends = false;  // not all the work of both sides is on one
 };
 
-struct MetricRow {
+struct ComparedMetric {
   std::string name, a, b, ratio;
 };
 
@@ -221,8 +221,8 @@ std::string compare_basis(const explain::Comparison& comparison) {
 }
 
 // Those that both sides tell; where none is, those of either.
-std::vector<MetricRow> compare_metrics(const explain::Comparison& comparison) {
-  std::vector<MetricRow> both, either;
+std::vector<ComparedMetric> compare_metrics(const explain::Comparison& comparison) {
+  std::vector<ComparedMetric> both, either;
   for (const explain::MetricChange& one : comparison.metrics) {
     const auto words = [&](const std::optional<double>& value) {
       return value ? one_line(unit::show(one.metric, *value), 40) : "";
@@ -233,7 +233,7 @@ std::vector<MetricRow> compare_metrics(const explain::Comparison& comparison) {
       name.resize(name.size() - one.metric.name.size());
       name += unit::label(one.metric);
     }
-    MetricRow row{one_line(name, 60), words(one.a), words(one.b), ""};
+    ComparedMetric row{one_line(name, 60), words(one.a), words(one.b), ""};
     if (one.a && one.b && *one.a > 0) row.ratio = ratio_words(*one.b / *one.a);
     (one.a && one.b ? both : either).push_back(std::move(row));
   }
@@ -317,11 +317,9 @@ void metrics_table(std::string& out, const Comparison& one, const CompareStyle& 
                    std::size_t width) {
   const auto rows = compare_metrics(one);
   if (rows.empty()) return;
-  TextTable table;
-  table.head = {"", "A", "B", "ratio"};
-  table.right = {false, true, true, true};
+  TextTable table{{"", "A", "B", "ratio"}, {false, true, true, true}};
   const std::size_t most = std::max<std::size_t>(style.most_rows, 20);
-  for (const MetricRow& row : rows) {
+  for (const ComparedMetric& row : rows) {
     if (table.rows.size() == most) break;
     table.rows.push_back({row.name, row.a, row.b, row.ratio});
   }
@@ -336,7 +334,7 @@ std::string nothing_words(const Comparison& one) {
 }
 
 void add_text(std::string& out, const Comparison& one, const CompareStyle& style) {
-  const auto width = static_cast<std::size_t>(std::max(style.width, 60));
+  const std::size_t width = columns_of(style.width, 60);
   say(out, "A  " + compare_side(one.a), width);
   say(out, "B  " + compare_side(one.b), width);
   if (const std::string basis = compare_basis(one); !basis.empty()) say(out, basis, width);
@@ -369,7 +367,7 @@ void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows
   if (!metrics.empty()) {
     out += "| metric | A | B | ratio |\n| --- | ---: | ---: | ---: |\n";
     for (std::size_t i = 0; i < std::min<std::size_t>(metrics.size(), 20); ++i) {
-      const MetricRow& row = metrics[i];
+      const ComparedMetric& row = metrics[i];
       add_cells(out,
                 {markdown_text(row.name), markdown_text(row.a), markdown_text(row.b), row.ratio});
     }

@@ -24,17 +24,13 @@ std::string origin_of(const std::string& source) {
   return words.substr(0, words.find(':'));
 }
 
-std::size_t columns_of(int width) { return static_cast<std::size_t>(std::max(width, 40)); }
-
 }  // namespace
 
 std::string device_list_text(const std::vector<DeviceLine>& devices, int width) {
   if (devices.empty()) {
     return "No description of a device is here. weir device record writes one of this machine's.\n";
   }
-  TextTable table;
-  table.head = {"NAME", "DEVICE", "VALUES"};
-  table.right = {false, false, false};
+  TextTable table{{"NAME", "DEVICE", "VALUES"}, {false, false, false}};
   std::string broken;
   for (const DeviceLine& one : devices) {
     if (!one.error.empty()) {
@@ -301,7 +297,7 @@ std::string page_table(const Table& table) {
 }  // namespace
 
 std::string device_matrix_text(std::span<const Profile> profiles, bool all, int wide) {
-  const auto width = static_cast<std::size_t>(std::max(wide, 40));
+  const std::size_t width = columns_of(wide);
   std::string out;
   for (const Table& table : tables_of(profiles)) {
     if (!out.empty()) out += "\n";

@@ -38,8 +38,7 @@ bool is_wrong(const DoctorFit& fit) {
 class Writer {
  public:
   Writer(const Diagnosis& diagnosis, const DoctorStyle& style)
-      : diagnosis_(diagnosis),
-        page_(style.color, static_cast<std::size_t>(std::max(20, style.width))) {}
+      : diagnosis_(diagnosis), page_(style.color, columns_of(style.width, 20)) {}
 
   std::string run() {
     headline();

@@ -7,8 +7,226 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/pictures.hpp"
 
 namespace weir::report {
+
+using verdict::CellVerdict;
+using verdict::GateVerdict;
+using verdict::MetricVerdict;
+using verdict::Outcome;
+
+namespace {
+
+// In the order in which outcomes are declared.
+constexpr OutcomeLook k_looks[] = {
+    {"FAIL", "1;31", "\u274c", "error", "failure", 1},       // a cross
+    {"error", "1;35", "\u26a0\ufe0f", "error", "error", 2},  // a warning
+    {"open", "1;33", "\u2753", "warning", "skipped", 3},     // a question mark
+    {"new", "1;36", "\U0001f195", "warning", "skipped", 4},  // "new"
+    {"improved", "1;32", "\u2705", "notice", "", 0},         // a tick
+    {"accepted", "1;32", "\u2705", "notice", "", 0},
+    {"pass", "32", "\u2705", "notice", "", 0},
+    {"skip", "2", "\u26aa", "notice", "skipped",
+     5},  // a circle: what was not measured is not green
+    {"info", "2", "\u26aa", "notice", "", 0},
+};
+static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1);
+
+void share(std::vector<Shared>& list, std::string text, const CellDocument& cell) {
+  if (text.empty()) return;
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const Shared& other) { return other.text == text; });
+  if (found == list.end()) {
+    list.push_back({std::move(text), {&cell}});
+  } else if (found->cells.back() != &cell) {
+    found->cells.push_back(&cell);
+  }
+}
+
+std::size_t cells_with(const GateVerdict& gate, Outcome outcome) {
+  return static_cast<std::size_t>(
+      std::count_if(gate.cells.begin(), gate.cells.end(),
+                    [&](const CellVerdict& cell) { return cell.verdict == outcome; }));
+}
+
+std::size_t passed_metrics(const CellVerdict& cell) {
+  return static_cast<std::size_t>(
+      std::count_if(cell.metrics.begin(), cell.metrics.end(),
+                    [](const MetricVerdict& metric) { return metric.verdict == Outcome::pass; }));
+}
+
+std::string first_clause(Outcome outcome, std::size_t number, std::size_t all) {
+  const std::string of = fmt::format("{} of {}", number, plural(all, "cell"));
+  const std::string_view are = number == 1 ? "is" : "are";
+  switch (outcome) {
+    case Outcome::fail:
+      return of + " broke a limit";
+    case Outcome::error:
+      return of + " could not be measured";
+    case Outcome::inconclusive:
+      return fmt::format("{} {} not decided", of, are);
+    case Outcome::fresh:
+      return fmt::format("{} {} new: nothing to judge by", of, are);
+    case Outcome::improved:
+      return of + " improved";
+    case Outcome::accepted:
+      return of + " changed as allowed";
+    case Outcome::skipped:
+      return of + " can not be measured on this machine";
+    case Outcome::pass:
+    case Outcome::info:
+      break;
+  }
+  return "";
+}
+
+CellDocument document_of(const CellVerdict& cell) {
+  CellDocument made{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
+  made.kernels = changed_words(cell.kernels);
+  made.functions = function_words(cell.functions);
+  made.ops = changed_words(cell.ops);
+  for (const MetricVerdict& metric : cell.metrics) {
+    made.rows.push_back({&metric, words(metric)});
+    made.passed += metric.verdict == Outcome::pass ? 1 : 0;
+    if (made.reason.empty() && metric.verdict == cell.verdict) made.reason = metric.reason;
+  }
+  for (const MetricRow& row : made.rows) made.worst_first.push_back(&row);
+  // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
+  const auto rank = [](const MetricRow* row) { return std::min(row->of->verdict, Outcome::pass); };
+  std::stable_sort(made.worst_first.begin(), made.worst_first.end(),
+                   [&](const MetricRow* a, const MetricRow* b) { return rank(a) < rank(b); });
+  return made;
+}
+
+}  // namespace
+
+const OutcomeLook& look_of(Outcome outcome) { return k_looks[static_cast<std::size_t>(outcome)]; }
+
+std::string upper_tag(Outcome outcome) {
+  std::string word(outcome == Outcome::skipped ? "skipped" : look_of(outcome).tag);
+  for (char& c : word) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return word;
+}
+
+Document::Document(const GateVerdict& verdict)
+    : gate(verdict),
+      headline(report::headline(verdict)),
+      rule(short_rule(verdict)),
+      beside_base(report::beside_base(verdict)) {
+  std::vector<std::string> parts;
+  for (const std::string& part : gate.not_judged) parts.push_back(one_line(part, 200));
+  not_judged = text::join(parts);
+  base = one_line(gate.base_source, 300);
+  const bool told = gate.base_commit && gate.base_commit->size() >= 7 &&
+                    base.find(gate.base_commit->substr(0, 7)) != std::string::npos;
+  if (gate.base_commit && !told) {
+    if (!base.empty()) base += ", ";
+    base += "commit " + one_line(*gate.base_commit, 12);
+  }
+  for (const CellVerdict& cell : gate.cells) cells.push_back(document_of(cell));
+  for (const CellDocument& cell : cells) {
+    if (cell.of->verdict < Outcome::pass) to_read.push_back(&cell);
+  }
+  std::stable_sort(
+      to_read.begin(), to_read.end(),
+      [](const CellDocument* a, const CellDocument* b) { return a->of->verdict < b->of->verdict; });
+}
+
+std::string Document::first_line(std::string_view between) const {
+  return not_judged.empty() ? headline : fmt::format("{}{}{}", headline, between, not_judged);
+}
+
+std::size_t Document::cells_with(Outcome outcome) const {
+  return report::cells_with(gate, outcome);
+}
+
+std::vector<Shared> Document::warnings(
+    const std::function<bool(const verdict::CellVerdict&)>& of) const {
+  std::vector<Shared> out;
+  for (const CellDocument& cell : cells) {
+    if (of && !of(*cell.of)) continue;
+    for (const std::string& warning : cell.of->warnings) share(out, one_line(warning), cell);
+    for (const MetricRow& row : cell.rows) {
+      for (const std::string& warning : row.of->warnings) {
+        share(out, fmt::format("{}: {}", row.words.label, one_line(warning)), cell);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<Shared> Document::notes() const {
+  std::vector<Shared> out;
+  for (const CellDocument& cell : cells) {
+    for (const std::string& note : cell.of->notes) share(out, one_line(note), cell);
+    share(out, judged_by(*cell.of), cell);
+  }
+  for (const std::string& note : gate.notes) out.push_back({one_line(note), {}});
+  return out;
+}
+
+std::vector<Shared> Document::by_reason(Outcome outcome) const {
+  std::vector<Shared> out;
+  for (const CellDocument& cell : cells) {
+    if (cell.of->verdict != outcome) continue;
+    const std::string reason = one_line(cell.reason);
+    share(out, reason.empty() ? "no reason given" : reason, cell);
+  }
+  return out;
+}
+
+std::string judged_by(const CellVerdict& cell) {
+  if (!cell.base || cell.base->empty() || *cell.base == "same device class") return "";
+  return "judged by: " + one_line(*cell.base);
+}
+
+std::string headline(const GateVerdict& gate) {
+  const std::size_t all = gate.cells.size();
+  std::string out = first_clause(gate.verdict, cells_with(gate, gate.verdict), all);
+  if (out.empty()) {
+    std::size_t passed = 0;
+    for (const CellVerdict& cell : gate.cells) passed += passed_metrics(cell);
+    const std::size_t cells = cells_with(gate, Outcome::pass);
+    out = cells == all ? plural(all, "cell") : fmt::format("{} of {}", cells, plural(all, "cell"));
+    out += fmt::format(", {} within limits", plural(passed, "metric"));
+  }
+  if (gate.verdict == Outcome::fail) {
+    if (const std::size_t errors = cells_with(gate, Outcome::error); errors > 0) {
+      out += fmt::format(", {} could not be measured", errors);
+    }
+  }
+  if (gate.exit_code == verdict::ExitCode::interrupted) out += "; interrupted before the end";
+  return out;
+}
+
+std::string short_rule(const GateVerdict& gate) {
+  bool exact = false;
+  std::optional<double> least, most;
+  for (const CellVerdict& cell : gate.cells) {
+    for (const MetricVerdict& metric : cell.metrics) {
+      const verdict::Limit& limit = metric.limit;
+      if (limit.mode != verdict::Mode::gate) continue;
+      exact = exact || limit.exact;
+      if (metric.metric.unit != unit::Unit::tokens_per_second || !limit.max_drop) continue;
+      if (!limit.max_drop->amount.relative) continue;
+      const double drop = limit.max_drop->amount.value;
+      least = std::min(least.value_or(drop), drop);
+      most = std::max(most.value_or(drop), drop);
+    }
+  }
+  std::string out = exact ? "counts exact" : "";
+  if (least && most) {
+    if (!out.empty()) out += ", ";
+    out += *least == *most
+               ? fmt::format("throughput may drop {}", verdict::show({*most, true}))
+               : fmt::format("throughput may drop {} to {}", verdict::show({*least, true}),
+                             verdict::show({*most, true}));
+  }
+  return out;
+}
 
 namespace {
 
@@ -60,13 +278,15 @@ std::vector<std::string> names_of(const verdict::GateVerdict& gate, Outcome outc
   return names;
 }
 
+// What a shell hands on unchanged, quoted or not.
+constexpr std::string_view k_plain =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/@";
+
 // A name as a pattern that a shell hands on unchanged between single quotes.
 std::string as_pattern(std::string_view name, std::size_t most) {
   std::string out;
   for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '.' || c == '_' || c == '-' || c == '/' || c == '@' || c == '*';
-    if (plain) {
+    if (c == '*' || k_plain.find(c) != k_plain.npos) {
       out += c;
     } else if (out.empty() || out.back() != '*') {
       out += '*';
@@ -111,9 +331,7 @@ bool times_failed(const verdict::GateVerdict& gate) {
 
 // "-c FILE" where it is not the default one; left out where a shell would read the name otherwise.
 void add_config(Hint& hint, const verdict::GateVerdict& gate) {
-  const bool plain = gate.config.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/@") ==
-                     std::string::npos;
+  const bool plain = gate.config.find_first_not_of(k_plain) == std::string::npos;
   if (plain && !gate.config.empty() && gate.config != "weir.yaml") {
     hint.words.push_back("-c " + gate.config);
   }

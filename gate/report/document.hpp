@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gate/report/layout.hpp"
@@ -16,10 +18,17 @@ namespace weir::report {
 // All text here is plain: no escaping for a format, no wrapping. What came from outside (names,
 // reasons) has been through one_line(). Pure.
 
-// The short word at the head of a line: "FAIL", "error", "open", "new", "improved", "accepted",
-// "pass", "skip", "info".
-[[nodiscard]] std::string tag(verdict::Outcome outcome);
-// The same for whole sentences: "FAIL", "ERROR", "OPEN", "NEW", …
+// How an outcome looks in each format.
+struct OutcomeLook {
+  std::string_view tag;      // the short word at the head of a line: "FAIL", "error", "open", …
+  std::string_view color;    // SGR parameters: "1;31"
+  std::string_view sign;     // in Markdown
+  std::string_view level;    // of an annotation: "error", "warning", "notice"
+  std::string_view element;  // of JUnit: "failure", "error", "skipped", "" where it passed
+  int code;  // of OpenMetrics: 0 where nobody has to do anything, so that an alert needs no table
+};
+[[nodiscard]] const OutcomeLook& look_of(verdict::Outcome outcome);
+// The tag for whole sentences: "FAIL", "ERROR", "OPEN", "SKIPPED", …
 [[nodiscard]] std::string upper_tag(verdict::Outcome outcome);
 
 // One metric, ready to be put in columns. A part that does not apply is "".
@@ -31,6 +40,13 @@ struct MetricWords {
   std::string evidence;  // "14 pairs", "10 runs, 3 sessions"
   std::string limit;     // "must not change", "may drop 5 %"
   bool differs = false;  // both sides are known and are shown as different numbers
+
+  [[nodiscard]] std::string now() const { return current.empty() ? "not measured" : current; }
+  // "65 → 77"; the current alone where there is nothing to compare with.
+  [[nodiscard]] std::string from_to() const;
+  // Those of change, evidence and limit that apply, with commas between them.
+  [[nodiscard]] std::string parts() const;
+  [[nodiscard]] std::string change_and_evidence() const;
 };
 [[nodiscard]] MetricWords words(const verdict::MetricVerdict& metric);
 
@@ -72,45 +88,72 @@ struct ChangedWords {
 // What a server's own metrics said: "+4096" of a counter, "3.75" of the others.
 [[nodiscard]] std::string show(const profile::ServerFigure& figure);
 
-// How many cells came out as `outcome`.
-[[nodiscard]] std::size_t cells_with(const verdict::GateVerdict& gate, verdict::Outcome outcome);
-// Metrics of a cell that were judged and are fine.
-[[nodiscard]] std::size_t passed_metrics(const verdict::CellVerdict& cell);
 // "1 of 8 cells broke a limit, 1 could not be measured".
 [[nodiscard]] std::string headline(const verdict::GateVerdict& gate);
-// not_judged in one line: "throughput not decided in 31 of 40 cells, 12 cells new"; "" when all
-// was judged. Stands in the first line of every report.
-[[nodiscard]] std::string not_judged_line(const verdict::GateVerdict& gate);
 // The limits in a few words: "counts exact, throughput may drop 5 %".
 [[nodiscard]] std::string short_rule(const verdict::GateVerdict& gate);
-// What the cells were compared with: "stored baselines in baselines, commit e4f5a6b"; the commit
-// stands once.
-[[nodiscard]] std::string base_words(const verdict::GateVerdict& gate);
+// Which baseline judged, where that is not one of the same device class: "judged by: …"; else "".
+[[nodiscard]] std::string judged_by(const verdict::CellVerdict& cell);
 // "llama.cpp / tiny-llama / vulkan / decode".
 [[nodiscard]] std::string cell_title(const profile::CellKey& cell);
+
+struct CellDocument;
 
 // What several cells say alike, told once.
 struct Shared {
   std::string text;
-  std::vector<std::string> cells;  // names, in plan order
+  std::vector<const CellDocument*> cells;  // in plan order
 };
-// Warnings of all cells and their metrics.
-[[nodiscard]] std::vector<Shared> shared_warnings(const verdict::GateVerdict& gate);
-// Notes of all cells, and what judged them where that is not the same device class.
-[[nodiscard]] std::vector<Shared> shared_notes(const verdict::GateVerdict& gate);
-// Cells of one outcome by their reason.
-[[nodiscard]] std::vector<Shared> by_reason(const verdict::GateVerdict& gate,
-                                            verdict::Outcome outcome);
-// The cell's own reason, else the first of its metrics that has its verdict; may be "".
-[[nodiscard]] std::string reason_of(const verdict::CellVerdict& cell);
+// One metric of a cell, with its words chosen.
+struct MetricRow {
+  const verdict::MetricVerdict* of;
+  MetricWords words;
+};
 
-// The order people read metrics in: those with the worst verdict first, else as judged.
-[[nodiscard]] std::vector<const verdict::MetricVerdict*> worst_first(
-    const verdict::CellVerdict& cell);
-// Cells that need a reader, the worst first, then in plan order: fail, error, inconclusive, new,
-// improved, accepted.
-[[nodiscard]] std::vector<const verdict::CellVerdict*> cells_to_read(
-    const verdict::GateVerdict& gate);
+struct CellDocument {
+  const verdict::CellVerdict* of;
+  std::string title;                          // cell_title()
+  std::string reason;                         // its own, else the first of its metrics that has
+                                              // its verdict; may be "", may be lines
+  std::vector<MetricRow> rows;                // as judged
+  std::vector<const MetricRow*> worst_first;  // the order people read them in
+  std::vector<ChangedWords> kernels, functions, ops;
+  std::size_t passed = 0;  // metrics that were judged and are fine
+};
+
+// What a verdict says, chosen, ordered and put in words once; a format renders it, and may leave
+// out. Refers to the verdict, which has to stay.
+struct Document {
+  Document(const verdict::GateVerdict& verdict);  // NOLINT: any verdict is a document
+
+  Document(const Document&) = delete;
+
+  const verdict::GateVerdict& gate;
+  std::string headline, rule;  // headline(), short_rule()
+  // "throughput not decided in 31 of 40 cells, 12 cells new"; "" when all was judged. Stands in the
+  // first line of every report.
+  std::string not_judged;
+  // What the cells were compared with: "stored baselines in baselines, commit e4f5a6b"; the commit
+  // stands once.
+  std::string base;
+  bool beside_base =
+      false;  // some times were judged by pairs: every report says what that promises
+  std::vector<CellDocument> cells;  // in plan order
+  // Those that need a reader, the worst first, then in plan order: fail, error, inconclusive, new,
+  // improved, accepted.
+  std::vector<const CellDocument*> to_read;
+
+  // The headline, and what was not judged.
+  [[nodiscard]] std::string first_line(std::string_view between = "; ") const;
+  [[nodiscard]] std::size_t cells_with(verdict::Outcome outcome) const;
+  // Warnings of cells and their metrics, of all cells or of some.
+  [[nodiscard]] std::vector<Shared> warnings(
+      const std::function<bool(const verdict::CellVerdict&)>& of = {}) const;
+  // Notes of all cells, what judged them where that is not the same device class, and the gate's.
+  [[nodiscard]] std::vector<Shared> notes() const;
+  // Cells of one outcome by their reason.
+  [[nodiscard]] std::vector<Shared> by_reason(verdict::Outcome outcome) const;
+};
 
 // Edits of a pull request to the rules that judge it, in words: first in every report. Plain text,
 // through one_line(). Pure.

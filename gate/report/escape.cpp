@@ -176,37 +176,25 @@ std::string markdown_fence(const std::vector<std::string>& lines) {
   return out + fence + "\n";
 }
 
-std::string xml_text(std::string_view text) {
-  // printable() leaves valid UTF-8 without control characters; two code points more are not XML.
-  const std::string clean = text::printable(text);
+std::string replace_each(std::string_view text, std::span<const Replacement> all) {
   std::string out;
-  for (std::size_t i = 0; i < clean.size(); ++i) {
-    const std::string_view rest = std::string_view(clean).substr(i);
-    if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF")) {
-      i += 2;
-      continue;
-    }
-    switch (clean[i]) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += clean[i];
-    }
+  for (const char c : text) {
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Replacement& one) { return one.first == c; });
+    out += found == all.end() ? std::string_view(&c, 1) : found->second;
   }
   return out;
+}
+
+std::string xml_text(std::string_view text) {
+  static constexpr Replacement k_entities[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+  // printable() leaves valid UTF-8 without control characters; two code points more are not XML.
+  std::string clean = text::printable(text);
+  for (const std::string_view none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
+    for (std::size_t at = 0; (at = clean.find(none, at)) != clean.npos;) clean.erase(at, 3);
+  }
+  return replace_each(clean, k_entities);
 }
 
 }  // namespace weir::report

@@ -3,11 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weir::report {
+
+// What stands for a character.
+using Replacement = std::pair<char, std::string_view>;
+[[nodiscard]] std::string replace_each(std::string_view text, std::span<const Replacement> all);
 
 // Hostile text as one line of inert Markdown prose.
 [[nodiscard]] std::string markdown_text(std::string_view text, std::size_t most = 400);

@@ -48,7 +48,7 @@ std::string unexplained(const Explanation& one) {
 class ExplainPage {
  public:
   explicit ExplainPage(const ExplainStyle& style)
-      : style_(style), page_(style.color, static_cast<std::size_t>(std::max(style.width, 40))) {}
+      : style_(style), page_(style.color, columns_of(style.width)) {}
 
   std::string write(std::span<const Finding> findings) {
     std::size_t number = 0;

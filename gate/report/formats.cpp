@@ -3,15 +3,13 @@
 namespace weir::report {
 namespace {
 
-using verdict::GateVerdict;
-
-template <std::string (*Render)(const GateVerdict&)>
-std::string of_verdict(const GateVerdict& gate, const ReportAround& /*around*/) {
-  return Render(gate);
+template <std::string (*Render)(const Document&)>
+std::string of_verdict(const Document& document, const ReportAround& /*around*/) {
+  return Render(document);
 }
 
-std::string comment(const GateVerdict& gate, const ReportAround& around) {
-  return markdown(gate, {k_comment_limit, around.verbs, around.run_url});
+std::string comment(const Document& document, const ReportAround& around) {
+  return markdown(document, {k_comment_limit, around.verbs, around.run_url});
 }
 
 constexpr ReportFormat k_formats[] = {

@@ -29,7 +29,7 @@ struct TerminalStyle {
   Verbs verbs;           // commands this build has; no other is named
 };
 
-[[nodiscard]] std::string terminal(const verdict::GateVerdict& gate, const TerminalStyle& style);
+[[nodiscard]] std::string terminal(const Document& document, const TerminalStyle& style);
 
 // A gate's verdict as GitHub Markdown: pull-request comment and job summary.
 //
@@ -50,7 +50,7 @@ struct MarkdownStyle {
                        // line unless "" or "default"
 };
 
-[[nodiscard]] std::string markdown(const verdict::GateVerdict& gate, const MarkdownStyle& style);
+[[nodiscard]] std::string markdown(const Document& document, const MarkdownStyle& style);
 
 // A gate's verdict as JUnit XML, for CI systems that show test results.
 //
@@ -59,14 +59,14 @@ struct MarkdownStyle {
 // could not be measured an error; undecided and new are skipped (undecided is a failure where the
 // gate fails by it). Always well-formed XML 1.0 in UTF-8. Pure.
 
-[[nodiscard]] std::string junit(const verdict::GateVerdict& gate);
+[[nodiscard]] std::string junit(const Document& document);
 
 // A gate's verdict as one self-contained HTML page.
 //
 // Nothing is fetched and no script runs (its content security policy says so); everything from
 // outside is escaped. Reads on wide and narrow screens, light and dark, and without a mouse. Pure.
 
-[[nodiscard]] std::string html(const verdict::GateVerdict& gate);
+[[nodiscard]] std::string html(const Document& document);
 
 // A gate's verdict as OpenMetrics text 1.0, for systems that compare numbers of a branch with those
 // of another (GitLab: artifacts:reports:metrics) or collect them.
@@ -77,7 +77,7 @@ struct MarkdownStyle {
 // GitLab cuts a line at '#' and splits it as a shell does: labels hold no '#', and each is quoted.
 // Pure.
 
-[[nodiscard]] std::string open_metrics(const verdict::GateVerdict& gate);
+[[nodiscard]] std::string open_metrics(const Document& document);
 
 // GitHub workflow commands ("::error title=…::…"), which show up as annotations of a run.
 //
@@ -88,11 +88,11 @@ inline constexpr std::size_t k_annotations_shown = 10;
 
 // What there is to say of one cell that failed, could not be measured, is undecided, new or
 // improved: plain text of at most 12 lines, each without control characters.
-[[nodiscard]] std::string annotation_message(const verdict::CellVerdict& cell);
+[[nodiscard]] std::string annotation_message(const CellDocument& cell);
 
 // One line a cell that failed or could not be measured (error), is undecided or new (warning), or
 // improved (notice), and one with the gate's headline. Ends in a newline.
-[[nodiscard]] std::string annotations(const verdict::GateVerdict& gate);
+[[nodiscard]] std::string annotations(const Document& document);
 
 // A gate's verdict as GitHub's check run and commit status, within GitHub's limits.
 //
@@ -119,14 +119,14 @@ struct CheckText {
   // Below the summary: what `/weir accept` reads back (verdict/allowance.hpp). "": nothing.
   std::string text{};
 };
-[[nodiscard]] CheckText check_text(const verdict::GateVerdict& gate, const MarkdownStyle& style,
+[[nodiscard]] CheckText check_text(const Document& document, const MarkdownStyle& style,
                                    std::size_t most_annotations = 200);
 
 struct StatusText {
   std::string state;        // "success", "failure", "error"
   std::string description;  // at most 140 characters
 };
-[[nodiscard]] StatusText status_text(const verdict::GateVerdict& gate);
+[[nodiscard]] StatusText status_text(const Document& document);
 
 // What a file of a report may say besides its verdict.
 struct ReportAround {
@@ -140,7 +140,7 @@ struct ReportFormat {
   std::string_view option;     // "--markdown", which takes the file's name
   std::string_view about;      // the option's help
   std::string_view extension;  // ".md"
-  std::string (*render)(const verdict::GateVerdict& gate, const ReportAround& around);
+  std::string (*render)(const Document& document, const ReportAround& around);
 };
 // All of them, in the order of a help text. Another one is a file here and a line of this table.
 [[nodiscard]] std::span<const ReportFormat> report_formats();

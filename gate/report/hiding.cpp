@@ -33,9 +33,7 @@ Value value_of(std::string_view option) {
 }
 
 bool ends_word(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '"' || c == '\'' || c == '=' ||
-         c == ',' || c == '(' || c == ')' || c == '[' || c == ']' || c == '<' || c == '>' ||
-         c == ':' || c == ';' || c == '`';
+  return std::string_view(" \t\n\r\"'=,()[]<>:;`").find(c) != std::string_view::npos;
 }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -118,7 +116,7 @@ std::string shown_word(std::string_view word, Private how) {
 
 // Before anything else a backslash is a part of a path of Windows.
 bool escaped_by_backslash(char c) {
-  return c == '"' || c == '\'' || c == '\\' || c == ' ' || c == '\t' || c == '\n' || c == '\r';
+  return std::string_view("\"'\\ \t\n\r").find(c) != std::string_view::npos;
 }
 
 std::vector<std::string> words_of(std::string_view line) {
@@ -274,10 +272,11 @@ void hide(std::map<std::string, std::string>& facts, const Hiding& hiding) {
   facts = std::move(kept);
 }
 
-void hide_metrics(std::vector<observed::ObservedTiming>& timings, const Hiding& hiding) {
-  for (auto& timing : timings) {
-    if (!unit::find_metric(timing.metric.name))
-      timing.metric.name = hiding.name(timing.metric.name);
+// Names that weir does not know itself.
+template <class Measured>
+void hide_metrics(std::vector<Measured>& all, const Hiding& hiding) {
+  for (Measured& one : all) {
+    if (!unit::find_metric(one.metric.name)) one.metric.name = hiding.name(one.metric.name);
   }
 }
 
@@ -368,13 +367,8 @@ observed::Observed without_private(observed::Observed observed, Private privacy)
   hide(context.facts, hiding);
   hide_rows(observed, hiding);
   hide_metrics(observed.timings, hiding);
-  for (auto& count : observed.counts) {
-    if (!unit::find_metric(count.metric.name)) count.metric.name = hiding.name(count.metric.name);
-  }
-  for (auto& latency : observed.latencies) {
-    if (!unit::find_metric(latency.metric.name))
-      latency.metric.name = hiding.name(latency.metric.name);
-  }
+  hide_metrics(observed.counts, hiding);
+  hide_metrics(observed.latencies, hiding);
   for (auto& one : observed.cases) {
     one.name = hiding.words(one.name);
     hide(one.facts, hiding);

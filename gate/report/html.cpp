@@ -26,10 +26,20 @@ std::string word(Outcome outcome) {
   return fmt::format("<span class=\"word {}\">{}</span>", name, name);
 }
 
+std::string soft(std::string_view text) {
+  return fmt::format("<p class=\"soft\">{}</p>\n", xml_text(text));
+}
+
+std::string list(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += fmt::format("<li>{}</li>\n", xml_text(line));
+  return out.empty() ? "" : "<ul>\n" + out + "</ul>\n";
+}
+
 std::string changes(std::string_view what, const std::vector<ChangedWords>& all) {
   if (all.empty()) return "";
   constexpr std::size_t k_most = 200;
-  std::string out = fmt::format("<p class=\"soft\">{}</p>\n<ul class=\"changes\">\n", what);
+  std::string out = soft(what) + "<ul class=\"changes\">\n";
   for (std::size_t i = 0; i < std::min(k_most, all.size()); ++i) {
     out += fmt::format("<li>{} <code>{}</code></li>\n", all[i].change, xml_text(all[i].name));
   }
@@ -37,21 +47,19 @@ std::string changes(std::string_view what, const std::vector<ChangedWords>& all)
   return out + "</ul>\n";
 }
 
-std::string row(const MetricVerdict& metric) {
-  const MetricWords all = words(metric);
-  std::string change = all.change;
-  if (!all.evidence.empty()) change += (change.empty() ? "" : ", ") + all.evidence;
+std::string row(const MetricRow& row) {
+  const MetricVerdict& metric = *row.of;
   std::vector<std::string> why;
   if (!metric.reason.empty() && !reason_is_plain(metric)) why.push_back(one_line(metric.reason));
   for (const std::string& warning : metric.warnings) why.push_back("doubt: " + one_line(warning));
-  const std::string now = all.current.empty() ? "not measured" : all.current;
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
       "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td class=\"change\">{4}</td><td "
       "class=\"limit\">{5}</td>"
       "<td class=\"why\">{6}</td></tr>\n",
-      verdict::to_string(metric.verdict), xml_text(all.label), xml_text(all.baseline),
-      xml_text(now), xml_text(change), xml_text(all.limit), xml_text(text::join(why, "; ")));
+      verdict::to_string(metric.verdict), xml_text(row.words.label), xml_text(row.words.baseline),
+      xml_text(row.words.now()), xml_text(row.words.change_and_evidence()),
+      xml_text(row.words.limit), xml_text(text::join(why, "; ")));
 }
 
 std::string special_row(std::string_view name, Outcome outcome, std::string_view reason) {
@@ -62,12 +70,13 @@ std::string special_row(std::string_view name, Outcome outcome, std::string_view
       verdict::to_string(outcome), name, xml_text(one_line(reason)));
 }
 
-std::string table(const CellVerdict& cell) {
+std::string table(const CellDocument& document) {
+  const CellVerdict& cell = *document.of;
   const std::string placement =
       special_row("placement", cell.placement_verdict, cell.placement_reason);
   const bool misplaced = cell.placement_verdict < Outcome::pass;
   std::string rows = misplaced ? placement : "";
-  for (const MetricVerdict* metric : worst_first(cell)) rows += row(*metric);
+  for (const MetricRow* one : document.worst_first) rows += row(*one);
   rows += special_row("kernels", cell.kernels_verdict, cell.kernels_reason);
   if (!misplaced) rows += placement;
   if (rows.empty()) return "";
@@ -78,33 +87,27 @@ std::string table(const CellVerdict& cell) {
       "<th scope=\"col\" class=\"number\">base</th><th scope=\"col\" class=\"number\">now</th>"
       "<th scope=\"col\">change</th><th scope=\"col\">limit</th><th scope=\"col\">why</th></tr>"
       "</thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n",
-      xml_text(cell_title(cell.cell)), rows);
+      xml_text(document.title), rows);
 }
 
 // The ratios of the metrics that pairs have judged, each with its numbers below.
-std::string pictures(const CellVerdict& cell) {
+std::string pictures(const CellDocument& cell) {
   std::string out;
-  for (const MetricVerdict* metric : pictured(cell)) {
-    const MetricWords all = words(*metric);
-    std::vector<std::string> parts;
-    for (const std::string& part : {all.change, all.evidence, all.limit}) {
-      if (!part.empty()) parts.push_back(part);
-    }
-    out += fmt::format("<figure>\n<figcaption>{}, now against base: {}</figcaption>\n{}",
-                       xml_text(all.label), xml_text(text::join(parts)), ratio_svg(*metric));
-    for (const std::string& line : spread_words(*metric)) {
-      out += fmt::format("<p class=\"soft\">{}</p>\n", xml_text(line));
-    }
+  for (const MetricRow* row : pictured(cell)) {
+    out +=
+        fmt::format("<figure>\n<figcaption>{}, now against base: {}</figcaption>\n{}",
+                    xml_text(row->words.label), xml_text(row->words.parts()), ratio_svg(*row->of));
+    for (const std::string& line : spread_words(*row->of)) out += soft(line);
     out += "</figure>\n";
   }
   return out;
 }
 
 // What the server's own metrics said of its load.
-std::string server_figures(const CellVerdict& cell) {
-  if (cell.server.empty()) return "";
+std::string server_figures(const CellDocument& cell) {
+  if (cell.of->server.empty()) return "";
   std::string rows;
-  for (const profile::ServerFigure& figure : cell.server) {
+  for (const profile::ServerFigure& figure : cell.of->server) {
     rows += fmt::format(
         "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td "
         "class=\"number\">{}</td></tr>\n",
@@ -118,7 +121,7 @@ std::string server_figures(const CellVerdict& cell) {
       "<thead><tr><th scope=\"col\">metric</th><th scope=\"col\">kind</th>"
       "<th scope=\"col\" class=\"number\">value</th></tr></thead>\n"
       "<tbody>\n{}</tbody>\n</table>\n</div>\n</details>\n",
-      xml_text(cell_title(cell.cell)), rows);
+      xml_text(cell.title), rows);
 }
 
 // The best explanation, with its arithmetic.
@@ -127,16 +130,14 @@ std::string explained(const CellVerdict& cell) {
   const verdict::Finding& best = cell.findings.front();
   std::string out =
       fmt::format("<p><strong>Why:</strong> {}</p>\n", xml_text(one_line(best.headline, 400)));
-  if (best.lines.empty()) return out;
-  out += "<ul>\n";
-  for (const std::string& line : best.lines) {
-    out += fmt::format("<li>{}</li>\n", xml_text(one_line(line, 400)));
-  }
-  return out + "</ul>\n";
+  std::vector<std::string> lines;
+  for (const std::string& line : best.lines) lines.push_back(one_line(line, 400));
+  return out + list(lines);
 }
 
 // Everything of a cell but its name and verdict.
-std::string body(const CellVerdict& cell) {
+std::string body(const CellDocument& document) {
+  const CellVerdict& cell = *document.of;
   std::string out;
   if (!cell.reason.empty()) {
     for (const std::string& line : text::lines(text::printable(cell.reason))) {
@@ -150,26 +151,19 @@ std::string body(const CellVerdict& cell) {
                          xml_text(text::join(tail, "\n")));
     }
   }
-  out += table(cell) + pictures(cell) + server_figures(cell);
+  out += table(document) + pictures(document) + server_figures(document);
   out += explained(cell);
-  out += changes("kernels that changed", changed_words(cell.kernels));
-  out += changes("functions that changed", function_words(cell.functions));
-  out += changes("ops that moved", changed_words(cell.ops));
-  for (const std::string& warning : cell.warnings) {
-    out += fmt::format("<p class=\"soft\">doubt: {}</p>\n", xml_text(one_line(warning)));
-  }
-  for (const std::string& note : cell.notes) {
-    out += fmt::format("<p class=\"soft\">note: {}</p>\n", xml_text(one_line(note)));
-  }
+  out += changes("kernels that changed", document.kernels);
+  out += changes("functions that changed", document.functions);
+  out += changes("ops that moved", document.ops);
+  for (const std::string& warning : cell.warnings) out += soft("doubt: " + one_line(warning));
+  for (const std::string& note : cell.notes) out += soft("note: " + one_line(note));
   std::vector<std::string> where;
   for (const std::string& part : {cell.device_name, cell.device_class, cell.machine_name}) {
     if (!part.empty()) where.push_back(one_line(part, 200));
   }
   if (cell.base && !cell.base->empty()) where.push_back("base: " + one_line(*cell.base, 200));
-  if (!where.empty()) {
-    out += fmt::format("<p class=\"soft\">{}</p>\n", xml_text(text::join(where, " \u00b7 ")));
-  }
-  return out;
+  return where.empty() ? out : out + soft(text::join(where, " \u00b7 "));
 }
 
 std::string loads(const GateVerdict& gate) {
@@ -180,40 +174,34 @@ std::string loads(const GateVerdict& gate) {
 
 std::string proposed(const GateVerdict& gate) {
   const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
-  if (all.head.empty()) return "";
-  std::string out = fmt::format("<h2>{}</h2>\n<ul>\n", xml_text(all.head));
-  for (const std::string& line : all.lines) out += fmt::format("<li>{}</li>\n", xml_text(line));
-  return out + "</ul>\n";
+  return all.head.empty() ? ""
+                          : fmt::format("<h2>{}</h2>\n{}", xml_text(all.head), list(all.lines));
 }
 
-std::string wrong(const GateVerdict& gate) {
+std::string wrong(const Document& document) {
   std::string out;
-  for (const CellVerdict* cell : cells_to_read(gate)) {
-    if (cell->verdict > Outcome::inconclusive) continue;
+  for (const CellDocument* cell : document.to_read) {
+    if (cell->of->verdict > Outcome::inconclusive) continue;
     out += fmt::format("<section class=\"cell\">\n<h3>{} {}</h3>\n{}</section>\n",
-                       word(cell->verdict), xml_text(cell_title(cell->cell)), body(*cell));
+                       word(cell->of->verdict), xml_text(cell->title), body(*cell));
   }
   return out.empty() ? "" : "<h2>What is wrong or open</h2>\n" + out;
 }
 
-std::string summary_of(const CellVerdict& cell) {
-  const std::size_t passed = passed_metrics(cell);
-  return passed > 0 ? plural(passed, "metric") + " passed" : one_line(reason_of(cell), 120);
-}
-
-std::string matrix(const GateVerdict& gate) {
-  if (gate.cells.empty()) return "";
-  std::string out = "<h2>All cells</h2>\n";
-  for (const CellVerdict& cell : gate.cells) {
+std::string matrix(const Document& document) {
+  std::string out;
+  for (const CellDocument& cell : document.cells) {
     // Those above are told in full there; here stands their name.
     const std::string inside =
-        cell.verdict <= Outcome::inconclusive ? "<p class=\"soft\">See above.</p>\n" : body(cell);
+        cell.of->verdict <= Outcome::inconclusive ? soft("See above.") : body(cell);
+    const std::string summary =
+        cell.passed > 0 ? plural(cell.passed, "metric") + " passed" : one_line(cell.reason, 120);
     out += fmt::format(
         "<details>\n<summary>{} {} <span "
         "class=\"soft\">{}</span></summary>\n<div>\n{}</div>\n</details>\n",
-        word(cell.verdict), xml_text(cell_title(cell.cell)), xml_text(summary_of(cell)), inside);
+        word(cell.of->verdict), xml_text(cell.title), xml_text(summary), inside);
   }
-  return out;
+  return out.empty() ? "" : "<h2>All cells</h2>\n" + out;
 }
 
 std::string fact(std::string_view name, std::string_view value) {
@@ -233,17 +221,18 @@ std::string distinct(const GateVerdict& gate, Get get) {
   return text::join(values, "; ");
 }
 
-std::string facts(const GateVerdict& gate) {
+std::string facts(const Document& document) {
+  const GateVerdict& gate = document.gate;
   std::string out = "<h2>Facts</h2>\n<dl>\n";
   out += fact("config", one_line(gate.config, 300));
   if (gate.commit) out += fact("commit", one_line(*gate.commit, 64));
-  out += fact("base", base_words(gate));
+  out += fact("base", document.base);
   out += fact("device", distinct(gate, [](const CellVerdict& cell) { return cell.device_name; }));
   out += fact("device class",
               distinct(gate, [](const CellVerdict& cell) { return cell.device_class; }));
   out += fact("machine", distinct(gate, [](const CellVerdict& cell) { return cell.machine_name; }));
-  out += fact("limits", short_rule(gate));
-  if (!beside_base(gate)) out += fact("rule", one_line(gate.decision_rule, 4000));
+  out += fact("limits", document.rule);
+  if (!document.beside_base) out += fact("rule", one_line(gate.decision_rule, 4000));
   if (gate.seconds) out += fact("took", unit::show_duration(*gate.seconds));
   if (gate.budget_seconds) out += fact("budget", unit::show_duration(*gate.budget_seconds));
   if (gate.profiling_cost) {
@@ -259,28 +248,22 @@ std::string facts(const GateVerdict& gate) {
 
 }  // namespace
 
-std::string html(const GateVerdict& gate) {
-  const std::string missing = not_judged_line(gate);
-  std::string title = "weir: " + headline(gate);
-  if (!missing.empty()) title += "; " + missing;
+std::string html(const Document& document) {
+  const GateVerdict& gate = document.gate;
   std::string out = fmt::format(
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<style>{}</style>\n</head>\n<body>\n<main>\n",
-      xml_text(title), k_html_style);
-  out += fmt::format("<h1>{} {}</h1>\n", word(gate.verdict), xml_text(headline(gate)));
-  if (!missing.empty()) {
-    out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", xml_text(missing));
+      xml_text("weir: " + document.first_line()), k_html_style);
+  out += fmt::format("<h1>{} {}</h1>\n", word(gate.verdict), xml_text(document.headline));
+  if (!document.not_judged.empty()) {
+    out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", xml_text(document.not_judged));
   }
-  if (const std::string rule = short_rule(gate); !rule.empty()) {
-    out += fmt::format("<p class=\"soft\">{}</p>\n", xml_text(rule));
-  }
-  if (beside_base(gate)) {
-    out += fmt::format("<p class=\"soft\">{}</p>\n", xml_text(one_line(gate.decision_rule, 4000)));
-  }
-  out += proposed(gate) + wrong(gate) + loads(gate) + matrix(gate) + facts(gate);
+  if (!document.rule.empty()) out += soft(document.rule);
+  if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
+  out += proposed(gate) + wrong(document) + loads(gate) + matrix(document) + facts(document);
   return out + "</main>\n</body>\n</html>\n";
 }
 

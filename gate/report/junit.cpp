@@ -12,7 +12,6 @@ namespace weir::report {
 
 using verdict::CellVerdict;
 using verdict::GateVerdict;
-using verdict::MetricVerdict;
 using verdict::Outcome;
 
 namespace {
@@ -25,11 +24,11 @@ struct Suite {
 
 class Junit {
  public:
-  explicit Junit(const GateVerdict& gate) : gate_(gate) {}
+  explicit Junit(const Document& document) : document_(document), gate_(document.gate) {}
 
   std::string write() {
     proposals();
-    for (const CellVerdict& cell : gate_.cells) add(cell);
+    for (const CellDocument& cell : document_.cells) add(cell);
     Suite all;
     std::string body;
     for (const Suite& suite : suites_) {
@@ -39,10 +38,7 @@ class Junit {
       all.skipped += suite.skipped;
       body += fmt::format("  <testsuite {}>\n{}  </testsuite>\n", numbers(suite), suite.cases);
     }
-    all.name = "weir: " + headline(gate_);
-    if (const std::string missing = not_judged_line(gate_); !missing.empty()) {
-      all.name += "; " + missing;
-    }
+    all.name = "weir: " + document_.first_line();
     // On the line of the declaration: what was not judged stands in the first line of each report.
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?> <testsuites {}>\n{}</testsuites>\n",
@@ -81,31 +77,31 @@ class Junit {
     }
   }
 
-  void add(const CellVerdict& cell) {
+  void add(const CellDocument& document) {
+    const CellVerdict& cell = *document.of;
     Suite& suite = suite_of(cell);
     const std::string prompt = cell.cell.prompt_part();
     // The cell as a whole carries what belongs to no metric.
     const bool own =
         cell.verdict == Outcome::error || cell.verdict == Outcome::skipped || cell.metrics.empty();
-    if (own) test(suite, prompt, cell.verdict, reason_of(cell), whole_text(cell));
+    if (own) test(suite, prompt, cell.verdict, document.reason, whole_text(cell));
     if (cell.placement_verdict != Outcome::info) {
       test(suite, prompt + ": placement", cell.placement_verdict, cell.placement_reason,
-           changed_text(cell.ops));
+           changed_text(document.ops));
     }
     if (cell.kernels_verdict != Outcome::info) {
       test(suite, prompt + ": kernels", cell.kernels_verdict, cell.kernels_reason,
-           changed_text(cell.kernels));
+           changed_text(document.kernels));
     }
-    for (const MetricVerdict& metric : cell.metrics) {
-      if (metric.verdict == Outcome::info) continue;
-      std::string body = metric.reason;
-      if (explained_by_functions(cell, metric.metric)) {
-        for (const ChangedWords& one : function_words(cell.functions)) {
-          body += fmt::format("\n{} {}", one.change, one.name);
-        }
+    for (const MetricRow& row : document.rows) {
+      if (row.of->verdict == Outcome::info) continue;
+      std::string body = row.of->reason;
+      if (explained_by_functions(cell, row.of->metric)) {
+        body += "\n" + changed_text(document.functions);
       }
-      test(suite, fmt::format("{}: {}", prompt, words(metric).label), metric.verdict, brief(metric),
-           body);
+      const std::string parts = row.words.parts();
+      test(suite, fmt::format("{}: {}", prompt, row.words.label), row.of->verdict,
+           row.words.from_to() + (parts.empty() ? "" : ", " + parts), body);
     }
   }
 
@@ -115,21 +111,15 @@ class Junit {
     suite.cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml_text(suite.name),
                                xml_text(one_line(name, 400)));
     const bool undecided_fails = gate_.exit_code == verdict::ExitCode::inconclusive;
-    std::string_view element;
-    if (outcome == Outcome::fail || (outcome == Outcome::inconclusive && undecided_fails)) {
-      element = "failure";
-      ++suite.failures;
-    } else if (outcome == Outcome::error) {
-      element = "error";
-      ++suite.errors;
-    } else if (outcome == Outcome::inconclusive || outcome == Outcome::fresh ||
-               outcome == Outcome::skipped) {
-      element = "skipped";
-      ++suite.skipped;
-    } else {
+    const bool fails = outcome == Outcome::inconclusive && undecided_fails;
+    const std::string_view element = fails ? "failure" : look_of(outcome).element;
+    if (element.empty()) {
       suite.cases += "/>\n";
       return;
     }
+    suite.failures += element == "failure" ? 1 : 0;
+    suite.errors += element == "error" ? 1 : 0;
+    suite.skipped += element == "skipped" ? 1 : 0;
     const std::string message =
         fmt::format("{}: {}", verdict::to_string(outcome), one_line(brief, 600));
     suite.cases += fmt::format(">\n      <{} message=\"{}\"", element, xml_text(message));
@@ -140,36 +130,27 @@ class Junit {
     suite.cases += "    </testcase>\n";
   }
 
-  static std::string brief(const MetricVerdict& metric) {
-    const MetricWords all = words(metric);
-    const std::string now = all.current.empty() ? "not measured" : all.current;
-    std::string out = all.baseline.empty() ? now : all.baseline + std::string(k_arrow) + now;
-    for (const std::string& part : {all.change, all.evidence, all.limit}) {
-      if (!part.empty()) out += ", " + part;
-    }
-    return out;
-  }
-
   static std::string whole_text(const CellVerdict& cell) {
     std::string out = text::printable(cell.reason);
     for (const std::string& line : last_lines(cell.stderr_tail, 50)) out += "\n" + line;
     return out;
   }
 
-  static std::string changed_text(const std::vector<verdict::Changed>& changed) {
+  static std::string changed_text(const std::vector<ChangedWords>& all) {
     std::string out;
-    for (const ChangedWords& one : changed_words(changed)) {
+    for (const ChangedWords& one : all) {
       out += fmt::format("{}{} {}", out.empty() ? "" : "\n", one.change, one.name);
     }
     return out;
   }
 
+  const Document& document_;
   const GateVerdict& gate_;
   std::vector<Suite> suites_;  // in plan order
 };
 
 }  // namespace
 
-std::string junit(const GateVerdict& gate) { return Junit(gate).write(); }
+std::string junit(const Document& document) { return Junit(document).write(); }
 
 }  // namespace weir::report

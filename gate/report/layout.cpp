@@ -201,7 +201,14 @@ std::string TextTable::str(std::size_t indent, std::size_t width) const {
   return out;
 }
 
-using verdict::Outcome;
+void add_rows(std::string& out, TextTable table, std::size_t most, std::size_t width) {
+  const std::size_t all = table.rows.size();
+  table.rows.resize(std::min(all, most));
+  out += table.str(2, width);
+  if (all > most) {
+    say(out, fmt::format("and {} more (--top {} shows them)", all - most, all), width, 2);
+  }
+}
 
 void Page::paragraph(std::string_view first, std::string_view body, std::size_t indent,
                      std::string_view first_color, std::string_view body_color) {
@@ -224,28 +231,6 @@ std::string Page::paint(std::string_view text, std::string_view color) const {
   const std::size_t end = text.find_last_not_of(' ') + 1;
   return fmt::format("{}\x1b[{}m{}\x1b[0m{}", text.substr(0, begin), color,
                      text.substr(begin, end - begin), text.substr(end));
-}
-
-std::string_view color_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-      return "1;31";
-    case Outcome::error:
-      return "1;35";
-    case Outcome::inconclusive:
-      return "1;33";
-    case Outcome::fresh:
-      return "1;36";
-    case Outcome::improved:
-    case Outcome::accepted:
-      return "1;32";
-    case Outcome::pass:
-      return "32";
-    case Outcome::skipped:
-    case Outcome::info:
-      return "2";
-  }
-  return "";
 }
 
 }  // namespace weir::report

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/verdict/verdict.hpp"
-
 namespace weir::report {
 
 inline constexpr std::string_view k_minus = "\u2212";
@@ -59,16 +57,22 @@ void say(std::string& out, std::string_view words, std::size_t width, std::size_
 // Columns of text under headings, two spaces apart, the last one not padded. `right` names the
 // columns that hold numbers.
 struct TextTable {
-  std::vector<std::string> head;  // empty: no headings
-  std::vector<bool> right;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> head{};  // empty: no headings
+  std::vector<bool> right{};
+  std::vector<std::vector<std::string>> rows{};
   [[nodiscard]] std::string str(std::size_t indent, std::size_t width) const;
 };
 
-// Lines of terminal text with colour. Used by the terminal report alone.
+// Adds the first `most` rows two columns in, and how many more --top shows.
+void add_rows(std::string& out, TextTable table, std::size_t most, std::size_t width);
 
-// Collects lines. Colour is put around whole pieces after they are laid out, so that it never
-// counts as width. Not thread-safe; owned by one report.
+// A terminal's width, which is at least `least`.
+[[nodiscard]] inline std::size_t columns_of(int width, int least = 40) {
+  return static_cast<std::size_t>(width < least ? least : width);
+}
+
+// Collects lines of terminal text. Colour is put around whole pieces after they are laid out, so
+// that it never counts as width. Not thread-safe; owned by one report.
 class Page {
  public:
   Page(bool color, std::size_t width) : color_(color), width_(width) {}
@@ -88,9 +92,7 @@ class Page {
   std::string out_;
 };
 
+// SGR parameters.
 inline constexpr std::string_view k_dim = "2";
 inline constexpr std::string_view k_bold = "1";
-// The SGR parameters for an outcome: "1;31" for a broken limit.
-[[nodiscard]] std::string_view color_of(verdict::Outcome outcome);
-
 }  // namespace weir::report

@@ -8,15 +8,12 @@
 #include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/markdown_cell.hpp"
 #include "gate/report/markdown_parts.hpp"
 #include "gate/report/pictures.hpp"
 
 namespace weir::report {
 
-using verdict::CellVerdict;
 using verdict::GateVerdict;
-using verdict::MetricVerdict;
 using verdict::Outcome;
 
 namespace {
@@ -54,18 +51,20 @@ class Pieces {
 
 class Markdown {
  public:
-  Markdown(const GateVerdict& gate, const MarkdownStyle& style)
-      : gate_(gate),
+  Markdown(const Document& document, const MarkdownStyle& style)
+      : document_(document),
+        gate_(document.gate),
         style_(style),
         limit_(std::max<std::size_t>(style.limit, 2000)),
-        names_(cell_names(gate)),
+        names_(cell_names(document)),
         pieces_(limit_) {}
 
   std::string write() {
-    const std::string foot = markdown_foot(gate_, style_, std::min<std::size_t>(limit_ / 3, 1500));
-    const std::string next = markdown_next(gate_, style_, limit_ / 4);
+    const std::string foot =
+        markdown_foot(document_, style_, std::min<std::size_t>(limit_ / 3, 1500));
+    const std::string next = markdown_next(document_, style_, limit_ / 4);
     pieces_.reserve(foot.size() + left_out(gate_.cells.size()).size() + next.size());
-    pieces_.add(markdown_heading(gate_, style_, limit_ / 5));
+    pieces_.add(markdown_heading(document_, style_, limit_ / 5));
     proposals();
     changed();
     errors();
@@ -99,7 +98,7 @@ class Markdown {
   }
 
   // "`a`, `b` and 3 more".
-  [[nodiscard]] std::string names(const std::vector<const CellVerdict*>& cells) const {
+  [[nodiscard]] std::string names(const std::vector<const CellDocument*>& cells) const {
     constexpr std::size_t k_most = 5;
     std::vector<std::string> parts;
     for (std::size_t i = 0; i < std::min(k_most, cells.size()); ++i) {
@@ -112,13 +111,13 @@ class Markdown {
 
   // The worst cells open, with what there is to say of them.
   void changed() {
-    for (const CellVerdict* cell : cells_to_read(gate_)) {
-      if (cell->verdict != Outcome::fresh && !markdown_rows(*cell, names_).empty()) {
+    for (const CellDocument* cell : document_.to_read) {
+      if (cell->of->verdict != Outcome::fresh && !markdown_rows(*cell, names_).empty()) {
         table_.push_back(cell);
       }
     }
-    std::vector<const CellVerdict*> open;
-    for (const CellVerdict* cell : table_) {
+    std::vector<const CellDocument*> open;
+    for (const CellDocument* cell : table_) {
       if (open.size() == k_open_cells || pieces_.size() > limit_ / 2) break;
       const std::string head(open.empty() ? k_table_head : "");
       if (!pieces_.add(head + markdown_rows(*cell, names_), 200)) break;
@@ -129,24 +128,24 @@ class Markdown {
     paragraphs(open);
   }
 
-  void paragraphs(const std::vector<const CellVerdict*>& cells) {
-    struct Told {
-      Paragraph paragraph;
-      std::vector<const CellVerdict*> cells;
-    };
-    std::vector<Told> all;
-    for (const CellVerdict* cell : cells) {
-      for (Paragraph& one : markdown_paragraphs(*cell)) {
-        const auto same = std::find_if(all.begin(), all.end(), [&](const Told& told) {
-          return told.paragraph.what == one.what && told.paragraph.text == one.text &&
-                 told.paragraph.behind == one.behind;
-        });
-        if (same == all.end()) {
-          all.push_back({std::move(one), {cell}});
-        } else {
-          same->cells.push_back(cell);
-        }
-      }
+  // What several cells say alike, in the order in which it was first said.
+  template <class Said>
+  using Alike = std::vector<std::pair<Said, std::vector<const CellDocument*>>>;
+  template <class Said>
+  static void add(Alike<Said>& all, Said said, const CellDocument* cell) {
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == said; });
+    if (same == all.end()) {
+      all.push_back({std::move(said), {cell}});
+    } else {
+      same->second.push_back(cell);
+    }
+  }
+
+  void paragraphs(const std::vector<const CellDocument*>& cells) {
+    Alike<Paragraph> all;
+    for (const CellDocument* cell : cells) {
+      for (Paragraph& one : markdown_paragraphs(*cell)) add(all, std::move(one), cell);
     }
     std::size_t left = 0;
     for (const auto& [paragraph, of] : all) {
@@ -162,32 +161,20 @@ class Markdown {
   }
 
   void errors() {
-    struct Failed {
-      std::string reason;
-      std::vector<const CellVerdict*> cells;
-    };
-    std::vector<Failed> all;
-    for (const CellVerdict* cell : cells_to_read(gate_)) {
-      if (cell->verdict != Outcome::error) continue;
-      const std::string reason = markdown_text(reason_of(*cell), 1500);
-      const auto same = std::find_if(all.begin(), all.end(),
-                                     [&](const Failed& one) { return one.reason == reason; });
-      if (same == all.end()) {
-        all.push_back({reason, {cell}});
-      } else {
-        same->cells.push_back(cell);
-      }
+    Alike<std::string> all;
+    for (const CellDocument* cell : document_.to_read) {
+      if (cell->of->verdict == Outcome::error) add(all, markdown_text(cell->reason, 1500), cell);
     }
     for (const auto& [reason, cells] : all) {
       const std::string text = fmt::format("**Not measured:** {}: {}\n\n", names(cells), reason);
       if (!pieces_.add(text)) {
         left_out_ += static_cast<std::size_t>(
-            std::count_if(cells.begin(), cells.end(), [&](const CellVerdict* cell) {
+            std::count_if(cells.begin(), cells.end(), [&](const CellDocument* cell) {
               return std::find(table_.begin(), table_.end(), cell) == table_.end();
             }));
         continue;
       }
-      for (const CellVerdict* cell : cells) {
+      for (const CellDocument* cell : cells) {
         const std::string last = markdown_last_words(
             *cell, cells.size() == 1 ? "its last words" : "last words of one of them");
         if (last.empty()) continue;
@@ -198,17 +185,10 @@ class Markdown {
   }
 
   void news() {
-    for (const Shared& fresh : by_reason(gate_, Outcome::fresh)) {
-      std::vector<const CellVerdict*> cells;
-      for (const CellVerdict& cell : gate_.cells) {
-        if (cell.verdict == Outcome::fresh && fresh.cells.size() > cells.size() &&
-            cell.cell.str() == fresh.cells[cells.size()]) {
-          cells.push_back(&cell);
-        }
-      }
+    for (const Shared& fresh : document_.by_reason(Outcome::fresh)) {
       const std::string text =
           fmt::format("**{} new:** {} ({})\n\n", plural(fresh.cells.size(), "cell"),
-                      markdown_text(fresh.text), names(cells));
+                      markdown_text(fresh.text), names(fresh.cells));
       if (!pieces_.add(text)) left_out_ += fresh.cells.size();
     }
   }
@@ -245,15 +225,16 @@ class Markdown {
   void others() {
     std::vector<std::string> lines;
     std::size_t fine = 0, skipped = 0;
-    for (const CellVerdict& cell : gate_.cells) {
-      if (cell.verdict != Outcome::pass && cell.verdict != Outcome::skipped) continue;
-      const bool passed = cell.verdict == Outcome::pass;
+    for (const CellDocument& cell : document_.cells) {
+      const Outcome outcome = cell.of->verdict;
+      if (outcome != Outcome::pass && outcome != Outcome::skipped) continue;
+      const bool passed = outcome == Outcome::pass;
       ++(passed ? fine : skipped);
-      lines.push_back(fmt::format(
-          "| {} | {} | {} |\n", markdown_cell_name(cell, names_), tag(cell.verdict),
-          passed ? plural(passed_metrics(cell), "metric") : markdown_text(reason_of(cell), 200)));
+      lines.push_back(
+          fmt::format("| {} | {} | {} |\n", markdown_cell_name(cell, names_), look_of(outcome).tag,
+                      passed ? plural(cell.passed, "metric") : markdown_text(cell.reason, 200)));
     }
-    const std::string doubts = told(shared_warnings(gate_));
+    const std::string doubts = told(document_.warnings());
     if (lines.empty() && doubts.empty()) return;
     if (gate_.verdict == Outcome::pass && doubts.empty()) {
       pieces_.add(short_line());
@@ -263,10 +244,8 @@ class Markdown {
     if (fine > 0) summary.push_back(plural(fine, "cell") + " unchanged");
     if (skipped > 0) summary.push_back(fmt::format("{} skipped", skipped));
     if (!doubts.empty()) summary.emplace_back("doubts about data");
-    auto notes = shared_notes(gate_);
-    for (const std::string& note : gate_.notes) notes.push_back({note, {}});
     fold(text::join(summary), "| cell | verdict | what |\n| --- | --- | --- |\n", lines,
-         doubts + told(notes));
+         doubts + told(document_.notes()));
   }
 
   // A list of what several cells say alike.
@@ -284,16 +263,15 @@ class Markdown {
 
   // Times that pairs have found fine, and what a verdict by pairs promises.
   void pairs() {
-    if (!beside_base(gate_)) return;
+    if (!document_.beside_base) return;
     std::vector<std::string> lines;
-    for (const CellVerdict& cell : gate_.cells) {
-      for (const MetricVerdict* metric : pictured(cell)) {
-        if (metric->verdict != Outcome::pass) continue;
-        const MetricWords all = words(*metric);
-        lines.push_back(fmt::format("| {} | {} | {} | {} | {} |\n",
-                                    markdown_cell_name(cell, names_), markdown_text(all.label),
-                                    all.change, all.evidence,
-                                    markdown_code(ratio_strip(*metric, k_markdown_strip))));
+    for (const CellDocument& cell : document_.cells) {
+      for (const MetricRow* row : pictured(cell)) {
+        if (row->of->verdict != Outcome::pass) continue;
+        lines.push_back(
+            fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell_name(cell, names_),
+                        markdown_text(row->words.label), row->words.change, row->words.evidence,
+                        markdown_code(ratio_strip(*row->of, k_markdown_strip))));
       }
     }
     fold("Times beside the base program",
@@ -302,28 +280,29 @@ class Markdown {
   }
 
   [[nodiscard]] std::string short_line() const {
-    const std::string rule = short_rule(gate_);
+    const std::string& rule = document_.rule;
     std::string line = "Checked: ";
     line += rule.empty() ? plural(static_cast<std::size_t>(gate_.metrics_judged), "metric") : rule;
-    const std::size_t skipped = cells_with(gate_, Outcome::skipped);
+    const std::size_t skipped = document_.cells_with(Outcome::skipped);
     if (skipped > 0) line += fmt::format("; {} skipped", skipped);
     return line + ".\n\n";
   }
 
+  const Document& document_;
   const GateVerdict& gate_;
   const MarkdownStyle& style_;
   std::size_t limit_;
   CellNames names_;
   Pieces pieces_;
-  std::vector<const CellVerdict*> table_;  // all that have rows, the worst first
-  std::size_t shown_ = 0;                  // of these, above
+  std::vector<const CellDocument*> table_;  // all that have rows, the worst first
+  std::size_t shown_ = 0;                   // of these, above
   std::size_t left_out_ = 0;
 };
 
 }  // namespace
 
-std::string markdown(const GateVerdict& gate, const MarkdownStyle& style) {
-  return Markdown(gate, style).write();
+std::string markdown(const Document& document, const MarkdownStyle& style) {
+  return Markdown(document, style).write();
 }
 
 }  // namespace weir::report

@@ -1,7 +1,6 @@
 #include "gate/report/markdown_parts.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,8 +8,169 @@
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/pictures.hpp"
 
 namespace weir::report {
+
+using verdict::CellVerdict;
+using verdict::MetricVerdict;
+using verdict::Outcome;
+
+namespace {
+
+// Narrow columns break "5 %" and "12 pairs" apart otherwise.
+std::string unbroken(std::string_view words) {
+  std::string out;
+  for (const char c : words) out += c == ' ' ? std::string(k_no_break) : std::string(1, c);
+  return out;
+}
+
+std::string row(std::string_view cell, const MetricRow& row) {
+  const auto& [metric, all] = row;
+  const bool failed = metric->verdict == Outcome::fail;
+  constexpr std::size_t k_narrow = 30;
+  std::string what = markdown_text(all.label);
+  if (text::columns(what) <= k_narrow) what = unbroken(what);
+  if (!failed) what += fmt::format("{}({})", k_no_break, look_of(metric->verdict).tag);
+  std::string now = all.current.empty() ? all.now() : unbroken(all.current);
+  if (failed) now = fmt::format("**{}**", now);
+  const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
+  return fmt::format("| {} | {} | {} | {} | {}{}{} | {} |\n", cell, what, unbroken(all.baseline),
+                     now, unbroken(all.change), between, unbroken(all.evidence),
+                     unbroken(markdown_text(all.limit)));
+}
+
+std::string special_row(std::string_view cell, std::string_view what, std::string_view change) {
+  return fmt::format("| {} | {} | | | {} | {} |\n", cell, what, change,
+                     unbroken("must not change"));
+}
+
+// "+45 ops": how many more there are that ran elsewhere.
+std::string moved_ops(const CellVerdict& cell) {
+  std::optional<Rational> sum(Rational(0));
+  for (const verdict::Changed& one : cell.ops) {
+    const auto by = one.current.value_or(Rational(0)).minus(one.baseline.value_or(Rational(0)));
+    sum = sum && by ? sum->plus(*by) : std::nullopt;
+  }
+  return cell.ops.empty() || !sum ? "see below" : unbroken(signed_show(*sum) + " ops elsewhere");
+}
+
+std::string changed_list(const std::vector<ChangedWords>& all) {
+  constexpr std::size_t k_most = 12;
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(k_most, all.size()); ++i) {
+    parts.push_back(fmt::format("{} {}", all[i].change, markdown_code(all[i].name)));
+  }
+  if (all.size() > k_most) parts.push_back(fmt::format("and {} more", all.size() - k_most));
+  return text::join(parts);
+}
+
+// " per token": what kernels are counted over.
+std::string_view scope_of(const CellVerdict& cell) {
+  for (const MetricVerdict& metric : cell.metrics) {
+    if (!adds_up_kernels(cell, metric.metric)) continue;
+    if (metric.metric.scope == unit::Scope::per_token) return " per token";
+    if (metric.metric.scope == unit::Scope::per_prefill) return " per prefill";
+  }
+  return "";
+}
+
+// The ratios of a metric's pairs, with what their marks mean.
+std::string picture(const MetricVerdict& metric) {
+  const std::string strip = ratio_strip(metric, k_markdown_strip);
+  if (strip.empty()) return "";
+  return fmt::format("now / base: {}<br><sub>{}</sub>", markdown_code(strip),
+                     markdown_text(strip_legend(metric)));
+}
+
+}  // namespace
+
+CellNames cell_names(const Document& document) {
+  const auto& cells = document.gate.cells;
+  return {std::any_of(cells.begin(), cells.end(), [&](const CellVerdict& cell) {
+    return cell.cell.engine_part() != cells.front().cell.engine_part();
+  })};
+}
+
+std::string markdown_cell_name(const CellDocument& document, CellNames names) {
+  const profile::CellKey& cell = document.of->cell;
+  std::vector<std::string> parts;
+  if (names.engine) parts.push_back(cell.engine_part());
+  for (const std::string& part : {cell.model, cell.backend, cell.prompt_part()}) {
+    parts.push_back(part);
+  }
+  for (std::string& part : parts) part = one_line(part, 96);
+  return markdown_code(text::join(parts, " \u00b7 "));
+}
+
+std::string markdown_rows(const CellDocument& document, CellNames names) {
+  const CellVerdict& cell = *document.of;
+  std::string out;
+  const auto name = [&] {
+    return out.empty() ? markdown_cell_name(document, names) : std::string();
+  };
+  if (cell.placement_verdict < Outcome::pass) {
+    out += special_row(name(), "placement", moved_ops(cell));
+  }
+  bool counted = false;
+  for (const MetricRow* one : document.worst_first) {
+    if (one->of->verdict >= Outcome::pass) continue;
+    counted = counted || adds_up_kernels(cell, one->of->metric);
+    out += row(name(), *one);
+  }
+  if (cell.kernels_verdict < Outcome::pass && !counted) {
+    out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200));
+  }
+  return out;
+}
+
+std::vector<Paragraph> markdown_paragraphs(const CellDocument& document) {
+  const CellVerdict& cell = *document.of;
+  std::vector<Paragraph> out;
+  const auto tell = [&](std::string what, std::string text, std::string behind = "") {
+    const bool told =
+        std::any_of(out.begin(), out.end(), [&](const Paragraph& one) { return one.text == text; });
+    if (!text.empty() && !told) {
+      out.push_back({std::move(what), std::move(text), std::move(behind)});
+    }
+  };
+  if (!cell.findings.empty() && cell.verdict < Outcome::pass) {
+    tell("Why", markdown_text(cell.findings.front().headline, 400));
+  }
+  if (cell.placement_verdict < Outcome::pass) {
+    tell("Placement", markdown_text(cell.placement_reason, 600));
+  }
+  if (!cell.kernels.empty() && cell.verdict < Outcome::pass) {
+    tell(fmt::format("Kernels{}", scope_of(cell)), changed_list(document.kernels));
+  }
+  if (!cell.functions.empty() && cell.verdict < Outcome::pass) {
+    tell("Functions", changed_list(document.functions));
+  }
+  // Where ops broke the rule, the reason names them.
+  if (cell.placement_verdict >= Outcome::pass) {
+    tell("Ops", changed_list(document.ops));
+  }
+  if (cell.verdict != Outcome::error) tell("Note", markdown_text(cell.reason));
+  for (const MetricRow& row : document.rows) {
+    const MetricVerdict& metric = *row.of;
+    if (metric.verdict >= Outcome::pass) continue;
+    std::string text = reason_is_plain(metric) ? "" : markdown_text(metric.reason);
+    if (const std::string strip = picture(metric); !strip.empty()) {
+      text += (text.empty() ? "" : "<br>") + strip;
+    }
+    const auto spread = spread_words(metric);
+    tell(markdown_text(row.words.label), std::move(text),
+         spread.empty() ? "" : markdown_fence(spread));
+  }
+  return out;
+}
+
+std::string markdown_last_words(const CellDocument& cell, std::string_view title) {
+  const auto tail = last_lines(cell.of->stderr_tail, 15, 4000);
+  if (tail.empty()) return "";
+  return fmt::format("<details><summary>{}</summary>\n\n{}\n</details>\n\n", title,
+                     markdown_fence(tail));
+}
 
 using verdict::CellVerdict;
 using verdict::GateVerdict;
@@ -18,30 +178,13 @@ using verdict::Outcome;
 
 namespace {
 
-std::string_view sign_of(const GateVerdict& gate) {
-  switch (gate.verdict) {
-    case Outcome::fail:
-      return "\u274c";  // cross
-    case Outcome::error:
-      return "\u26a0\ufe0f";  // warning
-    case Outcome::inconclusive:
-      return "\u2753";  // question mark
-    case Outcome::fresh:
-      return "\U0001f195";  // new
-    case Outcome::skipped:
-    case Outcome::info:
-      return "\u26aa";  // a circle: what was not measured is not green
-    default:
-      return gate.cells.empty() ? "\u26aa" : "\u2705";  // tick
-  }
-}
-
 // What the cells ran on, those that need a reader first: each name with its class.
-std::vector<std::string> devices_of(const GateVerdict& gate) {
-  std::vector<const CellVerdict*> cells = cells_to_read(gate);
-  for (const CellVerdict& cell : gate.cells) cells.push_back(&cell);
+std::vector<std::string> devices_of(const Document& document) {
+  std::vector<const CellDocument*> cells = document.to_read;
+  for (const CellDocument& cell : document.cells) cells.push_back(&cell);
   std::vector<std::string> devices;
-  for (const CellVerdict* cell : cells) {
+  for (const CellDocument* one : cells) {
+    const CellVerdict* cell = one->of;
     if (cell->device_name.empty() && cell->device_class.empty()) continue;
     std::string device = markdown_text(cell->device_name, 100);
     if (!cell->device_class.empty() && cell->device_class != cell->device_name) {
@@ -82,15 +225,19 @@ std::string markdown_run_link(const MarkdownStyle& style, std::string_view text)
   return plain ? fmt::format("[{}]({})", text, *style.run_url) : std::string(text);
 }
 
-std::string markdown_heading(const GateVerdict& gate, const MarkdownStyle& style,
+std::string markdown_heading(const Document& document, const MarkdownStyle& style,
                              std::size_t most) {
-  std::string line = fmt::format("### {} weir", sign_of(gate));
+  const GateVerdict& gate = document.gate;
+  // Nothing at all is not green.
+  const Outcome outcome =
+      gate.verdict >= Outcome::improved && gate.cells.empty() ? Outcome::skipped : gate.verdict;
+  std::string line = fmt::format("### {} weir", look_of(outcome).sign);
   if (!style.gate.empty() && style.gate != "default") {
     line += fmt::format(" {}", markdown_code(style.gate, 40));
   }
-  line += fmt::format(": {}", headline(gate));
+  line += fmt::format(": {}", document.headline);
   if (gate.exit_code == verdict::ExitCode::inconclusive) line += ", which fails here";
-  const std::string missing = not_judged_line(gate);
+  const std::string& missing = document.not_judged;
   if (missing.empty()) return line + "\n\n";
   for (const std::size_t characters : {300U, 100U, 30U}) {
     const std::string with =
@@ -100,9 +247,9 @@ std::string markdown_heading(const GateVerdict& gate, const MarkdownStyle& style
   return line + "\n\n";
 }
 
-std::string markdown_next(const GateVerdict& gate, const MarkdownStyle& style, std::size_t most) {
+std::string markdown_next(const Document& document, const MarkdownStyle& style, std::size_t most) {
   std::vector<std::string> lines;
-  for (const Hint& one : hints(gate, style.verbs, 200)) {
+  for (const Hint& one : hints(document.gate, style.verbs, 200)) {
     const std::string command = markdown_code(text::join(one.words, " "), 2000);
     if (one.what == "comment") {
       lines.push_back(fmt::format("{} Comment {}", question(one), command));
@@ -116,15 +263,17 @@ std::string markdown_next(const GateVerdict& gate, const MarkdownStyle& style, s
   return lines.empty() || out.size() > most ? "" : out;
 }
 
-std::string markdown_foot(const GateVerdict& gate, const MarkdownStyle& style, std::size_t most) {
+std::string markdown_foot(const Document& document, const MarkdownStyle& style, std::size_t most) {
+  const GateVerdict& gate = document.gate;
   std::vector<std::string> parts;
   std::string commits;
   if (gate.commit) commits = markdown_code(*gate.commit, 12);
-  if (const std::string base = base_words(gate); !base.empty()) {
-    commits += fmt::format("{}against {}", commits.empty() ? "" : " ", markdown_text(base, 200));
+  if (!document.base.empty()) {
+    commits +=
+        fmt::format("{}against {}", commits.empty() ? "" : " ", markdown_text(document.base, 200));
   }
   if (!commits.empty()) parts.push_back(commits);
-  for (std::string& device : devices_of(gate)) parts.push_back(std::move(device));
+  for (std::string& device : devices_of(document)) parts.push_back(std::move(device));
   if (const std::string machine = machine_of(gate); !machine.empty()) {
     parts.push_back(markdown_text(machine, 100));
   }

@@ -57,49 +57,6 @@ void add(std::vector<PageTable>& tables, PageTable table) {
   tables.push_back(filled(std::move(table)));
 }
 
-PageTable ops(const Observed& observed, observed::GroupBy by, const Shown& shown) {
-  PageTable out{"Ops",
-                "",
-                {{"What", {}},
-                 {"Calls", ""},
-                 {"Total", "s"},
-                 {"Share, %", ""},
-                 {"Average", "s"},
-                 {"Least", "s"},
-                 {"Most", "s"},
-                 {"GFLOP/s", ""},
-                 {"GB/s", ""}},
-                {}};
-  const std::vector<OpTotal> totals = observed::op_totals(observed, by);
-  double sum = 0;
-  bool partly = false;
-  for (const OpTotal& one : totals) {
-    sum += one.seconds.value_or(0);
-    partly = partly || one.partly;
-  }
-  for (const OpTotal& one : totals) {
-    const bool whole = one.seconds && !one.partly;
-    Json share, average, flops, bytes;
-    if (one.seconds && sum > 0 && std::isfinite(sum)) share = 100 * *one.seconds / sum;
-    if (whole && one.calls && *one.calls > 0) {
-      average = *one.seconds / static_cast<double>(*one.calls);
-    }
-    if (const auto rate = one.flops_per_second()) flops = *rate / 1e9;
-    if (const auto rate = one.bytes_per_second()) bytes = *rate / 1e9;
-    out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), share, average,
-                        known(one.least), known(one.most), flops, bytes});
-  }
-  const bool nested =
-      std::any_of(observed.ops.begin(), observed.ops.end(),
-                  [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
-  if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
-  if (partly) {
-    out.note += fmt::format("{}Where only some calls have a time, the total is of those.",
-                            out.note.empty() ? "" : " ");
-  }
-  return out;
-}
-
 // Sample standard deviation (n - 1), as llama-bench has it; the document's own where it says one.
 std::optional<double> deviation(const ObservedTiming& timing) {
   if (timing.stddev) return timing.stddev;
@@ -149,12 +106,22 @@ void make_numbers(PageTable& table, std::size_t column, const char* unit) {
 // As llama-bench prints its own: a row a test, what was set, each rate or time with its deviation.
 PageTable results(const Observed& observed, const Shown& shown) {
   PageTable out{"Results", "", {{"Test", {}}}, {}};
-  constexpr const char* k_settings[][2] = {
-      {"model_type", "Model"}, {"model_size", "Size"},           {"model_n_params", "Parameters"},
-      {"backends", "Backend"}, {"n_gpu_layers", "GPU layers"},   {"n_threads", "Threads"},
-      {"n_batch", "Batch"},    {"n_ubatch", "Micro-batch"},      {"type_k", "K"},
-      {"type_v", "V"},         {"flash_attn", "Flash attention"}};
-  for (const auto& setting : k_settings) out.columns.push_back({setting[1], {}});
+  struct Setting {
+    const char *fact, *title;
+    std::optional<const char*> unit{};  // of what is a number; "" for counts
+  };
+  constexpr Setting k_settings[] = {{"model_type", "Model"},
+                                    {"model_size", "Size", "B"},
+                                    {"model_n_params", "Parameters", ""},
+                                    {"backends", "Backend"},
+                                    {"n_gpu_layers", "GPU layers", ""},
+                                    {"n_threads", "Threads", ""},
+                                    {"n_batch", "Batch", ""},
+                                    {"n_ubatch", "Micro-batch", ""},
+                                    {"type_k", "K"},
+                                    {"type_v", "V"},
+                                    {"flash_attn", "Flash attention"}};
+  for (const Setting& setting : k_settings) out.columns.push_back({setting.title, {}});
   std::vector<std::string> metrics;
   for (const auto& one : observed.cases) {
     for (const ObservedTiming& timing : one.timings) {
@@ -169,8 +136,8 @@ PageTable results(const Observed& observed, const Shown& shown) {
   out.columns.push_back({"Error", {}});
   for (const auto& one : observed.cases) {
     std::vector<Json> row{shown(one.name)};
-    for (const auto& setting : k_settings) {
-      const auto found = one.facts.find(setting[0]);
+    for (const Setting& setting : k_settings) {
+      const auto found = one.facts.find(setting.fact);
       row.push_back(found == one.facts.end() ? Json() : Json(shown(found->second)));
     }
     for (const std::string& metric : metrics) {
@@ -184,13 +151,9 @@ PageTable results(const Observed& observed, const Shown& shown) {
     out.rows.push_back(std::move(row));
   }
   std::size_t column = 0;
-  for (const auto& setting : k_settings) {
+  for (const Setting& setting : k_settings) {
     ++column;
-    const std::string_view title = setting[1];
-    for (const char* number :
-         {"Size", "Parameters", "GPU layers", "Threads", "Batch", "Micro-batch"}) {
-      if (title == number) make_numbers(out, column, title == "Size" ? "B" : "");
-    }
+    if (setting.unit) make_numbers(out, column, *setting.unit);
   }
   return out;
 }
@@ -233,6 +196,49 @@ PageTable gauges(const Observed& observed, const Shown& shown) {
 }
 
 }  // namespace
+
+PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& shown) {
+  PageTable out{"Ops",
+                "",
+                {{"What", {}},
+                 {"Calls", ""},
+                 {"Total", "s"},
+                 {"Share, %", ""},
+                 {"Average", "s"},
+                 {"Least", "s"},
+                 {"Most", "s"},
+                 {"GFLOP/s", ""},
+                 {"GB/s", ""}},
+                {}};
+  const std::vector<OpTotal> totals = observed::op_totals(observed, by);
+  double sum = 0;
+  bool partly = false;
+  for (const OpTotal& one : totals) {
+    sum += one.seconds.value_or(0);
+    partly = partly || one.partly;
+  }
+  for (const OpTotal& one : totals) {
+    const bool whole = one.seconds && !one.partly;
+    Json share, average, flops, bytes;
+    if (one.seconds && sum > 0 && std::isfinite(sum)) share = 100 * *one.seconds / sum;
+    if (whole && one.calls && *one.calls > 0) {
+      average = *one.seconds / static_cast<double>(*one.calls);
+    }
+    if (const auto rate = one.flops_per_second()) flops = *rate / 1e9;
+    if (const auto rate = one.bytes_per_second()) bytes = *rate / 1e9;
+    out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), share, average,
+                        known(one.least), known(one.most), flops, bytes});
+  }
+  const bool nested =
+      std::any_of(observed.ops.begin(), observed.ops.end(),
+                  [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
+  if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
+  if (partly) {
+    out.note += fmt::format("{}Where only some calls have a time, the total is of those.",
+                            out.note.empty() ? "" : " ");
+  }
+  return out;
+}
 
 PageTable buffer_table(const Observed& observed, const Shown& shown) {
   PageTable out{"Command buffers",
@@ -296,7 +302,7 @@ std::vector<PageTable> observed_tables(const Observed& observed, observed::Group
   std::vector<PageTable> out;
   add(out, results(observed, shown));
   add(out, measured(observed, shown));
-  add(out, ops(observed, by, shown));
+  add(out, op_table(observed, by, shown));
   add(out, buffer_table(observed, shown));
   add(out, step_table(observed, shown));
   add(out, split_table(observed, shown));

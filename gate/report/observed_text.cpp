@@ -15,11 +15,6 @@ namespace weir::report {
 namespace {
 
 using observed::Observed;
-using observed::OpTotal;
-
-std::string more_rows(std::size_t all, std::size_t most) {
-  return fmt::format("and {} more (--top {} shows them)", all - most, all);
-}
 
 // "llama.cpp · tiny.gguf · Vulkan · llvmpipe (vk-perf-logger)": what of it is said.
 std::string observed_head(const Observed& observed) {
@@ -36,68 +31,60 @@ std::string observed_head(const Observed& observed) {
 }
 
 void observed_metrics(std::string& out, const Observed& observed, const ObservedStyle& style) {
-  TextTable table;
-  table.right = {false, true};
+  TextTable table{{}, {false, true}};
   for (const observed::ObservedFigure& one : observed::figures_of(observed)) {
     table.rows.push_back(
         {one_line(one.name, 60),
          one_line(one.value ? unit::show(one.metric, *one.value) : *one.error, 60)});
   }
-  const std::size_t all = table.rows.size();
-  table.rows.resize(std::min(all, style.most_rows));
-  if (all != 0) out += "\n" + table.str(2, style.width);
-  if (all > style.most_rows) say(out, more_rows(all, style.most_rows), style.width, 2);
+  if (table.rows.empty()) return;
+  out += "\n";
+  add_rows(out, std::move(table), style.most_rows, style.width);
 }
 
+std::string as_is(std::string_view text) { return std::string(text); }
+
+std::string seconds_cell(const Json& seconds) { return brief_time(seconds.get<double>()); }
+std::string share_cell(const Json& share) { return fmt::format("{:.1f} %", share.get<double>()); }
+std::string calls_cell(const Json& calls) { return fmt::format("{}", calls.get<std::int64_t>()); }
+std::string giga_cell(const Json& cell) {
+  const auto giga = cell.get<double>();
+  return giga >= 1e9 ? fmt::format("{:.3g}", giga)
+                     : fmt::format("{:.{}f}", giga, giga < 100 ? 2 : 0);
+}
+
+// The page's table of ops, with fewer columns.
 void observed_ops(std::string& out, const Observed& observed, const ObservedStyle& style) {
-  const std::vector<OpTotal> totals = observed::op_totals(observed, style.by);
-  if (totals.empty()) return;
-  double sum = 0;
-  bool times = false, flops = false, bytes = false;
-  for (const OpTotal& one : totals) {
-    sum += one.seconds.value_or(0);
-    times = times || one.seconds;
-    flops = flops || one.flops_per_second();
-    bytes = bytes || one.bytes_per_second();
-  }
-  TextTable table;
-  if (times) table.head = {"time", "share"};
-  table.head.emplace_back("calls");
-  if (times) table.head.emplace_back("each");
-  if (flops) table.head.emplace_back("GFLOP/s");
-  if (bytes) table.head.emplace_back("GB/s");
-  table.right.assign(table.head.size(), true);
-  table.head.emplace_back("work");
-  table.right.push_back(false);
-  const auto giga = [](const std::optional<double>& rate) {
-    if (!rate) return std::string();
-    if (*rate >= 1e18) return fmt::format("{:.3g}", *rate / 1e9);
-    return fmt::format("{:.{}f}", *rate / 1e9, *rate < 1e11 ? 2 : 0);
+  const PageTable page = op_table(observed, style.by, as_is);
+  if (page.rows.empty()) return;
+  const auto any = [&](std::size_t column) {
+    return std::any_of(page.rows.begin(), page.rows.end(),
+                       [&](const auto& row) { return !row[column].is_null(); });
   };
-  for (std::size_t i = 0; i < std::min(totals.size(), style.most_rows); ++i) {
-    const OpTotal& one = totals[i];
-    const bool timed = one.seconds.has_value();
-    const bool each = timed && !one.partly && one.calls && *one.calls > 0;
-    std::vector<std::string> row;
-    if (times) {
-      row = {timed ? brief_time(*one.seconds) : "",
-             timed && sum > 0 && std::isfinite(sum)
-                 ? fmt::format("{:.1f} %", 100 * *one.seconds / sum)
-                 : ""};
+  struct Wanted {
+    std::size_t from;    // of the page
+    std::size_t needed;  // a column of the page in which anything is
+    const char* head;
+    std::string (*words)(const Json&);
+  };
+  std::vector<Wanted> columns{{2, 2, "time", seconds_cell}, {3, 2, "share", share_cell},
+                              {1, 0, "calls", calls_cell},  {4, 2, "each", seconds_cell},
+                              {7, 7, "GFLOP/s", giga_cell}, {8, 8, "GB/s", giga_cell}};
+  std::erase_if(columns, [&](const Wanted& one) { return !any(one.needed); });
+  TextTable table;
+  for (const Wanted& one : columns) table.head.emplace_back(one.head);
+  table.right.assign(columns.size(), true);
+  table.head.emplace_back("work");
+  for (const std::vector<Json>& cells : page.rows) {
+    std::vector<std::string>& row = table.rows.emplace_back();
+    for (const Wanted& one : columns) {
+      const Json& cell = cells[one.from];
+      row.push_back(cell.is_null() ? "" : one.words(cell));
     }
-    row.push_back(one.calls ? fmt::format("{}", *one.calls) : "");
-    if (times) {
-      row.push_back(each ? brief_time(*one.seconds / static_cast<double>(*one.calls)) : "");
-    }
-    if (flops) row.push_back(giga(one.flops_per_second()));
-    if (bytes) row.push_back(giga(one.bytes_per_second()));
-    row.push_back(one_line(one.name, 160));
-    table.rows.push_back(std::move(row));
+    row.push_back(one_line(cells[0].get_ref<const std::string&>(), 160));
   }
-  out += "\n" + table.str(2, style.width);
-  if (totals.size() > style.most_rows) {
-    say(out, more_rows(totals.size(), style.most_rows), style.width, 2);
-  }
+  out += "\n";
+  add_rows(out, std::move(table), style.most_rows, style.width);
 }
 
 std::string cell_of(const PageTable::Column& column, const Json& value) {
@@ -124,17 +111,14 @@ void add_table(std::string& out, const PageTable& page, const ObservedStyle& sty
     table.head.push_back(std::move(head));
     table.right.push_back(column.unit.has_value());
   }
-  for (std::size_t at = 0; at < std::min(page.rows.size(), style.most_rows); ++at) {
-    std::vector<std::string> row;
+  for (const std::vector<Json>& cells : page.rows) {
+    std::vector<std::string>& row = table.rows.emplace_back();
     for (std::size_t i = 0; i < columns; ++i) {
-      row.push_back(cell_of(page.columns[place(i)], page.rows[at][place(i)]));
+      row.push_back(cell_of(page.columns[place(i)], cells[place(i)]));
     }
-    table.rows.push_back(std::move(row));
   }
-  out += "\n" + table.str(2, style.width);
-  if (page.rows.size() > style.most_rows) {
-    say(out, more_rows(page.rows.size(), style.most_rows), style.width, 2);
-  }
+  out += "\n";
+  add_rows(out, std::move(table), style.most_rows, style.width);
 }
 
 // What else there is, and by which word it is seen.
@@ -159,37 +143,27 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
 }
 
 void observed_list(std::string& out, const Observed& observed, const ObservedStyle& style) {
-  const auto as_is = [](std::string_view text) { return std::string(text); };
-  PageTable table;
-  std::string none;
-  switch (style.list) {
-    case ObservedList::ops: {
-      if (!observed.ops.empty()) return observed_ops(out, observed, style);
-      table = buffer_table(observed, as_is);
-      break;
-    }
-    case ObservedList::tokens:
-      table = token_table(observed, as_is);
-      none = "it does not say which work is of which token";
-      break;
-    case ObservedList::steps:
-      table = step_table(observed, as_is);
-      none = "it does not tell tokens or graphs apart";
-      break;
-    case ObservedList::buffers:
-      table = buffer_table(observed, as_is);
-      none = "it names no command buffers";
-      break;
-    case ObservedList::splits:
-      table = split_table(observed, as_is);
-      none = "it names no splits of a graph";
-      break;
+  if (style.list == ObservedList::ops && !observed.ops.empty()) {
+    return observed_ops(out, observed, style);
   }
+  struct List {
+    PageTable (*table)(const Observed& observed, const Shown& shown);
+    std::string_view none;
+  };
+  // In the order of ObservedList.
+  constexpr List k_lists[] = {
+      {buffer_table, ""},
+      {token_table, "it does not say which work is of which token"},
+      {step_table, "it does not tell tokens or graphs apart"},
+      {buffer_table, "it names no command buffers"},
+      {split_table, "it names no splits of a graph"},
+  };
+  const List& list = k_lists[static_cast<std::size_t>(style.list)];
+  const PageTable table = list.table(observed, as_is);
   if (!table.rows.empty()) return add_table(out, table, style);
-  if (!none.empty()) {
-    out += "\n";
-    say(out, none, style.width, 2);
-  }
+  if (list.none.empty()) return;
+  out += "\n";
+  say(out, list.none, style.width, 2);
 }
 
 struct Grouping {

@@ -8,47 +8,22 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
+#include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/unit/work_metric.hpp"
 
 namespace weir::report {
 
-using verdict::CellVerdict;
-using verdict::GateVerdict;
-using verdict::MetricVerdict;
-using verdict::Outcome;
-
 namespace {
 
-// 0 where nobody has to do anything, so that an alert needs no table.
-int code_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-      return 1;
-    case Outcome::error:
-      return 2;
-    case Outcome::inconclusive:
-      return 3;
-    case Outcome::fresh:
-      return 4;
-    case Outcome::skipped:
-      return 5;
-    default:
-      return 0;
-  }
-}
 constexpr std::string_view k_codes =
     "0 pass, improved or accepted; 1 broke a limit; 2 could not be measured; 3 not decided; 4 new; "
     "5 skipped";
 
 std::string quoted(std::string_view text, std::size_t most) {
-  std::string out;
-  for (const char c : one_line(text, most)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
+  static constexpr Replacement k_in_quotes[] = {{'"', "\\\""}, {'\\', "\\\\"}};
+  return replace_each(one_line(text, most), k_in_quotes);
 }
 
 std::string label(std::string_view name, std::string_view value) {
@@ -111,29 +86,26 @@ class Families {
 
 }  // namespace
 
-std::string open_metrics(const GateVerdict& gate) {
-  std::string first = headline(gate);
-  if (const std::string missing = not_judged_line(gate); !missing.empty()) first += "; " + missing;
+std::string open_metrics(const Document& document) {
   std::string out =
       fmt::format("# HELP weir_exit_code {}\n# TYPE weir_exit_code gauge\nweir_exit_code {}\n",
-                  quoted(first, 2000), static_cast<int>(gate.exit_code));
+                  quoted(document.first_line(), 2000), static_cast<int>(document.gate.exit_code));
   Families families;
-  for (const CellVerdict& cell : gate.cells) {
+  for (const CellDocument& cell : document.cells) {
     families.of("weir_cell_verdict", std::string(k_codes))
-        .add(label("cell", cell.cell.str()), code_of(cell.verdict));
+        .add(label("cell", cell.of->cell.str()), look_of(cell.of->verdict).code);
   }
-  for (const CellVerdict& cell : gate.cells) {
-    for (const MetricVerdict& metric : cell.metrics) {
-      if (!metric.current || !std::isfinite(*metric.current)) continue;
+  for (const CellDocument& cell : document.cells) {
+    for (const auto& [metric, words] : cell.rows) {
+      if (!metric->current || !std::isfinite(*metric->current)) continue;
       bool exactly = true;
-      const std::string name = family_name(metric.metric, exactly);
-      std::string labels = label("cell", cell.cell.str());
-      if (!exactly) labels += "," + label("metric", metric.metric.name);
-      families
-          .of(name, fmt::format("{} ({}), {} is better", words(metric).label,
-                                unit::to_string(metric.metric.unit),
-                                unit::to_string(metric.metric.better)))
-          .add(labels, *metric.current);
+      const std::string name = family_name(metric->metric, exactly);
+      std::string labels = label("cell", cell.of->cell.str());
+      if (!exactly) labels += "," + label("metric", metric->metric.name);
+      const std::string help =
+          fmt::format("{} ({}), {} is better", words.label, unit::to_string(metric->metric.unit),
+                      unit::to_string(metric->metric.better));
+      families.of(name, help).add(labels, *metric->current);
     }
   }
   return out + families.str();

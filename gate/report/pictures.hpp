@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gate/report/document.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::report {
@@ -24,7 +25,7 @@ namespace weir::report {
 // Some times were judged by pairs: then every report says in words what that promises.
 [[nodiscard]] bool beside_base(const verdict::GateVerdict& gate);
 // The cell's metrics that have a picture of ratios, the worst first.
-[[nodiscard]] std::vector<const verdict::MetricVerdict*> pictured(const verdict::CellVerdict& cell);
+[[nodiscard]] std::vector<const MetricRow*> pictured(const CellDocument& cell);
 
 struct Histogram {
   struct Bar {

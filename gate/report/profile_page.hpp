@@ -53,7 +53,8 @@ struct PageDetail {
 
 class TimelineDocument {
  public:
-  enum class Kind { cpu, device, copy, async, backend, counter };
+  // `marks`: what an engine's own marks say of work that another track has.
+  enum class Kind { cpu, device, copy, async, backend, counter, marks };
   // More than these are counted and left out, and a warning says so: a page has to open.
   static constexpr std::size_t k_most_events = 4'000'000;
   static constexpr std::size_t k_most_names = 200'000;
@@ -171,6 +172,8 @@ using Shown = std::function<std::string(std::string_view)>;  // takes out of a t
 
 // Single ones, with a row for each in the document's order; columns in which nobody has anything
 // are left out. No rows where there are none.
+[[nodiscard]] PageTable op_table(const observed::Observed& observed, observed::GroupBy by,
+                                 const Shown& shown);  // all columns, whoever has anything
 [[nodiscard]] PageTable buffer_table(const observed::Observed& observed, const Shown& shown);
 [[nodiscard]] PageTable step_table(const observed::Observed& observed, const Shown& shown);
 [[nodiscard]] PageTable split_table(const observed::Observed& observed, const Shown& shown);

@@ -74,8 +74,7 @@ std::string server_figures(const std::vector<profile::ServerFigure>& figures, bo
     return out;
   }
   say(out, "the server's own metrics, of its last load: they judge nothing", width, 2);
-  TextTable table;
-  table.right = {true, false, false};
+  TextTable table{{}, {true, false, false}};
   const auto words = [](profile::ServerFigure::Kind kind) {
     switch (kind) {
       case profile::ServerFigure::Kind::counter:
@@ -96,15 +95,14 @@ std::string server_figures(const std::vector<profile::ServerFigure>& figures, bo
 }  // namespace
 
 std::string profile_text(const Profile& profile, const ProfileStyle& style) {
-  const auto width = static_cast<std::size_t>(std::max(style.width, 40));
+  const std::size_t width = columns_of(style.width);
   std::string out;
   std::string title = cell_title(profile.cell);
   if (!profile.provenance.device_name.empty()) {
     title += "   " + one_line(profile.provenance.device_name, 100);
   }
   say(out, title, width, 0);
-  TextTable table;
-  table.right = {false, true, false, false};
+  TextTable table{{}, {false, true, false, false}};
   for (const Measurement* measured : in_reading_order(profile, style.verbose)) {
     table.rows.push_back({clip(one_line(unit::label(measured->metric), 96), 28),
                           value_words(*measured), one_line(measured->source, 24),
@@ -113,8 +111,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   out += table.str(2, width);
   if (style.verbose && profile.kernels) {
     say(out, profile.kernels->named ? "kernels" : "kernels (by the hash of their code)", width, 2);
-    TextTable kernels;
-    kernels.right = {true, false};
+    TextTable kernels{{}, {true, false}};
     for (const auto& [name, count] : profile.kernels->counts) {
       kernels.rows.push_back({show(count), one_line(name, 96)});
     }
@@ -163,15 +160,13 @@ std::string profiles_text(std::span<const Profile> profiles, const ProfileStyle&
   std::string line =
       fmt::format("{}, {} measured", plural(profiles.size(), "cell"), plural(metrics, "metric"));
   if (errors > 0) line += fmt::format("; {} had errors", plural(errors, "cell"));
-  say(out, line + ".", static_cast<std::size_t>(std::max(style.width, 40)), 0);
+  say(out, line + ".", columns_of(style.width), 0);
   return out;
 }
 
 using baseline::Baseline;
 
 namespace {
-
-std::size_t width_of(int width) { return static_cast<std::size_t>(std::max(width, 40)); }
 
 std::size_t sessions_of(const Baseline& stored) {
   std::size_t number = 0;
@@ -197,7 +192,7 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
     if (stored.cell != cell) {
       cell = stored.cell;
       ++cells;
-      say(out, one_line(cell, 300), width_of(width));
+      say(out, one_line(cell, 300), columns_of(width));
     }
     std::string line = one_line(stored.device_class, 200);
     line += fmt::format("   {}", plural(stored.counts.size(), "count"));
@@ -208,16 +203,16 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
       line += fmt::format(", {} on {}", plural(sessions, "timed session"),
                           plural(stored.sessions.size(), "machine class", "machine classes"));
     }
-    say(out, line, width_of(width), 2);
+    say(out, line, columns_of(width), 2);
   }
   out += "\n";
   say(out, fmt::format("{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell")),
-      width_of(width));
+      columns_of(width));
   return out;
 }
 
 std::string baseline_show(const Baseline& stored, int width) {
-  const std::size_t columns = width_of(width);
+  const std::size_t columns = columns_of(width);
   std::string out;
   say(out, one_line(stored.cell, 300), columns);
   say(out, "device class  " + one_line(stored.device_class, 200), columns, 2);
@@ -230,9 +225,7 @@ std::string baseline_show(const Baseline& stored, int width) {
     for (const std::int64_t length : stored.lengths) lengths.push_back(std::to_string(length));
     say(out, "counted at    " + text::join(lengths), columns, 2);
   }
-  TextTable counts;
-  counts.head = {"count", "value", "nature"};
-  counts.right = {false, true, false};
+  TextTable counts{{"count", "value", "nature"}, {false, true, false}};
   for (const auto& [name, measured] : stored.counts) {
     std::string nature = measured.nature == profile::Nature::exact ? "exact" : "nearly exact";
     if (measured.repeatability)
@@ -242,9 +235,8 @@ std::string baseline_show(const Baseline& stored, int width) {
   }
   if (!counts.rows.empty()) out += "\n" + counts.str(2, columns);
   if (stored.kernels && !stored.kernels->counts.empty()) {
-    TextTable kernels;
-    kernels.head = {"times", stored.kernels->named ? "kernel" : "kernel (hash of its code)"};
-    kernels.right = {true, false};
+    TextTable kernels{{"times", stored.kernels->named ? "kernel" : "kernel (hash of its code)"},
+                      {true, false}};
     for (const auto& [name, count] : stored.kernels->counts) {
       kernels.rows.push_back({show(count), one_line(name, 200)});
     }
@@ -261,9 +253,7 @@ std::string baseline_show(const Baseline& stored, int width) {
     say(out,
         fmt::format("{} on {}", plural(sessions.size(), "timed session"), one_line(machine, 200)),
         columns, 2);
-    TextTable times;
-    times.head = {"session", "metric", "median", "runs"};
-    times.right = {true, false, true, true};
+    TextTable times{{"session", "metric", "median", "runs"}, {true, false, true, true}};
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       for (const auto& [name, samples] : sessions[i].samples) {
         if (samples.empty()) continue;

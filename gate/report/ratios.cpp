@@ -134,11 +134,9 @@ bool beside_base(const verdict::GateVerdict& gate) {
   });
 }
 
-std::vector<const MetricVerdict*> pictured(const verdict::CellVerdict& cell) {
-  std::vector<const MetricVerdict*> out;
-  for (const MetricVerdict* metric : worst_first(cell)) {
-    if (has_picture(*metric)) out.push_back(metric);
-  }
+std::vector<const MetricRow*> pictured(const CellDocument& cell) {
+  std::vector<const MetricRow*> out = cell.worst_first;
+  std::erase_if(out, [](const MetricRow* row) { return !has_picture(*row->of); });
   return out;
 }
 

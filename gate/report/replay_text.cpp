@@ -57,11 +57,9 @@ void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed
   const bool several = std::any_of(order.begin(), order.end(), [&](std::size_t i) {
     return step.nodes[i].backend != step.nodes[order.front()].backend;
   });
-  TextTable table;
-  table.head = {"time", "share", "calls", "each", "least", "op"};
-  table.right = {true, true, true, true, true, false};
-  for (std::size_t n = 0; n < std::min(order.size(), style.most_rows); ++n) {
-    const std::size_t i = order[n];
+  TextTable table{{"time", "share", "calls", "each", "least", "op"},
+                  {true, true, true, true, true, false}};
+  for (const std::size_t i : order) {
     const ReplayNode& node = step.nodes[i];
     table.rows.push_back({brief_time(time(i)), share_of(time(i), sum),
                           fmt::format("{}", node.count), brief_time(*replayed.nodes[i].median),
@@ -71,13 +69,8 @@ void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed
                                    200)});
   }
   if (table.rows.empty()) return;
-  out += "\n" + table.str(2, style.width);
-  if (order.size() > style.most_rows) {
-    say(out,
-        fmt::format("and {} more (--top {} shows them)", order.size() - style.most_rows,
-                    order.size()),
-        style.width, 2);
-  }
+  out += "\n";
+  add_rows(out, std::move(table), style.most_rows, style.width);
 }
 
 }  // namespace
@@ -198,7 +191,7 @@ ReplayedSums sums_of(const ReplayedKernels& all) {
 }
 
 std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style) {
-  const auto width = static_cast<std::size_t>(std::max(style.width, 40));
+  const std::size_t width = columns_of(style.width);
   const ReplayedSums sums = sums_of(all);
   std::string out;
   say(out, fmt::format("kernels alone on {}", one_line(all.device, 200)), width);
@@ -209,9 +202,8 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto* a, const auto* b) { return *seconds_of(*a) > *seconds_of(*b); });
-  TextTable table;
-  table.head = {"time", "share", "calls", "each", "\u00b1", "groups", "kernel"};
-  table.right = {true, true, true, true, true, true, false};
+  TextTable table{{"time", "share", "calls", "each", "\u00b1", "groups", "kernel"},
+                  {true, true, true, true, true, true, false}};
   for (std::size_t i = 0; i < std::min(rows.size(), style.most_rows); ++i) {
     const ReplayedKernel& row = *rows[i];
     const RunTimes times = *times_of(row);

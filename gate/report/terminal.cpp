@@ -25,28 +25,23 @@ constexpr std::size_t k_detail_indent = 10;
 std::string kept_together(std::string_view phrase) {
   if (text::columns(phrase) > 50) return std::string(phrase);
   std::string out;
-  for (const char c : phrase) {
-    if (c == ' ') {
-      out += k_no_break;
-    } else {
-      out += c;
-    }
-  }
+  for (const char c : phrase) out += c == ' ' ? std::string(k_no_break) : std::string(1, c);
   return out;
 }
 
 class Terminal {
  public:
-  Terminal(const GateVerdict& gate, const TerminalStyle& style)
-      : gate_(gate),
+  Terminal(const Document& document, const TerminalStyle& style)
+      : document_(document),
+        gate_(document.gate),
         style_(style),
-        page_(style.color, static_cast<std::size_t>(std::max(style.width, 40))) {}
+        page_(style.color, columns_of(style.width)) {}
 
   std::string write() {
     heading();
     proposals();
-    for (const CellVerdict* cell : cells_to_read(gate_)) {
-      if (cell->verdict != Outcome::fresh || style_.verbose) problem(*cell);
+    for (const CellDocument* cell : document_.to_read) {
+      if (cell->of->verdict != Outcome::fresh || style_.verbose) problem(*cell);
     }
     if (!style_.verbose) group(Outcome::fresh);
     observed();
@@ -69,12 +64,12 @@ class Terminal {
     const std::string name = fmt::format("weir {}  ", one_line(gate_.weir_version, 30));
     const auto column = [](const std::string& text) { return text.empty() ? "" : text + "  "; };
     if (missing.empty()) {
-      page_.paragraph("", name + column(config) + cells + "  " + short_rule(gate_), k_title_indent);
+      page_.paragraph("", name + column(config) + cells + "  " + document_.rule, k_title_indent);
       return;
     }
     // What was not judged stands in the very first line: a green must not hide it.
     page_.paragraph("", name + cells + "  " + missing, k_title_indent);
-    const std::string rest = column(config) + short_rule(gate_);
+    const std::string rest = column(config) + document_.rule;
     if (!rest.empty()) page_.paragraph(std::string(k_title_indent, ' '), rest, k_title_indent);
   }
 
@@ -85,34 +80,46 @@ class Terminal {
     page_.blank();
     page_.paragraph("rules ", all.head, k_title_indent, k_dim, k_bold);
     for (const std::string& line : all.lines) {
-      page_.paragraph(std::string(k_row_indent, ' '), line, k_detail_indent);
+      at(k_row_indent, line);
     }
+  }
+
+  // A paragraph whose further lines stand two columns further in.
+  void at(std::size_t indent, std::string_view words, std::string_view color = "") {
+    page_.paragraph(std::string(indent, ' '), words, indent + 2, "", color);
   }
 
   void title(Outcome outcome, std::string_view words) {
     page_.blank();
-    page_.paragraph(pad_right(tag(outcome), k_title_indent - 1) + " ", words, k_title_indent,
-                    color_of(outcome), k_bold);
+    const OutcomeLook& look = look_of(outcome);
+    page_.paragraph(pad_right(look.tag, k_title_indent - 1) + " ", words, k_title_indent,
+                    look.color, k_bold);
   }
 
   void detail(std::string_view words, std::string_view color = "") {
     page_.paragraph(std::string(k_detail_indent, ' '), words, k_detail_indent, "", color);
   }
 
-  void problem(const CellVerdict& cell) {
-    title(cell.verdict, cell_title(cell.cell));
-    if (!cell.reason.empty()) {
-      const std::string reason = clip(text::printable(cell.reason), 2000);
-      page_.paragraph(std::string(k_row_indent, ' '), reason, k_detail_indent);
-    }
+  void problem(const CellDocument& document) {
+    const CellVerdict& cell = *document.of;
+    title(cell.verdict, document.title);
+    if (!cell.reason.empty()) at(k_row_indent, clip(text::printable(cell.reason), 2000));
     if (cell.verdict == Outcome::error) last_words(cell);
-    if (cell.base && cell.base != "same device class" && !cell.base->empty()) {
-      detail("judged by: " + one_line(*cell.base), k_dim);
+    if (const std::string base = judged_by(cell); !base.empty()) detail(base, k_dim);
+    if (cell.placement_verdict < Outcome::pass) {
+      broken("placement   ", cell.placement_verdict, cell.placement_reason, document.ops);
     }
-    placement(cell);
-    metrics(cell, rows_of(cell));
+    metrics(document, rows_of(document));
     why(cell);
     for (const std::string& warning : cell.warnings) detail("doubt: " + one_line(warning));
+  }
+
+  // A rule that is about no metric, and what changed.
+  void broken(std::string_view rule, Outcome outcome, const std::string& reason,
+              const std::vector<ChangedWords>& changed) {
+    page_.paragraph(std::string(k_row_indent, ' ') + std::string(rule), one_line(reason, 600),
+                    k_detail_indent, "", look_of(outcome).color);
+    changes(changed);
   }
 
   // The best explanation alone; weir explain has the others, and the arithmetic.
@@ -128,57 +135,51 @@ class Terminal {
   void last_words(const CellVerdict& cell) {
     const auto tail = last_lines(cell.stderr_tail, style_.verbose ? 100 : 8);
     if (tail.empty()) return;
-    page_.paragraph(std::string(k_row_indent, ' '), "its last words:", k_detail_indent);
+    at(k_row_indent, "its last words:");
     for (const std::string& line : tail) {
       page_.paragraph(std::string(k_detail_indent, ' ') + "| ", clip(line, 400),
                       k_detail_indent + 2, k_dim, k_dim);
     }
   }
 
-  void placement(const CellVerdict& cell) {
-    if (cell.placement_verdict >= Outcome::pass) return;
-    page_.paragraph(std::string(k_row_indent, ' ') + "placement   ",
-                    one_line(cell.placement_reason, 600), k_detail_indent, "",
-                    color_of(cell.placement_verdict));
-    changes(changed_words(cell.ops));
-  }
-
-  [[nodiscard]] std::vector<const MetricVerdict*> rows_of(const CellVerdict& cell) const {
-    std::vector<const MetricVerdict*> rows;
-    for (const MetricVerdict* metric : worst_first(cell)) {
-      const bool wrong = metric->verdict < Outcome::pass;
-      const bool shown = metric->verdict == Outcome::pass && key_metric(metric->metric);
-      if (style_.verbose || wrong || shown || observed_change(*metric)) rows.push_back(metric);
-    }
+  using Rows = std::vector<const MetricRow*>;
+  [[nodiscard]] Rows rows_of(const CellDocument& cell) const {
+    Rows rows = cell.worst_first;
+    std::erase_if(rows, [&](const MetricRow* row) {
+      const MetricVerdict& metric = *row->of;
+      const bool wrong = metric.verdict < Outcome::pass;
+      const bool shown = metric.verdict == Outcome::pass && key_metric(metric.metric);
+      return !style_.verbose && !wrong && !shown && !observed_change(metric);
+    });
     return rows;
   }
 
   // Rows of numbers, kernels and functions below the count they explain, and a reason where numbers
   // and limit do not say it all.
-  void metrics(const CellVerdict& cell, const std::vector<const MetricVerdict*>& rows) {
+  void metrics(const CellDocument& document, const Rows& rows) {
+    const CellVerdict& cell = *document.of;
     const Widths widths = widths_of(rows);
     bool kernels_told = false;
-    for (const MetricVerdict* metric : rows) {
-      row(cell, *metric, widths);
-      if (!kernels_told && adds_up_kernels(cell, metric->metric) && words(*metric).differs) {
+    for (const MetricRow* one : rows) {
+      row(cell, *one, widths);
+      if (!kernels_told && adds_up_kernels(cell, one->of->metric) && one->words.differs) {
         kernels_told = true;
-        kernel_reason(cell);
-        changes(changed_words(cell.kernels));
+        if (style_.verbose && !cell.kernels_reason.empty()) {
+          detail(one_line(cell.kernels_reason, 600), k_dim);
+        }
+        changes(document.kernels);
       }
-      if (explained_by_functions(cell, metric->metric)) changes(function_words(cell.functions));
+      if (explained_by_functions(cell, one->of->metric)) changes(document.functions);
     }
     if (!kernels_told && cell.kernels_verdict < Outcome::pass) {
-      page_.paragraph(std::string(k_row_indent, ' ') + "kernels   ",
-                      one_line(cell.kernels_reason, 600), k_detail_indent, "",
-                      color_of(cell.kernels_verdict));
-      changes(changed_words(cell.kernels));
+      broken("kernels   ", cell.kernels_verdict, cell.kernels_reason, document.kernels);
     }
-    hidden(cell, rows);
-  }
-
-  void kernel_reason(const CellVerdict& cell) {
-    if (style_.verbose && !cell.kernels_reason.empty()) {
-      detail(one_line(cell.kernels_reason, 600), k_dim);
+    const auto shown =
+        static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [](const MetricRow* row) {
+          return row->of->verdict == Outcome::pass;
+        }));
+    if (document.passed > shown) {
+      at(k_row_indent, plural(document.passed - shown, "more metric") + " within limits", k_dim);
     }
   }
 
@@ -189,30 +190,30 @@ class Terminal {
   struct Widths {
     std::size_t label = 0, baseline = 0, current = 0, change = 0;
   };
-  [[nodiscard]] Widths widths_of(const std::vector<const MetricVerdict*>& rows) const {
+  [[nodiscard]] Widths widths_of(const Rows& rows) const {
     Widths widths;
-    for (const MetricVerdict* metric : rows) {
-      const MetricWords all = words(*metric);
+    for (const MetricRow* row : rows) {
+      const MetricWords& all = row->words;
       const std::string& left = all.baseline.empty() || !all.differs ? all.current : all.baseline;
       widths.label = std::max(widths.label, std::min(text::columns(all.label), longest_label()));
       widths.baseline = std::max(widths.baseline, text::columns(left));
       if (all.differs) widths.current = std::max(widths.current, text::columns(all.current));
       // Only short changes make a column: an interval may take the room of the limit.
-      if (metric->metric.kind == unit::Kind::count) {
+      if (row->of->metric.kind == unit::Kind::count) {
         widths.change = std::max(widths.change, text::columns(all.change));
       }
     }
     return widths;
   }
 
-  void row(const CellVerdict& cell, const MetricVerdict& metric, const Widths& widths) {
-    const MetricWords all = words(metric);
+  void row(const CellVerdict& cell, const MetricRow& row, const Widths& widths) {
+    const MetricVerdict& metric = *row.of;
+    const MetricWords& all = row.words;
+    const OutcomeLook& look = look_of(metric.verdict);
     const bool wrong = metric.verdict < Outcome::pass;
     // A metric that came out as its cell needs no word of its own.
     const bool tagged = wrong && metric.verdict != cell.verdict;
-    std::string line =
-        tagged ? "  " + pad_right(tag(metric.verdict), 5) + " " : std::string(k_row_indent, ' ');
-    if (text::columns(line) > k_row_indent) line = "  " + tag(metric.verdict) + " ";
+    std::string line = tagged ? fmt::format("  {:5} ", look.tag) : std::string(k_row_indent, ' ');
     line += pad_right(clip(all.label, longest_label()), widths.label) + "  ";
     if (all.differs) {
       line += pad_left(all.baseline, widths.baseline) + std::string(k_arrow) +
@@ -223,7 +224,7 @@ class Terminal {
       line += pad_left(all.current, widths.baseline) + "   ";
     }
     page_.paragraph(line, tail_words(metric, all, widths), k_detail_indent, "",
-                    wrong ? color_of(metric.verdict) : "");
+                    wrong ? look.color : "");
     const bool silent = metric.verdict == Outcome::pass && !all.differs;
     const bool wanted = style_.verbose ? !silent : !reason_is_plain(metric);
     if (wanted && !metric.reason.empty() && metric.reason != cell.reason) {
@@ -275,60 +276,48 @@ class Terminal {
     if (!line.empty()) detail(line);
   }
 
-  void hidden(const CellVerdict& cell, const std::vector<const MetricVerdict*>& rows) {
-    const auto shown = static_cast<std::size_t>(std::count_if(
-        rows.begin(), rows.end(),
-        [](const MetricVerdict* metric) { return metric->verdict == Outcome::pass; }));
-    const std::size_t passed = passed_metrics(cell);
-    if (passed > shown) {
-      page_.paragraph(std::string(k_row_indent, ' '),
-                      plural(passed - shown, "more metric") + " within limits", k_detail_indent, "",
-                      k_dim);
-    }
-  }
-
   // Cells that share a verdict and a reason, told once.
   void group(Outcome outcome) {
-    for (const Shared& shared : by_reason(gate_, outcome)) {
+    for (const Shared& shared : document_.by_reason(outcome)) {
       if (shared.cells.size() == 1) {
-        const auto found = std::find_if(
-            gate_.cells.begin(), gate_.cells.end(),
-            [&](const CellVerdict& cell) { return cell.cell.str() == shared.cells.front(); });
-        if (found != gate_.cells.end()) problem(*found);
+        problem(*shared.cells.front());
         continue;
       }
       title(outcome, fmt::format("{}: {}", plural(shared.cells.size(), "cell"), shared.text));
-      names(shared.cells, k_row_indent);
+      names(shared.cells);
     }
   }
 
-  void names(const std::vector<std::string>& cells, std::size_t indent) {
+  void names(const std::vector<const CellDocument*>& cells) {
     const std::size_t most = style_.verbose ? cells.size() : 6;
     for (std::size_t i = 0; i < std::min(most, cells.size()); ++i) {
-      page_.paragraph(std::string(indent, ' '), one_line(cells[i], 300), indent + 2);
+      at(k_row_indent, one_line(cells[i]->of->cell.str(), 300));
     }
     if (cells.size() > most) {
-      page_.paragraph(std::string(indent, ' '), fmt::format("and {} more", cells.size() - most),
-                      indent + 2, "", k_dim);
+      at(k_row_indent, fmt::format("and {} more", cells.size() - most), k_dim);
     }
+  }
+
+  void rows_alone(const CellDocument& cell, const Rows& rows) {
+    const Widths widths = widths_of(rows);
+    for (const MetricRow* one : rows) row(*cell.of, *one, widths);
   }
 
   // Metrics at `mode: report` that moved in cells that are otherwise fine.
   void observed() {
     if (style_.verbose) return;  // shown with their cells
     std::size_t left = 8;
-    for (const CellVerdict& cell : gate_.cells) {
-      if (cell.verdict < Outcome::pass) continue;
-      std::vector<const MetricVerdict*> moved;
-      for (const MetricVerdict& metric : cell.metrics) {
-        if (observed_change(metric)) moved.push_back(&metric);
+    for (const CellDocument& cell : document_.cells) {
+      if (cell.of->verdict < Outcome::pass) continue;
+      Rows moved;
+      for (const MetricRow& one : cell.rows) {
+        if (observed_change(*one.of)) moved.push_back(&one);
       }
       if (moved.empty() || left == 0) continue;
       --left;
       page_.blank();
-      page_.paragraph("seen  ", cell_title(cell.cell), k_title_indent, k_dim, k_bold);
-      const Widths widths = widths_of(moved);
-      for (const MetricVerdict* metric : moved) row(cell, *metric, widths);
+      page_.paragraph("seen  ", cell.title, k_title_indent, k_dim, k_bold);
+      rows_alone(cell, moved);
     }
   }
 
@@ -336,19 +325,18 @@ class Terminal {
   void decided() {
     if (style_.verbose || gate_.verdict < Outcome::fresh) return;  // verbose: with their cells
     std::size_t left = 8, more = 0;
-    for (const CellVerdict& cell : gate_.cells) {
-      if (cell.verdict < Outcome::pass) continue;
-      std::vector<const MetricVerdict*> judged = pictured(cell);
-      std::erase_if(judged, [](const MetricVerdict* one) { return one->verdict > Outcome::pass; });
+    for (const CellDocument& cell : document_.cells) {
+      if (cell.of->verdict < Outcome::pass) continue;
+      Rows judged = pictured(cell);
+      std::erase_if(judged, [](const MetricRow* one) { return one->of->verdict > Outcome::pass; });
       if (judged.empty()) continue;
       if (left == 0) {
         ++more;
         continue;
       }
       --left;
-      title(Outcome::pass, cell_title(cell.cell));
-      const Widths widths = widths_of(judged);
-      for (const MetricVerdict* metric : judged) row(cell, *metric, widths);
+      title(Outcome::pass, cell.title);
+      rows_alone(cell, judged);
     }
     if (more > 0) {
       page_.paragraph(std::string(k_title_indent, ' '),
@@ -359,16 +347,10 @@ class Terminal {
 
   // Doubts about cells that are fine (the others carry theirs), and notes about any.
   void doubts() {
-    GateVerdict quiet;
-    for (const CellVerdict& cell : gate_.cells) {
-      const bool told = style_.verbose || cell.verdict < Outcome::fresh ||
-                        cell.verdict == Outcome::improved || cell.verdict == Outcome::accepted;
-      if (!told) quiet.cells.push_back(cell);
-    }
-    shared("doubt ", shared_warnings(quiet));
-    auto notes = shared_notes(gate_);
-    for (const std::string& note : gate_.notes) notes.push_back({one_line(note), {}});
-    shared("note  ", notes);
+    shared("doubt ", document_.warnings([&](const CellVerdict& cell) {
+      return !style_.verbose && (cell.verdict == Outcome::fresh || cell.verdict >= Outcome::pass);
+    }));
+    shared("note  ", document_.notes());
   }
 
   void shared(std::string_view head, const std::vector<Shared>& list) {
@@ -376,11 +358,11 @@ class Terminal {
     page_.blank();
     const std::size_t most = style_.verbose ? list.size() : 8;
     for (std::size_t i = 0; i < std::min(most, list.size()); ++i) {
-      const Shared& one = list[i];
+      const auto& [text, cells] = list[i];
       std::string where;
-      if (one.cells.size() == 1) where = one_line(one.cells.front(), 300) + ": ";
-      if (one.cells.size() > 1) where = plural(one.cells.size(), "cell") + ": ";
-      page_.paragraph(head, where + one.text, k_title_indent, k_dim);
+      if (cells.size() == 1) where = one_line(cells.front()->of->cell.str(), 300) + ": ";
+      if (cells.size() > 1) where = plural(cells.size(), "cell") + ": ";
+      page_.paragraph(head, where + text, k_title_indent, k_dim);
     }
     if (list.size() > most) {
       page_.paragraph(head, fmt::format("and {} more", list.size() - most), k_title_indent, k_dim);
@@ -388,28 +370,27 @@ class Terminal {
   }
 
   void fine() {
-    std::size_t cells = 0;
-    std::size_t passed = 0;
-    for (const CellVerdict& cell : gate_.cells) {
-      if (cell.verdict != Outcome::pass) continue;
+    std::size_t cells = 0, passed = 0;
+    for (const CellDocument& cell : document_.cells) {
+      if (cell.of->verdict != Outcome::pass) continue;
       ++cells;
-      passed += passed_metrics(cell);
+      passed += cell.passed;
       if (style_.verbose) problem(cell);
     }
     const bool alone = cells == gate_.cells.size();  // then the summary says the same
     if (cells > 0 && !alone) {
       title(Outcome::pass, fmt::format("{}, {}", plural(cells, "cell"), plural(passed, "metric")));
     }
-    for (const Shared& skipped : by_reason(gate_, Outcome::skipped)) {
+    for (const Shared& skipped : document_.by_reason(Outcome::skipped)) {
       title(Outcome::skipped,
             fmt::format("{}: {}", plural(skipped.cells.size(), "cell"), skipped.text));
-      if (style_.verbose) names(skipped.cells, k_row_indent);
+      if (style_.verbose) names(skipped.cells);
     }
   }
 
   void summary() {
     page_.blank();
-    std::string line = headline(gate_) + ".";
+    std::string line = document_.headline + ".";
     if (gate_.exit_code == verdict::ExitCode::inconclusive) {
       line += "  Undecided fails here (on_inconclusive: fail).";
     }
@@ -418,14 +399,14 @@ class Terminal {
       line += fmt::format("  Profiling cost {:.1f} % of throughput.", *gate_.profiling_cost * 100);
     }
     page_.paragraph(pad_right(upper_tag(gate_.verdict), k_title_indent - 1) + " ", line,
-                    k_title_indent, color_of(gate_.verdict));
+                    k_title_indent, look_of(gate_.verdict).color);
     const auto fact = [&](std::string_view what, const std::string& value) {
       if (value.empty()) return;
       page_.paragraph(fmt::format("{:6}{:<9}", "", what), value, 15, k_dim);
     };
-    fact("base", base_words(gate_));
+    fact("base", document_.base);
     if (gate_.run) fact("run", one_line(*gate_.run, 300));
-    if (style_.verbose || beside_base(gate_)) fact("rule", one_line(gate_.decision_rule, 2000));
+    if (style_.verbose || document_.beside_base) fact("rule", one_line(gate_.decision_rule, 2000));
     own_metrics();
     for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) command(hint);
   }
@@ -460,6 +441,7 @@ class Terminal {
     page_.paragraph(line, "", 0);
   }
 
+  const Document& document_;
   const GateVerdict& gate_;
   const TerminalStyle& style_;
   Page page_;
@@ -468,8 +450,8 @@ class Terminal {
 
 }  // namespace
 
-std::string terminal(const GateVerdict& gate, const TerminalStyle& style) {
-  return Terminal(gate, style).write();
+std::string terminal(const Document& document, const TerminalStyle& style) {
+  return Terminal(document, style).write();
 }
 
 }  // namespace weir::report

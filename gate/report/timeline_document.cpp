@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/encode.hpp"
+#include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_page.hpp"
 
@@ -20,24 +22,9 @@ std::int64_t nanoseconds(double seconds) {
       std::round(std::clamp(seconds * 1e9, -k_most_nanoseconds / 4, k_most_nanoseconds / 4)));
 }
 
-const char* kind_name(TimelineDocument::Kind kind) {
-  using Kind = TimelineDocument::Kind;
-  switch (kind) {
-    case Kind::cpu:
-      return "cpu";
-    case Kind::device:
-      return "device";
-    case Kind::copy:
-      return "copy";
-    case Kind::backend:
-      return "backend";
-    case Kind::counter:
-      return "counter";
-    case Kind::async:
-      break;
-  }
-  return "async";
-}
+// In the order in which kinds are declared.
+constexpr const char* k_kind_names[] = {"cpu",     "device",  "copy", "async",
+                                        "backend", "counter", "marks"};
 
 // Whole numbers, seven bits a byte, the low ones first (LEB128); signed ones as 2n or -2n - 1.
 class Varints {
@@ -53,41 +40,16 @@ class Varints {
     add(value < 0 ? (~static_cast<std::uint64_t>(value) << 1) | 1
                   : static_cast<std::uint64_t>(value) << 1);
   }
-  [[nodiscard]] std::string base64() const;
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:
   std::string bytes_;
 };
 
-std::string Varints::base64() const {
-  constexpr std::string_view k_letters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes_.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes_.size(); i += 3) {
-    const std::size_t left = std::min<std::size_t>(3, bytes_.size() - i);
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      three = three << 8 | (k < left ? static_cast<unsigned char>(bytes_[i + k]) : 0U);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      out += k <= left ? k_letters[three >> (18 - 6 * k) & 63] : '=';
-    }
-  }
-  return out;
-}
-
 // JSON that can stand in a script element: nothing in it begins a tag or a comment.
 std::string inert(const Json& json) {
-  std::string out;
-  for (const char c : dump_json(json)) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  static constexpr Replacement k_in_script[] = {{'<', "\\u003c"}};
+  return replace_each(dump_json(json), k_in_script);
 }
 
 Json pairs(const std::vector<std::pair<std::string, std::string>>& all) {
@@ -258,7 +220,7 @@ std::string TimelineDocument::head(const std::vector<std::size_t>& counts,
   json["tracks"] = Json::array();
   for (std::size_t i = 0; i < tracks_.size(); ++i) {
     json["tracks"].push_back({{"name", tracks_[i].name},
-                              {"kind", kind_name(tracks_[i].kind)},
+                              {"kind", k_kind_names[static_cast<std::size_t>(tracks_[i].kind)]},
                               {"process", tracks_[i].process},
                               {"events", counts[i]}});
   }
@@ -309,7 +271,7 @@ std::string TimelineDocument::data() const {
   return fmt::format(
       "<script type=\"application/json\" id=\"weir-profile\">{}</script>\n"
       "<script type=\"text/plain\" id=\"weir-events\">{}</script>",
-      head(counts, first), out.base64());
+      head(counts, first), base64(out.bytes()));
 }
 
 Result<std::string> timeline_page(std::string_view page, const TimelineDocument& document) {

@@ -68,11 +68,6 @@ std::string short_bytes(std::uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
-void left_out(std::string& out, std::size_t all, std::size_t most, std::size_t width) {
-  if (all > most)
-    say(out, fmt::format("and {} more (--top {} shows them)", all - most, all), width, 2);
-}
-
 void device_table(std::string& out, const std::vector<WorkTime>& rows, const TimelineStyle& style,
                   std::size_t width) {
   double total = 0;
@@ -83,29 +78,25 @@ void device_table(std::string& out, const std::vector<WorkTime>& rows, const Tim
   }
   TextTable table;
   if (timed) {
-    table.head = {"time", "share", "calls", "each", "work"};
-    table.right = {true, true, true, true, false};
+    table = {{"time", "share", "calls", "each", "work"}, {true, true, true, true}};
   } else {
-    table.head = {"calls", "work"};
-    table.right = {true, false};
+    table = {{"calls", "work"}, {true}};
   }
-  for (std::size_t i = 0; i < std::min(rows.size(), style.most_rows); ++i) {
-    const WorkTime& row = rows[i];
+  for (const WorkTime& row : rows) {
     std::string name = one_line(row.name, 160);
     if (row.bytes != 0) name += fmt::format(" ({})", short_bytes(row.bytes));
+    const std::string calls = fmt::format("{}", row.calls);
     if (!timed) {
-      table.rows.push_back({fmt::format("{}", row.calls), name});
+      table.rows.push_back({calls, name});
     } else if (row.timed == 0) {
-      table.rows.push_back({"", "", fmt::format("{}", row.calls), "", name});
+      table.rows.push_back({"", "", calls, "", name});
     } else {
       table.rows.push_back({brief_time(row.seconds),
                             total > 0 ? fmt::format("{:.1f} %", 100 * row.seconds / total) : "",
-                            fmt::format("{}", row.calls),
-                            brief_time(row.seconds / static_cast<double>(row.timed)), name});
+                            calls, brief_time(row.seconds / static_cast<double>(row.timed)), name});
     }
   }
-  out += table.str(2, width);
-  left_out(out, rows.size(), style.most_rows, width);
+  add_rows(out, std::move(table), style.most_rows, width);
 }
 
 void coverage_words(std::string& out, const observed::Timeline& timeline, std::size_t width) {
@@ -170,7 +161,7 @@ Json to_json(const WorkTime& row) {
 }  // namespace
 
 std::string timeline_text(const observed::Timeline& timeline, const TimelineStyle& style) {
-  const auto width = static_cast<std::size_t>(std::max(style.width, 40));
+  const std::size_t width = columns_of(style.width);
   std::string out;
   for (const Process& process : timeline.processes) {
     say(out,
@@ -199,19 +190,15 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
     std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
       return a.second.seconds > b.second.seconds;
     });
-    TextTable table;
-    table.head = {"time", "calls", "syncs", "call"};
-    table.right = {true, true, true, false};
-    for (std::size_t i = 0; i < std::min(sorted.size(), style.most_rows); ++i) {
-      const auto& [name, row] = sorted[i];
+    TextTable table{{"time", "calls", "syncs", "call"}, {true, true, true, false}};
+    for (const auto& [name, row] : sorted) {
       table.rows.push_back(
           {brief_time(row.seconds), fmt::format("{}", row.calls),
            row.syncs == 0 ? "" : fmt::format("{}", row.syncs),
            one_line(name, 100) +
                (row.bytes == 0 ? "" : fmt::format(" ({})", short_bytes(row.bytes)))});
     }
-    out += table.str(2, width);
-    left_out(out, sorted.size(), style.most_rows, width);
+    add_rows(out, std::move(table), style.most_rows, width);
   }
   for (const std::string& warning : timeline.warnings) {
     say(out, "doubt: " + one_line(warning, 600), width, 0);

@@ -98,64 +98,7 @@ std::string evidence_words(const MetricVerdict& metric) {
   return out;
 }
 
-void share(std::vector<Shared>& list, std::string text, const std::string& cell) {
-  if (text.empty()) return;
-  const auto found = std::find_if(list.begin(), list.end(),
-                                  [&](const Shared& other) { return other.text == text; });
-  if (found == list.end()) {
-    list.push_back({std::move(text), {cell}});
-  } else if (found->cells.back() != cell) {
-    found->cells.push_back(cell);
-  }
-}
-
-std::string first_clause(Outcome outcome, std::size_t number, std::size_t all) {
-  const std::string of = fmt::format("{} of {}", number, plural(all, "cell"));
-  const std::string_view are = number == 1 ? "is" : "are";
-  switch (outcome) {
-    case Outcome::fail:
-      return of + " broke a limit";
-    case Outcome::error:
-      return of + " could not be measured";
-    case Outcome::inconclusive:
-      return fmt::format("{} {} not decided", of, are);
-    case Outcome::fresh:
-      return fmt::format("{} {} new: nothing to judge by", of, are);
-    case Outcome::improved:
-      return of + " improved";
-    case Outcome::accepted:
-      return of + " changed as allowed";
-    case Outcome::skipped:
-      return of + " can not be measured on this machine";
-    case Outcome::pass:
-    case Outcome::info:
-      break;
-  }
-  return "";
-}
-
 }  // namespace
-
-std::string tag(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-      return "FAIL";
-    case Outcome::inconclusive:
-      return "open";
-    case Outcome::skipped:
-      return "skip";
-    default:
-      return std::string(verdict::to_string(outcome));
-  }
-}
-
-std::string upper_tag(Outcome outcome) {
-  std::string word = outcome == Outcome::skipped ? "skipped" : tag(outcome);
-  for (char& c : word) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return word;
-}
 
 std::string show(const Rational& value) {
   std::int64_t rest = value.denominator();
@@ -193,6 +136,20 @@ MetricWords words(const MetricVerdict& metric) {
   out.differs = !out.baseline.empty() && !out.current.empty() &&
                 (out.baseline != out.current || !out.change.empty());
   return out;
+}
+
+std::string MetricWords::from_to() const {
+  return baseline.empty() ? now() : baseline + std::string(k_arrow) + now();
+}
+
+std::string MetricWords::parts() const {
+  std::vector<std::string> all{change, evidence, limit};
+  std::erase(all, "");
+  return text::join(all);
+}
+
+std::string MetricWords::change_and_evidence() const {
+  return change.empty() || evidence.empty() ? change + evidence : change + ", " + evidence;
 }
 
 bool reason_is_plain(const MetricVerdict& metric) {
@@ -291,150 +248,10 @@ std::string show(const profile::ServerFigure& figure) {
   return fmt::format("{}{:.6g}", grew ? "+" : "", figure.value);
 }
 
-std::size_t cells_with(const verdict::GateVerdict& gate, Outcome outcome) {
-  return static_cast<std::size_t>(
-      std::count_if(gate.cells.begin(), gate.cells.end(),
-                    [&](const CellVerdict& cell) { return cell.verdict == outcome; }));
-}
-
-std::size_t passed_metrics(const CellVerdict& cell) {
-  return static_cast<std::size_t>(
-      std::count_if(cell.metrics.begin(), cell.metrics.end(),
-                    [](const MetricVerdict& metric) { return metric.verdict == Outcome::pass; }));
-}
-
-std::string headline(const verdict::GateVerdict& gate) {
-  const std::size_t all = gate.cells.size();
-  std::string out = first_clause(gate.verdict, cells_with(gate, gate.verdict), all);
-  if (out.empty()) {
-    std::size_t passed = 0;
-    for (const CellVerdict& cell : gate.cells) passed += passed_metrics(cell);
-    const std::size_t cells = cells_with(gate, Outcome::pass);
-    out = cells == all ? plural(all, "cell") : fmt::format("{} of {}", cells, plural(all, "cell"));
-    out += fmt::format(", {} within limits", plural(passed, "metric"));
-  }
-  if (gate.verdict == Outcome::fail) {
-    if (const std::size_t errors = cells_with(gate, Outcome::error); errors > 0) {
-      out += fmt::format(", {} could not be measured", errors);
-    }
-  }
-  if (gate.exit_code == verdict::ExitCode::interrupted) out += "; interrupted before the end";
-  return out;
-}
-
-std::string not_judged_line(const verdict::GateVerdict& gate) {
-  std::vector<std::string> parts;
-  for (const std::string& part : gate.not_judged) parts.push_back(one_line(part, 200));
-  return text::join(parts);
-}
-
-std::string short_rule(const verdict::GateVerdict& gate) {
-  bool exact = false;
-  std::optional<double> least, most;
-  for (const CellVerdict& cell : gate.cells) {
-    for (const MetricVerdict& metric : cell.metrics) {
-      const verdict::Limit& limit = metric.limit;
-      if (limit.mode != verdict::Mode::gate) continue;
-      exact = exact || limit.exact;
-      if (metric.metric.unit != unit::Unit::tokens_per_second || !limit.max_drop) continue;
-      if (!limit.max_drop->amount.relative) continue;
-      const double drop = limit.max_drop->amount.value;
-      least = std::min(least.value_or(drop), drop);
-      most = std::max(most.value_or(drop), drop);
-    }
-  }
-  std::string out = exact ? "counts exact" : "";
-  if (least && most) {
-    if (!out.empty()) out += ", ";
-    out += *least == *most
-               ? fmt::format("throughput may drop {}", verdict::show({*most, true}))
-               : fmt::format("throughput may drop {} to {}", verdict::show({*least, true}),
-                             verdict::show({*most, true}));
-  }
-  return out;
-}
-
-std::string base_words(const verdict::GateVerdict& gate) {
-  std::string out = one_line(gate.base_source, 300);
-  const bool told = gate.base_commit && gate.base_commit->size() >= 7 &&
-                    out.find(gate.base_commit->substr(0, 7)) != std::string::npos;
-  if (gate.base_commit && !told) {
-    if (!out.empty()) out += ", ";
-    out += "commit " + one_line(*gate.base_commit, 12);
-  }
-  return out;
-}
-
 std::string cell_title(const profile::CellKey& cell) {
   const auto part = [](const std::string& text) { return one_line(text, k_longest_name); };
   return fmt::format("{} / {} / {} / {}", part(cell.engine_part()), part(cell.model),
                      part(cell.backend), part(cell.prompt_part()));
-}
-
-std::vector<Shared> shared_warnings(const verdict::GateVerdict& gate) {
-  std::vector<Shared> out;
-  for (const CellVerdict& cell : gate.cells) {
-    for (const std::string& warning : cell.warnings) share(out, one_line(warning), cell.cell.str());
-    for (const MetricVerdict& metric : cell.metrics) {
-      for (const std::string& warning : metric.warnings) {
-        share(out, fmt::format("{}: {}", words(metric).label, one_line(warning)), cell.cell.str());
-      }
-    }
-  }
-  return out;
-}
-
-std::vector<Shared> shared_notes(const verdict::GateVerdict& gate) {
-  std::vector<Shared> out;
-  for (const CellVerdict& cell : gate.cells) {
-    for (const std::string& note : cell.notes) share(out, one_line(note), cell.cell.str());
-    if (cell.base && *cell.base != "same device class" && !cell.base->empty()) {
-      share(out, "judged by: " + one_line(*cell.base), cell.cell.str());
-    }
-  }
-  return out;
-}
-
-std::vector<Shared> by_reason(const verdict::GateVerdict& gate, Outcome outcome) {
-  std::vector<Shared> out;
-  for (const CellVerdict& cell : gate.cells) {
-    if (cell.verdict != outcome) continue;
-    const std::string reason = one_line(reason_of(cell));
-    share(out, reason.empty() ? "no reason given" : reason, cell.cell.str());
-  }
-  return out;
-}
-
-std::string reason_of(const CellVerdict& cell) {
-  if (!cell.reason.empty()) return cell.reason;
-  for (const MetricVerdict& metric : cell.metrics) {
-    if (metric.verdict == cell.verdict && !metric.reason.empty()) return metric.reason;
-  }
-  return "";
-}
-
-std::vector<const MetricVerdict*> worst_first(const CellVerdict& cell) {
-  std::vector<const MetricVerdict*> out;
-  for (const MetricVerdict& metric : cell.metrics) out.push_back(&metric);
-  // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
-  const auto rank = [](const MetricVerdict* metric) {
-    return std::min(metric->verdict, Outcome::pass);
-  };
-  std::stable_sort(out.begin(), out.end(), [&](const MetricVerdict* a, const MetricVerdict* b) {
-    return rank(a) < rank(b);
-  });
-  return out;
-}
-
-std::vector<const CellVerdict*> cells_to_read(const verdict::GateVerdict& gate) {
-  std::vector<const CellVerdict*> out;
-  for (const CellVerdict& cell : gate.cells) {
-    if (cell.verdict < Outcome::pass) out.push_back(&cell);
-  }
-  std::stable_sort(out.begin(), out.end(), [](const CellVerdict* a, const CellVerdict* b) {
-    return a->verdict < b->verdict;
-  });
-  return out;
 }
 
 }  // namespace weir::report

@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::size_t k_least_samples = 6;  // for the middle's interval: 1 - 2 / 2^6 = 0.97
 
-double with_digits(double value, int digits) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::fabs(value))));
-  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
-}
-
 struct Band {
   double low = 0, high = 0;
 };
@@ -74,7 +68,6 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
   for (std::size_t i = 0; i < series.points.size(); ++i) {
     const history::SeriesPoint& point = series.points[i];
     run.push_back(runs.of(point.run, point.run));
-    // Noise is in the digits behind these, and much text.
     value.push_back(point.exact ? point.value : with_digits(point.value, 9));
     if (before_place != point.place) {
       history::Place here = index.model.history.place_of(point);
@@ -91,7 +84,7 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
     high.push_back(band ? Json(with_digits(band->high, 5)) : Json());
     if (point.exact && !point.exact->whole()) exact.push_back({i, point.exact->str()});
   }
-  for (const SiteChange& change : index.changes_of(at)) {
+  for (const history::SeriesChange& change : index.changes_of(at)) {
     if (change.index > 0 && change.index < series.points.size()) {
       changes.push_back(site_change_json(index, series, change));
     }
@@ -154,11 +147,7 @@ Json site_cell_json(const SiteIndex& index, const SiteCell& cell) {
     series.push_back(series_json(index, at, runs, places));
   }
   for (const std::size_t at : places.all()) {
-    const history::Place& place = index.model.history.places[at];
-    shown.push_back({{"device_class", place.device_class},
-                     {"device", place.device_name},
-                     {"machine_class", place.machine_class},
-                     {"machine", place.machine_name}});
+    shown.push_back(site_place_json(index.model.history.places[at]));
   }
   return {{"format", 1},
           {"id", cell.id},

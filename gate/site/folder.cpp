@@ -1,8 +1,7 @@
-#include "gate/site/folder.hpp"
-
 #include <set>
 
 #include "gate/base/text.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::site {

@@ -20,19 +20,12 @@ std::size_t rank_of(std::string_view state) {
                                   k_states.begin());
 }
 
-// Four digits: a sparkline has no more.
-double rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::fabs(value))));
-  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
-}
-
 Json spark_of(const history::Series& series) {
   Json json = Json::array();
   const std::size_t from =
       series.points.size() > k_spark_points ? series.points.size() - k_spark_points : 0;
   for (std::size_t i = from; i < series.points.size(); ++i) {
-    json.push_back(rounded(series.points[i].value));
+    json.push_back(with_digits(series.points[i].value, 4));  // a sparkline shows no more
   }
   return json;
 }
@@ -112,11 +105,11 @@ Json cell_line(const SiteIndex& index, const SiteCell& cell) {
 }  // namespace
 
 std::string_view series_state(const history::Series& series,
-                              const std::vector<SiteChange>& changes) {
+                              const std::vector<history::SeriesChange>& changes) {
   if (changes.empty()) return "steady";
-  const SiteChange& last = changes.back();
+  const history::SeriesChange& last = changes.back();
   if (last.known) return "known";
-  if (last.kind == SiteChange::Kind::place) return "place";
+  if (last.kind == history::SeriesChangeKind::device_class) return "place";
   if (!series.metric.better || last.after == last.before) return "changed";
   const bool more = last.after > last.before;
   return more == (*series.metric.better == unit::Better::higher) ? "better" : "worse";
@@ -134,19 +127,23 @@ Json site_metric_json(const history::Metric& metric) {
 }
 
 Json site_change_json(const SiteIndex& index, const history::Series& series,
-                      const SiteChange& change) {
-  Json json{{"kind", to_string(change.kind)},
+                      const history::SeriesChange& change) {
+  // Of the kind "place" is what it is measured on that changed.
+  const bool place = change.kind == history::SeriesChangeKind::device_class;
+  Json json{{"kind", place ? "place" : to_string(change.kind)},
             {"index", change.index},
             {"before", change.before},
             {"after", change.after},
             {"size", change.size},
-            {"low", change.low},
-            {"high", change.high},
+            {"low", change.low.value_or(change.size)},
+            {"high", change.high.value_or(change.size)},
             {"relative", change.relative}};
-  if (change.kind == SiteChange::Kind::drift) json["end"] = change.end;
-  if (change.kind == SiteChange::Kind::place) {
-    json["from"] = change.from;
-    json["to"] = change.to;
+  if (change.kind == history::SeriesChangeKind::drift) json["end"] = change.end;
+  if (place) {
+    const history::ClassChange other = change.new_class.value_or(history::ClassChange{});
+    const bool device = other.device_class_before != other.device_class;
+    json["from"] = device ? other.device_class_before : other.machine_class_before;
+    json["to"] = device ? other.device_class : other.machine_class;
   }
   if (change.known) {
     json["known"] = {{"reason", change.known->reason},

@@ -1,4 +1,4 @@
-// What the documents of a site have in common: what is where. Internal to publish.
+// What the documents of a site have in common: what is where. Used by site alone.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,48 @@
 #include <vector>
 
 #include "gate/base/json.hpp"
+#include "gate/history/history.hpp"
 #include "gate/site/site.hpp"
-#include "gate/site/tally.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::site {
+
+// The gate's own tally: what became of what it said. Pure.
+
+struct SiteVerdict {
+  const history::StoredVerdict* stored = nullptr;
+  verdict::GateVerdict gate;
+};
+// Those that can be read, by project, time and when they were kept. They point into `stored`.
+[[nodiscard]] std::vector<SiteVerdict> read_verdicts(
+    const std::vector<history::StoredVerdict>& stored);
+
+// What came after a red metric: the next verdict of the same project and branch on the same cell
+// and metric decides.
+enum class Fate {
+  accepted,  // it was allowed, or is judged by another baseline and red no more
+  reverted,  // it is red no more beside the same baseline
+  disputed,  // another verdict on the same commit says that it is not red
+  open,      // it is red still, or nothing came after it
+};
+[[nodiscard]] std::string_view to_string(Fate fate);
+
+struct Red {
+  std::size_t verdict = 0, cell = 0;  // places
+  std::string metric;                 // its name; "kernels" and "placement" too
+  Fate fate = Fate::open;
+};
+
+struct Tally {
+  std::int64_t verdicts = 0;   // that were read
+  std::int64_t red_gates = 0;  // among them
+  std::int64_t errors = 0;     // could not be measured
+  std::int64_t undecided = 0;  // metrics, of the newest verdict on each commit
+  std::int64_t judged = 0;     // metrics that were judged
+  // A metric that stays red over several verdicts in a row is one, told by its first.
+  std::vector<Red> reds;
+};
+[[nodiscard]] Tally tally(const std::vector<SiteVerdict>& verdicts);
 
 // The newest verdict on a cell.
 struct SiteGate {
@@ -44,7 +82,7 @@ struct SiteIndex {
   std::map<std::string, std::vector<std::string>> commits;  // by the name of their file
   std::size_t commit_digits = 0;  // of a commit's name that its file is named by
 
-  [[nodiscard]] const std::vector<SiteChange>& changes_of(std::size_t series) const;
+  [[nodiscard]] const std::vector<history::SeriesChange>& changes_of(std::size_t series) const;
 };
 
 [[nodiscard]] Json overview_json(const SiteIndex& index);
@@ -55,15 +93,19 @@ struct SiteIndex {
 [[nodiscard]] Json site_baselines_json(const SiteIndex& index);
 [[nodiscard]] Json site_tally_json(const SiteIndex& index);
 [[nodiscard]] Json site_metric_json(const history::Metric& metric);
+// Device and machine, each with its class.
+[[nodiscard]] Json site_place_json(const history::Place& place);
 [[nodiscard]] Json site_change_json(const SiteIndex& index, const history::Series& series,
-                                    const SiteChange& change);
+                                    const history::SeriesChange& change);
 
+// So many digits: noise is in those behind them, and much text.
+[[nodiscard]] double with_digits(double value, int digits);
 // A commit as documents have it but for those of runs: enough digits to be the only one.
 [[nodiscard]] std::string short_commit(const std::optional<std::string>& commit);
 // How a change or a last value reads: "worse", "better", "changed" (which way is good is not
 // known), "place", "known", "steady".
 [[nodiscard]] std::string_view series_state(const history::Series& series,
-                                            const std::vector<SiteChange>& changes);
+                                            const std::vector<history::SeriesChange>& changes);
 
 // The call that hands a document over. Nothing in it ends a script or a line early.
 [[nodiscard]] std::string site_script(std::string_view name, const Json& document);

@@ -144,11 +144,8 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
   }
   for (const std::uint32_t at : seen) {
     const history::Place& place = history.places[at];
-    places.push_back({{"device_class", place.device_class},
-                      {"device", place.device_name},
-                      {"machine_class", place.machine_class},
-                      {"machine", place.machine_name},
-                      {"build", place.engine_build}});
+    places.push_back(site_place_json(place));
+    places.back()["build"] = place.engine_build;
   }
   const history::RunFacts& facts = history.runs[run];
   return {{"format", 1},

@@ -1,6 +1,7 @@
 #include "gate/site/site.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "gate/base/hash.hpp"
@@ -8,6 +9,33 @@
 #include "gate/site/parts.hpp"
 
 namespace weir::site {
+
+// One JSON document as a script. It is handed over as text: JSON.parse reads much text sooner than
+// a script is read, and gives no name a meaning ("__proto__").
+
+std::string site_script(std::string_view name, const Json& document) {
+  const std::string json = dump_json(document);
+  std::string script = fmt::format("weirData(\"{}\",'", name);
+  script.reserve(script.size() + json.size() + json.size() / 16);
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '\\' || json[i] == '\'') {
+      script += '\\';
+      script += json[i];
+    } else if (json[i] == '<' || json[i] == '>') {  // "</script>", "<!--", "-->"
+      script += json[i] == '<' ? "\\u003c" : "\\u003e";
+    } else if (json.compare(i, 3, "\xe2\x80\xa8") == 0) {  // these end lines of scripts
+      script += "\\u2028";
+      i += 2;
+    } else if (json.compare(i, 3, "\xe2\x80\xa9") == 0) {
+      script += "\\u2029";
+      i += 2;
+    } else {
+      script += json[i];
+    }
+  }
+  return script + "');\n";
+}
+
 namespace {
 
 constexpr std::size_t k_commits_a_file = 2'000;
@@ -170,21 +198,29 @@ std::optional<Json> document(const SiteIndex& index, std::string_view name) {
 
 }  // namespace
 
-const std::vector<SiteChange>& SiteIndex::changes_of(std::size_t series) const {
-  static const std::vector<SiteChange> none;
+const std::vector<history::SeriesChange>& SiteIndex::changes_of(std::size_t series) const {
+  static const std::vector<history::SeriesChange> none;
   return series < model.changes.size() ? model.changes[series] : none;
 }
 
-std::string_view to_string(SiteChange::Kind kind) {
-  switch (kind) {
-    case SiteChange::Kind::step:
-      return "step";
-    case SiteChange::Kind::drift:
-      return "drift";
-    case SiteChange::Kind::place:
-      break;
-  }
-  return "place";
+std::vector<std::vector<history::SeriesChange>> site_changes(
+    const history::History& history, const std::vector<history::SeriesChange>& changes) {
+  std::vector<std::vector<history::SeriesChange>> all(history.series.size());
+  for (const history::SeriesChange& one : changes) all[one.series].push_back(one);
+  return all;
+}
+
+double with_digits(double value, int digits) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::fabs(value))));
+  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
+}
+
+Json site_place_json(const history::Place& place) {
+  return {{"device_class", place.device_class},
+          {"device", place.device_name},
+          {"machine_class", place.machine_class},
+          {"machine", place.machine_name}};
 }
 
 std::string short_commit(const std::optional<std::string>& commit) {

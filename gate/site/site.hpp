@@ -8,6 +8,7 @@
 // with the same functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,37 +18,25 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
+#include "gate/history/changes.hpp"
 #include "gate/history/history.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::site {
-
-// A change on a series, to be shown. Of the kind `place` is what it is measured on that changed.
-struct SiteChange {
-  enum class Kind { step, drift, place };
-  Kind kind = Kind::step;
-  std::size_t index = 0;               // of the first changed point; 1 … points - 1
-  std::size_t end = 0;                 // of a drift: one past the last point that still moved
-  double before = 0, after = 0;        // levels, in the metric's base unit
-  double size = 0, low = 0, high = 0;  // its interval; of a place, or where unknown, all `size`
-  bool relative = true;                // size is after / before - 1; else after - before
-  std::string from, to;                // classes, of a place
-  // Somebody said that it is known.
-  struct Known {
-    std::string reason, who;
-    double at = 0;
-  };
-  std::optional<Known> known{};
-};
-[[nodiscard]] std::string_view to_string(SiteChange::Kind kind);  // "step", "drift", "place"
 
 struct SiteModel {
   std::string title;     // "" is "weir"
   std::string repo_url;  // commits are at <it>/commit/NAME; "" makes no links
   history::History history;
-  std::vector<std::vector<SiteChange>> changes;  // by series, each by index; may be shorter
+  std::vector<std::vector<history::SeriesChange>>
+      changes;                                   // as site_changes() has them; may be shorter
   std::vector<history::StoredVerdict> verdicts;  // those that can not be read are left out
   std::map<std::string, std::string> subjects;   // of commits, as the runs name them
 };
+
+// By series of `history`, each by index.
+[[nodiscard]] std::vector<std::vector<history::SeriesChange>> site_changes(
+    const history::History& history, const std::vector<history::SeriesChange>& changes);
 
 // An address to which "/commit/NAME" can be put: http or https, nothing in it that a browser would
 // read otherwise; without a final '/'. Code::usage.
@@ -56,7 +45,7 @@ struct SiteModel {
 inline constexpr std::size_t k_cells_a_spark_file = 50;
 inline constexpr std::size_t k_most_run_pages = 2'000;  // the newest, and as many with verdicts
 
-struct SiteIndex;  // site_parts.hpp
+struct SiteIndex;  // parts.hpp
 
 class Site {
  public:
@@ -74,5 +63,23 @@ class Site {
  private:
   std::unique_ptr<const SiteIndex> index_;
 };
+
+// A site into a folder: the pages and the documents they load.
+
+struct SiteWritten {
+  std::size_t written = 0, same = 0, removed = 0;  // files
+};
+
+// Writes the pages (`pages`: the folder that ci/web made) and the documents of `site` to `folder`,
+// which is made if it is not there. Files that are the same already stay untouched, each other one
+// is replaced at once; documents of an earlier site that this one has not are removed, the last
+// of all, and nothing else ever is. Code::config where `folder` has an index.html that is no
+// site's: nothing is written then.
+[[nodiscard]] Result<SiteWritten> write_site(sys::Files& files, const std::string& pages,
+                                             const Site& site, const std::string& folder);
+
+// Where the pages lie, for a program at `program` (absolute): share/weir/web beside it or below the
+// folder above it. Code::unavailable with the places looked at.
+[[nodiscard]] Result<std::string> find_pages(const sys::Files& files, const std::string& program);
 
 }  // namespace weir::site

@@ -1,10 +1,9 @@
-#include "gate/site/tally.hpp"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "gate/base/json.hpp"
+#include "gate/site/parts.hpp"
 
 namespace weir::site {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "gate/report/formats.hpp"
-#include "gate/site/folder.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/files.hpp"
 
 #include "tests/browser/served_scene.hpp"

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "gate/site/folder.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/files.hpp"
 
 #include "tests/browser/site_scene.hpp"

@@ -91,8 +91,9 @@ inline std::vector<double> noisy(std::size_t count, double level, double spread)
   return values;
 }
 
-inline SiteChange step(std::size_t index, double before, double after, bool relative = true) {
-  SiteChange change;
+inline history::SeriesChange step(std::size_t index, double before, double after,
+                                  bool relative = true) {
+  history::SeriesChange change;
   change.index = index;
   change.before = before;
   change.after = after;
@@ -163,7 +164,7 @@ inline SiteModel small_scene() {
       {"vulkan-10005-0-a", "llvmpipe (Mesa 22.3.6)", "m1", "EPYC box, debian 12", "b1"},
       {"vulkan-10005-0-b", "llvmpipe (Mesa 24.0.1)", "m1", "EPYC box, debian 12", "b2"},
       {"cpu", "", "m2", "laptop, debian 12", "b1"}};
-  const auto add = [&](const SeriesOf& what, std::vector<SiteChange> changes) {
+  const auto add = [&](const SeriesOf& what, std::vector<history::SeriesChange> changes) {
     history.series.push_back(series_of(what));
     model.changes.push_back(std::move(changes));
   };
@@ -179,8 +180,8 @@ inline SiteModel small_scene() {
               }),
        10},
       {[] {
-        SiteChange drift = step(30, 112, 102);
-        drift.kind = SiteChange::Kind::drift;
+        history::SeriesChange drift = step(30, 112, 102);
+        drift.kind = history::SeriesChangeKind::drift;
         drift.end = 60;
         return drift;
       }()});
@@ -188,8 +189,11 @@ inline SiteModel small_scene() {
                      k_nights};
   on_laptop.place = 2;
   add(on_laptop, {});
-  SiteChange known = step(45, 2.1e8, 2.4e8);
-  known.known = SiteChange::Known{"bigger cache: " + k_hostile, "ada", k_first_night + 50 * k_day};
+  history::SeriesChange known = step(45, 2.1e8, 2.4e8);
+  known.known.emplace();
+  known.known->reason = "bigger cache: " + k_hostile;
+  known.known->who = "ada";
+  known.known->at = k_first_night + 50 * k_day;
   add({cpu, "peak_rss_bytes", box,
        shaped(2.1e8, 0.001, [](std::size_t i) { return i < 45 ? 1.0 : 1.143; }), 3},
       {known});
@@ -200,10 +204,11 @@ inline SiteModel small_scene() {
                                                               : 0.98; }), 10};
   rates.place_from = 20;
   rates.other_place = 1;
-  SiteChange driver = step(20, 28.6, 30.9);
-  driver.kind = SiteChange::Kind::place;
-  driver.from = "vulkan-10005-0-a";
-  driver.to = "vulkan-10005-0-b";
+  history::SeriesChange driver = step(20, 28.6, 30.9);
+  driver.kind = history::SeriesChangeKind::device_class;
+  driver.new_class.emplace();
+  driver.new_class->device_class_before = "vulkan-10005-0-a";
+  driver.new_class->device_class = "vulkan-10005-0-b";
   driver.low = driver.high = driver.size;
   add(rates, {driver, step(62, 30.9, 28.0)});
   std::vector<double> dispatches(k_nights, 65);
@@ -241,7 +246,7 @@ inline SiteModel long_scene(std::size_t points) {
     values[i] *= 1 + 0.05 * static_cast<double>(i * 10 / points % 3);
   model.history.series.push_back(
       series_of({"llama.cpp/m/cpu/decode", "time_per_output_token_seconds", "box", values, 5}));
-  std::vector<SiteChange> changes;
+  std::vector<history::SeriesChange> changes;
   for (std::size_t k = 1; k < 10; ++k) {
     const auto level = [](std::size_t at) {
       return 0.035 * (1 + 0.05 * static_cast<double>(at % 3));

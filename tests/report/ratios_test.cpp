@@ -157,9 +157,9 @@ TEST(BesideABase, EveryReportSaysWhatItsVerdictPromises) {
 }
 
 TEST(BesideABase, TheCommitOfTheBaseIsNamedOnce) {
-  EXPECT_EQ(base_words(fixtures::beside_pass()),
+  EXPECT_EQ(Document(fixtures::beside_pass()).base,
             "merge-base of HEAD and origin/main, 1a2b3c4 \"Fuse rope into the cache's write\"");
-  EXPECT_EQ(base_words(fixtures::green()), "stored baselines in baselines, commit e4f5a6b");
+  EXPECT_EQ(Document(fixtures::green()).base, "stored baselines in baselines, commit e4f5a6b");
 }
 
 TEST(BesideABase, AnIntervalThatIsOpenSaysSo) {

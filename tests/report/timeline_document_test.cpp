@@ -167,6 +167,48 @@ TEST(PageOfATimeline, HasTracksForThreadsQueuesCopiesAndBackends) {
   EXPECT_EQ(head["processes"], Json::parse(R"j(["engine (7)"])j"));
 }
 
+// The same token as the engine's own marks tell it beside the device's probe.
+observed::Timeline marked_token() {
+  observed::Timeline out = a_token();
+  observed::Process& process = out.processes[0];
+  process.queues.push_back({"GPU", "vulkan queue 0.0", true});
+  observed::Submission marks = process.submissions[0];
+  marks.queue = 1;
+  process.submissions.push_back(marks);
+  return out;
+}
+
+TEST(PageOfATimeline, CountsWorkOnceThatTheEnginesMarksTellAgain) {
+  const auto once = observed::work_times(a_token()), twice = observed::work_times(marked_token());
+  ASSERT_EQ(twice.size(), once.size());
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    EXPECT_EQ(twice[i].calls, once[i].calls) << once[i].name;
+    EXPECT_DOUBLE_EQ(twice[i].seconds, once[i].seconds) << once[i].name;
+  }
+  EXPECT_EQ(observed::coverage(marked_token()).buffers, observed::coverage(a_token()).buffers);
+  const Json head = head_of(timeline_document(marked_token(), {}));
+  std::vector<std::string> tracks;
+  for (const Json& one : head["tracks"]) {
+    tracks.push_back(one["kind"].get<std::string>() + " " + one["name"].get<std::string>());
+  }
+  EXPECT_THAT(tracks, testing::ElementsAre(
+                          "cpu CPU thread 7", "device queue 0, GPU", "copy queue 0 copies, GPU",
+                          "marks the engine's marks, GPU", "backend backend Vulkan0"));
+  EXPECT_EQ(head["tables"][0]["rows"], Json::parse(R"([["mul_f32", 2]])"));
+}
+
+TEST(PageOfATimeline, TakesTheEnginesMarksWhereTheDeviceHasNoTimes) {
+  observed::Timeline timeline = marked_token();
+  for (observed::BufferWork& buffer : timeline.processes[0].submissions[0].buffers) {
+    buffer.device.reset();
+    buffer.groups.clear();
+  }
+  const auto work = observed::work_times(timeline), alone = observed::work_times(a_token());
+  ASSERT_EQ(work.size(), alone.size());
+  EXPECT_DOUBLE_EQ(work[0].seconds, alone[0].seconds);
+  EXPECT_EQ(observed::told_again(timeline.processes[0]), (std::vector<bool>{true, false}));
+}
+
 TEST(PageOfATimeline, TellsWorkWithoutTimesInATable) {
   const Json head = head_of(timeline_document(a_token(), {}));
   // The kernel without a group, and that of the buffer whose parts were not timed.

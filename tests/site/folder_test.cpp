@@ -1,7 +1,6 @@
-#include "gate/site/folder.hpp"
-
 #include <gtest/gtest.h>
 
+#include "gate/site/site.hpp"
 #include "gate/sys/memory_files.hpp"
 
 #include "tests/browser/site_scene.hpp"

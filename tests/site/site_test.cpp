@@ -104,29 +104,30 @@ TEST(Site, PutsACellDownAsTheWorstOfItsSeries) {
 }
 
 TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {
+  using Kind = history::SeriesChangeKind;
   history::Series series;
   const struct {
     std::optional<unit::Better> better;
-    SiteChange::Kind kind;
+    Kind kind;
     double before, after;
     bool known;
     const char* state;
   } k_cases[] = {
-      {unit::Better::higher, SiteChange::Kind::step, 10, 9, false, "worse"},
-      {unit::Better::higher, SiteChange::Kind::drift, 10, 11, false, "better"},
-      {unit::Better::lower, SiteChange::Kind::step, 65, 77, false, "worse"},
-      {unit::Better::lower, SiteChange::Kind::step, 77, 65, false, "better"},
-      {std::nullopt, SiteChange::Kind::step, 1, 2, false, "changed"},
-      {unit::Better::lower, SiteChange::Kind::place, 65, 77, false, "place"},
-      {unit::Better::lower, SiteChange::Kind::step, 65, 77, true, "known"},
+      {unit::Better::higher, Kind::step, 10, 9, false, "worse"},
+      {unit::Better::higher, Kind::drift, 10, 11, false, "better"},
+      {unit::Better::lower, Kind::step, 65, 77, false, "worse"},
+      {unit::Better::lower, Kind::step, 77, 65, false, "better"},
+      {std::nullopt, Kind::step, 1, 2, false, "changed"},
+      {unit::Better::lower, Kind::device_class, 65, 77, false, "place"},
+      {unit::Better::lower, Kind::step, 65, 77, true, "known"},
   };
   for (const auto& one : k_cases) {
     series.metric.better = one.better;
-    SiteChange change;
+    history::SeriesChange change;
     change.kind = one.kind;
     change.before = one.before;
     change.after = one.after;
-    if (one.known) change.known = SiteChange::Known{};
+    if (one.known) change.known = history::Acknowledgement{};
     EXPECT_EQ(series_state(series, {change}), one.state);
   }
   EXPECT_EQ(series_state(series, {}), "steady");

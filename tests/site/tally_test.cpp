@@ -1,6 +1,6 @@
-#include "gate/site/tally.hpp"
-
 #include <gtest/gtest.h>
+
+#include "gate/site/parts.hpp"
 
 #include "tests/browser/site_scene.hpp"
 

@@ -37,8 +37,9 @@ class Builder {
     first_queue_ = static_cast<std::uint32_t>(into->queues.size());
     for (const ProbeQueue& queue : record.counts.queues) {
       const ProbeDevice& device = record.counts.devices[queue.device];
-      into->queues.push_back(
-          {device.name, fmt::format("{} queue {}.{}", device.api, queue.family, queue.index)});
+      into->queues.push_back({device.name,
+                              fmt::format("{} queue {}.{}", device.api, queue.family, queue.index),
+                              record.counts.probe == "instrument"});
     }
   }
 

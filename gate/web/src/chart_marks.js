@@ -4,9 +4,12 @@ import {stateOf} from './words.js';
 
 const LABEL_SPACE = 6; // pixels between two labels
 
+// Where something else was measured on: device, driver or machine.
+const placesOf = (changes) => changes.filter((change) => change.kind === 'place').map((change) => change.index);
+
 // The line stops where something else was measured on: device, driver or machine.
 export function gapsAt(changes) {
-  const places = changes.filter((change) => change.kind === 'place').map((change) => change.index);
+  const places = placesOf(changes);
   return (u, _series, from, to, gaps) => {
     const [first, last] = [u.data[0][from], u.data[0][to]];
     for (const index of places) {
@@ -47,7 +50,7 @@ const AT_ONCE = 16; // strokes
 // without a GPU 30 times as long.
 export function drawLine(u, drawn, changes, stroke) {
   const {ctx} = u;
-  const places = new Set(changes.filter((change) => change.kind === 'place').map((change) => change.index));
+  const places = new Set(placesOf(changes));
   ctx.save();
   clip(u);
   ctx.strokeStyle = stroke;
@@ -71,7 +74,7 @@ export function drawBand(u, drawn, changes, fill) {
   const {ctx} = u;
   const x = (i) => u.valToPos(i, 'x', true);
   const y = (value) => u.valToPos(value, 'y', true);
-  const places = changes.filter((change) => change.kind === 'place').map((change) => change.index);
+  const places = placesOf(changes);
   ctx.save();
   clip(u);
   ctx.fillStyle = fill;
@@ -151,32 +154,15 @@ export function drawMarks(u, series, paint) {
 }
 
 // Shapes, so that colour is not what tells them apart.
+const CORNERS = {place: [[0, -1], [1, 0], [0, 1], [-1, 0]], worse: [[0, -1], [1, 1], [-1, 1]], better: [[0, 1], [1, -1], [-1, -1]]};
+
 function shape(ctx, state, x, y, size) {
   ctx.beginPath();
-  if (state === 'place') {
-    ctx.moveTo(x, y - size);
-    ctx.lineTo(x + size, y);
-    ctx.lineTo(x, y + size);
-    ctx.lineTo(x - size, y);
-    ctx.closePath();
-    ctx.fill();
-  } else if (state === 'worse') {
-    ctx.moveTo(x, y - size);
-    ctx.lineTo(x + size, y + size);
-    ctx.lineTo(x - size, y + size);
-    ctx.closePath();
-    ctx.fill();
-  } else if (state === 'better') {
-    ctx.moveTo(x, y + size);
-    ctx.lineTo(x + size, y - size);
-    ctx.lineTo(x - size, y - size);
-    ctx.closePath();
-    ctx.stroke();
-  } else {
-    ctx.arc(x, y, size * 0.8, 0, 2 * Math.PI);
-    if (state === 'known') ctx.stroke();
-    else ctx.fill();
-  }
+  for (const [across, down] of CORNERS[state] ?? []) ctx.lineTo(x + across * size, y + down * size); // the first one moves there
+  if (CORNERS[state]) ctx.closePath();
+  else ctx.arc(x, y, size * 0.8, 0, 2 * Math.PI);
+  if (state === 'better' || state === 'known') ctx.stroke();
+  else ctx.fill();
 }
 
 function clip(u) {

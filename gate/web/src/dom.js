@@ -47,6 +47,29 @@ export function choice(label, entries, chosen, onchange) {
   return h('label', {class: 'field'}, h('span', {}, label), select);
 }
 
+// What somebody looks for, and whether a text has all of it.
+export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+export const hasWords = (text, words) => words.every((word) => text.toLowerCase().includes(word));
+
+// A listener for keydown: what keys do, by their names, on the element itself and with no other key held.
+export function onKeys(acts, nameOf = (event) => event.key) {
+  return (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target !== event.currentTarget) return;
+    const name = nameOf(event);
+    if (!Object.hasOwn(acts, name)) return;
+    event.preventDefault();
+    acts[name]();
+  };
+}
+
+// A button that is pressed or not, among others of which one is at most. chosen(): whether it is; turn(): makes it so, or no more.
+export function filterButton(chosen, turn, title, ...children) {
+  return h('button', {type: 'button', class: 'filter', title, 'aria-pressed': String(chosen()), onclick: (event) => {
+    turn();
+    for (const one of event.currentTarget.parentElement.children) one.setAttribute('aria-pressed', String(one === event.currentTarget && chosen()));
+  }}, children);
+}
+
 // Said to those who listen rather than look.
 export function announce(text) {
   document.getElementById('live').textContent = text;

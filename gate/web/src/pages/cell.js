@@ -2,13 +2,11 @@
 import {h, replace, choice, announce} from '../dom.js';
 import {load, subjectOf} from '../load.js';
 import {keep, link} from '../state.js';
-import {makeChart} from '../chart.js';
+import {keysOf, makeChart} from '../chart.js';
 import {spark} from '../spark.js';
 import {pagedTable} from '../table.js';
 import {changeText, day, intervalText, moment, show} from '../units.js';
 import {commitLink, kindWord, stateBadge, stateOf, verdictBadge} from '../words.js';
-import {readout} from '../readout.js';
-import {keysOf} from '../chart_keys.js';
 
 export async function cellPage({overview, state}) {
   const cell = await load(`cells/${/^[0-9a-f]+$/.test(state.id) ? state.id : 'none'}`);
@@ -66,7 +64,7 @@ export async function cellPage({overview, state}) {
       {title: 'commit', cell: (i) => commitLink(overview, cell.runs.commit[series.run[i]])},
       {title: 'measured', cell: (i) => moment(cell.runs.time[series.run[i]])},
       {title: 'value', class: 'number', cell: (i) => show(series.metric, series.value[i], exactOf(series, i))},
-      {title: 'interval', class: 'number', cell: (i) => (series.low?.[i] !== undefined && series.low[i] !== null ? `${show(series.metric, series.low[i])} … ${show(series.metric, series.high[i])}` : '–')},
+      {title: 'interval', class: 'number', cell: (i) => intervalOf(series, i) || '–'},
     ]}).box);
   }
 
@@ -136,6 +134,29 @@ export async function cellPage({overview, state}) {
 
 const sameMetric = (a, b) => a.name === b.name && a.unit === b.unit && a.kind === b.kind && a.better === b.better;
 const exactOf = (series, i) => series.exact.find(([place]) => place === i)?.[1];
+
+// Of a point's samples; '' where it has none.
+function intervalOf({metric, low, high}, i) {
+  return low?.[i] !== undefined && low[i] !== null ? `${show(metric, low[i])} … ${show(metric, high[i])}` : '';
+}
+
+// What a point of the graph is: shown in `box`, where it stays, so that its links can be reached. The same in one sentence comes back.
+function readout(overview, cell, series, i, box, subject = '') {
+  const run = series.run[i];
+  const {runs} = cell;
+  const value = show(series.metric, series.value[i], exactOf(series, i));
+  const interval = intervalOf(series, i);
+  const branch = runs.branches[runs.branch[run]];
+  const place = cell.places[series.place.findLast(([first]) => first <= i)?.[1]] ?? {}; // places are kept where they change
+  const on = [place.device || place.device_class, place.machine || place.machine_class].filter(Boolean).join(', ');
+  replace(box,
+    h('strong', {}, `${value} `), interval ? h('span', {class: 'soft'}, `(${interval}) `) : null,
+    commitLink(overview, runs.commit[run]), runs.dirty.includes(run) ? ' with changes not committed' : '', ' ',
+    subject ? h('span', {class: 'subject'}, `${subject} `) : null,
+    h('div', {class: 'small soft'}, `point ${i + 1} of ${series.value.length} · ${moment(runs.time[run])}`, branch ? ` · ${branch}` : '', on ? ` · ${on}` : '', ' ',
+      runs.id[run] ? h('a', {href: link(`run/${runs.id[run]}`)}, 'run') : null));
+  return `${value}${interval ? `, ${interval}` : ''}, ${runs.commit[run].slice(0, 10) || 'no commit'}, ${moment(runs.time[run])}, point ${i + 1}`;
+}
 
 function metricsOf(cell) {
   const all = [];

@@ -1,5 +1,5 @@
 // Two commits side by side, of all runs that have a page.
-import {h, replace, choice} from '../dom.js';
+import {h, replace, choice, hasWords, wordsOf} from '../dom.js';
 import {load} from '../load.js';
 import {keep} from '../state.js';
 import {pagedTable} from '../table.js';
@@ -39,8 +39,8 @@ export async function comparePage({overview, state}) {
       rows.push({...one, a: a?.value, b: b?.value, size: a && b ? Math.abs(Math.log((b.value || 1e-30) / (a.value || 1e-30)) || 0) : Infinity});
     }
     rows.sort((x, y) => y.size - x.size);
-    const words = view.find.toLowerCase().split(/\s+/).filter(Boolean);
-    const some = rows.filter((row) => (view.all || row.a !== row.b) && words.every((word) => `${row.cell} ${row.metric.label} ${row.machine}`.toLowerCase().includes(word)));
+    const words = wordsOf(view.find);
+    const some = rows.filter((row) => (view.all || row.a !== row.b) && hasWords(`${row.cell} ${row.metric.label} ${row.machine}`, words));
     replace(body, h('p', {class: 'soft'}, `${rows.length - rows.filter((row) => row.a === row.b).length} of ${rows.length} numbers differ. Medians, where a commit was measured more than once.`),
       pagedTable({caption: 'Numbers of two commits', rows: some, size: 60, empty: 'Nothing differs.', columns: [
         {title: 'cell', cell: (row) => cellLink(row.id, row.cell, {metric: row.metric.name, machine: row.machine})},

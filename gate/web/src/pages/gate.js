@@ -1,5 +1,5 @@
 // The gate's own tally: what it said, and what became of it.
-import {h} from '../dom.js';
+import {h, filterButton} from '../dom.js';
 import {load} from '../load.js';
 import {keep, link} from '../state.js';
 import {pagedTable} from '../table.js';
@@ -27,12 +27,11 @@ export async function gatePage({overview, state}) {
     {title: 'branch', cell: (red) => red.branch || '–'},
     {title: 'judged', cell: (red) => (red.run ? h('a', {href: link(`run/${red.run}`)}, day(red.time)) : day(red.time))},
   ]});
-  const filters = FATES.map(([fate, why]) => h('button', {type: 'button', class: 'filter', title: why, 'aria-pressed': String(chosen === fate), onclick: (event) => {
+  const filters = FATES.map(([fate, why]) => filterButton(() => chosen === fate, () => {
     chosen = chosen === fate ? '' : fate;
-    for (const one of event.currentTarget.parentElement.children) one.setAttribute('aria-pressed', String(one === event.currentTarget && chosen !== ''));
     keep({fate: chosen});
     table.show(rows());
-  }}, `${fate} ${tally.fates[fate]}`));
+  }, why, `${fate} ${tally.fates[fate]}`));
   return {title: 'Gate', nodes: [
     h('h1', {}, 'The gate itself'),
     tally.verdicts === 0 ? h('p', {class: 'soft'}, 'No verdict is kept yet: weir trend import keeps them with their runs.') : [

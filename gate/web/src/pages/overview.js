@@ -1,5 +1,5 @@
 // All cells: a matrix of cells and metrics, the few that changed found by their state.
-import {h, replace, choice, announce} from '../dom.js';
+import {h, replace, choice, announce, filterButton, hasWords, wordsOf} from '../dom.js';
 import {load} from '../load.js';
 import {keep, link} from '../state.js';
 import {spark} from '../spark.js';
@@ -35,12 +35,12 @@ export async function overviewPage({overview, state}) {
   const remember = () => keep({find: view.find, state: view.state, machine: view.machine, sort: view.sort === 'name' ? '' : view.sort, at: view.at || '', columns: view.columns.join() === overview.columns.join() ? '' : view.columns.join('.')});
 
   function chosen() {
-    const words = view.find.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = wordsOf(view.find);
     const machine = overview.machines.indexOf(view.machine);
     const some = cells.filter((cell) =>
       (!view.state || (view.state === 'fail' ? cell.gate === 'fail' : cell.state === view.state)) &&
       (!view.machine || cell.machines.includes(machine)) &&
-      words.every((word) => cell.name.toLowerCase().includes(word) || cell.project.toLowerCase().includes(word)));
+      hasWords(`${cell.name}\n${cell.project}`, words));
     if (view.sort === 'state') some.sort((a, b) => RANK[a.state] - RANK[b.state] || (b.changed ?? 0) - (a.changed ?? 0));
     if (view.sort === 'changed') some.sort((a, b) => (b.changed ?? 0) - (a.changed ?? 0));
     return some;
@@ -104,12 +104,10 @@ export async function overviewPage({overview, state}) {
   const states = ['fail', ...STATES.map(([name]) => name)].map((name) => {
     const number = cells.filter((cell) => (name === 'fail' ? cell.gate === 'fail' : cell.state === name)).length;
     if (!number) return null;
-    const button = h('button', {type: 'button', class: 'filter', 'aria-pressed': String(view.state === name), onclick: () => {
+    return filterButton(() => view.state === name, () => {
       view.state = view.state === name ? '' : name;
-      for (const one of button.parentElement.children) one.setAttribute('aria-pressed', String(one === button && view.state !== ''));
       again();
-    }}, name === 'fail' ? [verdictBadge('fail'), ' at the gate'] : stateBadge(name), ` ${number}`);
-    return button;
+    }, null, name === 'fail' ? [verdictBadge('fail'), ' at the gate'] : stateBadge(name), ` ${number}`);
   });
   await draw();
   return {

@@ -1,5 +1,5 @@
 // The runs, the newest first.
-import {h} from '../dom.js';
+import {h, hasWords, wordsOf} from '../dom.js';
 import {load} from '../load.js';
 import {keep, link} from '../state.js';
 import {pagedTable} from '../table.js';
@@ -8,10 +8,7 @@ import {commitLink, verdictBadge} from '../words.js';
 
 export async function runsPage({overview, state}) {
   const {all, runs} = await load('runs');
-  const fits = (text) => {
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    return runs.filter((run) => words.every((word) => [run.commit, run.branch, run.machine, run.verdict ?? '', run.source].some((one) => one.toLowerCase().includes(word))));
-  };
+  const fits = (text) => runs.filter((run) => hasWords([run.commit, run.branch, run.machine, run.verdict ?? '', run.source].join('\n'), wordsOf(text)));
   const find = h('input', {type: 'search', value: state.query.get('find') ?? '', placeholder: 'main fail', oninput: () => {
     keep({find: find.value, at: ''});
     table.show(fits(find.value));

@@ -1,5 +1,5 @@
 // Arrows from track to track: copies between backends, and what was submitted to where it ran.
-import {laneTop} from './layout.js';
+import {laneTop} from './view.js';
 import {deepestAt, laneOfEvent, lowerBound} from './model.js';
 
 const OUTSIDE = 400;
@@ -9,7 +9,7 @@ const MOST = 200; // more than these in view are black, and are not drawn
 export function arrowsInView({width, height, scroll}, state) {
   const {model: {arrows}, view} = state;
   const stretches = arrows.pairs.map((pair) => around(arrows, pair, view.from, view.to));
-  const begin = arrows.pairs.reduce((sum, pair) => sum + firstArrow(arrows, pair, view.to) - firstArrow(arrows, pair, view.from), 0);
+  const begin = arrows.pairs.reduce((sum, pair) => sum + firstArrow(pair, view.to) - firstArrow(pair, view.from), 0);
   if (begin > MOST) return null;
   const out = [];
   arrows.pairs.forEach((pair, index) => {
@@ -23,21 +23,13 @@ export function arrowsInView({width, height, scroll}, state) {
   return out;
 }
 
-function firstArrow({start}, {all}, time, low = 0) {
-  let high = all.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (start[all[middle]] < time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+const firstArrow = ({start}, time) => lowerBound(start, time, 0, start.length);
 
 // The places in `pair` of those that may be seen in a stretch: of what begins outside of it only so many, lest a frame cost
 // what all of them do.
 function around(arrows, pair, from, to) {
-  const first = Math.max(firstArrow(arrows, pair, from - pair.longest), firstArrow(arrows, pair, from) - OUTSIDE);
-  const last = Math.min(firstArrow(arrows, pair, to + pair.longest), firstArrow(arrows, pair, to) + OUTSIDE);
+  const first = Math.max(firstArrow(pair, from - pair.longest), firstArrow(pair, from) - OUTSIDE);
+  const last = Math.min(firstArrow(pair, to + pair.longest), firstArrow(pair, to) + OUTSIDE);
   return [Math.max(0, first), Math.min(pair.all.length, last + 1)];
 }
 

@@ -1,11 +1,9 @@
 // A frame of the timeline: ruler, tracks, arrows, what is chosen.
 import {arrowsInView} from './arrows.js';
-import {drawLane, Rectangles} from './draw_lane.js';
-import {drawCounter} from './counter.js';
-import {laneTop, RULER} from './layout.js';
+import {drawCounter, drawLane, Rectangles} from './draw_lane.js';
 import {laneOfEvent} from './model.js';
-import {LETTERS} from './palette.js';
-import {ticks, timeText} from './view.js';
+import {laneTop, RULER, ticks, timeText} from './view.js';
+import {colour} from '../theme.js';
 
 export const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const LETTER = 6.4; // pixels, about
@@ -119,4 +117,23 @@ function drawRuler({context, width}, state) {
   }
   context.fillStyle = ink.line;
   context.fillRect(0, RULER - 1, width, 1);
+}
+
+// Colours of events: seven that differ for every kind of sight and carry dark letters, by who takes most time.
+const FILLS = ['#56b4e9', '#e69f00', '#2fae88', '#ddcf3a', '#cc79a7', '#8da4e0', '#b8a48c'];
+const LETTERS = '#14181d';
+
+// index of a name -> index of its colour.
+export function coloursOf(model) {
+  const time = new Float64Array(model.names.length);
+  for (let i = 0; i < model.count; ++i) time[model.name[i]] += model.length[i];
+  const order = [...time.keys()].sort((a, b) => time[b] - time[a]);
+  const out = new Uint8Array(time.length);
+  order.forEach((name, rank) => { out[name] = rank % FILLS.length; });
+  return out;
+}
+
+// What is drawn beside events, as the style sheet has it now.
+export function inks() {
+  return {fills: FILLS, ...Object.fromEntries(['page', 'text', 'soft', 'line', 'band', 'accent', 'band-fill', 'dim'].map((name) => [name, colour(name)]))};
 }

@@ -1,13 +1,12 @@
 // Which events somebody looks for: by words in their names and details, or one row of the statistics.
 import {lowerBound} from './model.js';
+import {wordsOf} from '../dom.js';
 
 const MOST_WORDS = 8;
 
-export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean).slice(0, MOST_WORDS);
-
 // -> {marked, count, time, first, next, previous}; marked[i]: how many events before i are found. null without words.
 export function findWords(model, text) {
-  const words = wordsOf(text);
+  const words = wordsOf(text).slice(0, MOST_WORDS);
   if (!words.length) return null;
   const has = (texts) => Uint8Array.from(texts, (one) => words.reduce((bits, word, i) => (one.includes(word) ? bits | (1 << i) : bits), 0));
   model.findDetails ??= ['', ...model.details.map((one) => one.words.map(([key, value]) => `${key} ${value}`).join('\n').toLowerCase())];

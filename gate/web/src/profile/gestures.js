@@ -1,6 +1,6 @@
 // Mouse, pen and fingers on the timeline. A drag moves; with Shift, or on the ruler, it marks a stretch of time. Two fingers,
 // or Ctrl and the wheel, zoom; the wheel alone scrolls as everywhere.
-import {RULER} from './layout.js';
+import {RULER} from './view.js';
 
 const CLICK = 4; // pixels that a click may move
 

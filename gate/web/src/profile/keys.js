@@ -1,5 +1,6 @@
 // The timeline under the keyboard; docs/profile-page.md and the page itself list them.
 import {eventAt, laneOfEvent} from './model.js';
+import {onKeys} from '../dom.js';
 
 export const KEYS = [
   ['← →', 'the event before, the next one'], ['↑ ↓', 'the row above, below'], ['w s + −', 'closer, further'], ['a d', 'back, on'], ['0', 'all'],
@@ -50,9 +51,5 @@ export function keysOf(of) {
     Escape: () => { of.mark(0, 0, true); of.choose(-1); },
     '/': () => of.tell.search(), n: () => of.tell.find(1), p: () => of.tell.find(-1), N: () => of.tell.find(-1),
   };
-  return (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target !== event.currentTarget || !Object.hasOwn(acts, event.key)) return;
-    event.preventDefault();
-    acts[event.key]();
-  };
+  return onKeys(acts);
 }

@@ -1,18 +1,19 @@
 // One profile in one file: its timeline and what it adds up to. docs/profile-page.md says what is in the file.
 import '../style.css';
 import './profile.css';
-import {factsOf, tablesOf} from './head.js';
 import {findRows, findWords, step} from './find.js';
 import {KEYS} from './keys.js';
 import {readModel} from './model.js';
 import {readArrow, readEvent} from './reading.js';
+import {sortedTable} from './sorted_table.js';
+import {KINDS} from './stats.js';
 import {StatsPanel} from './stats_panel.js';
 import {TimelineBox} from './timeline.js';
 import {timeText, View} from './view.js';
 import {announce, h, replace} from '../dom.js';
 import {keep, read} from '../state.js';
 import {startTheme} from '../theme.js';
-import {counted} from '../units.js';
+import {counted, number, show} from '../units.js';
 
 const main = document.getElementById('main');
 const SOON = 150; // milliseconds that the table waits for the view to stand still
@@ -40,7 +41,7 @@ class Page {
     const {query} = read();
     const word = (name, allowed, other) => (allowed.includes(query.get(name)) ? query.get(name) : other);
     this.stats = new StatsPanel(model, {
-      by: word('by', ['name', 'track'], 'name'), kind: word('kind', ['cpu', 'device', 'copy', 'async'], ''), of: word('of', ['view', 'all'], 'view'),
+      by: word('by', ['name', 'track'], 'name'), kind: word('kind', KINDS.map(([name]) => name), ''), of: word('of', ['view', 'all'], 'view'),
       sort: /^-?[a-z]+$/.test(query.get('sort') ?? '') ? query.get('sort') : '-own', text: query.get('filter') ?? '', rows: null,
     }, {mark: (rows, row) => this.markRows(rows, row), keep: ({text, ...parts}) => keep(text === undefined ? parts : {...parts, filter: text})});
     this.reading = h('div', {class: 'reading', id: 'reading'});
@@ -165,6 +166,26 @@ class Page {
       this.next(event.shiftKey ? -1 : 1);
     } else if (event.key === 'Escape' && !this.input.value) this.timeline.scroller.focus();
   }
+}
+
+// What stands around the timeline: facts, doubts, small tables.
+function factsOf(head) {
+  return [
+    head.warnings.length ? h('section', {class: 'doubts', 'aria-label': 'Doubts'}, head.warnings.map((warning) => h('p', {class: 'missing'}, warning))) : null,
+    head.facts.length ? h('details', {class: 'facts', open: head.facts.length <= 12}, h('summary', {}, 'Where and how this was measured'),
+      h('dl', {}, head.facts.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]))) : null,
+  ];
+}
+
+// Tables that came with the file, as they are: {title, note, columns: [{title, unit}], rows}; a column with a unit has numbers.
+function tablesOf(head) {
+  return head.tables.map((table) => {
+    const columns = table.columns.map(({title, unit}, i) => ({key: `c${i}`, title, number: unit !== undefined,
+      cell: (row) => (unit === undefined ? row[`c${i}`] ?? '–' : unit === '' ? number(row[`c${i}`]) : show({unit}, row[`c${i}`]))}));
+    const made = sortedTable({caption: table.title, columns, sort: ''});
+    made.show({rows: table.rows.map((row, at) => ({key: String(at), ...Object.fromEntries(row.map((value, i) => [`c${i}`, value]))}))});
+    return h('section', {}, h('h2', {}, table.title), table.note ? h('p', {class: 'soft'}, table.note) : null, made.box);
+  });
 }
 
 function start() {

@@ -1,7 +1,6 @@
 // The timeline as columns. Events lie lane after lane (a lane is a row of a track whose events follow each other), in
 // order of their start within each: all that draws or adds up works on stretches of these columns.
 import {bytesOf, Varints} from './decode.js';
-import {laneOf} from './lanes.js';
 
 export const MOST_LANES = 48;
 const FORMAT = 'weir.profile-page/1';
@@ -96,6 +95,7 @@ function readArrows(model, numbers, count) {
     pair.longest = Math.max(pair.longest, Math.abs(raw.length[i]));
     model.end = Math.max(model.end, raw.start[i], raw.start[i] + raw.length[i]);
   }
+  for (const pair of pairs.values()) pair.start = Float64Array.from(pair.all, (i) => raw.start[i]);
   return {...raw, count, pairs: [...pairs.values()]};
 }
 
@@ -204,4 +204,26 @@ export function eventAt(model, lane, time, slack) {
     if (far <= away) [best, away] = [one, far];
   }
   return best;
+}
+
+// Which row of its track an event lies in: what begins while another goes on lies one below it. start: ascending; of events that begin together the longer one first. -> {lane, parent, lanes}: for each event its row and
+// the event that it lies within wholly (-1: none), and how many rows there are. Rows beyond `most` are the last one.
+function laneOf(start, length, most) {
+  const count = start.length;
+  const lane = new Uint8Array(count);
+  const parent = new Int32Array(count).fill(-1);
+  const last = [];   // the event that each row ends with
+  const ends = [];
+  for (let i = 0; i < count; ++i) {
+    const end = start[i] + length[i];
+    let row = 0;
+    while (row < ends.length && ends[row] > start[i]) ++row;
+    row = Math.min(row, most - 1);
+    lane[i] = row;
+    const above = row > 0 ? last[row - 1] : -1;
+    if (above >= 0 && ends[row - 1] >= end && ends[row - 1] > start[i]) parent[i] = above;
+    last[row] = i;
+    ends[row] = Math.max(end, row === most - 1 ? ends[row] ?? 0 : 0);
+  }
+  return {lane, parent, lanes: ends.length};
 }

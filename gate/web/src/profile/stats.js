@@ -37,7 +37,7 @@ function addWork(out, at, bytes, flops, length) {
   if (flops) out.flopsTime[at] += length;
 }
 
-export const KINDS = [['cpu', 'CPU'], ['device', 'devices'], ['copy', 'copies'], ['async', 'other']];
+export const KINDS = [['cpu', 'CPU'], ['device', 'devices'], ['copy', 'copies'], ['marks', 'the engine’s marks'], ['async', 'other']];
 
 // Rows for people: [{key, name, where, kind, rows, calls, total, own, share, average, least, most, bytes, rate, speed}]; what is not known is
 // null. by: "track" (a row for each name on each track) or "name". Times are seconds.

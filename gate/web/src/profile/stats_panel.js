@@ -2,7 +2,7 @@
 import {addUp, KINDS, tableRows} from './stats.js';
 import {sortedTable} from './sorted_table.js';
 import {timeText} from './view.js';
-import {announce, choice, h, replace} from '../dom.js';
+import {announce, choice, h, hasWords, replace, wordsOf} from '../dom.js';
 import {counted, number, show} from '../units.js';
 
 const SECONDS = {unit: 's'};
@@ -76,14 +76,16 @@ export class StatsPanel {
 
   rows() {
     this.all = tableRows(this.model, this.sums, this.set.by, this.set.kind);
-    const words = this.set.text.toLowerCase().split(/\s+/).filter(Boolean);
-    const rows = this.all.filter((row) => words.every((word) => `${row.name} ${row.where}`.toLowerCase().includes(word)));
+    const words = wordsOf(this.set.text);
+    const rows = this.all.filter((row) => hasWords(`${row.name} ${row.where}`, words));
     const has = (key) => this.all.some((row) => row[key] !== null);
     this.table.show({rows, columns: this.columns.filter(({key}) => !['bytes', 'rate', 'speed'].includes(key) || has(key))});
   }
 
   foot(rows) {
-    const sum = (key) => rows.reduce((all, row) => all + (row[key] ?? 0), 0);
+    // What an engine's marks say is work of another track.
+    const once = this.set.kind ? rows : rows.filter((row) => row.kind !== 'marks');
+    const sum = (key) => once.reduce((all, row) => all + (row[key] ?? 0), 0);
     const none = {share: null, average: null, least: null, most: null, rate: null, speed: null};
     return {...none, key: '', class: 'sum', name: counted(rows.length, 'row'), where: '', calls: sum('calls'), total: sum('total'), own: sum('own'), bytes: sum('bytes') || null};
   }

@@ -9,7 +9,7 @@ export function busy(model, width) {
   const size = model.end / width;
   for (const track of model.tracks) {
     const lane = track.lanes[0];
-    if (!lane || track.kind === 'counter') continue;
+    if (!lane || track.kind === 'counter' || track.kind === 'marks') continue; // another track has that work
     const to = track.kind === 'cpu' ? out.cpu : out.device;
     let i = lane.from;
     for (let x = 0; x < width && i < lane.to; ++x) {

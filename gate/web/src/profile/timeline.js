@@ -1,11 +1,10 @@
 // The timeline on the page: a canvas that follows what is looked at, chosen, and found.
 import {arrowNear} from './arrows.js';
-import {drawFrame} from './draw.js';
+import {coloursOf, drawFrame, inks} from './draw.js';
 import {listen} from './gestures.js';
 import {keysOf} from './keys.js';
-import {layOut, placeAt, laneTop, RULER} from './layout.js';
+import {layOut, placeAt, laneTop, RULER} from './view.js';
 import {eventAt, laneOfEvent} from './model.js';
-import {coloursOf, inks} from './palette.js';
 import {strip as makeStrip} from './strip.js';
 import {h} from '../dom.js';
 

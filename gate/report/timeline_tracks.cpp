@@ -1,13 +1,20 @@
+// A timeline on tracks: as the page of a profile, and as a Chrome trace.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_page.hpp"
+#include "gate/report/profile_texts.hpp"
 
 namespace weir::report {
+
 namespace {
 
 using observed::Command;
@@ -17,6 +24,7 @@ using Detail = PageDetail;
 using Track = std::optional<std::uint32_t>;
 
 constexpr std::size_t k_most_members = 8;
+constexpr std::size_t k_longest_device = 300;  // of a track's name
 
 std::string called(const Command& command, observed::By by) {
   return by == observed::By::op && !command.op.empty() ? command.op : command.name;
@@ -43,20 +51,50 @@ struct Group {
   Detail detail;
 };
 
-Group group_of(const std::vector<const Command*>& members, observed::By by) {
-  Group out;
+using Commands = std::vector<const Command*>;
+
+// The commands of each group of a buffer.
+std::vector<Commands> members_of(const observed::BufferWork& buffer) {
+  std::vector<Commands> out(buffer.groups.size());
+  for (const Command& one : buffer.commands) {
+    if (one.group && *one.group < out.size()) out[*one.group].push_back(&one);
+  }
+  return out;
+}
+
+// "mul x 2, add", in the order in which they are first seen.
+std::string names_of(const Commands& members, observed::By by) {
   std::map<std::string, int> times;
   std::vector<std::string> order;
   for (const Command* one : members) {
     const std::string name = called(*one, by);
     if (times[name]++ == 0) order.push_back(name);
-    out.copy = out.copy && one->kind == Command::Kind::copy;
-    out.detail.bytes += one->bytes;
   }
-  for (const std::string& name : order) {
-    out.name += out.name.empty() ? "" : ", ";
-    out.name += times[name] == 1 ? name : fmt::format("{} x {}", name, times[name]);
+  for (std::string& name : order) {
+    if (times[name] > 1) name = fmt::format("{} x {}", name, times[name]);
   }
+  return text::join(order);
+}
+
+bool only_copies(const Commands& members) {
+  return std::all_of(members.begin(), members.end(),
+                     [](const Command* one) { return one->kind == Command::Kind::copy; });
+}
+
+std::string transfer_words(const observed::Transfer& moved) {
+  return fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to);
+}
+
+// "vulkan queue 0.0 copies, GPU".
+std::string queue_words(const observed::Queue& queue, bool copies, std::size_t most) {
+  return fmt::format("{}{}, {}", queue.name, copies ? " copies" : "", one_line(queue.device, most));
+}
+
+std::string thread_words(std::uint32_t thread) { return fmt::format("CPU thread {}", thread); }
+
+Group group_of(const Commands& members, observed::By by) {
+  Group out{names_of(members, by), only_copies(members), {}};
+  for (const Command* one : members) out.detail.bytes += one->bytes;
   for (std::size_t i = 0; i < std::min(members.size(), k_most_members); ++i) {
     describe(*members[i], members.size() == 1 ? "" : fmt::format("{}. ", i + 1), &out.detail);
   }
@@ -102,18 +140,22 @@ class ProcessPage {
       }
     }
     for (const std::uint32_t thread : threads) {
-      threads_[thread] = page_->track(own_, Kind::cpu, fmt::format("CPU thread {}", thread));
+      threads_[thread] = page_->track(own_, Kind::cpu, thread_words(thread));
     }
     const auto [work, copies] = used_queues();
+    const std::vector<bool> again = observed::told_again(process_);
     for (std::uint32_t i = 0; i < process_.queues.size(); ++i) {
       const observed::Queue& queue = process_.queues[i];
-      if (work.contains(i)) {
-        queues_[{i, false}] =
-            page_->track(own_, Kind::device, fmt::format("{}, {}", queue.name, queue.device));
+      if (again[i]) {
+        const std::string name =
+            fmt::format("{}, {}", queue.marked ? "the engine's marks" : queue.name, queue.device);
+        queues_[{i, false}] = queues_[{i, true}] = page_->track(own_, Kind::marks, name);
+        continue;
       }
-      if (copies.contains(i)) {
-        queues_[{i, true}] =
-            page_->track(own_, Kind::copy, fmt::format("{} copies, {}", queue.name, queue.device));
+      for (const bool copy : {false, true}) {
+        if (!(copy ? copies : work).contains(i)) continue;
+        queues_[{i, copy}] = page_->track(own_, copy ? Kind::copy : Kind::device,
+                                          queue_words(queue, copy, k_longest_device));
       }
     }
     for (const std::string& one : backends) {
@@ -131,20 +173,12 @@ class ProcessPage {
       for (const observed::BufferWork& buffer : one.buffers) {
         if (buffer.device && buffer.groups.empty()) use(one.queue, false);
         for (const auto& members : members_of(buffer)) {
-          if (!members.empty()) use(one.queue, group_of(members, by_).copy);
+          if (!members.empty()) use(one.queue, only_copies(members));
         }
       }
     }
     for (const observed::LoneCommand& one : process_.commands) {
       if (one.device) use(one.queue, one.command.kind == Command::Kind::copy);
-    }
-    return out;
-  }
-
-  static std::vector<std::vector<const Command*>> members_of(const observed::BufferWork& buffer) {
-    std::vector<std::vector<const Command*>> out(buffer.groups.size());
-    for (const Command& one : buffer.commands) {
-      if (one.group && *one.group < out.size()) out[*one.group].push_back(&one);
     }
     return out;
   }
@@ -206,8 +240,7 @@ class ProcessPage {
   void add_transfer(const observed::Transfer& moved) {
     Detail detail;
     detail.bytes = moved.bytes;
-    cpu(moved.thread, moved.call, fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to),
-        detail);
+    cpu(moved.thread, moved.call, transfer_words(moved), detail);
     const auto end = [&](const std::string& name) {
       const auto found = backends_.find(name);
       return found == backends_.end() ? threads_[moved.thread] : found->second;
@@ -280,6 +313,184 @@ TimelineDocument timeline_document(const observed::Timeline& timeline, PageFacts
   TimelineDocument page(std::move(facts));
   for (const Process& process : timeline.processes) ProcessPage(process, by, &page).fill();
   return page;
+}
+
+namespace {
+
+// Above any thread number of the system (4 194 304 at most).
+constexpr std::uint64_t k_first_queue_track = 10'000'000;
+
+class Trace {
+ public:
+  void name_process(std::uint32_t pid, const std::string& name) {
+    add({{"ph", "M"}, {"pid", pid}, {"name", "process_name"}, {"args", {{"name", name}}}});
+  }
+  void name_track(std::uint32_t pid, std::uint64_t track, const std::string& name, int order) {
+    add({{"ph", "M"},
+         {"pid", pid},
+         {"tid", track},
+         {"name", "thread_name"},
+         {"args", {{"name", name}}}});
+    add({{"ph", "M"},
+         {"pid", pid},
+         {"tid", track},
+         {"name", "thread_sort_index"},
+         {"args", {{"sort_index", order}}}});
+  }
+  void slice(std::uint32_t pid, std::uint64_t track, const char* category, const std::string& name,
+             const observed::Interval& at, Json args) {
+    Json event = {{"ph", "X"},
+                  {"pid", pid},
+                  {"tid", track},
+                  {"cat", category},
+                  {"name", name},
+                  {"ts", microseconds(at.begin)},
+                  {"dur", microseconds(at.length())}};
+    if (!args.empty()) event["args"] = std::move(args);
+    add(event);
+  }
+  [[nodiscard]] std::string finish(const observed::Timeline& timeline) && {
+    Json other = {{"schema", "weir.trace/1"}, {"serialized", timeline.serialized}};
+    other["warnings"] = timeline.warnings;
+    return fmt::format(
+        "{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n]}}\n",
+        dump_json(other, -1), events_);
+  }
+
+ private:
+  static double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
+  void add(const Json& event) {
+    if (!events_.empty()) events_ += ",\n";
+    events_ += dump_json(event, -1);
+  }
+  std::string events_;
+};
+
+Json command_args(const Command& command) {
+  Json args = Json::object();
+  args["name"] = command.name;
+  if (!command.op.empty()) args["op"] = command.op;
+  if (!command.node.empty()) args["node"] = command.node;
+  if (command.kind == Command::Kind::dispatch) {
+    if (command.indirect) {
+      args["workgroups"] = "indirect";
+    } else {
+      args["workgroups"] = command.groups;
+    }
+    if (command.push_bytes != 0) args["push_constant_bytes"] = command.push_bytes;
+  } else if (command.bytes != 0) {
+    args["bytes"] = command.bytes;
+  }
+  return args;
+}
+
+class ProcessTracks {
+ public:
+  ProcessTracks(const Process& process, Trace* trace)
+      : process_(process), trace_(trace), again_(observed::told_again(process)) {}
+
+  void draw() {
+    const std::uint32_t pid = process_.pid;
+    trace_->name_process(pid, one_line(process_.name, 100));
+    for (const observed::Submission& one : process_.submissions) {
+      cpu(one.thread, "submit", fmt::format("submit ({})", plural(one.buffers.size(), "buffer")),
+          one.call, Json::object());
+      for (const observed::BufferWork& buffer : one.buffers) draw_buffer(one.queue, buffer);
+    }
+    for (const observed::LoneCommand& lone : process_.commands) {
+      if (lone.device) draw_lone(lone, *lone.device);
+    }
+    for (const observed::Wait& wait : process_.waits) {
+      cpu(wait.thread, "wait", wait.kind, wait.call, {{"sync", wait.sync}});
+    }
+    for (const observed::GraphRun& run : process_.graph_runs) {
+      const bool known = run.graph < process_.graphs.size();
+      cpu(run.thread, "graph", fmt::format("graph {}", run.graph), run.call,
+          known ? Json{{"nodes", process_.graphs[run.graph].nodes.size()}} : Json::object());
+    }
+    for (const observed::OpScope& scope : process_.op_scopes) {
+      Json args = {{"backend", scope.backend}, {"token", scope.token}};
+      if (scope.layer) args["layer"] = *scope.layer;
+      cpu(scope.thread, "op", scope.op, scope.call, std::move(args));
+    }
+    for (const observed::Transfer& moved : process_.transfers) {
+      cpu(moved.thread, "transfer", transfer_words(moved), moved.call, {{"bytes", moved.bytes}});
+    }
+    name_tracks();
+  }
+
+ private:
+  void cpu(std::uint32_t thread, const char* category, const std::string& name,
+           const observed::Interval& at, Json args) {
+    threads_.insert(thread);
+    trace_->slice(process_.pid, thread, category, name, at, std::move(args));
+  }
+
+  void on_queue(std::uint32_t queue, bool copy, const std::string& name,
+                const observed::Interval& at, Json args) {
+    const std::uint64_t track = k_first_queue_track + 2 * std::uint64_t{queue} + (copy ? 1 : 0);
+    queues_.insert(track);
+    const bool again = queue < again_.size() && again_[queue];
+    trace_->slice(process_.pid, track,
+                  again  ? "marks"
+                  : copy ? "copy"
+                         : "device",
+                  name, at, std::move(args));
+  }
+
+  void draw_lone(const observed::LoneCommand& lone, const observed::Interval& device) {
+    Json args = Json::object();
+    if (lone.command.bytes != 0) args["bytes"] = lone.command.bytes;
+    args["microseconds since it was enqueued"] =
+        std::round((device.begin - lone.enqueued) * 1e9) / 1e3;
+    on_queue(lone.queue, lone.command.kind == Command::Kind::copy, lone.command.name, device,
+             std::move(args));
+  }
+
+  void draw_buffer(std::uint32_t queue, const observed::BufferWork& buffer) {
+    if (!buffer.device) return;
+    const auto groups = members_of(buffer);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i].empty()) continue;
+      Json args = Json::object();
+      if (groups[i].size() == 1) {
+        args = command_args(*groups[i][0]);
+      } else {
+        for (const Command* command : groups[i])
+          args["may overlap"].push_back(command_args(*command));
+      }
+      on_queue(queue, only_copies(groups[i]), names_of(groups[i], observed::By::kernel),
+               buffer.groups[i], std::move(args));
+    }
+  }
+
+  void name_tracks() {
+    for (const std::uint64_t track : queues_) {
+      const auto index = static_cast<std::size_t>((track - k_first_queue_track) / 2);
+      const bool copy = (track - k_first_queue_track) % 2 == 1;
+      const std::string name =
+          index < process_.queues.size() ? queue_words(process_.queues[index], copy, 60) : "queue";
+      trace_->name_track(process_.pid, track, name,
+                         static_cast<int>(track - k_first_queue_track) + 1);
+    }
+    for (const std::uint32_t thread : threads_) {
+      trace_->name_track(process_.pid, thread, thread_words(thread), 0);
+    }
+  }
+
+  const Process& process_;
+  Trace* trace_;
+  std::vector<bool> again_;
+  std::set<std::uint32_t> threads_;
+  std::set<std::uint64_t> queues_;
+};
+
+}  // namespace
+
+std::string chrome_trace(const observed::Timeline& timeline) {
+  Trace trace;
+  for (const Process& process : timeline.processes) ProcessTracks(process, &trace).draw();
+  return std::move(trace).finish(timeline);
 }
 
 }  // namespace weir::report
