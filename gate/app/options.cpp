@@ -1,0 +1,113 @@
+#include "gate/app/options.hpp"
+
+#include "gate/flow/measure.hpp"
+#include "gate/flow/post.hpp"
+#include "gate/flow/reports.hpp"
+#include "gate/flow/trend.hpp"
+
+namespace weir::app {
+
+void Verb::refuses(const char* names, const char* why) const {
+  app_->add_option_function<std::string>(
+          names, [names, why](const std::string&) { throw CLI::ValidationError(names, why); })
+      ->group("");  // not in --help
+}
+
+void Verb::takes_config(const char* help) const {
+  preset("-c,--config", job_->asked.config, "FILE", help)->each([job = job_](const std::string&) {
+    job->asked.config_given = true;
+  });
+}
+
+void Verb::takes_cells() const {
+  repeated("--cell", job_->asked.cells, "GLOB",
+           "Only cells whose name matches GLOB ('*' crosses '/'); may be repeated");
+}
+
+void Verb::takes_baselines() const {
+  preset("--baselines", job_->asked.baselines, "DIR", "The folder of stored baselines");
+}
+
+void Verb::takes_out() const { preset("--out", job_->asked.out, "DIR", "Where runs are kept"); }
+
+void Verb::takes_json(const char* help) const {
+  option("--json", job_->shown.json, "[FILE]", help)->expected(0, 1)->default_str("-");
+}
+
+void Verb::takes_color() const {
+  preset("--color", job_->shown.color, "", "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+}
+
+void Verb::takes_quiet(const char* help) const { flag("-q,--quiet", job_->shown.quiet, help); }
+
+void Verb::takes(Takes what) const {
+  const bool has_config = what != Takes::runs && what != Takes::output;
+  if (has_config) takes_config();
+  if (what != Takes::config && what != Takes::output) takes_cells();
+  if (what == Takes::matrix || what == Takes::measuring) takes_baselines();
+  if (has_config) takes_out();
+  if (what == Takes::measuring) {
+    flag("--counts-only", job_->asked.counts_only, "Leave the timed passes out");
+  }
+  takes_json();
+  takes_quiet();
+  takes_color();
+}
+
+std::vector<std::string> Verb::given(std::initializer_list<const char*> names) const {
+  std::vector<std::string> found;
+  for (const char* name : names) {
+    if (app_->count(name) != 0) found.emplace_back(name);
+  }
+  return found;
+}
+
+void add_github_options(const Verb& verb, flow::GithubOptions& options) {
+  verb.option("--api", options.api_url, "URL",
+              "GitHub's API (default: GITHUB_API_URL, else https://api.github.com)");
+  verb.option("--token-file", options.token_file, "FILE",
+              "Holds the token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
+}
+
+void add_report_files(const Verb& verb, flow::ReportFiles& files) {
+  for (std::size_t i = 0; i < flow::k_report_outputs; ++i) {
+    const flow::ReportOutput& output = flow::report_outputs()[i];
+    verb.option(output.option, files.files[i], "FILE", output.what);
+  }
+}
+
+void add_shard_options(const Verb& verb, flow::MeasureOptions& wanted) {
+  CLI::Option* shard =
+      verb.option("--shard", wanted.shard, "I/N", "Measure one part of the matrix: 3/16");
+  verb.option("--plan", wanted.plan_file, "FILE",
+              "The plan that weir plan wrote (default: made again from the configuration)")
+      ->needs(shard);
+}
+
+void add_store_options(const Verb& verb, flow::StoreOptions& options) {
+  verb.option("--db", options.db, "FILE|URL",
+              fmt::format("The history: a file, or a URL of PostgreSQL (default: WEIR_DB's\n"
+                          "value, else {}). A password belongs into WEIR_DB,\n"
+                          "PGPASSWORD or ~/.pgpass, not here",
+                          flow::k_default_history));
+}
+
+void add_filter_options(const Verb& verb, flow::FilterOptions& options) {
+  history::Filter& filter = options.filter;
+  verb.option("--project", filter.project, "NAME", "Of this project alone");
+  verb.repeated("--cell", filter.cells, "GLOB", "Cells that match ('*' crosses '/'); repeatable");
+  verb.repeated("--metric", filter.metrics, "GLOB", "Metrics that match; repeatable");
+  verb.repeated("--machine", filter.machines, "GLOB", "Machines that match; repeatable");
+  verb.option("--branch", filter.branch, "NAME", "Runs of this branch");
+  verb.option("--since", options.since, "TIME", "Runs measured then or later");
+  verb.option("--until", options.until, "TIME", "Runs measured then or before");
+}
+
+void add_repository_option(const Verb& verb, std::string& repository) {
+  verb.option("--repository", repository, "DIR",
+              "The checkout whose commits give the order (default: the current folder's;\n"
+              "without one, series go by time)");
+}
+
+}  // namespace weir::app

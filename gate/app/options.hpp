@@ -1,0 +1,135 @@
+// How verbs declare their options: what many of them share is written once. For files of verbs
+// alone, as it brings CLI11 along.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "gate/app/program.hpp"
+
+namespace weir::flow {
+struct GithubOptions;
+struct MeasureOptions;
+struct ReportFiles;
+struct StoreOptions;
+struct FilterOptions;
+}  // namespace weir::flow
+
+namespace weir::app {
+
+// Which options of a job a verb takes: those of a configuration, also of its cells, also of
+// baselines, also of measuring; or of cells in runs that were measured before; or of none of these.
+enum class Takes { config, cells, matrix, measuring, runs, output };
+
+// A verb of the command line, or one below it. Copies are the same verb.
+class Verb {
+ public:
+  Verb(Program& program, CLI::App& app)
+      : program_(&program),
+        app_(&app),
+        job_(std::make_shared<flow::Job>(flow::Job{program.world()})) {}
+  [[nodiscard]] Verb below(const char* name, const char* what) const {
+    return {*program_, *app_->add_subcommand(name, what)};
+  }
+  CLI::App* operator->() const { return app_; }
+  // What its options fill in, besides those of its own.
+  [[nodiscard]] flow::Job& job() const { return *job_; }
+
+  // An option with a value of a type, which --help names ("": CLI11's own name).
+  template <class Value>
+  CLI::Option* option(const char* names, Value& into, const char* type, const std::string& help,
+                      bool shows_default = false) const {
+    CLI::Option* made = app_->add_option(names, into, help);
+    if (*type != '\0') made->type_name(type);
+    return shows_default ? made->capture_default_str() : made;
+  }
+  // One whose default --help tells.
+  template <class Value>
+  CLI::Option* preset(const char* names, Value& into, const char* type,
+                      const std::string& help) const {
+    return option(names, into, type, help, true);
+  }
+  template <class Value, class Least, class Most>
+  CLI::Option* range(const char* names, Value& into, Least least, Most most,
+                     const std::string& help) const {
+    return preset(names, into, "", help)->check(CLI::Range(least, static_cast<Least>(most)));
+  }
+  // One that may stand without its value.
+  template <class Value>
+  CLI::Option* optional(const char* names, Value& into, const char* type,
+                        const std::string& help) const {
+    return option(names, into, type, help)->expected(0, 1)->default_str("");
+  }
+  CLI::Option* repeated(const char* names, std::vector<std::string>& into, const char* type,
+                        const std::string& help) const {
+    return option(names, into, type, help)->allow_extra_args(false);
+  }
+  CLI::Option* flag(const char* names, bool& into, const std::string& help) const {
+    return app_->add_flag(names, into, help);
+  }
+  // An option that other verbs have and this one can not honour: using it is a usage error that
+  // says why.
+  void refuses(const char* names, const char* why) const;
+
+  void takes(Takes what) const;
+  void takes_config(const char* help = "The configuration") const;
+  void takes_cells() const;
+  void takes_baselines() const;
+  void takes_out() const;
+  void takes_json(
+      const char* help = "Write the result as JSON to FILE, or to standard output") const;
+  void takes_color() const;
+  void takes_quiet(const char* help = "Only the answer, no progress") const;
+
+  // What it does when it is chosen.
+  template <class Options, class Flow>
+  void runs(std::shared_ptr<Options> options, Flow flow) const {
+    app_->callback([program = program_, job = job_, options, flow] {
+      program->choose(
+          job, [=](const Program::Words&) { return flow(*job, *options); }, false);
+    });
+  }
+  // Those of `names` that the command line has.
+  [[nodiscard]] std::vector<std::string> given(std::initializer_list<const char*> names) const;
+
+  // The same for a verb that takes words after "--"; for others they are a usage error.
+  void runs_with_words(Program::Action action) const {
+    app_->callback([program = program_, job = job_, action = std::move(action)] {
+      program->choose(job, action, true);
+    });
+  }
+  // They become options->words.
+  template <class Options, class Flow>
+  void runs_with_words(std::shared_ptr<Options> options, Flow flow) const {
+    runs_with_words([job = job_, options, flow](const Program::Words& words) {
+      options->words = words;
+      return flow(*job, *options);
+    });
+  }
+
+ private:
+  Program* program_;
+  CLI::App* app_;
+  std::shared_ptr<flow::Job> job_;
+};
+
+// Options that several verbs have.
+void add_shard_options(const Verb& verb, flow::MeasureOptions& wanted);
+void add_github_options(const Verb& verb, flow::GithubOptions& options);
+void add_report_files(const Verb& verb, flow::ReportFiles& files);
+void add_store_options(const Verb& verb, flow::StoreOptions& options);
+void add_filter_options(const Verb& verb, flow::FilterOptions& options);
+void add_repository_option(const Verb& verb, std::string& repository);
+
+using AddVerb = void(const Verb& verb);
+AddVerb add_demo, add_init, add_run, add_gate, add_compare, add_explain, add_plan, add_merge,
+    add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model, add_device, add_doctor,
+    add_profile, add_replay, add_replay_kernels, add_bisect, add_hook, add_trend, add_serve,
+    add_completion;
+// Below "trend", in files of their own.
+AddVerb add_trend_import, add_trend_changes, add_trend_ack, add_trend_notify;
+
+}  // namespace weir::app

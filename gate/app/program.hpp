@@ -1,0 +1,39 @@
+// The command line as a whole: one table of verbs, what stands after "--", how a verb's answer and
+// errors leave the program.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gate/flow/job.hpp"
+
+namespace weir::app {
+
+class Program {
+ public:
+  using Words = std::vector<std::string>;
+  // `words` is what stands after "--", a program and its arguments.
+  using Action = std::function<Result<flow::Answer>(const Words& words)>;
+
+  // The world is the caller's, and outlives it.
+  explicit Program(sys::World& world) : world_(world) {}
+  // The exit code.
+  [[nodiscard]] int run(int argc, const char* const* argv);
+
+  [[nodiscard]] sys::World& world() const { return world_; }
+  // The verb that was chosen; at most one is.
+  void choose(std::shared_ptr<const flow::Job> job, Action action, bool takes_words);
+
+ private:
+  [[nodiscard]] Result<verdict::ExitCode> act() const;
+
+  sys::World& world_;
+  Words words_;
+  std::shared_ptr<const flow::Job> job_;
+  Action action_;
+  bool takes_words_ = false;
+};
+
+}  // namespace weir::app

@@ -1,0 +1,35 @@
+// weir compare A B: judges run B against run A, with the limits of B's configuration; of any other
+// two profiles it tells what differs, and judges nothing.
+#include "gate/app/options.hpp"
+#include "gate/flow/explain.hpp"
+
+namespace weir::app {
+
+void add_compare(const Verb& verb) {
+  auto options = std::make_shared<flow::CompareOptions>();
+  verb.option("A", options->base, "",
+              "The base: a run's folder or run.jsonl; or a file of weir run --json, a folder\n"
+              "of probe files, or what an engine or profiler wrote")
+      ->required();
+  verb.option("B", options->candidate, "", "The other side, which is judged where both are runs")
+      ->required();
+  verb.range("--top", options->top, 1, 100'000, "Rows of each section, of profiles");
+  verb.takes(Takes::runs);
+  verb.refuses("-c,--config", "the limits are those of B's own configuration, kept in it");
+  verb.refuses("--out", "A and B are given with their folders");
+  verb.refuses("--baselines", "A takes the place of stored baselines");
+  add_report_files(verb, options->files);
+  verb->footer(
+      "Two runs are judged, and the exit code is the verdict. Other profiles are not: the exit\n"
+      "code is 0 whatever differs.\n\n"
+      "Examples:\n"
+      "  weir compare weir-out/20261120-0930 weir-out/20261120-1015\n"
+      "  weir compare before.json after.json          as weir run --json wrote them\n"
+      "  weir compare q8.stderr.txt q4.stderr.txt     as GGML_VK_PERF_LOGGER=1 prints it");
+  verb.runs(options, [verb, options](const flow::Job& job, const flow::CompareOptions&) {
+    options->top_given = verb->count("--top") != 0;
+    return flow::compare(job, *options);
+  });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,92 @@
+// weir completion bash|zsh|fish: written from the command line's own description, so that a new
+// option completes without anybody thinking of it.
+#include <algorithm>
+
+#include "gate/app/options.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::app {
+namespace {
+
+std::vector<std::string> words_of(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::App* verb : app.get_subcommands({})) words.push_back(verb->get_name());
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  return words;
+}
+
+// "baseline accept" -> its words, for every verb and the verbs below it.
+void collect(const CLI::App& app, const std::string& path,
+             std::vector<std::pair<std::string, std::string>>& table) {
+  table.emplace_back(path, text::join(words_of(app), " "));
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    collect(*verb, path.empty() ? verb->get_name() : path + " " + verb->get_name(), table);
+  }
+}
+
+std::string bash_like(const CLI::App& app, bool zsh) {
+  std::vector<std::pair<std::string, std::string>> table;
+  collect(app, "", table);
+  std::string cases;
+  for (const auto& [path, words] : table)
+    cases += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, words);
+  return fmt::format(
+      "{}_weir() {{\n"
+      "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" path=\"\" word words=\"\"\n"
+      "  for word in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n"
+      "    case \"$word\" in -*) ;; *) case \" {} \" in *\" $word \"*) path=\"${{path:+$path "
+      "}}$word\" ;; esac ;; esac\n"
+      "  done\n"
+      "  case \"$path\" in\n{}"
+      "  esac\n"
+      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\") $(compgen -f -- \"$current\"))\n"
+      "}}\n"
+      "complete -o filenames -F _weir weir\n",
+      zsh ? "autoload -U +X bashcompinit && bashcompinit\n" : "",
+      [&] {
+        std::string verbs;
+        for (const auto& [path, words] : table) {
+          const auto parts = text::split(path, ' ');
+          if (!parts.back().empty()) verbs += (verbs.empty() ? "" : " ") + parts.back();
+        }
+        return verbs;
+      }(),
+      cases);
+}
+
+std::string fish(const CLI::App& app) {
+  std::string text = "complete -c weir -f\n";
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    text += fmt::format("complete -c weir -n __fish_use_subcommand -a {} -d '{}'\n",
+                        verb->get_name(), verb->get_description());
+    const std::string seen = fmt::format("'__fish_seen_subcommand_from {}'", verb->get_name());
+    for (const CLI::App* below : verb->get_subcommands({})) {
+      text += fmt::format("complete -c weir -n {} -a {}\n", seen, below->get_name());
+    }
+    for (const CLI::Option* option : verb->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        text += fmt::format("complete -c weir -n {} -l {} -F\n", seen, name);
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_completion(const Verb& verb) {
+  auto shell = std::make_shared<std::string>();
+  verb.option("shell", *shell, "", "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verb->footer("Example:\n  weir completion bash > /etc/bash_completion.d/weir");
+  verb.runs(shell, [verb](const flow::Job& job, const std::string& name) -> Result<flow::Answer> {
+    const CLI::App& app = *verb->get_parent();
+    job.world.terminal.write(1, name == "fish" ? fish(app) : bash_like(app, name == "zsh"));
+    return flow::Answer{};
+  });
+}
+
+}  // namespace weir::app

@@ -1,0 +1,22 @@
+// weir doctor: what probes can see of a program, and what makes this machine's times worse.
+// No engine is started.
+#include "gate/flow/doctor.hpp"
+
+#include "gate/app/options.hpp"
+
+namespace weir::app {
+
+void add_doctor(const Verb& verb) {
+  auto options = std::make_shared<flow::DoctorOptions>();
+  verb.option("ENGINE", options->engines, "",
+              "Programs, or engines of weir.yaml (default: all of its engines)");
+  verb.takes_config();
+  verb.takes_json();
+  verb.takes_color();
+  verb->footer(
+      "No engine is started: programs are read. Exit code 0, or 3 when one could not be.\n\n"
+      "Example:\n  weir doctor build/bin/llama-bench");
+  verb.runs(options, flow::doctor);
+}
+
+}  // namespace weir::app

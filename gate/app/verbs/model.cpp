@@ -1,0 +1,126 @@
+// weir model make|twin: small models for engines to run where the real ones are too big or private.
+#include <memory>
+
+#include "gate/app/options.hpp"
+#include "gate/base/text.hpp"
+#include "gate/model/make.hpp"
+#include "gate/model/twin.hpp"
+#include "gate/sys/file_writer.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::app {
+namespace {
+
+using model::ByteSink;
+using model::ModelSummary;
+
+struct MakeOptions {
+  std::string file, architecture = "llama", quantization = "f16";
+  std::optional<std::uint32_t> layers, embedding, feed_forward, heads, kv_heads, head_dim, vocab,
+      context, experts, experts_used;
+  std::uint64_t seed = 1;
+};
+
+struct TwinVerbOptions {
+  std::string source, file, target = "16MiB";
+  model::TwinOptions twin;
+};
+
+// Writes through a temporary name, so that no half model is ever taken for a whole one.
+Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
+                                const std::function<Result<ModelSummary>(const ByteSink&)>& write) {
+  WEIR_TRY(sys::FileWriter writer, sys::FileWriter::create(path));
+  WEIR_TRY(const ModelSummary summary,
+           write([&](std::string_view bytes) { return writer.write(bytes); }));
+  WEIR_CHECK(writer.finish());
+  for (const std::string& warning : summary.warnings) {
+    job.world.terminal.write(2, fmt::format("  {}\n", text::disarm(text::printable(warning))));
+  }
+  return flow::Answer{text::printable(fmt::format(
+      "{}: {}, {} layers, {} tensors, {} weights, {:.1f} MiB, header {}\n", path,
+      summary.architecture, summary.layers, summary.tensors, summary.parameters,
+      static_cast<double>(summary.bytes) / (1 << 20), summary.header_hash.substr(0, 12)))};
+}
+
+Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
+  WEIR_TRY(model::ModelOptions model, model::default_model(options.architecture));
+  WEIR_TRY(model.quantization, model::parse_quantization(options.quantization));
+  const auto set = [](std::uint32_t& field, const std::optional<std::uint32_t>& given) {
+    if (given) field = *given;
+  };
+  set(model.layers, options.layers);
+  set(model.embedding, options.embedding);
+  set(model.feed_forward, options.feed_forward);
+  set(model.heads, options.heads);
+  set(model.kv_heads, options.kv_heads);
+  set(model.head_dim, options.head_dim);
+  set(model.vocab, options.vocab);
+  set(model.context, options.context);
+  set(model.experts, options.experts);
+  set(model.experts_used, options.experts_used);
+  model.seed = options.seed;
+  return write_file(job, options.file,
+                    [&](const ByteSink& sink) { return model::write_model(model, sink); });
+}
+
+Result<flow::Answer> twin(const flow::Job& job, TwinVerbOptions options) {
+  WEIR_TRY(const std::int64_t target, unit::parse_bytes(options.target));
+  options.twin.target_bytes = static_cast<std::uint64_t>(target);
+  auto header = model::load_gguf(
+      [&](std::uint64_t bytes) { return job.files().read_prefix(options.source, bytes); });
+  if (!header) return tl::unexpected(with_context(options.source, std::move(header).error()));
+  return write_file(job, options.file, [&](const ByteSink& sink) {
+    return model::write_twin(*header, options.twin, sink);
+  });
+}
+
+void add_make(const Verb& model) {
+  const Verb verb = model.below("make", "Write a model with deterministic random weights");
+  auto options = std::make_shared<MakeOptions>();
+  verb.option("FILE", options->file, "", "The GGUF file to write")->required();
+  verb.preset("--arch", options->architecture, "", "llama or gemma3")
+      ->check(CLI::IsMember(model::model_architectures()));
+  verb.preset("--quantization", options->quantization, "",
+              "f32, f16, q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m, q5_k_m");
+  verb.option("--layers", options->layers, "", "");
+  verb.option("--embedding", options->embedding, "", "Embedding length");
+  verb.option("--ff", options->feed_forward, "", "Feed-forward length");
+  verb.option("--heads", options->heads, "", "Attention heads");
+  verb.option("--kv-heads", options->kv_heads, "", "Key and value heads");
+  verb.option("--head-dim", options->head_dim, "", "");
+  verb.option("--vocab", options->vocab, "", "Tokens, at least 320");
+  verb.option("--context", options->context, "", "What the header says it was trained for");
+  verb.option("--experts", options->experts, "", "Mixture of experts (llama)");
+  verb.option("--experts-used", options->experts_used, "", "");
+  verb.preset("--seed", options->seed, "", "");
+  verb->footer(
+      "Sizes left out are those of the reference model of that architecture. The same options "
+      "give\n"
+      "the same bytes on every machine.\n\n"
+      "Example:\n  weir model make models/tiny-llama.gguf --arch llama --quantization f16");
+  verb.runs(options, make);
+}
+
+void add_twin(const Verb& model) {
+  const Verb verb = model.below("twin", "Write a small model that takes the same code path as SRC");
+  auto options = std::make_shared<TwinVerbOptions>();
+  verb.option("SRC", options->source, "", "A real model (only its header is read)")->required();
+  verb.option("FILE", options->file, "", "The GGUF file to write")->required();
+  verb.option("--layers", options->twin.layers, "", "Keep so many layers (default: all)");
+  verb.preset("--vocab", options->twin.vocab, "", "Tokens at most; 0 keeps all");
+  verb.preset("--target", options->target, "", "Size to stay under where possible");
+  verb.preset("--seed", options->twin.seed, "", "");
+  verb->footer("Example:\n  weir model twin llama-70b-q4_k_m.gguf models/llama-70b-twin.gguf");
+  verb.runs(options, twin);
+}
+
+}  // namespace
+
+void add_model(const Verb& model) {
+  model->require_subcommand(1);
+  add_make(model);
+  add_twin(model);
+}
+
+}  // namespace weir::app

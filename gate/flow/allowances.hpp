@@ -1,0 +1,61 @@
+// What a gate's pull request was allowed: read from a branch (--allowances-ref), kept in the run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/flow/job.hpp"
+#include "gate/flow/post.hpp"
+#include "gate/source/git.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/verdict/allowance.hpp"
+
+namespace weir::flow {
+struct AllowedWanted {
+  std::optional<std::string> ref;            // --allowances-ref
+  std::optional<std::int64_t> pull_request;  // --pr; absent: of the event that a CI system tells of
+};
+
+struct Allowed {
+  std::vector<verdict::Allowance> list;
+  std::int64_t pull_request = 0;
+  std::string head, today;
+  std::vector<std::string> notes;  // why there are none
+};
+// Null where none is asked for. A branch that is not there yet, or no pull request, is a note: then
+// nothing is allowed. Fails with Code::data on a file that is no list of allowances.
+[[nodiscard]] Result<std::shared_ptr<const Allowed>> read_allowed(const AllowedWanted& wanted,
+                                                                  const Job& job);
+// The allowances of one pull request, as `commit` has them.
+[[nodiscard]] Result<std::vector<verdict::Allowance>> allowances_of(const source::Git& git,
+                                                                    const std::string& commit,
+                                                                    std::int64_t pull_request);
+
+[[nodiscard]] Json to_json(const Allowed& allowed);
+[[nodiscard]] Result<Allowed> allowed_from_json(const Json& json);
+
+// weir baseline accept --allowances N: what a merged pull request was allowed becomes the baseline.
+struct AcceptAllowed {
+  std::int64_t pull_request = 0;
+  std::string allowances_ref;                // branch that holds them
+  std::optional<std::string> baselines_ref;  // BRANCH[:PATH]; absent: the folder --baselines
+};
+// Exit 3 where something that was allowed could not be stored: a time, or a value that is stored as
+// another by now. What is stored on the branch of the allowances takes their file away with it.
+[[nodiscard]] Result<Answer> accept_allowed(const AcceptAllowed& wanted, const Job& job);
+
+// weir allow: a change is accepted for one pull request. By hand onto a local branch, or, asked for
+// by a comment, through GitHub's API.
+struct AllowOptions {
+  std::string verdict;  // a run's folder or a verdict.json
+  std::optional<std::int64_t> pull_request;
+  std::string sha, cell, metric, from, to, reason, who, until;
+  std::string branch = "perf-baselines";
+  std::string event_file, gate, app = "github-actions";
+  GithubOptions access{.api_url = "", .token_file = "", .time_limit = "2m"};
+};
+[[nodiscard]] Result<Answer> allow(const Job& job, const AllowOptions& words);
+
+}  // namespace weir::flow

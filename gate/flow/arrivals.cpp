@@ -1,0 +1,166 @@
+#ifdef WEIR_SERVE
+#include "gate/flow/arrivals.hpp"
+
+#include <chrono>
+
+#include "gate/base/text.hpp"
+#include "gate/flow/judge.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/flow/reports.hpp"
+#include "gate/flow/veiled.hpp"
+#include "gate/publish/post.hpp"
+#include "gate/publish/target.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/pause.hpp"
+
+namespace weir::flow {
+namespace {
+
+Job job_in(sys::World& world, const std::string& folder) {
+  Job job{world};
+  job.asked.config = sys::join_path(folder, "weir.yaml");
+  job.asked.baselines = sys::join_path(folder, "baselines");
+  return job;
+}
+
+// What comes has aliases for private names; baselines go by the true ones.
+void unveil(const Loaded& loaded, std::vector<profile::Profile>& profiles) {
+  std::map<std::string, profile::CellKey> true_names;
+  for (const config::Cell& cell : loaded.cells) {
+    true_names.emplace(loaded.known.veil.cell(cell.key).str(), cell.key);
+  }
+  for (profile::Profile& one : profiles) {
+    if (const auto found = true_names.find(one.cell.str()); found != true_names.end()) {
+      one.cell = found->second;
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FolderJudge>> FolderJudge::make(
+    sys::World& world, const std::vector<std::pair<std::string, std::string>>& folders) {
+  auto judge = std::unique_ptr<FolderJudge>(new FolderJudge(world));
+  for (const auto& [project, folder] : folders) {
+    const auto loaded = load_config(job_in(world, folder));
+    if (!loaded) {
+      return tl::unexpected(with_context(fmt::format("--gate {}", project), loaded.error()));
+    }
+    judge->folders_.emplace(project, folder);
+  }
+  return judge;
+}
+
+Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
+    const serve::Arrival& arrival, std::span<const profile::Profile> profiles) {
+  const auto found = folders_.find(arrival.project);
+  if (found == folders_.end()) return std::nullopt;
+  const Job job = job_in(world_, found->second);
+  auto loaded = load_config(job);
+  // Its words name places of this machine.
+  if (!loaded) return fail(Code::config, "the configuration of this project can not be read here");
+  Measured measured;
+  measured.profiles.assign(profiles.begin(), profiles.end());
+  unveil(*loaded, measured.profiles);
+  measured.some_cells = measured.profiles.size() < loaded->cells.size();
+  measured.known = std::move(loaded->known);
+  measured.known.notes.clear();
+  measured.known.file = "weir.yaml";
+  measured.known.place = job.asked.config;
+  measured.commit = arrival.commit;
+  const StoredBaselines stored(job.files(), job.asked.baselines, "stored baselines of the service");
+  auto verdict = judge_stored(measured, stored, policy_of(measured, false), world_.files);
+  if (!verdict) return fail(Code::config, "a baseline of this project can not be read here");
+  verdict->run.reset();
+  return veiled(*std::move(verdict), measured.known.veil);
+}
+
+namespace {
+
+constexpr std::chrono::seconds k_last_posts{15};  // when the service ends
+
+}  // namespace
+
+Poster::Poster(sys::World& world, std::map<std::string, std::string> repositories, MakeApi api,
+               Say say, double settle_seconds)
+    : world_(world),
+      repositories_(std::move(repositories)),
+      make_api_(std::move(api)),
+      say_(std::move(say)),
+      settle_seconds_(settle_seconds),
+      thread_([this] { work(); }) {}
+
+Poster::~Poster() {
+  {
+    std::unique_lock lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, k_last_posts, [&] { return queue_.empty(); });
+  }
+  stop_.request();
+  thread_.join();
+}
+
+void Poster::announce(const serve::Arrival& arrival, verdict::GateVerdict verdict) {
+  if (!repositories_.contains(arrival.project)) return;
+  const bool whole = arrival.commit && publish::is_sha(*arrival.commit);
+  if (!whole && !arrival.pull_request) {
+    say_(fmt::format("{}: not posted: the upload names no whole commit and no pull request",
+                     arrival.project));
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!over_ && queue_.size() < k_most_posts) {
+      queue_.push_back({arrival, std::move(verdict)});
+      changed_.notify_all();
+      return;
+    }
+  }
+  say_(fmt::format("not posted: {} wait already", k_most_posts));
+}
+
+void Poster::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return over_ || !queue_.empty(); });
+    if (queue_.empty() || stop_.requested()) return;
+    const Waiting one = queue_.front();
+    lock.unlock();
+    post(one);
+    lock.lock();
+    queue_.pop_front();  // only now: who waits for the last one sees it
+    changed_.notify_all();
+  }
+}
+
+void Poster::post(const Waiting& one) {
+  const std::string& repository = repositories_.at(one.arrival.project);
+  auto api = make_api_(stop_);
+  if (!api) return say_(fmt::format("{}: not posted: {}", repository, api.error().message));
+  publish::Target target;
+  target.repository = repository;
+  target.pull_request = one.arrival.pull_request;
+  if (one.arrival.commit && publish::is_sha(*one.arrival.commit)) {
+    target.sha = text::lower(*one.arrival.commit);
+  }
+  report::MarkdownStyle style;
+  style.verbs = report_hints();
+  const publish::Texts texts = publish::texts_of(one.verdict, style, std::nullopt);
+  publish::PostOptions options;
+  options.settle_seconds = settle_seconds_;
+  options.now = sys::time_of(world_.clock.now());
+  const auto parts = publish::post(**api, target, texts, options, [&](double seconds) {
+    (void)world_.pause.wait(seconds, stop_);
+  });
+  for (const publish::Part& part : parts) {
+    if (part.outcome == publish::Part::Outcome::left_out) continue;
+    say_(fmt::format("{}: {} {}{}{}", repository, part.name, publish::to_string(part.outcome),
+                     part.reason.empty() ? "" : ": ", part.reason));
+  }
+}
+
+}  // namespace weir::flow
+
+#endif

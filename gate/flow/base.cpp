@@ -1,0 +1,353 @@
+#include "gate/flow/base.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
+#include "gate/flow/repository.hpp"
+#include "gate/run/in_container.hpp"
+#include "gate/run/progress.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/verdict/over_depth.hpp"
+
+namespace weir::flow {
+namespace {
+
+Result<void> point(run::PreparedCell& cell, const std::string& out, const std::string& root,
+                   const std::string& program, sys::Files& files, const std::string& name = "") {
+  WEIR_TRY(cell.program_stamp, files.stamp(program));
+  WEIR_TRY(cell.program, source::through_equal_length_link(files, out, root, program, name));
+  return {};
+}
+
+// Where the links of the two sides lie: beside the cache, for a run's folder is often kept as an
+// artifact, and what follows links would take the repository along.
+std::string place_of_links(const Job& job) {
+  return source::default_cache_folder().value_or(sys::absolute(job.asked.out));
+}
+
+// A program may look for what belongs to it in the folder above its own ("bin/../lib"), so the link
+// stands for that.
+std::string root_of(const std::string& program) {
+  const std::string folder = sys::folder_of(program), above = sys::folder_of(folder);
+  return above.empty() || above == "/" || above == "." ? folder : above;
+}
+
+// A checkout has no image of its own.
+Result<void> all_run_here(const std::vector<run::PreparedCell>& cells) {
+  for (const run::PreparedCell& cell : cells) {
+    const config::ContainerSettings* container = run::container_of(cell);
+    if (container == nullptr) continue;
+    return fail(Code::usage,
+                "{}: it runs in a container, whose image no commit has: name the base's with\n"
+                "  --against -- {} … IMAGE COMMAND…",
+                cell.cell.key.str(),
+                container->runtime == config::Runtime::srun
+                    ? std::string("srun")
+                    : fmt::format("{} run", config::to_string(container->runtime)));
+  }
+  return {};
+}
+
+// The base's cells with the programs of `tree`, and both sides' by paths of equal length.
+Result<void> put_beside(const source::BaseTree& tree, const Job& job,
+                        std::vector<run::PreparedCell>& candidate, BaseSide& side) {
+  side.cells = candidate;
+  const std::string out = place_of_links(job);
+  for (std::size_t i = 0; i < candidate.size(); ++i) {
+    if (candidate[i].program.empty()) continue;
+    WEIR_TRY(const std::string program,
+             source::program_in_base(job.files(), tree, candidate[i].program));
+    const std::string own = candidate[i].program;
+    WEIR_CHECK(point(side.cells[i], out, tree.root, program, job.files()));
+    std::string root = root_of(own);
+    for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
+      if (own.starts_with(top + "/")) root = top;
+    }
+    WEIR_CHECK(point(candidate[i], out, root, own, job.files()));
+  }
+  return {};
+}
+
+Result<BaseSide> from_tree(const AgainstWanted& wanted, const Job& job, const config::Veil& veil,
+                           std::vector<run::PreparedCell>& candidate, const sys::Stop& stop) {
+  WEIR_CHECK(all_run_here(candidate));
+  source::BaseWanted base_wanted;
+  base_wanted.spec = wanted.spec;
+  base_wanted.config_folder = job.folder();
+  for (const run::PreparedCell& cell : candidate) add_build(base_wanted.builds, cell.cell);
+  WEIR_TRY(base_wanted.cache_folder, source::default_cache_folder());
+  WEIR_TRY(
+      source::BaseTree tree,
+      source::prepare_base(base_wanted, effects_of(job.world, stop, [&](const std::string& line) {
+                             job.talk(veil.text(line));
+                           })));
+  if (wanted.other_commit && tree.commit && tree.commit == tree.candidate_commit &&
+      !tree.candidate_dirty) {
+    return fail(Code::unavailable, "{} is what was measured: nothing lies between", tree.words);
+  }
+  BaseSide side;
+  side.facts = {{wanted.spec, {}},     tree.words,           tree.commit,
+                tree.candidate_commit, tree.candidate_dirty, tree.notes};
+  side.held = tree.held;
+  if (tree.kind == source::BaseTree::Kind::worktree) {
+    side.counts_folder = counts_of_tree(base_wanted.cache_folder, tree.root);
+  }
+  WEIR_CHECK(put_beside(tree, job, candidate, side));
+  return side;
+}
+
+// Two commits, of which neither is the user's checkout.
+Result<BaseSide> from_commits(const TwoCommits& commits, const Job& job,
+                              std::vector<run::PreparedCell>& candidate) {
+  const source::BaseTree& tree = commits.base;
+  BaseSide side;
+  side.facts = {{}, tree.words, tree.commit, tree.candidate_commit, false, tree.notes};
+  side.held = tree.held;
+  side.counts_folder = commits.counts_folder;
+  WEIR_CHECK(put_beside(tree, job, candidate, side));
+  return side;
+}
+
+Result<BaseSide> from_command(const AgainstWanted& wanted, const Job& job,
+                              const config::Settings& settings,
+                              std::vector<run::PreparedCell>& candidate,
+                              const PrepareCells& prepare) {
+  std::set<std::string> engines;
+  for (const run::PreparedCell& cell : candidate) engines.insert(cell.cell.key.engine);
+  if (engines.size() != 1) {
+    return fail(Code::usage,
+                "--against -- COMMAND… takes the place of one engine's command; {} are selected "
+                "({}): choose one with --cell 'ENGINE/*'",
+                engines.size(),
+                text::join(std::vector<std::string>(engines.begin(), engines.end())));
+  }
+  BaseSide side;
+  side.settings = std::make_unique<config::Settings>(settings);
+  for (config::EngineSettings& engine : side.settings->engines) {
+    if (engine.name != *engines.begin()) continue;
+    engine.command = wanted.command;
+    // A whole command line of the runtime's brings its own image.
+    if (engine.container && config::begins_with(engine.command, engine.container->runtime)) {
+      engine.container->image.clear();
+      engine.container->args.clear();
+    }
+  }
+  WEIR_TRY(const config::Matrix matrix, config::expand(*side.settings).map_error([](Error error) {
+    return with_context("with the command of --against in place of the engine's", std::move(error));
+  }));
+  std::vector<config::Cell> cells;
+  for (const run::PreparedCell& cell : candidate) {
+    const auto found = std::find_if(
+        matrix.cells.begin(), matrix.cells.end(),
+        [&](const config::Cell& other) { return other.key.str() == cell.cell.key.str(); });
+    if (found == matrix.cells.end()) {
+      return fail(Code::usage,
+                  "--against -- {}: it has no placeholder for what {} asks for; give it those of "
+                  "the engine's own command",
+                  text::join(wanted.command, " "), cell.cell.key.str());
+    }
+    cells.push_back(*found);
+  }
+  WEIR_TRY(side.cells, prepare(cells));
+  const bool is_private = candidate.front().cell.engine->is_private;
+  if (!is_private) side.facts.against.command = wanted.command;
+  side.facts.words = is_private ? std::string("another command of the engine")
+                                : "the command " + text::join(wanted.command, " ");
+  const std::string out = place_of_links(job);
+  for (auto* cells_of_side : {&side.cells, &candidate}) {
+    for (run::PreparedCell& cell : *cells_of_side) {
+      if (cell.program.empty() || run::container_of(cell) != nullptr) continue;
+      const std::string own = cell.program;
+      WEIR_CHECK(point(cell, out, root_of(own), own, job.files()));
+    }
+  }
+  return side;
+}
+
+// A/A: the same program, by two paths of equal length.
+Result<BaseSide> from_own(const Job& job, std::vector<run::PreparedCell>& candidate) {
+  BaseSide side;
+  side.facts.words = "the same program by another path";
+  side.cells = candidate;
+  const std::string out = place_of_links(job);
+  for (std::size_t i = 0; i < candidate.size(); ++i) {
+    const std::string own = candidate[i].program;
+    if (own.empty() || run::container_of(candidate[i]) != nullptr) continue;
+    WEIR_CHECK(point(side.cells[i], out, root_of(own), own, job.files(), "base"));
+    WEIR_CHECK(point(candidate[i], out, root_of(own), own, job.files()));
+  }
+  return side;
+}
+
+}  // namespace
+
+Json to_json(const BaseFacts& facts) {
+  Json json = {
+      {"words", facts.words}, {"candidate_dirty", facts.candidate_dirty}, {"notes", facts.notes}};
+  if (!facts.against.spec.empty()) json["spec"] = facts.against.spec;
+  if (!facts.against.command.empty()) json["command"] = facts.against.command;
+  if (facts.commit) json["commit"] = *facts.commit;
+  if (facts.candidate_commit) json["candidate_commit"] = *facts.candidate_commit;
+  return json;
+}
+
+std::optional<BaseFacts> base_facts_from_json(const Json& json) {
+  JsonReader read(json, "against");
+  BaseFacts facts;
+  facts.against.spec = read.optional_string("spec").value_or("");
+  if (read.has("command")) facts.against.command = read.strings("command");
+  facts.words = read.string("words");
+  facts.commit = read.optional_string("commit");
+  facts.candidate_commit = read.optional_string("candidate_commit");
+  facts.candidate_dirty = read.optional_boolean("candidate_dirty").value_or(false);
+  facts.notes = read.strings("notes");
+  if (read.problem()) return std::nullopt;
+  return facts;
+}
+
+Result<BaseSide> make_base_side(const AgainstWanted& wanted, const Job& job,
+                                const config::Settings& settings, const config::Veil& veil,
+                                std::vector<run::PreparedCell>& candidate,
+                                const PrepareCells& prepare, const sys::Stop& stop) {
+  if (wanted.commits) return from_commits(*wanted.commits, job, candidate);
+  if (wanted.own) return from_own(job, candidate);
+  return wanted.command.empty() ? from_tree(wanted, job, veil, candidate, stop)
+                                : from_command(wanted, job, settings, candidate, prepare);
+}
+
+std::vector<baseline::Baseline> CachedCounts::of(const profile::CellKey& cell) const {
+  if (folder_.empty()) return {};
+  // A cache that can not be read is one that is not there: the base is counted again.
+  return stored_.of_cell(cell).value_or(std::vector<baseline::Baseline>());
+}
+
+Result<void> CachedCounts::keep(const baseline::Baseline& counts) {
+  if (folder_.empty()) return {};
+  WEIR_TRY(const std::string path, stored_.put(counts));
+  (void)path;
+  return {};
+}
+
+std::string counts_of_tree(const std::string& cache_folder, const std::string& tree) {
+  return sys::join_path(cache_folder, "counts/" + tree.substr(tree.find_last_of('/') + 1));
+}
+
+std::string base_counts_folder(const std::string& run_folder) {
+  return sys::join_path(run_folder, "base-counts");
+}
+
+Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
+                       const std::vector<profile::Profile>& profiles,
+                       const std::vector<profile::RunRecord>& records,
+                       const run::KnownCounts& known) {
+  Beside beside;
+  beside.facts = facts;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    beside.counts.push_back(run::base_counts_of(profiles[i], header.base_cells[i], records,
+                                                known.of(profiles[i].cell)));
+    beside.pairs.push_back(profile::paired_runs(header.cells[i], records));
+    beside.cells.push_back(header.cells[i]);
+  }
+  std::vector<profile::CellKey> keys;
+  for (const profile::CellFacts& facts_of : header.cells) keys.push_back(facts_of.cell);
+  for (const verdict::DepthGroup& group : verdict::depth_groups(keys)) {
+    const profile::Profile line = verdict::fit_profile(group, profiles);
+    beside.counts.push_back(verdict::fit_choice(group, line, beside.counts));
+    beside.pairs.push_back(verdict::fit_pairs(group, beside.pairs));
+    beside.cells.emplace_back().cell = group.fit;
+  }
+  return beside;
+}
+
+std::vector<std::string> keep_base_counts(const BaseSide& base, const run::RunHeader& header,
+                                          const std::vector<profile::RunRecord>& records,
+                                          const std::string& run_folder, sys::Files& files) {
+  std::vector<std::string> told;
+  const auto keep = [&](CachedCounts& where, const baseline::Baseline& counts) {
+    if (const auto kept = where.keep(counts); !kept && told.empty()) {
+      told.push_back("the base's counts are not kept for the next run: " + kept.error().message);
+    }
+  };
+  CachedCounts cache(files, base.counts_folder), run(files, base_counts_folder(run_folder));
+  for (const profile::CellFacts& facts : header.base_cells) {
+    if (run::base_was_counted(facts.cell, records)) {
+      profile::Profile profile = profile::assemble(facts, records, profile::Side::base);
+      if (!profile.errors.empty()) continue;
+      baseline::Baseline counts = baseline::accept(profile, std::nullopt, {});
+      counts.sessions.clear();
+      keep(cache, counts);
+      continue;
+    }
+    for (const baseline::Baseline& known : cache.of(facts.cell)) keep(run, known);
+  }
+  return told;
+}
+
+namespace {
+
+// Seconds that a cell takes, as far as is known before it runs.
+double seconds_of(const run::PlannedPairs& cell) {
+  const auto fewest = static_cast<double>(cell.fewest);
+  return std::max(fewest, cell.calibrated.value_or(fewest)) * cell.pair_seconds;
+}
+
+// Which cells this budget is not likely to decide, when those that take least come first.
+std::vector<bool> too_much(const run::PairsPlan& plan) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+    if (plan.cells[i].now) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return seconds_of(plan.cells[a]) < seconds_of(plan.cells[b]);
+  });
+  std::vector<bool> beyond(plan.cells.size(), false);
+  double left = plan.budget_seconds;
+  for (const std::size_t i : order) {
+    left -= seconds_of(plan.cells[i]);
+    beyond[i] = left < 0 && plan.cells[i].calibrated;
+  }
+  return beyond;
+}
+
+std::string pairs_words(const run::PlannedPairs& cell, bool beyond) {
+  std::string words =
+      fmt::format("{:.1f} s a pair, {} pairs at least", cell.pair_seconds, cell.fewest);
+  if (cell.calibrated) {
+    words += fmt::format(", about {:.0f} here ({})", std::ceil(*cell.calibrated),
+                         run::show_time_left(*cell.calibrated * cell.pair_seconds));
+  }
+  if (!cell.now) return words + "; not within this budget, a later commit's turn";
+  return beyond ? words + "; this budget is not likely to decide it" : words;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Veil& veil) {
+  std::vector<std::string> lines;
+  const std::vector<bool> beyond = too_much(plan);
+  const auto trouble = [&](std::size_t i) { return !plan.cells[i].now || beyond[i]; };
+  std::size_t not_now = 0;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) not_now += trouble(i) ? 1 : 0;
+  lines.push_back(fmt::format(
+      "pairs: {} cell{} beside the base within {}; to decide all takes {} at least",
+      plan.cells.size(), plan.cells.size() == 1 ? "" : "s",
+      run::show_time_left(plan.budget_seconds), run::show_time_left(plan.seconds_for_all)));
+  constexpr std::size_t k_most_lines = 16;
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+    const run::PlannedPairs& cell = plan.cells[i];
+    // Of many, those that this budget does not reach.
+    if (plan.cells.size() > k_most_lines && (!trouble(i) || shown >= k_most_lines)) continue;
+    ++shown;
+    const auto key = profile::CellKey::parse(cell.cell);
+    lines.push_back(fmt::format("  {}: {}", key ? veil.cell(*key).str() : cell.cell,
+                                pairs_words(cell, beyond[i])));
+  }
+  if (not_now > shown) lines.push_back(fmt::format("  … and {} more", not_now - shown));
+  return lines;
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,124 @@
+#include "gate/flow/configure.hpp"
+
+#include <algorithm>
+
+#include "gate/adapters/format.hpp"
+#include "gate/adapters/serving.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/probes/read/locate.hpp"
+#include "gate/profile/reference.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+std::vector<std::string> probe_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, devices] : probes::probe_devices()) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+config::Known known_now(const sys::World& world, const std::string& config_file) {
+  config::Known known;
+  known.twins = known_twins(world, sys::absolute(sys::folder_of(config_file)));
+  known.today = sys::date_of(world.clock.now());
+  known.adapters = adapters::names();
+  for (const adapters::Adapter& adapter : adapters::table()) {
+    using Counts = adapters::Adapter::Counts;
+    if (adapter.counts == Counts::always) known.telling.emplace_back(adapter.name);
+    if (adapter.counts == Counts::asked) known.telling_if_asked.emplace_back(adapter.name);
+  }
+  known.probes = probe_names();
+  known.apis = adapters::serving::api_names();
+  for (const adapters::serving::Api& api : adapters::serving::apis()) {
+    config::Known::Sent& sent = known.sent[std::string(api.name)];
+    sent.always = adapters::serving::members_sent(api, false);
+    for (std::string& member : adapters::serving::members_sent(api, true)) {
+      const auto& always = sent.always;
+      if (std::find(always.begin(), always.end(), member) == always.end()) {
+        sent.own.push_back(std::move(member));
+      }
+    }
+  }
+  for (const char* later : {"opencl", "cuda", "hip", "metal"}) {
+    const auto& here = known.probes;
+    if (std::find(here.begin(), here.end(), later) == here.end()) {
+      known.later_probes.emplace_back(later);
+    }
+  }
+  return known;
+}
+
+Result<void> choose_reference(Loaded& loaded, bool times, bool against) {
+  const std::optional<std::string>& reference = loaded.known.settings->gate.reference;
+  if (!reference) return {};
+  const auto is_it = [&](const config::Cell& cell) { return cell.key.str() == *reference; };
+  const auto here = std::find_if(loaded.cells.begin(), loaded.cells.end(), is_it);
+  if (against) {
+    if (here != loaded.cells.end() && loaded.cells.size() > 1) loaded.cells.erase(here);
+    return {};
+  }
+  if (!times || here != loaded.cells.end()) return {};
+  WEIR_TRY(const config::Matrix matrix, config::expand(*loaded.known.settings));
+  std::copy_if(matrix.cells.begin(), matrix.cells.end(), std::back_inserter(loaded.cells), is_it);
+  return {};
+}
+
+void take_reference(const config::Settings& settings, std::vector<profile::Profile>& profiles) {
+  if (settings.gate.reference) profile::take_reference(profiles, *settings.gate.reference);
+}
+
+Result<Configured> configured(const std::string& text, const std::string& file,
+                              const config::Known& known) {
+  Configured made;
+  WEIR_TRY(config::Settings settings, config::parse_settings(text, file, known));
+  made.settings = std::make_unique<config::Settings>(std::move(settings));
+  made.file = file;
+  made.veil = config::Veil(*made.settings, sys::absolute(sys::folder_of(file)));
+  return made;
+}
+
+Result<Loaded> load_config(const Job& job) {
+  const std::string& file = job.asked.config;
+  if (!job.files().exists(file)) {
+    return fail(Code::config,
+                "{}: no such file\n  weir init writes a starter one; -c names another", file);
+  }
+  Loaded loaded;
+  WEIR_TRY(loaded.text, job.files().read(file, k_largest_config));
+  WEIR_TRY(loaded.known, configured(loaded.text, file, known_now(job.world, file)));
+  WEIR_TRY(config::Matrix matrix, config::expand(*loaded.known.settings));
+  if (job.rules) {
+    loaded.known.rules =
+        apply_rules(*job.rules, matrix, job.folder(), job.asked.cells, *loaded.known.settings);
+  }
+  WEIR_TRY(loaded.cells, veil_errors(loaded.known.veil, [&] {
+             return config::select(matrix, job.asked.cells, loaded.known.veil);
+           }));
+  loaded.known.notes = std::move(matrix.notes);
+  return loaded;
+}
+
+std::set<std::string> names_of(const std::vector<config::Cell>& cells) {
+  std::set<std::string> names;
+  for (const config::Cell& cell : cells) {
+    names.insert(cell.key.str());
+    names.insert(cell.key.line().str());
+  }
+  return names;
+}
+
+verdict::Policy policy_of(const config::GateSettings& gate) {
+  verdict::Policy policy;
+  policy.fail_on_inconclusive = gate.fail_on_inconclusive;
+  policy.stored_level = gate.stored_level;
+  policy.false_alarm = gate.false_alarm;
+  policy.missed = gate.missed;
+  policy.strict = gate.strict;
+  return policy;
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,246 @@
+#include "gate/flow/devices.hpp"
+
+#include "gate/base/hash.hpp"
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/flow/program.hpp"
+#include "gate/probes/read/locate.hpp"
+#include "gate/probes/read/read.hpp"
+#include "gate/probes/read/twin_folder.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/sys/system.hpp"
+
+namespace weir::flow {
+Result<probes::Places> probe_places(const sys::World& world) {
+  return probes::locate(world.files, sys::own_program(), world.environment("WEIR_PROBES"));
+}
+
+Result<sys::Finished> ask_devices_program(const AskDevices& ask, sys::World& world,
+                                          const sys::Stop& stop) {
+  WEIR_TRY(const probes::Places places, probe_places(world));
+  if (places.devices_program.empty() && sys::k_on_macos) {
+    return fail(Code::unavailable,
+                "weir-devices, which asks Vulkan and OpenCL for their devices, is not on macOS");
+  }
+  if (places.devices_program.empty()) {
+    return fail(Code::unavailable,
+                "weir-devices is missing beside the probes in {}: build or install weir again",
+                places.probes);
+  }
+  sys::ProcessSpec spec;
+  spec.argv = {places.devices_program};
+  spec.argv.insert(spec.argv.end(), ask.arguments.begin(), ask.arguments.end());
+  spec.env = ask.env;
+  spec.timeout_seconds = ask.patience_seconds;
+  spec.output_limit = ask.output_limit;
+  return run_program(world, spec, stop, true);
+}
+
+namespace {
+
+constexpr double k_patience_seconds = 30;
+
+// An API whose devices weir-devices can list.
+struct Api {
+  const char* name;     // as in weir.yaml
+  const char* words;    // for people
+  const char* package;  // Debian's, with a software device
+};
+constexpr Api k_apis[] = {{"vulkan", "Vulkan", "mesa-vulkan-drivers"},
+                          {"opencl", "OpenCL", "pocl-opencl-icd"}};
+
+run::DeviceFacts absent(const Api& api, const std::string& why) {
+  run::DeviceFacts facts;
+  facts.absent = fmt::format(
+      "asked for {}: {}, so nothing was run.\n"
+      "  Install {} for a software device, or take the backend out of the\n"
+      "  matrix (--cell leaves it out for once).",
+      api.words, why, api.package);
+  return facts;
+}
+
+// The answer of weir-devices.
+Result<run::DeviceFacts> read_answer(const Api& api, const std::string& text) {
+  WEIR_TRY(const Json json, parse_json(text, {.bytes = std::size_t{1} << 20, .depth = 8}));
+  JsonReader read(json, "weir-devices");
+  const std::string error_key = fmt::format("{}_error", api.name);
+  const Json& devices = read.array(api.name);
+  const auto error = read.optional_string(error_key.c_str());
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  if (devices.empty()) {
+    const std::string none = fmt::format("this machine has no {} device", api.words);
+    return absent(api, error ? fmt::format("{} ({})", none, text::printable(*error)) : none);
+  }
+  run::DeviceFacts facts;
+  facts.on_cpu = true;
+  for (const Json& device : devices) {
+    JsonReader one(device, fmt::format("weir-devices: {}", api.name));
+    const std::string name = text::printable(one.string("name"));
+    facts.on_cpu = facts.on_cpu && one.string("type") == "cpu";
+    // With several devices the engine chooses; the probe tells which one it was.
+    facts.device_class = devices.size() == 1 ? one.string("class") : "";
+    facts.name += (facts.name.empty() ? "" : ", ") + name;
+    if (auto problem = one.problem()) return tl::unexpected(*problem);
+  }
+  return facts;
+}
+
+Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, sys::World& world,
+                                  const sys::Stop& stop) {
+  WEIR_TRY(const sys::Finished finished,
+           ask_devices_program({.arguments = {api.name},
+                                .env = run::merge_environment(sys::own_environment(), cell.env, {}),
+                                .patience_seconds = k_patience_seconds},
+                               world, stop));
+  switch (finished.ended) {
+    case sys::HowEnded::exited: {
+      if (finished.exit_code == 0) return read_answer(api, finished.out);
+      return absent(api,
+                    fmt::format("the {} loader failed (exit {})", api.words, finished.exit_code));
+    }
+    case sys::HowEnded::signaled:
+      return absent(api, fmt::format("the {} driver crashed (signal {}) when asked for its devices",
+                                     api.words, finished.signal));
+    case sys::HowEnded::timed_out:
+      return absent(api, fmt::format("the {} driver did not answer within {:.0f} s", api.words,
+                                     k_patience_seconds));
+    case sys::HowEnded::output_limit:
+    case sys::HowEnded::interrupted:  // both were told of as errors
+    case sys::HowEnded::not_started:
+      break;
+  }
+  return fail(Code::unavailable, "the {} driver printed without end when asked for its devices",
+              api.words);
+}
+
+}  // namespace
+
+Result<std::map<std::string, run::DeviceFacts>> look_for_devices(const config::Cell& cell,
+                                                                 const sys::Machine& machine,
+                                                                 sys::World& world,
+                                                                 const sys::Stop& stop) {
+  std::map<std::string, run::DeviceFacts> devices;
+  devices["cpu"] = {
+      .device_class = machine.cpu_class, .name = machine.cpu_model, .on_cpu = true, .absent = {}};
+  for (const Api& api : k_apis) {
+    if (cell.device != api.name) continue;
+    WEIR_TRY(devices[api.name], look_for(api, cell, world, stop));
+  }
+  // Nothing here can ask for other devices yet; the engine itself says when one is missing.
+  return devices;
+}
+
+namespace {
+
+constexpr const char* k_driver_manifest = "weir_twin.json";
+
+Result<std::string> driver_manifest(const sys::World& world) {
+  const sys::Files& files = world.files;
+  WEIR_TRY(const probes::Places places, probe_places(world));
+  std::string manifest = sys::join_path(places.probes, k_driver_manifest);
+  if (files.kind(manifest) == sys::Kind::file) return manifest;
+  return fail(Code::unavailable, "the driver of device twins is not installed: no {}", manifest);
+}
+
+Result<run::DeviceTwin> make_twin(const std::string& name, const std::vector<std::string>& folders,
+                                  const std::string& place, sys::World& world) {
+  sys::Files& files = world.files;
+  run::DeviceTwin made;
+  WEIR_TRY(made.driver, driver_manifest(world));
+  WEIR_TRY(probes::Twin twin, probes::load_twin(files, folders, name));
+  const std::string blob = probes::compile_twin(twin);
+  made.title = twin.title;
+  const Json* device = twin.value("VkPhysicalDeviceProperties", "deviceName");
+  made.device = device != nullptr && device->is_string() ? device->get<std::string>() : twin.title;
+  made.hash = hash_hex(blob);
+  made.blob = sys::join_path(place, fmt::format("{}-{}.blob", name, short_hash(blob)));
+  // Named by what is in it: one that is there is the same.
+  if (files.kind(made.blob) != sys::Kind::file) WEIR_CHECK(files.write_atomic(made.blob, blob));
+  return made;
+}
+
+}  // namespace
+
+std::vector<std::string> known_twins(const sys::World& world, const std::string& config_folder) {
+  const sys::Files& files = world.files;
+  if (!driver_manifest(world)) return {};
+  return probes::twin_names(files, probes::twin_folders(files, config_folder))
+      .value_or(std::vector<std::string>());
+}
+
+Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config::Cell> cells,
+                                                          const std::string& config_folder,
+                                                          const std::string& out,
+                                                          sys::World& world) {
+  sys::Files& files = world.files;
+  std::map<std::string, run::DeviceTwin> twins;
+  const auto folders = probes::twin_folders(files, config_folder);
+  const std::string place = sys::absolute(sys::join_path(out, "twins"));
+  for (const config::Cell& cell : cells) {
+    if (!cell.twin || twins.count(*cell.twin) != 0) continue;
+    WEIR_CHECK(files.make_dirs(place));
+    WEIR_TRY(twins[*cell.twin], make_twin(*cell.twin, folders, place, world));
+  }
+  return twins;
+}
+
+namespace {
+
+class InstalledProbes final : public run::Probing {
+ public:
+  InstalledProbes(sys::World& world, probes::Places places)
+      : world_(world), places_(std::move(places)) {}
+
+  Result<config::Environment> attach(std::span<const std::string> names, const std::string& folder,
+                                     const config::Environment* inside) override {
+#ifdef __APPLE__
+    if (inside != nullptr) {
+      return fail(Code::unavailable, "containers run Linux, whose probes are not built on macOS");
+    }
+#endif
+    const auto look_up = [&](std::string_view variable) -> std::optional<std::string> {
+      if (inside == nullptr) return world_.environment(std::string(variable));
+      const auto found = inside->find(std::string(variable));
+      return found == inside->end() ? std::nullopt : std::optional(found->second);
+    };
+    config::Environment added;
+    for (const std::string& name : names) {
+      WEIR_TRY(const auto one,
+               probes::environment_for(name, places_, folder, world_.files, look_up));
+      // Loader lists of several probes are joined; the caller keeps what is there already.
+      for (const auto& [variable, value] : one) {
+        std::string& there = added[variable];
+        if (there != value) there += (there.empty() ? "" : ":") + value;
+      }
+    }
+    return added;
+  }
+
+  Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> names,
+                                                    const std::string& folder) override {
+    std::vector<profile::ProbeCounts> counts;
+    for (const std::string& name : names) {
+      WEIR_TRY(profile::ProbeCounts one, probes::collect(world_.files, folder, name));
+      counts.push_back(std::move(one));
+    }
+    return counts;
+  }
+
+  [[nodiscard]] std::string folder() const override { return places_.probes; }
+
+ private:
+  sys::World& world_;
+  probes::Places places_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<run::Probing>> make_probing(sys::World& world) {
+  WEIR_TRY(probes::Places places, probe_places(world));
+  return std::make_unique<InstalledProbes>(world, std::move(places));
+}
+
+}  // namespace weir::flow

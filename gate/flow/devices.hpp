@@ -1,0 +1,63 @@
+// weir-devices, which loads the drivers of GPUs so that weir need not.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/config/matrix.hpp"
+#include "gate/probes/read/locate.hpp"
+#include "gate/run/preflight.hpp"
+#include "gate/run/prepare.hpp"
+#include "gate/run/probing.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/interrupts.hpp"
+#include "gate/sys/machine.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/sys/world.hpp"
+
+namespace weir::flow {
+// Where probes and the programs beside them are installed: WEIR_PROBES, else beside weir.
+[[nodiscard]] Result<probes::Places> probe_places(const sys::World& world);
+
+struct AskDevices {
+  std::vector<std::string> arguments;
+  sys::EnvironmentList env;
+  double patience_seconds = 30;
+  std::uint64_t output_limit = std::uint64_t{1} << 20;
+};
+
+// How it ended, and what it printed. Code::unavailable where it is not installed or can not be
+// started, Code::interrupted on Ctrl-C; a driver that crashes or hangs is an answer.
+[[nodiscard]] Result<sys::Finished> ask_devices_program(const AskDevices& ask, sys::World& world,
+                                                        const sys::Stop& stop);
+
+// Which devices are there, asked before anything is measured.
+// "cpu", and the cell's own device as the cell's environment shows it. A driver is loaded in a
+// process of its own (weir-devices), so that one that crashes or hangs takes nothing with it: the
+// device is then absent, with its last words.
+[[nodiscard]] Result<std::map<std::string, run::DeviceFacts>> look_for_devices(
+    const config::Cell& cell, const sys::Machine& machine, sys::World& world,
+    const sys::Stop& stop);
+
+// Device twins: which descriptions a config may name, and what an engine needs to see one.
+// The names `twin:` may take in the config of `config_folder`; none where the driver is not
+// installed.
+[[nodiscard]] std::vector<std::string> known_twins(const sys::World& world,
+                                                   const std::string& config_folder);
+
+// The twins that `cells` ask for, by name. Their descriptions are compiled into `out`/twins, where
+// engines' drivers read them. Code::data for a description that is none.
+[[nodiscard]] Result<std::map<std::string, run::DeviceTwin>> make_twins(
+    std::span<const config::Cell> cells, const std::string& config_folder, const std::string& out,
+    sys::World& world);
+
+// Wires gate/probes to the runner.
+// Fails with Code::unavailable when the probes are not where the program expects them.
+[[nodiscard]] Result<std::unique_ptr<run::Probing>> make_probing(sys::World& world);
+
+}  // namespace weir::flow

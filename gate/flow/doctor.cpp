@@ -1,0 +1,331 @@
+#include "gate/flow/doctor.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/placeholders.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/probes/read/fit.hpp"
+#include "gate/probes/read/locate.hpp"
+#include "gate/report/texts.hpp"
+#include "gate/sys/machine_findings.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/perf_events.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/sys/system.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr double k_doctor_patience_seconds = 30;
+
+// What it printed; an Error in words for people where it did not end well.
+Result<std::string> output_of(sys::World& world, std::vector<std::string> argv,
+                              const sys::Stop& stop) {
+  sys::ProcessSpec spec;
+  spec.argv = std::move(argv);
+  spec.timeout_seconds = k_doctor_patience_seconds;
+  spec.output_limit = std::uint64_t{1} << 20;
+  WEIR_TRY(sys::Finished finished, world.processes.run(spec, stop));
+  const std::string name = sys::file_name_of(spec.argv.front());
+  switch (finished.ended) {
+    case sys::HowEnded::exited:
+      if (finished.exit_code == 0) return std::move(finished.out);
+      return fail(Code::data, "{} failed (exit {})", name, finished.exit_code);
+    case sys::HowEnded::signaled:
+      return fail(Code::data, "the driver crashed when {} asked it (signal {})", name,
+                  finished.signal);
+    case sys::HowEnded::timed_out:
+      return fail(Code::data, "the driver did not answer {} within {:.0f} s", name,
+                  k_doctor_patience_seconds);
+    case sys::HowEnded::output_limit:
+      return fail(Code::data, "{} does not stop printing", name);
+    case sys::HowEnded::not_started:
+      return fail(Code::data, "{} can not be run: {}", name, finished.start_error);
+    case sys::HowEnded::interrupted:
+      break;
+  }
+  return fail(Code::interrupted, "interrupted");
+}
+
+Result<void> read_devices(const std::string& text, report::Diagnosis& diagnosis) {
+  WEIR_TRY(const Json json, parse_json(text, {.bytes = std::size_t{1} << 20, .depth = 8}));
+  JsonReader read(json, "weir-devices");
+  for (const char* api : {"vulkan", "opencl"}) {
+    if (!read.has(api)) continue;  // this weir-devices does not know it
+    const std::size_t before = diagnosis.devices.size();
+    for (const Json& device : read.array(api)) {
+      JsonReader one(device, fmt::format("weir-devices: {}", api));
+      diagnosis.devices.push_back({api, one.string("name"),
+                                   one.optional_string("type").value_or(""),
+                                   one.optional_string("driver").value_or("")});
+      if (auto problem = one.problem()) return tl::unexpected(*problem);
+    }
+    const auto error = read.optional_string(fmt::format("{}_error", api).c_str());
+    if (error) diagnosis.device_errors.emplace_back(api, *error);
+    if (!error && diagnosis.devices.size() == before) {
+      diagnosis.device_errors.emplace_back(api, "its drivers list none");
+    }
+  }
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return {};
+}
+
+// The names of the layers whose manifests lie in `folder`.
+void add_layers(const sys::Files& files, const std::string& folder, std::vector<std::string>& out) {
+  constexpr std::size_t k_most_layers = 64;
+  for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
+    if (!name.ends_with(".json") || out.size() == k_most_layers) continue;
+    const auto text = files.read(sys::join_path(folder, name), std::uint64_t{1} << 20);
+    const auto json = text ? parse_json(*text) : tl::unexpected(text.error());
+    if (!json || !json->is_object()) continue;
+    const auto layer = json->find("layer");
+    if (layer == json->end() || !layer->is_object()) continue;
+    const auto layer_name = JsonReader(*layer, name).optional_string("name");
+    if (layer_name && std::find(out.begin(), out.end(), *layer_name) == out.end()) {
+      out.push_back(*layer_name);
+    }
+  }
+}
+
+void look_at_probes(const sys::World& world, report::Diagnosis& diagnosis) {
+  const auto places = probe_places(world);
+  if (!places) {
+    diagnosis.probes_error = places.error().message;
+    return;
+  }
+  for (const auto& [name, devices] : probes::probe_devices()) {
+    const auto there = probes::environment_for(
+        name, *places, "/", world.files,
+        [&](std::string_view variable) { return world.environment(std::string(variable)); });
+    if (there) {
+      diagnosis.probes.push_back(name);
+    } else {
+      diagnosis.probes_error +=
+          (diagnosis.probes_error.empty() ? "" : "; ") + there.error().message;
+    }
+  }
+}
+
+void look_at_devices(sys::World& world, const sys::Stop& stop, report::Diagnosis& diagnosis) {
+  const auto places = probe_places(world);
+  if (!places || places->devices_program.empty()) {
+    diagnosis.device_errors.emplace_back(
+        "vulkan", sys::k_on_macos ? "weir-devices, which would ask, is not on macOS"
+                                  : "nobody to ask: weir-devices is not beside the probes");
+    return;
+  }
+  const auto text = output_of(world, {places->devices_program}, stop);
+  const auto read = text ? read_devices(*text, diagnosis) : tl::unexpected(text.error());
+  if (!read) diagnosis.device_errors.emplace_back("vulkan", read.error().message);
+}
+
+void look_at_layers(const sys::World& world, report::Diagnosis& diagnosis) {
+  std::vector<std::string> roots{"/etc", "/usr/local/etc", "/usr/local/share", "/usr/share"};
+  if (const auto home = world.environment("HOME")) {
+    roots.push_back(sys::join_path(*home, ".config"));
+    roots.push_back(sys::join_path(*home, ".local/share"));
+  }
+  for (const std::string& root : roots) {
+    add_layers(world.files, root + "/vulkan/implicit_layer.d", diagnosis.always_layers);
+    add_layers(world.files, root + "/vulkan/explicit_layer.d", diagnosis.layers);
+  }
+}
+
+std::vector<sys::GpuHealth> look_at_nvidia_gpus(sys::World& world, const sys::Stop& stop) {
+  const std::string path = world.environment("PATH").value_or("/usr/bin:/bin");
+  const auto program = sys::find_program(world.files, "nvidia-smi", ".", path);
+  if (!program) return {};
+  const auto text = output_of(world,
+                              {*program, fmt::format("--query-gpu={}", sys::k_nvidia_fields),
+                               "--format=csv,noheader,nounits"},
+                              stop);
+  return text ? sys::parse_nvidia_smi(*text) : std::vector<sys::GpuHealth>();
+}
+
+// Long enough for a share of one per cent of two processors to be a tick of theirs.
+constexpr double k_moment_seconds = 0.5;
+
+// An engine to look at: what it is called, and what weir.yaml says of it.
+struct Patient {
+  std::string name, program;
+  std::string folder = ".";
+  config::Environment env;
+  std::vector<std::string> probes;
+  config::InstructionsBy instructions = config::InstructionsBy::automatic;
+  bool in_container = false;
+};
+
+Patient patient_of(const config::EngineSettings& engine, const std::string& folder) {
+  // A server that runs already has no command.
+  const std::string program = engine.command.empty() ? "" : engine.command.front();
+  return {engine.name,
+          program,
+          folder,
+          engine.extra.env,
+          engine.probes,
+          engine.instructions,
+          engine.container.has_value()};
+}
+
+// Those asked for, else those of weir.yaml, where there is one.
+Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& options) {
+  std::vector<Patient> found;
+  std::optional<Loaded> loaded;
+  const bool all_by_path =
+      !options.engines.empty() &&
+      std::all_of(options.engines.begin(), options.engines.end(),
+                  [](const std::string& name) { return name.find('/') != std::string::npos; });
+  if (!all_by_path && job.files().exists(job.asked.config)) {
+    WEIR_TRY(loaded, load_config(job));
+  }
+  const std::string folder = sys::folder_of(job.asked.config);
+  const auto configured = [&](const std::string& name) -> const config::EngineSettings* {
+    if (!loaded) return nullptr;
+    for (const config::EngineSettings& engine : loaded->known.settings->engines) {
+      if (engine.name == name) return &engine;
+    }
+    return nullptr;
+  };
+  for (const std::string& name : options.engines) {
+    const config::EngineSettings* engine = configured(name);
+    found.push_back(engine != nullptr ? patient_of(*engine, folder)
+                                      : Patient{name, name, ".", {}, {}, {}, {}});
+  }
+  if (options.engines.empty() && loaded) {
+    for (const config::EngineSettings& engine : loaded->known.settings->engines) {
+      found.push_back(patient_of(engine, folder));
+    }
+  }
+  return found;
+}
+
+const char* word_of(probes::Fit::State state) {
+  switch (state) {
+    case probes::Fit::State::sees:
+      return "sees";
+    case probes::Fit::State::perhaps:
+      return "perhaps";
+    case probes::Fit::State::blind:
+      return "blind";
+    case probes::Fit::State::absent:
+      return "absent";
+    case probes::Fit::State::unused:
+      break;
+  }
+  return "unused";
+}
+
+report::DoctorEngine examine(const Patient& patient, const std::vector<std::string>& installed,
+                             const sys::World& world) {
+  const sys::Files& files = world.files;
+  report::DoctorEngine engine;
+  engine.name = patient.name;
+  if (patient.program.empty()) {
+    engine.error = "is a server that runs already: there is no program to look at";
+    return engine;
+  }
+  if (patient.in_container) {
+    engine.error =
+        "runs in a container, where nothing can be looked at from here; take the program and its "
+        "libraries out of the image (docker cp) and name its path";
+    return engine;
+  }
+  if (!config::placeholders_in(patient.program).empty()) {
+    engine.error =
+        fmt::format("{}: which program this is depends on the cell; name it", patient.program);
+    return engine;
+  }
+  const std::string path_variable = world.environment("PATH").value_or("/usr/bin:/bin");
+  auto path = sys::find_program(files, patient.program, patient.folder, path_variable);
+  // A library or a program without the right to run it can be looked at just as well.
+  const std::string as_file = sys::join_path(patient.folder, patient.program);
+  if (!path && files.kind(as_file) == sys::Kind::file) path = as_file;
+  if (!path) {
+    engine.error =
+        fmt::format("{}: no such program{}", patient.program,
+                    patient.program.find('/') == std::string::npos ? " here or in PATH" : "");
+    return engine;
+  }
+  engine.path = *path;
+  const auto facts = probes::look_at_program(
+      *path, files, [&](std::string_view name) -> std::optional<std::string> {
+        const auto own = patient.env.find(std::string(name));
+        if (own != patient.env.end()) return own->second;
+        return world.environment(std::string(name));
+      });
+  if (!facts) {
+    engine.error = facts.error().message;
+    return engine;
+  }
+  if (!facts->missing.empty()) {
+    engine.findings.push_back({"libraries", report::Health::worse,
+                               fmt::format("not found: {}", text::join(facts->missing)),
+                               "Install them, or set LD_LIBRARY_PATH in the engine's env"});
+  }
+  for (const std::string& why : facts->unreadable) {
+    engine.findings.push_back(
+        {"libraries", report::Health::note, why, "Build or install it again"});
+  }
+  probes::InstructionWays ways;
+  ways.no_perf = sys::why_not_counted(sys::instructions_event());
+  ways.has_valgrind = sys::find_program(files, "valgrind", ".", path_variable).has_value();
+  ways.wants_valgrind = patient.instructions == config::InstructionsBy::valgrind;
+  ways.wants_perf = patient.instructions == config::InstructionsBy::perf;
+  std::vector<probes::Fit> fits = probes::judge_fit(*facts, installed);
+  fits.push_back(probes::judge_instructions(*facts, ways));
+  for (probes::Fit& fit : fits) {
+    const bool asked =
+        std::find(patient.probes.begin(), patient.probes.end(), fit.probe) != patient.probes.end();
+    engine.fits.push_back({fit.probe, word_of(fit.state), fit.how, fit.cure, asked});
+  }
+  return engine;
+}
+
+void examine_machine(sys::World& world, const sys::Stop& stop, report::Diagnosis& diagnosis) {
+  const auto before = world.load.ticks();
+  (void)world.pause.wait(k_moment_seconds, sys::Stop());
+  const auto after = world.load.ticks();
+  sys::MachineHealth health = sys::read_machine_health(world.files);
+  if (before && after) sys::add_activity(health, *before, *after);
+  for (sys::GpuHealth& gpu : look_at_nvidia_gpus(world, stop)) {
+    health.gpus.push_back(std::move(gpu));
+  }
+  sys::HealthReport judged = sys::judge_health(health);
+  diagnosis.machine = sys::read_machine(world.files).name();
+  for (sys::HealthFinding& one : judged.findings) {
+    diagnosis.findings.push_back(
+        {one.subject,
+         one.weight == sys::Weight::worse ? report::Health::worse : report::Health::note,
+         std::move(one.what), std::move(one.cure)});
+  }
+  diagnosis.fine = std::move(judged.fine);
+  diagnosis.unknown = std::move(judged.unknown);
+}
+
+}  // namespace
+
+Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
+  WEIR_TRY(const std::vector<Patient> to_see, patients(job, options));
+  const sys::Interrupts interrupts;
+  report::Diagnosis diagnosis;
+  diagnosis.weir_version = k_version;
+  // First, while nothing of ours runs.
+  examine_machine(job.world, interrupts.stop(), diagnosis);
+  look_at_probes(job.world, diagnosis);
+  look_at_devices(job.world, interrupts.stop(), diagnosis);
+  look_at_layers(job.world, diagnosis);
+  bool all_seen = true;
+  for (const Patient& patient : to_see) {
+    diagnosis.engines.push_back(examine(patient, diagnosis.probes, job.world));
+    all_seen = all_seen && diagnosis.engines.back().error.empty();
+  }
+  return Answer{report::doctor_text(diagnosis, {job.width(), job.colored()}),
+                report::doctor_json(diagnosis), all_seen ? ExitCode::pass : ExitCode::unmeasured};
+}
+
+}  // namespace weir::flow

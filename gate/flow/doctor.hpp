@@ -1,0 +1,19 @@
+// weir doctor: what probes can see of a program, and what makes this machine's times worse.
+//
+// No engine is started. weir-devices and nvidia-smi are asked, each in a process of its own with a
+// time limit: one that is missing, crashes or hangs is an answer, never an error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gate/flow/job.hpp"
+
+namespace weir::flow {
+
+struct DoctorOptions {
+  std::vector<std::string> engines{};  // programs too; none: those of the configuration
+};
+[[nodiscard]] Result<Answer> doctor(const Job& job, const DoctorOptions& options);
+
+}  // namespace weir::flow

@@ -1,0 +1,248 @@
+#include "gate/flow/explain.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/judge.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/flow/sides.hpp"
+#include "gate/flow/veiled.hpp"
+#include "gate/model/gguf.hpp"
+#include "gate/report/texts.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr std::uint64_t k_longest_config = std::uint64_t{4} << 20;
+
+// What of a folder tells most: config.json, else its first GGUF file.
+std::optional<std::string> header_in(const std::string& folder, const sys::Files& files) {
+  const std::string config = sys::join_path(folder, "config.json");
+  if (files.kind(config) == sys::Kind::file) return config;
+  const auto names = files.list(folder);
+  if (!names) return std::nullopt;
+  std::optional<std::string> first;
+  for (const std::string& name : *names) {
+    if (!text::lower(name).ends_with(".gguf")) continue;
+    if (!first || name < *first) first = name;
+  }
+  if (first) first = sys::join_path(folder, *first);
+  return first;
+}
+
+bool worth_explaining(const verdict::CellVerdict& cell) {
+  using verdict::Outcome;
+  return cell.verdict == Outcome::fail || cell.verdict == Outcome::improved ||
+         cell.verdict == Outcome::accepted;
+}
+
+}  // namespace
+
+Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys::Files& files) {
+  if (files.kind(path) == sys::Kind::folder) {
+    const auto inside = header_in(path, files);
+    if (!inside) return fail(Code::data, "{}: neither config.json nor a GGUF file in it", path);
+    return read_model_facts(*inside, files);
+  }
+  if (text::lower(path).ends_with(".json")) {
+    WEIR_TRY(const std::string config, files.read_prefix(path, k_longest_config));
+    return explain::model_facts_from_config(config).map_error(
+        [&](Error error) { return with_context(path, std::move(error)); });
+  }
+  auto header =
+      model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(path, bytes); });
+  if (!header) return tl::unexpected(with_context(path, std::move(header).error()));
+  return explain::model_facts(*header);
+}
+
+const explain::ModelFacts* ModelHeaders::of(const std::string& model) {
+  const auto [entry, fresh] = known_.try_emplace(model);
+  if (fresh) {
+    const auto found =
+        std::find_if(settings_.models.begin(), settings_.models.end(),
+                     [&](const config::ModelSettings& one) { return one.name == model; });
+    // What is called private keeps its layers to itself too.
+    if (found != settings_.models.end() && !found->is_private) {
+      const std::string folder = sys::absolute(sys::folder_of(config_file_));
+      const std::string path =
+          found->path.starts_with('/') ? found->path : sys::join_path(folder, found->path);
+      if (auto facts = read_model_facts(path, files_)) entry->second = std::move(*facts);
+    }
+  }
+  return entry->second ? &*entry->second : nullptr;
+}
+
+explain::Options explain_options(const config::Settings& settings) {
+  explain::Options options{explain::default_bands(), settings.explain.rules};
+  for (const auto& [metric, band] : settings.explain.bands) options.bands[metric] = band;
+  return options;
+}
+
+explain::AllowedOps allowed_ops_of(const config::Settings& settings, const std::string& engine) {
+  for (const config::EngineSettings& one : settings.engines) {
+    if (one.name != engine) continue;
+    std::set<std::string> allowed;
+    for (const auto& [op, why] : one.cpu_ops_allowed) allowed.insert(op);
+    return allowed;
+  }
+  return std::nullopt;
+}
+
+void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
+                   const std::string& config_file, const sys::Files& files) {
+  constexpr std::size_t k_most_findings = 8;
+  ModelHeaders models(settings, config_file, files);
+  const explain::Options options = explain_options(settings);
+  for (verdict::CellVerdict& cell : cells) {
+    if (!worth_explaining(cell)) continue;
+    auto why = explain::explain(explain::evidence_of(cell), models.of(cell.cell.model), options);
+    // What the rules of the config say comes last, and is all kept.
+    const auto own = std::find_if(why.findings.begin(), why.findings.end(), [](const auto& one) {
+      return one.kind == explain::to_string(explain::Kind::user_rule);
+    });
+    const auto most = static_cast<std::ptrdiff_t>(k_most_findings);
+    if (own - why.findings.begin() > most) why.findings.erase(why.findings.begin() + most, own);
+    cell.findings = std::move(why.findings);
+  }
+}
+
+namespace {
+
+using explain::Explanation;
+
+Result<Answer> told(const Job& job, const ExplainOptions& options,
+                    const std::vector<Explanation>& all) {
+  return Answer{
+      report::explain_text(
+          all, {.color = job.colored(), .width = job.width(), .checklist = options.checklist}),
+      document(report::explain_json(all))};
+}
+
+// What explanations are made with: the models and rules of a run's configuration, or none.
+struct Rulebook {
+  const Measured* run = nullptr;
+  std::optional<explain::ModelFacts> named{};  // --model
+  std::optional<ModelHeaders> models{};
+  explain::Options settings{explain::default_bands(), {}};
+
+  [[nodiscard]] static Result<Rulebook> make(const Job& job, const ExplainOptions& options) {
+    Rulebook made;
+    if (!options.model.empty()) {
+      WEIR_TRY(made.named, read_model_facts(options.model, job.files()));
+    }
+    return made;
+  }
+  void take(const Measured& measured, const sys::Files& files) {
+    run = &measured;
+    models.emplace(*measured.known.settings, measured.known.file, files);
+    settings = explain_options(*measured.known.settings);
+  }
+  // Of a cell. The model is null where nothing is known of it.
+  [[nodiscard]] const explain::ModelFacts* model_of(const profile::CellKey& cell) {
+    if (named) return &*named;
+    return models ? models->of(cell.model) : nullptr;
+  }
+  Explanation explained(const explain::Evidence& evidence, const profile::CellKey& cell) {
+    if (run != nullptr) {
+      settings.cpu_ops_allowed = allowed_ops_of(*run->known.settings, cell.engine);
+    }
+    return explain::explain(evidence, model_of(cell), settings);
+  }
+  [[nodiscard]] Explanation shown(Explanation why) const {
+    return run != nullptr ? veiled(std::move(why), run->known.veil) : why;
+  }
+};
+
+// --- a run that was judged ---------------------------------------------------------------------
+
+struct Judged {
+  verdict::GateVerdict gate;
+  std::string run;  // its folder; "" where there is none beside it
+};
+
+Result<Judged> judged_run(const Job& job, const ExplainOptions& options) {
+  const sys::Files& files = job.files();
+  Judged judged;
+  std::string path = options.what.empty() ? "" : options.what.front();
+  if (path.empty()) {
+    WEIR_TRY(path, run::newest_run(files, job.asked.out));
+  }
+  if (files.kind(path) == sys::Kind::folder) {
+    judged.run = path;
+    path = sys::join_path(path, "verdict.json");
+    if (files.kind(path) != sys::Kind::file) {
+      return fail(Code::usage,
+                  "{}: this run was not judged, so there is no verdict to explain\n"
+                  "  weir gate --from {} judges it; weir explain RUN OTHER compares two runs",
+                  judged.run, text::shell_word(judged.run));
+    }
+  }
+  WEIR_TRY(judged.gate, read_verdict(path, files));
+  return judged;
+}
+
+Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options) {
+  WEIR_TRY(const Judged judged, judged_run(job, options));
+  WEIR_TRY(Rulebook book, Rulebook::make(job, options));
+  // The run's own configuration leads to its models. A verdict may be all there is.
+  Job every = job;
+  every.asked.cells.clear();
+  const auto measured = judged.run.empty() ? Result<Measured>(fail(Code::data, "no run"))
+                                           : read_measured(every, judged.run);
+  if (measured) book.take(*measured, job.files());
+  std::vector<Explanation> all;
+  for (const verdict::CellVerdict& cell : judged.gate.cells) {
+    if (!job.asked.wants(cell.cell.str())) continue;
+    auto why = book.explained(explain::evidence_of(cell), cell.cell);
+    // The gate knew the model and the true names, and its rules were held against these.
+    if (book.model_of(cell.cell) == nullptr && !cell.findings.empty()) {
+      why.findings = cell.findings;
+    }
+    all.push_back(book.shown(std::move(why)));
+  }
+  if (all.empty()) return fail(Code::usage, "no cell of this verdict is selected by --cell");
+  return told(job, options, all);
+}
+
+// --- two sides ---------------------------------------------------------------------------------
+
+Result<Answer> explain_two(const Job& job, const ExplainOptions& options) {
+  WEIR_TRY(Rulebook book, Rulebook::make(job, options));
+  std::optional<Measured> run_a, run_b;
+  WEIR_TRY(const ProfileFile a, read_side(job, options.what[0], run_a));
+  WEIR_TRY(const ProfileFile b, read_side(job, options.what[1], run_b));
+  if (run_b) book.take(*run_b, job.files());
+  std::vector<Explanation> all;
+  if (a.observed.has_value() != b.observed.has_value()) {
+    return fail(Code::usage,
+                "one side is a profiler's output and the other is not:\n"
+                "  they hold other things: weir compare puts them beside each other");
+  }
+  if (a.observed) {
+    all.push_back(explain::explain(explain::evidence_of(*a.observed, *b.observed),
+                                   book.named ? &*book.named : nullptr, book.settings));
+    return told(job, options, all);
+  }
+  for (const auto& [before, after] : cell_pairs(a, b, job)) {
+    all.push_back(book.shown(book.explained(explain::evidence_of(*before, *after), after->cell)));
+  }
+  if (all.empty()) {
+    return fail(Code::usage, "{} and {} have no cell in common{}", options.what[0], options.what[1],
+                job.asked.cells.empty() ? "" : " that --cell selects");
+  }
+  return told(job, options, all);
+}
+
+}  // namespace
+
+Result<Answer> explain_changes(const Job& job, const ExplainOptions& options) {
+  return options.what.size() == 2 ? explain_two(job, options) : explain_verdict(job, options);
+}
+
+}  // namespace weir::flow

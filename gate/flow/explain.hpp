@@ -1,0 +1,65 @@
+// Models' headers for explanations: which layers a run's models have.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "gate/config/settings.hpp"
+#include "gate/explain/explain.hpp"
+#include "gate/flow/reports.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::flow {
+// A GGUF file, a config.json, or a folder that holds one of them.
+[[nodiscard]] Result<explain::ModelFacts> read_model_facts(const std::string& path,
+                                                           const sys::Files& files);
+
+// The models of a configuration, each read once and only when asked for. What can not be read, and
+// what is private, has no facts: an explanation goes without. Not thread-safe.
+class ModelHeaders {
+ public:
+  // `settings` is the caller's; relative paths count from the folder of `config_file`.
+  ModelHeaders(const config::Settings& settings, std::string config_file, const sys::Files& files)
+      : settings_(settings), config_file_(std::move(config_file)), files_(files) {}
+  // Null where nothing is known. Valid as long as this object.
+  [[nodiscard]] const explain::ModelFacts* of(const std::string& model);
+
+ private:
+  const config::Settings& settings_;
+  std::string config_file_;
+  const sys::Files& files_;
+  std::map<std::string, std::optional<explain::ModelFacts>> known_;
+};
+
+[[nodiscard]] explain::Options explain_options(const config::Settings& settings);
+
+// The ops that the config lets this engine leave on the CPU of a cell on a device. Nothing where it
+// has no such engine: an alias of a private one is none.
+[[nodiscard]] explain::AllowedOps allowed_ops_of(const config::Settings& settings,
+                                                 const std::string& engine);
+
+// Fills in the findings of cells that failed, improved or were accepted.
+void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
+                   const std::string& config_file, const sys::Files& files);
+
+struct ExplainOptions {
+  std::vector<std::string> what;  // none, a run or verdict, or two sides
+  std::string model;
+  bool checklist = false;
+};
+// Why a cell failed, or what differs between two profiles. Judges nothing.
+[[nodiscard]] Result<Answer> explain_changes(const Job& job, const ExplainOptions& options);
+
+struct CompareOptions {
+  ReportFiles files;
+  std::string base, candidate;
+  std::size_t top = 10;
+  bool top_given = false;
+};
+// Judges run B against run A, with the limits of B's configuration; of any other two profiles it
+// tells what differs, and judges nothing. In compare.cpp.
+[[nodiscard]] Result<Answer> compare(const Job& job, const CompareOptions& options);
+
+}  // namespace weir::flow

@@ -1,0 +1,269 @@
+#include "gate/flow/gate.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/flow/calibrate.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/judge.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/flow/reach.hpp"
+#include "gate/flow/veiled.hpp"
+#include "gate/report/profile_texts.hpp"
+#include "gate/source/base.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::flow {
+namespace {
+
+std::string folder_of_pairs(const Measured& first) {
+  return sys::join_path(first.folder, "confirm");
+}
+
+std::optional<std::string> base_ref(const ConfirmOptions& confirm, const Measured& first,
+                                    const sys::Files& files) {
+  if (confirm.ref) return confirm.ref;
+  if (first.known.settings->gate.confirm) return first.known.settings->gate.confirm;
+  const source::PullRequest pull = source::read_pull_request(files);
+  if (pull.base_branch.empty()) return std::nullopt;
+  return "origin/" + pull.base_branch;
+}
+
+// A suspected line over depths is looked at at all of its depths.
+std::vector<config::Cell> chosen(std::vector<config::Cell> cells,
+                                 const std::vector<profile::CellKey>& suspected) {
+  std::set<std::string> names;
+  for (const profile::CellKey& key : suspected) names.insert(key.str());
+  std::erase_if(cells, [&](const config::Cell& cell) {
+    return !names.contains(cell.key.str()) && !names.contains(cell.key.line().str());
+  });
+  return cells;
+}
+
+// What was allowed, and by which rules, is the whole gate's to say, once.
+Measured alone(Measured pairs) {
+  pairs.allowed.reset();
+  pairs.known.rules.reset();
+  return pairs;
+}
+
+}  // namespace
+
+Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
+                                 const Measured& first, const verdict::GateVerdict& verdict) {
+  Pairs pairs;
+  const std::vector<profile::CellKey> suspected = verdict::suspected(verdict.cells);
+  if (suspected.empty() || confirm.off) return pairs;
+  if (!confirm.ref && !first.known.settings->gate.confirms) return pairs;
+  Job inner = job;
+  inner.asked.out = folder_of_pairs(first);
+  inner.asked.cells.clear();
+  const std::vector<std::string> earlier = run::list_runs(job.files(), inner.asked.out);
+  constexpr std::string_view k_alone =
+      "held to stored samples alone; weir gate --confirm REF looks at such drops in pairs beside a "
+      "base program before they fail";
+  if (confirm.read_only) {
+    if (earlier.empty()) {
+      pairs.why_not = k_alone;
+      return pairs;
+    }
+    auto read = read_measured(inner, earlier.back());
+    if (!read) {
+      pairs.why_not = "their pairs can not be read: " + text::first_line(read.error().message);
+    } else if (!read->interrupted.empty()) {
+      pairs.why_not = "their pairs were interrupted: weir gate --resume goes on with them";
+    } else {
+      pairs.measured = alone(std::move(*read));
+    }
+    return pairs;
+  }
+  if (first.shard && first.shard->index > 0) {
+    pairs.why_not = "a shard is not confirmed by pairs of its own: gate the joined run";
+    return pairs;
+  }
+  const std::optional<std::string> ref = base_ref(confirm, first, job.files());
+  if (!ref) {
+    pairs.why_not = k_alone;
+    return pairs;
+  }
+  job.talk(fmt::format(
+      "{} slower than stored samples: pairs beside {} will tell",
+      suspected.size() == 1 ? "1 cell is" : fmt::format("{} cells are", suspected.size()), *ref));
+  MeasureOptions wanted;
+  wanted.plan.counts = false;
+  wanted.against = AgainstWanted{.spec = *ref, .command = {}, .own = false, .other_commit = true};
+  config::Veil veil;
+  // A run that was interrupted in its pairs goes on with these, where they are of the same cells.
+  auto measured = measure_or_resume(
+      [&]() -> Result<Loaded> {
+        WEIR_TRY(Loaded loaded, load_config(job));
+        loaded.cells = chosen(std::move(loaded.cells), suspected);
+        veil = loaded.known.veil;
+        return loaded;
+      },
+      inner, wanted);
+  if (measured) {
+    pairs.measured = alone(std::move(*measured));
+    return pairs;
+  }
+  const Error error = veiled(std::move(measured).error(), veil);
+  if (error.code == Code::interrupted) {
+    return fail(Code::interrupted,
+                "interrupted in the pairs that were to confirm a drop; go on with: --resume {}",
+                first.folder);
+  }
+  pairs.why_not =
+      "could not be confirmed beside a base program: " + text::first_line(error.message);
+  return pairs;
+}
+
+namespace {
+
+Result<std::optional<AgainstWanted>> against_wanted(const GateOptions& options) {
+  const std::vector<std::string>& words = options.words;
+  if (!options.against) {
+    if (words.empty()) return std::nullopt;
+    return fail(Code::usage, "words behind \"--\" are the base's command: --against -- COMMAND…");
+  }
+  if (options.confirm.ref) {
+    return fail(Code::usage,
+                "--confirm is for times held to stored samples: with --against all times are in "
+                "pairs already");
+  }
+  if (options.wanted.plan.runs) {
+    return fail(Code::usage,
+                "--runs is for stored baselines: beside a base, pairs of processes run "
+                "until it is sure or gate.budget is spent");
+  }
+  if (options.against->empty() && words.empty()) {
+    return fail(Code::usage,
+                "--against needs what the candidate is held to: a REF, a DIR, or -- COMMAND…");
+  }
+  if (!options.against->empty() && !words.empty()) {
+    return fail(Code::usage, "--against takes one base: a REF or DIR, or -- COMMAND…");
+  }
+  return AgainstWanted{*options.against, words};
+}
+
+Result<Measured> obtain(const Job& job, const GateOptions& options) {
+  if (options.from && (job.asked.counts_only || options.wanted.plan.runs || options.against)) {
+    return fail(Code::usage,
+                "--from judges what RUN measured, which {} can not change: leave one of them out",
+                options.against            ? "--against"
+                : options.wanted.plan.runs ? "--runs"
+                                           : "--counts-only");
+  }
+  if (options.from && options.confirm.ref) {
+    return fail(Code::usage, "--from judges what RUN measured: leave --confirm out");
+  }
+  if (options.from && (options.rules.rules_from || options.rules.baselines_ref)) {
+    return fail(Code::usage, "--from judges by the rules that RUN was measured under: leave {} out",
+                options.rules.rules_from ? "--rules-from" : "--baselines-ref");
+  }
+  if (options.from) {
+    WEIR_TRY(Measured measured, read_measured(job, *options.from));
+    const std::string& config = job.asked.config;
+    if (job.asked.config_given && sys::absolute(config) != sys::absolute(measured.known.file)) {
+      return fail(Code::usage,
+                  "--from judges {} under the configuration it was measured with ({}): leave -c {} "
+                  "out",
+                  measured.folder, measured.known.file, config);
+    }
+    return measured;
+  }
+  MeasureOptions wanted = options.wanted;
+  WEIR_TRY(wanted.against, against_wanted(options));
+  wanted.plan.times = !job.asked.counts_only;
+  wanted.output_places = places_of(job, options.files);
+  return measure(job, wanted);
+}
+
+// Against stored baselines; what is slower there is looked at in pairs before it fails.
+Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
+                                   const Measured& measured, const StoredBaselines& stored,
+                                   const verdict::Policy& policy) {
+  WEIR_TRY(verdict::GateVerdict verdict, judge_stored(measured, stored, policy, job.files()));
+  ConfirmOptions confirm = options.confirm;
+  confirm.read_only = options.from.has_value();
+  WEIR_TRY(const Pairs pairs, pairs_of_suspected(job, confirm, measured, verdict));
+  if (!pairs.why_not.empty()) verdict.notes.push_back("slower times: " + pairs.why_not);
+  if (!pairs.measured) return verdict;
+  return judge_stored(measured, stored, policy, job.files(), &*pairs.measured);
+}
+
+// Where the baselines are that judge: a run that was measured under a commit's keeps them.
+StoredBaselines baselines_for(const Job& job, const GateOptions& options,
+                              const Measured& measured) {
+  if (options.from && measured.known.rules && !measured.known.rules->baselines_words.empty()) {
+    return {job.files(), baselines_in_run(measured.folder), measured.known.rules->baselines_words};
+  }
+  return baselines_of(job);
+}
+
+}  // namespace
+
+Result<Answer> gate(const Job& asked, const GateOptions& options) {
+  Job job = asked;
+  if (!options.from) {
+    WEIR_TRY(job.rules, read_rules(options.rules, job));
+  }
+  WEIR_TRY(job.allowed, read_allowed(options.allowed, job));
+  WEIR_TRY(Measured measured, obtain(job, options));
+  if (job.allowed) measured.allowed = *job.allowed;
+  const StoredBaselines stored = baselines_for(job, options, measured);
+  const verdict::Policy policy = policy_of(measured, options.require_baseline);
+  WEIR_TRY(verdict::GateVerdict verdict, measured.beside
+                                             ? judge_beside(measured, stored, policy, job.files())
+                                             : judge(job, options, measured, stored, policy));
+  tell_reach(measured, job, verdict);
+  tell_calibration(measured, Calibrations(job.files()), verdict);
+  return publish_verdict(job, options.files, verdict, measured.known.veil);
+}
+
+namespace {
+
+Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
+  WEIR_TRY(Loaded loaded, load_config(job));
+  const config::Veil veil = loaded.known.veil;
+  WEIR_TRY(const auto commands,
+           planned_commands(std::move(loaded), job, wanted, {job.asked.out, ""}));
+  Json planned = Json::array();
+  std::string lines;
+  for (const PlannedCommand& command : commands) {
+    Json env = Json::object();
+    std::vector<std::string> words;
+    for (const auto& [name, value] : command.spec.env) {
+      env[name] = value;
+      words.push_back(fmt::format("{}={}", name, text::shell_word(veil.text(value))));
+    }
+    for (const std::string& word : command.spec.argv) {
+      words.push_back(text::shell_word(veil.text(word)));
+    }
+    planned.push_back({{"cell", command.cell},
+                       {"pass", profile::to_string(command.pass)},
+                       {"argv", command.spec.argv},
+                       {"env", std::move(env)}});
+    lines += text::join(words, " ") + "\n";
+  }
+  return Answer{lines, document({{"schema", "weir.commands/1"}, {"commands", planned}})};
+}
+
+}  // namespace
+
+Result<Answer> run_matrix(const Job& job, const RunOptions& options) {
+  MeasureOptions wanted = options.wanted;
+  wanted.plan.times = !job.asked.counts_only;
+  if (options.against) wanted.against = AgainstWanted{.spec = *options.against, .command = {}};
+  wanted.output_places = json_places(job);
+  if (options.dry_run) return dry_run(job, wanted);
+  WEIR_TRY(Measured measured, measure(job, wanted));
+  veil_profiles(measured);
+  return profiles_answer(report::profiles_text(measured.profiles, {.width = job.width()}) +
+                             fmt::format("run {}\n", measured.folder),
+                         measured.profiles);
+}
+
+}  // namespace weir::flow

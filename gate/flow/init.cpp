@@ -1,0 +1,268 @@
+#include "gate/flow/init.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "gate/adapters/format.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/starter.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/flow/doctor.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/profile_texts.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/machine.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::flow {
+namespace {
+
+enum class CiSystem { github, gitlab };
+
+// The least that a hosted runner is given: it installs packages and builds an engine first.
+constexpr double k_least_minutes = 30;
+
+// The folder above `folder` (absolute) that git knows, or `folder` itself where none does.
+std::string repository_of(const std::string& folder, const sys::Files& files) {
+  for (std::string at = folder;;) {
+    if (files.exists(sys::join_path(at, ".git"))) return at;
+    const std::string above = sys::folder_of(at);
+    if (above == at || above.empty() || above == ".") return folder;
+    at = above;
+  }
+}
+
+// `folder` as seen from `root` above it.
+std::string below(const std::string& folder, const std::string& root) {
+  if (folder == root) return ".";
+  return folder.substr(root == "/" ? 1 : root.size() + 1);
+}
+
+// Where the text goes, and what is said of it; a file that is there is never written over.
+Result<std::string> write_new(CiSystem system, const std::string& root, const std::string& text,
+                              sys::Files& files) {
+  const bool github = system == CiSystem::github;
+  std::string name = github ? ".github/workflows/weir.yml" : ".gitlab-ci.yml";
+  std::string then = github ? "say in it how the engine is built, and name the Action's repository"
+                            : "say in it how the engine is built";
+  if (!github && files.exists(sys::join_path(root, name))) {
+    name = ".gitlab/weir.yml";
+    then += "; .gitlab-ci.yml takes it in by\n          include: [{local: /.gitlab/weir.yml}]";
+  }
+  const std::string place = sys::join_path(root, name);
+  if (files.exists(place)) {
+    return fmt::format("  kept    {}: it is there already; move it away to get a new one\n", name);
+  }
+  WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
+  WEIR_CHECK(files.write_atomic(place, text));
+  return fmt::format("wrote {}\n  next    {}\n", name, then);
+}
+
+std::string processes_text(std::size_t number) {
+  return report::plural(number, "process", "processes");
+}
+
+// How many processes of `pass` a gate starts.
+std::size_t processes(const std::vector<PlannedCommand>& commands, profile::Pass pass) {
+  return static_cast<std::size_t>(
+      std::count_if(commands.begin(), commands.end(),
+                    [&](const PlannedCommand& command) { return command.pass == pass; }));
+}
+
+std::string minutes_text(const std::vector<PlannedCommand>& commands, const Measured& measured) {
+  const std::size_t counted = processes(commands, profile::Pass::counted);
+  const std::size_t timed = processes(commands, profile::Pass::timed);
+  std::string text = fmt::format("\nHow long a gate takes on this machine\n  counts  {}: {}\n",
+                                 unit::show_duration(measured.seconds), processes_text(counted));
+  if (timed > 0 && counted > 0) {
+    // Counted processes run side by side and are short: a timed one takes no less.
+    const double each = measured.seconds / static_cast<double>(counted);
+    text +=
+        fmt::format("  times   at least {} more: {}, one after the other\n",
+                    unit::show_duration(each * static_cast<double>(timed)), processes_text(timed));
+  }
+  return text +
+         fmt::format(
+             "  beside  a base (--against): counts of both, its build, and at most {} of pairs"
+             "\n          (gate.budget; weir calibrate says what it takes)\n",
+             unit::show_duration(measured.known.settings->gate.budget_seconds));
+}
+
+Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
+  Job job = asked;
+  job.asked.config_given = true;
+  job.asked.counts_only = true;
+  const std::string& config = job.asked.config;
+  sys::Files& files = job.files();
+  WEIR_TRY(const Loaded loaded, load_config(job));
+  const std::string folder = sys::folder_of(sys::absolute(config));
+  const std::string root = repository_of(folder, files);
+  config::StarterCi found;
+  found.version = k_version;
+  found.folder = below(folder, root);
+  found.file = below(sys::absolute(config), folder);
+  const config::Settings& settings = *loaded.known.settings;
+  found.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
+  found.vulkan = std::any_of(loaded.cells.begin(), loaded.cells.end(),
+                             [](const config::Cell& cell) { return cell.device == "vulkan"; });
+  found.builds = std::any_of(settings.engines.begin(), settings.engines.end(),
+                             [](const config::EngineSettings& one) { return !one.build.empty(); });
+  WEIR_TRY(const std::string said,
+           write_new(system, root,
+                     system == CiSystem::github ? config::starter_github(found)
+                                                : config::starter_gitlab(found),
+                     files));
+  job.say(said);
+  if (incomplete) {
+    return Answer{text::printable(fmt::format(
+        "nothing was measured: {} is an example still. Fill in what was not found, then run this\n"
+        "again: it goes on from there.\n",
+        config))};
+  }
+  WEIR_TRY(const Answer looked, doctor(job, {}));
+  job.answer("\n" + looked.text);
+  MeasureOptions wanted;
+  wanted.plan.times = false;
+  WEIR_TRY(Measured measured, measure(job, wanted));
+  veil_profiles(measured);
+  job.say("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
+  WEIR_TRY(Loaded again, load_config(job));
+  wanted.plan.times = true;
+  WEIR_TRY(const auto commands,
+           planned_commands(std::move(again), job, wanted, {job.asked.out, ""}));
+  job.say(minutes_text(commands, measured));
+  return profiles_answer(
+      text::printable(fmt::format(
+          "next: weir baseline accept -c {} --counts-only, and commit baselines/\n", config)),
+      measured.profiles);
+}
+
+// Where builds leave their programs, counted from here; PATH comes after them.
+constexpr std::array k_program_folders{".", "build", "build/bin", "bin", "engines/llama.cpp"};
+constexpr std::array k_model_folders{".", "models"};
+constexpr std::size_t k_most_models = 4;
+
+// As it shall stand in the config; nothing where it is not here.
+std::optional<std::string> find_place(std::string_view program, const std::string& path,
+                                      const sys::Files& files) {
+  for (const char* folder : k_program_folders) {
+    const std::string candidate = fmt::format("{}/{}", folder, program);
+    if (!sys::find_program(files, candidate, ".", "")) continue;
+    return folder == std::string_view(".") ? candidate : fmt::format("./{}", candidate);
+  }
+  if (sys::find_program(files, program, ".", path)) return std::string(program);
+  return std::nullopt;
+}
+
+// By the names of their programs alone: none is started. Ollama's models are no files and its
+// program takes no number of tokens, so it is left to whoever writes the config.
+std::vector<config::StarterEngine> find_engines(const sys::World& world) {
+  const sys::Files& files = world.files;
+  std::vector<config::StarterEngine> found;
+  const std::string path = world.environment("PATH").value_or("/usr/bin:/bin");
+  for (const adapters::Adapter& adapter : adapters::table()) {
+    // Of llama.cpp one is enough, and llama-bench says most.
+    const bool llama_is_here = std::any_of(
+        found.begin(), found.end(), [](const auto& one) { return one.adapter == "llama-bench"; });
+    if (adapter.name == "llama-perf" && llama_is_here) continue;
+    for (const std::string_view program : adapter.programs) {
+      const auto place = find_place(program, path, files);
+      if (!place) continue;
+      const bool llama = adapter.name == "llama-bench" || adapter.name == "llama-perf";
+      found.push_back(
+          {llama ? "llama.cpp" : std::string(adapter.name), *place, std::string(adapter.name)});
+    }
+  }
+  return found;
+}
+
+// A folder as MLX and others load it.
+bool model_folder(const sys::Files& files, const std::string& path) {
+  if (files.kind(path) != sys::Kind::folder) return false;
+  if (files.kind(sys::join_path(path, "config.json")) != sys::Kind::file) return false;
+  const auto names = files.list(path);
+  return names && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+           return name.ends_with(".safetensors");
+         });
+}
+
+std::vector<config::StarterModel> find_models(const sys::Files& files) {
+  std::vector<config::StarterModel> found;
+  for (const char* folder : k_model_folders) {
+    const auto names = files.list(folder);
+    if (!names) continue;
+    for (const std::string& name : *names) {
+      if (found.size() == k_most_models) break;
+      const std::string path =
+          folder == std::string_view(".") ? name : sys::join_path(folder, name);
+      if (name.ends_with(".gguf")) {
+        found.push_back({name.substr(0, name.size() - 5), path});
+      } else if (model_folder(files, path)) {
+        found.push_back({name, path, true});
+      }
+    }
+  }
+  return found;
+}
+
+// What was found, written down. True where something was not, so that it has to be filled in.
+Result<bool> write_starter(const Job& job, const InitOptions& options) {
+  sys::Files& files = job.files();
+  const std::string& file = job.asked.config;
+  if (files.exists(file) && !options.force) {
+    return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another",
+                file);
+  }
+  config::StarterInput found;
+  found.engines = find_engines(job.world);
+  found.models = find_models(files);
+  const sys::Interrupts interrupts;
+  config::Cell probe_cell;
+  probe_cell.device = "vulkan";
+  // Without the probes beside the program nothing can be asked; the starter then leaves Vulkan out.
+  if (const auto devices =
+          look_for_devices(probe_cell, sys::read_machine(files), job.world, interrupts.stop())) {
+    const run::DeviceFacts& vulkan = devices->at("vulkan");
+    found.has_vulkan = !vulkan.absent;
+    found.vulkan_is_cpu = vulkan.on_cpu;
+  } else {
+    found.has_probes = false;
+  }
+  WEIR_CHECK(files.write_atomic(file, config::starter_config(found)));
+  std::string said = fmt::format("wrote {}\n", file);
+  for (const config::StarterEngine& engine : found.engines) {
+    said += fmt::format("  engine  {} ({})\n", engine.name, engine.program);
+  }
+  if (found.engines.empty()) said += "  no engine found here or in PATH: fill in the example\n";
+  for (const config::StarterModel& model : found.models) {
+    said += fmt::format("  model   {}\n", model.path);
+  }
+  if (found.models.empty()) {
+    said += "  no model found: weir model make models/tiny-llama.gguf writes a small one\n";
+  }
+  said += fmt::format("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device");
+  if (options.ci.empty()) {
+    said += fmt::format(
+        "next: weir gate -c {} --counts-only, then weir baseline accept -c {} --counts-only\n",
+        file, file);
+  }
+  job.say(said);
+  return found.engines.empty() || found.models.empty();
+}
+
+}  // namespace
+
+Result<Answer> init(const Job& job, const InitOptions& options) {
+  bool incomplete = false;
+  if (options.ci.empty() || options.force || !job.files().exists(job.asked.config)) {
+    WEIR_TRY(incomplete, write_starter(job, options));
+  }
+  if (options.ci.empty()) return Answer{};
+  return init_ci(job, options.ci == "github" ? CiSystem::github : CiSystem::gitlab, incomplete);
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,86 @@
+#include "gate/flow/job.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+
+bool matches(const std::vector<std::string>& globs, std::string_view name) {
+  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+           return text::glob_match(glob, name);
+         });
+}
+
+std::string Job::variable(const char* name) const { return world.environment(name).value_or(""); }
+
+std::string Job::folder() const { return sys::absolute(sys::folder_of(asked.config)); }
+
+Job Job::below(const std::string& name) const {
+  Job job = *this;
+  job.asked.out = sys::join_path(asked.out, name);
+  return job;
+}
+
+int Job::width() const {
+  const int columns = world.terminal.columns(stream()).value_or(0);
+  return columns == 0 ? 80 : std::clamp(columns, 40, 120);
+}
+
+bool Job::colored(int of_stream) const {
+  if (shown.color != "auto") return shown.color == "always";
+  const auto term = world.environment("TERM");
+  return world.terminal.columns(of_stream) && !world.environment("NO_COLOR") && term &&
+         *term != "dumb";
+}
+
+void Job::answer(std::string_view text) const { command(text::disarm(text)); }
+void Job::command(std::string_view text) const { world.terminal.write(stream(), text); }
+void Job::say(std::string_view text) const { answer(text::printable(text)); }
+void Job::talk(std::string_view line) const {
+  if (!shown.quiet) world.terminal.write(2, text::disarm(line) + "\n");
+}
+
+void print_error(sys::World& world, const Error& error) {
+  const bool color = world.terminal.columns(2) && !world.environment("NO_COLOR");
+  world.terminal.write(
+      2, fmt::format("{}weir:{} {}\n", color ? "\x1B[1;31m" : "", color ? "\x1B[0m" : "",
+                     text::disarm(text::printable(error.message))));
+}
+
+std::string document(const Json& json, int indent) { return dump_json(json, indent) + "\n"; }
+
+Answer profiles_answer(std::string text, std::span<const profile::Profile> profiles) {
+  Json all = Json::array();
+  bool unmeasured = false;
+  for (const profile::Profile& profile : profiles) {
+    all.push_back(profile::to_json(profile));
+    unmeasured = unmeasured || !profile.errors.empty();
+  }
+  return {std::move(text), document({{"schema", "weir.profiles/1"}, {"profiles", all}}),
+          unmeasured ? ExitCode::unmeasured : ExitCode::pass};
+}
+
+Result<void> write_json(const Job& job, std::string_view text) {
+  if (!job.shown.json || text.empty()) return {};
+  if (*job.shown.json != "-") return job.files().write_atomic(*job.shown.json, text);
+  job.world.terminal.write(1, text);
+  return {};
+}
+
+std::vector<std::string> json_places(const Job& job) {
+  if (!job.shown.json || *job.shown.json == "-") return {};
+  return {*job.shown.json};
+}
+
+Result<void> append_text(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) return fail(Code::io, "{}: can not be written", path);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) != 0 || !written) return fail(Code::io, "{}: can not be written", path);
+  return {};
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,290 @@
+#include "gate/flow/judge.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "gate/base/text.hpp"
+#include "gate/flow/explain.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/shards.hpp"
+#include "gate/flow/veiled.hpp"
+#include "gate/report/formats.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/verdict/verdict.hpp"
+
+namespace weir::flow {
+namespace {
+
+// The cells folded, with what the run knows of itself, and its twins held against their devices.
+verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdict::Policy& policy,
+                            const Measured& measured, const sys::Files& files) {
+  std::vector<std::string> of_twins = verdict::check_twins(measured.profiles, cells);
+  std::vector<std::string> of_allowances;
+  if (measured.allowed) {
+    const Allowed& allowed = *measured.allowed;
+    of_allowances = verdict::apply_allowances(
+        allowed.list,
+        {allowed.pull_request, allowed.head, allowed.today,
+         [&](const profile::CellKey& cell) { return measured.known.veil.cell(cell).str(); }},
+        cells);
+    of_allowances.insert(of_allowances.end(), allowed.notes.begin(), allowed.notes.end());
+  }
+  explain_cells(cells, *measured.known.settings, measured.known.place.value_or(measured.known.file),
+                files);
+  // What is not among some cells may be among the others.
+  std::vector<std::string> idle;
+  if (!measured.some_cells) {
+    idle = verdict::limits_on_nothing(cells, measured.known.settings->limits, policy);
+  }
+  verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
+  verdict.not_judged.insert(verdict.not_judged.end(), idle.begin(), idle.end());
+  verdict.weir_version = k_version;
+  verdict.config = measured.known.file;
+  verdict.some_cells = measured.some_cells;
+  verdict.run = measured.folder;
+  verdict.not_judged.insert(verdict.not_judged.end(), measured.not_judged.begin(),
+                            measured.not_judged.end());
+  verdict.notes.insert(verdict.notes.end(), measured.known.notes.begin(),
+                       measured.known.notes.end());
+  for (const auto* told : {&of_twins, &of_allowances}) {
+    verdict.notes.insert(verdict.notes.end(), told->begin(), told->end());
+  }
+  if (measured.seconds > 0) verdict.seconds = measured.seconds;
+  if (measured.known.rules) {
+    const RulesUsed& rules = *measured.known.rules;
+    verdict.rules = rules.from;
+    verdict.proposals = rules.proposals;
+    // First: what is not there at all is missed least.
+    verdict.not_judged.insert(verdict.not_judged.begin(), rules.not_judged.begin(),
+                              rules.not_judged.end());
+    verdict.notes.insert(verdict.notes.end(), rules.notes.begin(), rules.notes.end());
+  }
+  return verdict;
+}
+
+Result<std::vector<baseline::Baseline>> stored_of(const profile::CellKey& cell,
+                                                  const StoredBaselines& stored,
+                                                  const Measured& measured) {
+  return stored.of_cell(cell).map_error(
+      [&](Error error) { return veiled(std::move(error), measured.known.veil); });
+}
+
+// By the cells of `measured.beside`: false_alarm is divided among the metrics that were paired, and
+// before that among shards, which knew nothing of each other's.
+std::vector<verdict::Policy> policies_beside(const Measured& measured,
+                                             const verdict::Policy& policy) {
+  const Beside& beside = *measured.beside;
+  const std::vector<verdict::LimitEntry>& limits = measured.known.settings->limits;
+  std::map<std::string, std::size_t> shard_of;
+  if (measured.shard) {
+    for (std::size_t shard = 1; shard <= measured.shard->shards.size(); ++shard) {
+      for (const std::string& cell : measured.shard->cells_of(shard)) {
+        shard_of[cell] = shard;
+        // A line belongs to the shard of its depths.
+        if (const auto key = profile::CellKey::parse(cell)) shard_of[key->line().str()] = shard;
+      }
+    }
+  }
+  std::map<std::size_t, std::vector<std::size_t>> groups;  // shard (0: none) -> places
+  for (std::size_t i = 0; i < beside.cells.size(); ++i) {
+    const auto found = shard_of.find(beside.cells[i].cell.str());
+    groups[found == shard_of.end() ? 0 : found->second].push_back(i);
+  }
+  std::vector<verdict::Policy> policies(beside.cells.size(), policy);
+  for (const auto& [shard, members] : groups) {
+    std::vector<profile::CellFacts> cells;
+    std::vector<profile::PairedRuns> pairs;
+    for (const std::size_t i : members) {
+      cells.push_back(beside.cells[i]);
+      pairs.push_back(beside.pairs[i]);
+    }
+    verdict::Policy one = policy;
+    one.timed_metrics = verdict::timed_metrics(cells, pairs, limits);
+    if (shard > 0) {
+      run::ShardFacts facts = *measured.shard;
+      facts.index = shard;
+      one.false_alarm = false_alarm_of(facts, policy.false_alarm);
+    }
+    for (const std::size_t i : members) policies[i] = one;
+  }
+  return policies;
+}
+
+}  // namespace
+
+verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
+  verdict::Policy policy = policy_of(measured.known.settings->gate);
+  policy.require_baseline = require_baseline;
+  policy.counts_only = measured.counts_only;
+  return policy;
+}
+
+Result<verdict::GateVerdict> judge_beside(const Measured& measured, const StoredBaselines& stored,
+                                          const verdict::Policy& policy, const sys::Files& files) {
+  const Beside& beside = *measured.beside;
+  const std::vector<verdict::Policy> policies = policies_beside(measured, policy);
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < beside.cells.size(); ++i) places[beside.cells[i].cell.str()] = i;
+  std::vector<verdict::CellVerdict> cells;
+  for (const profile::Profile& profile : measured.profiles) {
+    const std::size_t i = places.at(profile.cell.str());
+    verdict::Base base{beside.counts[i], std::nullopt};
+    if (!measured.counts_only) base.pairs = beside.pairs[i];
+    if (base.choice.match == baseline::Choice::Match::none && !profile.counts_skipped) {
+      // Cached counts, then the base that was built, then what is stored.
+      WEIR_TRY(const std::vector<baseline::Baseline> known,
+               stored_of(profile.cell, stored, measured));
+      baseline::Choice fallback = baseline::choose(profile, known);
+      const std::string why = base.choice.reason;
+      if (fallback.match >= baseline::Choice::Match::nearest) base.choice = std::move(fallback);
+      base.choice.reason = why + (base.choice.reason == why || base.choice.reason.empty()
+                                      ? std::string("; the stored baseline judges")
+                                      : "; the stored baseline judges: " + base.choice.reason);
+      if (base.choice.match == baseline::Choice::Match::none) base.choice.reason = why;
+    }
+    cells.push_back(
+        verdict::judge_cell(profile, base, measured.known.settings->limits, policies[i]));
+  }
+  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
+  verdict.base_source = beside.facts.words;
+  verdict.against = beside.facts.against;
+  verdict.base_commit = beside.facts.commit;
+  verdict.commit = beside.facts.candidate_commit;
+  verdict.budget_seconds = measured.known.settings->gate.budget_seconds;
+  if (beside.facts.candidate_dirty && beside.facts.candidate_commit) {
+    verdict.notes.push_back(fmt::format("the working tree differs from {}",
+                                        beside.facts.candidate_commit->substr(0, 7)));
+  }
+  verdict.notes.insert(verdict.notes.end(), beside.facts.notes.begin(), beside.facts.notes.end());
+  return verdict;
+}
+
+namespace {
+
+// What pairs beside a base say of suspected cells, into these; in words for the gate.
+Result<std::vector<std::string>> take_in(const Measured& pairs, const StoredBaselines& stored,
+                                         const verdict::Policy& policy, const sys::Files& files,
+                                         std::vector<verdict::CellVerdict>& cells) {
+  WEIR_TRY(const verdict::GateVerdict beside, judge_beside(pairs, stored, policy, files));
+  const verdict::Confirmed told = verdict::confirm(cells, beside.cells, pairs.beside->facts.words);
+  std::vector<std::string> said{fmt::format(
+      "slower than stored samples, looked at again in pairs beside {}: {} confirmed, {} cleared, "
+      "{} still open ({})",
+      pairs.beside->facts.words, told.confirmed, told.cleared, told.open, pairs.folder)};
+  for (const std::string& line : told.not_asked) said.push_back("not confirmed by pairs: " + line);
+  said.insert(said.end(), beside.notes.begin(), beside.notes.end());
+  return said;
+}
+
+}  // namespace
+
+Result<verdict::GateVerdict> judge_stored(const Measured& measured, const StoredBaselines& stored,
+                                          const verdict::Policy& policy, const sys::Files& files,
+                                          const Measured* pairs) {
+  std::vector<verdict::CellVerdict> cells;
+  for (const profile::Profile& profile : measured.profiles) {
+    WEIR_TRY(const std::vector<baseline::Baseline> known,
+             stored_of(profile.cell, stored, measured));
+    cells.push_back(verdict::judge_cell(profile, {baseline::choose(profile, known)},
+                                        measured.known.settings->limits, policy));
+  }
+  std::vector<std::string> said;
+  if (pairs != nullptr) {
+    WEIR_TRY(said, take_in(*pairs, stored, policy, files, cells));
+  }
+  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
+  verdict.base_source = stored.words();
+  verdict.commit = measured.commit;
+  verdict.notes.insert(verdict.notes.end(), said.begin(), said.end());
+  if (pairs != nullptr) verdict.budget_seconds = measured.known.settings->gate.budget_seconds;
+  return verdict;
+}
+
+verdict::GateVerdict judge_against(const Measured& measured, const Measured& base,
+                                   const verdict::Policy& policy, const sys::Files& files) {
+  std::map<std::string, const profile::Profile*> by_name;
+  for (const profile::Profile& profile : base.profiles) by_name[profile.cell.str()] = &profile;
+  std::vector<verdict::CellVerdict> cells;
+  for (const profile::Profile& profile : measured.profiles) {
+    const auto found = by_name.find(profile.cell.str());
+    baseline::Choice choice;
+    if (found == by_name.end()) {
+      choice.reason = fmt::format("{} has no such cell", base.folder);
+    } else {
+      choice = baseline::choice_of(profile, *found->second);
+      by_name.erase(found);
+    }
+    cells.push_back(
+        verdict::judge_cell(profile, {choice}, measured.known.settings->limits, policy));
+  }
+  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
+  verdict.base_source = fmt::format("run {}", base.folder);
+  for (const auto& [name, profile] : by_name) {
+    verdict.notes.push_back(fmt::format("{} is only in {}", name, base.folder));
+  }
+  return verdict;
+}
+
+Result<verdict::GateVerdict> read_verdict(const std::string& file, const sys::Files& files) {
+  constexpr std::uint64_t k_largest_verdict = std::uint64_t{64} << 20;
+  const auto in_file = [&](Error error) { return with_context(file, std::move(error)); };
+  WEIR_TRY(const std::string text, files.read(file, k_largest_verdict));
+  WEIR_TRY(const Json json, parse_json(text).map_error(in_file));
+  return verdict::verdict_from_json(json).map_error(in_file);
+}
+
+namespace {
+
+using verdict::CellVerdict;
+using verdict::Outcome;
+
+// What engines say is in it.
+std::string headline(const std::string& text) { return text::printable(text::first_line(text)); }
+
+std::string why_failed(const CellVerdict& cell) {
+  std::string why;
+  for (const verdict::MetricVerdict& metric : cell.metrics) {
+    if (metric.verdict != Outcome::fail) continue;
+    const report::MetricWords said = report::words(metric);
+    why += fmt::format("{}{} {}{}{}", why.empty() ? "" : ", ", said.label, said.baseline,
+                       said.baseline.empty() ? "" : " → ", said.current);
+  }
+  if (cell.kernels_verdict == Outcome::fail) why += (why.empty() ? "" : ", ") + cell.kernels_reason;
+  if (cell.placement_verdict == Outcome::fail) {
+    why += (why.empty() ? "" : ", ") + cell.placement_reason;
+  }
+  return fmt::format("{}: {}", cell.cell.str(), headline(why));
+}
+
+const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outcome) {
+  const auto found = std::find_if(verdict.cells.begin(), verdict.cells.end(),
+                                  [&](const CellVerdict& cell) { return cell.verdict == outcome; });
+  return found == verdict.cells.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Judged judged_step(const verdict::GateVerdict& verdict) {
+  using source::Tried;
+  if (const CellVerdict* cell = first_with(verdict, Outcome::fail)) {
+    return {Tried::bad, why_failed(*cell)};
+  }
+  if (const CellVerdict* cell = first_with(verdict, Outcome::error)) {
+    return {Tried::skipped,
+            fmt::format("{} could not be measured: {}", cell->cell.str(), headline(cell->reason))};
+  }
+  if (const CellVerdict* cell = first_with(verdict, Outcome::inconclusive)) {
+    return {Tried::skipped, fmt::format("{} is not decided", cell->cell.str())};
+  }
+  const bool judged =
+      std::any_of(verdict.cells.begin(), verdict.cells.end(), [](const CellVerdict& cell) {
+        return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
+               cell.verdict == Outcome::accepted;
+      });
+  if (!judged) return {Tried::skipped, "nothing could be judged", true};
+  return {Tried::good, ""};
+}
+
+}  // namespace weir::flow

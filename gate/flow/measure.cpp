@@ -1,0 +1,210 @@
+#include "gate/flow/measure.hpp"
+
+#include <unistd.h>
+
+#include "gate/adapters/format.hpp"
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/flow/calibrate.hpp"
+#include "gate/flow/configure.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/shards.hpp"
+#include "gate/run/runner.hpp"
+#include "gate/source/git.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/verdict/over_depth.hpp"
+
+namespace weir::flow {
+namespace {
+
+// The branch that is checked out. CI systems check out commits, and say in variables of theirs
+// which branch it is.
+std::optional<std::string> branch_of(const source::CommitFacts& head, const sys::World& world) {
+  if (head.branch) return head.branch;
+  for (const char* name : {"GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"}) {
+    if (auto branch = world.environment(name); branch && !branch->empty()) return branch;
+  }
+  return std::nullopt;
+}
+
+// What was checked out when it was measured: null where that is no repository. The branch stands
+// apart, for shards of one commit may differ in it.
+void keep_source(const Job& job, const sys::Stop& stop, Json& extra) {
+  extra["source"] = nullptr;
+  const source::Effects effects = effects_of(job.world, stop);
+  const auto git = source::Git::open(effects, job.folder());
+  if (!git) return;
+  const auto head = git->head();
+  if (!head || !*head) return;
+  extra["source"] = {
+      {"commit", (*head)->name}, {"time", (*head)->time}, {"dirty", git->dirty().value_or(true)}};
+  if (const auto branch = branch_of(**head, job.world)) extra["branch"] = *branch;
+}
+
+run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wanted,
+                                    const Job& job) {
+  const config::Settings& settings = *ready.loaded.known.settings;
+  run::AgainstOptions options;
+  options.limits = settings.limits;
+  options.gate = settings.gate;
+  options.policy = policy_of(settings.gate);
+  if (wanted.shard_facts) {
+    options.policy.false_alarm = false_alarm_of(*wanted.shard_facts, options.policy.false_alarm);
+  }
+  options.counts = wanted.plan.counts;
+  options.times = wanted.plan.times;
+  options.least_pairs = wanted.least_pairs;
+  options.calibrated_pairs =
+      calibrated_pairs(Calibrations(job.files()), ready.plan.cells, settings);
+  const auto& commit = ready.base->facts.candidate_commit;
+  options.rotation =
+      std::stoull(short_hash(commit ? *commit : ready.base->facts.words), nullptr, 16);
+  return options;
+}
+
+Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptions& wanted,
+                               const sys::Stop& stop) {
+  const double started = job.world.clock.steady();
+  WEIR_TRY(Ready ready, make_ready(std::move(loaded), job, wanted, stop));
+
+  run::RunHeader header = run::make_header(ready.plan);
+  header.weir_version = k_version;
+  header.started_at = job.world.clock.now();
+  header.config_file = job.asked.config;
+  header.config_text = ready.loaded.text;
+  header.machine = ready.machine;
+  header.notes = ready.loaded.known.notes;
+  header.extra["counts_only"] = !wanted.plan.times;
+  if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
+  if (ready.base) {
+    header.extra["against"] = to_json(ready.base->facts);
+  } else {
+    keep_source(job, stop, header.extra);
+  }
+  if (ready.loaded.known.rules) header.extra["rules"] = to_json(*ready.loaded.known.rules);
+  if (job.allowed) header.extra["allowances"] = to_json(*job.allowed);
+
+  std::string folder;
+  std::optional<run::Journal> journal;
+  if (wanted.resume) {
+    folder = *wanted.resume;
+    if (folder.empty()) {
+      WEIR_TRY(folder, run::newest_run(job.files(), job.asked.out));
+    }
+    WEIR_TRY(journal, run::Journal::resume(job.files(), folder, ready.plan));
+    // It is still the run that was begun, whatever is checked out by now.
+    WEIR_TRY(run::RunFile begun, run::read_run(job.files(), folder));
+    header.extra = std::move(begun.header.extra);
+  } else {
+    WEIR_TRY(folder, run::make_run_folder(job.files(), job.asked.out, header.started_at));
+    WEIR_TRY(journal, run::Journal::create(job.files(), folder, header));
+  }
+  if (job.rules) {
+    std::vector<profile::CellKey> keys;
+    for (const profile::CellFacts& facts : header.cells) keys.push_back(facts.cell);
+    WEIR_CHECK(keep_baselines(*job.rules, job, keys, folder));
+  }
+
+  WEIR_TRY(const auto probing, make_probing(job.world));
+  const auto progress = run::make_progress(job.world.clock, job.shown.quiet, job.colored(2));
+  VeiledProgress shown(*progress, ready.loaded.known.veil);
+  run::Runner runner({job.world.processes, job.files(), job.world.clock, job.world.locks,
+                      job.world.load, *probing, shown, stop},
+                     ready.machine.usable_cores);
+  const CachedCounts known(job.files(), ready.base ? ready.base->counts_folder : std::string());
+  std::optional<run::Against> against;
+  if (ready.base) {
+    against.emplace(ready.plan, against_options(ready, wanted, job), known, job.world.coin,
+                    [&](const run::PairsPlan& plan) {
+                      for (const std::string& line : words_of(plan, ready.loaded.known.veil)) {
+                        progress->say(line);
+                      }
+                    });
+  }
+  auto records = runner.run(ready.plan, *journal, against ? &*against : nullptr);
+  progress->finish();
+  if (!records) {
+    Error error = std::move(records).error();
+    if (error.code == Code::interrupted) {
+      error.message =
+          fmt::format("interrupted; what was measured is kept. Go on with: --resume {}{}", folder,
+                      ready.base ? " and the same --against" : "");
+    }
+    return tl::unexpected(std::move(error));
+  }
+  Measured measured;
+  measured.profiles = profile::assemble_all(header.cells, header.unavailable, *records);
+  if (ready.base) {
+    measured.beside =
+        measured_beside(ready.base->facts, header, measured.profiles, *records, known);
+    for (std::string& line : keep_base_counts(*ready.base, header, *records, folder, job.files())) {
+      measured.beside->facts.notes.push_back(std::move(line));
+    }
+  }
+  take_reference(*ready.loaded.known.settings, measured.profiles);
+  measured.profiles = verdict::with_fits(std::move(measured.profiles));
+  measured.known = std::move(ready.loaded.known);
+  if (job.allowed) measured.allowed = *job.allowed;
+  measured.folder = folder;
+  measured.seconds = job.world.clock.steady() - started;
+  measured.counts_only = !wanted.plan.times;
+  measured.some_cells = !job.asked.cells.empty();
+  measured.commit = commit_of_run(header.extra);
+  measured.shard = wanted.shard_facts;
+  tell_shard(measured);
+  return measured;
+}
+
+}  // namespace
+
+void tell_shard(Measured& measured) {
+  if (!measured.shard || measured.shard->index == 0) return;
+  measured.some_cells = true;
+  measured.not_judged.push_back(
+      fmt::format("shard {}: a part of the matrix", measured.shard->name()));
+}
+
+void veil_profiles(Measured& measured) {
+  for (profile::Profile& profile : measured.profiles) {
+    profile = veiled(std::move(profile), measured.known.veil);
+  }
+}
+
+Result<Measured> measure_loaded(Loaded loaded, const Job& job, const MeasureOptions& wanted) {
+  const sys::Interrupts interrupts(wanted.limit_seconds);
+  auto measured = measure_until(std::move(loaded), job, wanted, interrupts.stop());
+  if (!measured && interrupts.over()) {
+    return fail(Code::unavailable, "it was not done within what was left of the time");
+  }
+  return measured;
+}
+
+Result<Measured> measure_or_resume(const std::function<Result<Loaded>()>& load, const Job& job,
+                                   MeasureOptions wanted) {
+  const auto earlier = run::list_runs(job.files(), job.asked.out);
+  if (!earlier.empty()) {
+    WEIR_TRY(Loaded loaded, load());
+    wanted.resume = earlier.back();
+    auto measured = measure_loaded(std::move(loaded), job, wanted);
+    if (measured || measured.error().code != Code::usage) return measured;
+    wanted.resume.reset();
+  }
+  WEIR_TRY(Loaded loaded, load());
+  return measure_loaded(std::move(loaded), job, wanted);
+}
+
+Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
+  WEIR_TRY(Loaded loaded, load_config(job));
+  MeasureOptions whole = wanted;
+  if (wanted.shard) {
+    WEIR_TRY(whole.shard_facts,
+             choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, job.files()));
+  }
+  const config::Veil veil = loaded.known.veil;
+  return veil_errors(veil, [&] { return measure_loaded(std::move(loaded), job, whole); });
+}
+
+}  // namespace weir::flow

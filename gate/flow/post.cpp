@@ -1,0 +1,424 @@
+#include "gate/flow/post.hpp"
+
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/judge.hpp"
+#include "gate/flow/reports.hpp"
+#include "gate/publish/api.hpp"
+#include "gate/publish/url.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::flow {
+namespace {
+
+bool alike(std::string_view a, std::string_view b) { return text::lower(a) == text::lower(b); }
+
+std::string without_slash(std::string url) {
+  while (!url.empty() && url.back() == '/') url.pop_back();
+  return url;
+}
+
+Result<void> check_words(const PostOptions& words) {
+  if (!words.repository.empty() && !publish::is_repository(words.repository)) {
+    return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", words.repository);
+  }
+  if (!words.sha.empty() && !publish::is_sha(words.sha)) {
+    return fail(Code::usage, "--sha \"{}\": no commit (40 or 64 hex digits)", words.sha);
+  }
+  if (words.pull_request && *words.pull_request <= 0) {
+    return fail(Code::usage, "--pr {}: pull requests are counted from 1", *words.pull_request);
+  }
+  return {};
+}
+
+// An event that is named by hand speaks for itself; the environment's is the runner's own, and the
+// two have to agree.
+Result<publish::Event> read_event(const Job& job, const PostOptions& words) {
+  publish::Surroundings surroundings{.event_name = job.variable("GITHUB_EVENT_NAME"),
+                                     .repository = job.variable("GITHUB_REPOSITORY"),
+                                     .sha = job.variable("GITHUB_SHA"),
+                                     .run_id = job.variable("GITHUB_RUN_ID"),
+                                     .run_attempt = job.variable("GITHUB_RUN_ATTEMPT")};
+  std::string file = job.variable("GITHUB_EVENT_PATH");
+  if (!words.event_file.empty() && words.event_file != file) {
+    file = words.event_file;
+    surroundings.event_name.clear();
+    surroundings.repository.clear();
+    surroundings.sha.clear();
+  }
+  if (file.empty()) return publish::read_event(std::nullopt, surroundings, "");
+  WEIR_TRY(const std::string text, job.files().read(file, publish::k_largest_event));
+  return publish::read_event(text, surroundings, file);
+}
+
+struct Found {
+  std::string file;
+  std::optional<Error> missing;  // why there is none
+};
+
+Found find_verdict(const Job& job, const PostOptions& words) {
+  std::string run = words.run;
+  if (run.empty()) {
+    auto newest = run::newest_run(job.files(), job.asked.out);
+    if (!newest) return {"", newest.error()};
+    run = *newest;
+  }
+  const bool folder = job.files().kind(run) == sys::Kind::folder;
+  Found found{folder ? sys::join_path(run, "verdict.json") : run, std::nullopt};
+  if (job.files().kind(found.file) != sys::Kind::file) {
+    found.missing = Error{
+        Code::usage,
+        fmt::format("{}: there is no such file{}", found.file,
+                    folder ? "\n  weir gate --from " + run + " judges that run" : std::string())};
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<std::string> api_url_of(const Job& job, const std::string& given) {
+  std::string url = given.empty() ? job.variable("GITHUB_API_URL") : given;
+  if (url.empty()) return std::string("https://api.github.com");
+  url = without_slash(std::move(url));
+  const auto parsed = publish::parse_url(url);
+  if (!parsed || parsed->target.find('?') != std::string::npos) {
+    return fail(Code::usage, "--api \"{}\": no https address (GitHub Enterprise: {})", url,
+                "https://HOST/api/v3");
+  }
+  return url;
+}
+
+Result<std::string> repository_of(const Job& job, const std::string& given) {
+  if (!given.empty() && !publish::is_repository(given)) {
+    return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", given);
+  }
+  std::string name = given.empty() ? job.variable("GITHUB_REPOSITORY") : given;
+  if (!publish::is_repository(name)) {
+    return fail(Code::usage, "where to? Outside of GitHub's runners --repo OWNER/NAME says it");
+  }
+  return name;
+}
+
+Result<Secret> token_of(const Job& job, const std::string& file, const std::string& without) {
+  if (!file.empty()) {
+    WEIR_TRY(const std::string text, job.files().read(file, 64 << 10));
+    const std::string token(text::trim(text));
+    if (token.empty()) return fail(Code::usage, "{}: no token in it", file);
+    return Secret(token);
+  }
+  for (const char* name : {"WEIR_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"}) {
+    const std::string value(text::trim(job.variable(name)));
+    if (!value.empty()) return Secret(value);
+  }
+  return fail(Code::usage,
+              "this needs a token: in WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN, or in a file that "
+              "--token-file names ({})",
+              without);
+}
+
+Result<std::unique_ptr<publish::GithubApi>> github_api(sys::World& world,
+                                                       publish::GithubSettings settings,
+                                                       const sys::Stop& stop) {
+  settings.version = k_version;
+  WEIR_TRY(publish::GithubApi api,
+           publish::GithubApi::make(std::move(settings),
+                                    {world.http, world.clock, world.pause, world.coin, stop}));
+  return std::make_unique<publish::GithubApi>(std::move(api));
+}
+
+Result<std::unique_ptr<Github>> Github::open(const Job& job, const GithubOptions& options,
+                                             const std::string& without) {
+  std::unique_ptr<Github> made(new Github(job.world));
+  publish::GithubSettings settings;
+  WEIR_TRY(settings.base_url, api_url_of(job, options.api_url));
+  WEIR_TRY(settings.token, token_of(job, options.token_file, without));
+  WEIR_TRY(made->limit_seconds_, unit::parse_duration_seconds(options.time_limit));
+  made->masker_.add(settings.token);
+  settings.say = [masker = made->masker_, &job](const std::string& line) {
+    job.talk("weir: " + masker.mask(text::printable(line)));
+  };
+  settings.total_seconds = made->limit_seconds_;
+  // So that after an answer that never comes there is time to look what became of the request.
+  settings.each.total_seconds = std::min(settings.each.total_seconds, made->limit_seconds_ / 4);
+  WEIR_TRY(made->api_, github_api(job.world, std::move(settings), made->stop()));
+  return made;
+}
+
+publish::Wait Github::wait() const {
+  return [this](double seconds) { (void)world_.pause.wait(seconds, stop()); };
+}
+
+namespace {
+
+Result<publish::Event> event_of(const Job& job, const PostOptions& words) {
+  WEIR_CHECK(check_words(words));
+  WEIR_TRY(publish::Event event, read_event(job, words).map_error([](Error error) {
+    error.code = Code::usage;
+    return error;
+  }));
+  if (!words.repository.empty() && !alike(words.repository, event.repository)) {
+    // Nothing that the event says of its repository holds in another.
+    const publish::RunNumber run = event.run;
+    event = {};
+    event.run = run;
+    event.repository = words.repository;
+  }
+  if (words.pull_request) {
+    if (event.pull_request && event.pull_request != words.pull_request) event.sha.clear();
+    event.pull_request = words.pull_request;
+    event.head.reset();
+  }
+  if (!words.sha.empty()) event.sha = text::lower(words.sha);
+  if (event.repository.empty()) {
+    return fail(Code::usage,
+                "where to? Outside of GitHub's runners --repo OWNER/NAME says it, with --pr N for "
+                "the comment and --sha SHA for the check run and the commit status");
+  }
+  if (event.sha.empty() && !event.pull_request) {
+    return fail(Code::usage,
+                "where to in {}? --pr N says it for the comment, --sha SHA for the check run and "
+                "the commit status",
+                event.repository);
+  }
+  return event;
+}
+
+Result<std::string> run_url_of(const Job& job, const PostOptions& words,
+                               const publish::Event& event, const std::string& api_url) {
+  if (!words.run_url.empty()) {
+    if (!publish::parse_url(words.run_url)) {
+      return fail(Code::usage, "--run-url \"{}\": no http or https address", words.run_url);
+    }
+    return words.run_url;
+  }
+  constexpr std::string_view k_enterprise = "/api/v3";
+  std::string server = without_slash(job.variable("GITHUB_SERVER_URL"));
+  if (server.empty() && api_url.ends_with(k_enterprise)) {
+    server = api_url.substr(0, api_url.size() - k_enterprise.size());
+  }
+  if (server.empty()) server = "https://github.com";
+  if (!publish::parse_url(server)) {
+    return fail(Code::usage, "GITHUB_SERVER_URL \"{}\": no https address", server);
+  }
+  return publish::run_url_of(server, event.repository, event.run);
+}
+
+Result<publish::Texts> texts_of(const Job& job, const PostOptions& words,
+                                const publish::Event& event, const std::string& run_url,
+                                std::vector<std::string>& notes) {
+  report::MarkdownStyle style;
+  style.verbs = report_hints();
+  if (!run_url.empty()) style.run_url = run_url;
+  const Found found = find_verdict(job, words);
+  std::optional<Error> missing = found.missing;
+  if (!missing) {
+    const auto gate = read_verdict(found.file, job.files());
+    if (gate) return publish::texts_of(*gate, style, event.conclusion);
+    missing = gate.error();
+  }
+  // A workflow run that left no verdict is something to tell; a name that is typed wrong is not.
+  if (!words.missing_verdict && !event.conclusion) return tl::unexpected(*missing);
+  notes.push_back(fmt::format("not measured: {}", missing->message));
+  publish::NotMeasured what{words.missing_verdict.value_or(""), event.conclusion, event.sha};
+  if (what.why.empty() && !found.missing) what.why = "what the run left is no verdict";
+  return publish::not_measured(what, style);
+}
+
+// What was posted, in words and as weir.post/1.
+struct Told {
+  publish::Target target;
+  std::string gate;
+  std::vector<publish::Part> parts;
+  std::vector<std::string> notes;
+
+  [[nodiscard]] bool failed() const {
+    return std::any_of(parts.begin(), parts.end(), [](const publish::Part& part) {
+      return part.outcome == publish::Part::Outcome::failed;
+    });
+  }
+};
+
+std::string one_line(const std::string& words) { return text::join(text::lines(words), "; "); }
+
+std::string words_of(const Told& told) {
+  const publish::Target& target = told.target;
+  std::string text = fmt::format("weir post  {}", target.repository);
+  if (target.pull_request) text += fmt::format("#{}", *target.pull_request);
+  if (!target.sha.empty()) text += "  " + target.sha.substr(0, 7);
+  if (told.gate != publish::k_default_gate) text += "  " + told.gate;
+  text += "\n\n";
+  for (const publish::Part& part : told.parts) {
+    std::string line = fmt::format("{:<13}  {:<10}", part.name, publish::to_string(part.outcome));
+    if (!part.reason.empty()) line += "  " + one_line(part.reason);
+    if (!part.url.empty()) line += "  " + part.url;
+    text += std::string(line.substr(0, line.find_last_not_of(' ') + 1)) + "\n";
+  }
+  return text;
+}
+
+Json json_of(const Told& told) {
+  Json parts = Json::array();
+  for (const publish::Part& part : told.parts) {
+    Json json = {{"part", part.name}, {"outcome", publish::to_string(part.outcome)}};
+    if (part.id > 0) json["id"] = part.id;
+    if (!part.url.empty()) json["url"] = part.url;
+    if (!part.reason.empty()) json["reason"] = part.reason;
+    if (!part.warnings.empty()) json["warnings"] = part.warnings;
+    parts.push_back(std::move(json));
+  }
+  const publish::Target& target = told.target;
+  return {{"schema", "weir.post/1"},
+          {"repository", target.repository},
+          {"pull_request", target.pull_request ? Json(*target.pull_request) : Json()},
+          {"sha", target.sha.empty() ? Json() : Json(target.sha)},
+          {"gate", told.gate},
+          {"run", {{"id", target.run.id}, {"attempt", target.run.attempt}}},
+          {"parts", std::move(parts)},
+          {"notes", told.notes},
+          {"complete", !told.failed()}};
+}
+
+// Everything that is sent or shown goes through here: what an engine printed may hold the token.
+publish::Texts masked(publish::Texts texts, const Masker& masker) {
+  const auto mask = [&](std::string& text) { text = masker.mask(text); };
+  mask(texts.comment);
+  mask(texts.check.title);
+  mask(texts.check.summary);
+  mask(texts.check.text);
+  for (report::CheckAnnotation& annotation : texts.check.annotations) {
+    mask(annotation.path);
+    mask(annotation.title);
+    mask(annotation.message);
+  }
+  mask(texts.status.description);
+  return texts;
+}
+
+std::vector<std::string> wanted_parts(const PostOptions& words) {
+  std::vector<std::string> names;
+  if (words.comment) names.emplace_back("comment");
+  if (words.check) names.emplace_back("check run");
+  if (words.status) names.emplace_back("commit status");
+  return names;
+}
+
+publish::PostOptions options_of(const PostOptions& words) {
+  publish::PostOptions options;
+  options.gate = publish::gate_name(words.name);
+  options.comment = words.comment;
+  options.check = words.check;
+  options.status = words.status;
+  return options;
+}
+
+publish::Target target_of(const publish::Event& event, const std::string& run_url) {
+  return {event.repository, event.pull_request, event.sha, event.run, run_url};
+}
+
+Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish::Event& event,
+                        const publish::Texts& texts, const std::string& run_url,
+                        const std::string& api_url, std::vector<std::string> notes) {
+  if (!event.pull_request && event.head) {
+    notes.push_back("the pull request of this run would be asked for; --pr N names it here");
+  }
+  if (event.pull_request && event.sha.empty()) {
+    notes.push_back("the head of the pull request would be asked for; --sha SHA names it here");
+  }
+  publish::Rehearsal rehearsal;
+  const auto parts =
+      publish::post(rehearsal, target_of(event, run_url), texts, options_of(words), [](double) {});
+  for (const publish::Part& part : parts) {
+    if (!part.reason.empty()) notes.push_back(fmt::format("no {}: {}", part.name, part.reason));
+  }
+  for (const std::string& note : notes) job.talk("weir: " + text::printable(note));
+  std::string text = fmt::format("{} would be sent to {}:\n",
+                                 report::plural(rehearsal.sent().size(), "request"), api_url);
+  for (const publish::ApiRequest& request : rehearsal.sent()) {
+    text += fmt::format("\n{} {}{}\n{}\n", request.method, api_url, request.path,
+                        dump_json(request.body, 1));
+  }
+  return Answer{text::printable(text), document(publish::to_json(rehearsal.sent(), api_url))};
+}
+
+// Where it can not be found out where to post, each part says so.
+std::vector<publish::Part> none_posted(const std::vector<std::string>& names, const Error& why) {
+  std::vector<publish::Part> parts;
+  parts.reserve(names.size());
+  for (const std::string& name : names) {
+    parts.push_back({.name = name,
+                     .outcome = publish::Part::Outcome::failed,
+                     .id = 0,
+                     .url = "",
+                     .reason = why.message,
+                     .warnings = {}});
+  }
+  return parts;
+}
+
+Told post_all(publish::Api& api, const Job& job, const PostOptions& words, publish::Event& event,
+              const publish::Texts& texts, const std::string& run_url, double settle_seconds,
+              const publish::Wait& wait) {
+  Told told;
+  told.gate = publish::gate_name(words.name);
+  publish::PostOptions options = options_of(words);
+  options.settle_seconds = settle_seconds;
+  options.now = sys::time_of(job.world.clock.now());
+  const auto found = publish::look_up(api, event, told.notes);
+  told.target = target_of(event, run_url);
+  if (!found && event.sha.empty()) {
+    told.parts = none_posted(wanted_parts(words), found.error());
+    return told;
+  }
+  if (!found && options.comment) {
+    told.parts = none_posted({"comment"}, found.error());
+    options.comment = false;
+  }
+  const auto posted = publish::post(api, told.target, texts, options, wait);
+  told.parts.insert(told.parts.end(), posted.begin(), posted.end());
+  for (const publish::Part& part : told.parts) {
+    for (const std::string& warning : part.warnings) {
+      told.notes.push_back(fmt::format("{}: {}", part.name, one_line(warning)));
+    }
+  }
+  if (told.failed() && event.reads_only) {
+    told.notes.emplace_back(
+        "a pull request from a fork is given a token that may only read: post from a workflow_run "
+        "workflow (docs/posting.md)");
+  }
+  return told;
+}
+
+}  // namespace
+
+Result<Answer> post(const Job& job, const PostOptions& words) {
+  WEIR_TRY(const std::string api_url, api_url_of(job, words.access.api_url));
+  WEIR_TRY(publish::Event event, event_of(job, words));
+  WEIR_TRY(const std::string run_url, run_url_of(job, words, event, api_url));
+  std::vector<std::string> notes;
+  WEIR_TRY(publish::Texts texts, texts_of(job, words, event, run_url, notes));
+  if (words.dry_run) return rehearse(job, words, event, texts, run_url, api_url, notes);
+
+  WEIR_TRY(const auto github,
+           Github::open(job, words.access, "--dry-run posts nothing and needs none"));
+  WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
+  const Masker& masker = github->masker();
+  Told told = post_all(github->api(), job, words, event, masked(std::move(texts), masker), run_url,
+                       std::min(settle, github->limit_seconds() / 4), github->wait());
+  told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
+  for (const std::string& note : told.notes) {
+    job.talk("weir: " + masker.mask(text::printable(note)));
+  }
+  const bool failed = words.fail && told.failed();
+  return Answer{masker.mask(text::printable(words_of(told))),
+                masker.mask(dump_json(json_of(told), 1)) + "\n",
+                github->stop().requested() ? ExitCode::interrupted
+                : failed                   ? ExitCode::unmeasured
+                                           : ExitCode::pass};
+}
+
+}  // namespace weir::flow

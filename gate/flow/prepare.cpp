@@ -1,0 +1,186 @@
+#include <algorithm>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/flow/configure.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/flow/stored_baselines.hpp"
+#include "gate/probes/read/instructions.hpp"
+#include "gate/probes/read/locate.hpp"
+#include "gate/run/engine_run.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/run/in_container.hpp"
+#include "gate/run/preflight.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/perf_events.hpp"
+
+namespace weir::flow {
+namespace {
+
+// Cells whose environments differ may see different devices (another driver, say): each distinct
+// pair of device and environment is asked about once, and its cells are checked together.
+Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& cells,
+                                               const run::Surroundings& shared, sys::World& world,
+                                               const sys::Stop& stop) {
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    std::string key = cells[i].twin ? "twin" : cells[i].device;
+    for (const auto& [name, value] : cells[i].env) key += fmt::format("\n{}={}", name, value);
+    if (cells[i].device == "cpu") key = "cpu";
+    if (cells[i].engine->container) key = "container";
+    groups[key].push_back(i);
+  }
+  std::vector<run::PreparedCell> prepared(cells.size());
+  std::vector<std::string> problems;
+  for (const auto& [key, members] : groups) {
+    run::Surroundings surroundings = shared;
+    std::vector<config::Cell> group;
+    for (const std::size_t i : members) group.push_back(cells[i]);
+    // What devices there are in a container, only what runs in it can tell.
+    if (!group.front().twin && !group.front().engine->container) {
+      WEIR_TRY(surroundings.devices, look_for_devices(group.front(), shared.machine, world, stop));
+    }
+    auto ready = run::preflight(group, surroundings, world.files);
+    if (!ready) {
+      if (ready.error().code != Code::config) return tl::unexpected(std::move(ready).error());
+      for (std::string& line : text::lines(ready.error().message)) {
+        if (std::find(problems.begin(), problems.end(), line) == problems.end()) {
+          problems.push_back(std::move(line));
+        }
+      }
+      continue;
+    }
+    for (std::size_t k = 0; k < members.size(); ++k) prepared[members[k]] = std::move((*ready)[k]);
+  }
+  if (!problems.empty()) return fail(Code::config, "{}", text::join(problems, "\n"));
+  return prepared;
+}
+
+std::map<std::string, Secret> tokens_of(const std::vector<config::Cell>& cells,
+                                        const sys::World& world) {
+  std::map<std::string, Secret> tokens;
+  for (const config::Cell& cell : cells) {
+    const std::string variable = cell.engine->server ? cell.engine->server->token_env : "";
+    if (variable.empty()) continue;
+    if (auto held = world.environment(variable)) tokens[variable] = Secret(std::move(*held));
+  }
+  return tokens;
+}
+
+}  // namespace
+
+std::optional<std::string> commit_of_run(const Json& extra) {
+  if (!extra.is_object() || !extra.value("source", Json()).is_object()) return std::nullopt;
+  JsonReader source(extra["source"], "source");
+  const auto commit = source.optional_string("commit");
+  return source.optional_boolean("dirty").value_or(true) ? std::nullopt : commit;
+}
+
+Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wanted,
+                         const sys::Stop& stop) {
+  Ready ready;
+  WEIR_CHECK(choose_reference(loaded, wanted.plan.times, wanted.against.has_value()));
+  ready.loaded = std::move(loaded);
+  ready.machine = sys::read_machine(job.files());
+  run::Surroundings surroundings;
+  surroundings.config_folder = job.folder();
+  surroundings.path_variable = job.world.environment("PATH").value_or("/usr/bin:/bin");
+  surroundings.machine = ready.machine;
+  surroundings.probe_devices = probes::probe_devices_here();
+  surroundings.no_perf = sys::why_not_counted(sys::instructions_event());
+  if (wanted.against && wanted.against->commits) {
+    const TwoCommits& commits = *wanted.against->commits;
+    surroundings.programs = {commits.own_roots, commits.base.candidate_root};
+  }
+  surroundings.tokens = tokens_of(ready.loaded.cells, job.world);
+  surroundings.starts = wanted.starts;
+  WEIR_TRY(surroundings.twins,
+           make_twins(ready.loaded.cells, surroundings.config_folder, job.asked.out, job.world));
+  surroundings.output_places = wanted.output_places;
+  surroundings.output_places.push_back(job.asked.out);
+  WEIR_TRY(std::vector<run::PreparedCell> cells,
+           prepare(ready.loaded.cells, surroundings, job.world, stop));
+  run::PlanOptions plan = wanted.plan;
+  const StoredBaselines stored = baselines_of(job);
+  for (const run::PreparedCell& cell : cells) {
+    WEIR_TRY(const auto baselines, stored.of_cell(cell.cell.key));
+    auto lengths = baseline::kept_lengths(cell.cell.key, cell.facts.provenance, baselines);
+    if (!lengths.empty()) plan.lengths[cell.cell.key.str()] = std::move(lengths);
+  }
+  if (wanted.against) {
+    const auto prepare_more = [&](const std::vector<config::Cell>& more) {
+      return prepare(more, surroundings, job.world, stop);
+    };
+    WEIR_TRY(ready.base, make_base_side(*wanted.against, job, *ready.loaded.known.settings,
+                                        ready.loaded.known.veil, cells, prepare_more, stop));
+    plan.pairs = true;
+  }
+  const bool nothing_to_do =
+      !plan.times && std::all_of(cells.begin(), cells.end(), [](const run::PreparedCell& cell) {
+        return cell.facts.counts_skipped.has_value() && !cell.unavailable;
+      });
+  if (nothing_to_do) {
+    return fail(Code::config, "{}: with --counts-only every cell would be skipped: {}",
+                job.asked.config, *cells.front().facts.counts_skipped);
+  }
+  ready.plan = run::make_plan(std::move(cells), *ready.loaded.known.settings, plan,
+                              ready.base ? ready.base->cells : std::vector<run::PreparedCell>());
+  if (const auto& used = ready.loaded.known.rules) {
+    ready.plan.identity["rules"] =
+        short_hash((used->from ? used->from->commit : "") + " " + used->baselines_commit);
+  }
+  return ready;
+}
+
+Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Job& job,
+                                                     const MeasureOptions& wanted,
+                                                     const PlannedPlaces& places) {
+  const sys::Interrupts interrupts;
+  const config::Veil veil = loaded.known.veil;
+  MeasureOptions only_shown = wanted;
+  only_shown.starts = false;
+  WEIR_TRY(const Ready ready, veil_errors(veil, [&] {
+             return make_ready(std::move(loaded), job, only_shown, interrupts.stop());
+           }));
+  std::vector<PlannedCommand> commands;
+  for (const run::Step& step : ready.plan.steps) {
+    const run::PreparedCell& cell = ready.plan.cells[step.cell];
+    const std::optional<config::ServerSettings>& server = cell.cell.engine->server;
+    config::CommandLine line =
+        run::line_of(cell, step, places.out, places.probe_dir, server ? "{port}" : "");
+    if (line.argv.empty() && server) line.argv = {server->url};
+    if (step.instructions && cell.instructions == run::CountInstructions::valgrind) {
+      line.argv = probes::under_valgrind(cell.valgrind, job.asked.out, line.argv);
+    }
+    PlannedCommand command;
+    command.cell = cell.cell.key.str();
+    command.pass = step.pass;
+    command.spec.argv = line.argv;
+    command.spec.env.assign(line.env.begin(), line.env.end());
+    command.spec.folder = cell.folder;
+    command.spec.timeout_seconds = cell.cell.engine->timeout_seconds;
+    command.spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
+    if (!step.instructions) {
+      command.probes = cell.probes;
+      command.length = std::max<std::int64_t>(1, step.asked.tokens) *
+                       std::max<std::int64_t>(1, step.asked.repeats);
+    }
+    command.on_twin = cell.twin.has_value();
+    command.serves = server.has_value();
+    if (const config::ContainerSettings* container = run::container_of(cell)) {
+      command.in_container = true;
+      const std::string out = sys::absolute(places.out);
+      const run::Carried carried = run::carried_into(
+          cell, {.root = out, .out = out, .counts = "", .port = server ? "{port}" : ""},
+          cell.twin ? sys::folder_of(cell.twin->driver) : "", "weir", line.env, {});
+      WEIR_TRY(run::RuntimeCall call, run::carry_in(container->runtime, line.argv, carried));
+      command.spec.argv = std::move(call.argv);
+      command.spec.env = std::move(call.env);
+    }
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,400 @@
+#include "gate/flow/profile.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+
+#include <fmt/chrono.h>
+#include <unistd.h>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/flow/program.hpp"
+#include "gate/flow/sides.hpp"
+#include "gate/observed/align.hpp"
+#include "gate/observed/cross_checks.hpp"
+#include "gate/probes/events.h"
+#include "gate/probes/read/fit.hpp"
+#include "gate/probes/read/timeline.hpp"
+#include "gate/report/hiding.hpp"
+#include "gate/report/profile_texts.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/site/site.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/machine.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::flow {
+namespace {
+
+report::PageFacts facts_of(const Job& job, const ProfilePage& page,
+                           const observed::Timeline& timeline) {
+  report::PageFacts out;
+  out.title = page.title;
+  if (out.title.empty() && !timeline.processes.empty()) {
+    out.title = report::without_places(timeline.processes.front().name);
+  }
+  if (out.title.empty()) out.title = "profile";
+  if (!page.command.empty()) {
+    out.facts.emplace_back("command", report::shown_command(page.command, page.privacy));
+    out.facts.emplace_back("machine", sys::read_machine(job.files()).name());
+    const auto now = static_cast<std::time_t>(job.world.clock.now());
+    out.facts.emplace_back("measured", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(now)));
+  }
+  out.facts.emplace_back("weir", k_version);
+  return out;
+}
+
+// Fails with Code::unavailable where the pages are not installed. To be asked before anything runs.
+Result<std::string> page_template(const sys::Files& files) {
+  constexpr std::uint64_t k_most = std::uint64_t{4} << 20;
+  WEIR_TRY(const std::string pages, site::find_pages(files, sys::own_program()));
+  return files.read(sys::join_path(pages, "profile.html"), k_most);
+}
+
+// Writes it whole or not at all, as the next.
+Result<void> write_profile_page(const Job& job, const ProfilePage& page, const std::string& frame,
+                                const observed::Timeline& timeline) {
+  report::PageFacts facts = facts_of(job, page, timeline);
+  observed::Timeline shown = timeline;
+  if (page.privacy == report::Private::hidden) {
+    for (std::string& warning : shown.warnings) warning = report::without_places(warning);
+    for (observed::Process& process : shown.processes) {
+      process.name = report::without_places(process.name);
+    }
+  }
+  const report::TimelineDocument document =
+      report::timeline_document(shown, std::move(facts), page.by);
+  WEIR_TRY(const std::string text, report::timeline_page(frame, document));
+  return job.files().write_atomic(page.file, text);
+}
+
+// The same of what an engine or a profiler wrote, its ops named `by`: `page.title` is the file's
+// name. Nothing is said of this machine, as the file was not made on it. `moments` is absent where
+// the format has none.
+Result<void> write_observed_page(const Job& job, const ProfilePage& page, observed::GroupBy by,
+                                 const std::string& frame, const observed::Observed& observed,
+                                 const observed::ObservedMoments* moments) {
+  report::PageFacts around;
+  around.title = page.title;
+  around.facts.emplace_back("weir", k_version);
+  WEIR_TRY(const std::string text,
+           report::timeline_page(frame, report::observed_page(observed, moments, std::move(around),
+                                                              {page.privacy, by})));
+  return job.files().write_atomic(page.file, text);
+}
+
+// Where one profile lies.
+struct Place {
+  std::string folder;  // absolute
+  [[nodiscard]] std::string events() const { return folder + "/probes"; }
+  [[nodiscard]] std::string out() const { return folder + "/out"; }  // {out}; removed after
+};
+
+struct Target {
+  sys::ProcessSpec spec;
+  std::vector<std::string> probes;
+  bool on_twin = false;  // its times mean nothing
+  config::Veil veil;     // of a cell
+};
+
+// Those that see something in the program, of what is installed; all that are where its file tells
+// nothing (a script).
+std::vector<std::string> fitting_probes(const Job& job, const std::string& program,
+                                        run::Probing& probing, const std::string& folder) {
+  std::vector<std::string> installed;
+  for (const auto& [name, devices] : probes::probe_devices()) {
+    if (probing.attach(std::vector{name}, folder, nullptr)) installed.push_back(name);
+  }
+  const auto facts = probes::look_at_program(program, job.files(), [&](std::string_view variable) {
+    return job.world.environment(std::string(variable));
+  });
+  if (!facts) return installed;
+  std::vector<std::string> out;
+  for (const probes::Fit& fit : probes::judge_fit(*facts, installed)) {
+    if (fit.state == probes::Fit::State::sees || fit.state == probes::Fit::State::perhaps) {
+      out.push_back(fit.probe);
+    }
+  }
+  return out;
+}
+
+// The longest of the cell's counted command lines.
+Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, const Place& place) {
+  Job common = job;
+  common.asked.cells = {options.what};
+  MeasureOptions wanted;
+  wanted.plan.times = false;
+  wanted.plan.instruction_processes = 0;  // nothing is attached to those
+  Target target;
+  WEIR_TRY(Loaded loaded, load_config(common));
+  target.veil = loaded.known.veil;
+  for (const config::Cell& cell : loaded.cells) {
+    if (!cell.engine->server) continue;
+    return fail(Code::usage,
+                "{} is a server's, which weir profile does not send prompts to\n"
+                "  weir run measures it, and weir profile RUN shows all that it saw",
+                target.veil.cell_name(cell.key.str()));
+  }
+  WEIR_TRY(const auto commands,
+           planned_commands(std::move(loaded), common, wanted, {place.out(), place.events()}));
+  if (commands.empty()) {
+    return fail(Code::usage, "nothing would be counted in {}", target.veil.text(options.what));
+  }
+  for (const PlannedCommand& command : commands) {
+    if (command.cell == commands.back().cell) continue;
+    return fail(Code::usage, "\"{}\" names more than one cell: {} and {}",
+                target.veil.text(options.what), target.veil.cell_name(command.cell),
+                target.veil.cell_name(commands.back().cell));
+  }
+  const PlannedCommand& longest = *std::max_element(
+      commands.begin(), commands.end(),
+      [](const PlannedCommand& a, const PlannedCommand& b) { return a.length < b.length; });
+  if (longest.in_container) {
+    return fail(Code::usage,
+                "{} runs in a container, where weir profile does not reach; weir run counts there",
+                target.veil.cell_name(longest.cell));
+  }
+  target.spec = longest.spec;
+  target.probes = longest.probes;
+  target.on_twin = longest.on_twin;
+  return target;
+}
+
+// So that probes write events into `folder`.
+Result<void> attach(const ProfileOptions& options, run::Probing& probing, const std::string& folder,
+                    Target* target) {
+  const auto adjust = [&](config::Environment& added) {
+    added[WEIR_PROBE_EVENTS_VARIABLE] = fmt::format("{}", options.events_mib);
+    if (options.timing != "off" && !target->on_twin)
+      added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
+    // An engine's own marks: here with command buffers and each dispatch.
+    const auto marks = added.find("WEIR_PROFILE");
+    if (marks != added.end()) marks->second = "counts,ops,cb,dispatch";
+  };
+  // ggml names its pipelines when it is asked to.
+  return attach_probes(probing, target->probes, folder, adjust, {{"GGML_VK_DEBUG_MARKERS", "1"}},
+                       target->spec);
+}
+
+constexpr std::string_view k_page_words = "\npage {} (open it in a browser)\n";
+
+// `command` is what was run, as a config hides it; empty for what was recorded before.
+Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::Timeline timeline,
+                       const std::string& trace_file, std::vector<std::string> command) {
+  observed::align(timeline);
+  const observed::By by = options.by == "op" ? observed::By::op : observed::By::kernel;
+  Answer answer{
+      report::timeline_text(timeline, {.width = job.width(), .most_rows = options.top, .by = by}),
+      document(report::timeline_json(timeline)),
+      timeline.processes.empty() ? ExitCode::unmeasured : ExitCode::pass};
+  if (!trace_file.empty()) {
+    WEIR_CHECK(job.files().write_atomic(trace_file, report::chrome_trace(timeline)));
+    answer.text +=
+        fmt::format("\ntrace {} (open it in ui.perfetto.dev or chrome://tracing)\n", trace_file);
+  }
+  if (options.page.file.empty()) return answer;
+  ProfilePage page = options.page;
+  page.command = std::move(command);
+  page.by = by;
+  WEIR_TRY(const std::string frame, page_template(job.files()));
+  WEIR_CHECK(write_profile_page(job, page, frame, timeline));
+  answer.text += fmt::format(k_page_words, page.file);
+  return answer;
+}
+
+Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target target,
+                          const Place& place) {
+  const sys::Interrupts interrupts;
+  WEIR_TRY(const auto probing, make_probing(job.world));
+  if (!options.probes.empty()) {
+    target.probes = options.probes;
+  } else if (target.probes.empty()) {
+    target.probes = fitting_probes(job, target.spec.argv.front(), *probing, place.events());
+  }
+  const std::string program = target.veil.text(target.spec.argv.front());
+  if (target.probes.empty()) {
+    return fail(Code::unavailable, "no probe can see {}: weir doctor {} says why", program,
+                program);
+  }
+  WEIR_CHECK(attach(options, *probing, place.events(), &target));
+  job.talk(
+      fmt::format("running {} with {}", sys::file_name_of(program), text::join(target.probes)));
+  WEIR_TRY(const sys::Finished finished, run_program(job.world, target.spec, interrupts.stop()));
+  const std::string failed = ended_words(finished, target.spec);
+  WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(job.files(), place.events()));
+  // What could not be read is kept: it is all there is.
+  if (!options.keep && timeline.unread == 0) (void)job.files().remove_tree(place.events());
+  (void)job.files().remove_tree(place.out());
+  for (observed::Process& process : timeline.processes) {
+    process.name = target.veil.text(process.name);
+  }
+  for (std::string& warning : timeline.warnings) warning = target.veil.text(warning);
+  if (target.on_twin) {
+    timeline.warnings.emplace_back("a twin runs nothing: device work is counted without times");
+  }
+  if (!failed.empty()) {
+    talk_of(job, target.veil.text(finished.err));
+    timeline.warnings.insert(timeline.warnings.begin(), failed);
+  } else if (timeline.processes.empty()) {
+    timeline.warnings.insert(timeline.warnings.begin(),
+                             "the probes saw nothing: weir doctor says what they can see");
+  }
+  const std::string trace = options.trace.empty() ? place.folder + "/trace.json" : options.trace;
+  std::vector<std::string> command = target.spec.argv;
+  for (std::string& word : command) word = target.veil.text(word);
+  WEIR_TRY(Answer answer, outcome(job, options, std::move(timeline), trace, std::move(command)));
+  if (!failed.empty()) answer.code = ExitCode::unmeasured;
+  return answer;
+}
+
+void add_doubts(std::vector<std::string>& warnings, const std::vector<std::string>& doubts) {
+  for (const std::string& doubt : doubts) {
+    if (std::find(warnings.begin(), warnings.end(), doubt) == warnings.end()) {
+      warnings.push_back(doubt);
+    }
+  }
+}
+
+// What an engine or a profiler wrote.
+Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
+                             observed::Observed observed,
+                             const observed::ObservedMoments& moments) {
+  const bool trace = !moments.rows.empty();
+  if (!options.trace.empty()) {
+    return fail(Code::usage, "--trace: {} {}", options.what,
+                trace ? "is a Chrome trace already"
+                      : "holds totals, no moments: no trace can be made of it");
+  }
+  add_doubts(observed.warnings, observed::cross_checks(observed));
+  report::ObservedStyle style;
+  style.width = static_cast<std::size_t>(job.width());
+  style.most_rows = options.top;
+  (void)report::set_grouping(style, options.by);
+  Answer answer{
+      report::observed_text(observed, style),
+      document(observed::to_json(report::without_private(observed, options.page.privacy)))};
+  if (options.page.file.empty()) return answer;
+  ProfilePage page = options.page;
+  page.title = sys::file_name_of(options.what);
+  WEIR_TRY(const std::string frame, page_template(job.files()));
+  WEIR_CHECK(write_observed_page(job, page, style.by, frame, observed, trace ? &moments : nullptr));
+  answer.text += fmt::format(k_page_words, page.file);
+  return answer;
+}
+
+// Of what the probes saw, work has two names.
+Result<void> check_grouping(const ProfileOptions& options) {
+  if (options.by == "kernel" || options.by == "op") return {};
+  return fail(
+      Code::usage,
+      "--by {} is for what an engine or a profiler wrote; what probes see goes by kernel or op",
+      options.by);
+}
+
+// Profiles that weir measured itself. An error in one was told when it was made.
+Answer measured_answer(const Job& job, std::vector<profile::Profile> profiles) {
+  for (profile::Profile& profile : profiles) {
+    add_doubts(profile.warnings, profile::cross_checks(profile));
+  }
+  Answer answer = profiles_answer(
+      report::profiles_text(profiles, {.width = job.width(), .verbose = true}), profiles);
+  answer.code = ExitCode::pass;
+  return answer;
+}
+
+// A run, a folder of probe files, profiles as weir writes them, or what others wrote.
+Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
+  const sys::Files& files = job.files();
+  const bool folder = files.kind(options.what) == sys::Kind::folder;
+  const auto refuse = [&](std::initializer_list<std::string_view> fitting) -> Result<void> {
+    for (const std::string& given : options.given) {
+      if (std::find(fitting.begin(), fitting.end(), given) != fitting.end()) continue;
+      return fail(Code::usage, "{} does not apply to {}: it was recorded before", given,
+                  options.what);
+    }
+    return {};
+  };
+  if (holds_run(options.what, files)) {
+    WEIR_CHECK(refuse({}));
+    std::optional<Measured> run;
+    WEIR_TRY(ProfileFile read, read_side(job, options.what, run));
+    return measured_answer(job, std::move(read.profiles));
+  }
+  if (folder) {
+    WEIR_CHECK(refuse({"--trace", "--top", "--by", "--html", "--show-private"}));
+    WEIR_CHECK(check_grouping(options));
+    WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(files, options.what));
+    return outcome(job, options, std::move(timeline), options.trace, {});
+  }
+  // What fits no file is said without reading it.
+  WEIR_CHECK(refuse({"--top", "--by", "--html", "--show-private", "--trace"}));
+  observed::ObservedMoments moments;
+  const bool asked = !options.page.file.empty() || !options.trace.empty();
+  WEIR_TRY(ProfileFile read, read_profile_file(options.what, files, adapters::k_most_read,
+                                               asked ? &moments : nullptr));
+  if (read.observed) return show_observed(job, options, std::move(*read.observed), moments);
+  WEIR_CHECK(refuse({}));
+  return measured_answer(job, std::move(read.profiles));
+}
+
+// What can be wrong with the options alone.
+Result<void> check_options(const Job& job, const ProfileOptions& options) {
+  const sys::Files& files = job.files();
+  if (options.what.empty() == options.command.empty()) {
+    return fail(Code::usage,
+                "weir profile takes a FILE, a CELL, or a program behind --\n"
+                "  weir profile -- llama-bench -m model.gguf -n 16");
+  }
+  for (const std::string& probe : options.probes) {
+    if (probe != "instructions") continue;
+    return fail(Code::usage, "--probes instructions: those are counted by weir run, not profiled");
+  }
+  WEIR_CHECK(check_place("--trace", options.trace, files));
+  if (options.page.file.empty()) {
+    const bool json = job.shown.json.has_value() && options.command.empty();
+    if (options.page.privacy == report::Private::hidden || json) return {};
+    return fail(Code::usage,
+                "--show-private is for a page: --html FILE, or for --json of what others wrote");
+  }
+  WEIR_CHECK(check_place("--html", options.page.file, files));
+  WEIR_TRY([[maybe_unused]] const std::string frame, page_template(files));
+  return {};
+}
+
+}  // namespace
+
+Result<Answer> profile(const Job& job, const ProfileOptions& options) {
+  WEIR_CHECK(check_options(job, options));
+  const bool is_command = !options.command.empty();
+  if (!is_command && job.files().exists(options.what)) return show_file(job, options);
+  WEIR_CHECK(check_grouping(options));
+  for (const std::string& given : options.given) {
+    if (is_command || given != "--timeout") continue;
+    return fail(Code::usage, "--timeout is for a program behind --: a cell has its engine's own");
+  }
+  Place place;
+  WEIR_TRY(place.folder, run::make_run_folder(job.files(), job.below("profiles").asked.out,
+                                              job.world.clock.now()));
+  place.folder = sys::absolute(place.folder);
+  WEIR_CHECK(job.files().make_dirs(place.events()));
+  WEIR_CHECK(job.files().make_dirs(place.out()));
+  auto target =
+      is_command
+          ? command_spec(job, options.command, options.timeout).map([](sys::ProcessSpec spec) {
+              return Target{std::move(spec), {}, false, {}};
+            })
+          : target_of_cell(job, options, place);
+  if (!target) {
+    (void)job.files().remove_tree(place.folder);
+    return tl::unexpected(std::move(target).error());
+  }
+  return run_target(job, options, std::move(*target), place);
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,42 @@
+// weir profile --html: the page of a profile, with what this machine is and what was run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/observed/timeline.hpp"
+#include "gate/report/hiding.hpp"
+#include "gate/report/profile_page.hpp"
+
+namespace weir::flow {
+struct ProfilePage {
+  std::string file;  // where it goes; "" for none
+  report::Private privacy = report::Private::hidden;
+  observed::By by = observed::By::kernel;
+  // What was run, as its config hides it; empty where it was recorded before, and then nothing is
+  // said of the machine and the time either.
+  std::vector<std::string> command;
+  std::string title;
+};
+
+// weir profile: one program once, with everything that the probes can see: a table and a Chrome
+// trace. Judges nothing.
+struct ProfileOptions {
+  std::string what;                    // a file, a folder or a cell
+  std::vector<std::string> command{};  // behind "--"
+  std::vector<std::string> probes;     // empty: those that fit
+  std::string timing = "batched";
+  std::string trace;  // where it goes; "" for the profile's own folder
+  ProfilePage page;
+  double timeout = 600;
+  std::uint64_t events_mib = 256;
+  std::size_t top = 20;
+  std::string by = "kernel";
+  bool keep = false;
+  std::vector<std::string> given{};  // those of the options below that were on the command line
+};
+[[nodiscard]] Result<Answer> profile(const Job& job, const ProfileOptions& options);
+
+}  // namespace weir::flow

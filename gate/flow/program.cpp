@@ -1,0 +1,107 @@
+#include "gate/flow/program.hpp"
+
+#include <vector>
+
+#include "gate/base/text.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+// A program behind "--" may print so much; what weir keeps of it is little.
+constexpr std::uint64_t k_command_output_limit = std::uint64_t{256} << 20;
+
+}  // namespace
+
+Result<sys::ProcessSpec> command_spec(const Job& job, const std::vector<std::string>& command,
+                                      double timeout_seconds) {
+  sys::ProcessSpec spec;
+  spec.argv = command;
+  const auto program = sys::find_program(job.files(), command.front(), ".", job.variable("PATH"));
+  if (!program) return fail(Code::usage, "no such program: {}", command.front());
+  spec.argv.front() = *program;
+  spec.timeout_seconds = timeout_seconds;
+  spec.output_limit = k_command_output_limit;
+  return spec;
+}
+
+Result<void> attach_probes(run::Probing& probing, const std::vector<std::string>& probes,
+                           const std::string& folder,
+                           const std::function<void(config::Environment&)>& adjust,
+                           const config::Environment& own, sys::ProcessSpec& spec) {
+  WEIR_TRY(config::Environment added, probing.attach(probes, folder, nullptr));
+  adjust(added);
+  config::Environment program = own;
+  for (const auto& [name, value] : spec.env) program[name] = value;
+  spec.env = run::merge_environment(sys::own_environment(), program, added);
+  return {};
+}
+
+Result<sys::Finished> run_program(sys::World& world, const sys::ProcessSpec& spec,
+                                  const sys::Stop& stop, bool has_to) {
+  WEIR_TRY(sys::Finished finished, world.processes.run(spec, stop));
+  if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
+  if (has_to && finished.ended == sys::HowEnded::not_started) {
+    return fail(Code::unavailable, "{}: can not be run: {}", spec.argv.front(),
+                finished.start_error);
+  }
+  return finished;
+}
+
+void talk_of(const Job& job, const std::string& said) {
+  for (const std::string& line : text::lines(text::printable(said))) job.talk("| " + line);
+}
+
+std::string ended_words(const sys::Finished& finished, const sys::ProcessSpec& spec) {
+  switch (finished.ended) {
+    case sys::HowEnded::exited:
+      return finished.exit_code == 0 ? ""
+                                     : fmt::format("it exited with code {}", finished.exit_code);
+    case sys::HowEnded::signaled:
+      return fmt::format("it was ended by signal {}", finished.signal);
+    case sys::HowEnded::timed_out:
+      return fmt::format("it did not end within {:g} s and was stopped", spec.timeout_seconds);
+    case sys::HowEnded::output_limit:
+      return fmt::format("it printed more than {} MiB and was stopped", spec.output_limit >> 20);
+    case sys::HowEnded::not_started:
+      return "it could not be started: " + finished.start_error;
+    case sys::HowEnded::interrupted:
+      break;
+  }
+  return "it was interrupted";
+}
+
+Result<std::string> find_weir_engine(const sys::Files& files, const std::string& given,
+                                     const std::string& program, const std::string& who) {
+  const auto is_one = [&](const std::string& path) {
+    return files.executable(path) && files.kind(path) == sys::Kind::file;
+  };
+  if (!given.empty()) {
+    const std::string path = sys::absolute(given);
+    if (is_one(path)) return path;
+    return fail(Code::usage, "--engine {}: no such program", given);
+  }
+  const std::string beside = sys::folder_of(program);
+  std::vector<std::string> tried;
+  for (const char* at :
+       {"weir-engine", "libexec/weir/weir-engine", "../libexec/weir/weir-engine"}) {
+    const std::string candidate = sys::absolute(sys::join_path(beside, at));
+    if (is_one(candidate)) return candidate;
+    tried.push_back(candidate);
+  }
+  return fail(Code::unavailable,
+              "{} needs weir-engine, which is not here (looked for {})\n"
+              "  It is built with weir where libhwy-dev, libvulkan-dev and glslc are: in weir's\n"
+              "  repository, ci/setup && ci/build. --engine FILE names one that lies elsewhere.",
+              who, text::join(tried));
+}
+
+Result<void> check_place(const char* option, const std::string& file, const sys::Files& files) {
+  if (file.empty()) return {};
+  const std::string folder = sys::folder_of(sys::absolute(file));
+  if (files.kind(folder) == sys::Kind::folder && files.writable(folder)) return {};
+  return fail(Code::usage, "{} {}: {} is no folder that can be written to", option, file, folder);
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,228 @@
+#include "gate/flow/reach.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include <unistd.h>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/flow/repository.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr std::uint64_t k_largest_record = std::uint64_t{256} << 20;
+
+Result<ReachBetween> reach_of_measured(const Job& job, const Measured& measured,
+                                       const StoredReach& stored) {
+  // Lines over depths are measured by other cells.
+  WEIR_TRY(const config::Matrix matrix, config::expand(*measured.known.settings));
+  std::set<std::string> names;
+  for (const profile::Profile& profile : measured.profiles) names.insert(profile.cell.str());
+  std::vector<ReachCell> cells = reach_cells(matrix.cells);
+  std::erase_if(cells, [&](const ReachCell& cell) { return !names.contains(cell.cell); });
+  const BaseFacts& facts = measured.beside->facts;
+  WEIR_TRY(const auto repository,
+           Repository::open(job.world, sys::folder_of(sys::absolute(measured.known.file))));
+  const source::Git& git = repository->git();
+  return reach_between(git, *facts.commit, *facts.candidate_commit, cells, stored);
+}
+
+}  // namespace
+
+StoredReach::StoredReach(sys::Files& files, const std::string& out)
+    : files_(files), folder_(sys::join_path(out, "reach")) {}
+
+std::string StoredReach::path_of(const std::string& cell) const {
+  return sys::join_path(folder_, cell + ".json");
+}
+
+Result<std::optional<profile::Reach>> StoredReach::of(const std::string& cell) const {
+  const std::string path = path_of(cell);
+  if (!files_.exists(path)) return std::nullopt;
+  WEIR_TRY(const std::string text, files_.read(path, k_largest_record));
+  auto reach =
+      parse_json(text, {.bytes = k_largest_record, .depth = 16}).and_then([](const Json& json) {
+        return profile::reach_from_json(json);
+      });
+  if (!reach) return tl::unexpected(with_context(path, std::move(reach).error()));
+  if (reach->cell != cell) {
+    return fail(Code::data, "{}: holds what \"{}\" runs; it was moved or edited by hand", path,
+                reach->cell);
+  }
+  return std::move(*reach);
+}
+
+Result<void> StoredReach::put(const profile::Reach& reach) {
+  const std::string path = path_of(reach.cell);
+  WEIR_CHECK(files_.make_dirs(sys::folder_of(path)));
+  return files_.write_atomic(path, document(profile::to_json(reach)));
+}
+
+std::vector<ReachCell> reach_cells(std::span<const config::Cell> cells) {
+  std::vector<ReachCell> out;
+  for (const config::Cell& cell : cells) out.push_back({cell.key.str(), cell.device});
+  return out;
+}
+
+Result<ReachBetween> reach_between(const source::Git& git, const std::string& from,
+                                   const std::string& to, std::span<const ReachCell> cells,
+                                   const StoredReach& stored) {
+  ReachBetween between;
+  std::vector<profile::CellReach> known;
+  for (const ReachCell& cell : cells) {
+    WEIR_TRY(auto reach, stored.of(cell.cell));
+    if (reach) ++between.recorded;
+    known.push_back({cell.cell, cell.device, std::move(reach)});
+  }
+  WEIR_TRY(const std::vector<profile::ChangedFile> changed, git.changed(from, to));
+  WEIR_TRY(const std::vector<std::string> all, git.files_of(to));
+  between.changed = changed.size();
+  between.diff = profile::reach_of_diff(known, changed, all);
+  return between;
+}
+
+void tell_reach(const Measured& measured, const Job& job, verdict::GateVerdict& verdict) {
+  if (!measured.beside) return;
+  const BaseFacts& facts = measured.beside->facts;
+  if (!facts.commit || !facts.candidate_commit || facts.commit == facts.candidate_commit) return;
+  const StoredReach stored(job.files(), job.asked.out);
+  if (job.files().kind(stored.folder()) != sys::Kind::folder) return;
+  const auto between = reach_of_measured(job, measured, stored);
+  if (!between) {
+    verdict.notes.push_back("which changed job.files() these cells run is not known: " +
+                            text::printable(between.error().message));
+    return;
+  }
+  if (between->recorded == 0) return;
+  std::string words = profile::words_of_none(between->diff);
+  if (words.empty()) return;
+  if (measured.some_cells) words += " (of the cells of this gate)";
+  // In the first line: a green that says nothing about a change must not look like one that does.
+  verdict.not_judged.push_back(std::move(words));
+}
+
+namespace {
+
+constexpr std::size_t k_most_reasons = 5;  // of one cell
+
+struct Commits {
+  std::string base, head;              // in full; base is the merge-base
+  std::string base_words, head_words;  // fit to show
+  bool dirty = false;
+};
+
+Result<std::string> commit_of(const source::Git& git, const std::string& name) {
+  WEIR_TRY(const auto commit, git.commit(name));
+  if (!commit) {
+    return fail(Code::usage, "--diff: {} is no commit here (a shallow clone may lack it)", name);
+  }
+  return *commit;
+}
+
+Result<Commits> commits_of(const source::Git& git, const std::string& base) {
+  Commits commits;
+  WEIR_TRY(commits.head, commit_of(git, "HEAD"));
+  WEIR_TRY(commits.base, commit_of(git, base));
+  WEIR_TRY(const std::vector<std::string> shared, git.merge_bases(commits.base, commits.head));
+  if (!shared.empty()) commits.base = shared.front();
+  WEIR_TRY(commits.base_words, git.words(commits.base));
+  WEIR_TRY(commits.head_words, git.words(commits.head));
+  WEIR_TRY(commits.dirty, git.dirty());
+  return commits;
+}
+
+std::string text_of(const ReachBetween& between, const Commits& commits, const config::Veil& veil) {
+  const auto& cells = between.diff.cells;
+  const auto reached =
+      std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return !cell.by.empty(); });
+  std::string text =
+      fmt::format("from {}\n  to {}: {} changed, {} of {} run something of it\n",
+                  commits.base_words, commits.head_words, report::plural(between.changed, "file"),
+                  reached, report::plural(cells.size(), "cell"));
+  std::vector<std::string> unknown;
+  for (const profile::ReachedCell& cell : cells) {
+    const std::string name = veil.cell_name(cell.cell);
+    if (!cell.unknown.empty()) unknown.push_back(fmt::format("  {}: {}\n", name, cell.unknown));
+    if (cell.by.empty()) continue;
+    text += fmt::format("\n{}\n", name);
+    for (std::size_t i = 0; i < cell.by.size() && i < k_most_reasons; ++i) {
+      text += fmt::format("  {}: {}\n", profile::shown_path(cell.by[i].file), cell.by[i].why);
+    }
+    if (cell.by.size() > k_most_reasons) {
+      text += fmt::format("  (+{} more)\n", cell.by.size() - k_most_reasons);
+    }
+  }
+  if (!unknown.empty()) {
+    text += "\nunknown, so that every change reaches them (weir reach --record):\n" +
+            text::join(unknown, "");
+  }
+  if (const std::string none = profile::words_of_none(between.diff); !none.empty()) {
+    text += "\n" + none + "\n";
+  }
+  if (!between.diff.quiet.empty()) {
+    text += fmt::format("\n{} of documents, tests and CI that no cell runs\n",
+                        report::plural(between.diff.quiet.size(), "file"));
+  }
+  if (commits.dirty) text += "\nchanges that are not committed were not looked at\n";
+  return text;
+}
+
+Json json_of(const ReachBetween& between, const Commits& commits, const config::Veil& veil) {
+  Json cells = Json::array();
+  for (const profile::ReachedCell& cell : between.diff.cells) {
+    Json by = Json::array();
+    for (const profile::Touched& touched : cell.by) {
+      by.push_back({{"file", touched.file}, {"why", touched.why}});
+    }
+    cells.push_back({{"cell", veil.cell_name(cell.cell)},
+                     {"reached", !cell.by.empty()},
+                     {"by", std::move(by)},
+                     {"unknown", cell.unknown.empty() ? Json(nullptr) : Json(cell.unknown)}});
+  }
+  return {{"schema", "weir.reach-diff/1"}, {"base", commits.base},      {"head", commits.head},
+          {"uncommitted", commits.dirty},  {"cells", std::move(cells)}, {"none", between.diff.none},
+          {"quiet", between.diff.quiet}};
+}
+
+Result<Answer> diff(const Job& job, const ReachOptions& options) {
+  WEIR_TRY(const Loaded loaded, load_config(job));
+  WEIR_TRY(const auto repository, Repository::open(job.world, job.folder()));
+  const source::Git& git = repository->git();
+  WEIR_TRY(const Commits commits, commits_of(git, options.diff));
+  WEIR_TRY(const ReachBetween between,
+           reach_between(git, commits.base, commits.head, reach_cells(loaded.cells),
+                         StoredReach(job.files(), job.asked.out)));
+  const config::Veil& veil = loaded.known.veil;
+  std::string text;
+  if (options.format == "cells") {
+    for (const profile::ReachedCell& cell : between.diff.cells) {
+      if (!cell.by.empty()) text += veil.cell_name(cell.cell) + "\n";
+    }
+  } else {
+    text = text_of(between, commits, veil);
+  }
+  return Answer{text, document(json_of(between, commits, veil))};
+}
+
+}  // namespace
+
+Result<Answer> reach(const Job& job, const ReachOptions& options) {
+  if (!options.record && !options.coverage.empty()) {
+    return fail(Code::usage, "--coverage says where --record takes a cell's files from");
+  }
+  if (options.record != options.diff.empty()) {
+    return fail(Code::usage,
+                "weir reach either records what cells run (--record) or says which of them run "
+                "what changed (--diff BASE)");
+  }
+  return options.record ? record_reach(job, options.coverage) : diff(job, options);
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,46 @@
+// Every place that reads a verdict: the terminal, files, CI systems.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/config/veil.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/report/document.hpp"
+
+namespace weir::flow {
+
+// Commands of this build that a report may tell its reader to type.
+[[nodiscard]] const report::Verbs& report_hints();
+
+// A report that is written to a file: its option, and what it is made by. Another one is a line of
+// the table in reports.cpp.
+struct ReportOutput {
+  const char* option;
+  const char* what;
+  std::string (*render)(const verdict::GateVerdict& verdict, const Job& job);
+};
+inline constexpr std::size_t k_report_outputs = 4;
+[[nodiscard]] const std::array<ReportOutput, k_report_outputs>& report_outputs();
+
+// Where each goes, in the order of report_outputs().
+struct ReportFiles {
+  std::array<std::optional<std::string>, k_report_outputs> files{};
+  [[nodiscard]] const std::optional<std::string>& markdown() const { return files[0]; }
+};
+// All files that answering writes: to be checked before anything is measured.
+[[nodiscard]] std::vector<std::string> places_of(const Job& job, const ReportFiles& wanted);
+
+// Says all of it with `veil` over private names: the terminal's text, --json, the files that were
+// asked for, the run's own verdict.json, and, on GitHub, annotations and the job summary. The
+// answer has the verdict's exit code alone.
+[[nodiscard]] Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
+                                             const verdict::GateVerdict& judged,
+                                             const config::Veil& veil);
+// A verdict as the terminal shows it, which names the commands `verbs`.
+[[nodiscard]] std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
+                                       const report::Verbs& verbs = {});
+
+}  // namespace weir::flow

@@ -1,0 +1,100 @@
+#include "gate/flow/repository.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+source::Effects effects_of(sys::World& world, const sys::Stop& stop, source::Say say) {
+  return {world.processes, world.files, world.clock, world.locks, std::move(say), stop};
+}
+
+Repository::Repository(sys::World& world, bool listens)
+    : interrupts_(listens ? std::make_unique<sys::Interrupts>() : nullptr),
+      effects_(effects_of(world, listens ? interrupts_->stop() : never_)) {}
+
+Result<std::shared_ptr<Repository>> Repository::around(sys::World& world, const std::string& path) {
+  std::shared_ptr<Repository> made(new Repository(world, false));
+  std::string folder = path;
+  while (world.files.kind(folder) != sys::Kind::folder && folder != "/" && folder != ".") {
+    folder = sys::folder_of(folder);
+  }
+  WEIR_TRY(made->git_, source::Git::open(made->effects_, folder));
+  return made;
+}
+
+Result<std::shared_ptr<Repository>> Repository::open(sys::World& world, const std::string& folder) {
+  std::shared_ptr<Repository> made(new Repository(world, true));
+  WEIR_TRY(made->git_, source::Git::open(made->effects_, folder));
+  return made;
+}
+
+Result<std::string> Repository::commit(const std::string& option, const std::string& ref) const {
+  WEIR_TRY(const std::optional<std::string> commit, git_->commit(ref));
+  if (commit) return *commit;
+  const auto remote = git_->commit("origin/" + ref);
+  return fail(Code::config, "{} {}: no commit that is known here; {}", option, text::printable(ref),
+              remote && *remote ? fmt::format("did you mean origin/{}?", text::printable(ref))
+                                : std::string("is it fetched? (`git fetch origin`)"));
+}
+
+Result<BranchStart> start_of(const Repository& repository, const std::string& branch) {
+  const source::Git& git = repository.git();
+  BranchStart start;
+  WEIR_TRY(start.old, git.branch_tip(branch));
+  start.parent = start.old;
+  if (!start.parent) {
+    WEIR_TRY(start.parent, git.commit("refs/remotes/origin/" + branch));
+    return start;
+  }
+  WEIR_TRY(const std::string place, git.checked_out_in(branch));
+  if (!place.empty()) {
+    return fail(Code::usage,
+                "{} is checked out in {}: write the files there (without --baselines-ref), or "
+                "check out another branch",
+                branch, text::printable(place));
+  }
+  return start;
+}
+
+Result<std::string> edit_branch(
+    const Repository& repository, const std::string& branch,
+    const std::function<Result<BranchEdit>(const std::optional<std::string>& parent)>& edit) {
+  constexpr int k_tries = 20;
+  for (int i = 0; i < k_tries; ++i) {
+    WEIR_TRY(const BranchStart start, start_of(repository, branch));
+    WEIR_TRY(BranchEdit wanted, edit(start.parent));
+    if (wanted.changes.empty()) return std::string();
+    WEIR_TRY(const std::optional<std::string> made,
+             repository.git().commit_to(
+                 branch, {start.parent, start.old, std::move(wanted.changes), wanted.message}));
+    if (made) return *made;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 * (i + 1)));
+  }
+  return fail(Code::io, "{}: somebody else moved it {} times while it was written to", branch,
+              k_tries);
+}
+
+std::string written_words(const std::string& branch, const std::string& commit) {
+  if (commit.empty()) return fmt::format("nothing changed on {}\n", branch);
+  return fmt::format("written to the branch {} as {}; publish it with:\n    git push origin {}\n",
+                     branch, source::short_commit(commit), branch);
+}
+
+void add_build(std::vector<source::Build>& builds, const config::Cell& cell) {
+  if (cell.engine == nullptr || cell.engine->build.empty()) return;
+  const bool known = std::any_of(builds.begin(), builds.end(), [&](const source::Build& build) {
+    return build.command == cell.engine->build;
+  });
+  if (!known) builds.push_back({cell.engine->name, cell.engine->build});
+}
+
+std::vector<source::Build> builds_of_cells(const std::vector<config::Cell>& cells) {
+  std::vector<source::Build> builds;
+  for (const config::Cell& cell : cells) add_build(builds, cell);
+  return builds;
+}
+
+}  // namespace weir::flow

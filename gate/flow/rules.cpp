@@ -1,0 +1,312 @@
+#include "gate/flow/rules.hpp"
+
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/config/veil.hpp"
+#include "gate/flow/configure.hpp"
+#include "gate/flow/repository.hpp"
+#include "gate/source/tree_files.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+// Edits of the stored files in the working tree, held against the commit's.
+Result<void> compare_stored(Rules& rules, const std::string& commit, const std::string& inner,
+                            const Job& job) {
+  const source::Git& git = rules.repository->git();
+  WEIR_TRY(const std::vector<std::string> changed, git.changed_files(commit, inner));
+  const StoredBaselines base(*rules.baselines, job.asked.baselines),
+      head(job.files(), job.asked.baselines);
+  for (const std::string& path : changed) {
+    const std::string name = inner.empty() ? path : path.substr(inner.size() + 1);
+    const std::string cell_name = sys::folder_of(name);
+    const auto cell = profile::CellKey::parse(cell_name);
+    if (!cell || !name.ends_with(".json")) continue;
+    const std::string device_class =
+        sys::file_name_of(name).substr(0, sys::file_name_of(name).size() - 5);
+    WEIR_TRY(const auto before, base.of_class(*cell, device_class));
+    const auto after = head.of_class(*cell, device_class);
+    if (!after) {  // what the pull request left there is no baseline: it judges nothing here
+      verdict::Proposal broken{"baseline file " + text::printable(name) + ", which can not be read",
+                               "", "", verdict::Proposal::Effect::changed};
+      broken.about({cell->str()});
+      rules.used.proposals.push_back(std::move(broken));
+      continue;
+    }
+    for (verdict::Proposal& one :
+         verdict::compare_baselines(before ? &*before : nullptr, *after ? &**after : nullptr)) {
+      rules.used.proposals.push_back(std::move(one));
+    }
+  }
+  return {};
+}
+
+// `path` (absolute, as it was named) from the top of the repository that the configuration lies in;
+// nothing where it does not lie below. A link or another repository on the way is Code::config:
+// with one the pull request would choose what is read in the base, or that nothing is.
+Result<std::optional<std::string>> place_below(const Repository& repository,
+                                               const std::string& config_folder,
+                                               const std::string& path, const sys::Files& files) {
+  std::string top = config_folder;
+  while (sys::real_path(top) != repository.git().top()) {
+    if (top == "/" || top.empty()) {
+      return fail(Code::config, "--rules-from: {} does not lead to its repository's top",
+                  config_folder);
+    }
+    top = sys::folder_of(top);
+  }
+  for (const std::string& end : {config_folder, path}) {
+    if (!(end + "/").starts_with(top == "/" ? top : top + "/")) continue;
+    for (std::string at = end; at.size() > top.size(); at = sys::folder_of(at)) {
+      if (files.kind(at) == sys::Kind::absent) continue;
+      const auto above = sys::real_path(sys::folder_of(at));
+      const bool plain =
+          above && sys::real_path(at) == sys::join_path(*above, sys::file_name_of(at));
+      if (!plain || files.kind(sys::join_path(at, ".git")) != sys::Kind::absent) {
+        return fail(
+            Code::config,
+            "--rules-from: {} is a link or a repository of its own: what is read in the base "
+            "would be the pull request's choice",
+            text::printable(at));
+      }
+    }
+  }
+  if (path == top) return std::optional<std::string>("");
+  if (!path.starts_with(top + "/")) return std::optional<std::string>();
+  return std::optional<std::string>(path.substr(top.size() + 1));
+}
+
+Result<void> read_config(const std::string& ref, const Job& job, Rules& rules) {
+  const std::string path = sys::absolute(job.asked.config);
+  WEIR_TRY(const auto repository, Repository::around(job.world, sys::folder_of(path)));
+  WEIR_TRY(const std::string commit, repository->commit("--rules-from", ref));
+  WEIR_TRY(const std::optional<std::string> below,
+           place_below(*repository, sys::folder_of(path), path, job.files()));
+  const std::string inner = below.value_or("");
+  rules.used.from = verdict::RulesFrom{ref, commit};
+  WEIR_TRY(const std::optional<std::string> text,
+           source::file_of(repository->git(), commit, inner, k_largest_config));
+  if (!text) {
+    rules.used.proposals.push_back(
+        {fmt::format("all of {}: {} has no such file, so that its rules are "
+                     "those of the pull request itself",
+                     job.asked.config, source::short_commit(commit)),
+         "", "", verdict::Proposal::Effect::looser, true});
+    return {};
+  }
+  rules.used.config_text = *text;
+  const std::string shown = fmt::format("{} of {}", job.asked.config, source::short_commit(commit));
+  auto base =
+      parse_base_settings(rules.used.config_text, shown, known_now(job.world, job.asked.config));
+  if (!base) return tl::unexpected(with_context("--rules-from " + ref, base.error()));
+  rules.settings = std::make_unique<config::Settings>(std::move(base->settings));
+  rules.used.notes = std::move(base->notes);
+  return {};
+}
+
+Result<std::string> words_of_stored(const source::Git& git, const std::string& ref,
+                                    const std::string& commit) {
+  WEIR_TRY(const std::string words, git.words(commit));
+  return fmt::format("stored baselines of {}, {}", text::printable(ref), words);
+}
+
+// The folder of --baselines, as the commit of --rules-from has it.
+Result<void> take_baselines(const std::string& ref, const Job& job, Rules& rules) {
+  const std::string& commit = rules.used.from->commit;
+  const std::string config_folder = job.folder();
+  WEIR_TRY(rules.repository, Repository::around(job.world, config_folder));
+  WEIR_TRY(const std::optional<std::string> inner,
+           place_below(*rules.repository, config_folder, sys::absolute(job.asked.baselines),
+                       job.files()));
+  if (!inner) {
+    rules.used.notes.push_back(
+        fmt::format("{} lies outside of this repository: its baselines are used as they are there",
+                    job.asked.baselines));
+    return {};
+  }
+  const source::Git& git = rules.repository->git();
+  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, *inner, job.asked.baselines));
+  rules.used.baselines_commit = commit;
+  WEIR_TRY(rules.used.baselines_words, words_of_stored(git, ref, commit));
+  return compare_stored(rules, commit, *inner, job);
+}
+
+// REF or REF:PATH.
+Result<void> take_branch(const std::string& wanted, const Job& job, Rules& rules) {
+  WEIR_TRY(rules.repository, Repository::around(job.world, job.folder()));
+  const source::Git& git = rules.repository->git();
+  WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
+  WEIR_TRY(const std::string commit, rules.repository->commit("--baselines-ref", place.ref));
+  WEIR_TRY(const std::string folder, baselines_folder(git, commit, place));
+  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, folder, job.asked.baselines));
+  rules.used.baselines_commit = commit;
+  WEIR_TRY(rules.used.baselines_words, words_of_stored(git, wanted, commit));
+  return {};
+}
+
+}  // namespace
+
+Result<BaseSettings> parse_base_settings(const std::string& text, const std::string& shown,
+                                         config::Known known) {
+  const std::string today = known.today;
+  known.today.clear();
+  BaseSettings base;
+  WEIR_TRY(base.settings, config::parse_settings(text, shown, known));
+  base.notes = config::drop_expired(base.settings, today);
+  return base;
+}
+
+Result<BaselinesPlace> baselines_place(const std::string& wanted) {
+  // A ref's name has no ':' in it.
+  const std::size_t colon = wanted.find(':');
+  BaselinesPlace place{wanted.substr(0, colon), {}};
+  if (colon != std::string::npos) {
+    std::string path = wanted.substr(colon + 1);
+    while (path.ends_with('/')) path.pop_back();
+    const auto parts = text::split(path, '/');
+    const bool plain = std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+      return part == "." || part == ".." || part == ".git";
+    });
+    const bool whole = path.empty() || std::none_of(parts.begin(), parts.end(),
+                                                    [](const auto& part) { return part.empty(); });
+    if (!plain || !whole) {
+      return fail(Code::usage, "--baselines-ref {}: the path is counted from the top of the branch",
+                  text::printable(wanted));
+    }
+    place.path = path;
+  }
+  if (place.ref.empty()) {
+    return fail(Code::usage, "--baselines-ref {}: takes REF or REF:PATH", text::printable(wanted));
+  }
+  return place;
+}
+
+Result<std::string> baselines_folder(const source::Git& git, const std::string& commit,
+                                     const BaselinesPlace& place) {
+  if (place.path) return *place.path;
+  WEIR_TRY(const auto entries, git.entries(commit, {"baselines"}));
+  return std::string(entries.empty() ? "" : "baselines");
+}
+
+Result<std::shared_ptr<const Rules>> read_rules(const RulesWanted& wanted, const Job& job) {
+  if (!wanted.rules_from && !wanted.baselines_ref) return std::shared_ptr<const Rules>();
+  auto rules = std::make_shared<Rules>();
+  if (wanted.rules_from) WEIR_CHECK(read_config(*wanted.rules_from, job, *rules));
+  if (wanted.baselines_ref) {
+    WEIR_CHECK(take_branch(*wanted.baselines_ref, job, *rules));
+  } else {
+    WEIR_CHECK(take_baselines(*wanted.rules_from, job, *rules));
+  }
+  return rules;
+}
+
+Result<std::shared_ptr<const Rules>> rules_of_branch(const std::string& wanted, const Job& job) {
+  WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
+  WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
+  WEIR_TRY(const BranchStart start, start_of(*repository, place.ref));
+  if (!start.parent) return std::shared_ptr<const Rules>();
+  const std::string there = *start.parent + (place.path ? ":" + *place.path : std::string());
+  return read_rules({std::nullopt, there}, job);
+}
+
+StoredBaselines baselines_of(const Job& job) {
+  if (job.rules && job.rules->baselines) {
+    return {*job.rules->baselines, job.asked.baselines, job.rules->used.baselines_words};
+  }
+  return {job.files(), job.asked.baselines};
+}
+
+Json to_json(const RulesUsed& used) {
+  Json proposals = Json::array();
+  for (const verdict::Proposal& one : used.proposals) proposals.push_back(verdict::to_json(one));
+  Json json = {{"baselines", used.baselines_words}, {"baselines_commit", used.baselines_commit},
+               {"config_text", used.config_text},   {"proposals", std::move(proposals)},
+               {"not_judged", used.not_judged},     {"notes", used.notes}};
+  if (used.from) json["from"] = {{"ref", used.from->ref}, {"commit", used.from->commit}};
+  return json;
+}
+
+Result<RulesUsed> rules_used_from_json(const Json& json) {
+  RulesUsed used;
+  JsonReader read(json, "rules");
+  used.baselines_words = read.string("baselines");
+  used.baselines_commit = read.string("baselines_commit");
+  used.config_text = read.string("config_text");
+  used.not_judged = read.strings("not_judged");
+  used.notes = read.strings("notes");
+  for (const Json& one : read.array("proposals")) {
+    WEIR_TRY(verdict::Proposal proposal, verdict::proposal_from_json(one));
+    used.proposals.push_back(std::move(proposal));
+    if (used.proposals.size() > verdict::k_most_proposals) break;
+  }
+  if (read.has("from")) {
+    JsonReader from(read.object("from"), "rules.used.from");
+    used.from = verdict::RulesFrom{from.string("ref"), from.string("commit")};
+    if (auto problem = from.problem()) return tl::unexpected(*problem);
+  }
+  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return used;
+}
+
+RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
+                      const std::string& config_folder, const std::vector<std::string>& globs,
+                      config::Settings& head) {
+  RulesUsed used = rules.used;
+  if (rules.settings) {
+    const auto base_cells = config::expand(*rules.settings);
+    const config::Matrix none;
+    if (!base_cells) {
+      used.not_judged.emplace_back("which cells of the base are gone");
+      used.notes.push_back("the base's matrix: " + base_cells.error().message);
+    }
+    config::Edits edits =
+        config::compare_rules(*rules.settings, base_cells ? *base_cells : none, head, matrix);
+    // What is private there may stand in the head's own text no more.
+    const config::Veil veil(*rules.settings, config_folder);
+    std::erase_if(edits.removed, [&](const auto& cell) { return !matches(globs, cell); });
+    if (!edits.removed.empty()) {
+      const std::size_t number = edits.removed.size();
+      used.not_judged.push_back(fmt::format("{} cell{} of the base's matrix not measured", number,
+                                            number == 1 ? "" : "s"));
+    }
+    for (verdict::Proposal& one : edits.proposals) used.proposals.push_back(std::move(one));
+    for (verdict::Proposal& one : used.proposals) {
+      one.what = veil.text(one.what);
+      one.from = veil.text(one.from);
+      one.to = veil.text(one.to);
+      for (std::string& cell : one.cells) cell = veil.cell_name(cell);
+    }
+    config::take_rules(*rules.settings, head);
+  }
+  used.proposals = verdict::in_order(std::move(used.proposals));
+  return used;
+}
+
+std::string baselines_in_run(const std::string& run_folder) {
+  return sys::join_path(run_folder, "rules/baselines");
+}
+
+Result<void> keep_baselines(const Rules& rules, const Job& job,
+                            const std::vector<profile::CellKey>& cells,
+                            const std::string& run_folder) {
+  if (!rules.baselines) return {};
+  const StoredBaselines from = baselines_of(job);
+  StoredBaselines to(job.files(), baselines_in_run(run_folder));
+  const auto keep = [&](const profile::CellKey& cell) -> Result<void> {
+    WEIR_TRY(const std::vector<baseline::Baseline> stored, from.of_cell(cell));
+    for (const baseline::Baseline& one : stored) {
+      WEIR_TRY(const std::string path, to.put(one));
+      (void)path;
+    }
+    return {};
+  };
+  for (const profile::CellKey& cell : cells) {
+    WEIR_CHECK(keep(cell));
+    if (cell.depth) WEIR_CHECK(keep(cell.line()));
+  }
+  return {};
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,465 @@
+#include "gate/flow/serve.hpp"
+
+#ifdef WEIR_SERVE
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/flow/arrivals.hpp"
+#include "gate/flow/job.hpp"
+#include "gate/flow/post.hpp"
+#include "gate/flow/trend.hpp"
+#include "gate/history/history.hpp"
+#include "gate/history/store.hpp"
+#include "gate/publish/target.hpp"
+#include "gate/publish/url.hpp"
+#include "gate/serve/access.hpp"
+#include "gate/serve/server.hpp"
+#include "gate/serve/service.hpp"
+#include "gate/site/site.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/http.hpp"
+#include "gate/sys/interrupts.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr std::size_t k_longest_path = 500;  // bytes
+
+// On one line, whatever it was.
+std::string flat(const std::string& text) {
+  std::string one = text::disarm(text::printable(text.substr(0, k_longest_path)));
+  for (char& c : one) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return one;
+}
+
+}  // namespace
+
+std::string log_line(const serve::RequestLine& line, double now, LogForm form) {
+  const double milliseconds = line.seconds * 1e3;
+  if (form == LogForm::json) {
+    Json json{{"time", sys::time_of(now)}, {"method", line.method}, {"path", flat(line.path)},
+              {"status", line.status},     {"bytes", line.bytes},   {"milliseconds", milliseconds},
+              {"peer", flat(line.peer)}};
+    if (!line.token.empty()) json["token"] = line.token;
+    return dump_json(json);
+  }
+  return fmt::format("{} {} {} {} {} bytes {:.1f} ms {}{}{}", sys::time_of(now), line.status,
+                     line.method, flat(line.path), line.bytes, milliseconds, flat(line.peer),
+                     line.token.empty() ? "" : " ", line.token);
+}
+
+std::string log_line(const std::string& trouble, double now, LogForm form) {
+  if (form == LogForm::json) {
+    return dump_json(Json{{"time", sys::time_of(now)}, {"trouble", flat(trouble)}});
+  }
+  return fmt::format("{} trouble {}", sys::time_of(now), flat(trouble));
+}
+
+std::shared_ptr<spdlog::logger> make_log() {
+  auto log =
+      std::make_shared<spdlog::logger>("weir", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  log->set_pattern("%v");
+  log->flush_on(spdlog::level::info);
+  auto server =
+      std::make_shared<spdlog::logger>("server", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  server->set_formatter(std::make_unique<spdlog::pattern_formatter>(
+      "%Y-%m-%dT%H:%M:%SZ %l %v", spdlog::pattern_time_type::utc));
+  server->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(server));
+  return log;
+}
+
+Result<ListenPlace> parse_listen(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const auto wrong = [&] {
+    return fail(Code::usage, "--listen {}: should be like 127.0.0.1:8080 or [::1]:8080",
+                text::printable(text));
+  };
+  if (colon == std::string::npos) return wrong();
+  const auto port = text::to_int(text.substr(colon + 1));
+  if (!port || *port < 0 || *port > 65'535) return wrong();
+  ListenPlace place{text.substr(0, colon), static_cast<std::uint16_t>(*port), false};
+  if (place.address.starts_with('[') && place.address.ends_with(']')) {
+    place.address = place.address.substr(1, place.address.size() - 2);
+  } else if (place.address.find(':') != std::string::npos) {
+    return wrong();  // where does the port of an IPv6 address begin?
+  }
+  if (place.address == "localhost") place.address = "127.0.0.1";
+  if (place.address.empty()) return wrong();
+  place.loopback = place.address.starts_with("127.") || place.address == "::1";
+  return place;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> parse_pairs(
+    const char* option, const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  std::set<std::string> seen;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+      return fail(Code::usage, "{} {}: should be PROJECT=VALUE", option, text::printable(text));
+    }
+    pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    if (!seen.insert(pairs.back().first).second) {
+      return fail(Code::usage, "{}: {} stands twice", option, text::printable(pairs.back().first));
+    }
+  }
+  return pairs;
+}
+
+namespace {
+
+constexpr double k_order_seconds = 60;  // git is asked no more often
+
+// The order of a checkout's commits, as it was a moment ago.
+class KnownOrder {
+ public:
+  KnownOrder(sys::World& world, std::string folder) : world_(world), folder_(std::move(folder)) {}
+
+  history::CommitOrder get() {
+    const std::lock_guard lock(mutex_);
+    const double now = world_.clock.steady();
+    if (!asked_ || now - *asked_ > k_order_seconds) {
+      (void)renew();  // as it was a while ago is better than none
+      asked_ = now;
+    }
+    return order_;
+  }
+  Result<void> renew() {
+    WEIR_TRY(const auto repository, Repository::around(world_, sys::absolute(folder_)));
+    WEIR_TRY(auto commits, repository->git().all_commits());
+    order_ = history::CommitOrder(std::move(commits));
+    return {};
+  }
+
+ private:
+  sys::World& world_;
+  std::string folder_;
+  std::mutex mutex_;
+  history::CommitOrder order_;
+  std::optional<double> asked_;
+};
+
+class Log {
+ public:
+  Log(LogForm form, const sys::Clock& clock) : form_(form), log_(make_log()), clock_(clock) {}
+  template <class What>
+  void say(const What& what) {
+    if (form_ != LogForm::none) log_->info("{}", log_line(what, clock_.now(), form_));
+  }
+
+ private:
+  LogForm form_;
+  std::shared_ptr<spdlog::logger> log_;
+  const sys::Clock& clock_;
+};
+
+// Judging and posting, where they were asked for.
+struct Arrivals {
+  std::unique_ptr<FolderJudge> judge;
+  std::unique_ptr<Poster> poster;
+};
+
+Result<Arrivals> arrivals_of(const Job& job, const ServeOptions& options, Log& log) {
+  Arrivals made;
+  WEIR_TRY(const auto gates, parse_pairs("--gate", options.gates));
+  WEIR_TRY(const auto posts, parse_pairs("--post", options.posts));
+  if (!gates.empty()) {
+    WEIR_TRY(made.judge, FolderJudge::make(job.world, gates));
+  }
+  if (posts.empty()) return made;
+  std::map<std::string, std::string> repositories;
+  for (const auto& [project, repository] : posts) {
+    if (!publish::is_repository(repository)) {
+      return fail(Code::usage, "--post {}={}: no OWNER/NAME", text::printable(project),
+                  text::printable(repository));
+    }
+    const bool judged =
+        std::any_of(gates.begin(), gates.end(),
+                    [&, &name = project](const auto& gate) { return gate.first == name; });
+    if (!judged) {
+      return fail(Code::usage, "--post {0}={1}: --gate {0}=FOLDER says by what it is judged",
+                  text::printable(project), text::printable(repository));
+    }
+    repositories.emplace(project, repository);
+  }
+  publish::GithubSettings settings;
+  WEIR_TRY(settings.base_url, api_url_of(job, options.access.api_url));
+  WEIR_TRY(settings.token,
+           token_of(job, options.access.token_file, "without --post nothing is posted"));
+  auto masker = std::make_shared<Masker>();
+  masker->add(settings.token);
+  made.poster = std::make_unique<Poster>(
+      job.world, std::move(repositories),
+      [&world = job.world, settings](const sys::Stop& stop)
+          -> Result<std::unique_ptr<publish::Api>> { return github_api(world, settings, stop); },
+      [&log, masker](const std::string& line) { log.say("post: " + masker->mask(line)); });
+  return made;
+}
+
+Result<serve::PageOptions> pages_of(const Job& job, const ServeOptions& options) {
+  serve::PageOptions pages;
+  pages.title = options.title;
+  if (!options.repo_url.empty()) {
+    auto url = site::repo_url(options.repo_url);
+    if (!url) return tl::unexpected(with_context("--repo-url", std::move(url).error()));
+    pages.repo_url = *std::move(url);
+  }
+  const auto folder = site::find_pages(job.files(), sys::own_program());
+  if (folder) {
+    pages.folder = *folder;
+  } else {
+    print_error(job.world,
+                {folder.error().code, folder.error().message + "; serving the API alone"});
+  }
+  if (!options.repository.empty()) {
+    auto order = std::make_shared<KnownOrder>(job.world, options.repository);
+    if (auto known = order->renew(); !known) {
+      return fail(Code::config, "--repository {}: {}", text::printable(options.repository),
+                  known.error().message);
+    }
+    pages.order = [order] { return order->get(); };
+  }
+  return pages;
+}
+
+Result<serve::ServerOptions> server_of(const ServeOptions& options, const ListenPlace& place) {
+  serve::ServerOptions server;
+  server.address = place.address;
+  server.port = place.port;
+  server.threads = options.threads;
+  server.trusted_proxies = options.trusted_proxies;
+  if (options.certificate.empty() != options.key.empty()) {
+    return fail(Code::usage, "--tls-cert and --tls-key belong together");
+  }
+  if (!options.certificate.empty()) server.tls = serve::Tls{options.certificate, options.key};
+  return server;
+}
+
+std::string ready_words(const ServeOptions& options, const ListenPlace& place, std::uint16_t port,
+                        bool is_public, const std::string& store) {
+  const bool six = place.address.find(':') != std::string::npos;
+  return fmt::format("weir serve: ready on {}://{}{}{}:{}/, {}, {}\n",
+                     options.certificate.empty() ? "http" : "https", six ? "[" : "", place.address,
+                     six ? "]" : "", port, text::printable(store),
+                     is_public ? "anybody who reaches it may read" : "reading needs a token");
+}
+
+// Telling systemd how it goes (sd_notify(3)): a datagram to the socket that NOTIFY_SOCKET names.
+// "READY=1". Nothing where nobody asked for it; what goes wrong is no fault of the service.
+void notify_systemd(const Job& job, const std::string& state) {
+  const std::string path = job.variable("NOTIFY_SOCKET");
+  sockaddr_un address{};
+  // '@' stands for the zero byte of an abstract name.
+  if (path.size() < 2 || (path[0] != '/' && path[0] != '@') ||
+      path.size() >= sizeof(address.sun_path)) {
+    return;
+  }
+  address.sun_family = AF_UNIX;
+  std::copy(path.begin(), path.end(), address.sun_path);
+  if (path[0] == '@') address.sun_path[0] = '\0';
+  const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+  if (fd < 0) return;
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
+  (void)sendto(fd, state.data(), state.size(), 0, reinterpret_cast<const sockaddr*>(&address),
+               size);
+  close(fd);
+}
+
+// Asks a service whether it is well.
+Result<Answer> check_service(const Job& job, const std::string& url) {
+  std::string base = url;
+  while (base.ends_with('/')) base.pop_back();
+  if (!publish::parse_url(base)) {
+    return fail(Code::usage, "--check {}: no http or https address", text::printable(url));
+  }
+  const sys::Stop never;
+  sys::HttpRequest request;
+  request.url = base + "/healthz";
+  const auto answered =
+      job.world.http.send(request, {.connect_seconds = 5, .total_seconds = 10}, never);
+  if (!answered) return fail(Code::unavailable, "{}: {}", base, answered.error().message);
+  if (answered->status == 200) return Answer{};
+  return fail(Code::unavailable, "{}: {} {}", base, answered->status,
+              text::printable(text::first_line(answered->body.substr(0, 200))));
+}
+
+}  // namespace
+
+Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
+  if (!options.check.empty()) return check_service(job, options.check);
+  WEIR_TRY(const ListenPlace place, parse_listen(options.listen));
+  WEIR_TRY(serve::ServerOptions server_options, server_of(options, place));
+  // A database that does not answer is given up after a while: libpq by itself waits for minutes.
+  (void)::setenv("PGCONNECT_TIMEOUT", "10", 0);
+  const bool is_public = options.is_public ||
+                         (!options.is_private && place.loopback && options.trusted_proxies.empty());
+  // Made before all else, with what is said of it at the command line.
+  WEIR_TRY(auto first, open_service_history(job, options.store, true));
+  const std::string shown = first->history().name();
+  first.reset();
+  Log log(options.log == "json"   ? LogForm::json
+          : options.log == "none" ? LogForm::none
+                                  : LogForm::text,
+          job.world.clock);
+  WEIR_TRY(const Arrivals arrivals, arrivals_of(job, options, log));
+  // What was no request, or never came whole, has neither method nor path.
+  server_options.refused = [&log](int status, const std::string& peer) {
+    serve::RequestLine line{"-", "-", peer, {}};
+    line.status = status;
+    log.say(line);
+  };
+
+  serve::ServiceOptions service_options;
+  service_options.open = [&job, store = options.store] {
+    return open_service_history(job, store, false);
+  };
+  service_options.is_public = is_public;
+  service_options.public_badges = options.public_badges;
+  service_options.own_names_only = is_public && !options.is_public;
+  service_options.version = k_version;
+  service_options.readers = options.threads;
+  service_options.access.uploads = {.burst = std::max(1.0, 10 * options.upload_rate),
+                                    .a_second = options.upload_rate};
+  WEIR_TRY(service_options.pages, pages_of(job, options));
+  service_options.judge = arrivals.judge.get();
+  service_options.announcer = arrivals.poster.get();
+  service_options.log = [&log](const serve::RequestLine& line) { log.say(line); };
+  service_options.trouble = [&log](const std::string& words) { log.say(words); };
+  WEIR_TRY(const auto service, serve::Service::start(job.files(), std::move(service_options)));
+  WEIR_TRY(const auto server, serve::Server::listen(server_options, *service));
+  service->set_traffic([&server] { return server->traffic(); });
+
+  const sys::Interrupts interrupts;
+  job.world.terminal.write(2, ready_words(options, place, server->port(), is_public, shown));
+  notify_systemd(job, "READY=1");
+  server->run(interrupts.stop(), [&service, &job] {
+    notify_systemd(job, "STOPPING=1");
+    service->announce_stop();
+  });
+  service->stop();
+  return Answer{};
+}
+
+namespace {
+
+// A date, or how long from now.
+Result<std::optional<double>> expiry_of(const std::string& text, double now) {
+  if (text.empty()) return std::nullopt;
+  std::optional<double> at = history::parse_time(text);
+  if (!at) {
+    const auto seconds = unit::parse_duration_seconds(text);
+    if (seconds) at = now + *seconds;
+  }
+  if (!at || *at <= now) {
+    return fail(Code::usage, "--expires {}: no time to come: 2027-01-31, or 2160h",
+                text::printable(text));
+  }
+  return at;
+}
+
+std::string state_of(const history::StoredToken& token, double now) {
+  if (token.revoked_at) return "revoked " + sys::date_of(*token.revoked_at);
+  if (!token.expires_at) return "good";
+  return (now < *token.expires_at ? "good until " : "over since ") +
+         sys::date_of(*token.expires_at);
+}
+
+}  // namespace
+
+Result<Answer> add_token(const Job& job, const TokenOptions& options) {
+  const double now = job.world.clock.now();
+  history::StoredToken wanted;
+  wanted.project = options.project;
+  wanted.scopes = text::join(options.scopes, " ");
+  wanted.name = options.name.empty() ? "" : history::kept_name(options.name);
+  wanted.made_at = now;
+  if (history::kept_name(wanted.project) != wanted.project) {
+    return fail(Code::usage, "--project: no name that a project could have");
+  }
+  WEIR_TRY(wanted.expires_at, expiry_of(options.expires, now));
+  WEIR_TRY(const auto store, open_service_history(job, options.store, true));
+  WEIR_TRY(const serve::NewToken made, serve::make_token(std::move(wanted)));
+  WEIR_CHECK(store->add_token(made.stored));
+  job.talk(fmt::format("weir: {} {} may do that with projects {}; the token is shown this once",
+                       made.stored.id, made.stored.scopes, text::printable(made.stored.project)));
+  return Answer{text::printable(made.text.reveal() + "\n")};
+}
+
+Result<Answer> list_tokens(const Job& job, const TokenOptions& options) {
+  WEIR_TRY(const auto store, open_service_history(job, options.store, false));
+  WEIR_TRY(const auto tokens, store->tokens());
+  const double now = job.world.clock.now();
+  std::string lines;
+  Json json = Json::array();
+  for (const history::StoredToken& one : tokens) {
+    lines += fmt::format("{}  {}  {:<16}  {}  {}{}{}\n", one.id, sys::date_of(one.made_at),
+                         state_of(one, now), one.scopes, text::printable(one.project),
+                         one.name.empty() ? "" : "  ", text::printable(one.name));
+    const auto time = [](const std::optional<double>& at) {
+      return at ? Json(sys::time_of(*at)) : Json();
+    };
+    json.push_back({{"id", one.id},
+                    {"project", one.project},
+                    {"scopes", text::split(one.scopes, ' ')},
+                    {"name", one.name},
+                    {"made_at", sys::time_of(one.made_at)},
+                    {"expires_at", time(one.expires_at)},
+                    {"revoked_at", time(one.revoked_at)},
+                    {"good", serve::is_good(one, now)}});
+  }
+  return Answer{tokens.empty() ? "no tokens: weir serve token add makes one\n" : lines,
+                document(json)};
+}
+
+Result<Answer> revoke_token(const Job& job, const TokenOptions& options) {
+  WEIR_TRY(const auto store, open_service_history(job, options.store, false));
+  WEIR_TRY(const bool there, store->revoke_token(options.id, job.world.clock.now()));
+  if (!there) {
+    return fail(Code::usage, "{}: no such token: weir serve token list",
+                text::printable(options.id));
+  }
+  return Answer{text::printable(options.id + " is good for nothing any more\n")};
+}
+
+}  // namespace weir::flow
+
+#else
+
+namespace weir::flow {
+namespace {
+
+Result<Answer> none_here() {
+  return fail(Code::unavailable,
+              "this weir was built without its service (WEIR_SERVE=OFF)\n"
+              "  weir trend site writes the same pages; a weir built from its sources serves them");
+}
+
+}  // namespace
+
+Result<Answer> serve_history(const Job&, const ServeOptions&) { return none_here(); }
+Result<Answer> add_token(const Job&, const TokenOptions&) { return none_here(); }
+Result<Answer> list_tokens(const Job&, const TokenOptions&) { return none_here(); }
+Result<Answer> revoke_token(const Job&, const TokenOptions&) { return none_here(); }
+
+}  // namespace weir::flow
+
+#endif

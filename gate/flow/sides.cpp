@@ -1,0 +1,162 @@
+#include "gate/flow/sides.hpp"
+
+#include <algorithm>
+
+#include "gate/adapters/chrome_trace_reader.hpp"
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/observed/timeline_observed.hpp"
+#include "gate/probes/read/timeline.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/sys/file_reader.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr std::uint64_t k_head = std::uint64_t{1} << 20;   // tells what it is
+constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;  // read at once of what is long
+
+// What a document of weir says it is; "" where it says nothing, or is something else.
+std::string schema_of(const Json& json) {
+  if (!json.is_object()) return "";
+  const auto schema = json.find("schema");
+  return schema != json.end() && schema->is_string() ? schema->get<std::string>() : "";
+}
+
+Result<ProfileFile> profiles_in(const Json& json, const std::string& schema) {
+  ProfileFile read;
+  const Json* list = &json;
+  if (schema == "weir.profiles/1") {
+    const auto found = json.find("profiles");
+    if (found == json.end() || !found->is_array()) return fail(Code::data, "it has no profiles");
+    list = &*found;
+  }
+  const std::size_t count = list == &json ? 1 : list->size();
+  for (std::size_t i = 0; i < count; ++i) {
+    WEIR_TRY(profile::Profile one, profile::profile_from_json(list == &json ? json : (*list)[i]));
+    read.profiles.push_back(std::move(one));
+  }
+  return read;
+}
+
+ProfileFile observed_file(observed::Observed observed) {
+  // Where the model lay is nobody's business.
+  if (auto& model = observed.context.model) {
+    while (model->size() > 1 && model->ends_with('/')) model->pop_back();
+    model = model->substr(model->find_last_of("/\\") + 1);
+  }
+  ProfileFile read;
+  read.observed = std::move(observed);
+  return read;
+}
+
+Result<ProfileFile> read_text(const std::string& path, const std::string& text,
+                              observed::ObservedMoments* moments) {
+  const auto json = text::trim(text).starts_with('{') ? parse_json(text) : Json();
+  const std::string schema = json ? schema_of(*json) : "";
+  if (schema == "weir.profile/1" || schema == "weir.profiles/1") return profiles_in(*json, schema);
+  if (schema.starts_with("weir.") && schema != "weir.observed/1" &&
+      !schema.starts_with("weir.timeline/")) {
+    return fail(Code::data,
+                "it is {}, not a profile\n"
+                "  Profiles are what weir run --json writes, and what engines and profilers do.",
+                text::printable(schema.substr(0, 64)));
+  }
+  // Everything else: a profiler's words, among them weir.observed/1.
+  WEIR_TRY(observed::Observed observed, adapters::read_any({text, {}, path}));
+  const bool trace = observed.format == "chrome-trace" && schema.empty();
+  if (moments != nullptr && trace) {  // again, now that it is one
+    adapters::ChromeTraceReader reader({}, moments);
+    reader.feed(text);
+    WEIR_TRY(observed, reader.finish());
+  }
+  return observed_file(std::move(observed));
+}
+
+Result<ProfileFile> read_pieces(const std::string& path, const std::string& head,
+                                std::uint64_t most_whole, observed::ObservedMoments* moments) {
+  if (head.starts_with("\x1F\x8B")) {
+    return fail(Code::data, "it is packed with gzip: unpack it first (gzip -d)");
+  }
+  if (!adapters::begins_chrome_trace(head)) {
+    return fail(Code::data,
+                "it is larger than {} MiB, which only a Chrome trace may be,\n"
+                "  and it does not begin as one",
+                most_whole >> 20);
+  }
+  WEIR_TRY(const sys::FileReader file, sys::FileReader::open(path));
+  adapters::ChromeTraceReader reader({}, moments);
+  for (std::uint64_t at = 0;;) {
+    WEIR_TRY(const std::string chunk, file.read_at(at, k_chunk));
+    if (chunk.empty()) break;
+    reader.feed(chunk);
+    at += chunk.size();
+  }
+  WEIR_TRY(observed::Observed observed, reader.finish());
+  return observed_file(std::move(observed));
+}
+
+}  // namespace
+
+Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files& files,
+                                      std::uint64_t most_whole,
+                                      observed::ObservedMoments* moments) {
+  const auto in_file = [&](Error error) { return with_context(path, std::move(error)); };
+  const auto size = files.size(path);
+  if (size && *size > most_whole) {
+    WEIR_TRY(const std::string head, files.read_prefix(path, k_head));
+    return read_pieces(path, head, most_whole, moments).map_error(in_file);
+  }
+  WEIR_TRY(const std::string text, files.read(path, most_whole));
+  return read_text(path, text, moments).map_error(in_file);
+}
+
+bool holds_run(const std::string& path, const sys::Files& files) {
+  if (files.kind(path) == sys::Kind::folder) {
+    return files.kind(sys::join_path(path, std::string(run::k_journal_name))) == sys::Kind::file;
+  }
+  if (!path.ends_with(".jsonl")) return false;
+  // Engines write JSON lines too; a journal's first one says that it is one.
+  const auto begin = files.read_prefix(path, std::uint64_t{1} << 20);
+  return begin && begin->substr(0, begin->find('\n')).find("\"weir.run/") != std::string::npos;
+}
+
+Result<ProfileFile> read_side(const Job& job, const std::string& path,
+                              std::optional<Measured>& measured) {
+  if (holds_run(path, job.files())) {
+    Job every = job;
+    every.asked.cells.clear();
+    WEIR_TRY(Measured run, read_measured(every, path));
+    veil_profiles(run);
+    ProfileFile read;
+    read.profiles = run.profiles;
+    measured = std::move(run);
+    return read;
+  }
+  if (job.files().kind(path) == sys::Kind::folder) {
+    WEIR_TRY(const observed::Timeline timeline, probes::collect_timeline(job.files(), path));
+    if (timeline.processes.empty()) {
+      return fail(Code::usage, "{}: neither a run (no {}) nor what weir profile --keep leaves",
+                  path, run::k_journal_name);
+    }
+    ProfileFile read;
+    read.observed = observed::observed_of(timeline);
+    return read;
+  }
+  return read_profile_file(path, job.files());
+}
+
+CellPairs cell_pairs(const ProfileFile& a, const ProfileFile& b, const Job& job) {
+  CellPairs pairs;
+  const bool one_each = a.profiles.size() == 1 && b.profiles.size() == 1;
+  for (const profile::Profile& after : b.profiles) {
+    if (!job.asked.wants(after.cell.str())) continue;
+    for (const profile::Profile& before : a.profiles) {
+      if (one_each || before.cell == after.cell) pairs.emplace_back(&before, &after);
+    }
+  }
+  return pairs;
+}
+
+}  // namespace weir::flow

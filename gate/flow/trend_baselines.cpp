@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "gate/base/text.hpp"
+#include "gate/baseline/baseline.hpp"
+#include "gate/baseline/format.hpp"
+#include "gate/config/parse.hpp"
+#include "gate/config/veil.hpp"
+#include "gate/flow/configure.hpp"
+#include "gate/flow/repository.hpp"
+#include "gate/flow/trend.hpp"
+#include "gate/history/documents.hpp"
+#include "gate/source/tree_files.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr std::size_t k_most_tracked = 100'000;
+constexpr std::uint64_t k_largest_baseline = std::uint64_t{16} << 20;
+constexpr const char* k_config_name = "weir.yaml";
+
+// The configuration whose private names count: the one that was named, or the nearest above.
+Result<std::string> config_for(const TrendFolder& where, const std::string& top,
+                               const sys::Files& files) {
+  if (!where.config.empty()) {
+    if (files.exists(where.config)) return where.config;
+    return fail(Code::config, "{}: no such file", where.config);
+  }
+  for (std::string folder = sys::absolute(where.folder);; folder = sys::folder_of(folder)) {
+    const std::string config = sys::join_path(folder, k_config_name);
+    if (files.exists(config)) return config;
+    if (folder == "/" || folder == top) break;
+  }
+  return fail(Code::config,
+              "{}: no {} here or above it: baselines go by true names, and what is private stays "
+              "at home. -c FILE names the configuration",
+              where.folder, k_config_name);
+}
+
+// What a configuration says is private; Code::config where it can not be read and may say so.
+Result<config::Veil> veil_from(const std::string& text, const std::string& config,
+                               const sys::World& world) {
+  config::Known known = known_now(world, config);
+  known.today.clear();  // what has expired since is private all the same
+  auto made = configured(text, config, known);
+  if (made) return std::move(made->veil);
+  if (text.find("private") == std::string::npos) return config::Veil();
+  return fail(Code::config, "it can not be read, so what is private in it is not known");
+}
+
+// Aliases in place of what any of these calls private.
+void hide(const std::vector<config::Veil>& veils, baseline::Baseline& one) {
+  auto cell = profile::CellKey::parse(one.cell);
+  for (const config::Veil& veil : veils) {
+    if (cell) cell = veil.cell(*std::move(cell));
+    for (auto& [machine, sessions] : one.sessions) {
+      for (baseline::Session& session : sessions) {
+        session.engine_build = veil.text(session.engine_build);
+      }
+    }
+  }
+  if (cell) one.cell = cell->str();
+}
+
+using Objects = std::map<std::string, std::string>;  // path -> object
+
+// ENGINE/MODEL/BACKEND/PROMPT/CLASS.json, wherever the folder of baselines lies.
+bool may_be_baseline(const source::Git::TreeEntry& entry) {
+  return entry.kind == source::Git::TreeEntry::Kind::file && entry.path.ends_with(".json") &&
+         std::count(entry.path.begin(), entry.path.end(), '/') >= 4;
+}
+
+class BaselineHistory {
+ public:
+  BaselineHistory(const source::Git& git, std::string folder, std::string config, config::Veil veil,
+                  const sys::World& world, const std::function<void(const std::string&)>& warn)
+      : git_(git),
+        folder_(std::move(folder)),
+        config_(std::move(config)),
+        veil_(std::move(veil)),
+        world_(world),
+        warn_(warn) {}
+
+  // What `commit` changed against the one before it.
+  Result<std::vector<history::BaselineChange>> changes(const std::string& commit) {
+    WEIR_TRY(const auto entries, git_.entries_below(commit, folder_, k_most_tracked));
+    Objects now;
+    for (const source::Git::TreeEntry& entry : entries) {
+      if (may_be_baseline(entry)) now[entry.path] = entry.object;
+    }
+    std::vector<history::BaselineChange> changes;
+    const std::optional<std::vector<config::Veil>> veils = veils_of(commit);
+    for (const auto& [path, object] : now) {
+      const auto old = before_.find(path);
+      if (old != before_.end() && old->second == object) continue;
+      WEIR_TRY(auto after, read(commit, path, object));
+      if (!after) continue;
+      std::optional<baseline::Baseline> known;
+      if (old != before_.end()) {
+        WEIR_TRY(known, read(commit, path, old->second));
+      }
+      if (!veils) {
+        warn_(
+            fmt::format("{}: its {} can not be read, so what is private in it is not known; "
+                        "left out",
+                        source::short_commit(commit), k_config_name));
+        break;
+      }
+      hide(*veils, *after);
+      if (known) hide(*veils, *known);
+      changes.push_back({std::move(known), *std::move(after)});
+    }
+    before_ = std::move(now);
+    return changes;
+  }
+
+ private:
+  // Nothing where it is no baseline: other JSON may lie in the folder.
+  Result<std::optional<baseline::Baseline>> read(const std::string& commit, const std::string& path,
+                                                 const std::string& object) {
+    WEIR_TRY(const std::string text, git_.content(object, k_largest_baseline));
+    if (text.find(baseline::k_schema) == std::string::npos) return std::nullopt;
+    auto parsed = baseline::parse(text);
+    if (parsed) return *std::move(parsed);
+    warn_(fmt::format("{} {}: left out: {}", source::short_commit(commit),
+                      veil_.text(text::printable(path)), veil_.text(parsed.error().message)));
+    return std::nullopt;
+  }
+
+  // Now's, and that of the commit: what was private then is so still. Nothing where the commit's
+  // can not be read.
+  std::optional<std::vector<config::Veil>> veils_of(const std::string& commit) {
+    std::vector<config::Veil> veils{veil_};
+    const auto text = source::file_of(git_, commit, config_, k_largest_config);
+    if (!text) return std::nullopt;
+    if (!*text) return veils;  // it had none
+    if (**text == last_text_) return last_veils_;
+    auto veil = veil_from(**text, sys::join_path(git_.top(), config_), world_);
+    last_text_ = **text;
+    last_veils_.reset();
+    if (veil) {
+      veils.push_back(*std::move(veil));
+      last_veils_ = std::move(veils);
+    }
+    return last_veils_;
+  }
+
+  const source::Git& git_;
+  std::string folder_, config_;
+  config::Veil veil_;
+  const sys::World& world_;
+  const std::function<void(const std::string&)>& warn_;
+  Objects before_;
+  std::string last_text_;
+  std::optional<std::vector<config::Veil>> last_veils_;
+};
+
+bool holds_baselines(const std::vector<source::Git::TreeEntry>& entries, const source::Git& git) {
+  return std::any_of(entries.begin(), entries.end(), [&](const source::Git::TreeEntry& entry) {
+    if (!may_be_baseline(entry)) return false;
+    const auto text = git.content(entry.object, k_largest_baseline);
+    return text && text->find(baseline::k_schema) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
+                                      const TrendFacts& facts,
+                                      const std::function<Result<void>(TrendPart)>& take,
+                                      const std::function<void(const std::string&)>& warn) {
+  const auto repository = Repository::around(job.world, sys::absolute(where.folder));
+  if (!repository) return {};  // runs alone: nothing says when a baseline was stored
+  const source::Git& git = (*repository)->git();
+  const std::string inner = git.place();
+  WEIR_TRY(const std::vector<source::CommitFacts> commits, git.commits_that_changed(inner));
+  if (commits.empty()) return {};
+  WEIR_TRY(const auto entries, git.entries_below(commits.back().name, inner, k_most_tracked));
+  if (!holds_baselines(entries, git)) return {};
+  if (git.shallow().value_or(false)) {
+    warn("this clone is shallow: what was stored before it begins is not seen");
+  }
+  WEIR_TRY(const std::string config, config_for(where, git.top(), job.files()));
+  WEIR_TRY(const std::string text, job.files().read(config, k_largest_config));
+  WEIR_TRY(config::Veil veil, veil_from(text, config, job.world).map_error([&](Error error) {
+    return with_context(config, std::move(error));
+  }));
+  const std::string shown = sys::real_path(config).value_or(sys::absolute(config));
+  const std::string config_in_git =
+      shown.starts_with(git.top() + "/") ? shown.substr(git.top().size() + 1) : k_config_name;
+  BaselineHistory history(git, inner, config_in_git, std::move(veil), job.world, warn);
+  WEIR_TRY(const auto head, git.head());
+  for (const source::CommitFacts& commit : commits) {
+    WEIR_TRY(const auto changes, history.changes(commit.name));
+    if (changes.empty()) continue;
+    history::RunFacts run;
+    run.project = facts.project;
+    run.commit = commit.name;
+    run.commit_time = commit.time;
+    run.branch = facts.branch ? facts.branch : head ? head->branch : std::nullopt;
+    if (run.branch) run.branch = history::kept_name(*run.branch);
+    run.time = commit.time;
+    if (facts.machine) run.machine = history::kept_name(*facts.machine);
+    TrendPart part{fmt::format("baselines of {}", source::short_commit(commit.name)), {}, {}};
+    part.batch.runs = history::runs_of(run, changes);
+    if (!part.batch.runs.empty()) WEIR_CHECK(take(std::move(part)));
+  }
+  return {};
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,73 @@
+#include "gate/sys/world.hpp"
+
+#include <cstdio>
+#include <mutex>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "gate/sys/clock.hpp"
+#include "gate/sys/coin.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/http.hpp"
+#include "gate/sys/lock.hpp"
+#include "gate/sys/machine.hpp"
+#include "gate/sys/pause.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::sys {
+struct RealWorld::Parts {
+  class RealTerminal final : public Terminal {
+   public:
+    void write(int stream, std::string_view text) override {
+      std::FILE* file = stream == STDOUT_FILENO ? stdout : stderr;
+      std::fwrite(text.data(), 1, text.size(), file);
+      std::fflush(file);
+    }
+    [[nodiscard]] std::optional<int> columns(int stream) const override {
+      if (isatty(stream) == 0) return std::nullopt;
+      winsize size{};
+      return ioctl(stream, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    }
+    [[nodiscard]] std::string read_input(std::size_t most) override {
+      std::string text;
+      char block[65536];
+      for (std::size_t got = 0; (got = std::fread(block, 1, sizeof block, stdin)) > 0;) {
+        text.append(block, got);
+        if (text.size() > most) break;
+      }
+      return text;
+    }
+  };
+
+  // Made with the first process: from then on SIGPIPE is ignored, which otherwise ends a verb whose
+  // reader has gone.
+  class LazyProcesses final : public Processes {
+   public:
+    [[nodiscard]] Result<Finished> run(const ProcessSpec& spec, const Stop& stop) override {
+      std::call_once(once_, [this] { real_.emplace(); });
+      return real_->run(spec, stop);
+    }
+
+   private:
+    std::once_flag once_;
+    std::optional<RealProcesses> real_;
+  };
+
+  RealFiles files;
+  LazyProcesses processes;
+  RealClock clock;
+  HostLocks locks{HostLocks::default_folder()};
+  RealHttp http;
+  RealPause pause;
+  RealCoin coin;
+  RealMachineLoad load;
+  RealTerminal terminal;
+  World world{files, processes, clock, locks, http, pause, coin, load, terminal, environment_value};
+};
+
+RealWorld::RealWorld() : parts_(std::make_unique<Parts>()) {}
+RealWorld::~RealWorld() = default;
+World& RealWorld::world() { return parts_->world; }
+
+}  // namespace weir::sys

@@ -1,0 +1,62 @@
+// All effects that weir has, in one argument. main makes the real ones, once; tests hand in others
+// (tests/flow/fake_world.hpp).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::sys {
+
+class Clock;
+class Coin;
+class Files;
+class Http;
+class Locks;
+class MachineLoad;
+class Pause;
+class Processes;
+
+// What people and scripts see of weir.
+class Terminal {
+ public:
+  virtual ~Terminal() = default;
+  // To standard output (1) or standard error (2), before anything that is written later to either.
+  virtual void write(int stream, std::string_view text) = 0;
+  // Of the terminal behind `stream`: 0 where it does not say, nothing where it is no terminal.
+  [[nodiscard]] virtual std::optional<int> columns(int stream) const = 0;
+  // All of standard input, a little more than `most` bytes of what is longer.
+  [[nodiscard]] virtual std::string read_input(std::size_t most) = 0;
+};
+
+// References: whoever made them keeps them alive. Each is as thread-safe as its interface says.
+struct World {
+  Files& files;
+  Processes& processes;
+  const Clock& clock;
+  Locks& locks;
+  Http& http;
+  Pause& pause;
+  Coin& coin;
+  const MachineLoad& load;
+  Terminal& terminal;
+  // A variable of weir's own environment; nothing when unset.
+  std::function<std::optional<std::string>(const std::string& name)> environment;
+};
+
+class RealWorld {
+ public:
+  RealWorld();
+  ~RealWorld();
+  RealWorld(const RealWorld&) = delete;
+  RealWorld& operator=(const RealWorld&) = delete;
+  [[nodiscard]] World& world();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace weir::sys

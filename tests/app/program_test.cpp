@@ -1,0 +1,58 @@
+// The command line in process: which verb runs, and how its answer and errors leave the program.
+#include "gate/app/program.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/flow/fake_world.hpp"
+
+namespace weir::app {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+int run(tests::FakeWorld& world, std::vector<const char*> words) {
+  words.insert(words.begin(), "weir");
+  return Program(world.world).run(static_cast<int>(words.size()), words.data());
+}
+
+TEST(Program, ChecksThePlaceOfEachReportBeforeItMeasures) {
+  for (const char* option : {"--json", "--markdown", "--junit", "--html", "--openmetrics"}) {
+    tests::FakeWorld world(tests::k_timed_yaml);
+    EXPECT_EQ(run(world, {"gate", "-c", "/project/weir.yaml", "--baselines", "/project/baselines",
+                          "--out", "/out", "-q", option, "/nowhere/report"}),
+              2)
+        << option;
+    EXPECT_THAT(world.terminal.err, HasSubstr("/nowhere")) << option;
+    EXPECT_TRUE(world.processes.started.empty()) << option;
+  }
+}
+
+TEST(Program, PrintsAnAnswerAndItsDocument) {
+  tests::FakeWorld world(tests::k_timed_yaml);
+  const std::vector<const char*> list{"baseline", "list", "--baselines", "/project/baselines",
+                                      "--json"};
+  EXPECT_EQ(run(world, list), 0);
+  EXPECT_EQ(Json::parse(world.terminal.out)["schema"], "weir.baselines/1");
+  EXPECT_THAT(world.terminal.err, StartsWith("No baselines in /project/baselines."))
+      << "people read standard error where --json has standard output";
+}
+
+TEST(Program, TakesWordsAfterTwoDashesForTheVerbsThatDo) {
+  tests::FakeWorld world(tests::k_timed_yaml);
+  EXPECT_EQ(run(world, {"baseline", "list", "--", "./bench"}), 2);
+  EXPECT_THAT(world.terminal.err, HasSubstr("takes no program behind \"--\""));
+  world.terminal.err.clear();
+  EXPECT_EQ(run(world, {"gate", "-c", "/project/weir.yaml", "--", "./bench"}), 2);
+  EXPECT_THAT(world.terminal.err, HasSubstr("--against -- COMMAND"));
+}
+
+TEST(Program, RunsNoVerbOfAnotherCall) {
+  tests::FakeWorld world(tests::k_timed_yaml);
+  EXPECT_EQ(run(world, {"baseline", "list", "--baselines", "/project/baselines"}), 0);
+  EXPECT_EQ(run(world, {}), 2) << "nothing is kept from the call before";
+}
+
+}  // namespace
+}  // namespace weir::app

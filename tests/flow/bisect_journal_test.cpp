@@ -1,0 +1,71 @@
+#include "gate/flow/bisect_journal.hpp"
+
+#include <gmock/gmock.h>
+
+#include "gate/sys/memory_files.hpp"
+
+namespace weir::flow {
+namespace {
+
+using ::testing::HasSubstr;
+
+BisectAsked asked() {
+  BisectAsked asked;
+  asked.good = std::string(40, 'a');
+  asked.bad = std::string(40, 'b');
+  asked.cells = {"*/decode"};
+  asked.times = true;
+  asked.config_hash = "1234";
+  return asked;
+}
+
+TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
+  sys::MemoryFiles files;
+  ASSERT_TRUE(files.make_dirs("/b"));
+  BisectStep step{
+      std::string(40, 'c'), "a \"subject\"", source::Tried::bad, "why", true, 1.5, "/b/run"};
+  {
+    auto journal = BisectJournal::create(files, "/b", asked());
+    ASSERT_TRUE(journal) << journal.error().message;
+    ASSERT_TRUE(journal->append(step));
+    step.tried = source::Tried::skipped;
+    ASSERT_TRUE(journal->append(step));
+  }
+  const std::string text = files.read("/b/bisect.jsonl", 1 << 20).value();
+  // Cut anywhere in its last line, that line is lost and nothing else.
+  const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
+  for (const std::size_t end : {last, last + 1, text.size() - 1}) {
+    const auto state = parse_bisect(std::string_view(text).substr(0, end));
+    ASSERT_TRUE(state) << state.error().message;
+    ASSERT_EQ(state->steps.size(), 1U);
+    EXPECT_EQ(state->steps[0].tried, source::Tried::bad);
+    EXPECT_EQ(state->steps[0].subject, "a \"subject\"");
+    EXPECT_EQ(state->whole_bytes, last);
+  }
+  const auto whole = parse_bisect(text);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->steps.size(), 2U);
+  EXPECT_EQ(whole->asked.cells, asked().cells);
+  EXPECT_TRUE(whole->asked.times);
+}
+
+TEST(BisectJournals, NameTheLineThatIsNone) {
+  sys::MemoryFiles files;
+  ASSERT_TRUE(files.make_dirs("/b"));
+  { ASSERT_TRUE(BisectJournal::create(files, "/b", asked())); }
+  const std::string head = files.read("/b/bisect.jsonl", 1 << 20).value();
+  for (const auto& [text, says] :
+       {std::pair{std::string(), "nothing was asked for"},
+        {std::string("{}\n"), "line 1"},
+        {std::string("[]\n"), "line 1"},
+        {head + "no json\n", "line 2"},
+        {head + "{\"commit\": \"c\", \"tried\": \"maybe\"}\n", "line 2"}}) {
+    const auto state = parse_bisect(text);
+    ASSERT_FALSE(state) << text;
+    EXPECT_EQ(state.error().code, Code::data);
+    EXPECT_THAT(state.error().message, HasSubstr(says));
+  }
+}
+
+}  // namespace
+}  // namespace weir::flow

@@ -1,0 +1,211 @@
+// Measuring, judging and accepting in process: every effect is a fake.
+#include "gate/flow/gate.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/flow/accept.hpp"
+#include "gate/flow/judge.hpp"
+#include "gate/flow/stored_baselines.hpp"
+#include "tests/flow/fake_world.hpp"
+
+namespace weir::flow {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+using tests::FakeWorld;
+using tests::k_timed_yaml;
+
+TEST(Run, MeasuresTheMatrixAndWritesARun) {
+  FakeWorld world(k_timed_yaml);
+  const auto answer = run_matrix(world.job(), {});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->code, ExitCode::pass);
+  EXPECT_THAT(answer->text, HasSubstr("bench/tiny/cpu/decode"));
+  EXPECT_THAT(answer->text, HasSubstr("run /out/"));
+  const Json json = Json::parse(answer->json);
+  EXPECT_EQ(json["schema"], "weir.profiles/1");
+  EXPECT_EQ(json["profiles"].size(), 2U);
+  EXPECT_EQ(world.processes.started.size(), 6U) << "3 runs of 2 cells";
+  const auto run = read_measured(world.job(), "");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->profiles.size(), 2U);
+  EXPECT_EQ(run->interrupted, "");
+}
+
+TEST(Run, OnlyShowsWhatADryOneWouldStart) {
+  FakeWorld world(k_timed_yaml);
+  RunOptions options;
+  options.dry_run = true;
+  Job job = world.job();
+  job.asked.cells = {"*/decode"};
+  const auto answer = run_matrix(job, options);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_THAT(answer->text, HasSubstr("/project/bench -m "));
+  EXPECT_THAT(answer->text, HasSubstr("-n 16"));
+  EXPECT_THAT(answer->text, Not(HasSubstr("-n 8")));
+  EXPECT_TRUE(world.processes.started.empty());
+}
+
+TEST(Run, IsAnErrorWhereTheEngineCrashes) {
+  FakeWorld world(k_timed_yaml);
+  run::FakeProcesses crashing([](const sys::ProcessSpec&) {
+    sys::Finished finished;
+    finished.ended = sys::HowEnded::signaled;
+    finished.signal = 11;
+    return finished;
+  });
+  sys::World broken{world.files, crashing,   world.clock, world.locks,    world.http,
+                    world.pause, world.coin, world.load,  world.terminal, world.world.environment};
+  Job job{broken, world.job().asked, world.job().shown};
+  const auto answer = run_matrix(job, {});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->code, ExitCode::unmeasured);
+}
+
+TEST(Gate, ChecksEachPlaceOfAReportBeforeAnythingIsMeasured) {
+  for (std::size_t i = 0; i < k_report_outputs; ++i) {
+    FakeWorld world(k_timed_yaml);
+    GateOptions options;
+    options.files.files[i] = "/nowhere/report";
+    const auto answer = gate(world.job(), options);
+    ASSERT_FALSE(answer) << report_outputs()[i].option;
+    EXPECT_EQ(answer.error().code, Code::config) << report_outputs()[i].option;
+    EXPECT_THAT(answer.error().message, HasSubstr("/nowhere"));
+    EXPECT_TRUE(world.processes.started.empty()) << report_outputs()[i].option;
+  }
+}
+
+TEST(Gate, WritesEachReportOfTheTable) {
+  FakeWorld world(k_timed_yaml);
+  GateOptions options;
+  for (std::size_t i = 0; i < k_report_outputs; ++i) {
+    options.files.files[i] = fmt::format("/out/report{}", report_outputs()[i].option);
+  }
+  const auto answer = gate(world.job(), options);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_THAT(*world.files.read("/out/report--junit", 1 << 20), StartsWith("<?xml"));
+  EXPECT_THAT(*world.files.read("/out/report--html", 1 << 24), HasSubstr("<html"));
+  EXPECT_THAT(*world.files.read("/out/report--openmetrics", 1 << 20), EndsWith("# EOF\n"));
+  EXPECT_THAT(*world.files.read("/out/report--markdown", 1 << 20), HasSubstr("decode"));
+  EXPECT_THAT(world.terminal.out, HasSubstr("bench/tiny/cpu/decode"));
+}
+
+TEST(Gate, HoldsWhatIsAcceptedAgainstWhatComes) {
+  FakeWorld world(k_timed_yaml);
+  GateOptions options;
+  auto first = gate(world.job(), options);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->code, ExitCode::pass) << "new is no failure";
+  EXPECT_THAT(world.terminal.out, HasSubstr("new"));
+
+  const auto stored = accept(world.job(), {});
+  ASSERT_TRUE(stored) << stored.error().message;
+  EXPECT_THAT(stored->text, HasSubstr("2 cells accepted, 0 left out"));
+  const auto again = accept(world.job(), {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_THAT(again->text, HasSubstr("same      bench/tiny/cpu/decode"));
+
+  const auto list = list_baselines(world.job(), {});
+  ASSERT_TRUE(list) << list.error().message;
+  EXPECT_EQ(Json::parse(list->json)["baselines"].size(), 2U);
+
+  options.from = "";  // the newest run, judged again by what is stored now
+  world.terminal.out.clear();
+  const auto judged = gate(world.job(), options);
+  ASSERT_TRUE(judged) << judged.error().message;
+  EXPECT_THAT(world.terminal.out, HasSubstr("stored baselines in /project/baselines"));
+}
+
+TEST(Gate, RefusesOptionsThatContradictEachOther) {
+  FakeWorld world(k_timed_yaml);
+  const auto message = [&](const GateOptions& options) {
+    const auto answer = gate(world.job(), options);
+    EXPECT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, Code::usage);
+    return answer ? "" : answer.error().message;
+  };
+  GateOptions from;
+  from.from = "";
+  from.against = "HEAD";
+  EXPECT_THAT(message(from), HasSubstr("--against"));
+  GateOptions two;
+  two.against = "HEAD";
+  two.words = {"./other"};
+  EXPECT_THAT(message(two), HasSubstr("--against takes one base"));
+  GateOptions none;
+  none.against = "";
+  EXPECT_THAT(message(none), HasSubstr("a REF, a DIR, or -- COMMAND"));
+  GateOptions words;
+  words.words = {"./other"};
+  EXPECT_THAT(message(words), HasSubstr("words behind"));
+}
+
+TEST(Prune, RemovesTheBaselinesOfCellsThatTheConfigurationNoLongerHas) {
+  FakeWorld world(k_timed_yaml);
+  ASSERT_TRUE(gate(world.job(), {}));
+  ASSERT_TRUE(accept(world.job(), {}));
+  std::string fewer = k_timed_yaml;
+  fewer.erase(fewer.find("  other:"), std::string("  other: {prompt_tokens: 0, tokens: 8}\n").size());
+  world.files.put("/project/weir.yaml", fewer);
+  BaselinePruneOptions options;
+  options.dry = true;
+  auto pruned = prune_baselines(world.job(), options);
+  ASSERT_TRUE(pruned) << pruned.error().message;
+  EXPECT_THAT(pruned->text, HasSubstr("would remove /project/baselines/bench/tiny/cpu/other/"));
+  options.dry = false;
+  pruned = prune_baselines(world.job(), options);
+  ASSERT_TRUE(pruned) << pruned.error().message;
+  EXPECT_THAT(pruned->text, HasSubstr("1 of 2 baselines belong to no cell"));
+  EXPECT_EQ(Json::parse(list_baselines(world.job(), {})->json)["baselines"].size(), 1U);
+}
+
+TEST(Accept, SuggestsTheMetricThatIsMeant) {
+  FakeWorld world(k_timed_yaml);
+  AcceptOptions options;
+  options.metrics = {"dispatches_per_tokn"};
+  const auto answer = accept(world.job(), options);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Code::usage);
+  EXPECT_THAT(answer.error().message, HasSubstr("did you mean \"dispatches_per_token\"?"));
+}
+
+TEST(Rules, TakeABranchAndAPathFromItsTop) {
+  const auto place = baselines_place("origin/perf:data/baselines/");
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->ref, "origin/perf");
+  EXPECT_EQ(place->path, "data/baselines");
+  EXPECT_EQ(baselines_place("perf")->path, std::nullopt);
+  for (const char* wrong : {"perf:../other", "perf:.git/x", "perf:a//b", ":path", "perf:./a"}) {
+    EXPECT_FALSE(baselines_place(wrong)) << wrong;
+  }
+}
+
+TEST(Rules, AreKeptInARunAsTheyWere) {
+  RulesUsed used;
+  used.from = verdict::RulesFrom{"origin/main", std::string(40, 'a')};
+  used.config_text = "version: 1\n";
+  used.baselines_words = "stored baselines of origin/main";
+  used.baselines_commit = std::string(40, 'b');
+  used.not_judged = {"one"};
+  used.notes = {"two"};
+  const auto back = rules_used_from_json(to_json(used));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_json(*back), to_json(used));
+  EXPECT_FALSE(rules_used_from_json(Json::object()));
+}
+
+TEST(Verdict, OfAFileNamesItWhereItIsNone) {
+  FakeWorld world(k_timed_yaml);
+  world.files.put("/out/verdict.json", "{}");
+  const auto read = read_verdict("/out/verdict.json", world.files);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, StartsWith("/out/verdict.json: "));
+}
+
+}  // namespace
+}  // namespace weir::flow

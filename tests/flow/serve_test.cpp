@@ -1,0 +1,218 @@
+// What weir serve is told, what it logs, and what it does with runs that come.
+#include "gate/flow/serve.hpp"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "gate/flow/arrivals.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/flow/stored_baselines.hpp"
+
+#include "tests/publish/store_api.hpp"
+
+namespace weir::flow {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ListenPlace, IsAnAddressAndAPort) {
+  struct Case {
+    const char *text, *address;
+    int port;
+    bool loopback;
+  };
+  for (const Case& one : std::vector<Case>{{"127.0.0.1:8080", "127.0.0.1", 8080, true},
+                                           {"localhost:0", "127.0.0.1", 0, true},
+                                           {"[::1]:80", "::1", 80, true},
+                                           {"0.0.0.0:443", "0.0.0.0", 443, false},
+                                           {"[::]:65535", "::", 65535, false},
+                                           {"10.1.2.3:1", "10.1.2.3", 1, false}}) {
+    const auto place = parse_listen(one.text);
+    ASSERT_TRUE(place) << one.text;
+    EXPECT_EQ(place->address, one.address);
+    EXPECT_EQ(place->port, one.port);
+    EXPECT_EQ(place->loopback, one.loopback) << one.text;
+  }
+  for (const char* text : {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", ":8080",
+                           "::1:8080", "127.0.0.1:-1", "127.0.0.1:http"}) {
+    EXPECT_FALSE(parse_listen(text)) << text;
+  }
+}
+
+TEST(Pairs, NameAProjectOnce) {
+  const auto pairs = parse_pairs("--gate", {"a=/srv/a=b", "b=c"});
+  ASSERT_TRUE(pairs);
+  EXPECT_EQ(pairs->at(0).second, "/srv/a=b");
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"a"}, {"=a"}, {"a="}, {"a=1", "a=2"}}) {
+    EXPECT_FALSE(parse_pairs("--gate", wrong)) << wrong.front();
+  }
+}
+
+#ifdef WEIR_SERVE
+
+serve::RequestLine hostile_line() {
+  serve::RequestLine line;
+  line.method = "GET";
+  line.path = "/a\r\n::error::b\x1B[31m\xE2\x80\xAE" + std::string(5000, 'x');
+  line.peer = "192.0.2.1";
+  line.token = "0123456789ab";
+  line.status = 404;
+  line.seconds = 0.0125;
+  return line;
+}
+
+TEST(ServeLog, IsOneLineWhateverWasAskedFor) {
+  for (const LogForm form : {LogForm::text, LogForm::json}) {
+    const std::string line = log_line(hostile_line(), 1795167015, form);
+    EXPECT_EQ(line.find_first_of("\r\n\x1B"), std::string::npos);
+    EXPECT_THAT(line, Not(HasSubstr("\xE2\x80\xAE")));
+    EXPECT_THAT(line, HasSubstr("2026-11-20T09:30:15Z"));
+    EXPECT_THAT(line, HasSubstr("12.5"));
+    EXPECT_LT(line.size(), 1000U);
+    EXPECT_THAT(log_line(std::string("a\nb"), 0, form), Not(HasSubstr("\n")));
+  }
+  EXPECT_EQ(Json::parse(log_line(hostile_line(), 0, LogForm::json))["status"], 404);
+}
+
+class Arriving : public testing::Test {
+ protected:
+  Arriving() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weir-arrive-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    EXPECT_TRUE(world().files.write_atomic(
+        folder_ + "/weir.yaml",
+        "version: 1\n"
+        "engines:\n"
+        "  falcon: {command: [./run, '{model}', '{tokens}'], output: llama-bench, private: true}\n"
+        "models: {tiny: tiny.gguf}\n"
+        "backends: {cpu: {}}\n"
+        "prompts: {decode: {tokens: 8}}\n"));
+  }
+  ~Arriving() override { std::filesystem::remove_all(folder_); }
+
+  static profile::Profile profile_of(const std::string& cell, std::int64_t dispatches) {
+    profile::Profile one;
+    one.cell = *profile::CellKey::parse(cell);
+    one.device = "cpu";
+    one.provenance.fingerprint = "f";
+    one.provenance.device_class = "cpu-x86-64-v3";
+    profile::Measurement count;
+    count.metric = *unit::find_metric("dispatches_per_token");
+    count.nature = profile::Nature::exact;
+    count.exact = Rational(dispatches);
+    one.metrics["dispatches_per_token"] = count;
+    return one;
+  }
+  // The baseline has the true name, what comes has the alias.
+  std::string alias() {
+    Job job{world()};
+    job.asked.config = folder_ + "/weir.yaml";
+    const auto loaded = load_config(job);
+    return loaded->known.veil.cell(*profile::CellKey::parse("falcon/tiny/cpu/decode")).str();
+  }
+
+  [[nodiscard]] sys::World& world() { return real_.world(); }
+
+  sys::RealWorld real_;
+  std::string folder_;
+};
+
+TEST_F(Arriving, IsHeldToTheBaselinesOfItsProjectUnderItsAlias) {
+  sys::Files& files = world().files;
+  StoredBaselines stored(files, folder_ + "/baselines");
+  ASSERT_TRUE(
+      stored.put(baseline::accept(profile_of("falcon/tiny/cpu/decode", 65), std::nullopt, {})));
+  const auto judge = FolderJudge::make(world(), {{"engine", folder_}});
+  ASSERT_TRUE(judge) << judge.error().message;
+  ASSERT_NE(alias(), "falcon/tiny/cpu/decode");
+  const auto outcome = [&](const std::string& project, std::int64_t dispatches) {
+    const std::vector<profile::Profile> profiles{profile_of(alias(), dispatches)};
+    const auto verdict = (*judge)->judge({project, "1a2b3c4", {}}, profiles);
+    EXPECT_TRUE(verdict) << verdict.error().message;
+    if (!*verdict) return std::string("none");
+    const std::string text = dump_json(verdict::to_json(**verdict));
+    EXPECT_THAT(text, Not(HasSubstr("falcon")));
+    EXPECT_THAT(text, Not(HasSubstr(folder_)));
+    return std::string(verdict::to_string((*verdict)->verdict));
+  };
+  EXPECT_EQ(outcome("engine", 65), "pass");
+  EXPECT_EQ(outcome("engine", 77), "fail");
+  EXPECT_EQ(outcome("another", 77), "none");
+  // Edited since: read anew.
+  ASSERT_TRUE(files.write_atomic(folder_ + "/weir.yaml", "version: ["));
+  const std::vector<profile::Profile> profiles{profile_of("falcon/tiny/cpu/decode", 65)};
+  const auto broken = (*judge)->judge({"engine", {}, {}}, profiles);
+  ASSERT_FALSE(broken);
+  EXPECT_THAT(broken.error().message, Not(HasSubstr(folder_)));
+}
+
+TEST_F(Arriving, NeedsAFolderThatCanBeRead) {
+  EXPECT_FALSE(FolderJudge::make(world(), {{"engine", folder_ + "/nowhere"}}));
+}
+
+verdict::GateVerdict failed() {
+  verdict::GateVerdict gate;
+  gate.verdict = verdict::Outcome::fail;
+  return gate;
+}
+
+class Posting : public testing::Test {
+ protected:
+  Posting() { github_.add_pull(7, std::string(40, 'a')); }
+  // Posts what `say` announces, and waits for it.
+  void post(const std::function<void(Poster&)>& say) {
+    Poster poster(
+        real_.world(), {{"engine", "o/r"}},
+        [this](const sys::Stop&) -> Result<std::unique_ptr<publish::Api>> {
+          ++made_;
+          return std::make_unique<tests::StoreApi>(github_);
+        },
+        [this](const std::string& line) { said_.push_back(line); }, 0);
+    say(poster);
+  }
+  sys::RealWorld real_;
+  tests::GithubStore github_;
+  int made_ = 0;
+  std::vector<std::string> said_;
+};
+
+TEST_F(Posting, SaysWhatWasJudgedWhereTheCommandLineSays) {
+  post([](Poster& poster) { poster.announce({"engine", std::string(40, 'A'), 7}, failed()); });
+  EXPECT_EQ(made_, 1);
+  EXPECT_THAT(said_, testing::UnorderedElementsAre("o/r: comment created", "o/r: check run created",
+                                                   "o/r: commit status created"));
+}
+
+TEST_F(Posting, LeavesOtherProjectsAndWhatNamesNothingAlone) {
+  post([](Poster& poster) {
+    poster.announce({"other", std::string(40, 'a'), 7}, failed());
+    poster.announce({"engine", std::nullopt, std::nullopt}, failed());
+  });
+  EXPECT_EQ(made_, 0);
+}
+
+TEST_F(Posting, TellsWhatFailedAndGoesOn) {
+  int tries = 0;
+  {
+    Poster poster(
+        real_.world(), {{"engine", "o/r"}},
+        [&](const sys::Stop&) -> Result<std::unique_ptr<publish::Api>> {
+          ++tries;
+          return fail(Code::unavailable, "no way");
+        },
+        [this](const std::string& line) { said_.push_back(line); }, 0);
+    for (int i = 0; i < 3; ++i) poster.announce({"engine", std::string(40, 'a'), 7}, failed());
+  }
+  EXPECT_EQ(tries, 3);
+  EXPECT_THAT(said_, testing::Each("o/r: not posted: no way"));
+}
+
+#endif
+
+}  // namespace
+}  // namespace weir::flow

@@ -1,0 +1,150 @@
+// Files of profiles, and what engines and profilers wrote.
+#include "gate/flow/sides.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::flow {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class ProfileFiles : public testing::Test {
+ protected:
+  Result<ProfileFile> read(const std::string& text) {
+    std::ofstream(file_, std::ios::binary) << text;
+    return read_profile_file(file_.string(), sys::RealFiles());
+  }
+  Result<ProfileFile> read(const std::string& text, std::uint64_t most_whole) {
+    std::ofstream(file_, std::ios::binary) << text;
+    return read_profile_file(file_.string(), sys::RealFiles(), most_whole);
+  }
+  void TearDown() override { fs::remove(file_); }
+
+  fs::path file_ = fs::path(testing::TempDir()) /
+                   (std::string("weir-") +
+                    testing::UnitTest::GetInstance()->current_test_info()->name() + ".txt");
+};
+
+TEST_F(ProfileFiles, HoldWhatAProfilerWrote) {
+  const auto read_it = read(
+      "Vulkan Timings:\n"
+      "MUL_MAT q8_0 m=64 n=1 k=256: 4 x 2 us = 8 us\n"
+      "Total time: 8 us.\n");
+  ASSERT_TRUE(read_it) << read_it.error().message;
+  ASSERT_TRUE(read_it->observed);
+  EXPECT_EQ(read_it->observed->format, "vk-perf-logger");
+  EXPECT_TRUE(read_it->profiles.empty());
+}
+
+TEST_F(ProfileFiles, NameAModelWithoutItsFolder) {
+  const auto read_it = read(
+      R"({"schema": "weir.observed/1", "format": "made",
+          "context": {"model": "/home/someone/secret/tiny.gguf"},
+          "ops": [{"op": "ADD", "calls": 1}]})");
+  ASSERT_TRUE(read_it) << read_it.error().message;
+  ASSERT_TRUE(read_it->observed);
+  EXPECT_EQ(read_it->observed->context.model, "tiny.gguf");
+}
+
+TEST_F(ProfileFiles, ThatAreNeitherAreRefused) {
+  struct Case {
+    const char* text;
+    const char* says;
+  };
+  const Case cases[] = {
+      {R"({"schema": 1})", "no format that weir reads"},
+      {R"({"schema": "weir.verdict/1"})", "it is weir.verdict/1, not a profile"},
+      {R"({"schema": "weir.profiles/1"})", "it has no profiles"},
+      {R"({"schema": "weir.profiles/1", "profiles": {"a": 1}})", "it has no profiles"},
+      {R"({"schema": "weir.profiles/1", "profiles": [1]})", ""},
+      {"[1, 2]", "no format that weir reads"},
+      {"{", "no format that weir reads"},
+  };
+  for (const Case& one : cases) {
+    const auto read_it = read(one.text);
+    ASSERT_FALSE(read_it) << one.text;
+    EXPECT_THAT(read_it.error().message, HasSubstr(one.says)) << one.text;
+    EXPECT_THAT(read_it.error().message, HasSubstr(file_.string())) << one.text;
+  }
+}
+
+TEST_F(ProfileFiles, OfAChromeTraceMayBeLongerThanWhatIsReadAtOnce) {
+  std::string text = R"({"schemaVersion": 1, "traceEvents": [)";
+  for (int i = 0; i < 30'000; ++i) {  // 2 MB: more than one chunk
+    text += fmt::format(R"({{"ph": "X", "name": "op {}", "pid": 1, "tid": 1, "ts": {}, "dur": 2}},)"
+                        "\n",
+                        i % 7, i * 3);
+  }
+  text += "{}]}\n";
+  const auto whole = read(text, adapters::k_most_read);
+  const auto pieces = read(text, 100'000);
+  ASSERT_TRUE(whole) << whole.error().message;
+  ASSERT_TRUE(pieces) << pieces.error().message;
+  ASSERT_TRUE(whole->observed && pieces->observed);
+  EXPECT_EQ(*pieces->observed, *whole->observed);
+  ASSERT_EQ(pieces->observed->ops.size(), 7U);
+  ASSERT_EQ(pieces->observed->tracks.size(), 1U);
+  EXPECT_EQ(pieces->observed->tracks[0].events, 30'000);
+  EXPECT_NEAR(pieces->observed->tracks[0].seconds, 0.06, 1e-9);  // 30 000 of 2 us
+
+  const auto cut = read(text.substr(0, text.size() - 50), 100'000);
+  ASSERT_TRUE(cut) << cut.error().message;
+  EXPECT_TRUE(cut->observed->truncated);
+  EXPECT_EQ(cut->observed->tracks[0].events, 29'999) << "the last one is not whole";
+}
+
+TEST_F(ProfileFiles, OfAChromeTraceTellWhenThingsTookPlaceHoweverLongItIs) {
+  const std::string text = R"({"traceEvents": [
+      {"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2}]})";
+  for (const std::uint64_t most_whole : {std::uint64_t{10}, std::uint64_t{10'000}}) {
+    std::ofstream(file_) << text;
+    observed::ObservedMoments moments;
+    const auto read_it = read_profile_file(file_.string(), sys::RealFiles(), most_whole, &moments);
+    ASSERT_TRUE(read_it) << read_it.error().message;
+    ASSERT_EQ(moments.spans.size(), 1U) << most_whole;
+    EXPECT_NEAR(moments.spans[0].at, 5e-6, 1e-15);
+    EXPECT_NEAR(moments.spans[0].length, 2e-6, 1e-15);
+  }
+}
+
+TEST_F(ProfileFiles, ThatAreLongAndNoTraceAreRefused) {
+  const std::uint64_t mib = 1 << 20;
+  struct Case {
+    std::string text;
+    const char* says;
+  };
+  const Case cases[] = {
+      {std::string(mib + 1, 'x'), "larger than 1 MiB, which only a Chrome trace may be"},
+      {"[" + std::string(mib, ' ') + "1]", "larger than 1 MiB"},
+      {"\x1F\x8B" + std::string(mib, 'x'), "gzip"},
+      {R"({"traceEvents": [)" + std::string(mib, ' ') + "]}", "nothing of the format chrome-trace"},
+  };
+  for (const Case& one : cases) {
+    const auto refused = read(one.text, mib);
+    ASSERT_FALSE(refused) << one.says;
+    EXPECT_EQ(refused.error().code, Code::data);
+    EXPECT_THAT(refused.error().message, HasSubstr(one.says));
+    EXPECT_THAT(refused.error().message, HasSubstr(file_.string()));
+  }
+}
+
+TEST(Sides, OfJsonLinesAreNoRunsWhereAnEngineWroteThem) {
+  sys::RealWorld real;
+  const sys::Files& files = real.world().files;
+  const std::string data = std::string(WEIR_SOURCE_DIR) + "/tests/adapters/data/";
+  EXPECT_FALSE(holds_run(data + "llama-bench.jsonl", files));
+  EXPECT_FALSE(holds_run(data, files)) << "a folder without a journal";
+  std::optional<Measured> run;
+  const auto read = read_side(Job{real.world()}, data + "llama-bench.jsonl", run);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->observed.has_value());
+  EXPECT_FALSE(run);
+}
+
+}  // namespace
+}  // namespace weir::flow

@@ -1,0 +1,73 @@
+// What a verdict tells of a base program, with private names in it.
+#include "gate/flow/veiled.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/config/parse_text.hpp"
+
+namespace weir::flow {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+config::Veil veil() {
+  auto settings = config::parse_text(
+      "version: 1\n"
+      "engines:\n"
+      "  falcon: {command: [./run-falcon, '{model}', '{tokens}'], output: llama-bench,\n"
+      "           private: true}\n"
+      "models: {acme-13b: {path: weights/acme-secret.gguf, private: true}}\n"
+      "backends: {cpu: {}}\n"
+      "prompts: {decode: {tokens: 8}}\n");
+  EXPECT_TRUE(settings) << settings.error().message;
+  return config::Veil(*settings, "/home/us");
+}
+
+TEST(Veiled, ABaseCommandWithAPrivateNameIsTakenOutWhole) {
+  verdict::GateVerdict gate;
+  gate.base_source = "the command old/run-falcon -m weights/acme-secret.gguf";
+  gate.against = verdict::Against{"", {"old/run-falcon", "-m", "weights/acme-secret.gguf"}};
+  const auto shown = veiled(gate, veil());
+  EXPECT_THAT(shown.base_source, Not(HasSubstr("falcon")));
+  EXPECT_THAT(shown.base_source, Not(HasSubstr("secret")));
+  ASSERT_TRUE(shown.against) << "that there is a base program is no secret";
+  EXPECT_THAT(shown.against->command, IsEmpty());
+  EXPECT_EQ(dump_json(verdict::to_json(shown)).find("secret"), std::string::npos);
+}
+
+TEST(Veiled, ASubjectThatNamesAPrivateModelHasItsAlias) {
+  verdict::GateVerdict gate;
+  gate.base_source = "merge-base of HEAD and acme-13b, 1a2b3c4 \"Tune for acme-13b\"";
+  gate.against = verdict::Against{"acme-13b", {}};
+  const auto shown = veiled(gate, veil());
+  EXPECT_THAT(shown.base_source, Not(HasSubstr("acme")));
+  EXPECT_EQ(shown.against->spec, "");
+}
+
+TEST(Veiled, ABaseThatNamesNothingPrivateStays) {
+  verdict::GateVerdict gate;
+  gate.against = verdict::Against{"", {"./old", "-m", "{model}"}};
+  EXPECT_THAT(veiled(gate, veil()).against->command, ElementsAre("./old", "-m", "{model}"));
+}
+
+TEST(Veiled, AnExplanationNamesNothingPrivate) {
+  explain::Explanation why;
+  why.cell = "falcon/acme-13b/cpu/decode";
+  verdict::Finding rule;
+  rule.headline = "acme-13b is slow on falcon: see the runbook";
+  rule.lines = {"weights/acme-secret.gguf has 8 layers"};
+  why.findings = {rule};
+  why.doubts = {"acme-13b ends in the middle"};
+  EXPECT_NE(dump_json(explain::to_json(why)).find("acme"), std::string::npos);
+  const std::string shown = dump_json(explain::to_json(veiled(why, veil())));
+  EXPECT_THAT(shown, Not(HasSubstr("acme")));
+  EXPECT_THAT(shown, Not(HasSubstr("falcon")));
+  EXPECT_THAT(shown, HasSubstr("see the runbook"));
+}
+
+}  // namespace
+}  // namespace weir::flow
