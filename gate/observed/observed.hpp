@@ -1,5 +1,5 @@
 // What an engine or a profiler said of one run, whatever its format: the common shape that readers
-// (adapters/reading.hpp) fill, and that profiles, comparisons and explanations look at.
+// (adapters/format.hpp) fill, and that profiles, comparisons and explanations look at.
 //
 // Base units only: seconds, bytes, counts, tokens a second. Absent is absent, never 0. What one
 // format has and another has not is empty there. A doubt (truncated, unknown version) is a warning.

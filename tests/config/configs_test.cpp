@@ -12,8 +12,8 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/config/starter.hpp"
 #include "gate/config/parse.hpp"
+#include "gate/config/starter.hpp"
 
 #include "tests/config/parse_text.hpp"
 

@@ -1,10 +1,10 @@
-#include "gate/config/matrix.hpp"
-
 #include <numeric>
 #include <random>
 #include <set>
 
 #include <gmock/gmock.h>
+
+#include "gate/config/matrix.hpp"
 
 namespace weir::config {
 namespace {

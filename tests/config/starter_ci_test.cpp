@@ -1,6 +1,6 @@
-#include "gate/config/starter.hpp"
-
 #include <gmock/gmock.h>
+
+#include "gate/config/starter.hpp"
 
 namespace weir::config {
 namespace {

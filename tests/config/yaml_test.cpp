@@ -1,6 +1,6 @@
-#include "gate/config/parse.hpp"
-
 #include <gmock/gmock.h>
+
+#include "gate/config/parse.hpp"
 
 namespace weir::config {
 namespace {
