@@ -19,7 +19,6 @@
 
 #include "gate/adapters/chrome_event.hpp"
 #include "gate/adapters/chrome_spans.hpp"
-#include "gate/observed/moments.hpp"
 #include "gate/observed/observed.hpp"
 
 namespace weir::adapters {

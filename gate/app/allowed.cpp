@@ -1,6 +1,7 @@
 #include "gate/app/allowed.hpp"
 
 #include "gate/app/repository.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/publish/event.hpp"
 #include "gate/source/tree_files.hpp"

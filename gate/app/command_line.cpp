@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/sys/files.hpp"
 

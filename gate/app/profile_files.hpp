@@ -8,7 +8,6 @@
 
 #include "gate/adapters/reading.hpp"
 #include "gate/base/result.hpp"
-#include "gate/observed/moments.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/sys/files.hpp"

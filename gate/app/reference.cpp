@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gate/profile/reference.hpp"
+#include "gate/profile/assemble.hpp"
 
 namespace weir::app {
 

@@ -8,6 +8,7 @@
 #include "gate/app/probing.hpp"
 #include "gate/app/replaying.hpp"
 #include "gate/app/weir_engine.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/events.h"
 #include "gate/probes/read/read_kernels.hpp"

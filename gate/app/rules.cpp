@@ -4,6 +4,7 @@
 
 #include "gate/app/branch.hpp"
 #include "gate/app/known.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/veil.hpp"
 #include "gate/source/tree_files.hpp"

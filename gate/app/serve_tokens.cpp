@@ -1,6 +1,7 @@
 // weir serve token add|list|revoke: who may read and upload.
 #include "gate/app/serve.hpp"
 #include "gate/app/version.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/history/iso_time.hpp"
 #include "gate/history/service_store.hpp"

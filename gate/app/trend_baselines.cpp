@@ -9,7 +9,6 @@
 #include "gate/app/trend_sources.hpp"
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
-#include "gate/baseline/format.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/veil.hpp"
 #include "gate/history/import_run.hpp"

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "gate/app/trend.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/sys/clock.hpp"

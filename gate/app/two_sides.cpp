@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gate/base/text.hpp"
-#include "gate/observed/timeline_observed.hpp"
+#include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {

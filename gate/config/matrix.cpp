@@ -11,7 +11,7 @@
 #include "gate/config/combination.hpp"
 #include "gate/config/container.hpp"
 #include "gate/config/placeholders.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/observed/figures.hpp"
 #include "gate/observed/totals.hpp"
 
 namespace weir::explain {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <set>
 
-#include "gate/observed/cross_checks.hpp"
+#include "gate/observed/totals.hpp"
 #include "gate/stats/quantile.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::explain {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/base/json.hpp"
+#include "gate/base/json_fwd.hpp"
 #include "gate/explain/bands.hpp"
 #include "gate/explain/checklist.hpp"
 #include "gate/explain/evidence.hpp"

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "gate/base/hash.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::history {

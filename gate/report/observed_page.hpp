@@ -6,7 +6,6 @@
 // otherwise, and facts that are about prompts, users or hosts are left out. Pure.
 #pragma once
 
-#include "gate/observed/moments.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/report/shown_command.hpp"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "gate/observed/figures.hpp"
+#include "gate/observed/totals.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/observed_tables.hpp"
 

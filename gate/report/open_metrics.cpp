@@ -11,7 +11,7 @@
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/words.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::report {
 

@@ -9,7 +9,6 @@
 #include "gate/history/changed.hpp"
 #include "gate/history/changes_text.hpp"
 #include "gate/history/iso_time.hpp"
-#include "gate/profile/metric_json.hpp"
 #include "gate/serve/answers.hpp"
 #include "gate/serve/query_series.hpp"
 #include "gate/sys/clock.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gate/base/text.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {

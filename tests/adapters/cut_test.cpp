@@ -7,6 +7,7 @@
 
 #include "gate/adapters/reading.hpp"
 
+#include "gate/base/json.hpp"
 #include "tests/adapters/read_data.hpp"
 #include "tests/adapters/samples.hpp"
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/annotations.hpp"
 #include "gate/report/explain_text.hpp"
