@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/stats/replay.hpp"
 #include "gate/sys/files.hpp"

@@ -12,6 +12,7 @@
 #include "benchmarks/engine/options.hpp"
 #include "benchmarks/engine/replay.hpp"
 #include "benchmarks/engine/report.hpp"
+#include "gate/base/json.hpp"
 
 namespace weir::engine {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "gate/base/json.hpp"
 #include "gate/baseline/baseline.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/verdict/verdict.hpp"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "gate/adapters/format.hpp"
-#include "gate/observed/moments.hpp"
+#include "gate/observed/observed.hpp"
 
 namespace weir::adapters {
 

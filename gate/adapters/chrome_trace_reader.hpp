@@ -15,7 +15,6 @@
 #include <string_view>
 
 #include "gate/base/result.hpp"
-#include "gate/observed/moments.hpp"
 #include "gate/observed/observed.hpp"
 
 namespace weir::adapters {

@@ -7,8 +7,8 @@
 
 #include "gate/adapters/readers.hpp"
 #include "gate/base/text.hpp"
-#include "gate/observed/cross_checks.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/observed/totals.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::adapters {
 namespace {

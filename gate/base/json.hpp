@@ -10,11 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gate/base/fields.hpp"
 #include "gate/base/result.hpp"
 
 namespace weir {
-
-using Json = nlohmann::json;  // object keys are sorted
 
 struct JsonLimits {
   std::size_t bytes = std::size_t{64} << 20;
@@ -30,38 +29,57 @@ struct JsonLimits {
 // indent < 0: one line. Invalid UTF-8 in strings is replaced, never thrown on.
 [[nodiscard]] std::string dump_json(const Json& json, int indent = -1);
 
-// Reads fields of one object, collecting the first complaint; the path stands in the message.
+// A whole number is a number, another one the string "133/2".
+[[nodiscard]] Json rational_to_json(const Rational& value);
+[[nodiscard]] std::optional<Rational> rational_from_json(const Json& json);
+// A value whose JSON should read as people write it: 65, not 65.0. Whole numbers up to 2^53.
+[[nodiscard]] Json number_to_json(double value);
+// null when absent.
+[[nodiscard]] Json optional_to_json(const std::optional<double>& value);
+template <class T>
+[[nodiscard]] Json optional_to_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+// Reads an object whose fields are in no list of their own (fields.hpp).
 //   JsonReader read(json, "cells[3]");
 //   auto name = read.string("cell");            // required
 //   auto low = read.optional_number("low");     // absent or null: nothing
 //   if (auto problem = read.problem()) return tl::unexpected(*problem);
-class JsonReader {
+class JsonReader : public Fields {
  public:
-  JsonReader(const Json& json, std::string path);
+  using Fields::Fields;
 
-  [[nodiscard]] bool has(const char* key) const;  // present and not null
-  std::string string(const char* key);
-  double number(const char* key);  // finite
-  std::int64_t integer(const char* key);
-  bool boolean(const char* key);
+  std::string string(const char* key) { return required<std::string>(key); }
+  double number(const char* key) { return required<double>(key); }  // finite
+  std::int64_t integer(const char* key) { return required<std::int64_t>(key); }
+  bool boolean(const char* key) { return required<bool>(key); }
   const Json& array(const char* key);
   const Json& object(const char* key);
-  std::optional<std::string> optional_string(const char* key);
-  std::optional<double> optional_number(const char* key);
-  std::optional<std::int64_t> optional_integer(const char* key);
-  std::optional<bool> optional_boolean(const char* key);
+  std::optional<std::string> optional_string(const char* key) { return present<std::string>(key); }
+  std::optional<double> optional_number(const char* key) { return present<double>(key); }
+  std::optional<std::int64_t> optional_integer(const char* key) {
+    return present<std::int64_t>(key);
+  }
+  std::optional<bool> optional_boolean(const char* key) { return present<bool>(key); }
   // A missing key is an empty list.
-  std::vector<std::string> strings(const char* key);
-
-  void complain(std::string message);  // keeps the first
-  [[nodiscard]] std::optional<Error> problem() const;
-  [[nodiscard]] const std::string& path() const { return path_; }
+  std::vector<std::string> strings(const char* key) {
+    return present<std::vector<std::string>>(key).value_or(std::vector<std::string>());
+  }
 
  private:
-  const Json* find(const char* key, bool required);
-  const Json* json_;
-  std::string path_;
-  std::optional<Error> problem_;
+  template <class T>
+  T required(const char* key) {
+    T value{};
+    (*this)(key, value);
+    return value;
+  }
+  template <class T>
+  std::optional<T> present(const char* key) {
+    std::optional<T> value;
+    always(key, value);
+    return value;
+  }
 };
 
 }  // namespace weir

@@ -16,6 +16,8 @@
 
 namespace weir::baseline {
 
+inline constexpr std::string_view k_schema = "weir.baseline/1";
+
 // One accepted set of timed samples of one engine build on one machine class.
 struct Session {
   std::string engine_build;                            // "" when the engine does not say
@@ -45,6 +47,8 @@ inline constexpr std::size_t k_sessions_kept = 20;
 [[nodiscard]] std::string to_text(const Baseline& baseline);
 [[nodiscard]] Result<Baseline> parse(std::string_view text);
 
+// Fit to be a file name: [A-Za-z0-9_][A-Za-z0-9._-]*, at most 128 characters.
+[[nodiscard]] bool valid_class(std::string_view name);
 // "llama.cpp/tiny-llama/vulkan/decode/vulkan-10005-….json", relative to the baselines folder. Every
 // part is a valid name, so no path leaves it. Fails with Code::data on a bad cell or class.
 [[nodiscard]] Result<std::string> path_of(const profile::CellKey& cell,

@@ -1,29 +1,69 @@
-// Baseline -> weir.baseline/1, and its place on disk.
+// Baseline as weir.baseline/1, both ways, and its place on disk. What is read may come from a pull
+// request of a stranger.
 //
 //   "counts":        exact counts by metric name, 65 or "133/2"
 //   "nearly_exact":  counts that do not quite repeat, {"median", "repeatability"}
 //   "sources":       count -> who counted it; by base name ("dispatches") where all its scopes
 //   agree "metrics":       what metrics declared in a config are, {"kind", "unit", "better"}
 //   "sessions":      machine class -> timed sessions, oldest first; the only part that depends on
-//   the
-//                    machine and on the engine's build
+//                    the machine and on the engine's build
 #include "gate/base/text.hpp"
 
 #include <algorithm>
 
+#include "gate/base/json.hpp"
 #include "gate/baseline/baseline.hpp"
-#include "gate/baseline/format.hpp"
-#include "gate/profile/metric_json.hpp"
 
 namespace weir::baseline {
+
+struct NearlyExact {
+  double median = 0, repeatability = 0;
+};
+
+static void fields(Fields& io, NearlyExact& nearly) {
+  io("median", Short{nearly.median});
+  io("repeatability", nearly.repeatability);
+  io.check(nearly.repeatability >= 0, "has a negative repeatability");
+}
+
 namespace {
 
-Json sources_to_json(const Baseline& baseline) {
+using profile::Measurement;
+using profile::Nature;
+
+// A file of 20 sessions of 20 metrics is some 100 KiB; more than this is not a baseline.
+constexpr std::size_t k_largest_file = std::size_t{16} << 20;
+constexpr std::size_t k_longest_class = 128;
+constexpr std::size_t k_most_sessions = 1000;  // over all machines of one file
+
+Result<unit::Metric> metric_of(const std::string& name, const Json& declared) {
+  if (const auto known = unit::find_metric(name)) {
+    if (known->kind == unit::Kind::count) return *known;
+  } else if (const auto found = declared.find(name);
+             found != declared.end() && found->is_object()) {
+    Json described = *found;
+    described["name"] = name;
+    const auto metric = unit::metric_from_json(described);
+    if (metric && metric->kind == unit::Kind::count) return *metric;
+  }
+  return fail(Code::data, "\"{}\" is not a count that weir knows or the file describes",
+              text::printable(name.substr(0, 128)));
+}
+
+std::string source_of(const unit::Metric& metric,
+                      const std::map<std::string, std::string>& sources) {
+  for (const std::string& name : {metric.name, metric.base}) {
+    if (const auto found = sources.find(name); found != sources.end()) return found->second;
+  }
+  return "";
+}
+
+std::map<std::string, std::string> sources_of(const Baseline& baseline) {
   std::map<std::string, std::vector<const profile::Measurement*>> by_base;
   for (const auto& [name, measured] : baseline.counts) {
     by_base[measured.metric.base].push_back(&measured);
   }
-  Json sources = Json::object();
+  std::map<std::string, std::string> sources;
   for (const auto& [base, measurements] : by_base) {
     const std::string& source = measurements.front()->source;
     const bool agree =
@@ -38,27 +78,128 @@ Json sources_to_json(const Baseline& baseline) {
   return sources;
 }
 
-Json sessions_to_json(const Baseline& baseline) {
-  Json machines = Json::object();
-  for (const auto& [machine, sessions] : baseline.sessions) {
-    Json list = Json::array();
-    for (const Session& session : sessions) {
-      Json one = {{"engine_build", session.engine_build}, {"samples", session.samples}};
-      if (session.reference) {
-        one["reference"] = {{"cell", session.reference->cell},
-                            {"fingerprint", session.reference->fingerprint},
-                            {"engine_build", session.reference->engine_build},
-                            {"metric", session.reference->metric},
-                            {"rates", session.reference->rates}};
-      }
-      list.push_back(std::move(one));
+// Lengths say how long engines run: what weir itself would not have stored is refused.
+bool may_be_lengths(const std::vector<std::int64_t>& lengths) {
+  constexpr std::size_t k_points = 3;
+  constexpr std::int64_t k_longest = 4096;            // of a sweep; weir's own go to 24
+  constexpr std::int64_t k_most_tokens = 10'000'000;  // of a prompt, as the configuration has it
+  if (lengths.empty()) return true;
+  if (lengths.size() == 1) return lengths.front() >= 0 && lengths.front() <= k_most_tokens;
+  return lengths.size() == k_points && lengths[0] > 0 && lengths[0] < lengths[1] &&
+         lengths[1] < lengths[2] && lengths[2] <= k_longest;
+}
+
+// The counts of a file, in its own order.
+struct StoredCounts {
+  std::map<std::string, Rational> exact;
+  std::map<std::string, NearlyExact> nearly;
+  Json declared = Json::object();  // of metrics that only a config knows
+  std::map<std::string, std::string> sources;
+};
+
+StoredCounts stored_counts(const Baseline& baseline) {
+  StoredCounts stored;
+  for (const auto& [name, measured] : baseline.counts) {
+    if (!unit::find_metric(name)) {
+      stored.declared[name] = {{"kind", unit::to_string(measured.metric.kind)},
+                               {"unit", unit::to_string(measured.metric.unit)},
+                               {"better", unit::to_string(measured.metric.better)}};
     }
-    if (!list.empty()) machines[machine] = std::move(list);
+    if (measured.exact) {
+      stored.exact[name] = *measured.exact;
+    } else if (const auto middle = measured.value()) {
+      stored.nearly[name] = {*middle, measured.repeatability.value_or(0)};
+    }
   }
-  return machines;
+  stored.sources = sources_of(baseline);
+  return stored;
+}
+
+Result<Measurement> measurement(const std::string& name, Nature nature,
+                                const StoredCounts& stored) {
+  Measurement measured;
+  WEIR_TRY(measured.metric, metric_of(name, stored.declared));
+  measured.nature = nature;
+  measured.source = source_of(measured.metric, stored.sources);
+  return measured;
+}
+
+Result<std::map<std::string, Measurement>> counts_of(const StoredCounts& stored) {
+  std::map<std::string, Measurement> counts;
+  for (const auto& [name, value] : stored.exact) {
+    WEIR_TRY(Measurement measured, measurement(name, Nature::exact, stored));
+    measured.exact = value;
+    counts[name] = std::move(measured);
+  }
+  for (const auto& [name, value] : stored.nearly) {
+    if (counts.contains(name)) {
+      return fail(Code::data, "\"{}\" is both exact and nearly exact", text::printable(name));
+    }
+    WEIR_TRY(Measurement measured, measurement(name, Nature::nearly_exact, stored));
+    measured.samples = {value.median};
+    measured.repeatability = value.repeatability;
+    counts[name] = std::move(measured);
+  }
+  return counts;
+}
+
+void count_fields(Fields& io, Baseline& baseline) {
+  StoredCounts stored;
+  if (!io.reads()) stored = stored_counts(baseline);
+  io.sparse("metrics", stored.declared);
+  io.sparse("sources", stored.sources);
+  io.always("counts", stored.exact);
+  io.sparse("nearly_exact", stored.nearly, "nearly_exact");
+  if (!io.reads() || io.problem()) return;
+  auto counts = counts_of(stored);
+  if (!counts) return io.refuse(std::move(counts).error());
+  baseline.counts = std::move(*counts);
 }
 
 }  // namespace
+
+static void fields(Fields& io, Session& session) {
+  io.always("engine_build", session.engine_build);
+  io("samples", session.samples, "sessions samples");
+  io.sparse("reference", session.reference, "sessions reference");
+}
+
+static void session_fields(Fields& io, std::map<std::string, std::vector<Session>>& sessions) {
+  auto some = io.reads() ? std::map<std::string, std::vector<Session>>() : sessions;
+  std::erase_if(some, [](const auto& of_machine) { return of_machine.second.empty(); });
+  io.sparse("sessions", some, "sessions");
+  if (!io.reads()) return;
+  std::size_t total = 0;
+  for (const auto& [machine, list] : some) total += list.size();
+  if (total > k_most_sessions) {
+    io.refuse({Code::data, fmt::format("more than {} sessions", k_most_sessions)});
+  }
+  sessions = std::move(some);
+}
+
+static void fields(Fields& io, Baseline& baseline) {
+  io.schema_of_document(k_schema, "");
+  io("cell", baseline.cell);
+  if (io.reads() && !io.problem()) {
+    const auto cell = profile::CellKey::parse(baseline.cell);
+    if (!cell) return io.refuse(cell.error());
+    baseline.cell = cell->str();
+  }
+  io("fingerprint", baseline.fingerprint);
+  io.always("fingerprint_parts", baseline.fingerprint_parts);
+  io("device_class", baseline.device_class);
+  io.check(valid_class(baseline.device_class), "has a \"device_class\" that is none");
+  io.always("device_name", baseline.device_name);
+  io.always("lengths", baseline.lengths);
+  io.check(may_be_lengths(baseline.lengths),
+           "has \"lengths\" that are not three rising numbers from 1 to 4096");
+  count_fields(io, baseline);
+  io.sparse("kernels", baseline.kernels, "kernels");
+  io.sparse("functions", baseline.functions, "kernels");
+  io.always("placement", baseline.placement);
+  io.always("work", baseline.work);
+  session_fields(io, baseline.sessions);
+}
 
 bool valid_class(std::string_view name) {
   const auto fits = [](char c) {
@@ -70,38 +211,15 @@ bool valid_class(std::string_view name) {
 }
 
 std::string to_text(const Baseline& baseline) {
-  Json counts = Json::object(), nearly = Json::object(), metrics = Json::object();
-  for (const auto& [name, measured] : baseline.counts) {
-    if (!unit::find_metric(name)) {
-      metrics[name] = {{"kind", unit::to_string(measured.metric.kind)},
-                       {"unit", unit::to_string(measured.metric.unit)},
-                       {"better", unit::to_string(measured.metric.better)}};
-    }
-    if (measured.exact) {
-      counts[name] = profile::rational_to_json(*measured.exact);
-    } else if (const auto middle = measured.value()) {
-      nearly[name] = {{"median", profile::number_to_json(*middle)},
-                      {"repeatability", measured.repeatability.value_or(0)}};
-    }
-  }
-  Json json = {{"schema", k_schema},
-               {"cell", baseline.cell},
-               {"fingerprint", baseline.fingerprint},
-               {"fingerprint_parts", baseline.fingerprint_parts},
-               {"device_class", baseline.device_class},
-               {"device_name", baseline.device_name},
-               {"lengths", baseline.lengths},
-               {"counts", std::move(counts)},
-               {"placement", profile::to_json(baseline.placement)},
-               {"work", profile::to_json(baseline.work)}};
-  if (!nearly.empty()) json["nearly_exact"] = std::move(nearly);
-  if (!metrics.empty()) json["metrics"] = std::move(metrics);
-  if (!baseline.counts.empty()) json["sources"] = sources_to_json(baseline);
-  if (baseline.kernels) json["kernels"] = profile::to_json(*baseline.kernels);
-  if (baseline.functions) json["functions"] = profile::to_json(*baseline.functions);
-  Json sessions = sessions_to_json(baseline);
-  if (!sessions.empty()) json["sessions"] = std::move(sessions);
-  return dump_json(json, 1) + "\n";
+  return dump_json(write_fields(baseline), 1) + "\n";
+}
+
+Result<Baseline> parse(std::string_view text) {
+  constexpr std::size_t k_deepest = 16;
+  const auto place = [](Error error) { return with_context("not a baseline", std::move(error)); };
+  const auto json = parse_json(text, {k_largest_file, k_deepest});
+  if (!json) return tl::unexpected(place(json.error()));
+  return read_fields<Baseline>(*json, "the document").map_error(place);
 }
 
 Result<std::string> path_of(const profile::CellKey& cell, std::string_view device_class) {

@@ -5,7 +5,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {

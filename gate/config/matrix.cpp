@@ -10,7 +10,7 @@
 #include "gate/config/check_matrix.hpp"
 #include "gate/config/container.hpp"
 #include "gate/config/placeholders.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {

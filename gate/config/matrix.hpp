@@ -46,7 +46,7 @@ struct Cell {
   // What the fingerprint is made of, as written in the config, without the program's path: name ->
   // text ("arguments", "environment", "prompt"). The model's header is added by the caller.
   std::map<std::string, std::string> identity;
-  // Patterns of metrics of single ops and kernels (unit/work_metric.hpp) that limits of this cell
+  // Patterns of metrics of single ops and kernels (unit/metric.hpp) that limits of this cell
   // name: of what an engine prints of them, only these are taken.
   std::vector<std::string> works{};
 };

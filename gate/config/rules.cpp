@@ -6,7 +6,7 @@
 #include <span>
 
 #include "gate/base/text.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {

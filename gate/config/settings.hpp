@@ -10,7 +10,7 @@
 
 #include "gate/base/result.hpp"
 #include "gate/explain/rules.hpp"
-#include "gate/profile/served_summary.hpp"
+#include "gate/profile/served.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/limits.hpp"
 

@@ -11,7 +11,6 @@
 #include "gate/base/text.hpp"
 #include "gate/explain/names.hpp"
 #include "gate/explain/observed_rows.hpp"
-#include "gate/observed/figures.hpp"
 #include "gate/observed/totals.hpp"
 
 namespace weir::explain {

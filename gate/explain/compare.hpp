@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "gate/base/json.hpp"
+#include "gate/base/json_fwd.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/unit/metric.hpp"

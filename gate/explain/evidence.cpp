@@ -6,9 +6,9 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/observed/cross_checks.hpp"
+#include "gate/observed/totals.hpp"
 #include "gate/stats/quantile.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::explain {
 namespace {

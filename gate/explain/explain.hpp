@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gate/base/json.hpp"
+#include "gate/base/json_fwd.hpp"
 #include "gate/explain/evidence.hpp"
 #include "gate/explain/model_facts.hpp"
 #include "gate/explain/rules.hpp"

@@ -1,43 +1,104 @@
+// weir.explanation/1 and weir.comparison/1.
+#include "gate/base/json.hpp"
+
+#include "gate/explain/compare.hpp"
 #include "gate/explain/explain.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
 namespace {
 
-Json exact_json(const Rational& value) {
-  return value.whole() ? Json(value.numerator()) : Json(value.str());
-}
+constexpr auto k_shifts = std::to_array<Name<Shift>>({{Shift::same, "same"},
+                                                      {Shift::fresh, "new"},
+                                                      {Shift::gone, "gone"},
+                                                      {Shift::slower, "slower"},
+                                                      {Shift::more_calls, "more_calls"},
+                                                      {Shift::fewer_calls, "fewer_calls"},
+                                                      {Shift::faster, "faster"}});
 
 }  // namespace
 
-Json to_json(const Explanation& explanation) {
-  Json findings = Json::array(), totals = Json::array(), hints = Json::array();
-  Json checks = Json::array();
-  for (const Finding& one : explanation.findings) findings.push_back(verdict::to_json(one));
-  for (const Total& one : explanation.totals) {
-    totals.push_back({{"name", one.name},
-                      {"baseline", exact_json(one.before)},
-                      {"current", exact_json(one.after)}});
-  }
-  for (const Hint& one : explanation.hints) {
-    hints.push_back({{"metric", one.metric}, {"value", one.value}, {"text", one.text}});
-  }
-  for (const Check& one : explanation.checklist) {
-    checks.push_back(
-        {{"question", one.question}, {"answer", to_string(one.answer)}, {"note", one.note}});
-  }
-  Json json = {{"cell", explanation.cell},
-               {"differs", explanation.differs},
-               {"findings", findings},
-               {"totals", totals},
-               {"hints", hints},
-               {"checklist", checks},
-               {"doubts", explanation.doubts}};
-  if (!explanation.verdict.empty()) {
-    json["verdict"] = explanation.verdict;
-    json["reason"] = explanation.reason;
-  }
-  return json;
+static void fields(Fields& io, Total& total) {
+  io("name", total.name);
+  io("baseline", total.before);
+  io("current", total.after);
 }
+
+static void fields(Fields& io, Hint& hint) {
+  io("metric", hint.metric);
+  io("value", hint.value);
+  io("text", hint.text);
+}
+
+static void fields(Fields& io, Check& check) {
+  io("question", check.question);
+  io.derived("answer", to_string(check.answer));
+  io("note", check.note);
+}
+
+static void fields(Fields& io, Explanation& explanation) {
+  io("cell", explanation.cell);
+  io("differs", explanation.differs);
+  io("findings", explanation.findings);
+  io("totals", explanation.totals);
+  io("hints", explanation.hints);
+  io("checklist", explanation.checklist);
+  io("doubts", explanation.doubts);
+  if (explanation.verdict.empty()) return;
+  io("verdict", explanation.verdict);
+  io("reason", explanation.reason);
+}
+
+static void fields(Fields& io, ComparedOp& op) {
+  io.sparse("names", op.names);
+  io.sparse("types", op.types);
+  io.sparse("shapes", op.shapes);
+  io.sparse("backends", op.backends);
+  io.sparse("calls", op.calls);
+  io.sparse("seconds", op.seconds);
+}
+
+static void fields(Fields& io, OpChange& op) {
+  io("role", op.role);
+  io.derived("change", to_string(op.change));
+  io.sparse("part", op.part);
+  io.sparse("a", op.a);
+  io.sparse("b", op.b);
+  auto ratio = op.time_ratio(), each = op.each_ratio();
+  io.sparse("time_ratio", ratio);
+  io.sparse("each_ratio", each);
+}
+
+static void fields(Fields& io, MetricChange& change) {
+  io("metric", change.name);
+  io.derived("unit", unit::to_string(change.metric.unit));
+  io.sparse("a", change.a);
+  io.sparse("b", change.b);
+}
+
+static void side_fields(Fields& io, ComparedSide& side, std::optional<double>& seconds) {
+  io("name", side.name);
+  io("format", side.format);
+  io("words", side.words);
+  io.sparse("tokens", side.tokens);
+  io.sparse("seconds", seconds);
+}
+
+static void fields(Fields& io, Comparison& both) {
+  io.object("a", [&](Fields& a) { side_fields(a, both.a, both.seconds_a); });
+  io.object("b", [&](Fields& b) { side_fields(b, both.b, both.seconds_b); });
+  io("decoding", both.decoding);
+  io("per", NullIfEmpty{both.per});
+  io("ops", both.ops);
+  io("metrics", both.metrics);
+  io("findings", both.findings);
+  io("doubts", both.doubts);
+}
+
+std::string_view to_string(Shift change) { return name_of(k_shifts, change); }
+
+Json to_json(const Explanation& explanation) { return write_fields(explanation); }
+
+Json to_json(const Comparison& comparison) { return write_fields(comparison); }
 
 }  // namespace weir::explain

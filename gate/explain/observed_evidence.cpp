@@ -10,7 +10,6 @@
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
 #include "gate/explain/observed_rows.hpp"
-#include "gate/observed/cross_checks.hpp"
 #include "gate/observed/totals.hpp"
 
 namespace weir::explain {

@@ -6,7 +6,7 @@
 #include "gate/adapters/serving.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/probes/read/locate.hpp"
-#include "gate/profile/reference.hpp"
+#include "gate/profile/assemble.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 

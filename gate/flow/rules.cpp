@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/veil.hpp"
 #include "gate/flow/configure.hpp"

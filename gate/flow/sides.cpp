@@ -5,7 +5,7 @@
 #include "gate/adapters/chrome_trace_reader.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/observed/timeline_observed.hpp"
+#include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/file_reader.hpp"

@@ -11,7 +11,6 @@
 #include "gate/base/result.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
-#include "gate/observed/moments.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/sys/files.hpp"

@@ -4,7 +4,6 @@
 
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
-#include "gate/baseline/format.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/veil.hpp"
 #include "gate/flow/configure.hpp"

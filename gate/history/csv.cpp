@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "gate/base/hash.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::history {

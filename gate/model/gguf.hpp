@@ -19,7 +19,6 @@
 #include "gate/base/result.hpp"
 
 namespace weir::model {
-
 // The numbers are the file format's and never change.
 enum class GgufType : std::uint32_t {
   u8 = 0,
@@ -135,5 +134,24 @@ struct GgufRead {
 using ReadPrefix = std::function<Result<std::string>(std::uint64_t bytes)>;
 // Reads growing prefixes until the header is complete. A file that ends before is Code::data.
 [[nodiscard]] Result<GgufHeader> load_gguf(const ReadPrefix& read, const GgufLimits& limits = {});
+
+// Writes GGUF files (version 3): the header as text, tensor data streamed through a sink, so that a
+// model of any size needs no more memory than its header. Pure: where the bytes go is the sink's.
+
+// Takes the file's bytes in order; a failure ends the writing and is handed on.
+using ByteSink = std::function<Result<void>(std::string_view)>;
+
+// Lays the tensors out one after another (offset), fills in `bytes`, `data_start` and `hash`, and
+// answers the header's encoding, padded to data_start. Fails with Code::data when a tensor's type
+// is unknown, its rows are not whole blocks, or the alignment is not a power of two.
+[[nodiscard]] Result<std::string> encode_gguf_header(GgufHeader& header);
+
+// Bytes of the whole file. REQUIRES: the header was laid out by encode_gguf_header.
+[[nodiscard]] Result<std::uint64_t> gguf_file_bytes(const GgufHeader& header);
+
+// Writes the header and random data for every tensor (tensor_type.hpp). The same header and seed
+// give the same bytes on every machine.
+[[nodiscard]] Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed,
+                                             const ByteSink& sink);
 
 }  // namespace weir::model

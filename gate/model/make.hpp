@@ -12,11 +12,9 @@
 
 #include "gate/base/result.hpp"
 #include "gate/model/gguf.hpp"
-#include "gate/model/gguf_write.hpp"
 #include "gate/model/tensor_type.hpp"
 
 namespace weir::model {
-
 // Which type each weight matrix has; norms and biases are F32 always.
 struct Quantization {
   std::string name = "f16";
@@ -33,6 +31,9 @@ struct Quantization {
 [[nodiscard]] Result<Quantization> parse_quantization(std::string_view name);
 [[nodiscard]] std::vector<std::string> quantization_names();  // all that it takes
 
+// Of a vocabulary: three special tokens, 256 bytes, the space and the letters.
+inline constexpr std::uint32_t k_min_vocab = 320;
+
 struct ModelOptions {
   std::string architecture = "llama";  // or "gemma3"
   std::uint32_t layers = 4;
@@ -41,7 +42,7 @@ struct ModelOptions {
   std::uint32_t heads = 4;
   std::uint32_t kv_heads = 2;
   std::uint32_t head_dim = 64;
-  std::uint32_t vocab = 512;     // at least 320: bytes and letters must fit
+  std::uint32_t vocab = 512;     // at least k_min_vocab
   std::uint32_t context = 4096;  // what the header says it was trained for
   std::uint32_t experts = 0;     // llama only: mixture of experts when not 0
   std::uint32_t experts_used = 0;

@@ -15,7 +15,6 @@
 
 #include "gate/base/result.hpp"
 #include "gate/model/gguf.hpp"
-#include "gate/model/gguf_write.hpp"
 #include "gate/model/make.hpp"
 
 namespace weir::model {

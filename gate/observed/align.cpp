@@ -1,5 +1,3 @@
-#include "gate/observed/align.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,6 +7,8 @@
 #include <span>
 
 #include <fmt/format.h>
+
+#include "gate/observed/timeline.hpp"
 
 namespace weir::observed {
 namespace {

@@ -2,175 +2,202 @@
 // its default is left out, so that a trace of thousands of rows stays small.
 #include "gate/observed/observed.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
-#include "gate/profile/metric_json.hpp"
+#include "gate/base/json.hpp"
+#include "gate/profile/profile.hpp"
 
 namespace weir::observed {
 namespace {
 
-constexpr std::string_view k_observed_schema = "weir.observed/1";
-constexpr std::array<std::pair<Phase, std::string_view>, 5> k_phases{{
-    {Phase::unknown, "unknown"},
-    {Phase::load, "load"},
-    {Phase::prefill, "prefill"},
-    {Phase::decode, "decode"},
-    {Phase::other, "other"},
-}};
+constexpr auto k_phases = std::to_array<Name<Phase>>({{Phase::unknown, "unknown"},
+                                                      {Phase::load, "load"},
+                                                      {Phase::prefill, "prefill"},
+                                                      {Phase::decode, "decode"},
+                                                      {Phase::other, "other"}});
 
-// Writes what is there.
-class FieldsOut {
- public:
-  FieldsOut& text(const char* key, const std::string& value) {
-    if (!value.empty()) json_[key] = value;
-    return *this;
-  }
-  FieldsOut& text(const char* key, const std::optional<std::string>& value) {
-    if (value) json_[key] = *value;
-    return *this;
-  }
-  FieldsOut& number(const char* key, const std::optional<double>& value) {
-    if (value) json_[key] = profile::number_to_json(*value);
-    return *this;
-  }
-  template <class Whole>
-  FieldsOut& whole(const char* key, const std::optional<Whole>& value) {
-    if (value) json_[key] = *value;
-    return *this;
-  }
-  FieldsOut& flag(const char* key, bool value) {
-    if (value) json_[key] = true;
-    return *this;
-  }
-  FieldsOut& phase(Phase value) {
-    if (value != Phase::unknown) json_["phase"] = to_string(value);
-    return *this;
-  }
-  template <class Texts>
-  FieldsOut& texts(const char* key, const Texts& values) {
-    if (!values.empty()) json_[key] = values;
-    return *this;
-  }
-  template <class Items, class Write>
-  FieldsOut& items(const char* key, const Items& values, Write write) {
-    if (values.empty()) return *this;
-    Json list = Json::array();
-    for (const auto& value : values) list.push_back(write(value));
-    json_[key] = std::move(list);
-    return *this;
-  }
-  Json take() { return std::move(json_); }
+// Not negative; `T` may be optional.
+template <class T>
+Within<T> count(T& value) {
+  return {value, 0, INT64_MAX, "is below 0"};
+}
 
- private:
-  Json json_ = Json::object();
+// Which of the steps, that are known only when all is read.
+Within<std::optional<std::size_t>> index(std::optional<std::size_t>& value) {
+  return {value, 0, INT64_MAX, "leads nowhere"};
+}
+
+unit::MetricField metric(unit::Metric& value) { return {value, "\"metric\" is no metric"}; }
+
+Named<Phase> phase(Phase& value) { return {value, k_phases, "\"phase\" is none of weir's"}; }
+
+// Each is its value alone, or [time, value].
+struct Points {
+  std::vector<ObservedCounter::Point>& value;
+  void put(Json& slot) const {
+    slot = Json::array();
+    for (const auto& point : value) {
+      const Json number = number_to_json(point.value);
+      slot.push_back(point.at ? Json::array({number_to_json(*point.at), number}) : number);
+    }
+  }
+  void take(const Json& json, Fields& io, const char* key) const {
+    if (!json.is_array()) return io.complain_of(key, "should be a list");
+    for (const Json& point : json) {
+      const bool pair = point.is_array() && point.size() == 2 && point[0].is_number();
+      const Json& number = pair ? point[1] : point;
+      if (!number.is_number()) return io.complain("a point is a number or two");
+      value.push_back(
+          {pair ? std::optional(point[0].get<double>()) : std::nullopt, number.get<double>()});
+    }
+  }
 };
-
-Json context_to_json(const ObservedContext& context) {
-  FieldsOut out;
-  out.text("engine", context.engine).text("engine_build", context.engine_build);
-  out.text("model", context.model).text("backend", context.backend);
-  out.text("device", context.device).text("command", context.command);
-  return out.texts("facts", context.facts).texts("places", context.places).take();
-}
-
-Json op_to_json(const ObservedOp& op) {
-  FieldsOut out;
-  out.text("op", op.op).text("kernel", op.kernel).text("type", op.type).text("shape", op.shape);
-  out.text("backend", op.backend).text("node", op.node).text("category", op.category);
-  out.whole("layer", op.layer).phase(op.phase).whole("step", op.step).whole("calls", op.calls);
-  out.number("seconds", op.seconds).number("least", op.least).number("most", op.most);
-  out.number("own_seconds", op.own_seconds).number("flops", op.flops).number("bytes", op.bytes);
-  return out.flag("covers_others", op.covers_others).take();
-}
-
-Json step_to_json(const ObservedStep& step) {
-  FieldsOut out;
-  out.text("label", step.label).phase(step.phase).whole("tokens", step.tokens);
-  return out.number("seconds", step.seconds).take();
-}
-
-Json buffer_to_json(const ObservedBuffer& buffer) {
-  FieldsOut out;
-  out.text("label", buffer.label).whole("step", buffer.step);
-  out.whole("buffers", std::optional(buffer.buffers)).whole("dispatches", buffer.dispatches);
-  out.whole("barriers", buffer.barriers).whole("syncs", buffer.syncs);
-  return out.number("seconds", buffer.seconds)
-      .number("least", buffer.least)
-      .number("most", buffer.most)
-      .take();
-}
-
-Json count_to_json(const ObservedCount& count) {
-  return {{"metric", profile::metric_to_json(count.metric)}, {"values", count.values}};
-}
-
-Json timing_to_json(const ObservedTiming& timing) {
-  FieldsOut out;
-  out.texts("samples", timing.samples).number("mean", timing.mean).number("stddev", timing.stddev);
-  Json json = out.take();
-  json["metric"] = profile::metric_to_json(timing.metric);
-  return json;
-}
-
-Json latency_to_json(const ObservedLatency& latency) {
-  FieldsOut out;
-  out.text("figure", latency.figure).number("percentile", latency.percentile);
-  out.number("seconds", std::optional(latency.seconds)).flag("at_most", latency.at_most);
-  Json json = out.take();
-  json["metric"] = profile::metric_to_json(latency.metric);
-  return json;
-}
-
-Json case_to_json(const ObservedCase& one) {
-  FieldsOut out;
-  out.text("name", one.name).texts("facts", one.facts).whole("prompt_tokens", one.prompt_tokens);
-  out.whole("generated_tokens", one.generated_tokens).whole("depth", one.depth);
-  return out.items("timings", one.timings, timing_to_json).text("error", one.error).take();
-}
-
-Json split_to_json(const ObservedSplit& split) {
-  FieldsOut out;
-  out.whole("graph", std::optional(split.graph)).whole("number", std::optional(split.number));
-  out.text("backend", split.backend).whole("ops", split.ops);
-  return out
-      .items("inputs", split.inputs,
-             [](const auto& input) {
-               return Json{{"name", input.name}, {"bytes", input.bytes}};
-             })
-      .take();
-}
-
-// A point is its value alone, or [time, value].
-Json counter_to_json(const ObservedCounter& counter) {
-  FieldsOut out;
-  out.text("name", counter.name).text("track", counter.track).text("kind", counter.kind);
-  return out
-      .items("points", counter.points,
-             [](const auto& point) {
-               const Json value = profile::number_to_json(point.value);
-               return point.at ? Json::array({profile::number_to_json(*point.at), value}) : value;
-             })
-      .take();
-}
-
-Json track_to_json(const ObservedTrack& track) {
-  FieldsOut out;
-  out.text("process", track.process).text("name", track.name);
-  out.whole("events", std::optional(track.events));
-  return out.number("seconds", std::optional(track.seconds)).take();
-}
 
 }  // namespace
 
+static void fields(Fields& io, ObservedContext& context) {
+  io.sparse("engine", context.engine);
+  io.sparse("engine_build", context.engine_build);
+  io.sparse("model", context.model);
+  io.sparse("backend", context.backend);
+  io.sparse("device", context.device);
+  io.sparse("command", context.command);
+  io.sparse("facts", context.facts);
+  io.sparse("places", context.places);
+}
+
+static void fields(Fields& io, ObservedOp& op) {
+  io.sparse("op", op.op);
+  io.sparse("kernel", op.kernel);
+  io.sparse("type", op.type);
+  io.sparse("shape", op.shape);
+  io.sparse("backend", op.backend);
+  io.sparse("node", op.node);
+  io.sparse("category", op.category);
+  io.sparse("layer", count(op.layer));
+  io.sparse("phase", phase(op.phase));
+  io.sparse("step", index(op.step));
+  io.sparse("calls", count(op.calls));
+  io.sparse("seconds", Short{op.seconds});
+  io.sparse("least", Short{op.least});
+  io.sparse("most", Short{op.most});
+  io.sparse("own_seconds", Short{op.own_seconds});
+  io.sparse("flops", Short{op.flops});
+  io.sparse("bytes", Short{op.bytes});
+  io.sparse("covers_others", op.covers_others);
+}
+
+static void fields(Fields& io, ObservedStep& step) {
+  io.sparse("label", step.label);
+  io.sparse("phase", phase(step.phase));
+  io.sparse("tokens", count(step.tokens));
+  io.sparse("seconds", Short{step.seconds});
+}
+
+static void fields(Fields& io, ObservedBuffer& buffer) {
+  io.sparse("label", buffer.label);
+  io.always("buffers", count(buffer.buffers));
+  io.sparse("step", index(buffer.step));
+  io.sparse("dispatches", count(buffer.dispatches));
+  io.sparse("barriers", count(buffer.barriers));
+  io.sparse("syncs", count(buffer.syncs));
+  io.sparse("seconds", Short{buffer.seconds});
+  io.sparse("least", Short{buffer.least});
+  io.sparse("most", Short{buffer.most});
+}
+
+static void fields(Fields& io, ObservedCount& counted) {
+  io("metric", metric(counted.metric));
+  io.always("values", counted.values);
+}
+
+static void fields(Fields& io, ObservedTiming& timing) {
+  io("metric", metric(timing.metric));
+  io.sparse("samples", timing.samples);
+  io.sparse("mean", Short{timing.mean});
+  io.sparse("stddev", Short{timing.stddev});
+}
+
+static void fields(Fields& io, ObservedLatency& latency) {
+  io("metric", metric(latency.metric));
+  io("figure", latency.figure);
+  io.sparse("percentile", Short{latency.percentile});
+  io("seconds", Short{latency.seconds});
+  io.sparse("at_most", latency.at_most);
+}
+
+static void fields(Fields& io, ObservedCase& one) {
+  io.sparse("name", one.name);
+  io.sparse("facts", one.facts);
+  io.sparse("prompt_tokens", count(one.prompt_tokens));
+  io.sparse("generated_tokens", count(one.generated_tokens));
+  io.sparse("depth", count(one.depth));
+  io.sparse("timings", one.timings, ".timings[]");
+  io.sparse("error", one.error);
+}
+
+static void fields(Fields& io, ObservedSplit::Input& input) {
+  io.always("name", input.name);
+  io.always("bytes", count(input.bytes));
+}
+
+static void fields(Fields& io, ObservedSplit& split) {
+  io.always("graph", count(split.graph));
+  io.always("number", count(split.number));
+  io.sparse("backend", split.backend);
+  io.sparse("ops", count(split.ops));
+  io.sparse("inputs", split.inputs, " inputs[]");
+}
+
+static void fields(Fields& io, ObservedCounter& counter) {
+  io.sparse("name", counter.name);
+  io.sparse("track", counter.track);
+  io.sparse("kind", counter.kind);
+  io.sparse("points", Points{counter.points});
+}
+
+static void fields(Fields& io, ObservedTrack& track) {
+  io.sparse("process", track.process);
+  io.sparse("name", track.name);
+  io.always("events", count(track.events));
+  io.always("seconds", Short{track.seconds});
+}
+
+template <class Rows>
+static void check_steps(Fields& io, const char* key, const Rows& rows, std::size_t steps) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].step || *rows[i].step < steps) continue;
+    io.complain(fmt::format("{}[{}] \"step\" leads nowhere", key, i));
+  }
+}
+
+static void fields(Fields& io, Observed& observed) {
+  io.schema("weir.observed/1", "this is no weir.observed/1");
+  io.sparse("format", observed.format);
+  io.sparse("version", observed.version);
+  io.sparse("context", observed.context, " context");
+  io.sparse("steps", observed.steps, " steps[]");
+  io.sparse("ops", observed.ops, " ops[]");
+  io.sparse("profiled_tokens", count(observed.profiled_tokens));
+  io.sparse("buffers", observed.buffers, " buffers[]");
+  io.sparse("counts", observed.counts, " counts[]");
+  io.sparse("timings", observed.timings, ".timings[]");
+  io.sparse("latencies", observed.latencies, " latencies[]");
+  io.sparse("cases", observed.cases, " cases[]");
+  io.sparse("splits", observed.splits, " splits[]");
+  io.sparse("counters", observed.counters, " counters[]");
+  io.sparse("tracks", observed.tracks, " tracks[]");
+  io.sparse("prompt_tokens", count(observed.prompt_tokens));
+  io.sparse("cached_tokens", count(observed.cached_tokens));
+  io.sparse("generated_tokens", count(observed.generated_tokens));
+  io.sparse("errors", observed.errors);
+  io.sparse("truncated", observed.truncated);
+  io.sparse("warnings", observed.warnings);
+  if (!io.reads()) return;
+  check_steps(io, "ops", observed.ops, observed.steps.size());
+  check_steps(io, "buffers", observed.buffers, observed.steps.size());
+}
+
 std::optional<double> ObservedTiming::value() const {
-  if (samples.empty()) return mean;
-  std::vector<double> sorted = samples;
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t middle = sorted.size() / 2;
-  if (sorted.size() % 2 == 1) return sorted[middle];
-  return (sorted[middle - 1] + sorted[middle]) / 2;
+  return samples.empty() ? mean : profile::median_of(samples);
 }
 
 bool empty(const Observed& observed) {
@@ -182,41 +209,14 @@ bool empty(const Observed& observed) {
   return observed == bare;
 }
 
-Json to_json(const Observed& observed) {
-  FieldsOut out;
-  out.text("schema", std::string(k_observed_schema)).text("format", observed.format);
-  out.text("version", observed.version);
-  Json context = context_to_json(observed.context);
-  out.items("ops", observed.ops, op_to_json).items("steps", observed.steps, step_to_json);
-  out.whole("profiled_tokens", observed.profiled_tokens);
-  out.items("buffers", observed.buffers, buffer_to_json);
-  out.items("counts", observed.counts, count_to_json);
-  out.items("timings", observed.timings, timing_to_json);
-  out.items("latencies", observed.latencies, latency_to_json);
-  out.items("cases", observed.cases, case_to_json).items("splits", observed.splits, split_to_json);
-  out.items("counters", observed.counters, counter_to_json);
-  out.items("tracks", observed.tracks, track_to_json);
-  out.whole("prompt_tokens", observed.prompt_tokens);
-  out.whole("cached_tokens", observed.cached_tokens);
-  out.whole("generated_tokens", observed.generated_tokens);
-  out.texts("errors", observed.errors).flag("truncated", observed.truncated);
-  Json json = out.texts("warnings", observed.warnings).take();
-  if (!context.empty()) json["context"] = std::move(context);
-  return json;
+Json to_json(const Observed& observed) { return write_fields(observed); }
+
+Result<Observed> observed_from_json(const Json& json) {
+  return read_fields<Observed>(json, "observed");
 }
 
-std::string_view to_string(Phase phase) {
-  for (const auto& [known, name] : k_phases) {
-    if (known == phase) return name;
-  }
-  return "unknown";
-}
+std::string_view to_string(Phase phase) { return name_of(k_phases, phase); }
 
-std::optional<Phase> parse_phase(std::string_view text) {
-  for (const auto& [known, name] : k_phases) {
-    if (name == text) return known;
-  }
-  return std::nullopt;
-}
+std::optional<Phase> parse_phase(std::string_view text) { return value_of(k_phases, text); }
 
 }  // namespace weir::observed

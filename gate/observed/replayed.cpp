@@ -5,17 +5,10 @@
 #include <set>
 
 #include "gate/observed/totals.hpp"
+#include "gate/profile/profile.hpp"
 
 namespace weir::observed {
 namespace {
-
-std::optional<double> median_of(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 Phase phase_of(const profile::ReplayStep& step) {
   if (step.rows == 0) return Phase::unknown;
@@ -65,7 +58,7 @@ std::optional<double> ReplaySums::ratio() const {
 
 ReplaySums sums_of(const profile::ReplayStep& step, const Replayed& replayed) {
   ReplaySums sums;
-  sums.recorded = median_of(step.seconds);
+  sums.recorded = profile::median_of(step.seconds);
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     const auto count = step.nodes[i].count;
     if (!replayed.nodes[i].median) {

@@ -270,4 +270,120 @@ void fill_from_shape(ObservedOp& op) {
   if (!op.flops) op.flops = flops_of_product(op);
 }
 
+namespace {
+
+double median_of(std::vector<std::int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return static_cast<double>(*middle);
+}
+
+}  // namespace
+
+std::string figure_name(const ObservedLatency& latency) {
+  if (latency.percentile) return fmt::format("p{:g}", *latency.percentile);
+  return latency.figure == "median" ? "p50" : latency.figure;
+}
+
+std::vector<ObservedFigure> figures_of(const Observed& observed) {
+  std::vector<ObservedFigure> list;
+  const auto add = [&](std::string name, const unit::Metric& metric, double value) {
+    list.push_back({std::move(name), metric, value, std::nullopt});
+  };
+  for (const auto& timing : observed.timings) {
+    if (const auto value = timing.value()) add(timing.metric.name, timing.metric, *value);
+  }
+  for (const auto& one : observed.latencies) {
+    std::string name = fmt::format("{} {}", one.metric.name, figure_name(one));
+    // A median and a p50 are one figure.
+    const auto same = [&](const ObservedFigure& other) { return other.name == name; };
+    if (std::any_of(list.begin(), list.end(), same)) continue;
+    if (one.at_most) {
+      list.push_back({std::move(name), one.metric, std::nullopt,
+                      "at most " + unit::show(one.metric, one.seconds)});
+    } else {
+      add(std::move(name), one.metric, one.seconds);
+    }
+  }
+  for (const auto& count : observed.counts) {
+    if (!count.values.empty()) add(count.metric.name, count.metric, median_of(count.values));
+  }
+  for (const auto& one : observed.cases) {
+    for (const auto& timing : one.timings) {
+      const auto value = timing.value();
+      if (!value) continue;
+      list.push_back(
+          {fmt::format("{} {}", one.name, timing.metric.name), timing.metric, *value, one.error});
+    }
+    if (one.error) list.push_back({one.name, {}, std::nullopt, one.error});
+  }
+  return list;
+}
+
+namespace {
+
+// As mlx-native has it: dispatches are timed one by one, so their sum is a little more than their
+// buffer's time; 5 % is good, more than 10 % is suspicious.
+constexpr double k_drift_good = 0.05, k_drift_bad = 0.10;
+
+std::string led_by(const std::string& side) { return side.empty() ? "" : side + ": "; }
+
+std::string in_ms(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); }
+
+void against_buffers(const Observed& observed, const std::string& side,
+                     std::vector<std::string>& doubts) {
+  double rows = 0, buffers = 0;
+  for (const auto& op : observed.ops) {
+    const bool on_cpu = text::lower(op.backend) == "cpu";  // in no command buffer
+    if (!op.covers_others && !on_cpu) rows += time_of_its_own(op).value_or(0);
+  }
+  for (const auto& buffer : observed.buffers) buffers += buffer.seconds.value_or(0);
+  if (rows <= 0 || buffers <= 0) return;
+  const double drift = rows / buffers - 1;
+  if (std::fabs(drift) <= k_drift_good) return;
+  doubts.push_back(
+      fmt::format("{}dispatches add up to {}, command buffers to {}: {:.0f} % apart{}",
+                  led_by(side), in_ms(rows), in_ms(buffers), 100 * std::fabs(drift),
+                  std::fabs(drift) > k_drift_bad ? ", too much to trust their times" : ""));
+}
+
+std::optional<double> wall_seconds_per_token(const Observed& observed) {
+  for (const auto& timing : observed.timings) {
+    const auto value = timing.value();
+    if (timing.metric.name == "decode_tokens_per_second" && value && *value > 0) return 1 / *value;
+  }
+  return std::nullopt;
+}
+
+void against_the_clock(const Observed& observed, const std::string& side,
+                       std::vector<std::string>& doubts) {
+  const auto wall = wall_seconds_per_token(observed);
+  if (!wall) return;
+  double rows = 0;
+  for (const auto& op : op_totals_per_token(observed, GroupBy::op)) {
+    rows += op.seconds.value_or(0);
+  }
+  if (rows <= 0) return;
+  const double share = rows / *wall;
+  if (share > 1.1) {
+    doubts.push_back(
+        fmt::format("{}ops take {} a token, the token {}: they overlap, or profiling "
+                    "slows them",
+                    led_by(side), in_ms(rows), in_ms(*wall)));
+  } else if (share < 0.5) {
+    doubts.push_back(
+        fmt::format("{}ops take {} a token, the token {}: most of its time is in no op",
+                    led_by(side), in_ms(rows), in_ms(*wall)));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> cross_checks(const Observed& observed, const std::string& side) {
+  std::vector<std::string> doubts;
+  against_buffers(observed, side, doubts);
+  against_the_clock(observed, side, doubts);
+  return doubts;
+}
+
 }  // namespace weir::observed

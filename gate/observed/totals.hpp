@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "gate/observed/observed.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::observed {
-
 enum class GroupBy {
   op,
   kernel,  // the op where the document names no kernel
@@ -71,5 +71,31 @@ struct OpPerToken {
 // Fills in flops and bytes of a call that its shape and types give, where they are absent:
 // multiplications of matrices, and bytes of every op whose types are known.
 void fill_from_shape(ObservedOp& op);
+
+// What a profile says in single numbers, whatever shows or compares them. Pure.
+
+struct ObservedFigure {
+  std::string name;  // with the case it is of: "tg8 decode_tokens_per_second"
+  unit::Metric metric;
+  std::optional<double> value;  // in the metric's base unit; absent in a line for `error` alone
+  // Why no ratio is to be made of it: what the case that it is of failed with, or that it is a
+  // bound ("at most 50.0 ms": the edge of a histogram's bucket).
+  std::optional<std::string> error;
+};
+
+// "p50", also of a median; "mean".
+[[nodiscard]] std::string figure_name(const ObservedLatency& latency);
+
+// Times, percentiles of latency, counts (their median), then case by case: its times, its error.
+[[nodiscard]] std::vector<ObservedFigure> figures_of(const Observed& observed);
+
+// What was measured, held against itself: sums against the whole, times against the clock, counts
+// of two sources. Disagreements are doubts, told beside whatever shows the numbers. Pure.
+
+// One line each; `side` stands in front ("before", "after"; "" for none).
+// Of what an engine or a profiler said: times of dispatches against their command buffers', and of
+// ops against the rate. What other documents of the same run say is not looked at.
+[[nodiscard]] std::vector<std::string> cross_checks(const Observed& observed,
+                                                    const std::string& side = "");
 
 }  // namespace weir::observed

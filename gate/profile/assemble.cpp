@@ -1,10 +1,11 @@
+
 #include "gate/profile/assemble.hpp"
 
 #include <algorithm>
 #include <set>
 
+#include "gate/base/fields.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/on_twin.hpp"
 #include "gate/profile/passes.hpp"
 
 namespace weir::profile {
@@ -308,6 +309,76 @@ std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,
     }
   }
   return profiles;
+}
+
+namespace {
+
+bool is_rate(const Measurement& measured) {
+  return measured.metric.kind == unit::Kind::time &&
+         measured.metric.better == unit::Better::higher && !measured.samples.empty();
+}
+
+const Measurement* rate_of(const Profile& profile) {
+  for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
+    const auto found = profile.metrics.find(name);
+    if (found != profile.metrics.end() && is_rate(found->second)) return &found->second;
+  }
+  for (const auto& [name, measured] : profile.metrics) {
+    if (is_rate(measured)) return &measured;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void take_reference(std::span<Profile> profiles, std::string_view reference) {
+  const auto found = std::find_if(profiles.begin(), profiles.end(), [&](const Profile& profile) {
+    return profile.cell.str() == reference;
+  });
+  if (found == profiles.end()) return;
+  const Measurement* rate = rate_of(*found);
+  if (rate == nullptr) return;
+  const Reference taken{std::string(reference), found->provenance.fingerprint,
+                        found->provenance.engine_build.value_or(""), rate->metric.name,
+                        rate->samples};
+  for (Profile& profile : profiles) {
+    if (profile.timed_runs > 0) profile.reference = taken;
+  }
+}
+
+// Without what only a run can tell.
+static void provenance_fields(Fields& io, Provenance& from) {
+  io("fingerprint", from.fingerprint);
+  io("fingerprint_parts", from.fingerprint_parts);
+  io("device_class", from.device_class);
+  io("device_name", from.device_name);
+  io("machine_class", from.machine_class);
+  io("machine_name", from.machine_name);
+  io("lengths", from.lengths);
+  io.sparse("engine_build", from.engine_build);
+}
+
+void fields(Fields& io, CellFacts& facts) {
+  static constexpr auto k_sweeps =
+      std::to_array<Name<Sweep>>({{Sweep::none, "none"},
+                                  {Sweep::tokens, "tokens"},
+                                  {Sweep::repeats, "repeats"},
+                                  {Sweep::overlapping, "overlapping"}});
+  io("cell", facts.cell);
+  io("device", facts.device);
+  io("sweep", Named{facts.sweep, k_sweeps, "has a sweep that is not known"});
+  io("counts_reported_per_token", facts.counts_reported_per_token);
+  io("kernels_gated", facts.kernels_gated);
+  io("times_source", facts.times_source);
+  io.always("cpu_ops_allowed", facts.cpu_ops_allowed);
+  io.object(
+      "provenance", [&](Fields& from) { provenance_fields(from, facts.provenance); },
+      facts.cell.str().c_str());
+  io.sparse("counts_skipped", facts.counts_skipped);
+  io.sparse("instructions_skipped", facts.instructions_skipped);
+  io.sparse("counted_alone", facts.counted_alone);
+  io.sparse("twin", facts.twin);
+  io.sparse("device_present", facts.device_present);
 }
 
 }  // namespace weir::profile

@@ -17,11 +17,11 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "gate/profile/profile.hpp"
 
 namespace weir::profile {
-
 // How a cell's counted pass varies: over generation lengths (decode), over repeats (prefill), or
 // not at all (an engine without {repeats}, or one that counts by itself). Overlapping: of a server
 // with more than one request under way, whose counts are divided by all tokens it generated.
@@ -50,6 +50,9 @@ struct CellFacts {
   Provenance provenance;     // device_class may still be empty: the probe fills it
   std::string times_source;  // adapter's name
 };
+
+// As a journal keeps them.
+void fields(Fields& io, CellFacts& facts);
 
 // The error of a cell without any record.
 inline constexpr std::string_view k_no_record = "no run of this cell is recorded";
@@ -95,5 +98,13 @@ struct ExactPoint {
 // The same for prefills, which are bigger than tokens: repeats 1, 1 + k, 1 + 2k with
 // k = max(1, min(8, 64 / prompt_tokens)).
 [[nodiscard]] std::vector<std::int64_t> instruction_repeats(std::int64_t prompt_tokens);
+
+// The reference workload: a pinned engine and model, timed in every round beside the other cells.
+// Pure.
+
+// Gives every timed cell of `profiles` what the cell named `reference` did in the same rounds: its
+// decode rate, else its prefill rate, else its first rate. Nothing where that cell is not there or
+// reported no rate.
+void take_reference(std::span<Profile> profiles, std::string_view reference);
 
 }  // namespace weir::profile

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
-namespace weir::profile {
+#include "gate/base/result.hpp"
 
+namespace weir::profile {
 // A device that received work, as the probe saw it.
 struct DeviceSeen {
   std::string api;           // "vulkan"
@@ -30,6 +32,17 @@ struct OpCount {
 
   friend bool operator==(const OpCount&, const OpCount&) = default;
 };
+
+// What tells one kind of op from another, whatever graph it is in.
+struct OpKey {
+  std::string op, type, shape, backend;
+  bool on_cpu = false;
+
+  friend auto operator<=>(const OpKey&, const OpKey&) = default;
+};
+[[nodiscard]] inline OpKey key_of(const OpCount& op) {
+  return {op.op, op.type, op.shape, op.backend, op.on_cpu};
+}
 
 // One kind of graph: the same ops on the same backends in the same order for as many rows.
 struct GraphCount {
@@ -73,5 +86,16 @@ struct ProbeCounts {
 
   friend bool operator==(const ProbeCounts&, const ProbeCounts&) = default;
 };
+
+// What probes counted between two readings of a process that goes on: a server's counts of its
+// requests alone, without its start and its warm-up. Pure.
+
+// `after` − `before`, probe by probe (one that is not in `before` had seen nothing by then). Counts
+// that stayed are kept as 0; kernels, graphs, ops and transfers that did not occur in between are
+// left out. Devices, names and warnings are those of `after`. Functions are not told apart by time:
+// left out. Graphs are told apart by what they are made of, not by their place in the list.
+// Fails with Code::data when a count went back: these are not two readings of one process.
+[[nodiscard]] Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,
+                                                              std::span<const ProbeCounts> after);
 
 }  // namespace weir::profile

@@ -1,5 +1,3 @@
-#include "gate/profile/ops.hpp"
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -8,6 +6,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
+#include "gate/profile/passes.hpp"
 
 namespace weir::profile {
 namespace {
@@ -15,14 +14,7 @@ namespace {
 // Those that see ops; where several do, the first is taken: it sees those that nobody marked.
 constexpr std::array<std::string_view, 2> k_probes{"ggml", k_marks};
 
-struct Key {
-  std::string op, type, shape, backend;
-  bool on_cpu = false;
-  friend auto operator<=>(const Key&, const Key&) = default;
-};
-using Series = std::map<Key, std::vector<LengthCount>>;  // a point for every run
-
-Key key_of(const OpCount& op) { return {op.op, op.type, op.shape, op.backend, op.on_cpu}; }
+using Series = std::map<OpKey, std::vector<LengthCount>>;  // a point for every run
 
 // Journals may hold anything: a sum that does not fit stays at the end of the range.
 void add_to(std::int64_t& sum, std::int64_t amount) {
@@ -110,7 +102,7 @@ bool is_complete(const std::vector<const ProbeCounts*>& probes) {
   });
 }
 
-std::string kernel_name(const Key& key, bool with_shape) {
+std::string kernel_name(const OpKey& key, bool with_shape) {
   std::string name = key.op;
   if (!key.type.empty()) name += " " + key.type;
   if (with_shape && !key.shape.empty()) name += " " + key.shape;

@@ -9,7 +9,6 @@
 #include "gate/profile/assemble.hpp"
 
 namespace weir::profile {
-
 using Records = std::vector<const RunRecord*>;
 
 // A cell's records of both sides by `order`, the last attempt of each.
@@ -65,5 +64,45 @@ void place(const CellFacts& facts, std::string_view probe, const Records& counte
 [[nodiscard]] bool has_counts(const Profile& profile);
 
 void add_once(std::vector<std::string>& lines, const std::string& line);
+
+// What a probe that sees ops ("ggml", or an engine's own marks) tells of a counted pass: which ops
+// a token or a prefill is made of, and where each of them ran. Pure. Used by this module alone.
+//
+// Ops of the start (warm-up, a prompt in front of what is generated) are not among them: an op's
+// rate is its slope over the lengths. Where there is one length only, the kind of graph that was
+// computed most often stands for the work.
+
+struct OpRate {
+  std::string op, type, shape, backend;  // as in OpCount
+  bool on_cpu = false;
+  Rational each;  // times a token (a prefill, a graph); more than 0
+};
+
+struct OpWork {
+  std::vector<OpRate> ops;  // empty where no probe saw an op in every run
+  std::string unit;         // what `each` counts by: "a token", "a prefill", "a graph"
+  bool complete = false;    // every op that was counted is in a list, with where it ran
+};
+
+[[nodiscard]] OpWork op_work(const CellFacts& facts, const Records& counted);
+
+// Adds the multiset of ops as the cell's kernels, unless it has some: on the CPU ops are what
+// kernels are on a device.
+void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& profile);
+
+// Holds what a token's graph says of itself against the slopes; a disagreement is a warning.
+void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile);
+
+// What a counted pass on a device twin has to hold before its counts are those of that device.
+// Pure. Used by this module alone.
+
+// Takes the processes that read the device's memory as other bytes out of `counted`, and compares
+// their counts with those of the process that was asked for the same. False, with the reason among
+// the profile's errors, where they differ (the engine looks at what the device computes, which a
+// twin does not) or where the work ran on another device than the twin.
+[[nodiscard]] bool holds_on_twin(const CellFacts& facts, Records& counted, Profile& profile);
+
+// Leaves out what a twin makes up.
+void leave_out_results(const CellFacts& facts, Profile& profile);
 
 }  // namespace weir::profile

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/base/json.hpp"
+#include "gate/base/json_fwd.hpp"
 #include "gate/base/rational.hpp"
 #include "gate/profile/cell.hpp"
 #include "gate/profile/record.hpp"
@@ -129,17 +129,19 @@ struct Profile {
   std::optional<double> profiling_cost;  // 1 - counted rate / timed rate, where both were measured
 };
 
+// The mean of both middle ones of an even number; nothing of none.
+[[nodiscard]] std::optional<double> median_of(std::vector<double> values);
+
 [[nodiscard]] std::string_view to_string(Nature nature);
+[[nodiscard]] Named<Nature> nature_field(Nature& nature);
 [[nodiscard]] std::optional<Nature> parse_nature(std::string_view text);
 [[nodiscard]] std::string_view to_string(Placement::State state);
 
 // The parts that other documents (baselines) hold as well.
-[[nodiscard]] Json to_json(const KernelSet& kernels);
-[[nodiscard]] Result<KernelSet> kernels_from_json(const Json& json);
-[[nodiscard]] Json to_json(const Placement& placement);
-[[nodiscard]] Result<Placement> placement_from_json(const Json& json);
-[[nodiscard]] Json to_json(const WorkDone& work);
-[[nodiscard]] Result<WorkDone> work_from_json(const Json& json);
+void fields(Fields& io, KernelSet& kernels);
+void fields(Fields& io, Placement& placement);
+void fields(Fields& io, WorkDone& work);
+void fields(Fields& io, Reference& reference);
 
 // weir.profile/1: what `weir compare` reads and artifacts carry.
 [[nodiscard]] Json to_json(const Profile& profile);

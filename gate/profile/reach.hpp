@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "gate/base/json.hpp"
+#include "gate/base/json_fwd.hpp"
 #include "gate/base/result.hpp"
 
 namespace weir::profile {

@@ -4,6 +4,7 @@
 // information, a shader after which no kernel is named, a header.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,7 +14,6 @@
 #include "gate/profile/reach.hpp"
 
 namespace weir::profile {
-
 struct ChangedFile {
   std::string path;        // from the repository's top
   std::string was{};       // its name before a rename or copy, else ""
@@ -66,5 +66,7 @@ struct DiffReach {
 [[nodiscard]] std::string words_of_none(const DiffReach& reach);
 // A path in one line, fit to show.
 [[nodiscard]] std::string shown_path(std::string_view path);
+// How many names at the end of both paths are the same: 2 of "x/src/a.cpp" and "y/src/a.cpp".
+[[nodiscard]] std::size_t common_end(std::string_view one, std::string_view other);
 
 }  // namespace weir::profile

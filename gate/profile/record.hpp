@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/base/json.hpp"
+#include "gate/base/fields.hpp"
 #include "gate/profile/counts.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -50,8 +50,7 @@ struct ServerFigure {
   friend bool operator==(const ServerFigure&, const ServerFigure&) = default;
 };
 [[nodiscard]] std::string_view to_string(ServerFigure::Kind kind);  // "counter", "gauge", "mean"
-[[nodiscard]] Json to_json(const std::vector<ServerFigure>& figures);
-[[nodiscard]] Result<std::vector<ServerFigure>> server_figures_from_json(const Json& list);
+void fields(Fields& io, ServerFigure& figure);
 
 // What an engine said of itself, read by an adapter. Base units; absent is absent.
 struct EngineReport {
@@ -132,5 +131,8 @@ struct RunRecord {
 [[nodiscard]] std::string_view to_string(Pass pass);
 [[nodiscard]] std::string_view to_string(Side side);  // "candidate", "base"
 [[nodiscard]] std::string_view to_string(Ended ended);
+// As fields (base/fields.hpp).
+[[nodiscard]] Named<Pass> pass_field(Pass& pass, std::string complaint);
+[[nodiscard]] Named<Side> side_field(Side& side, std::string complaint);
 
 }  // namespace weir::profile

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "gate/base/json.hpp"
+#include "gate/base/json_fwd.hpp"
+#include "gate/base/result.hpp"
 
 namespace weir::profile {
 

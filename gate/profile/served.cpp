@@ -1,18 +1,21 @@
+
 #include "gate/profile/served.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <numeric>
-#include <utility>
 
-#include "gate/profile/metric_json.hpp"
+#include <fmt/format.h>
+
+#include "gate/base/json.hpp"
 
 namespace weir::profile {
 namespace {
 
 constexpr std::string_view k_served_schema = "weir.served/1";
 
-constexpr std::array<std::pair<ServedFault, std::string_view>, 21> k_faults{{
+constexpr auto k_faults = std::to_array<Name<ServedFault>>({
+    {ServedFault::other, "other"},
     {ServedFault::invalid_request, "invalid_request"},
     {ServedFault::no_connection, "no_connection"},
     {ServedFault::refused, "refused"},
@@ -33,79 +36,14 @@ constexpr std::array<std::pair<ServedFault, std::string_view>, 21> k_faults{{
     {ServedFault::no_token, "no_token"},
     {ServedFault::too_long, "too_long"},
     {ServedFault::interrupted, "interrupted"},
-    {ServedFault::other, "other"},
-}};
-
-template <class T>
-void put_present(Json& json, const char* key, const std::optional<T>& value) {
-  if (value) json[key] = *value;
-}
-
-Json to_json(const ServedReport& report) {
-  Json json = Json::object();
-  put_present(json, "prompt_tokens", report.prompt_tokens);
-  put_present(json, "cached_tokens", report.cached_tokens);
-  put_present(json, "output_tokens", report.output_tokens);
-  put_present(json, "prompt_seconds", report.prompt_seconds);
-  put_present(json, "output_seconds", report.output_seconds);
-  put_present(json, "finish", report.finish);
-  put_present(json, "model", report.model);
-  put_present(json, "build", report.build);
-  return json;
-}
-
-ServedReport report_from_json(JsonReader read) {
-  ServedReport report;
-  report.prompt_tokens = read.optional_integer("prompt_tokens");
-  report.cached_tokens = read.optional_integer("cached_tokens");
-  report.output_tokens = read.optional_integer("output_tokens");
-  report.prompt_seconds = read.optional_number("prompt_seconds");
-  report.output_seconds = read.optional_number("output_seconds");
-  report.finish = read.optional_string("finish");
-  report.model = read.optional_string("model");
-  report.build = read.optional_string("build");
-  return report;
-}
-
-// Times and counts of events are two lists, the second only where one event is not one token.
-void put_tokens(Json& json, const std::vector<ServedToken>& tokens) {
-  Json times = Json::array(), counts = Json::array();
-  bool plain = true;
-  for (const ServedToken& token : tokens) {
-    times.push_back(number_to_json(token.at));
-    counts.push_back(token.tokens);
-    plain = plain && token.tokens == 1;
-  }
-  json["token_times"] = std::move(times);
-  if (!plain) json["tokens_of_each"] = std::move(counts);
-}
-
-void take_tokens(JsonReader& read, ServedRequest& request) {
-  const auto times = numbers_from_json(read, "token_times");
-  const auto counts = integers_from_json(read, "tokens_of_each");
-  if (!counts.empty() && counts.size() != times.size()) {
-    read.complain(read.path() + ".tokens_of_each: not as many as token_times");
-    return;
-  }
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    request.tokens.push_back({times[i], counts.empty() ? 1 : counts[i]});
-  }
-}
+});
 
 }  // namespace
 
-std::string_view to_string(ServedFault fault) {
-  for (const auto& [known, name] : k_faults) {
-    if (known == fault) return name;
-  }
-  return "other";
-}
+std::string_view to_string(ServedFault fault) { return name_of(k_faults, fault); }
 
 std::optional<ServedFault> parse_served_fault(std::string_view text) {
-  for (const auto& [fault, name] : k_faults) {
-    if (name == text) return fault;
-  }
-  return std::nullopt;
+  return value_of(k_faults, text);
 }
 
 std::int64_t ServedRequest::output_tokens() const {
@@ -138,65 +76,306 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
   }
 }
 
-Json to_json(const ServedRequest& request) {
-  Json json = {{"schema", k_served_schema},
-               {"number", request.number},
-               {"prompt", request.prompt},
-               {"asked_tokens", request.asked_tokens},
-               {"intended", number_to_json(request.intended)},
-               {"sent", number_to_json(request.sent)},
-               {"ended", number_to_json(request.ended)},
-               {"counted_tokens", request.counted_tokens},
-               {"output_bytes", request.output_bytes},
-               {"reported", to_json(request.reported)}};
-  if (request.warm_up) json["warm_up"] = true;
-  if (request.kept_connection) json["kept_connection"] = true;
-  put_present(json, "connected", request.connected);
-  put_present(json, "answered", request.answered);
-  if (!request.output_digest.empty()) json["output_digest"] = request.output_digest;
-  put_tokens(json, request.tokens);
-  if (const auto& failure = request.failure) {
-    json["failure"] = {{"fault", to_string(failure->fault)}, {"detail", failure->detail}};
-    if (failure->status != 0) json["failure"]["status"] = failure->status;
-  }
-  return json;
+static void fields(Fields& io, ServedReport& report) {
+  io.sparse("prompt_tokens", report.prompt_tokens);
+  io.sparse("cached_tokens", report.cached_tokens);
+  io.sparse("output_tokens", report.output_tokens);
+  io.sparse("prompt_seconds", report.prompt_seconds);
+  io.sparse("output_seconds", report.output_seconds);
+  io.sparse("finish", report.finish);
+  io.sparse("model", report.model);
+  io.sparse("build", report.build);
 }
 
-Result<ServedRequest> served_request_from_json(const Json& json) {
-  JsonReader read(json, "request");
-  ServedRequest request;
-  if (read.string("schema") != k_served_schema && !read.problem()) {
-    read.complain(fmt::format("request: its schema is not {}", k_served_schema));
-  }
-  request.number = read.integer("number");
-  request.prompt = read.string("prompt");
-  request.asked_tokens = read.integer("asked_tokens");
-  request.intended = read.number("intended");
-  request.sent = read.number("sent");
-  request.ended = read.number("ended");
-  request.counted_tokens = read.integer("counted_tokens");
-  request.output_bytes = read.integer("output_bytes");
-  request.warm_up = read.optional_boolean("warm_up").value_or(false);
-  request.kept_connection = read.optional_boolean("kept_connection").value_or(false);
-  request.connected = read.optional_number("connected");
-  request.answered = read.optional_number("answered");
-  request.output_digest = read.optional_string("output_digest").value_or("");
-  take_tokens(read, request);
-  JsonReader reported(read.object("reported"), "request.reported");
-  request.reported = report_from_json(reported);
-  if (read.has("failure")) {
-    JsonReader failed(read.object("failure"), "request.failure");
-    ServedFailure failure;
-    const auto fault = parse_served_fault(failed.string("fault"));
-    if (!fault) failed.complain("request.failure.fault: no fault of that name");
-    failure.fault = fault.value_or(ServedFault::other);
-    failure.status = static_cast<int>(failed.optional_integer("status").value_or(0));
-    failure.detail = failed.optional_string("detail").value_or("");
-    request.failure = std::move(failure);
-    if (auto problem = failed.problem()) return tl::unexpected(std::move(*problem));
-  }
-  if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
-  return request;
+static void fields(Fields& io, ServedFailure& failure) {
+  io("fault", Named{failure.fault, k_faults, "request.failure.fault: no fault of that name"});
+  io.sparse("status", failure.status);
+  io.always("detail", failure.detail);
 }
+
+// Times and counts of events are two lists, the second only where one event is not one token.
+static void token_fields(Fields& io, std::vector<ServedToken>& tokens) {
+  std::vector<double> times;
+  std::vector<std::int64_t> counts;
+  if (!io.reads()) {
+    for (const ServedToken& token : tokens) {
+      times.push_back(token.at);
+      counts.push_back(token.tokens);
+    }
+    if (std::all_of(counts.begin(), counts.end(), [](auto count) { return count == 1; })) {
+      counts.clear();
+    }
+  }
+  io.always("token_times", Short{times});
+  io.sparse("tokens_of_each", counts);
+  if (!io.reads()) return;
+  if (!counts.empty() && counts.size() != times.size()) {
+    return io.complain("request.tokens_of_each: not as many as token_times");
+  }
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    tokens.push_back({times[i], counts.empty() ? 1 : counts[i]});
+  }
+}
+
+static void fields(Fields& io, ServedRequest& request) {
+  io.schema(k_served_schema, fmt::format("request: its schema is not {}", k_served_schema));
+  io("number", request.number);
+  io("prompt", request.prompt);
+  io("asked_tokens", request.asked_tokens);
+  io("intended", Short{request.intended});
+  io("sent", Short{request.sent});
+  io("ended", Short{request.ended});
+  io("counted_tokens", request.counted_tokens);
+  io("output_bytes", request.output_bytes);
+  io.sparse("warm_up", request.warm_up);
+  io.sparse("kept_connection", request.kept_connection);
+  io.sparse("connected", request.connected);
+  io.sparse("answered", request.answered);
+  io.sparse("output_digest", request.output_digest);
+  token_fields(io, request.tokens);
+  io("reported", request.reported, ".reported");
+  io.sparse("failure", request.failure, ".failure");
+}
+
+Json to_json(const ServedRequest& request) { return write_fields(request); }
+
+Result<ServedRequest> served_request_from_json(const Json& json) {
+  return read_fields<ServedRequest>(json, "request");
+}
+
+namespace {
+
+// A driver that sends this late (p99) has added to what it measures.
+constexpr double k_late_seconds = 0.002;
+
+// Of values in order, at least one.
+double percentile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+std::optional<ServedSpread> spread_of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  ServedSpread spread;
+  spread.samples = static_cast<std::int64_t>(values.size());
+  spread.mean =
+      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  spread.p50 = percentile(values, 0.5);
+  spread.p90 = percentile(values, 0.9);
+  spread.p99 = percentile(values, 0.99);
+  spread.most = values.back();
+  return spread;
+}
+
+// Of one whole request.
+struct Latencies {
+  double first_token = 0, end_to_end = 0;
+  std::optional<double> per_token;  // of more than one token
+};
+
+Latencies latencies_of(const ServedRequest& request) {
+  const double first = request.tokens.front().at, last = request.tokens.back().at;
+  Latencies found;
+  found.first_token = first - request.intended;
+  found.end_to_end = last - request.intended;
+  const std::int64_t tokens = request.output_tokens();
+  if (tokens > 1) found.per_token = (last - first) / static_cast<double>(tokens - 1);
+  return found;
+}
+
+bool is_within(const Latencies& found, const ServedObjectives& objectives) {
+  const auto good = [](const std::optional<double>& limit, double value) {
+    return !limit || value <= *limit;
+  };
+  return good(objectives.first_token_seconds, found.first_token) &&
+         good(objectives.per_token_seconds, found.per_token.value_or(0)) &&
+         good(objectives.end_to_end_seconds, found.end_to_end);
+}
+
+// What the sums and the doubts are made from, over all requests.
+struct Gathered {
+  std::vector<double> first_token, per_token, gap, end_to_end, late;
+  double first_start = INFINITY, last_end = -INFINITY;
+  std::int64_t miscounted = 0, from_cache = 0, cache_unsaid = 0, short_of_asked = 0, unreported = 0;
+};
+
+void gather_whole(const ServedRequest& request, const ServedObjectives& objectives,
+                  ServedSummary& summary, Gathered& all) {
+  const Latencies found = latencies_of(request);
+  ++summary.whole;
+  all.first_token.push_back(found.first_token);
+  all.end_to_end.push_back(found.end_to_end);
+  if (found.per_token) all.per_token.push_back(*found.per_token);
+  for (std::size_t i = 1; i < request.tokens.size(); ++i) {
+    all.gap.push_back(request.tokens[i].at - request.tokens[i - 1].at);
+  }
+  if (summary.good && is_within(found, objectives)) ++*summary.good;
+
+  const ServedReport& reported = request.reported;
+  summary.input_tokens += reported.prompt_tokens.value_or(0);
+  summary.output_tokens += request.output_tokens();
+  summary.cached_tokens += reported.cached_tokens.value_or(0);
+  all.unreported += reported.output_tokens ? 0 : 1;
+  all.cache_unsaid += reported.cached_tokens ? 0 : 1;
+  all.from_cache += reported.cached_tokens.value_or(0) > 0 ? 1 : 0;
+  all.miscounted +=
+      reported.output_tokens && *reported.output_tokens != request.counted_tokens ? 1 : 0;
+  all.short_of_asked += request.output_tokens() < request.asked_tokens ? 1 : 0;
+
+  ServedOutputs& outputs = summary.outputs[request.prompt];
+  const std::int64_t tokens = request.output_tokens();
+  outputs.least_tokens = outputs.digests.empty() ? tokens : std::min(outputs.least_tokens, tokens);
+  outputs.most_tokens = std::max(outputs.most_tokens, tokens);
+  ++outputs.digests[request.output_digest];
+}
+
+void add_doubts(ServedSummary& summary, const Gathered& all) {
+  const auto doubt = [&](std::int64_t of, std::string_view words) {
+    if (of > 0)
+      summary.warnings.push_back(fmt::format("{} of {} requests {}", of, summary.whole, words));
+  };
+  for (const auto& [fault, count] : summary.faults) {
+    summary.warnings.push_back(
+        fmt::format("{} of {} requests failed: {}", count, summary.requests, to_string(fault)));
+  }
+  doubt(all.unreported, "have no report of their tokens: those that came were counted");
+  doubt(all.miscounted,
+        "report another number of tokens than came as events: gaps are between events, rates and "
+        "times per token go by the report");
+  doubt(all.short_of_asked, "have fewer tokens than asked for");
+  doubt(all.from_cache, "took a part of their prompt from a cache");
+  doubt(all.cache_unsaid, "do not say whether a cache was used");
+  for (const auto& [prompt, outputs] : summary.outputs) {
+    if (outputs.digests.size() > 1) {
+      summary.warnings.push_back(
+          fmt::format("prompt {} has {} different outputs", prompt, outputs.digests.size()));
+    }
+  }
+  if (summary.late && summary.late->p99 > k_late_seconds) {
+    summary.warnings.push_back(
+        fmt::format("requests were sent late, by {:.3g} ms at p99: the machine that sends, or its "
+                    "limit on requests at once, is a part of every latency",
+                    summary.late->p99 * 1e3));
+  }
+}
+
+unit::Metric time_metric(const std::string& name) {
+  if (const auto known = unit::find_metric(name)) return *known;
+  return unit::custom_metric(name, unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
+}
+
+void add_figures(std::vector<ServedFigure>& figures, const std::string& base,
+                 const std::optional<ServedSpread>& spread) {
+  if (!spread) return;
+  figures.push_back({time_metric(base + "_seconds"), spread->p50});
+  figures.push_back({time_metric(base + "_p90_seconds"), spread->p90});
+  figures.push_back({time_metric(base + "_p99_seconds"), spread->p99});
+}
+
+void add_rate(std::vector<ServedFigure>& figures, const char* name, unit::Unit unit,
+              const std::optional<double>& value) {
+  if (value) {
+    figures.push_back(
+        {unit::custom_metric(name, unit::Kind::time, unit, unit::Better::higher), *value});
+  }
+}
+
+}  // namespace
+
+ServedSummary summarise(std::span<const ServedRequest> requests,
+                        const ServedObjectives& objectives) {
+  ServedSummary summary;
+  Gathered all;
+  if (objectives.any()) summary.good = 0;
+  for (const ServedRequest& request : requests) {
+    if (request.warm_up) continue;
+    ++summary.requests;
+    all.first_start = std::min(all.first_start, request.intended);
+    all.last_end = std::max(all.last_end, request.ended);
+    all.late.push_back(request.sent - request.intended);
+    if (request.failure) {
+      ++summary.faults[request.failure->fault];
+    } else if (request.tokens.empty()) {
+      ++summary.faults[ServedFault::no_token];
+    } else {
+      gather_whole(request, objectives, summary, all);
+    }
+  }
+  if (summary.requests == 0) return {};
+  summary.span_seconds = std::max(all.last_end - all.first_start, 0.0);
+  summary.first_token = spread_of(std::move(all.first_token));
+  summary.per_token = spread_of(std::move(all.per_token));
+  summary.gap = spread_of(std::move(all.gap));
+  summary.end_to_end = spread_of(std::move(all.end_to_end));
+  summary.late = spread_of(std::move(all.late));
+  if (summary.span_seconds > 0) {
+    const auto rate = [&](std::int64_t count) {
+      return static_cast<double>(count) / summary.span_seconds;
+    };
+    summary.output_tokens_per_second = rate(summary.output_tokens);
+    summary.requests_per_second = rate(summary.whole);
+    if (summary.good) summary.goodput = rate(*summary.good);
+  }
+  add_doubts(summary, all);
+  return summary;
+}
+
+std::vector<ServedFigure> figures_of(const ServedSummary& summary) {
+  std::vector<ServedFigure> figures;
+  add_figures(figures, "time_to_first_token", summary.first_token);
+  add_figures(figures, "time_per_output_token", summary.per_token);
+  add_figures(figures, "inter_token_latency", summary.gap);
+  add_figures(figures, "end_to_end_latency", summary.end_to_end);
+  add_rate(figures, "output_tokens_per_second", unit::Unit::tokens_per_second,
+           summary.output_tokens_per_second);
+  // weir has no unit of requests a second: a plain number.
+  add_rate(figures, "requests_per_second", unit::Unit::ratio, summary.requests_per_second);
+  add_rate(figures, "goodput_requests_per_second", unit::Unit::ratio, summary.goodput);
+  return figures;
+}
+
+static void fields(Fields& io, ServedSpread& spread) {
+  io("samples", spread.samples);
+  io("mean", spread.mean);
+  io("p50", spread.p50);
+  io("p90", spread.p90);
+  io("p99", spread.p99);
+  io("most", spread.most);
+}
+
+static void fields(Fields& io, ServedOutputs& outputs) {
+  io("digests", outputs.digests);
+  io("least_tokens", outputs.least_tokens);
+  io("most_tokens", outputs.most_tokens);
+}
+
+static void fields(Fields& io, ServedSummary& summary) {
+  std::map<std::string, std::int64_t> faults;
+  for (const auto& [fault, count] : summary.faults) faults.emplace(to_string(fault), count);
+  io.derived("schema", "weir.served-summary/1");
+  io("requests", summary.requests);
+  io("whole", summary.whole);
+  io.derived("faults", faults);
+  io("span_seconds", summary.span_seconds);
+  io("input_tokens", summary.input_tokens);
+  io("output_tokens", summary.output_tokens);
+  io("cached_tokens", summary.cached_tokens);
+  io("outputs", summary.outputs);
+  io("warnings", summary.warnings);
+  io("time_to_first_token_seconds", summary.first_token);
+  io("time_per_output_token_seconds", summary.per_token);
+  io("inter_token_latency_seconds", summary.gap);
+  io("end_to_end_latency_seconds", summary.end_to_end);
+  io("late_seconds", summary.late);
+  io("output_tokens_per_second", Short{summary.output_tokens_per_second});
+  io("requests_per_second", Short{summary.requests_per_second});
+  io("goodput_requests_per_second", Short{summary.goodput});
+  io("good", summary.good);
+}
+
+Json to_json(const ServedSummary& summary) { return write_fields(summary); }
 
 }  // namespace weir::profile

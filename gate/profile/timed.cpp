@@ -1,6 +1,7 @@
 // The timed pass: one number a process and metric.
 #include <algorithm>
 
+#include "gate/base/text.hpp"
 #include "gate/profile/passes.hpp"
 
 namespace weir::profile {
@@ -54,6 +55,65 @@ void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
                                               measured.samples.size(), timed.size()));
     }
   }
+}
+
+// What the machine did while some processes took far longer than others.
+
+namespace {
+
+constexpr double k_far = 1.5;                // x the median wall time
+constexpr double k_steal = 0.02;             // of all processors' time
+constexpr double k_busier = 1.0;             // load average above the middle one's
+constexpr std::int64_t k_more_faults = 100;  // major ones, above the middle one's
+
+template <class Get>
+double median_of(const Records& records, Get get) {
+  std::vector<double> values;
+  for (const RunRecord* record : records) values.push_back(get(*record));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+double wall(const RunRecord& record) { return record.wall_seconds; }
+double load(const RunRecord& record) { return record.machine.other_load.value_or(0); }
+double faults(const RunRecord& record) {
+  return static_cast<double>(record.machine.major_faults.value_or(0));
+}
+
+}  // namespace
+
+std::optional<std::string> explain_outliers(std::string_view program, const Records& records) {
+  if (records.empty()) return std::nullopt;
+  const double usual = median_of(records, wall), usual_load = median_of(records, load),
+               usual_faults = median_of(records, faults);
+  int far = 0, stolen = 0, busy = 0, paged = 0;
+  double most_steal = 0, most_load = 0;
+  for (const RunRecord* record : records) {
+    if (record->wall_seconds <= k_far * usual) continue;
+    ++far;
+    const double steal = record->machine.steal_share.value_or(0);
+    if (steal >= k_steal) ++stolen;
+    if (load(*record) >= usual_load + k_busier) ++busy;
+    if (faults(*record) >= usual_faults + k_more_faults) ++paged;
+    most_steal = std::max(most_steal, steal);
+    most_load = std::max(most_load, load(*record));
+  }
+  std::vector<std::string> reasons;
+  if (stolen > 0) {
+    reasons.push_back(fmt::format("the hypervisor took up to {:.0f} % of the processors in {}",
+                                  most_steal * 100, stolen));
+  }
+  if (busy > 0) {
+    reasons.push_back(
+        fmt::format("other programs ran beside {} (load average up to {:.1f}, usually {:.1f})",
+                    busy, most_load, usual_load));
+  }
+  if (paged > 0)
+    reasons.push_back(fmt::format("pages had to be read from disk again in {}", paged));
+  if (reasons.empty()) return std::nullopt;
+  return fmt::format("{} of {} processes of {} took over {:g} x the usual time: {}", far,
+                     records.size(), program, k_far, text::join(reasons, "; "));
 }
 
 }  // namespace weir::profile

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
@@ -152,7 +153,7 @@ Json explain_json(std::span<const Explanation> explanations) {
   for (const Explanation& one : explanations) {
     cells.push_back(explain::to_json(one));
     for (const Finding& finding : one.findings) {
-      Json json = verdict::to_json(finding);
+      Json json = write_fields(finding);
       json["cell"] = one.cell;
       findings.push_back(std::move(json));
     }

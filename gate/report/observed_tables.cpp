@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/observed/figures.hpp"
+#include "gate/observed/totals.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_page.hpp"
 #include "gate/unit/metric.hpp"

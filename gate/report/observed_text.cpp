@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "gate/observed/figures.hpp"
+#include "gate/observed/totals.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_page.hpp"
 #include "gate/report/profile_texts.hpp"

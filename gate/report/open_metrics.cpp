@@ -11,7 +11,7 @@
 #include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::report {
 

@@ -17,7 +17,6 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
-#include "gate/observed/moments.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/observed/totals.hpp"

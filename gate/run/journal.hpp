@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gate/base/json.hpp"
 #include "gate/profile/record.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/files.hpp"
@@ -102,6 +103,5 @@ class Journal {
 [[nodiscard]] Result<Step> step_from_json(const Json& json, std::size_t cells, std::int64_t order);
 [[nodiscard]] Result<RunHeader> header_from_json(const Json& json);
 [[nodiscard]] Json to_json(const sys::Machine& machine);
-[[nodiscard]] Result<sys::Machine> machine_from_json(const Json& json);
 
 }  // namespace weir::run

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "gate/base/hash.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/metric_json.hpp"
 
 namespace weir::run {
 namespace {
@@ -41,9 +41,9 @@ Json reading_json(const config::EngineSettings& engine) {
   }
   if (engine.server) {
     const profile::ServedObjectives& slo = engine.server->objectives;
-    json["slo"] = {profile::optional_to_json(slo.first_token_seconds),
-                   profile::optional_to_json(slo.per_token_seconds),
-                   profile::optional_to_json(slo.end_to_end_seconds)};
+    json["slo"] = {optional_to_json(slo.first_token_seconds),
+                   optional_to_json(slo.per_token_seconds),
+                   optional_to_json(slo.end_to_end_seconds)};
   }
   return json;
 }

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "gate/base/json.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/profile/assemble.hpp"
 
@@ -53,9 +52,5 @@ struct PreparedCell {
     return pass == profile::Pass::counted && on_cpu && cell.threads == 0 ? 1 : threads;
   }
 };
-
-// CellFacts as a journal keeps them.
-[[nodiscard]] Json to_json(const profile::CellFacts& facts);
-[[nodiscard]] Result<profile::CellFacts> facts_from_json(const Json& json);
 
 }  // namespace weir::run

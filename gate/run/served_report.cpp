@@ -7,7 +7,7 @@
 
 #include "gate/adapters/server_metrics.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/served_summary.hpp"
+#include "gate/profile/served.hpp"
 
 namespace weir::run {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/load/load.hpp"
-#include "gate/profile/between.hpp"
+#include "gate/profile/counts.hpp"
 #include "gate/run/served_report.hpp"
 #include "gate/sys/pause.hpp"
 

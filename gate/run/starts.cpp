@@ -4,7 +4,6 @@
 #include <string>
 
 #include "gate/config/placeholders.hpp"
-#include "gate/profile/metric_json.hpp"
 #include "gate/run/engine_run.hpp"
 
 namespace weir::run {

@@ -7,7 +7,6 @@
 #include "gate/base/text.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/history/history.hpp"
-#include "gate/profile/metric_json.hpp"
 #include "gate/sys/clock.hpp"
 
 namespace weir::serve {
@@ -310,12 +309,12 @@ class PageWriter {
     Json json{{"run", run.id},
               {"time", sys::time_of(run.time)},
               {"nature", profile::to_string(point.nature)},
-              {"value", profile::number_to_json(point.value)},
+              {"value", number_to_json(point.value)},
               {"place", place(point.place)}};
     if (run.commit) json["commit"] = *run.commit;
     if (run.branch) json["branch"] = *run.branch;
     if (run.dirty) json["dirty"] = true;
-    if (point.exact) json["exact"] = profile::rational_to_json(*point.exact);
+    if (point.exact) json["exact"] = rational_to_json(*point.exact);
     if (samples > 0) json["samples"] = point.samples;
     series["points"].push_back(std::move(json));
     return true;

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/unit/work_metric.hpp"
 
 namespace weir::unit {
 namespace {
@@ -24,30 +24,6 @@ constexpr std::array k_whole{
           Better::higher},
     Whole{"prefill_tokens_per_second", "prefill tok/s", Kind::time, Unit::tokens_per_second,
           Better::higher},
-    Whole{"time_to_first_token_seconds", "time to first token", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"time_per_output_token_seconds", "time per output token", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"time_to_first_token_p90_seconds", "time to first token p90", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"time_to_first_token_p99_seconds", "time to first token p99", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"time_per_output_token_p90_seconds", "time per output token p90", Kind::time,
-          Unit::seconds, Better::lower},
-    Whole{"time_per_output_token_p99_seconds", "time per output token p99", Kind::time,
-          Unit::seconds, Better::lower},
-    Whole{"inter_token_latency_seconds", "inter-token latency", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"inter_token_latency_p90_seconds", "inter-token latency p90", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"inter_token_latency_p99_seconds", "inter-token latency p99", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"end_to_end_latency_seconds", "end-to-end latency", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"end_to_end_latency_p90_seconds", "end-to-end latency p90", Kind::time, Unit::seconds,
-          Better::lower},
-    Whole{"end_to_end_latency_p99_seconds", "end-to-end latency p99", Kind::time, Unit::seconds,
-          Better::lower},
     Whole{"output_tokens_per_second", "output tok/s", Kind::time, Unit::tokens_per_second,
           Better::higher},
     Whole{"requests_per_second", "requests/s", Kind::time, Unit::ratio, Better::higher},
@@ -58,6 +34,16 @@ constexpr std::array k_whole{
     Whole{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower},
     Whole{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher},
 };
+
+// Latencies of requests, in seconds: their middle ("BASE_seconds") and two percentiles
+// ("BASE_p90_seconds").
+constexpr std::array k_latencies{
+    std::pair{"time_to_first_token", "time to first token"},
+    std::pair{"time_per_output_token", "time per output token"},
+    std::pair{"inter_token_latency", "inter-token latency"},
+    std::pair{"end_to_end_latency", "end-to-end latency"},
+};
+constexpr std::array k_percentiles{"", "p90", "p99"};
 
 struct Count {
   const char* base;
@@ -88,6 +74,19 @@ constexpr std::array k_of_work{
     OfWork{"kernel_calls:", "calls of ", Kind::count, Unit::count},
 };
 constexpr std::size_t k_longest_work = 100;
+constexpr std::size_t k_longest_name = 128;  // of a metric
+
+constexpr auto k_units = std::to_array<Name<Unit>>({{Unit::count, "count"},
+                                                    {Unit::seconds, "s"},
+                                                    {Unit::bytes, "B"},
+                                                    {Unit::tokens_per_second, "tok/s"},
+                                                    {Unit::ratio, "ratio"}});
+constexpr auto k_directions =
+    std::to_array<Name<Better>>({{Better::lower, "lower"}, {Better::higher, "higher"}});
+constexpr auto k_kinds = std::to_array<Name<Kind>>({{Kind::count, "count"},
+                                                    {Kind::time, "time"},
+                                                    {Kind::memory, "memory"},
+                                                    {Kind::quality, "quality"}});
 
 const OfWork* find_work(std::string_view name) {
   for (const OfWork& one : k_of_work) {
@@ -96,15 +95,21 @@ const OfWork* find_work(std::string_view name) {
   return nullptr;
 }
 
-bool fit_for_work(char c) { return c > ' ' && c < 0x7f; }
+// ASCII, without the space.
+bool is_printable(char c) { return c > ' ' && c < 0x7f; }
 
-constexpr std::array<std::pair<Scope, std::string_view>, 5> k_scopes{{
-    {Scope::per_token, "_per_token"},
-    {Scope::per_prefill, "_per_prefill"},
-    {Scope::fixed, "_fixed"},
-    {Scope::at_zero_context, "_at_zero_context"},
-    {Scope::per_context_token, "_per_context_token"},
-}};
+// Scopes that have a name of their own: behind a metric's, and in words.
+struct ScopeWords {
+  Scope scope;
+  std::string_view suffix, label;
+};
+constexpr std::array k_scopes{
+    ScopeWords{Scope::per_token, "_per_token", "/token"},
+    ScopeWords{Scope::per_prefill, "_per_prefill", "/prefill"},
+    ScopeWords{Scope::fixed, "_fixed", " fixed"},
+    ScopeWords{Scope::at_zero_context, "_at_zero_context", " at zero context"},
+    ScopeWords{Scope::per_context_token, "_per_context_token", "/context token"},
+};
 
 // Times per token that are fitted over depths.
 struct TimeOverContext {
@@ -118,8 +123,8 @@ constexpr std::array k_times_over_context{
 constexpr std::array k_over_context{Scope::at_zero_context, Scope::per_context_token};
 
 std::string_view suffix_of(Scope scope) {
-  for (const auto& [known, suffix] : k_scopes) {
-    if (known == scope) return suffix;
+  for (const ScopeWords& one : k_scopes) {
+    if (one.scope == scope) return one.suffix;
   }
   return "";
 }
@@ -131,6 +136,10 @@ const Count* find_count(std::string_view base) {
   return nullptr;
 }
 
+std::string latency_name(std::string_view base, std::string_view percentile) {
+  return fmt::format("{}_{}{}seconds", base, percentile, percentile.empty() ? "" : "_");
+}
+
 const std::map<std::string, Metric, std::less<>>& table() {
   static const auto k_table = [] {
     std::map<std::string, Metric, std::less<>> made;
@@ -138,8 +147,14 @@ const std::map<std::string, Metric, std::less<>>& table() {
       made[whole.name] = {whole.name,   whole.name,   whole.kind, whole.unit,
                           whole.better, Scope::whole, {}};
     }
+    for (const auto& [base, words] : k_latencies) {
+      for (const char* percentile : k_percentiles) {
+        const std::string name = latency_name(base, percentile);
+        made[name] = {name, name, Kind::time, Unit::seconds, Better::lower, Scope::whole, {}};
+      }
+    }
     for (const Count& count : k_counts) {
-      for (const auto& [scope, suffix] : k_scopes) {
+      for (const auto& [scope, suffix, label] : k_scopes) {
         const Metric metric = count_metric(count.base, scope);
         // Instructions only nearly repeat: no exact line, and none is fitted.
         if (over_context(metric) && metric.base == "instructions") continue;
@@ -238,7 +253,7 @@ bool names_work(std::string_view text) { return find_work(text) != nullptr; }
 
 std::string work_name(std::string_view prefix, std::string_view name) {
   std::string made(prefix);
-  for (const char c : name.substr(0, k_longest_work)) made += fit_for_work(c) ? c : '_';
+  for (const char c : name.substr(0, k_longest_work)) made += is_printable(c) ? c : '_';
   return made;
 }
 
@@ -247,7 +262,7 @@ std::optional<Metric> find_metric(std::string_view name) {
   if (const OfWork* work = find_work(name)) {
     const std::string_view what = name.substr(work->prefix.size());
     const bool fits = !what.empty() && what.size() <= k_longest_work &&
-                      std::all_of(what.begin(), what.end(), fit_for_work);
+                      std::all_of(what.begin(), what.end(), is_printable);
     if (!fits) return std::nullopt;
     return custom_metric(name, work->kind, work->unit, Better::lower);
   }
@@ -285,6 +300,12 @@ std::string label(const Metric& metric) {
   for (const Whole& whole : k_whole) {
     if (metric.name == whole.name) return whole.label;
   }
+  for (const auto& [base, words] : k_latencies) {
+    for (const std::string_view percentile : k_percentiles) {
+      if (metric.name != latency_name(base, percentile)) continue;
+      return fmt::format("{}{}{}", words, percentile.empty() ? "" : " ", percentile);
+    }
+  }
   if (const OfWork* work = find_work(metric.name)) {
     return work->label + metric.name.substr(work->prefix.size());
   }
@@ -295,21 +316,11 @@ std::string label(const Metric& metric) {
   for (const TimeOverContext& time : k_times_over_context) {
     if (metric.base == time.base) words = time.label;
   }
-  switch (metric.scope) {
-    case Scope::whole:
-      return words;
-    case Scope::per_token:
-      return words + "/token";
-    case Scope::per_prefill:
-      return words + "/prefill";
-    case Scope::fixed:
-      return words + " fixed";
-    case Scope::at_length:
-      return fmt::format("{} at {}", words, metric.length.value_or(0));
-    case Scope::at_zero_context:
-      return words + " at zero context";
-    case Scope::per_context_token:
-      return words + "/context token";
+  if (metric.scope == Scope::at_length) {
+    return fmt::format("{} at {}", words, metric.length.value_or(0));
+  }
+  for (const ScopeWords& one : k_scopes) {
+    if (one.scope == metric.scope) words += one.label;
   }
   return words;
 }
@@ -342,57 +353,41 @@ std::string show(const Metric& metric, double value) {
   return with_digits(value);
 }
 
-std::string_view to_string(Unit unit) {
-  switch (unit) {
-    case Unit::seconds:
-      return "s";
-    case Unit::bytes:
-      return "B";
-    case Unit::count:
-      return "count";
-    case Unit::tokens_per_second:
-      return "tok/s";
-    case Unit::ratio:
-      return "ratio";
-  }
-  return "count";
+std::string_view to_string(Unit unit) { return name_of(k_units, unit); }
+std::string_view to_string(Better better) { return name_of(k_directions, better); }
+std::string_view to_string(Kind kind) { return name_of(k_kinds, kind); }
+std::optional<Unit> parse_unit(std::string_view text) { return value_of(k_units, text); }
+std::optional<Better> parse_better(std::string_view text) { return value_of(k_directions, text); }
+std::optional<Kind> parse_kind(std::string_view text) { return value_of(k_kinds, text); }
+
+Json metric_to_json(const Metric& metric) {
+  if (find_metric(metric.name) == metric) return metric.name;
+  return {{"name", metric.name},
+          {"kind", to_string(metric.kind)},
+          {"unit", to_string(metric.unit)},
+          {"better", to_string(metric.better)}};
 }
 
-std::string_view to_string(Better better) { return better == Better::higher ? "higher" : "lower"; }
-
-std::string_view to_string(Kind kind) {
-  switch (kind) {
-    case Kind::time:
-      return "time";
-    case Kind::memory:
-      return "memory";
-    case Kind::quality:
-      return "quality";
-    case Kind::count:
-      return "count";
-  }
-  return "count";
+std::optional<Metric> metric_from_json(const Json& json) {
+  if (json.is_string()) return find_metric(json.get<std::string>());
+  if (!json.is_object()) return std::nullopt;
+  JsonReader read(json, "metric");
+  const std::string name = read.string("name");
+  const auto kind = parse_kind(read.string("kind"));
+  const auto unit = parse_unit(read.string("unit"));
+  const auto better = parse_better(read.string("better"));
+  const bool fits = !name.empty() && name.size() <= k_longest_name &&
+                    std::all_of(name.begin(), name.end(), is_printable);
+  if (read.problem() || !fits || !kind || !unit || !better) return std::nullopt;
+  return custom_metric(name, *kind, *unit, *better);
 }
 
-std::optional<Unit> parse_unit(std::string_view text) {
-  for (const Unit unit :
-       {Unit::seconds, Unit::bytes, Unit::count, Unit::tokens_per_second, Unit::ratio}) {
-    if (text == to_string(unit)) return unit;
-  }
-  return std::nullopt;
-}
+void MetricField::put(Json& slot) const { slot = metric_to_json(value); }
 
-std::optional<Better> parse_better(std::string_view text) {
-  if (text == "higher") return Better::higher;
-  if (text == "lower") return Better::lower;
-  return std::nullopt;
-}
-
-std::optional<Kind> parse_kind(std::string_view text) {
-  for (const Kind kind : {Kind::time, Kind::memory, Kind::quality, Kind::count}) {
-    if (text == to_string(kind)) return kind;
-  }
-  return std::nullopt;
+void MetricField::take(const Json& json, Fields& io, const char*) const {
+  const auto metric = metric_from_json(json);
+  if (!metric) return io.complain(complaint);
+  value = *metric;
 }
 
 std::optional<Scale> parse_scale(std::string_view text) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gate/base/json_fwd.hpp"
 #include "gate/base/result.hpp"
 
 namespace weir::unit {
@@ -58,6 +59,14 @@ struct Metric {
 // Fitted over depths: of a line, not of one cell's processes.
 [[nodiscard]] bool over_context(const Metric& metric);
 
+// Metrics of single ops and kernels: their time ("op:lm_head", "kernel:NAME") and their calls
+// ("op_calls:NAME", "kernel_calls:NAME"), per token or prefill as the cell counts. find_metric()
+// knows every such name; no default limit covers one.
+// `text` begins as such names do; it may be a pattern of them.
+[[nodiscard]] bool names_work(std::string_view text);
+// `prefix` ("kernel_calls:") and a name from outside, cut and made fit for a metric's name.
+[[nodiscard]] std::string work_name(std::string_view prefix, std::string_view name);
+
 // A metric declared in the config: name as given, kind and unit as declared.
 [[nodiscard]] Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better);
 
@@ -81,6 +90,20 @@ struct Metric {
 [[nodiscard]] std::optional<Unit> parse_unit(std::string_view text);
 [[nodiscard]] std::optional<Better> parse_better(std::string_view text);
 [[nodiscard]] std::optional<Kind> parse_kind(std::string_view text);
+
+// In JSON a metric that weir knows is its name; one declared in a config is an object that says
+// what it is: {"name", "kind", "unit", "better"}.
+[[nodiscard]] Json metric_to_json(const Metric& metric);
+// Nothing when it is neither. Names are 1 to 128 printable characters without spaces.
+[[nodiscard]] std::optional<Metric> metric_from_json(const Json& json);
+// The same as a field (base/fields.hpp).
+struct MetricField {
+  Metric& value;
+  std::string_view complaint;  // when it is missing or no metric
+  bool complaint_when_missing = true;
+  void put(Json& slot) const;
+  void take(const Json& json, Fields& io, const char* key) const;
+};
 
 // Factor and base unit of a unit as engines print it: "ms" -> {seconds, 1e-3}, "MiB" -> {bytes,
 // 2^20}, "tok/s" -> {tokens_per_second, 1}, "" or "count" -> {count, 1}.

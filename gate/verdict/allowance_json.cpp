@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/metric_json.hpp"
 #include "gate/verdict/allowance.hpp"
 
 namespace weir::verdict {
@@ -42,28 +42,14 @@ bool is_value(std::string_view text) {
          text.find('\n') == std::string_view::npos;
 }
 
-Json to_json(const Allowance& allowance) {
-  Json json = to_json(allowance.what);
-  json["reason"] = allowance.reason;
-  json["who"] = allowance.who;
-  json["until"] = allowance.until;
-  if (allowance.head) json["head"] = *allowance.head;
-  return json;
-}
-
-Result<Allowance> allowance_from_json(const Json& json, std::int64_t pull_request) {
-  Allowance made;
-  WEIR_TRY(made.what, allowable_from_json(json));
-  JsonReader read(json, "allowances");
-  made.pull_request = pull_request;
-  made.reason = read.string("reason");
-  made.who = read.string("who");
-  made.until = read.string("until");
-  made.head = read.optional_string("head");
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
-  if (const auto problem = problem_of(made)) return fail(Code::data, "an allowance {}", *problem);
-  return made;
-}
+struct ExactField {
+  std::optional<Rational>& value;
+  void put(Json& slot) const { slot = rational_to_json(*value); }
+  void take(const Json& json, Fields& io, const char*) const {
+    value = rational_from_json(json);
+    io.check(value.has_value(), "has a number that is none");
+  }
+};
 
 }  // namespace
 
@@ -102,47 +88,45 @@ std::optional<std::string> problem_of(const Allowance& allowance) {
   return std::nullopt;
 }
 
-Json to_json(const Allowable& what) {
-  Json json = {{"cell", what.cell}, {"metric", what.metric}, {"from", what.from}, {"to", what.to}};
-  if (!what.device_class.empty()) json["device_class"] = what.device_class;
-  if (what.kernels.empty()) return json;
-  Json kernels = Json::array();
-  for (const Changed& one : what.kernels) {
-    Json kernel = {{"name", one.name}};
-    if (one.baseline) kernel["from"] = profile::rational_to_json(*one.baseline);
-    if (one.current) kernel["to"] = profile::rational_to_json(*one.current);
-    kernels.push_back(std::move(kernel));
-  }
-  json["kernels"] = std::move(kernels);
-  return json;
+// What a kernel's count was and is.
+struct AllowedKernel : Changed {};
+static void fields(Fields& io, AllowedKernel& kernel) {
+  io("name", kernel.name);
+  io.sparse("from", ExactField{kernel.baseline});
+  io.sparse("to", ExactField{kernel.current});
 }
 
+static void fields(Fields& io, Allowable& what) {
+  io("cell", what.cell);
+  io("metric", what.metric);
+  io("from", what.from);
+  io("to", what.to);
+  io.sparse("device_class", what.device_class);
+  std::vector<AllowedKernel> kernels;
+  for (const Changed& one : what.kernels) kernels.push_back({one});
+  io.at_most("kernels", k_most_kernels, fmt::format("has more than {} kernels", k_most_kernels));
+  io.sparse("kernels", kernels, "kernels");
+  if (io.reads()) what.kernels.assign(kernels.begin(), kernels.end());
+}
+
+static void fields(Fields& io, Allowance& allowance) {
+  fields(io, allowance.what);
+  io("reason", allowance.reason);
+  io("who", allowance.who);
+  io("until", allowance.until);
+  io.sparse("head", allowance.head);
+}
+
+Json to_json(const Allowable& what) { return write_fields(what); }
+
 Result<Allowable> allowable_from_json(const Json& json) {
-  Allowable made;
-  JsonReader read(json, "allowances");
-  made.cell = read.string("cell");
-  made.metric = read.string("metric");
-  made.from = read.string("from");
-  made.to = read.string("to");
-  made.device_class = read.optional_string("device_class").value_or("");
-  if (read.has("kernels")) {
-    const Json& kernels = read.array("kernels");
-    if (kernels.size() > k_most_kernels) {
-      return fail(Code::data, "more than {} kernels", k_most_kernels);
-    }
-    for (const Json& item : kernels) {
-      JsonReader one(item, "kernels");
-      Changed changed{one.string("name"), {}, {}};
-      if (one.has("from")) changed.baseline = profile::rational_from_json(item["from"]);
-      if (one.has("to")) changed.current = profile::rational_from_json(item["to"]);
-      if ((one.has("from") && !changed.baseline) || (one.has("to") && !changed.current)) {
-        one.complain("has a number that is none");
-      }
-      if (auto problem = one.problem()) return tl::unexpected(*problem);
-      made.kernels.push_back(std::move(changed));
-    }
-  }
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  return read_fields<Allowable>(json, "allowances");
+}
+
+static Result<Allowance> allowance_from_json(const Json& json, std::int64_t pull_request) {
+  WEIR_TRY(Allowance made, read_fields<Allowance>(json, "allowances"));
+  made.pull_request = pull_request;
+  if (const auto problem = problem_of(made)) return fail(Code::data, "an allowance {}", *problem);
   return made;
 }
 
@@ -157,7 +141,8 @@ std::string to_text(std::int64_t pull_request, const std::vector<Allowance>& all
       "{\"schema\": \"weir.allowances/1\", \"pull_request\": " + fmt::format("{}", pull_request) +
       ", \"allowances\": [";
   for (const Allowance* one : sorted) {
-    text += fmt::format("{}\n  {}", one == sorted.front() ? "" : ",", dump_json(to_json(*one)));
+    text +=
+        fmt::format("{}\n  {}", one == sorted.front() ? "" : ",", dump_json(write_fields(*one)));
   }
   return text + "\n]}\n";
 }
@@ -166,16 +151,17 @@ namespace {
 
 constexpr std::string_view k_fence = "```json\n", k_fence_end = "\n```\n";
 
-Json to_json(const WouldTake& take) {
-  Json changes = Json::array();
-  for (const Allowable& one : take.changes) changes.push_back(to_json(one));
-  return {{"schema", "weir.allowable/1"}, {"changes", changes}, {"beyond", take.beyond}};
+// What `/weir accept` reads back.
+Json block_json(const WouldTake& take) {
+  return {{"schema", "weir.allowable/1"},
+          {"changes", write_fields(take.changes)},
+          {"beyond", take.beyond}};
 }
 
 // In JSON every back tick can be written otherwise, so that none ends the block.
 std::string block_of(const WouldTake& take) {
   std::string block;
-  for (const char c : dump_json(to_json(take))) {
+  for (const char c : dump_json(block_json(take))) {
     if (c == '`') {
       block += "\\u0060";
     } else {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gate/base/json.hpp"
+#include "gate/base/json_fwd.hpp"
 #include "gate/base/rational.hpp"
 #include "gate/base/result.hpp"
 
@@ -32,7 +32,6 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-[[nodiscard]] Json to_json(const Finding& finding);
-[[nodiscard]] Result<Finding> finding_from_json(const Json& json);
+void fields(Fields& io, Finding& finding);
 
 }  // namespace weir::verdict

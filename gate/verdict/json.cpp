@@ -1,201 +1,256 @@
-// GateVerdict -> weir.verdict/1. Every key is always there; what is absent is null.
-#include "gate/profile/metric_json.hpp"
+// GateVerdict as weir.verdict/1, both ways: reports are made later from a finished gate, too. Every
+// key is always there; what is absent is null.
+#include "gate/base/json.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "gate/base/text.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
 namespace {
 
-using profile::number_to_json;
-using profile::optional_to_json;
+struct OutcomeField {
+  Outcome& value;
+  void put(Json& slot) const { slot = to_string(value); }
+  void take(const Json& json, Fields& io, const char* key) const {
+    std::string name;
+    io.take(json, key, name);
+    const auto outcome = parse_outcome(name);
+    if (!outcome) return io.complain_of(key, "should be a verdict");
+    value = *outcome;
+  }
+};
 
 Json amount_to_json(const Amount& amount) {
   return amount.relative ? Json(show(amount)) : number_to_json(amount.value);
 }
 
-Json change_to_json(const MaxChange& change) {
-  return {{"amount", amount_to_json(change.amount)},
-          {"value", change.amount.value},
-          {"relative", change.amount.relative},
-          {"tolerate", change.tolerate.value},
-          {"tolerate_relative", change.tolerate.relative}};
-}
-
-// Only the kinds that are set: {"exact": true}. null where nothing holds.
-Json limit_to_json(const Limit& limit) {
-  if (!limit.any() && limit.mode == Mode::gate) return {};
-  Json json = Json::object();
-  if (limit.exact) json["exact"] = true;
-  if (limit.repeats_within) json["repeats_within"] = *limit.repeats_within;
-  if (limit.max_drop) json["max_drop"] = change_to_json(*limit.max_drop);
-  if (limit.max_increase) json["max_increase"] = change_to_json(*limit.max_increase);
-  if (limit.max_decrease) json["max_decrease"] = change_to_json(*limit.max_decrease);
-  if (limit.max) json["max"] = amount_to_json(*limit.max);
-  if (limit.min) json["min"] = amount_to_json(*limit.min);
-  if (limit.mode != Mode::gate) json["mode"] = to_string(limit.mode);
-  if (limit.reason) json["reason"] = *limit.reason;
-  return json;
-}
-
-Json ratios_to_json(const std::vector<std::optional<double>>& ratios) {
-  Json list = Json::array();
-  for (const auto& ratio : ratios) list.push_back(optional_to_json(ratio));
-  return list;
-}
-
-Json runs_to_json(const std::optional<RunsLie>& runs) {
-  if (!runs) return {};
-  return {{"fast", number_to_json(runs->fast)},
-          {"median", number_to_json(runs->median)},
-          {"mean", number_to_json(runs->mean)},
-          {"slow", number_to_json(runs->slow)}};
-}
-
-Json metric_to_json(const MetricVerdict& verdict) {
-  return {{"metric", verdict.metric.name},
-          {"label", unit::label(verdict.metric)},
-          {"kind", unit::to_string(verdict.metric.kind)},
-          {"unit", unit::to_string(verdict.metric.unit)},
-          {"better", unit::to_string(verdict.metric.better)},
-          {"nature", profile::to_string(verdict.nature)},
-          {"source", verdict.source},
-          {"verdict", to_string(verdict.verdict)},
-          {"baseline", optional_to_json(verdict.baseline)},
-          {"current", optional_to_json(verdict.current)},
-          {"baseline_text", optional_to_json(verdict.baseline_text)},
-          {"current_text", optional_to_json(verdict.current_text)},
-          {"change", optional_to_json(verdict.change)},
-          {"low", optional_to_json(verdict.low)},
-          {"high", optional_to_json(verdict.high)},
-          {"samples", optional_to_json(verdict.samples)},
-          {"baseline_sessions", optional_to_json(verdict.baseline_sessions)},
-          {"pairs", optional_to_json(verdict.pairs)},
-          {"more_pairs", optional_to_json(verdict.more_pairs)},
-          {"more_seconds", optional_to_json(verdict.more_seconds)},
-          {"ratios", ratios_to_json(verdict.ratios)},
-          {"baseline_runs", runs_to_json(verdict.baseline_runs)},
-          {"current_runs", runs_to_json(verdict.current_runs)},
-          {"spread_ratio", optional_to_json(verdict.spread_ratio)},
-          {"limit", limit_to_json(verdict.limit)},
-          {"limit_words", verdict.limit.words()},
-          {"reason", verdict.reason},
-          {"warnings", verdict.warnings}};
-}
-
-Json against_to_json(const std::optional<Against>& against) {
-  if (!against) return {};
-  if (!against->command.empty()) return {{"command", against->command}};
-  return {{"spec", against->spec.empty() ? Json() : Json(against->spec)}};
-}
-
-Json changed_to_json(const std::vector<Changed>& changed) {
-  Json list = Json::array();
-  for (const Changed& one : changed) {
-    list.push_back({{"name", one.name},
-                    {"baseline", one.baseline ? profile::rational_to_json(*one.baseline) : Json()},
-                    {"current", one.current ? profile::rational_to_json(*one.current) : Json()}});
+// A plain number, or "5 %" as amounts are written.
+struct AmountField {
+  std::optional<Amount>& value;
+  void put(Json& slot) const { slot = amount_to_json(*value); }
+  void take(const Json& json, Fields& io, const char* key) const {
+    if (json.is_number()) {
+      value = Amount{json.get<double>(), false};
+      return;
+    }
+    const std::string written = json.is_string() ? json.get<std::string>() : "";
+    const std::size_t sign = written.find(" %");
+    const auto number = text::to_double(written.substr(0, sign));
+    if (!number || sign == std::string::npos) return io.complain_of(key, "should be an amount");
+    value = Amount{*number / 100, true};
   }
-  return list;
-}
+};
 
-Json differs_to_json(const std::vector<TwinDiffers>& differences) {
-  const auto number = [](const std::optional<Rational>& one) {
-    return one ? profile::rational_to_json(*one) : Json();
-  };
-  Json list = Json::array();
-  for (const TwinDiffers& one : differences) {
-    list.push_back({{"name", one.name}, {"twin", number(one.twin)}, {"real", number(one.real)}});
+constexpr auto k_modes =
+    std::to_array<Name<Mode>>({{Mode::gate, "gate"}, {Mode::report, "report"}, {Mode::off, "off"}});
+
+constexpr auto k_exit_codes =
+    std::to_array({ExitCode::pass, ExitCode::fail, ExitCode::usage, ExitCode::unmeasured,
+                   ExitCode::inconclusive, ExitCode::interrupted});
+
+// Known metrics by their names; others say what they are.
+void metric_fields(Fields& io, unit::Metric& metric) {
+  std::string name = metric.name, kind(to_string(metric.kind)), unit(to_string(metric.unit)),
+              better(to_string(metric.better));
+  io("metric", name);
+  io.derived("label", io.reads() ? "" : unit::label(metric));
+  const auto known = io.reads() ? unit::find_metric(name) : std::nullopt;
+  for (const auto& [key, text] : {std::pair("kind", &kind), {"unit", &unit}, {"better", &better}}) {
+    known ? io.always(key, *text) : io(key, *text);
   }
-  return list;
-}
-
-Json twin_check_to_json(const TwinCheck& check) {
-  return {{"twin", check.twin},
-          {"device", check.device},
-          {"against", check.against.str()},
-          {"about", check.about},
-          {"equal", check.equal()},
-          {"compared", check.compared},
-          {"kernels_compared", check.kernels_compared},
-          {"differences", differs_to_json(check.differences)},
-          {"kernels", differs_to_json(check.kernels)}};
-}
-
-Json findings_to_json(const std::vector<Finding>& findings) {
-  Json list = Json::array();
-  for (const Finding& finding : findings) list.push_back(to_json(finding));
-  return list;
-}
-
-Json cell_to_json(const CellVerdict& cell) {
-  Json metrics = Json::array();
-  for (const MetricVerdict& metric : cell.metrics) metrics.push_back(metric_to_json(metric));
-  return {{"cell", cell.cell.str()},
-          {"engine", cell.cell.engine},
-          {"variant", cell.cell.variant},
-          {"model", cell.cell.model},
-          {"backend", cell.cell.backend},
-          {"prompt", cell.cell.prompt},
-          {"depth", optional_to_json(cell.cell.depth)},
-          {"concurrency", optional_to_json(cell.cell.concurrency)},
-          {"device", cell.device},
-          {"verdict", to_string(cell.verdict)},
-          {"reason", cell.reason},
-          {"device_class", cell.device_class},
-          {"device_name", cell.device_name},
-          {"machine_class", cell.machine_class},
-          {"machine_name", cell.machine_name},
-          {"base", optional_to_json(cell.base)},
-          {"metrics", std::move(metrics)},
-          {"kernels",
-           {{"verdict", to_string(cell.kernels_verdict)},
-            {"reason", cell.kernels_reason},
-            {"changed", changed_to_json(cell.kernels)}}},
-          {"placement",
-           {{"verdict", to_string(cell.placement_verdict)},
-            {"reason", cell.placement_reason},
-            {"ops", changed_to_json(cell.ops)}}},
-          {"functions", changed_to_json(cell.functions)},
-          {"server_metrics", profile::to_json(cell.server)},
-          {"stderr_tail", cell.stderr_tail},
-          {"warnings", cell.warnings},
-          {"notes", cell.notes},
-          {"findings", findings_to_json(cell.findings)},
-          {"twin_check", cell.twin_check ? twin_check_to_json(*cell.twin_check) : Json()},
-          {"counts_skipped", optional_to_json(cell.counts_skipped)},
-          {"instructions_skipped", optional_to_json(cell.instructions_skipped)},
-          {"profiling_cost", optional_to_json(cell.profiling_cost)}};
+  if (!io.reads()) return;
+  const auto declared =
+      known ? known
+            : unit::metric_from_json(
+                  {{"name", name}, {"kind", kind}, {"unit", unit}, {"better", better}});
+  io.check(declared.has_value(), "holds a metric that says too little of itself");
+  metric = declared.value_or(unit::Metric{});
 }
 
 }  // namespace
 
-Json to_json(const GateVerdict& gate) {
-  Json cells = Json::array(), proposals = Json::array();
-  for (const Proposal& proposal : gate.proposals) proposals.push_back(to_json(proposal));
-  for (const CellVerdict& cell : gate.cells) cells.push_back(cell_to_json(cell));
-  return {{"schema", "weir.verdict/1"},
-          {"verdict", to_string(gate.verdict)},
-          {"exit_code", static_cast<int>(gate.exit_code)},
-          {"weir_version", gate.weir_version},
-          {"config", gate.config},
-          {"some_cells", gate.some_cells},
-          {"commit", optional_to_json(gate.commit)},
-          {"base_commit", optional_to_json(gate.base_commit)},
-          {"base_source", gate.base_source},
-          {"against", against_to_json(gate.against)},
-          {"rules",
-           gate.rules ? Json{{"ref", gate.rules->ref}, {"commit", gate.rules->commit}} : Json()},
-          {"proposals", std::move(proposals)},
-          {"cells", std::move(cells)},
-          {"totals", gate.totals},
-          {"metrics_judged", gate.metrics_judged},
-          {"fail_on_inconclusive", gate.fail_on_inconclusive},
-          {"not_judged", gate.not_judged},
-          {"notes", gate.notes},
-          {"decision_rule", gate.decision_rule},
-          {"seconds", optional_to_json(gate.seconds)},
-          {"budget_seconds", optional_to_json(gate.budget_seconds)},
-          {"profiling_cost", optional_to_json(gate.profiling_cost)},
-          {"run", optional_to_json(gate.run)}};
+static void fields(Fields& io, MaxChange& change) {
+  io.derived("amount", io.reads() ? Json() : amount_to_json(change.amount));
+  io("value", change.amount.value);
+  io("relative", change.amount.relative);
+  io("tolerate", change.tolerate.value);
+  io("tolerate_relative", change.tolerate.relative);
+}
+
+// Only the kinds that are set: {"exact": true}.
+static void fields(Fields& io, Limit& limit) {
+  io.sparse("exact", limit.exact);
+  io.sparse("repeats_within", limit.repeats_within);
+  io.sparse("max_drop", limit.max_drop, " max_drop");
+  io.sparse("max_increase", limit.max_increase, " max_increase");
+  io.sparse("max_decrease", limit.max_decrease, " max_decrease");
+  io.sparse("max", AmountField{limit.max});
+  io.sparse("min", AmountField{limit.min});
+  io.sparse("reason", limit.reason);
+  io.unless("mode", Named{limit.mode, k_modes, "has a mode that is not known"}, Mode::gate);
+}
+
+// Numbers that are not finite are written as null: those runs did not end.
+void fields(Fields& io, RunsLie& runs) {
+  constexpr double k_never = std::numeric_limits<double>::infinity();
+  if (io.reads()) runs = {k_never, k_never, k_never, k_never};
+  io.always("fast", Short{runs.fast});
+  io.always("median", Short{runs.median});
+  io.always("mean", Short{runs.mean});
+  io.always("slow", Short{runs.slow});
+}
+
+static void fields(Fields& io, MetricVerdict& verdict) {
+  metric_fields(io, verdict.metric);
+  io("nature", profile::nature_field(verdict.nature));
+  io.always("source", verdict.source);
+  io("verdict", OutcomeField{verdict.verdict});
+  io.always("baseline", Short{verdict.baseline});
+  io.always("current", Short{verdict.current});
+  io.always("baseline_text", verdict.baseline_text);
+  io.always("current_text", verdict.current_text);
+  io.always("change", Short{verdict.change});
+  io.always("low", Short{verdict.low});
+  io.always("high", Short{verdict.high});
+  io.always("samples", verdict.samples);
+  io.always("baseline_sessions", verdict.baseline_sessions);
+  io.always("pairs", verdict.pairs);
+  io.always("more_pairs", verdict.more_pairs);
+  io.always("more_seconds", Short{verdict.more_seconds});
+  io.always("ratios", Short{verdict.ratios});
+  io.always("baseline_runs", verdict.baseline_runs);
+  io.always("current_runs", verdict.current_runs);
+  io.always("spread_ratio", Short{verdict.spread_ratio});
+  if (io.reads() || verdict.limit.any() || verdict.limit.mode != Mode::gate) {
+    io.always("limit", verdict.limit);
+  } else {
+    io.derived("limit", Json());
+  }
+  io.derived("limit_words", io.reads() ? "" : verdict.limit.words());
+  io.always("reason", verdict.reason);
+  io.always("warnings", verdict.warnings);
+}
+
+static void fields(Fields& io, Changed& changed) {
+  io("name", changed.name);
+  io.always("baseline", changed.baseline);
+  io.always("current", changed.current);
+}
+
+static void fields(Fields& io, TwinDiffers& differs) {
+  io("name", differs.name);
+  io.always("twin", differs.twin);
+  io.always("real", differs.real);
+}
+
+static void fields(Fields& io, TwinCheck& check) {
+  io("twin", check.twin);
+  io("device", check.device);
+  io("against", check.against);
+  io.always("about", check.about);
+  io.derived("equal", check.equal());
+  io("compared", check.compared);
+  io("kernels_compared", check.kernels_compared);
+  io("differences", check.differences, "=");
+  io("kernels", check.kernels, "=");
+}
+
+static void fields(Fields& io, CellVerdict& cell) {
+  io("cell", cell.cell);
+  const std::string name = cell.cell.str();
+  io.set_path(name + ": cells");
+  io.derived("engine", cell.cell.engine);
+  io.derived("variant", cell.cell.variant);
+  io.derived("model", cell.cell.model);
+  io.derived("backend", cell.cell.backend);
+  io.derived("prompt", cell.cell.prompt);
+  io.derived("depth", cell.cell.depth);
+  io.derived("concurrency", cell.cell.concurrency);
+  io.always("device", cell.device);
+  io("verdict", OutcomeField{cell.verdict});
+  io.always("reason", cell.reason);
+  io.always("device_class", cell.device_class);
+  io.always("device_name", cell.device_name);
+  io.always("machine_class", cell.machine_class);
+  io.always("machine_name", cell.machine_name);
+  io.always("base", cell.base);
+  io("metrics", cell.metrics, "metrics");
+  const auto kernels = [&](Fields& of) {
+    of("verdict", OutcomeField{cell.kernels_verdict});
+    of.always("reason", cell.kernels_reason);
+    of("changed", cell.kernels, "=");
+  };
+  io.object("kernels", kernels, (name + ": kernels").c_str());
+  const auto placement = [&](Fields& of) {
+    of("verdict", OutcomeField{cell.placement_verdict});
+    of.always("reason", cell.placement_reason);
+    of("ops", cell.ops, "=");
+  };
+  io.object("placement", placement, (name + ": placement").c_str());
+  io.always("functions", cell.functions, "=");
+  io.always("server_metrics", cell.server, "server's metric");
+  io.always("stderr_tail", cell.stderr_tail);
+  io.always("warnings", cell.warnings);
+  io.always("notes", cell.notes);
+  io.always("findings", cell.findings, "findings");
+  io.always("twin_check", cell.twin_check);
+  io.always("counts_skipped", cell.counts_skipped);
+  io.always("instructions_skipped", cell.instructions_skipped);
+  io.always("profiling_cost", Short{cell.profiling_cost});
+}
+
+static void fields(Fields& io, Against& against) {
+  if (io.reads() || against.command.empty()) io.always("spec", NullIfEmpty{against.spec});
+  io.sparse("command", against.command);
+}
+
+static void fields(Fields& io, RulesFrom& rules) {
+  io("ref", rules.ref);
+  io("commit", rules.commit);
+}
+
+static void fields(Fields& io, GateVerdict& gate) {
+  io.schema_of_document("weir.verdict/1", "not a verdict: ");
+  io("verdict", OutcomeField{gate.verdict});
+  auto code = static_cast<int>(gate.exit_code);
+  io("exit_code", code);
+  if (io.reads()) gate.exit_code = static_cast<ExitCode>(code);
+  io.check(
+      std::find(k_exit_codes.begin(), k_exit_codes.end(), gate.exit_code) != k_exit_codes.end(),
+      "has an exit code that weir does not use");
+  io.always("weir_version", gate.weir_version);
+  io.always("config", gate.config);
+  io.always("some_cells", gate.some_cells);
+  io.always("commit", gate.commit);
+  io.always("base_commit", gate.base_commit);
+  io.always("base_source", gate.base_source);
+  io.always("against", gate.against);
+  io.always("rules", gate.rules);
+  io.always("proposals", gate.proposals, "proposals");
+  if (io.reads() && gate.proposals.size() > k_most_proposals)
+    gate.proposals.resize(k_most_proposals);
+  io("cells", gate.cells, "cells");
+  io.always("totals", gate.totals);
+  io.always("metrics_judged", gate.metrics_judged);
+  io.always("fail_on_inconclusive", gate.fail_on_inconclusive);
+  io.always("not_judged", gate.not_judged);
+  io.always("notes", gate.notes);
+  io.always("decision_rule", gate.decision_rule);
+  io.always("seconds", Short{gate.seconds});
+  io.always("budget_seconds", Short{gate.budget_seconds});
+  io.always("profiling_cost", Short{gate.profiling_cost});
+  io.always("run", gate.run);
+}
+
+std::string_view to_string(Mode mode) { return name_of(k_modes, mode); }
+
+Json to_json(const GateVerdict& gate) { return write_fields(gate); }
+
+Result<GateVerdict> verdict_from_json(const Json& json) {
+  return read_fields<GateVerdict>(json, "verdict");
 }
 
 }  // namespace weir::verdict

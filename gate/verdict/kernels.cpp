@@ -5,7 +5,7 @@
 #include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -212,18 +212,6 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
 std::string show(const Amount& amount) {
   return amount.relative ? fmt::format("{:.4g} %", amount.value * 100)
                          : fmt::format("{:.10g}", amount.value);
-}
-
-std::string_view to_string(Mode mode) {
-  switch (mode) {
-    case Mode::gate:
-      return "gate";
-    case Mode::report:
-      return "report";
-    case Mode::off:
-      return "off";
-  }
-  return "gate";
 }
 
 }  // namespace weir::verdict

@@ -1,39 +1,27 @@
 // Names of outcomes, and how many fold into one.
 #include <algorithm>
-#include <array>
 
+#include "gate/base/names.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
 namespace {
 
-constexpr std::array<std::pair<Outcome, std::string_view>, 9> k_outcomes{{
-    {Outcome::fail, "fail"},
-    {Outcome::error, "error"},
-    {Outcome::inconclusive, "inconclusive"},
-    {Outcome::fresh, "new"},
-    {Outcome::improved, "improved"},
-    {Outcome::accepted, "accepted"},
-    {Outcome::pass, "pass"},
-    {Outcome::skipped, "skipped"},
-    {Outcome::info, "info"},
-}};
+constexpr auto k_outcomes = std::to_array<Name<Outcome>>({{Outcome::info, "info"},
+                                                          {Outcome::fail, "fail"},
+                                                          {Outcome::error, "error"},
+                                                          {Outcome::inconclusive, "inconclusive"},
+                                                          {Outcome::fresh, "new"},
+                                                          {Outcome::improved, "improved"},
+                                                          {Outcome::accepted, "accepted"},
+                                                          {Outcome::pass, "pass"},
+                                                          {Outcome::skipped, "skipped"}});
 
 }  // namespace
 
-std::string_view to_string(Outcome outcome) {
-  for (const auto& [known, name] : k_outcomes) {
-    if (known == outcome) return name;
-  }
-  return "info";
-}
+std::string_view to_string(Outcome outcome) { return name_of(k_outcomes, outcome); }
 
-std::optional<Outcome> parse_outcome(std::string_view text) {
-  for (const auto& [known, name] : k_outcomes) {
-    if (name == text) return known;
-  }
-  return std::nullopt;
-}
+std::optional<Outcome> parse_outcome(std::string_view text) { return value_of(k_outcomes, text); }
 
 Outcome worst(Outcome a, Outcome b) { return std::min(a, b); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
@@ -10,6 +11,9 @@ namespace weir::verdict {
 namespace {
 
 using Effect = Proposal::Effect;
+
+constexpr auto k_effects = std::to_array<Name<Effect>>(
+    {{Effect::changed, "changed"}, {Effect::looser, "looser"}, {Effect::tighter, "tighter"}});
 
 // A stored number that is worse than before lets a worse program pass.
 Effect of_numbers(const unit::Metric& metric, double from, double to) {
@@ -148,17 +152,7 @@ class Compare {
 
 }  // namespace
 
-std::string_view to_string(Proposal::Effect effect) {
-  switch (effect) {
-    case Effect::looser:
-      return "looser";
-    case Effect::tighter:
-      return "tighter";
-    case Effect::changed:
-      break;
-  }
-  return "changed";
-}
+std::string_view to_string(Proposal::Effect effect) { return name_of(k_effects, effect); }
 
 std::string Proposal::words() const {
   std::string line = what;
@@ -204,36 +198,21 @@ std::vector<Proposal> compare_baselines(const Baseline* base, const Baseline* he
   return {{what, "", counts, Effect::tighter, false, {one.cell}, 1}};
 }
 
-Json to_json(const Proposal& proposal) {
-  return {{"what", proposal.what},
-          {"from", proposal.from.empty() ? Json() : Json(proposal.from)},
-          {"to", proposal.to.empty() ? Json() : Json(proposal.to)},
-          {"effect", to_string(proposal.effect)},
-          {"holds", proposal.holds},
-          {"cells", proposal.cells},
-          {"cells_in_all", proposal.cells_in_all},
-          {"words", proposal.words()}};
+void fields(Fields& io, Proposal& proposal) {
+  io("what", proposal.what);
+  io.always("from", NullIfEmpty{proposal.from});
+  io.always("to", NullIfEmpty{proposal.to});
+  io("effect", Named{proposal.effect, k_effects, "has an effect that is not known"});
+  io.always("holds", proposal.holds);
+  io.always("cells", proposal.cells);
+  io.always("cells_in_all", proposal.cells_in_all);
+  io.derived("words", proposal.words());
 }
 
+Json to_json(const Proposal& proposal) { return write_fields(proposal); }
+
 Result<Proposal> proposal_from_json(const Json& json) {
-  Proposal made;
-  JsonReader read(json, "proposals");
-  made.what = read.string("what");
-  made.from = read.optional_string("from").value_or("");
-  made.to = read.optional_string("to").value_or("");
-  const std::string effect = read.string("effect");
-  bool known = false;
-  for (const Effect one : {Effect::looser, Effect::changed, Effect::tighter}) {
-    if (effect != to_string(one)) continue;
-    made.effect = one;
-    known = true;
-  }
-  if (!known) read.complain("has an effect that is not known");
-  made.holds = read.optional_boolean("holds").value_or(false);
-  made.cells = read.strings("cells");
-  made.cells_in_all = read.optional_integer("cells_in_all").value_or(0);
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
-  return made;
+  return read_fields<Proposal>(json, "proposals");
 }
 
 }  // namespace weir::verdict

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/base/json.hpp"
+#include "gate/base/json_fwd.hpp"
 #include "gate/base/result.hpp"
 #include "gate/baseline/baseline.hpp"
 
@@ -46,6 +46,7 @@ inline constexpr std::size_t k_most_proposals = 500;
 [[nodiscard]] std::vector<Proposal> compare_baselines(const baseline::Baseline* base,
                                                       const baseline::Baseline* head);
 
+void fields(Fields& io, Proposal& proposal);
 [[nodiscard]] Json to_json(const Proposal& proposal);
 [[nodiscard]] Result<Proposal> proposal_from_json(const Json& json);
 

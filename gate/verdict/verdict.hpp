@@ -48,6 +48,7 @@ struct Changed {
 struct RunsLie {
   double fast = 0, median = 0, mean = 0, slow = 0;
 };
+void fields(Fields& io, RunsLie& runs);
 
 // A count or kernel of a device twin that is another on the device itself. Absent on a side: it was
 // not counted there.

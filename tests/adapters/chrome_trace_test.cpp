@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/adapters/chrome_trace_reader.hpp"
+#include "gate/base/json.hpp"
 #include "gate/observed/totals.hpp"
 
 #include "tests/adapters/read_data.hpp"

@@ -7,6 +7,7 @@
 
 #include "gate/adapters/format.hpp"
 
+#include "gate/base/json.hpp"
 #include "tests/adapters/read_data.hpp"
 #include "tests/adapters/samples.hpp"
 

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/adapters/format.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
 #include "tests/adapters/read_data.hpp"

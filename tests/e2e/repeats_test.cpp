@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/observed/align.hpp"
+#include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
 #include "gate/sys/files.hpp"
 

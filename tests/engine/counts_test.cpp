@@ -4,6 +4,7 @@
 
 #include "gate/observed/observed.hpp"
 
+#include "gate/base/json.hpp"
 #include "tests/engine/engine_run.hpp"
 #include "tests/probes/independent_count.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/model/gguf_write.hpp"
+#include "gate/model/gguf.hpp"
 #include "gate/model/make.hpp"
 
 #include "tests/probes/support.hpp"

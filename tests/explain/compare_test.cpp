@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
+
 namespace weir::explain {
 namespace {
 

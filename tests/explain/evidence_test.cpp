@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "tests/explain/build.hpp"
 #include "tests/verdict/build.hpp"
 

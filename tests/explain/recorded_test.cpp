@@ -10,6 +10,7 @@
 
 #include "gate/base/text.hpp"
 
+#include "gate/base/json.hpp"
 #include "tests/explain/build.hpp"
 #include "tests/explain/scored.hpp"
 

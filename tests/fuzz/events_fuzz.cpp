@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/observed/align.hpp"
+#include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "gate/adapters/format.hpp"
+#include "gate/base/json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir;

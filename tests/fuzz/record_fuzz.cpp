@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "gate/base/json.hpp"
 #include "gate/profile/record.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

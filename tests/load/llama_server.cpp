@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "gate/load/load.hpp"
-#include "gate/profile/served_summary.hpp"
+#include "gate/profile/served.hpp"
 #include "gate/sys/process.hpp"
 
 #include "tests/load/scene.hpp"

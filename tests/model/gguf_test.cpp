@@ -7,7 +7,6 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/model/gguf_encoding.hpp"
-#include "gate/model/gguf_write.hpp"
 #include "gate/model/make.hpp"
 #include "gate/model/tensor_type.hpp"
 #include "gate/model/twin.hpp"

@@ -1,4 +1,4 @@
-#include "gate/observed/align.hpp"
+#include "gate/observed/timeline.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

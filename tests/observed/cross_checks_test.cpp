@@ -1,5 +1,5 @@
 // What was measured, held against itself: told where it disagrees, silent where it does not.
-#include "gate/observed/cross_checks.hpp"
+#include "gate/observed/totals.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

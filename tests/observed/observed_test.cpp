@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/base/json.hpp"
 #include "gate/observed/totals.hpp"
 
 namespace weir::observed {

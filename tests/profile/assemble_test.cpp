@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
+
 namespace weir::profile {
 namespace {
 

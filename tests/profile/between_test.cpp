@@ -1,7 +1,7 @@
 // Two readings of one process, and what it did in between.
-#include "gate/profile/between.hpp"
-
 #include <gmock/gmock.h>
+
+#include "gate/profile/counts.hpp"
 
 namespace weir::profile {
 namespace {

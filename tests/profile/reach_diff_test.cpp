@@ -4,8 +4,6 @@
 
 #include <gmock/gmock.h>
 
-#include "gate/profile/reach_files.hpp"
-
 namespace weir::profile {
 namespace {
 

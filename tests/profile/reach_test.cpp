@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/base/json.hpp"
+
 namespace weir::profile {
 namespace {
 

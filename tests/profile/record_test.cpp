@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "gate/profile/profile.hpp"
 
 namespace weir::profile {

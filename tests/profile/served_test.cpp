@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/profile/served_summary.hpp"
+#include "gate/base/json.hpp"
 
 namespace weir::profile {
 namespace {

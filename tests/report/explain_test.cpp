@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/texts.hpp"
 
@@ -87,7 +88,7 @@ TEST(ExplainJson, HoldsTheFindingsOfAllCells) {
 
 TEST(Finding, ComesBackFromAVerdictAsItWas) {
   const verdict::Finding finding = agaves().front().findings.front();
-  const auto read = verdict::finding_from_json(verdict::to_json(finding));
+  const auto read = read_fields<verdict::Finding>(write_fields(finding), "findings");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, finding);
 }

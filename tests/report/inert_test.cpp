@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"

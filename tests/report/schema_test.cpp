@@ -14,6 +14,7 @@
 #include <valijson/validator.hpp>
 #pragma GCC diagnostic pop
 
+#include "gate/base/json.hpp"
 #include "tests/report/paired_fixtures.hpp"
 #include "tests/report/support.hpp"
 

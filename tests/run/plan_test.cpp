@@ -67,7 +67,7 @@ TEST(Plan, SaysWhereInstructionsCanNotBeCounted) {
   const std::string why = "instructions are not counted: no counters; Buy some";
   EXPECT_EQ(plan.cells[0].facts.instructions_skipped, why);
   EXPECT_EQ(plan.cells[0].facts.counts_skipped, why) << "nothing else counts in this cell";
-  const auto written = facts_from_json(to_json(plan.cells[0].facts));
+  const auto written = read_fields<profile::CellFacts>(write_fields(plan.cells[0].facts), "cell");
   ASSERT_TRUE(written) << written.error().message;
   EXPECT_EQ(written->instructions_skipped, why);
 }

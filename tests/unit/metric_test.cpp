@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/unit/work_metric.hpp"
-
 namespace weir::unit {
 namespace {
 

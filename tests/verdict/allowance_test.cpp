@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "build.hpp"
+#include "gate/base/json.hpp"
 
 namespace weir::verdict {
 namespace {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {

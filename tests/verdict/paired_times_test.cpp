@@ -7,6 +7,7 @@
 
 #include "gate/verdict/paired_rule.hpp"
 
+#include "gate/base/json.hpp"
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {

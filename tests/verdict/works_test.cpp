@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/unit/work_metric.hpp"
+#include "gate/unit/metric.hpp"
 
 #include "tests/verdict/build.hpp"
 

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "gate/adapters/chrome_trace_reader.hpp"
+#include "gate/base/json.hpp"
 #include "gate/sys/file_reader.hpp"
 
 namespace weir::bench {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "gate/probes/read/replay_events.hpp"
 
 namespace weir::probes {

@@ -1,8 +1,7 @@
-#include "gate/profile/between.hpp"
+#include "gate/profile/counts.hpp"
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "gate/base/text.hpp"
@@ -13,14 +12,11 @@ namespace {
 using Counts = std::map<std::string, std::int64_t>;
 
 // What tells one kind of graph from others: its figures and the ops that it is made of.
-using OpKey = std::tuple<std::string, std::string, std::string, std::string, bool>;
 struct GraphKey {
   std::int64_t rows = 0, ops = 0, cpu_ops = 0, splits = 0;
   std::map<OpKey, std::int64_t> made_of;  // op -> how often in one of its computations
   friend auto operator<=>(const GraphKey&, const GraphKey&) = default;
 };
-
-OpKey key_of(const OpCount& op) { return {op.op, op.type, op.shape, op.backend, op.on_cpu}; }
 
 std::vector<GraphKey> keys_of(const ProbeCounts& probe) {
   std::vector<GraphKey> keys;

@@ -1,0 +1,289 @@
+#include "gate/base/fields.hpp"
+
+#include <cmath>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir {
+namespace {
+
+bool is_whole(const Json& json) { return json.is_number() && rational_from_json(json); }
+
+bool is_finite(const Json& json) { return json.is_number() && std::isfinite(json.get<double>()); }
+
+// JSON holds finite numbers alone.
+Json short_json(double value) { return std::isfinite(value) ? number_to_json(value) : Json(); }
+
+std::string path_of(const char* key, const char* place, const Fields& outer,
+                    std::optional<std::size_t> number) {
+  std::string_view written = place != nullptr ? place : key;
+  if (written == "=") return outer.path();
+  const bool numbered = place == nullptr || written.ends_with("[]");
+  if (written.ends_with("[]")) written.remove_suffix(2);
+  std::string path;
+  if (written.starts_with('.') || written.starts_with(' ')) path = outer.path();
+  path += written;
+  if (number && numbered) path += fmt::format("[{}]", *number);
+  return path;
+}
+
+}  // namespace
+
+Fields::Fields(const Json& json, std::string path)
+    : in_(&json), reads_object_(json.is_object()), path_(std::move(path)) {
+  if (!reads_object_) complain("should be an object");
+}
+
+Fields::Fields(Json& json) : out_(&json) {}
+
+Fields::Fields(const Json& json, std::string path, Fields& outer)
+    : in_(&json),
+      reads_object_(json.is_object()),
+      path_(std::move(path)),
+      problem_(outer.problem_) {}
+
+Fields::Fields(const Json& json, const char* key, const char* place, Fields& outer,
+               std::optional<std::size_t> number)
+    : Fields(json, path_of(key, place, outer, number), outer) {
+  if (reads_object_) return;
+  // An item of a list is named by its own path, a field by its key.
+  number ? complain("should be an object") : outer.complain_of(key, "should be an object");
+}
+
+void Fields::complain(std::string_view message) {
+  if (!*problem_) *problem_ = Error{Code::data, fmt::format("{} {}", path_, message)};
+}
+
+void Fields::complain_of(const char* key, std::string_view message) {
+  complain(fmt::format("\"{}\" {}", key, message));
+}
+
+void Fields::complain_missing(const char* key) { complain(fmt::format("lacks \"{}\"", key)); }
+
+void Fields::refuse(Error error) {
+  if (!*problem_) *problem_ = std::move(error);
+}
+
+void Fields::schema(std::string_view name, std::string_view complaint) {
+  if (!reads()) return put(slot("schema"), name);
+  std::string found;
+  (*this)("schema", found);
+  if (found != name) complain(complaint);
+}
+
+void Fields::schema_of_document(std::string_view name, std::string_view before) {
+  if (!reads()) return put(slot("schema"), name);
+  const Json* json = find("schema");
+  const std::string found = json != nullptr && json->is_string() ? json->get<std::string>() : "";
+  if (found == name) return;
+  refuse({Code::data, fmt::format("{}schema is \"{}\", should be \"{}\"", before,
+                                  text::printable(found.substr(0, 60)), name)});
+}
+
+void Fields::at_most(const char* key, std::size_t most, std::string_view complaint) {
+  const Json* found = reads() ? find(key) : nullptr;
+  if (found == nullptr || found->size() <= most) return;
+  complain(complaint);
+  reads_object_ = false;
+}
+
+const Json* Fields::find(const char* key) const {
+  if (!reads_object_) return nullptr;
+  const auto found = in_->find(key);
+  return found == in_->end() || found->is_null() ? nullptr : &*found;
+}
+
+bool Fields::has(const char* key) const { return find(key) != nullptr; }
+
+Json& Fields::slot(const char* key) { return (*out_)[key]; }
+
+Json& Fields::member(Json& object, const std::string& name) { return object[name]; }
+
+Json& Fields::append(Json& list) { return list.emplace_back(); }
+
+void Fields::make_object(Json& slot) { slot = Json::object(); }
+
+void Fields::make_list(Json& slot) { slot = Json::array(); }
+
+std::vector<const Json*> Fields::items(const Json& json, const char* key) {
+  std::vector<const Json*> all;
+  if (!json.is_array()) {
+    complain_of(key, "should be a list");
+    return all;
+  }
+  all.reserve(json.size());
+  for (const Json& item : json) all.push_back(&item);
+  return all;
+}
+
+std::vector<std::pair<std::string, const Json*>> Fields::members() const {
+  std::vector<std::pair<std::string, const Json*>> all;
+  if (!reads_object_) return all;
+  for (const auto& [name, item] : in_->items()) all.emplace_back(name, &item);
+  return all;
+}
+
+void Fields::put(Json& slot, bool value) { slot = value; }
+void Fields::put_whole(Json& slot, std::int64_t value) { slot = value; }
+void Fields::put(Json& slot, double value) { slot = value; }
+void Fields::put(Json& slot, std::string_view value) { slot = value; }
+void Fields::put(Json& slot, const Json& value) { slot = value; }
+void Fields::put(Json& slot, const std::vector<double>& values) { slot = values; }
+void Fields::put(Json& slot, const std::vector<std::int64_t>& values) { slot = values; }
+void Fields::put(Json& slot, const Rational& value) { slot = rational_to_json(value); }
+
+void Fields::take(const Json& json, const char* key, bool& value, const char*) {
+  if (!json.is_boolean()) return complain_of(key, "should be true or false");
+  value = json.get<bool>();
+}
+
+std::int64_t Fields::take_whole(const Json& json, const char* key) {
+  if (is_whole(json)) return json.get<std::int64_t>();
+  complain_of(key, "should be a whole number");
+  return 0;
+}
+
+void Fields::take(const Json& json, const char* key, double& value, const char*) {
+  if (!is_finite(json)) return complain_of(key, "should be a finite number");
+  value = json.get<double>();
+}
+
+void Fields::take(const Json& json, const char* key, std::string& value, const char*) {
+  if (!json.is_string()) return complain_of(key, "should be a string");
+  value = json.get<std::string>();
+}
+
+void Fields::take(const Json& json, const char* key, Rational& value, const char*) {
+  const auto number = rational_from_json(json);
+  if (!number) return complain_of(key, "should be a whole number or \"133/2\"");
+  value = *number;
+}
+
+void Fields::take(const Json& json, const char* key, Json& object, const char*) {
+  if (!json.is_object()) return complain_of(key, "should be an object");
+  object = json;
+}
+
+void Fields::take(const Json& json, const char* key, std::vector<double>& values, const char*) {
+  for (const Json* item : items(json, key)) {
+    if (!is_finite(*item)) return complain_of(key, "should hold finite numbers only");
+    values.push_back(item->get<double>());
+  }
+}
+
+void Fields::take(const Json& json, const char* key, std::vector<std::int64_t>& values,
+                  const char*) {
+  for (const Json* item : items(json, key)) {
+    if (!is_whole(*item)) return complain_of(key, "should hold whole numbers only");
+    values.push_back(item->get<std::int64_t>());
+  }
+}
+
+void Fields::take(const Json& json, const char* key, std::vector<std::string>& values,
+                  const char*) {
+  for (const Json* item : items(json, key)) {
+    if (!item->is_string()) return complain_of(key, "should hold strings only");
+    values.push_back(item->get<std::string>());
+  }
+}
+
+void Fields::take(const Json& json, const char* key, std::set<std::string>& values, const char*) {
+  std::vector<std::string> list;
+  take(json, key, list);
+  values.insert(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
+}
+
+void Fields::take(const Json& json, const char* key, std::map<std::string, std::int64_t>& values,
+                  const char*) {
+  for (const auto& [name, item] : Fields(json, key, nullptr, *this).members()) {
+    if (!is_whole(*item)) return complain_of(key, "should hold whole numbers only");
+    values[name] = item->get<std::int64_t>();
+  }
+}
+
+void Fields::take(const Json& json, const char* key, std::map<std::string, std::string>& values,
+                  const char*) {
+  for (const auto& [name, item] : Fields(json, key, nullptr, *this).members()) {
+    if (!item->is_string()) return complain_of(key, "should hold strings only");
+    values[name] = item->get<std::string>();
+  }
+}
+
+void Fields::take(const Json& json, const char* key, std::map<std::string, Rational>& values,
+                  const char*) {
+  for (const auto& [name, item] : Fields(json, key, nullptr, *this).members()) {
+    const auto number = rational_from_json(*item);
+    if (!number) {
+      return complain_of(key, "should hold whole numbers, or fractions as \"133/2\"");
+    }
+    values[name] = *number;
+  }
+}
+
+template <>
+void Short<double>::put(Json& slot) const {
+  slot = short_json(value);
+}
+template <>
+void Short<double>::take(const Json& json, Fields& io, const char* key) const {
+  io.take(json, key, value);
+}
+template <>
+void Short<std::optional<double>>::put(Json& slot) const {
+  slot = value ? short_json(*value) : Json();
+}
+template <>
+void Short<std::optional<double>>::take(const Json& json, Fields& io, const char* key) const {
+  io.take(json, key, value.emplace());
+}
+template <>
+void Short<std::vector<double>>::put(Json& slot) const {
+  slot = Json::array();
+  for (const double one : value) slot.push_back(short_json(one));
+}
+template <>
+void Short<std::vector<double>>::take(const Json& json, Fields& io, const char* key) const {
+  io.take(json, key, value);
+}
+template <>
+void Short<std::vector<std::optional<double>>>::put(Json& slot) const {
+  slot = Json::array();
+  for (const auto& one : value) slot.push_back(one ? short_json(*one) : Json());
+}
+template <>
+void Short<std::vector<std::optional<double>>>::take(const Json& json, Fields& io,
+                                                     const char* key) const {
+  if (!json.is_array()) return io.complain_of(key, "should be a list");
+  for (const Json& one : json) {
+    value.push_back(one.is_number() ? std::optional(one.get<double>()) : std::nullopt);
+  }
+}
+
+void NullIfEmpty::put(Json& slot) const { slot = value.empty() ? Json() : Json(value); }
+
+template <class T>
+void Within<T>::put(Json& slot) const {
+  Fields(slot).put(slot, value);
+}
+template <class T>
+void Within<T>::take(const Json& json, Fields& io, const char* key) const {
+  std::int64_t whole = least;
+  io.take(json, key, whole);
+  if (whole < least || whole > most) {
+    return io.complain_of(key, complaint.empty()
+                                   ? fmt::format("is {}, not {} to {}", whole, least, most)
+                                   : std::string(complaint));
+  }
+  if constexpr (requires { value.has_value(); }) {
+    value = static_cast<typename T::value_type>(whole);
+  } else {
+    value = static_cast<T>(whole);
+  }
+}
+template struct Within<std::int64_t>;
+template struct Within<std::optional<std::int64_t>>;
+template struct Within<std::size_t>;
+template struct Within<std::optional<std::size_t>>;
+
+}  // namespace weir

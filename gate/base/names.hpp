@@ -1,0 +1,40 @@
+// The values of an enum and their names in files, in one table for both directions:
+//   constexpr auto k_natures = std::to_array<Name<Nature>>({{Nature::exact, "exact"}, …});
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace weir {
+
+template <class E>
+using Name = std::pair<E, std::string_view>;
+
+// That of the first in the table where `value` has none.
+template <class E, std::size_t N>
+[[nodiscard]] constexpr std::string_view name_of(const std::array<Name<E>, N>& names, E value) {
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const Name<E>& one) { return one.first == value; });
+  return (found == names.end() ? names.front() : *found).second;
+}
+
+template <class E>
+[[nodiscard]] constexpr std::optional<E> value_of(std::span<const Name<E>> names,
+                                                  std::string_view name) {
+  for (const auto& [value, known] : names) {
+    if (known == name) return value;
+  }
+  return std::nullopt;
+}
+
+template <class E, std::size_t N>
+[[nodiscard]] constexpr std::optional<E> value_of(const std::array<Name<E>, N>& names,
+                                                  std::string_view name) {
+  return value_of(std::span<const Name<E>>(names), name);
+}
+
+}  // namespace weir
