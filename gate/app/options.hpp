@@ -130,6 +130,6 @@ AddVerb add_demo, add_init, add_run, add_gate, add_compare, add_explain, add_pla
     add_profile, add_replay, add_replay_kernels, add_bisect, add_hook, add_trend, add_serve,
     add_completion;
 // Below "trend", in files of their own.
-AddVerb add_trend_import, add_trend_changes, add_trend_ack, add_trend_notify;
+AddVerb add_trend_changes, add_trend_ack, add_trend_notify;
 
 }  // namespace weir::app

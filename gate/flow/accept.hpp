@@ -20,19 +20,6 @@ struct AcceptOptions {
   std::string allowances_ref = "perf-baselines";
 };
 
-using AllowedOps = std::map<std::string, std::string>;  // op -> why
-
-struct Taken {
-  std::vector<profile::Profile> profiles;
-  std::map<std::string, AllowedOps> allowed;  // by engine, as the config has it
-  std::vector<std::string> notes;
-  config::Veil veil;  // over all that is said
-};
-
-// Measures what has to be measured for it. Fails with Code::data where the run that times are taken
-// from counted something else.
-[[nodiscard]] Result<Taken> take(const Job& job, const AcceptOptions& options);
-
 // weir baseline accept: what was measured becomes the baseline.
 [[nodiscard]] Result<Answer> accept(const Job& job, const AcceptOptions& options);
 

@@ -112,7 +112,7 @@ namespace {
 
 using verdict::Allowance;
 
-struct Told {
+struct Stored {
   std::string text;
   Json cells = Json::array();
   std::size_t stored = 0, left_out = 0;
@@ -128,7 +128,7 @@ std::string true_name(const std::string& shown, const Loaded* loaded) {
 }
 
 Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredBaselines& stored,
-                       Told& told) {
+                       Stored& told) {
   verdict::Allowable what = allowance.what;
   what.cell = true_name(what.cell, loaded);
   WEIR_TRY(const profile::CellKey cell, profile::CellKey::parse(what.cell));
@@ -153,9 +153,9 @@ Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredB
   return {};
 }
 
-Result<Told> store_all(const std::vector<Allowance>& all, const Loaded* loaded,
+Result<Stored> store_all(const std::vector<Allowance>& all, const Loaded* loaded,
                        StoredBaselines& stored) {
-  Told told;
+  Stored told;
   for (const Allowance& one : all) WEIR_CHECK(store_one(one, loaded, stored, told));
   return told;
 }
@@ -183,7 +183,7 @@ Result<Answer> accept_allowed(const AcceptAllowed& wanted, const Job& job) {
     WEIR_TRY(loaded, load_config(job));
   }
   const Loaded* names = loaded ? &*loaded : nullptr;
-  Told told;
+  Stored told;
   if (wanted.baselines_ref) {
     WEIR_TRY(const BaselinesPlace place, baselines_place(*wanted.baselines_ref));
     const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {

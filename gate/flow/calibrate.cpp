@@ -8,6 +8,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
+#include "gate/flow/reports.hpp"
 #include "gate/flow/veiled.hpp"
 #include "gate/report/texts.hpp"
 #include "gate/source/base.hpp"
@@ -175,7 +176,7 @@ Result<Answer> calibrate(const Job& asked, const CalibrateOptions& options) {
   wanted.resume = options.resume;
   wanted.least_pairs = static_cast<std::size_t>(options.pairs);
   WEIR_TRY(wanted.against, wanted_base(options));
-  wanted.output_places = json_places(job);
+  WEIR_TRY(wanted.output_places, places_of(job));
   WEIR_TRY(Loaded loaded, load_config(job));
   double& budget_seconds = loaded.known.settings->gate.budget_seconds;
   const double budget = budget_seconds;

@@ -177,7 +177,7 @@ Result<Measured> obtain(const Job& job, const GateOptions& options) {
   MeasureOptions wanted = options.wanted;
   WEIR_TRY(wanted.against, against_wanted(options));
   wanted.plan.times = !job.asked.counts_only;
-  wanted.output_places = places_of(job, options.files);
+  WEIR_TRY(wanted.output_places, places_of(job, options.files));
   return measure(job, wanted);
 }
 
@@ -257,7 +257,7 @@ Result<Answer> run_matrix(const Job& job, const RunOptions& options) {
   MeasureOptions wanted = options.wanted;
   wanted.plan.times = !job.asked.counts_only;
   if (options.against) wanted.against = AgainstWanted{.spec = *options.against, .command = {}};
-  wanted.output_places = json_places(job);
+  WEIR_TRY(wanted.output_places, places_of(job));
   if (options.dry_run) return dry_run(job, wanted);
   WEIR_TRY(Measured measured, measure(job, wanted));
   veil_profiles(measured);

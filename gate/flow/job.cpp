@@ -70,11 +70,6 @@ Result<void> write_json(const Job& job, std::string_view text) {
   return {};
 }
 
-std::vector<std::string> json_places(const Job& job) {
-  if (!job.shown.json || *job.shown.json == "-") return {};
-  return {*job.shown.json};
-}
-
 Result<void> append_text(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) return fail(Code::io, "{}: can not be written", path);

@@ -96,8 +96,6 @@ struct Answer {
 
 // --json: writes `text` where it was asked for; nothing when it was not.
 [[nodiscard]] Result<void> write_json(const Job& job, std::string_view text);
-// Where --json writes a file: to be checked before anything is measured.
-[[nodiscard]] std::vector<std::string> json_places(const Job& job);
 // Appends to a file that several steps of one job share.
 [[nodiscard]] Result<void> append_text(const std::string& path, const std::string& text);
 

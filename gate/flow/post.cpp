@@ -230,7 +230,7 @@ Result<publish::Texts> texts_of(const Job& job, const PostOptions& words,
 }
 
 // What was posted, in words and as weir.post/1.
-struct Told {
+struct Posted {
   publish::Target target;
   std::string gate;
   std::vector<publish::Part> parts;
@@ -245,7 +245,7 @@ struct Told {
 
 std::string one_line(const std::string& words) { return text::join(text::lines(words), "; "); }
 
-std::string words_of(const Told& told) {
+std::string words_of(const Posted& told) {
   const publish::Target& target = told.target;
   std::string text = fmt::format("weir post  {}", target.repository);
   if (target.pull_request) text += fmt::format("#{}", *target.pull_request);
@@ -261,7 +261,7 @@ std::string words_of(const Told& told) {
   return text;
 }
 
-Json json_of(const Told& told) {
+Json json_of(const Posted& told) {
   Json parts = Json::array();
   for (const publish::Part& part : told.parts) {
     Json json = {{"part", part.name}, {"outcome", publish::to_string(part.outcome)}};
@@ -360,10 +360,10 @@ std::vector<publish::Part> none_posted(const std::vector<std::string>& names, co
   return parts;
 }
 
-Told post_all(publish::Api& api, const Job& job, const PostOptions& words, publish::Event& event,
+Posted post_all(publish::Api& api, const Job& job, const PostOptions& words, publish::Event& event,
               const publish::Texts& texts, const std::string& run_url, double settle_seconds,
               const publish::Wait& wait) {
-  Told told;
+  Posted told;
   told.gate = publish::gate_name(words.name);
   publish::PostOptions options = options_of(words);
   options.settle_seconds = settle_seconds;
@@ -407,7 +407,7 @@ Result<Answer> post(const Job& job, const PostOptions& words) {
            Github::open(job, words.access, "--dry-run posts nothing and needs none"));
   WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
   const Masker& masker = github->masker();
-  Told told = post_all(github->api(), job, words, event, masked(std::move(texts), masker), run_url,
+  Posted told = post_all(github->api(), job, words, event, masked(std::move(texts), masker), run_url,
                        std::min(settle, github->limit_seconds() / 4), github->wait());
   told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : told.notes) {

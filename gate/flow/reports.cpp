@@ -1,5 +1,6 @@
 #include "gate/flow/reports.hpp"
 
+#include "gate/flow/program.hpp"
 #include "gate/flow/veiled.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
@@ -54,10 +55,16 @@ const report::Verbs& report_hints() {
 
 const std::array<ReportOutput, k_report_outputs>& report_outputs() { return k_outputs; }
 
-std::vector<std::string> places_of(const Job& job, const ReportFiles& wanted) {
-  std::vector<std::string> places = json_places(job);
-  for (const auto& file : wanted.files) {
-    if (file) places.push_back(*file);
+Result<std::vector<std::string>> places_of(const Job& job, const ReportFiles& wanted) {
+  std::vector<std::string> places;
+  const auto add = [&](const char* option, const std::optional<std::string>& file) -> Result<void> {
+    if (!file || *file == "-") return {};
+    places.push_back(*file);
+    return check_place(option, *file, job.files());
+  };
+  WEIR_CHECK(add("--json", job.shown.json));
+  for (std::size_t i = 0; i < k_report_outputs; ++i) {
+    WEIR_CHECK(add(k_outputs[i].option, wanted.files[i]));
   }
   return places;
 }

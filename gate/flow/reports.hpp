@@ -30,8 +30,10 @@ struct ReportFiles {
   std::array<std::optional<std::string>, k_report_outputs> files{};
   [[nodiscard]] const std::optional<std::string>& markdown() const { return files[0]; }
 };
-// All files that answering writes: to be checked before anything is measured.
-[[nodiscard]] std::vector<std::string> places_of(const Job& job, const ReportFiles& wanted);
+// All files that answering writes, to be checked before anything is measured: the folder of each is
+// there, else Code::usage. Whether they can be written is for run::preflight to say.
+[[nodiscard]] Result<std::vector<std::string>> places_of(const Job& job,
+                                                         const ReportFiles& wanted = {});
 
 // Says all of it with `veil` over private names: the terminal's text, --json, the files that were
 // asked for, the run's own verdict.json, and, on GitHub, annotations and the job summary. The

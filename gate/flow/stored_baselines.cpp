@@ -74,7 +74,8 @@ Result<std::vector<StoredBaselines::Entry>> StoredBaselines::all() const {
   for (int level = 0; level < k_levels; ++level) {
     std::vector<std::string> below;
     for (const std::string& folder : folders) {
-      WEIR_TRY(const std::vector<std::string> names, files_.list(sys::join_path(folder_, folder)));
+      WEIR_TRY(const std::vector<std::string> names,
+               files_.list(folder.empty() ? folder_ : sys::join_path(folder_, folder)));
       for (const std::string& name : names) {
         const std::string inner = folder.empty() ? name : sys::join_path(folder, name);
         if (files_.kind(sys::join_path(folder_, inner)) == sys::Kind::folder)

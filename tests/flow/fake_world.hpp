@@ -9,6 +9,7 @@
 #include "gate/sys/coin.hpp"
 #include "gate/sys/http.hpp"
 #include "gate/sys/pause.hpp"
+
 #include "tests/run/scene.hpp"
 
 namespace weir::tests {
@@ -73,7 +74,15 @@ struct FakeWorld {
   run::FakeLoad load;
   FakeTerminal terminal;
   std::map<std::string, std::string> environment{{"WEIR_PROBES", "/probes"}};
-  sys::World world{files, processes, clock, locks, http, pause, coin, load, terminal,
+  sys::World world{files,
+                   processes,
+                   clock,
+                   locks,
+                   http,
+                   pause,
+                   coin,
+                   load,
+                   terminal,
                    [this](const std::string& name) -> std::optional<std::string> {
                      const auto found = environment.find(name);
                      if (found == environment.end()) return std::nullopt;

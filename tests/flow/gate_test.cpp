@@ -7,6 +7,7 @@
 #include "gate/flow/accept.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/stored_baselines.hpp"
+
 #include "tests/flow/fake_world.hpp"
 
 namespace weir::flow {
@@ -25,7 +26,7 @@ TEST(Run, MeasuresTheMatrixAndWritesARun) {
   const auto answer = run_matrix(world.job(), {});
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->code, ExitCode::pass);
-  EXPECT_THAT(answer->text, HasSubstr("bench/tiny/cpu/decode"));
+  EXPECT_THAT(answer->text, HasSubstr("bench / tiny / cpu / decode"));
   EXPECT_THAT(answer->text, HasSubstr("run /out/"));
   const Json json = Json::parse(answer->json);
   EXPECT_EQ(json["schema"], "weir.profiles/1");
@@ -74,7 +75,7 @@ TEST(Gate, ChecksEachPlaceOfAReportBeforeAnythingIsMeasured) {
     options.files.files[i] = "/nowhere/report";
     const auto answer = gate(world.job(), options);
     ASSERT_FALSE(answer) << report_outputs()[i].option;
-    EXPECT_EQ(answer.error().code, Code::config) << report_outputs()[i].option;
+    EXPECT_EQ(answer.error().code, Code::usage) << report_outputs()[i].option;
     EXPECT_THAT(answer.error().message, HasSubstr("/nowhere"));
     EXPECT_TRUE(world.processes.started.empty()) << report_outputs()[i].option;
   }
@@ -150,7 +151,8 @@ TEST(Prune, RemovesTheBaselinesOfCellsThatTheConfigurationNoLongerHas) {
   ASSERT_TRUE(gate(world.job(), {}));
   ASSERT_TRUE(accept(world.job(), {}));
   std::string fewer = k_timed_yaml;
-  fewer.erase(fewer.find("  other:"), std::string("  other: {prompt_tokens: 0, tokens: 8}\n").size());
+  fewer.erase(fewer.find("  other:"),
+              std::string("  other: {prompt_tokens: 0, tokens: 8}\n").size());
   world.files.put("/project/weir.yaml", fewer);
   BaselinePruneOptions options;
   options.dry = true;
