@@ -91,21 +91,10 @@ class CalibrationWriter {
     const auto odds = [](double log) {
       return log < std::log(1e6) ? fmt::format("{:.3g}", std::exp(log)) : "1e6 and more";
     };
-    const char* said = nullptr;
-    switch (metric.decision) {
-      case stats::Decision::pass:
-        said = "pass";
-        break;
-      case stats::Decision::fail:
-        said = "FAIL";
-        break;
-      case stats::Decision::unlike:
-        said = "none (the sides spread unlike)";
-        break;
-      case stats::Decision::undecided:
-        said = "not decided";
-        break;
-    }
+    // In the order in which decisions are declared.
+    constexpr std::string_view k_said[] = {"not decided", "pass", "FAIL",
+                                           "none (the sides spread unlike)"};
+    const std::string_view said = k_said[static_cast<std::size_t>(metric.decision)];
     return fmt::format("{} after {} (evidence: slower {}, beyond {} {}, within {} {})", said,
                        plural(static_cast<std::size_t>(metric.decided_after), "pair", "pairs"),
                        odds(metric.log_slower), metric.tolerated, odds(metric.log_beyond),

@@ -20,16 +20,16 @@ namespace {
 
 // In the order in which outcomes are declared.
 constexpr OutcomeLook k_looks[] = {
-    {"FAIL", "1;31", "\u274c", "error", "failure", 1},       // a cross
-    {"error", "1;35", "\u26a0\ufe0f", "error", "error", 2},  // a warning
-    {"open", "1;33", "\u2753", "warning", "skipped", 3},     // a question mark
-    {"new", "1;36", "\U0001f195", "warning", "skipped", 4},  // "new"
-    {"improved", "1;32", "\u2705", "notice", "", 0},         // a tick
-    {"accepted", "1;32", "\u2705", "notice", "", 0},
-    {"pass", "32", "\u2705", "notice", "", 0},
-    {"skip", "2", "\u26aa", "notice", "skipped",
-     5},  // a circle: what was not measured is not green
-    {"info", "2", "\u26aa", "notice", "", 0},
+    {"FAIL", "1;31", "\u274c", "error", "failure", " broke a limit", 1},
+    {"error", "1;35", "\u26a0\ufe0f", "error", "error", " could not be measured", 2},
+    {"open", "1;33", "\u2753", "warning", "skipped", " {are} not decided", 3},
+    {"new", "1;36", "\U0001f195", "warning", "skipped", " {are} new: nothing to judge by", 4},
+    {"improved", "1;32", "\u2705", "notice", "", " improved", 0},
+    {"accepted", "1;32", "\u2705", "notice", "", " changed as allowed", 0},
+    {"pass", "32", "\u2705", "notice", "", "", 0},
+    // A circle: what was not measured is not green.
+    {"skip", "2", "\u26aa", "notice", "skipped", " can not be measured on this machine", 5},
+    {"info", "2", "\u26aa", "notice", "", "", 0},
 };
 static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1);
 
@@ -56,31 +56,6 @@ std::size_t passed_metrics(const CellVerdict& cell) {
                     [](const MetricVerdict& metric) { return metric.verdict == Outcome::pass; }));
 }
 
-std::string first_clause(Outcome outcome, std::size_t number, std::size_t all) {
-  const std::string of = fmt::format("{} of {}", number, plural(all, "cell"));
-  const std::string_view are = number == 1 ? "is" : "are";
-  switch (outcome) {
-    case Outcome::fail:
-      return of + " broke a limit";
-    case Outcome::error:
-      return of + " could not be measured";
-    case Outcome::inconclusive:
-      return fmt::format("{} {} not decided", of, are);
-    case Outcome::fresh:
-      return fmt::format("{} {} new: nothing to judge by", of, are);
-    case Outcome::improved:
-      return of + " improved";
-    case Outcome::accepted:
-      return of + " changed as allowed";
-    case Outcome::skipped:
-      return of + " can not be measured on this machine";
-    case Outcome::pass:
-    case Outcome::info:
-      break;
-  }
-  return "";
-}
-
 CellDocument document_of(const CellVerdict& cell) {
   CellDocument made{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
   made.kernels = changed_words(cell.kernels);
@@ -88,9 +63,9 @@ CellDocument document_of(const CellVerdict& cell) {
   made.ops = changed_words(cell.ops);
   for (const MetricVerdict& metric : cell.metrics) {
     made.rows.push_back({&metric, words(metric)});
-    made.passed += metric.verdict == Outcome::pass ? 1 : 0;
     if (made.reason.empty() && metric.verdict == cell.verdict) made.reason = metric.reason;
   }
+  made.passed = passed_metrics(cell);
   for (const MetricRow& row : made.rows) made.worst_first.push_back(&row);
   // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
   const auto rank = [](const MetricRow* row) { return std::min(row->of->verdict, Outcome::pass); };
@@ -185,13 +160,19 @@ std::string judged_by(const CellVerdict& cell) {
 
 std::string headline(const GateVerdict& gate) {
   const std::size_t all = gate.cells.size();
-  std::string out = first_clause(gate.verdict, cells_with(gate, gate.verdict), all);
-  if (out.empty()) {
+  const std::string cells = plural(all, "cell");
+  std::string out;
+  if (const std::string_view did = look_of(gate.verdict).headline; !did.empty()) {
+    const std::size_t number = cells_with(gate, gate.verdict);
+    out = fmt::format("{} of {}", number, cells) +
+          fmt::format(fmt::runtime(did), fmt::arg("are", number == 1 ? "is" : "are"));
+  } else {
     std::size_t passed = 0;
     for (const CellVerdict& cell : gate.cells) passed += passed_metrics(cell);
-    const std::size_t cells = cells_with(gate, Outcome::pass);
-    out = cells == all ? plural(all, "cell") : fmt::format("{} of {}", cells, plural(all, "cell"));
-    out += fmt::format(", {} within limits", plural(passed, "metric"));
+    const std::size_t fine = cells_with(gate, Outcome::pass);
+    out = fmt::format("{}, {} within limits",
+                      fine == all ? cells : fmt::format("{} of {}", fine, cells),
+                      plural(passed, "metric"));
   }
   if (gate.verdict == Outcome::fail) {
     if (const std::size_t errors = cells_with(gate, Outcome::error); errors > 0) {

@@ -25,6 +25,8 @@ struct OutcomeLook {
   std::string_view sign;     // in Markdown
   std::string_view level;    // of an annotation: "error", "warning", "notice"
   std::string_view element;  // of JUnit: "failure", "error", "skipped", "" where it passed
+  std::string_view
+      headline;  // what so many of all cells did; {are} is "is" or "are"; "": as it should be
   int code;  // of OpenMetrics: 0 where nobody has to do anything, so that an alert needs no table
 };
 [[nodiscard]] const OutcomeLook& look_of(verdict::Outcome outcome);

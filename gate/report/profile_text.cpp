@@ -37,10 +37,11 @@ std::string spread(const Profile& of, const Measurement& measured) {
   return out + plural(std::max<std::size_t>(measured.samples.size(), 1), "run");
 }
 
+// "" where it was not measured.
 std::string value_words(const Measurement& measured) {
   if (measured.exact && measured.metric.unit == unit::Unit::count) return show(*measured.exact);
   const auto value = measured.value();
-  return value && std::isfinite(*value) ? unit::show(measured.metric, *value) : "not measured";
+  return value && std::isfinite(*value) ? unit::show(measured.metric, *value) : "";
 }
 
 std::vector<const Measurement*> in_reading_order(const Profile& profile, bool verbose) {
@@ -62,6 +63,12 @@ std::vector<const Measurement*> in_reading_order(const Profile& profile, bool ve
   return out;
 }
 
+void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t most) {
+  for (const auto& [name, count] : set.counts) {
+    table.rows.push_back({show(count), one_line(name, most)});
+  }
+}
+
 // What the server said of itself; of a short text only that it did.
 std::string server_figures(const std::vector<profile::ServerFigure>& figures, bool verbose,
                            std::size_t width) {
@@ -75,19 +82,11 @@ std::string server_figures(const std::vector<profile::ServerFigure>& figures, bo
   }
   say(out, "the server's own metrics, of its last load: they judge nothing", width, 2);
   TextTable table{{}, {true, false, false}};
-  const auto words = [](profile::ServerFigure::Kind kind) {
-    switch (kind) {
-      case profile::ServerFigure::Kind::counter:
-        return "grew";
-      case profile::ServerFigure::Kind::gauge:
-        return "at the end";
-      case profile::ServerFigure::Kind::mean:
-        break;
-    }
-    return "mean";
-  };
+  // In the order in which kinds are declared.
+  constexpr const char* k_kinds[] = {"grew", "at the end", "mean"};
   for (const profile::ServerFigure& figure : figures) {
-    table.rows.push_back({show(figure), words(figure.kind), one_line(figure.name, 200)});
+    table.rows.push_back(
+        {show(figure), k_kinds[static_cast<std::size_t>(figure.kind)], one_line(figure.name, 200)});
   }
   return out + table.str(4, width);
 }
@@ -104,17 +103,16 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   say(out, title, width, 0);
   TextTable table{{}, {false, true, false, false}};
   for (const Measurement* measured : in_reading_order(profile, style.verbose)) {
+    const std::string value = value_words(*measured);
     table.rows.push_back({clip(one_line(unit::label(measured->metric), 96), 28),
-                          value_words(*measured), one_line(measured->source, 24),
+                          value.empty() ? "not measured" : value, one_line(measured->source, 24),
                           spread(profile, *measured)});
   }
   out += table.str(2, width);
   if (style.verbose && profile.kernels) {
     say(out, profile.kernels->named ? "kernels" : "kernels (by the hash of their code)", width, 2);
     TextTable kernels{{}, {true, false}};
-    for (const auto& [name, count] : profile.kernels->counts) {
-      kernels.rows.push_back({show(count), one_line(name, 96)});
-    }
+    add_counts(kernels, *profile.kernels, 96);
     out += kernels.str(4, width);
   }
   if (style.verbose && profile.functions) {
@@ -174,12 +172,6 @@ std::size_t sessions_of(const Baseline& stored) {
   return number;
 }
 
-std::string value_of(const profile::Measurement& measured) {
-  if (measured.exact && measured.metric.unit == unit::Unit::count) return show(*measured.exact);
-  const auto value = measured.value();
-  return value ? unit::show(measured.metric, *value) : "";
-}
-
 }  // namespace
 
 std::string baseline_list(std::span<const Baseline> baselines, int width) {
@@ -231,15 +223,13 @@ std::string baseline_show(const Baseline& stored, int width) {
     if (measured.repeatability)
       nature += fmt::format(", within {} %", about(*measured.repeatability * 100));
     counts.rows.push_back(
-        {clip(one_line(unit::label(measured.metric), 96), 32), value_of(measured), nature});
+        {clip(one_line(unit::label(measured.metric), 96), 32), value_words(measured), nature});
   }
   if (!counts.rows.empty()) out += "\n" + counts.str(2, columns);
   if (stored.kernels && !stored.kernels->counts.empty()) {
     TextTable kernels{{"times", stored.kernels->named ? "kernel" : "kernel (hash of its code)"},
                       {true, false}};
-    for (const auto& [name, count] : stored.kernels->counts) {
-      kernels.rows.push_back({show(count), one_line(name, 200)});
-    }
+    add_counts(kernels, *stored.kernels, 200);
     out += "\n" + kernels.str(2, columns);
   }
   if (stored.functions && !stored.functions->counts.empty()) {

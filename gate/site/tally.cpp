@@ -71,17 +71,9 @@ Fate fate_of(const std::vector<SiteVerdict>& verdicts, const SaidOfMetric& red,
 }  // namespace
 
 std::string_view to_string(Fate fate) {
-  switch (fate) {
-    case Fate::accepted:
-      return "accepted";
-    case Fate::reverted:
-      return "reverted";
-    case Fate::disputed:
-      return "disputed";
-    case Fate::open:
-      break;
-  }
-  return "open";
+  // In the order in which they are declared.
+  constexpr std::string_view k_fates[] = {"accepted", "reverted", "disputed", "open"};
+  return k_fates[static_cast<std::size_t>(fate)];
 }
 
 std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>& stored) {

@@ -87,16 +87,13 @@ export async function cellPage({overview, state}) {
   }}));
   const machines = [...new Set(cell.series.filter((one) => sameMetric(one.metric, series.metric)).map((one) => one.machine))];
   const tool = (label, words, act) => h('button', {type: 'button', 'aria-label': words, title: words, onclick: act}, label);
-  const log = h('input', {type: 'checkbox', checked: view.log, disabled: lowest <= 0, onchange: () => {
-    view.log = log.checked;
-    keep({scale: view.log ? 'log' : ''});
+  const toggle = (name, disabled, parts) => h('input', {type: 'checkbox', checked: view[name], disabled, onchange: (event) => {
+    view[name] = event.target.checked;
+    keep(parts());
     draw();
   }});
-  const band = h('input', {type: 'checkbox', checked: view.band, onchange: () => {
-    view.band = band.checked;
-    keep({band: view.band ? '' : 'off'});
-    draw();
-  }});
+  const log = toggle('log', lowest <= 0, () => ({scale: view.log ? 'log' : ''}));
+  const band = toggle('band', false, () => ({band: view.band ? '' : 'off'}));
 
   return {
     title: `${cell.cell} ${series.metric.label}`,
