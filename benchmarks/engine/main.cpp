@@ -7,12 +7,13 @@
 #include <memory>
 #include <string_view>
 
+#include "gate/base/json.hpp"
+
 #include "benchmarks/engine/backend.hpp"
 #include "benchmarks/engine/generate.hpp"
 #include "benchmarks/engine/options.hpp"
 #include "benchmarks/engine/replay.hpp"
 #include "benchmarks/engine/report.hpp"
-#include "gate/base/json.hpp"
 
 namespace weir::engine {
 namespace {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "gate/adapters/format.hpp"
-
 #include "gate/base/json.hpp"
+
 #include "tests/adapters/read_data.hpp"
 #include "tests/adapters/samples.hpp"
 

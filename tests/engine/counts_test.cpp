@@ -2,9 +2,9 @@
 // and by a second one that shares no code with it.
 #include <gmock/gmock.h>
 
+#include "gate/base/json.hpp"
 #include "gate/observed/observed.hpp"
 
-#include "gate/base/json.hpp"
 #include "tests/engine/engine_run.hpp"
 #include "tests/probes/independent_count.hpp"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/json.hpp"
+
 #include "tests/explain/build.hpp"
 #include "tests/verdict/build.hpp"
 

@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
-#include "gate/base/json.hpp"
 #include "tests/explain/build.hpp"
 #include "tests/explain/scored.hpp"
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/json.hpp"
+
 #include "tests/config/parse_text.hpp"
 
 namespace weir::flow {

@@ -1,7 +1,7 @@
-#include "gate/observed/timeline.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "gate/observed/timeline.hpp"
 
 namespace weir::observed {
 namespace {

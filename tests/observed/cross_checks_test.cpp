@@ -1,10 +1,9 @@
 // What was measured, held against itself: told where it disagrees, silent where it does not.
-#include "gate/observed/totals.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/observed/timeline.hpp"
+#include "gate/observed/totals.hpp"
 
 namespace weir::observed {
 namespace {

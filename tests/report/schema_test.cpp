@@ -15,6 +15,7 @@
 #pragma GCC diagnostic pop
 
 #include "gate/base/json.hpp"
+
 #include "tests/report/paired_fixtures.hpp"
 #include "tests/report/support.hpp"
 

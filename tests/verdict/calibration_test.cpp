@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/json.hpp"
+
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/json.hpp"
+
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
 #include "gate/verdict/paired_rule.hpp"
 
-#include "gate/base/json.hpp"
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {

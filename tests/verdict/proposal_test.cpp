@@ -3,8 +3,9 @@
 
 #include <gmock/gmock.h>
 
-#include "build.hpp"
 #include "gate/base/json.hpp"
+
+#include "build.hpp"
 
 namespace weir::verdict {
 namespace {
