@@ -8,7 +8,6 @@
 #include "gate/publish/event.hpp"
 #include "gate/publish/texts.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/pause.hpp"
 
 namespace weir::app {
 namespace {

@@ -8,9 +8,9 @@
 #include "gate/app/weir_engine.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
-#include "gate/sys/scratch.hpp"
 
 namespace weir::app {
 namespace {

@@ -13,7 +13,7 @@
 #include "gate/config/placeholders.hpp"
 #include "gate/probes/read/fit.hpp"
 #include "gate/report/doctor.hpp"
-#include "gate/sys/machine_findings.hpp"
+#include "gate/sys/machine_health.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gate/app/session.hpp"
-#include "gate/run/unfinished.hpp"
+#include "gate/run/journal.hpp"
 
 namespace weir::app {
 

@@ -2,8 +2,8 @@
 
 #include "gate/app/session_ready.hpp"
 #include "gate/probes/read/instructions.hpp"
-#include "gate/run/engine_run.hpp"
-#include "gate/run/in_container.hpp"
+#include "gate/run/container.hpp"
+#include "gate/run/engine_call.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::app {

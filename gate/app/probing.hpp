@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "gate/run/probing.hpp"
+#include "gate/run/runner.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::app {

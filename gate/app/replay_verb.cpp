@@ -14,8 +14,8 @@
 #include "gate/probes/read/replay_events.hpp"
 #include "gate/report/replay_text.hpp"
 #include "gate/run/environment.hpp"
+#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/scratch.hpp"
 
 namespace weir::app {
 namespace {

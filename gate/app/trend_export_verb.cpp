@@ -6,7 +6,7 @@
 #include "gate/base/text.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/file_writer.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::app {
 namespace {

@@ -33,11 +33,7 @@ void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
     const auto in = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), probe) != names.end();
     };
-    if (in(known.later_probes)) {
-      parsing.problems.add(
-          node.at, fmt::format("the probe \"{}\" comes with a later version of weir{}", probe,
-                               known_here(known.probes)));
-    } else if (!in(known.probes)) {
+    if (!in(known.probes)) {
       parsing.problems.add(
           node.at, fmt::format("unknown probe \"{}\"{}{}", text::printable(probe),
                                text::did_you_mean(probe, known.probes), known_here(known.probes)));

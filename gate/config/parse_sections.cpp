@@ -4,15 +4,10 @@
 
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::config {
 namespace {
-
-const std::vector<std::string>& devices() {
-  static const std::vector<std::string> k_devices{"cpu",   "cuda",   "hip",
-                                                  "metal", "opencl", "vulkan"};
-  return k_devices;
-}
 
 bool names_something(const Node& node, const std::string& what, Parsing& parsing) {
   if (node.kind != Node::Kind::map || node.entries.empty()) {
@@ -244,15 +239,16 @@ void parse_backends(const Node& node, Parsing& parsing) {
     const Node empty{Node::Kind::map, entry.value.at, false, {}, {}, {}};
     Fields fields(entry.value.kind == Node::Kind::null ? empty : entry.value,
                   named("backend", entry), problems);
+    const std::vector<std::string>& devices = unit::device_names();
     if (const Node* device = fields.take("device")) {
-      backend.device = read_choice(*device, "device", devices(), problems).value_or("");
-    } else if (std::find(devices().begin(), devices().end(), entry.key) != devices().end()) {
+      backend.device = read_choice(*device, "device", devices, problems).value_or("");
+    } else if (std::find(devices.begin(), devices.end(), entry.key) != devices.end()) {
       backend.device = entry.key;
     } else {
       problems.add(entry.key_at,
                    fmt::format("{} needs \"device\": what must really do the work{}{}",
-                               named("backend", entry), text::did_you_mean(entry.key, devices()),
-                               known_here(devices())));
+                               named("backend", entry), text::did_you_mean(entry.key, devices),
+                               known_here(devices)));
     }
     if (const Node* twin = fields.take("twin")) {
       backend.twin = read_text(*twin, "twin", problems);

@@ -2,6 +2,11 @@
 
 #include <utility>
 
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/model/gguf.hpp"
+#include "gate/sys/paths.hpp"
+
 namespace weir::run {
 namespace {
 
@@ -110,6 +115,67 @@ Result<profile::CellFacts> facts_from_json(const Json& json) {
     return facts;
   }
   return fail(Code::data, "{}: no sweep \"{}\"", name, sweep);
+}
+
+namespace {
+
+constexpr std::uint64_t k_beginning = std::uint64_t{1} << 20;
+
+Result<ModelFacts> look_at_folder(const sys::Files& files, const std::string& path) {
+  WEIR_TRY(const std::vector<std::string> names, files.list(path));
+  ModelFacts facts;
+  std::string all;
+  for (const std::string& name : names) {
+    const std::string file = sys::join_path(path, name);
+    // Hidden files are what downloaders leave for themselves.
+    if (name.starts_with('.') || files.kind(file) != sys::Kind::file) continue;
+    WEIR_TRY(const std::uint64_t bytes, files.size(file));
+    facts.bytes += bytes;
+    all += fmt::format("{} {}\n", name, bytes);
+    if (name == "config.json") {
+      WEIR_TRY(const std::string text, files.read_prefix(file, k_beginning));
+      all += text;
+    }
+  }
+  if (facts.bytes == 0) return fail(Code::data, "{}: no model: the folder has no files", path);
+  facts.header_hash = hash_hex(all);
+  return facts;
+}
+
+}  // namespace
+
+Result<ModelFacts> look_at_model(const sys::Files& files, const std::string& path) {
+  if (files.kind(path) == sys::Kind::folder) return look_at_folder(files, path);
+  ModelFacts facts;
+  WEIR_TRY(facts.bytes, files.size(path));
+  if (text::lower(path).ends_with(".gguf")) {
+    auto header =
+        model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(path, bytes); });
+    if (!header) return tl::unexpected(with_context(path, std::move(header).error()));
+    facts.header_hash = header->hash;
+    return facts;
+  }
+  WEIR_TRY(const std::string text, files.read_prefix(path, k_beginning));
+  facts.header_hash = hash_hex(text);
+  return facts;
+}
+
+std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
+                                                     const ModelFacts& model,
+                                                     std::string_view prompt_text) {
+  std::map<std::string, std::string> parts;
+  for (const auto& [name, text] : cell.identity) parts[name] = short_hash(text);
+  parts["model header"] = short_hash(model.header_hash);
+  parts["model size"] = short_hash(std::to_string(model.bytes));
+  if (cell.prompt_file) parts["prompt file"] = short_hash(prompt_text);
+  parts["counting rules"] = short_hash(k_counting_rules);
+  return parts;
+}
+
+std::string fingerprint_of(const std::map<std::string, std::string>& parts) {
+  std::string all;
+  for (const auto& [name, hash] : parts) all += name + "=" + hash + "\n";
+  return short_hash(all, 16);
 }
 
 }  // namespace weir::run

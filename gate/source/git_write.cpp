@@ -2,7 +2,7 @@
 // where it was seen.
 #include "gate/base/text.hpp"
 #include "gate/source/git.hpp"
-#include "gate/sys/scratch.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::source {
 Result<std::optional<std::string>> Git::branch_tip(const std::string& name) const {

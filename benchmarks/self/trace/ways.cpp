@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 #include "gate/adapters/chrome_trace_reader.hpp"
-#include "gate/sys/file_reader.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::bench {
 namespace {
