@@ -87,9 +87,9 @@ Run drive(const Shape& shape) {
   use_core(false);
   const sys::RealClock clock;
   const sys::Stop stop;
-  sys::RealStreams streams(clock);
+  const auto streams = sys::real_streams(clock);
   const double cpu = thread_cpu_seconds(), start = steady_seconds();
-  const auto load = load::drive(plan_of(shape, server), streams, clock, stop);
+  const auto load = load::drive(plan_of(shape, server), *streams, clock, stop);
   const double seconds = steady_seconds() - start;
   Run run;
   run.cpu_share = (thread_cpu_seconds() - cpu) / seconds;
@@ -168,9 +168,9 @@ void throughput(int runs) {
 
     const sys::RealClock clock;
     const sys::Stop stop;
-    sys::RealStreams streams(clock);
+    const auto streams = sys::real_streams(clock);
     const double cpu = thread_cpu_seconds(), start = steady_seconds();
-    const auto load = load::drive(plan_of(shape, server), streams, clock, stop);
+    const auto load = load::drive(plan_of(shape, server), *streams, clock, stop);
     if (!load) std::abort();
     driven.push_back(tokens / (steady_seconds() - start));
     driven_cpu.push_back((thread_cpu_seconds() - cpu) / tokens * 1e6);

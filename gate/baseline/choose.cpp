@@ -5,14 +5,12 @@
 
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::baseline {
 namespace {
 
 using Stored = std::vector<const Baseline*>;
-
-constexpr std::size_t k_device_parts = 3;  // API, vendor, device
-constexpr std::array<std::string_view, 5> k_apis{"vulkan", "opencl", "cuda", "hip", "metal"};
 
 // How many parts two classes have in common from the left ("vulkan-10005-0-d-1-0a").
 std::size_t shared_parts(std::string_view a, std::string_view b) {
@@ -21,13 +19,10 @@ std::size_t shared_parts(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(end - left.begin());
 }
 
-// The same API and device in another version. Twins and CPUs have no versions: another name there
-// is another thing.
+// The same API and device in another version.
 bool same_device(std::string_view a, std::string_view b) {
-  const std::string api = text::split(a, '-').front();
-  return std::ranges::find(k_apis, api) != k_apis.end() &&
-         std::ranges::count(a, '-') > static_cast<std::ptrdiff_t>(k_device_parts) &&
-         shared_parts(a, b) >= k_device_parts;
+  const std::string device = unit::device_without_version(a);
+  return !device.empty() && (b == device || b.starts_with(device + "-"));
 }
 
 std::string changed_parts(const Baseline& stored, const profile::Provenance& candidate) {

@@ -25,11 +25,7 @@ bool metric_name(std::string_view name) {
 void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
   for (const std::string& probe : read_texts(node, "probes", parsing.problems)) {
     const Known& known = parsing.known;
-    if (holds(known.later_probes, probe)) {
-      parsing.problems.add(
-          node.at, fmt::format("the probe \"{}\" comes with a later version of weir{}", probe,
-                               known_here(known.probes)));
-    } else if (!holds(known.probes, probe)) {
+    if (!holds(known.probes, probe)) {
       parsing.problems.unknown(node.at, "probe", probe, known.probes);
     } else if (holds(engine.probes, probe)) {
       parsing.problems.add(node.at, fmt::format("the probe \"{}\" stands here twice", probe));

@@ -1,15 +1,10 @@
 // The sections models, backends, variants, prompts and matrix.
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::config {
 namespace {
-
-const std::vector<std::string>& devices() {
-  static const std::vector<std::string> k_devices{"cpu",   "cuda",   "hip",
-                                                  "metal", "opencl", "vulkan"};
-  return k_devices;
-}
 
 std::string named(const std::string& what, const Entry& entry) {
   return fmt::format("{} \"{}\"", what, text::printable(entry.key.substr(0, 80)));
@@ -164,15 +159,15 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
   const Node empty{Node::Kind::map, entry.value.at, false, {}, {}, {}};
   Fields fields(entry.value.kind == Node::Kind::null ? empty : entry.value, named("backend", entry),
                 parsing.problems);
-  if (fields.read("device", backend.device, read_choice, devices()) == nullptr) {
-    if (holds(devices(), entry.key)) {
+  if (fields.read("device", backend.device, read_choice, unit::device_names()) == nullptr) {
+    if (holds(unit::device_names(), entry.key)) {
       backend.device = entry.key;
     } else {
       parsing.problems.add(
           entry.key_at,
           fmt::format("{} needs \"device\": what must really do the work{}{}",
-                      named("backend", entry), text::did_you_mean(entry.key, devices()),
-                      known_here(devices())));
+                      named("backend", entry), text::did_you_mean(entry.key, unit::device_names()),
+                      known_here(unit::device_names())));
     }
   }
   if (const Node* twin = fields.read("twin", backend.twin, read_text)) {

@@ -203,10 +203,9 @@ struct Settings {
 
 // What the text is checked against besides itself.
 struct Known {
-  std::string today;                      // "2026-11-20": an `until` before it has expired
-  std::vector<std::string> adapters;      // names `output:` may take
-  std::vector<std::string> probes;        // names `probes:` may take in this build
-  std::vector<std::string> later_probes;  // names a later version takes: the error says so
+  std::string today;                  // "2026-11-20": an `until` before it has expired
+  std::vector<std::string> adapters;  // names `output:` may take
+  std::vector<std::string> probes;    // names `probes:` may take in this build
   std::optional<std::vector<std::string>> twins{};  // names `twin:` may take; absent: none here
   std::vector<std::string> apis{};                  // names `api:` may take
   // Of `adapters`, those whose engines always tell counts, and those that do where profile_args or

@@ -12,7 +12,6 @@
 #include "gate/publish/target.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/pause.hpp"
 
 namespace weir::flow {
 namespace {

@@ -7,7 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/flow/repository.hpp"
-#include "gate/run/in_container.hpp"
+#include "gate/run/container.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"

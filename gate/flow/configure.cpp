@@ -43,12 +43,6 @@ config::Known known_now(const sys::World& world, const std::string& config_file)
       }
     }
   }
-  for (const char* later : {"opencl", "cuda", "hip", "metal"}) {
-    const auto& here = known.probes;
-    if (std::find(here.begin(), here.end(), later) == here.end()) {
-      known.later_probes.emplace_back(later);
-    }
-  }
   return known;
 }
 

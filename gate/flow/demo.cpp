@@ -10,9 +10,9 @@
 #include "gate/flow/program.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/clock.hpp"
+#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
-#include "gate/sys/scratch.hpp"
 
 namespace weir::flow {
 namespace {

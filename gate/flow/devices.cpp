@@ -12,6 +12,7 @@
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::flow {
 Result<probes::Places> probe_places(const sys::World& world) {
@@ -43,14 +44,7 @@ namespace {
 
 constexpr double k_patience_seconds = 30;
 
-// An API whose devices weir-devices can list.
-struct Api {
-  const char* name;     // as in weir.yaml
-  const char* words;    // for people
-  const char* package;  // Debian's, with a software device
-};
-constexpr Api k_apis[] = {{"vulkan", "Vulkan", "mesa-vulkan-drivers"},
-                          {"opencl", "OpenCL", "pocl-opencl-icd"}};
+using Api = unit::DeviceApi;  // whose devices weir-devices can list
 
 run::DeviceFacts absent(const Api& api, const std::string& why) {
   run::DeviceFacts facts;
@@ -58,7 +52,7 @@ run::DeviceFacts absent(const Api& api, const std::string& why) {
       "asked for {}: {}, so nothing was run.\n"
       "  Install {} for a software device, or take the backend out of the\n"
       "  matrix (--cell leaves it out for once).",
-      api.words, why, api.package);
+      api.title, why, api.package);
   return facts;
 }
 
@@ -71,7 +65,7 @@ Result<run::DeviceFacts> read_answer(const Api& api, const std::string& text) {
   const auto error = read.optional_string(error_key.c_str());
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   if (devices.empty()) {
-    const std::string none = fmt::format("this machine has no {} device", api.words);
+    const std::string none = fmt::format("this machine has no {} device", api.title);
     return absent(api, error ? fmt::format("{} ({})", none, text::printable(*error)) : none);
   }
   run::DeviceFacts facts;
@@ -99,13 +93,13 @@ Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, sys:
     case sys::HowEnded::exited: {
       if (finished.exit_code == 0) return read_answer(api, finished.out);
       return absent(api,
-                    fmt::format("the {} loader failed (exit {})", api.words, finished.exit_code));
+                    fmt::format("the {} loader failed (exit {})", api.title, finished.exit_code));
     }
     case sys::HowEnded::signaled:
       return absent(api, fmt::format("the {} driver crashed (signal {}) when asked for its devices",
-                                     api.words, finished.signal));
+                                     api.title, finished.signal));
     case sys::HowEnded::timed_out:
-      return absent(api, fmt::format("the {} driver did not answer within {:.0f} s", api.words,
+      return absent(api, fmt::format("the {} driver did not answer within {:.0f} s", api.title,
                                      k_patience_seconds));
     case sys::HowEnded::output_limit:
     case sys::HowEnded::interrupted:  // both were told of as errors
@@ -113,7 +107,7 @@ Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, sys:
       break;
   }
   return fail(Code::unavailable, "the {} driver printed without end when asked for its devices",
-              api.words);
+              api.title);
 }
 
 }  // namespace
@@ -125,8 +119,8 @@ Result<std::map<std::string, run::DeviceFacts>> look_for_devices(const config::C
   std::map<std::string, run::DeviceFacts> devices;
   devices["cpu"] = {
       .device_class = machine.cpu_class, .name = machine.cpu_model, .on_cpu = true, .absent = {}};
-  for (const Api& api : k_apis) {
-    if (cell.device != api.name) continue;
+  for (const Api& api : unit::device_apis()) {
+    if (cell.device != api.name || api.package.empty()) continue;
     WEIR_TRY(devices[api.name], look_for(api, cell, world, stop));
   }
   // Nothing here can ask for other devices yet; the engine itself says when one is missing.

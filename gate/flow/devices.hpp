@@ -13,7 +13,7 @@
 #include "gate/probes/read/locate.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/prepare.hpp"
-#include "gate/run/probing.hpp"
+#include "gate/run/runner.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/machine.hpp"

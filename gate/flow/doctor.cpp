@@ -12,11 +12,12 @@
 #include "gate/probes/read/fit.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/report/texts.hpp"
-#include "gate/sys/machine_findings.hpp"
+#include "gate/sys/machine_health.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::flow {
 namespace {
@@ -55,7 +56,8 @@ Result<std::string> output_of(sys::World& world, std::vector<std::string> argv,
 Result<void> read_devices(const std::string& text, report::Diagnosis& diagnosis) {
   WEIR_TRY(const Json json, parse_json(text, {.bytes = std::size_t{1} << 20, .depth = 8}));
   JsonReader read(json, "weir-devices");
-  for (const char* api : {"vulkan", "opencl"}) {
+  for (const unit::DeviceApi& known : unit::device_apis()) {
+    const char* api = known.name;
     if (!read.has(api)) continue;  // this weir-devices does not know it
     const std::size_t before = diagnosis.devices.size();
     for (const Json& device : read.array(api)) {

@@ -7,7 +7,7 @@
 
 #include "gate/config/settings.hpp"
 #include "gate/flow/job.hpp"
-#include "gate/run/probing.hpp"
+#include "gate/run/runner.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/process.hpp"
 

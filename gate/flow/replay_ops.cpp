@@ -17,9 +17,9 @@
 #include "gate/probes/read/replay_events.hpp"
 #include "gate/report/profile_texts.hpp"
 #include "gate/run/environment.hpp"
+#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
-#include "gate/sys/scratch.hpp"
 #include "gate/sys/system.hpp"
 
 namespace weir::flow {

@@ -8,7 +8,7 @@
 #include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
 #include "gate/run/journal.hpp"
-#include "gate/sys/file_reader.hpp"
+#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

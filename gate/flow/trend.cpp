@@ -9,7 +9,6 @@
 #include "gate/history/json_lines.hpp"
 #include "gate/site/site.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/file_writer.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"

@@ -7,6 +7,7 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::history {
 
@@ -41,14 +42,9 @@ std::optional<Point> point_of(const std::string& cell, const profile::Measuremen
   return point;
 }
 
-// "vulkan-10005-0-d-1-0a1b2c3d" -> "vulkan-10005-0"; twins and CPUs have no versions.
 std::string device_of(const std::string& device_class) {
-  constexpr std::array<std::string_view, 5> k_apis{"vulkan", "opencl", "cuda", "hip", "metal"};
-  std::vector<std::string> parts = text::split(device_class, '-');
-  const bool versioned =
-      parts.size() > 3 && std::find(k_apis.begin(), k_apis.end(), parts.front()) != k_apis.end();
-  if (versioned) parts.resize(3);
-  return versioned ? text::join(parts, "-") : device_class;
+  const std::string device = unit::device_without_version(device_class);
+  return device.empty() ? device_class : device;
 }
 
 // Sessions of `after` that `before` has not: one and the same twice is two.

@@ -7,9 +7,9 @@
 
 #include "gate/base/text.hpp"
 #include "gate/history/database.hpp"
+#include "gate/sys/clock.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/pause.hpp"
 
 namespace weir::history {
 namespace {

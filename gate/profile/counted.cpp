@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
 #include "gate/profile/passes.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::profile {
 namespace {
@@ -14,11 +15,8 @@ namespace {
 // What every probe of a device API counts: 0 is then a fact, and a metric.
 constexpr std::array<std::string_view, 5> k_device_bases{"dispatches", "barriers", "syncs",
                                                          "copies", "submits"};
-constexpr std::array<std::string_view, 5> k_device_apis{"vulkan", "opencl", "cuda", "hip", "metal"};
 
-bool of_a_device(std::string_view probe) {
-  return std::find(k_device_apis.begin(), k_device_apis.end(), probe) != k_device_apis.end();
-}
+bool of_a_device(std::string_view probe) { return unit::find_device_api(probe) != nullptr; }
 
 // Names of the probes that saw every counted run, the device's own first. One that missed a run can
 // not be fitted; that it did is an error where it is the device's own.

@@ -1,6 +1,6 @@
 // What a cell executed: source files with functions, kernels and ops; and how it is stored. Pure.
 //
-// It comes from callgrind's output (probes/callgrind.hpp), from the JSON of an engine's own
+// It comes from callgrind's output (probes/read/instructions.hpp), from the JSON of an engine's own
 // coverage build (read_coverage), and for kernels and ops from the counted pass. All text is
 // hostile.
 #pragma once

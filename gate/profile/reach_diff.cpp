@@ -7,27 +7,15 @@
 #include <unordered_set>
 
 #include "gate/base/text.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::profile {
 namespace {
 
 using std::string_view;
 
-struct ShaderLanguage {
-  string_view ending;
-  std::array<string_view, 2> devices;  // "": every device but the CPU
-};
-constexpr ShaderLanguage k_shaders[] = {
-    {".comp", {"vulkan", "vulkan"}},
-    {".spv", {"vulkan", "opencl"}},
-    {".cl", {"opencl", "opencl"}},
-    {".cu", {"cuda", "hip"}},
-    {".hip", {"hip", "hip"}},
-    {".metal", {"metal", "metal"}},
-    {".wgsl", {"", ""}},
-    {".hlsl", {"", ""}},
-    {".slang", {"", ""}},
-};
+// Shaders that are compiled for every API.
+constexpr string_view k_shaders[] = {".wgsl", ".hlsl", ".slang"};
 
 constexpr string_view k_headers[] = {".h",   ".hh",  ".hpp", ".hxx", ".h++", ".inc",
                                      ".inl", ".ipp", ".tpp", ".cuh", ".def", ".glsl"};
@@ -74,11 +62,9 @@ bool is_one(string_view name, const string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-const ShaderLanguage* language_of(string_view path) {
-  const auto found =
-      std::find_if(std::begin(k_shaders), std::end(k_shaders),
-                   [&](const ShaderLanguage& language) { return path.ends_with(language.ending); });
-  return found == std::end(k_shaders) ? nullptr : found;
+bool is_shader_of(string_view path, const unit::DeviceApi& api) {
+  return std::any_of(api.shaders.begin(), api.shaders.end(),
+                     [&](string_view ending) { return !ending.empty() && path.ends_with(ending); });
 }
 
 string_view file_name_in(string_view path) {
@@ -92,10 +78,10 @@ string_view shader_stem(string_view path) {
 }
 
 bool shader_runs_on(string_view path, string_view device) {
-  const ShaderLanguage* language = language_of(text::lower(path));
-  if (language == nullptr) return false;
-  if (language->devices[0].empty()) return device != "cpu";
-  return device == language->devices[0] || device == language->devices[1];
+  const std::string lower = text::lower(path);
+  if (ends_with_one(lower, k_shaders)) return device != "cpu";
+  const unit::DeviceApi* api = unit::find_device_api(device);
+  return api != nullptr && is_shader_of(lower, *api);
 }
 
 // "readme.txt", "license-mit": not "notice_queue.cpp".
@@ -136,7 +122,12 @@ FileKind file_kind(string_view path) {
       is_one(name, k_build_names) || name.find("toolchain") != string_view::npos) {
     return FileKind::anything;
   }
-  if (language_of(lower) != nullptr) return FileKind::shader;
+  const auto apis = unit::device_apis();
+  if (ends_with_one(lower, k_shaders) ||
+      std::any_of(apis.begin(), apis.end(),
+                  [&](const unit::DeviceApi& api) { return is_shader_of(lower, api); })) {
+    return FileKind::shader;
+  }
   if (starts_with_one(lower, k_test_folders)) return FileKind::tests;
   // Debug information names what was compiled. A script, a model, a linker's map, what code is made
   // from: no record can say that nothing reads it.

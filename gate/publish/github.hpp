@@ -12,9 +12,7 @@
 #include "gate/publish/github_retry.hpp"
 #include "gate/publish/url.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/coin.hpp"
 #include "gate/sys/http.hpp"
-#include "gate/sys/pause.hpp"
 
 namespace weir::publish {
 

@@ -1,8 +1,11 @@
 #include "gate/run/against.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
+
+#include "gate/verdict/paired_rule.hpp"
 
 namespace weir::run {
 
@@ -166,6 +169,229 @@ std::vector<Step> Against::counts_to_confirm() const {
     }
   }
   return steps;
+}
+
+// The pairs of a run beside a base program: rounds of them, and what they show.
+
+using profile::PairedMetric;
+using profile::PairedRuns;
+
+// A cell whose counts could not be taken is an error already: its times would change nothing.
+bool Against::timed_cell(std::size_t cell) const {
+  const PreparedCell& prepared = plan_.cells[cell];
+  if (prepared.unavailable || prepared.cell.twin || plan_.base_cells[cell].unavailable)
+    return false;
+  const auto& counted = records_[cell].counted;
+  return std::none_of(counted.begin(), counted.end(), [](const RunRecord& record) {
+    return record.error && record.side == Side::candidate;
+  });
+}
+
+Step Against::timed(std::size_t cell, std::int64_t pair, Side side) const {
+  Step step;
+  step.cell = cell;
+  step.pass = Pass::timed;
+  step.asked = config::timed_asked(plan_.cells[cell].cell, options_.gate);
+  step.side = side;
+  step.pair = pair;
+  return step;
+}
+
+std::vector<Step> Against::warm_ups() const {
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    if (!timed_cell(i)) continue;
+    if (records_[i].paired.empty()) {
+      steps.push_back(timed(i, 0, Side::base));
+      steps.push_back(timed(i, 0, Side::candidate));
+      continue;
+    }
+    // One that failed may have had bad luck; twice is the cell's error.
+    const auto runs = profile::paired_runs(plan_.cells[i].facts, records_[i].paired);
+    if (runs.error) continue;
+    for (const Side side : runs.warm_up_failed) steps.push_back(timed(i, 0, side));
+  }
+  return steps;
+}
+
+double Against::seconds_of(std::size_t cell, bool warm_ups) const {
+  std::vector<const RunRecord*> wanted;
+  for (const RunRecord& record : records_[cell].paired) {
+    if ((record.pair.value_or(0) == 0) == warm_ups) wanted.push_back(&record);
+  }
+  return profile::wall_seconds_of(wanted);
+}
+
+std::vector<Against::Round> Against::make_rounds() const {
+  std::vector<profile::CellKey> keys;
+  for (const PreparedCell& cell : plan_.cells) keys.push_back(cell.cell.key);
+  std::vector<Round> rounds;
+  std::vector<bool> placed(keys.size(), false);
+  const std::vector<verdict::DepthGroup> groups = verdict::depth_groups(keys);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (placed[i]) continue;
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) {
+      return std::find(one.members.begin(), one.members.end(), i) != one.members.end();
+    });
+    Round round;
+    round.cells = {i};
+    if (group != groups.end()) {
+      round.cells = group->members;
+      round.line = *group;
+      for (std::size_t k = 0; k < round.cells.size(); ++k) {
+        placed[round.cells[k]] = true;
+        round.line->members[k] = k;
+      }
+    }
+    rounds.push_back(std::move(round));
+  }
+  return rounds;
+}
+
+std::vector<PairedRuns> Against::runs_of(const Round& round) const {
+  std::vector<PairedRuns> runs;
+  for (const std::size_t i : round.cells) {
+    runs.push_back(profile::paired_runs(plan_.cells[i].facts, records_[i].paired));
+  }
+  if (round.line) runs.push_back(verdict::fit_pairs(*round.line, runs));
+  return runs;
+}
+
+PairingCell Against::rules_of(Round& round) const {
+  PairingCell made;
+  made.name = (round.line ? round.line->fit : plan_.cells[round.cells.front()].cell.key).str();
+  for (const std::size_t i : round.cells) {
+    made.pair_seconds += seconds_of(i, true);
+  }
+  const std::vector<PairedRuns> runs = runs_of(round);
+  for (std::size_t of = 0; of < runs.size(); ++of) {
+    const profile::CellKey& cell =
+        of < round.cells.size() ? plan_.cells[round.cells[of]].cell.key : round.line->fit;
+    for (std::size_t k = 0; k < runs[of].metrics.size(); ++k) {
+      const PairedMetric& metric = runs[of].metrics[k];
+      const auto limit = verdict::resolve_limit(cell, metric.metric, options_.limits);
+      const auto rule = verdict::paired_rule(limit, metric, options_.policy);
+      // What is only reported is measured as well: it is how one finds out what a limit would do.
+      if (!rule) continue;
+      made.rules.push_back(*rule);
+      round.judged.push_back({of, k});
+    }
+  }
+  return made;
+}
+
+Result<void> Against::begin_pairs() {
+  rounds_ = make_rounds();
+  std::vector<PairedRuns> all;
+  std::vector<profile::CellFacts> facts;
+  for (const Round& round : rounds_) {
+    std::vector<PairedRuns> runs = runs_of(round);
+    for (std::size_t k = 0; k < round.cells.size(); ++k) {
+      const std::size_t i = round.cells[k];
+      facts.push_back(plan_.cells[i].facts);
+      records_[i].out = !timed_cell(i) || runs[k].error;
+    }
+    if (round.line) facts.emplace_back().cell = round.line->fit;
+    std::move(runs.begin(), runs.end(), std::back_inserter(all));
+  }
+  options_.policy.timed_metrics = verdict::timed_metrics(facts, all, options_.limits);
+  std::vector<PairingCell> cells;
+  for (Round& round : rounds_) cells.push_back(rules_of(round));
+  pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds, options_.rotation,
+                                       options_.least_pairs);
+  return plan_pairs(cells);
+}
+
+Result<void> Against::plan_pairs(const std::vector<PairingCell>& cells) {
+  const std::vector<Pairing::Share> shares = pairing_->plan();
+  PairsPlan shown;
+  shown.budget_seconds = options_.gate.budget_seconds;
+  shown.seconds_for_all = pairing_->seconds_for_all();
+  bool any = false, some = false;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].rules.empty()) continue;
+    any = true;
+    some = some || shares[i].now;
+    shown.cells.push_back({cells[i].name, cells[i].pair_seconds, cells[i].rules.size(),
+                           std::max(options_.least_pairs, Pairing::fewest(cells[i].rules)),
+                           shares[i].now});
+    const auto known = options_.calibrated_pairs.find(cells[i].name);
+    if (known != options_.calibrated_pairs.end()) shown.cells.back().calibrated = known->second;
+  }
+  const bool nothing_else =
+      !options_.counts || std::none_of(plan_.steps.begin(), plan_.steps.end(),
+                                       [](const Step& step) { return step.pass == Pass::counted; });
+  if (any && !some && nothing_else) {
+    return fail(
+        Code::config,
+        "gate.budget: {} can decide none of {} cell{}: one needs {} at least, all of them {}",
+        unit::show_duration(options_.gate.budget_seconds), shown.cells.size(),
+        shown.cells.size() == 1 ? "" : "s", unit::show_duration(pairing_->seconds_for_one()),
+        unit::show_duration(pairing_->seconds_for_all()));
+  }
+  if (any && show_plan_) show_plan_(shown);
+  return {};
+}
+
+std::vector<Step> Against::next_round(const Round& round) {
+  std::vector<Step> steps;
+  // One coin for all depths: what makes the second process of a pair slower then bends no line.
+  const bool swapped = coin_.flip();
+  for (const std::size_t i : round.cells) {
+    if (records_[i].out) continue;
+    steps.push_back(timed(i, round.noted + 1, swapped ? Side::candidate : Side::base));
+    steps.push_back(timed(i, round.noted + 1, swapped ? Side::base : Side::candidate));
+  }
+  return steps;
+}
+
+// Cells whose programs fail run no more pairs, and there is no line without them.
+void Against::leave_out(std::size_t place, const std::vector<PairedRuns>& runs) {
+  const Round& round = rounds_[place];
+  bool any_left = false, any_out = false;
+  for (std::size_t k = 0; k < round.cells.size(); ++k) {
+    bool& out = records_[round.cells[k]].out;
+    out = out || runs[k].error;
+    any_left = any_left || !out;
+    any_out = any_out || out;
+  }
+  if (!any_left) pairing_->give_up(place);
+  std::vector<std::size_t> rules;
+  for (std::size_t r = 0; any_out && r < round.judged.size(); ++r) {
+    const std::size_t of = round.judged[r].of;
+    if (of == round.cells.size() || records_[round.cells[of]].out) rules.push_back(r);
+  }
+  pairing_->give_up(place, rules);
+}
+
+void Against::note_pairs(std::size_t place) {
+  Round& round = rounds_[place];
+  const std::vector<PairedRuns> runs = runs_of(round);
+  leave_out(place, runs);
+  const bool all_out = std::all_of(round.cells.begin(), round.cells.end(),
+                                   [&](std::size_t i) { return records_[i].out; });
+  std::optional<std::int64_t> whole;
+  double seconds = -round.noted_seconds;
+  for (std::size_t k = 0; k < round.cells.size(); ++k) {
+    const CellRecords& mine = records_[round.cells[k]];
+    if (!mine.out || all_out) whole = std::min(whole.value_or(runs[k].pairs), runs[k].pairs);
+    seconds += seconds_of(round.cells[k], false);
+  }
+  const std::int64_t fresh = whole.value_or(0) - round.noted;
+  if (fresh <= 0) return;
+  round.noted_seconds += seconds;
+  for (std::int64_t k = round.noted; k < *whole; ++k) {
+    std::vector<stats::Pair> pairs;
+    for (const Round::Judged& judged : round.judged) {
+      const PairedMetric& metric = runs[judged.of].metrics[judged.metric];
+      const auto at = static_cast<std::size_t>(k);
+      // Of what was left out there may be fewer.
+      pairs.push_back(at < metric.pairs.size() ? verdict::rule_pair(metric, metric.pairs[at])
+                                               : stats::Pair{});
+    }
+    pairing_->note(place, pairs, seconds / static_cast<double>(fresh));
+  }
+  round.noted = *whole;
 }
 
 }  // namespace weir::run

@@ -21,7 +21,7 @@
 #include "gate/run/pairing.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
-#include "gate/sys/coin.hpp"
+#include "gate/sys/clock.hpp"
 #include "gate/verdict/over_depth.hpp"
 #include "gate/verdict/verdict.hpp"
 

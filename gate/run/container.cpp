@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -216,6 +218,36 @@ std::vector<std::string> steps_named(std::string_view listed, std::string_view n
     if (words.size() == 2 && words[1] == name) steps.push_back(words[0]);
   }
   return steps;
+}
+
+const config::ContainerSettings* container_of(const PreparedCell& cell) {
+  const config::EngineSettings* engine = cell.cell.engine;
+  return engine != nullptr && engine->container ? &*engine->container : nullptr;
+}
+
+bool has_own_environment(const config::ContainerSettings& container) {
+  return container.runtime != Runtime::srun;
+}
+
+Carried carried_into(const PreparedCell& cell, const CarriedPlace& place, const std::string& probes,
+                     const std::string& name, const config::Environment& line_env,
+                     const config::Environment& probe_env) {
+  Carried carried;
+  const bool own = has_own_environment(*container_of(cell));
+  for (auto& [variable, value] : merge_environment(
+           own ? sys::EnvironmentList() : sys::own_environment(), line_env, probe_env)) {
+    carried.env[variable] = value;
+  }
+  carried.mounts = mounts_of(cell);
+  for (const std::string& folder : {place.out, place.counts}) {
+    if (!folder.empty()) carried.mounts.push_back({folder, true});
+  }
+  if (!place.counts.empty() || cell.twin) carried.mounts.push_back({probes, false});
+  carried.id_file = place.root + "/container";
+  carried.port = place.port;
+  carried.name = name;
+  if (cell.cell.engine->server) carried.handed_on = cell.cell.engine->server->token_env;
+  return carried;
 }
 
 }  // namespace weir::run

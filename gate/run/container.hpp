@@ -64,4 +64,25 @@ inline constexpr int k_runtime_failed = 125;
 // Steps of Slurm by that name, from what "squeue --steps --format=%i %j" lists.
 [[nodiscard]] std::vector<std::string> steps_named(std::string_view listed, std::string_view name);
 
+// Nullptr when the cell's engine runs on this machine.
+[[nodiscard]] const config::ContainerSettings* container_of(const PreparedCell& cell);
+// It begins with the image's environment, not with weir's own.
+[[nodiscard]] bool has_own_environment(const config::ContainerSettings& container);
+
+// The folders of one process that are carried in.
+struct CarriedPlace {
+  std::string root;    // absolute; of weir alone
+  std::string out;     // below it: whoever the engine is inside may write there
+  std::string counts;  // the same; "" where nothing is counted
+  std::string port{};  // of a server that is started, which shall be reached there
+};
+
+// What a process of the cell is carried in with. `probes` is where probes and the twins' driver
+// lie, `line_env` the engine's own environment (line_of()), `probe_env` what attaches probes.
+// `name` is a word that no other process has.
+[[nodiscard]] Carried carried_into(const PreparedCell& cell, const CarriedPlace& place,
+                                   const std::string& probes, const std::string& name,
+                                   const config::Environment& line_env,
+                                   const config::Environment& probe_env);
+
 }  // namespace weir::run

@@ -12,12 +12,6 @@
 
 namespace weir::run {
 
-// The engine's command line in one step, and its environment as weir.yaml and the cell's twin have
-// it: of one that runs here, and what is carried in of one in a container.
-[[nodiscard]] config::CommandLine line_of(const PreparedCell& cell, const Step& step,
-                                          const std::string& out, const std::string& probe_dir,
-                                          const std::string& port = "");
-
 // `folder` (absolute) is the run's: the process gets a place of its own below it, removed after.
 // Nothing when a stop was requested before the engine had ended: there is no record then. Fails
 // with Code::io when that place can not be made. Thread-safe.

@@ -62,8 +62,6 @@ std::string added_to(const LoaderList& list, const std::string& there, const std
 
 }  // namespace
 
-bool is_loader_list(std::string_view name) { return find(name) != nullptr; }
-
 sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
                                        const config::Environment& config,
                                        const config::Environment& probes) {

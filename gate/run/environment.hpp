@@ -10,9 +10,6 @@
 
 namespace weir::run {
 
-// Is it a loader's list (VK_LAYER_PATH, LD_PRELOAD, …)? Those are added to, never replaced.
-[[nodiscard]] bool is_loader_list(std::string_view name);
-
 // Names by which probes and marks are switched on. An engine gets those that weir sets for it and
 // none of weir's own surroundings: timed while it marks its work, it would be another engine.
 [[nodiscard]] std::vector<std::string> probes_own(const sys::EnvironmentList& inherited);

@@ -6,28 +6,14 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
-#include "gate/run/in_container.hpp"
-#include "gate/run/server_token.hpp"
+#include "gate/run/container.hpp"
+#include "gate/run/starts.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
 namespace {
 
 constexpr std::uint64_t k_largest_prompt = std::uint64_t{16} << 20;
-
-// Problems in the order they were found, each once: many cells share a program or a model.
-class Problems {
- public:
-  void add(std::string problem) {
-    if (std::find(all_.begin(), all_.end(), problem) == all_.end()) {
-      all_.push_back(std::move(problem));
-    }
-  }
-  [[nodiscard]] const std::vector<std::string>& all() const { return all_; }
-
- private:
-  std::vector<std::string> all_;
-};
 
 class Preflight {
  public:
@@ -58,7 +44,7 @@ class Preflight {
   void check_place(const std::string& path) {
     if (path.empty()) return;
     if (files_.kind(path) == sys::Kind::file || files_.kind(path) == sys::Kind::folder) {
-      if (!files_.writable(path)) problems_.add(fmt::format("{}: can not be written", path));
+      if (!files_.writable(path)) add(fmt::format("{}: can not be written", path));
       return;
     }
     // What is not there will be made, in the nearest folder above that is.
@@ -67,13 +53,13 @@ class Preflight {
       folder = sys::folder_of(folder);
     } while (files_.kind(folder) == sys::Kind::absent && folder != "/");
     if (files_.kind(folder) != sys::Kind::folder) {
-      problems_.add(fmt::format("{}: can not be made: {} is not a folder", path, folder));
+      add(fmt::format("{}: can not be made: {} is not a folder", path, folder));
     } else if (!files_.writable(folder)) {
-      problems_.add(fmt::format("{}: can not be made: {} can not be written", path, folder));
+      add(fmt::format("{}: can not be made: {} can not be written", path, folder));
     }
   }
 
-  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_.all(); }
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
  private:
   [[nodiscard]] std::string resolve(const std::string& path) const {
@@ -83,6 +69,16 @@ class Preflight {
   static std::string where(const config::Cell& cell) {
     return cell.engine == nullptr || cell.engine->source.empty() ? std::string()
                                                                  : cell.engine->source + ": ";
+  }
+
+  // In the order they were found, each once: many cells share a program or a model.
+  void add(std::string problem) {
+    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
+      problems_.push_back(std::move(problem));
+    }
+  }
+  void add_of_engine(const config::Cell& cell, std::string_view problem) {
+    add(fmt::format("{}engine \"{}\": {}", where(cell), cell.key.engine, problem));
   }
 
   // What names the program: as written, or its counterpart in the other checkout.
@@ -98,13 +94,13 @@ class Preflight {
 
   void look_for_program(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
-    if (cell.command.empty()) return problems_.add(where(cell) + "the command is empty");
-    const std::string engine = fmt::format("{}engine \"{}\": ", where(cell), cell.key.engine);
+    if (cell.command.empty()) return add(where(cell) + "the command is empty");
     const auto place = program_of(cell.command.front());
     if (!place) {
-      return problems_.add(fmt::format(
-          "{}{}: outside the repository, so no other commit has a program of its own in its place",
-          engine, cell.command.front()));
+      return add_of_engine(cell,
+                           cell.command.front() +
+                               ": outside the repository, so no other commit has a program of "
+                               "its own in its place");
     }
     const std::string& name = *place;
     const auto found =
@@ -115,25 +111,23 @@ class Preflight {
       return;
     }
     if (name.find('/') == std::string::npos) {
-      problems_.add(fmt::format("{}no program \"{}\" in PATH; install it, or name it with its path",
-                                engine, name));
-      return;
+      return add_of_engine(
+          cell,
+          fmt::format("no program \"{}\" in PATH; install it, or name it with its path", name));
     }
     const std::string path = resolve(name);
-    problems_.add(fmt::format("{}{}: {}", engine, path,
-                              files_.kind(path) == sys::Kind::file
-                                  ? "is not executable (chmod +x)"
-                                  : "no such program; build it, or correct the path"));
+    add_of_engine(cell, path + (files_.kind(path) == sys::Kind::file
+                                    ? ": is not executable (chmod +x)"
+                                    : ": no such program; build it, or correct the path"));
   }
 
   // Of a server that runs already nothing lies here.
   void note_address(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (around_.programs) {
-      return problems_.add(fmt::format(
-          "{}engine \"{}\": it is a server that runs already, so no other commit has a program in "
-          "its place; give it a command",
-          where(cell), cell.key.engine));
+      return add_of_engine(cell,
+                           "it is a server that runs already, so no other commit has a program in "
+                           "its place; give it a command");
     }
     prepared.program_stamp = cell.engine->server->url;
   }
@@ -146,33 +140,31 @@ class Preflight {
     const auto token =
         server_token(variable, held == around_.tokens.end() ? Secret() : held->second);
     if (token) return;
-    problems_.add(
-        fmt::format("{}engine \"{}\": {}", where(cell), cell.key.engine, token.error().message));
+    add_of_engine(cell, token.error().message);
   }
 
   // Of an engine in a container only docker, podman or srun lies here.
   void look_for_runtime(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     const config::Runtime runtime = container_of(prepared)->runtime;
-    const std::string engine = fmt::format("{}engine \"{}\": ", where(cell), cell.key.engine);
     if (around_.programs) {
-      return problems_.add(fmt::format(
-          "{}it runs in a container, so no other commit has a program of its own in its place",
-          engine));
+      return add_of_engine(
+          cell, "it runs in a container, so no other commit has a program of its own in its place");
     }
     const std::string& name = cell.command.front();
     const auto found =
         sys::find_program(files_, name, around_.config_folder, around_.path_variable);
     if (!found) {
-      return problems_.add(
-          fmt::format("{}container: {}: no program \"{}\" {}; install it, or run weir where it is",
-                      engine, config::to_string(runtime), name,
+      return add_of_engine(
+          cell,
+          fmt::format("container: {}: no program \"{}\" {}; install it, or run weir where it is",
+                      config::to_string(runtime), name,
                       name.find('/') == std::string::npos ? "in PATH" : "here"));
     }
     prepared.program = *found;
     // Of weir.yaml as written that was said there; here come the words of {args} and of --against.
     for (const std::string& problem : config::problems_of(cell.command, runtime)) {
-      problems_.add(engine + problem);
+      add_of_engine(cell, problem);
     }
     // What is known of the program: which image it is in.
     const auto parts = config::parts_of(cell.command, runtime);
@@ -188,8 +180,7 @@ class Preflight {
     for (const std::string& place : around_.output_places) mounts.push_back({sys::absolute(place)});
     for (const Mount& mount : mounts) {
       if (auto why = why_not_mounted(container->runtime, mount.path)) {
-        problems_.add(fmt::format("{}engine \"{}\": {}", where(prepared.cell),
-                                  prepared.cell.key.engine, *why));
+        add_of_engine(prepared.cell, *why);
       }
     }
   }
@@ -200,7 +191,7 @@ class Preflight {
     prepared.prompt_file = resolve(*cell.prompt_file);
     const auto text = files_.read(prepared.prompt_file, k_largest_prompt);
     if (!text) {
-      problems_.add(fmt::format("prompt \"{}\": {}", cell.key.prompt, text.error().message));
+      add(fmt::format("prompt \"{}\": {}", cell.key.prompt, text.error().message));
       return;
     }
     prompts_[prepared.prompt_file] = *text;
@@ -217,13 +208,13 @@ class Preflight {
     ModelFacts& facts = models_[prepared.model];
     const std::string model = fmt::format("model \"{}\": ", cell.key.model);
     if (!files_.exists(prepared.model)) {
-      problems_.add(fmt::format("{}{}: no such file", model, prepared.model));
+      add(fmt::format("{}{}: no such file", model, prepared.model));
     } else if (!files_.readable(prepared.model)) {
-      problems_.add(fmt::format("{}{}: can not be read", model, prepared.model));
+      add(fmt::format("{}{}: can not be read", model, prepared.model));
     } else if (auto looked = look_at_model(files_, prepared.model)) {
       facts = *looked;
     } else {
-      problems_.add(model + looked.error().message);
+      add(model + looked.error().message);
     }
     prepared.model_bytes = facts.bytes;
     return facts;
@@ -325,10 +316,9 @@ class Preflight {
       const auto found =
           sys::find_program(files_, "valgrind", around_.config_folder, around_.path_variable);
       if (!found) {
-        return problems_.add(fmt::format(
-            "{}engine \"{}\": no program \"valgrind\" in PATH, which instructions: valgrind counts "
-            "with; install it (Debian: apt-get install valgrind)",
-            where(prepared.cell), engine.name));
+        return add_of_engine(prepared.cell,
+                             "no program \"valgrind\" in PATH, which instructions: valgrind counts "
+                             "with; install it (Debian: apt-get install valgrind)");
       }
       prepared.instructions = CountInstructions::valgrind;
       prepared.valgrind = *found;
@@ -337,8 +327,7 @@ class Preflight {
     if (!around_.no_perf) {
       prepared.instructions = CountInstructions::perf;
     } else if (engine.instructions == config::InstructionsBy::perf) {
-      problems_.add(fmt::format("{}engine \"{}\": instructions: {}", where(prepared.cell),
-                                engine.name, one_line(*around_.no_perf)));
+      add_of_engine(prepared.cell, "instructions: " + one_line(*around_.no_perf));
     } else {
       prepared.facts.instructions_skipped =
           "instructions are not counted: " + one_line(*around_.no_perf);
@@ -347,13 +336,12 @@ class Preflight {
 
   // A reason and its cure, which stand on two lines.
   static std::string one_line(const std::string& words) {
-    std::vector<std::string> parts = text::lines(words);
-    return text::join(parts, "; ");
+    return text::join(text::lines(words), "; ");
   }
 
   const Surroundings& around_;
   const sys::Files& files_;
-  Problems problems_;
+  std::vector<std::string> problems_;
   std::map<std::string, ModelFacts> models_;    // by path: headers are read once
   std::map<std::string, std::string> prompts_;  // by path
 };

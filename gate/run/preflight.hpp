@@ -10,7 +10,6 @@
 
 #include "gate/base/secret.hpp"
 #include "gate/config/matrix.hpp"
-#include "gate/run/fingerprint.hpp"
 #include "gate/run/prepare.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/machine.hpp"

@@ -11,11 +11,10 @@
 #include <thread>
 #include <utility>
 
-#include "gate/run/admission.hpp"
 #include "gate/run/engine_run.hpp"
+#include "gate/run/schedule.hpp"
 #include "gate/run/server_run.hpp"
 #include "gate/run/starts.hpp"
-#include "gate/run/tally.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {

@@ -9,21 +9,41 @@
 #include <string>
 #include <vector>
 
+#include "gate/base/result.hpp"
+#include "gate/config/settings.hpp"
+#include "gate/profile/counts.hpp"
 #include "gate/profile/record.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/run/plan.hpp"
-#include "gate/run/probing.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/http.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/lock.hpp"
 #include "gate/sys/machine.hpp"
-#include "gate/sys/port.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/streams.hpp"
 
 namespace weir::run {
+
+// How probes get into an engine and their counts out of it; the app wires this to gate/probes.
+
+// Thread-safe: counted processes run side by side.
+class Probing {
+ public:
+  virtual ~Probing() = default;
+  // What is added to the engine's environment so that `probes` write into `folder` (which exists).
+  // Loader lists hold only what is to be added: merge_environment() keeps what is there. `inside`:
+  // the environment it begins with where that is not weir's own, as in a container; else nullptr.
+  [[nodiscard]] virtual Result<config::Environment> attach(std::span<const std::string> probes,
+                                                           const std::string& folder,
+                                                           const config::Environment* inside) = 0;
+  // Where the libraries lie: absolute.
+  [[nodiscard]] virtual std::string folder() const = 0;
+  // One entry for each probe that saw the engine do something.
+  [[nodiscard]] virtual Result<std::vector<profile::ProbeCounts>> collect(
+      std::span<const std::string> probes, const std::string& folder) = 0;
+};
 
 // How engines that serve are spoken to: every step makes connections of its own, for steps may run
 // side by side.
@@ -32,8 +52,7 @@ struct Speaking {
       [](const sys::Clock& clock) {
         // Servers close connections that they kept a while (llama-server after 5 s), just when the
         // next request is on its way: each has one of its own.
-        return std::make_unique<sys::RealStreams>(clock,
-                                                  sys::StreamOptions{.keep_connections = false});
+        return sys::real_streams(clock, {.keep_connections = false});
       };
   std::function<std::unique_ptr<sys::Http>()> http = [] {
     return std::make_unique<sys::RealHttp>();

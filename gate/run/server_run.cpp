@@ -1,14 +1,311 @@
 #include "gate/run/server_run.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "gate/run/server_step.hpp"
+#include "gate/adapters/server_metrics.hpp"
+#include "gate/base/text.hpp"
+#include "gate/load/load.hpp"
+#include "gate/profile/counts.hpp"
+#include "gate/profile/record.hpp"
+#include "gate/profile/served.hpp"
+#include "gate/run/plan.hpp"
+#include "gate/run/runner.hpp"
+#include "gate/run/served_report.hpp"
+#include "gate/run/server_start.hpp"
 #include "gate/run/starts.hpp"
+#include "gate/sys/clock.hpp"
 
 namespace weir::run {
 
+using profile::Ended;
+using profile::Pass;
+using profile::ProbeCounts;
 using profile::RunRecord;
+
+namespace {
+
+// One cell's load on an engine that serves, in parts: up, warm, blocks of the load, ended. One
+// alone runs them in a row; several share a start; of a pair both are up, and their blocks take
+// turns. Each part answers false where it gave up: nothing but end() is to be called then. The
+// engine's timeout is of the time within them, and of the start that others began; while another
+// server has its turn it stands still.
+class ServerStep {
+ public:
+  // `start`, which outlives it, is up already where an earlier step has begun it.
+  ServerStep(const Effects& effects, ServerStart& start, const PreparedCell& cell, const Step& step,
+             std::int64_t attempt)
+      : effects_(effects),
+        start_(start),
+        cell_(cell),
+        step_(step),
+        settings_(*cell.cell.engine->server),
+        probed_(step.pass == Pass::counted && !cell.probes.empty()),
+        record_(begin_record(effects, cell, step, attempt)),
+        begun_(effects.clock.steady()),
+        used_(start.is_up() ? start.up_after() : 0) {}
+
+  // Has it started, and waits until it is up.
+  [[nodiscard]] bool begin() {
+    const Turn turn(*this);
+    ticks_ = effects_.load.ticks();
+    if (!find_prompt()) return false;
+    if (start_.is_up()) return true;
+    auto failed = start_.begin(seconds_left());
+    return !failed || give_up(std::move(failed->why), failed->ended);
+  }
+
+  // Sends what is not measured, and reads what the probes count until then.
+  [[nodiscard]] bool warm_up() {
+    const Turn turn(*this);
+    streams_ = effects_.speaking.streams(effects_.clock);
+    if (settings_.warm_up > 0 && !drive(settings_.warm_up, std::nullopt)) return false;
+    requests_.clear();
+    if (!settings_.metrics.empty()) metrics_before_ = ask_metrics();
+    return !probed_ || read_counts(before_);
+  }
+
+  // Sends so many requests; `block` counts from 0, and with a rate has arrivals of its own.
+  [[nodiscard]] bool serve(std::int64_t requests, std::int64_t block = 0) {
+    const Turn turn(*this);
+    return drive(requests, block);
+  }
+
+  // After the last block. False where it measures nothing all the same.
+  bool report() {
+    const Turn turn(*this);
+    const auto most = settings_.most_different_outputs;
+    if (const std::int64_t different = different_outputs(requests_); most && different > *most) {
+      return give_up(
+          fmt::format("{} of {} requests were answered otherwise than most of them "
+                      "(max_different_outputs: {})",
+                      different, requests_.size(), *most));
+    }
+    record_.report = served_report(cell_, requests_);
+    report_metrics();
+    if (start_.is_ours()) {
+      record_.report->times.push_back({*unit::find_metric("load_seconds"), {start_.up_after()}});
+    }
+    // What counts would be divided by.
+    if (probed_ && cell_.cell.sweep == profile::Sweep::overlapping &&
+        !record_.report->generated_tokens) {
+      return give_up(
+          "requests generated different numbers of tokens: there are no counts per token");
+    }
+    if (probed_) {
+      std::vector<ProbeCounts> after;
+      if (!read_counts(after)) return false;
+      auto counted = profile::counts_between(before_, after);
+      if (!counted) return give_up(counted.error().message);
+      record_.probes = std::move(*counted);
+    }
+    ticks_after_ = effects_.load.ticks();
+    record_.wall_seconds = effects_.clock.steady() - begun_;
+    whole_ = true;
+    return true;
+  }
+
+  // Its record, once the start has ended. Nothing when weir was stopped before it was whole.
+  [[nodiscard]] std::optional<profile::RunRecord> end(ServerStart::Place place) {
+    if (!whole_) record_.wall_seconds = effects_.clock.steady() - begun_;
+    start_.tell(record_, place);
+    // What was whole before weir was stopped stays measured.
+    if (effects_.stop.requested() && (!whole_ || place != ServerStart::Place::shared)) {
+      return std::nullopt;
+    }
+    if (!ticks_after_) ticks_after_ = effects_.load.ticks();
+    make_fit(record_);
+    return std::move(record_);
+  }
+
+  // The record of one that has reported, before the start has ended.
+  [[nodiscard]] profile::RunRecord so_far() const {
+    RunRecord record = record_;
+    make_fit(record);
+    return record;
+  }
+
+  [[nodiscard]] profile::RunRecord& record() { return record_; }
+
+ private:
+  // Whose time runs.
+  class Turn {
+   public:
+    explicit Turn(ServerStep& step) : step_(step) { step.since_ = step.effects_.clock.steady(); }
+    ~Turn() { step_.used_ += step_.effects_.clock.steady() - step_.since_; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    ServerStep& step_;
+  };
+
+  bool give_up(std::string why, profile::Ended ended = profile::Ended::exited) {
+    record_.ended = ended;
+    record_.error = std::move(why);
+    return false;
+  }
+
+  // Within a turn.
+  [[nodiscard]] double seconds_left() const {
+    return cell_.cell.engine->timeout_seconds - used_ - (effects_.clock.steady() - since_);
+  }
+
+  bool find_prompt() {
+    if (cell_.cell.text) {
+      prompt_ = *cell_.cell.text;
+    } else if (cell_.cell.prompt_file) {
+      constexpr std::uint64_t k_largest_text = std::uint64_t{16} << 20;
+      auto text = effects_.files.read(cell_.prompt_file, k_largest_text);
+      if (!text) return give_up(text.error().message, Ended::not_started);
+      prompt_ = std::move(*text);
+    } else {
+      prompt_ = made_up_prompt(step_.asked.prompt_tokens);
+    }
+    return true;
+  }
+
+  // Sends the warm-up, or a block. False where that measures nothing.
+  bool drive(std::int64_t requests, std::optional<std::int64_t> block) {
+    load::LoadPlan plan;
+    plan.url = start_.url();
+    plan.api = settings_.api;
+    plan.model = settings_.model_name;
+    plan.prompts = {{cell_.cell.key.prompt, prompt_, step_.asked.tokens}};
+    plan.seed = cell_.cell.seed;
+    plan.own_fields = settings_.own_fields;
+    plan.token = start_.token();
+    if (!settings_.extra_body.empty()) {
+      auto more = parse_json(settings_.extra_body);
+      if (!more) return give_up(more.error().message);
+      plan.more = std::move(*more);
+    }
+    plan.requests = requests;
+    const bool warm_up = !block;
+    if (block && cell_.cell.rate) {
+      plan.loop =
+          load::OpenLoop{*cell_.cell.rate, static_cast<std::uint64_t>(cell_.cell.seed + *block)};
+    } else {
+      plan.loop = load::ClosedLoop{warm_up ? 1 : cell_.cell.concurrency};
+    }
+    plan.limits.load_seconds = std::max(seconds_left(), 0.1);
+    auto load = load::drive(plan, *streams_, effects_.clock, start_.over());
+    if (!load) return give_up(load.error().message);
+    const auto failures = served_failures(load->requests);
+    profile::append_block(requests_, std::move(load->requests));
+    if (!failures && load->not_sent == 0) return true;
+    // A server that dies takes its connections along first.
+    constexpr double k_until_seen = 0.5;
+    if (start_.is_ours()) (void)sys::RealPause().wait(k_until_seen, start_.over());
+    const std::string in = warm_up ? "warm-up: " : "";
+    if (start_.is_gone()) return give_up(in + "the server ended while it served");
+    if (load->out_of_time) {
+      return give_up(fmt::format("{}the requests were not answered within {} (timeout)", in,
+                                 unit::show_duration(cell_.cell.engine->timeout_seconds)),
+                     Ended::timed_out);
+    }
+    return give_up(in + failures.value_or("not all requests were sent"));
+  }
+
+  // What it says of itself under `metrics`; nothing, and a warning, where it does not.
+  [[nodiscard]] std::optional<adapters::ServerMetrics> ask_metrics() {
+    constexpr double k_connect = 1, k_answer = 5;
+    const auto answer = effects_.speaking.http()->send(start_.get(start_.metrics_url()),
+                                                       {.connect_seconds = k_connect,
+                                                        .total_seconds = k_answer,
+                                                        .body_bytes = std::size_t{4} << 20},
+                                                       start_.over());
+    if (answer && answer->status == 200) return adapters::read_server_metrics(answer->body);
+    const std::string why =
+        answer ? fmt::format("HTTP {}", answer->status) : answer.error().message;
+    const std::string warning = fmt::format("the server's own metrics could not be read: {}", why);
+    if (record_.warnings.empty() || record_.warnings.back() != warning) {
+      record_.warnings.push_back(warning);
+    }
+    return std::nullopt;
+  }
+
+  void report_metrics() {
+    if (!metrics_before_) return;
+    constexpr int k_readings = 20;
+    for (int reading = 1;; ++reading) {
+      const auto after = ask_metrics();
+      if (!after) return;
+      auto figures = adapters::between(*metrics_before_, *after);
+      // A server may count a request a moment after its last token is out.
+      if (reading < k_readings && !counts_the_same(figures, requests_) &&
+          sys::RealPause().wait(k_ask_again, start_.over())) {
+        continue;
+      }
+      if (after->left_out > 0) {
+        record_.warnings.push_back(
+            fmt::format("the server has {} metrics more than are kept of it", after->left_out));
+      }
+      return add_server_figures(std::move(figures), requests_, *record_.report);
+    }
+  }
+
+  // Once they rest: what the server still does for a request that is answered belongs to it.
+  bool read_counts(std::vector<profile::ProbeCounts>& counts) {
+    constexpr int k_readings = 100;
+    for (int reading = 0; reading < k_readings; ++reading) {
+      auto now = effects_.probing.collect(cell_.probes, start_.probe_folder());
+      if (!now) {
+        return give_up("what the probes counted could not be read: " + now.error().message);
+      }
+      const bool rests = reading > 0 && *now == counts;
+      counts = std::move(*now);
+      if (rests || !sys::RealPause().wait(k_ask_again, start_.over())) return true;
+    }
+    record_.warnings.emplace_back(
+        "the server's counts do not rest between requests: what it does by itself is in them");
+    return true;
+  }
+
+  // To be written down.
+  void make_fit(profile::RunRecord& record) const {
+    if (ticks_ && ticks_after_)
+      record.machine.steal_share = sys::steal_share(*ticks_, *ticks_after_);
+    if (record.error) record.error = text::printable(*record.error);
+    if (!start_.token().empty()) mask(record);
+  }
+
+  // A server may say in its words what it was asked with.
+  void mask(profile::RunRecord& record) const {
+    Masker masker;
+    masker.add(start_.token());
+    const auto mask = [&](std::string& text) { text = masker.mask_with_parts(text); };
+    if (record.error) mask(*record.error);
+    mask(record.stderr_tail);
+    for (std::string& warning : record.warnings) mask(warning);
+    if (!record.report) return;
+    if (record.report->engine_build) mask(*record.report->engine_build);
+    for (std::string& warning : record.report->warnings) mask(warning);
+    for (profile::ServerFigure& figure : record.report->server) mask(figure.name);
+  }
+
+  const Effects& effects_;
+  ServerStart& start_;
+  const PreparedCell& cell_;
+  const Step& step_;
+  const config::ServerSettings& settings_;
+  bool probed_, whole_ = false;
+  profile::RunRecord record_;
+  double begun_ = 0, since_ = 0, used_ = 0;
+  std::optional<sys::CpuTicks> ticks_, ticks_after_;
+  std::string prompt_;
+  std::optional<adapters::ServerMetrics> metrics_before_;
+  std::unique_ptr<sys::Streams> streams_;
+  std::vector<profile::ServedRequest> requests_;
+  std::vector<profile::ProbeCounts> before_;
+};
+
+}  // namespace
 
 Result<std::optional<RunRecord>> run_server(const Effects& effects, const std::string& folder,
                                             const ServerSlot& slot) {

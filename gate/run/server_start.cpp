@@ -4,22 +4,114 @@
 #include <csignal>
 #include <utility>
 
-#include "gate/base/hash.hpp"
+#include <poll.h>
+
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
-#include "gate/run/engine_run.hpp"
-#include "gate/run/environment.hpp"
-#include "gate/run/server_token.hpp"
 #include "gate/run/starts.hpp"
-#include "gate/sys/paths.hpp"
-#include "gate/sys/pause.hpp"
-#include "gate/sys/port.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::run {
 
 using profile::Ended;
 using profile::Pass;
 using profile::RunRecord;
+
+// Two threads of its own: one is in Processes::run(), one hands the stop on. Used by one thread.
+class ServerProcess {
+ public:
+  // Is asked about every line as it is printed, ended or not, on another thread.
+  using OnLine = std::function<bool(std::string_view line)>;
+
+  // Starts it. A line that `on_line` answers true for makes has_said() true. All must outlive it.
+  ServerProcess(sys::Processes& processes, sys::ProcessSpec spec, const sys::Stop& stop,
+                OnLine on_line = nullptr)
+      : processes_(processes),
+        spec_(std::move(spec)),
+        stop_(stop),
+        on_line_(std::move(on_line)),
+        finished_(fail(Code::internal, "the server was never started")) {
+    if (on_line_) {
+      spec_.heard = [this](std::string_view piece) { hear(piece); };
+    }
+    runner_ = std::thread([this] { run(); });
+    hander_ = std::thread([this] { hand_on(); });
+  }
+
+  // Ends it.
+  ~ServerProcess() { (void)end(); }
+
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  // It ended without being told to, or never began.
+  [[nodiscard]] bool is_gone() const { return gone_.load(); }
+  [[nodiscard]] bool has_said() const { return said_.load(); }
+  // Requested when it is gone, or weir shall stop: what waits for the server waits no longer.
+  [[nodiscard]] const sys::Stop& over() const { return over_; }
+
+  // Tells it to end (SIGTERM, after the spec's grace SIGKILL), waits until it and all it started
+  // are gone, and answers how that went. Of one that went by itself: how. Once.
+  [[nodiscard]] Result<sys::Finished> end() {
+    told_ = true;
+    end_.request();
+    if (runner_.joinable()) runner_.join();
+    ended_.request();
+    if (hander_.joinable()) hander_.join();
+    return std::move(finished_);
+  }
+
+ private:
+  void run() {
+    finished_ = processes_.run(spec_, end_);
+    if (!told_) gone_ = true;
+    over_.request();
+  }
+
+  // Ctrl-C ends the server as it ends engines: the second one at once.
+  void hand_on() {
+    constexpr int k_step_ms = 50;
+    int handed = 0;
+    while (!ended_.requested()) {
+      pollfd fds[2] = {{handed > 0 ? -1 : stop_.fd(), POLLIN, 0}, {ended_.fd(), POLLIN, 0}};
+      const bool blind = fds[1].fd < 0 || (handed == 0 && fds[0].fd < 0);
+      (void)poll(fds, 2, handed > 0 || blind ? k_step_ms : -1);
+      for (; handed < stop_.times(); ++handed) {
+        told_ = true;
+        over_.request();
+        end_.request();
+      }
+    }
+  }
+
+  void hear(std::string_view piece) {
+    constexpr std::size_t k_longest = std::size_t{64} << 10;
+    for (const char c : piece) {
+      if (said_) return;
+      if (c == '\n') {
+        if (on_line_(line_)) said_ = true;
+        line_.clear();
+      } else if (line_.size() < k_longest && c != '\r') {
+        line_ += c;
+      }
+    }
+    // A line that is not ended yet may be all that it says.
+    if (!said_ && !line_.empty() && on_line_(line_)) said_ = true;
+  }
+
+  sys::Processes& processes_;
+  sys::ProcessSpec spec_;
+  const sys::Stop& stop_;
+  OnLine on_line_;
+  std::string line_;  // begun and not ended; of the thread in run()
+  sys::Stop end_;     // ends the process
+  sys::Stop over_;
+  sys::Stop ended_;  // ends hand_on()
+  std::atomic<bool> told_{false}, gone_{false}, said_{false};
+  Result<sys::Finished> finished_;  // when runner_ was joined
+  std::thread runner_, hander_;
+};
 
 namespace {
 
@@ -48,11 +140,16 @@ ServerStart::ServerStart(const Effects& effects, const std::string& folder,
       cell_(cell),
       step_(step),
       settings_(*cell.cell.engine->server),
-      place_(effects.files,
-             sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt))),
+      call_(effects, folder, cell, step, attempt),
       starts_(server_to_start(cell) != nullptr),
       waits_(waits),
       steps_(steps) {}
+
+ServerStart::~ServerStart() { (void)end(); }
+
+bool ServerStart::is_gone() const { return server_ && server_->is_gone(); }
+
+const sys::Stop& ServerStart::over() const { return server_ ? server_->over() : effects_.stop; }
 
 // What can go wrong before anything runs.
 std::optional<ServerStart::Failed> ServerStart::prepare() {
@@ -68,19 +165,7 @@ std::optional<ServerStart::Failed> ServerStart::prepare() {
     if (!token) return failed(token.error().message);
     token_ = std::move(*token);
   }
-  const bool probed = step_.pass == Pass::counted && !cell_.probes.empty();
-  carried_ = {place_.path(), place_.out(), probed ? place_.probes() : std::string()};
-  if (!probed) return std::nullopt;
-  // An image has an environment of its own: what weir.yaml sets in it is all that is known.
-  const config::Environment own = in_container()
-                                      ? line_of(cell_, step_, place_.out(), place_.probes()).env
-                                      : config::Environment();
-  auto attached =
-      effects_.probing.attach(cell_.probes, place_.probes(), in_container() ? &own : nullptr);
-  if (!attached) {
-    return failed("the probes could not be attached: " + attached.error().message);
-  }
-  probe_env_ = std::move(*attached);
+  if (auto attached = call_.attach_probes(); !attached) return failed(attached.error().message);
   return std::nullopt;
 }
 
@@ -131,45 +216,30 @@ std::string ServerStart::place_of(const std::string& path_or_url, const std::str
 }
 
 std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
-  config::CommandLine line =
-      line_of(cell_, step_, place_.out(),
-              step_.pass == Pass::counted ? place_.probes() : std::string(), port);
-  spec_ = {};
-  spec_.argv = std::move(line.argv);
-  spec_.settle_seconds = k_workers_seconds;
-  if (in_container()) {
-    // What it shall be reached at: the port that weir picked, or the one that its url names.
-    const auto named = port_of_this_machine(url_);
-    carried_.port = named ? std::to_string(*named) : std::string();
-    container_name_ =
-        "weir-" + short_hash(fmt::format("{} {} {}", place_.path(), port, effects_.clock.now()));
-    auto put =
-        put_in_container(effects_, cell_, carried_, container_name_, line.env, probe_env_, spec_);
-    if (!put) return Failed{put.error().message, Ended::not_started};
-  } else {
-    spec_.env = merge_environment(sys::own_environment(), line.env, probe_env_);
-  }
-  spec_.folder = cell_.folder;
-  spec_.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds;
-  spec_.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit) *
-                       static_cast<std::uint64_t>(steps_);
-  spec_.kill_grace_seconds = k_grace_seconds;
-  spec_.whole_output = false;
+  // What a container shall be reached at: the port that weir picked, or the one that its url names.
+  const auto named = port_of_this_machine(url_);
+  auto prepared = call_.prepare(port, named ? std::to_string(*named) : std::string());
+  if (!prepared) return Failed{prepared.error().message, Ended::not_started};
+  sys::ProcessSpec& spec = call_.spec;
+  spec.settle_seconds = std::max(spec.settle_seconds, k_workers_seconds);
+  spec.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds;
+  spec.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit) *
+                      static_cast<std::uint64_t>(steps_);
+  spec.kill_grace_seconds = k_grace_seconds;
+  spec.whole_output = false;
   ServerProcess::OnLine on_line;
   if (ready_line_) {
     on_line = [this](std::string_view said) { return ready_line_->first_group(said).has_value(); };
   }
   server_ =
-      std::make_unique<ServerProcess>(effects_.processes, spec_, effects_.stop, std::move(on_line));
+      std::make_unique<ServerProcess>(effects_.processes, spec, effects_.stop, std::move(on_line));
   return std::nullopt;
 }
 
 Result<sys::Finished> ServerStart::stop() {
   auto finished = server_->end();
   server_.reset();
-  if (in_container() && may_have_left(cell_, finished)) {
-    left_ = end_container(effects_, cell_, carried_, container_name_);
-  }
+  left_ = call_.end_rest(finished);
   return finished;
 }
 
@@ -228,8 +298,7 @@ void ServerStart::tell(RunRecord& record, Place place) const {
   const Ended told = record.ended;
   const double seconds = record.wall_seconds;
   const std::size_t warnings = record.warnings.size();
-  take_over(record, *finished_);
-  if (in_container()) leave_out_runtimes_own(record);
+  call_.take_over(record, *finished_);
   if (place != Place::alone) {
     // Those of the process are of all its steps; its peak is what each of them needs room for.
     record.wall_seconds = seconds;
@@ -244,8 +313,7 @@ void ServerStart::tell(RunRecord& record, Place place) const {
     record.warnings.resize(warnings);
   } else if (was_gone_) {
     // By itself, which no server shall.
-    std::string how = failure_of(*finished_, spec_).value_or("it exited with code 0");
-    if (in_container()) how = failure_in_container(cell_, *finished_, std::move(how));
+    const std::string how = call_.failure(*finished_).value_or("it exited with code 0");
     record.report.reset();
     record.probes.clear();
     record.error = record.ended == Ended::not_started

@@ -1,22 +1,31 @@
 // One start of an engine that serves: its place, its port, up, and its end. What is asked of it
-// meanwhile are steps (server_step.hpp), of one cell or of several.
+// meanwhile are steps (server_run.cpp), of one cell or of several.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 
+#include "gate/base/result.hpp"
 #include "gate/base/secret.hpp"
 #include "gate/config/pattern.hpp"
 #include "gate/profile/record.hpp"
-#include "gate/run/in_container.hpp"
+#include "gate/run/engine_call.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
-#include "gate/run/server_process.hpp"
-#include "gate/run/step_record.hpp"
+#include "gate/sys/interrupts.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::run {
+
+class ServerProcess;  // of server_start.cpp
+
+// A server that weir started, while it runs: its start, what it prints, its end.
 
 inline constexpr double k_ask_again = 0.02;  // seconds, from one look at a server to the next
 
@@ -32,24 +41,24 @@ class ServerStart {
   ServerStart(const Effects& effects, const std::string& folder, const PreparedCell& cell,
               const Step& step, std::int64_t attempt, double waits = 0, std::int64_t steps = 1);
 
-  ~ServerStart() { (void)end(); }  // of one that nobody asks any more
+  ~ServerStart();  // of one that nobody asks any more
   ServerStart(const ServerStart&) = delete;
   ServerStart& operator=(const ServerStart&) = delete;
 
   // Fails with Code::io when its place can not be made.
-  [[nodiscard]] Result<void> make_place() { return place_.make(); }
+  [[nodiscard]] Result<void> make_place() { return call_.make_place(); }
   // Starts it, and waits until it is up: `seconds` at most.
   [[nodiscard]] std::optional<Failed> begin(double seconds);
 
   [[nodiscard]] bool is_up() const { return is_up_; }
   [[nodiscard]] bool is_ours() const { return starts_; }  // no url of one that runs already
-  [[nodiscard]] bool is_gone() const { return server_ && server_->is_gone(); }
+  [[nodiscard]] bool is_gone() const;
   // Requested when it is gone, or weir shall stop.
-  [[nodiscard]] const sys::Stop& over() const { return server_ ? server_->over() : effects_.stop; }
+  [[nodiscard]] const sys::Stop& over() const;
   [[nodiscard]] double up_after() const { return up_after_; }  // seconds from start to up
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] const std::string& metrics_url() const { return metrics_url_; }
-  [[nodiscard]] std::string probe_folder() const { return place_.probes(); }
+  [[nodiscard]] std::string probe_folder() const { return call_.probes(); }
   [[nodiscard]] const Secret& token() const { return token_; }
   // A GET of the server; the token goes nowhere else.
   [[nodiscard]] sys::HttpRequest get(const std::string& url) const;
@@ -65,7 +74,6 @@ class ServerStart {
   [[nodiscard]] std::optional<Failed> prepare();
   void fill_urls(const std::string& port);
   [[nodiscard]] std::optional<Failed> start(const std::string& port);
-  [[nodiscard]] bool in_container() const { return container_of(cell_) != nullptr; }
   // Ends the process, and what its container's runtime left.
   [[nodiscard]] Result<sys::Finished> stop();
   [[nodiscard]] std::optional<Failed> wait_until_up(double deadline);
@@ -76,17 +84,14 @@ class ServerStart {
   const PreparedCell& cell_;
   const Step& step_;
   const config::ServerSettings& settings_;
-  WorkPlace place_;
+  EngineCall call_;
   bool starts_, is_up_ = false;
   double waits_, up_after_ = 0;
   std::int64_t steps_;
   std::optional<config::Pattern> ready_line_;
   std::string url_, ready_url_, metrics_url_;
   Secret token_;
-  config::Environment probe_env_;
-  sys::ProcessSpec spec_;
-  CarriedPlace carried_;
-  std::string container_name_, left_;  // what could not be ended of it: a warning
+  std::string left_;  // what could not be ended of it: a warning
   bool was_gone_ = false;
   std::optional<sys::Finished> finished_;
   std::unique_ptr<ServerProcess> server_;  // last: it hears lines through the others

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "gate/base/result.hpp"
+#include "gate/base/secret.hpp"
 #include "gate/run/plan.hpp"
 
 namespace weir::run {
@@ -21,5 +23,11 @@ namespace weir::run {
 // none of an engine with `share_start: false`, or without a warm-up: what a server does once would
 // be in the first cell's numbers alone.
 [[nodiscard]] std::vector<std::size_t> starts_of(const Plan& plan);
+
+// The token that a server asks for: out of weir's environment, and in no file. Pure.
+
+// What the variable that token_env names holds, empty where it is not set. Fails with Code::config,
+// saying what to do, where no request can be sent with it; the token is in no error.
+[[nodiscard]] Result<Secret> server_token(const std::string& variable, Secret held);
 
 }  // namespace weir::run

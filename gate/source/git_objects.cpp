@@ -3,7 +3,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/source/git.hpp"
-#include "gate/sys/scratch.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::source {
 

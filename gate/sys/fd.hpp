@@ -1,8 +1,12 @@
 // A file descriptor that closes itself; for use within sys.
 #pragma once
 
+#include <cerrno>
+#include <string>
+#include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace weir::sys {
@@ -27,5 +31,26 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+// What the system says about the call that just failed. Thread-safe, unlike strerror.
+inline std::string errno_words() { return std::generic_category().message(errno); }
+
+struct Pipe {
+  Fd read, write;
+};
+
+// False with errno. Its ends are closed by exec.
+[[nodiscard]] inline bool make_pipe(Pipe& made) {
+  int fds[2];
+#ifdef __linux__
+  if (pipe2(fds, O_CLOEXEC) != 0) return false;
+#else
+  if (pipe(fds) != 0) return false;
+  for (const int fd : fds) fcntl(fd, F_SETFD, FD_CLOEXEC);
+#endif
+  made.read = Fd(fds[0]);
+  made.write = Fd(fds[1]);
+  return true;
+}
 
 }  // namespace weir::sys

@@ -3,27 +3,31 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gate/sys/errno_words.hpp"
 #include "gate/sys/fd.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
+#ifdef __linux__
+#include <sys/xattr.h>
+#endif
 
 namespace weir::sys {
 namespace {
 
 constexpr std::size_t k_most_names = 1'000'000;
 
-tl::unexpected<Error> io_error(const std::string& path, std::string_view what) {
-  return fail(Code::io, "{}: {}: {}", path, what, errno_words());
+tl::unexpected<Error> io_error(const std::string& path, std::string_view what,
+                               std::error_code error = {errno, std::generic_category()}) {
+  return fail(Code::io, "{}: {}: {}", path, what, error.message());
 }
 
 Fd open_retrying(const std::string& path, int flags, mode_t mode = 0) {
@@ -66,14 +70,27 @@ void sync_folder(const std::string& folder) {
   if (fd.open()) fsync(fd.get());
 }
 
+// A regular file, whose facts come into `info`.
+Result<Fd> open_to_read(const std::string& path, struct stat& info) {
+  // Without O_NONBLOCK opening a pipe without a writer would never return.
+  Fd fd = open_retrying(path, O_RDONLY | O_NONBLOCK);
+  if (!fd.open() || fstat(fd.get(), &info) != 0) return io_error(path, "can not be read");
+  if (!S_ISREG(info.st_mode)) return fail(Code::io, "{}: not a file", path);
+  return fd;
+}
+
+bool has_capabilities([[maybe_unused]] int fd) {
+#ifdef __linux__
+  return fgetxattr(fd, "security.capability", nullptr, 0) > 0;
+#else
+  return false;
+#endif
+}
+
 // Reads at most `limit` bytes; `more` tells that there were further ones.
 Result<std::string> read_bytes(const std::string& path, std::uint64_t limit, bool* more) {
-  // Without O_NONBLOCK opening a pipe without a writer would never return.
-  const Fd fd = open_retrying(path, O_RDONLY | O_NONBLOCK);
-  if (!fd.open()) return io_error(path, "can not be read");
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0) return io_error(path, "can not be read");
-  if (!S_ISREG(info.st_mode)) return fail(Code::io, "{}: not a file", path);
+  WEIR_TRY(const Fd fd, open_to_read(path, info));
   std::string text;
   const auto size = static_cast<std::uint64_t>(std::max<off_t>(0, info.st_size));
   text.reserve(std::min(size, limit));
@@ -122,48 +139,6 @@ class RealLog final : public AppendLog {
   std::mutex mutex_;
 };
 
-// Removes what is in the open folder `fd`, never leaving it through a link.
-bool empty_folder(int fd, int depth) {
-  if (depth > 64) {
-    errno = ELOOP;
-    return false;
-  }
-  DIR* folder = fdopendir(dup(fd));
-  if (folder == nullptr) return false;
-  bool fine = true;
-  while (const dirent* entry = readdir(folder)) {
-    const std::string_view name(entry->d_name);
-    if (name == "." || name == "..") continue;
-    if (unlinkat(fd, entry->d_name, 0) == 0) continue;
-    const Fd inner(openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!inner.open() || !empty_folder(inner.get(), depth + 1) ||
-        unlinkat(fd, entry->d_name, AT_REMOVEDIR) != 0) {
-      fine = false;
-      break;
-    }
-  }
-  const int error = errno;
-  closedir(folder);
-  errno = error;
-  return fine;
-}
-
-}  // namespace
-
-Result<std::string> RealFiles::read(const std::string& path, std::uint64_t max_bytes) const {
-  bool more = false;
-  WEIR_TRY(std::string text, read_bytes(path, max_bytes, &more));
-  if (more) return fail(Code::data, "{}: more than {} bytes", path, max_bytes);
-  return text;
-}
-
-Result<std::string> RealFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
-  bool more = false;
-  return read_bytes(path, bytes, &more);
-}
-
-namespace {
-
 Result<void> write_renamed(const std::string& path, std::string_view text, bool synced) {
   const std::string temporary = temporary_name(path);
   const auto give_up = [&](std::string_view what) {
@@ -184,6 +159,18 @@ Result<void> write_renamed(const std::string& path, std::string_view text, bool 
 }
 
 }  // namespace
+
+Result<std::string> RealFiles::read(const std::string& path, std::uint64_t max_bytes) const {
+  bool more = false;
+  WEIR_TRY(std::string text, read_bytes(path, max_bytes, &more));
+  if (more) return fail(Code::data, "{}: more than {} bytes", path, max_bytes);
+  return text;
+}
+
+Result<std::string> RealFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
+  bool more = false;
+  return read_bytes(path, bytes, &more);
+}
 
 Result<void> RealFiles::write_atomic(const std::string& path, std::string_view text) {
   return write_renamed(path, text, true);
@@ -244,17 +231,14 @@ Result<std::string> RealFiles::stamp(const std::string& path) const {
 }
 
 Result<std::vector<std::string>> RealFiles::list(const std::string& path) const {
-  DIR* folder = opendir(path.c_str());
-  if (folder == nullptr) return io_error(path, "can not be listed");
+  std::error_code error;
+  std::filesystem::directory_iterator entry(path, error);
+  if (error) return io_error(path, "can not be listed", error);
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = readdir(folder)) {
-    const std::string_view name(entry->d_name);
-    if (name == "." || name == "..") continue;
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     if (names.size() == k_most_names) break;
-    names.emplace_back(name);
+    names.push_back(entry->path().filename().string());
   }
-  closedir(folder);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -297,12 +281,71 @@ Result<void> RealFiles::remove(const std::string& path) {
 }
 
 Result<void> RealFiles::remove_tree(const std::string& path) {
-  {
-    const Fd fd = open_retrying(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (!fd.open()) return remove(path);
-    if (!empty_folder(fd.get(), 0)) return io_error(path, "can not be removed");
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) return io_error(path, "can not be removed", error);
+  return {};
+}
+
+Result<FileReader> FileReader::open(const std::string& path) {
+  struct stat info {};
+  WEIR_TRY(Fd fd, open_to_read(path, info));
+  const bool other_rights = (info.st_mode & (S_ISUID | S_ISGID)) != 0 || has_capabilities(fd.get());
+  return FileReader(path, std::move(fd), static_cast<std::uint64_t>(info.st_size), other_rights);
+}
+
+Result<std::string> FileReader::read_at(std::uint64_t offset, std::uint64_t size) const {
+  if (offset >= size_) return std::string();
+  std::string bytes(static_cast<std::size_t>(std::min(size, size_ - offset)), '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = pread(fd_.get(), bytes.data() + done, bytes.size() - done,
+                              static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_error(path_, "can not be read");
+    if (got == 0) break;  // it became shorter meanwhile
+    done += static_cast<std::size_t>(got);
   }
-  return remove(path);
+  bytes.resize(done);
+  return bytes;
+}
+
+Result<FileWriter> FileWriter::create(const std::string& path) {
+  std::string temporary = temporary_name(path);
+  Fd fd = open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+  if (!fd.open()) return io_error(path, "can not be written");
+  return FileWriter(path, std::move(temporary), std::move(fd));
+}
+
+FileWriter::~FileWriter() {
+  if (fd_.open()) unlink(temporary_.c_str());
+}
+
+Result<void> FileWriter::write(std::string_view bytes) {
+  if (!write_all(fd_.get(), bytes)) return fail(Code::io, "{}: {}", path_, errno_words());
+  return {};
+}
+
+Result<void> FileWriter::finish() {
+  if (fsync(fd_.get()) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return fail(Code::io, "{}: {}", path_, errno_words());
+  }
+  fd_.reset();
+  sync_folder(folder_of(path_));
+  return {};
+}
+
+Result<ScratchFolder> ScratchFolder::make(Files& files, const std::string& parent,
+                                          const std::string& prefix) {
+  std::string pattern = join_path(parent, prefix + "XXXXXX");
+  if (mkdtemp(pattern.data()) == nullptr) {
+    return fail(Code::io, "{}: no folder can be made there", parent);
+  }
+  return ScratchFolder(files, std::move(pattern), false);
+}
+
+Result<ScratchFolder> ScratchFolder::make_temporary(Files& files, const std::string& prefix) {
+  return make(files, absolute(environment_value("TMPDIR").value_or("/tmp")), prefix);
 }
 
 }  // namespace weir::sys

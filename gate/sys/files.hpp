@@ -1,4 +1,5 @@
-// Files, as the smallest interface that will do; the real ones and (memory_files.hpp) a fake.
+// Files, as the smallest interface that will do; the real ones and (tests/support/memory_files.hpp)
+// a fake.
 //
 // Paths are used as given. Nothing here trusts what it reads: every read has a limit. Errors are
 // Code::io with the path and the operating system's words. Safe to use from several threads.
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
+#include "gate/sys/fd.hpp"
 
 namespace weir::sys {
 
@@ -103,6 +105,86 @@ class RealFiles final : public Files {
   [[nodiscard]] Result<void> link(const std::string& target, const std::string& path) override;
   [[nodiscard]] Result<void> remove(const std::string& path) override;
   [[nodiscard]] Result<void> remove_tree(const std::string& path) override;
+};
+
+// Reads parts of a file that may be far larger than memory. Safe to use from several threads.
+// Errors are Code::io with the path and the system's words.
+class FileReader {
+ public:
+  // Follows links. What is not a file (a pipe, a device, a folder) is Code::io.
+  [[nodiscard]] static Result<FileReader> open(const std::string& path);
+
+  // `size` bytes from `offset`; fewer where the file ends before. Never more memory than the file
+  // holds.
+  [[nodiscard]] Result<std::string> read_at(std::uint64_t offset, std::uint64_t size) const;
+  // Whether the system starts this program with other rights than its caller's (setuid, setgid,
+  // file capabilities): loaders then ignore the caller's variables.
+  [[nodiscard]] bool changes_rights() const { return changes_rights_; }
+
+ private:
+  FileReader(std::string path, Fd fd, std::uint64_t size, bool changes_rights)
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size), changes_rights_(changes_rights) {}
+
+  std::string path_;
+  Fd fd_;
+  std::uint64_t size_;
+  bool changes_rights_;
+};
+
+// Writes a file that may be large, piece by piece: it appears whole under its name, or not at all.
+// A temporary name in the same folder until finish(), which syncs and renames. Destroyed before
+// that, the temporary file is removed. Errors are Code::io with the path. Not thread-safe.
+class FileWriter {
+ public:
+  [[nodiscard]] static Result<FileWriter> create(const std::string& path);
+  FileWriter(FileWriter&&) = default;
+  FileWriter& operator=(FileWriter&&) = delete;
+  ~FileWriter();
+
+  [[nodiscard]] Result<void> write(std::string_view bytes);
+  [[nodiscard]] Result<void> finish();
+
+ private:
+  FileWriter(std::string path, std::string temporary, Fd fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
+  std::string path_, temporary_;
+  Fd fd_;
+};
+
+// A folder under a name that nobody had, removed with all in it at the end. Not copied; one that
+// was moved from removes nothing. Not for two threads at once.
+class ScratchFolder {
+ public:
+  // In `parent`, which must be there: PREFIX and six characters. Code::io where none can be made.
+  static Result<ScratchFolder> make(Files& files, const std::string& parent,
+                                    const std::string& prefix);
+  // Where files of the moment go: below TMPDIR, or /tmp.
+  static Result<ScratchFolder> make_temporary(Files& files, const std::string& prefix);
+  // One that is there already, and that stays.
+  static ScratchFolder kept(Files& files, std::string path) {
+    return {files, std::move(path), true};
+  }
+  ScratchFolder(ScratchFolder&& other) noexcept
+      : files_(other.files_),
+        path_(std::move(other.path_)),
+        stays_(std::exchange(other.stays_, true)) {}
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(ScratchFolder&&) = delete;
+  ~ScratchFolder() {
+    if (!stays_) (void)files_.remove_tree(path_);
+  }
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool stays() const { return stays_; }
+  [[nodiscard]] std::string at(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  ScratchFolder(Files& files, std::string path, bool stays)
+      : files_(files), path_(std::move(path)), stays_(stays) {}
+  Files& files_;
+  std::string path_;
+  bool stays_;
 };
 
 }  // namespace weir::sys

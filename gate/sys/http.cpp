@@ -6,46 +6,32 @@
 #include <curl/curl.h>
 
 #include "gate/base/text.hpp"
-#include "gate/sys/curl_pieces.hpp"
+#include "gate/sys/curl.hpp"
 
 namespace weir::sys {
 namespace {
 
 using What = HttpFailure::What;
 
-constexpr std::size_t k_most_header_bytes = 256 << 10;
-
 // What is being received.
 struct Incoming {
-  HttpResponse response{};
+  CurlHead head{};
+  std::string body{};
   std::size_t most_body = 0;
-  std::size_t header_bytes = 0;
   bool too_large = false;
 };
 
 std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
   auto& incoming = *static_cast<Incoming*>(user);
-  const std::string_view line = text::trim(std::string_view(data, size));
-  incoming.header_bytes += size;
-  if (incoming.header_bytes > k_most_header_bytes) {
-    incoming.too_large = true;
-    return 0;
-  }
-  if (line.substr(0, 5) == "HTTP/") incoming.response.headers.clear();  // of a "100 Continue"
-  const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return size;
-  incoming.response.headers.emplace_back(text::lower(line.substr(0, colon)),
-                                         text::trim(line.substr(colon + 1)));
-  return size;
+  incoming.too_large = !incoming.head.take({data, size});
+  return incoming.too_large ? 0 : size;
 }
 
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   auto& incoming = *static_cast<Incoming*>(user);
-  if (size > incoming.most_body - incoming.response.body.size()) {
-    incoming.too_large = true;
-    return 0;
-  }
-  incoming.response.body.append(data, size);
+  incoming.too_large = size > incoming.most_body - incoming.body.size();
+  if (incoming.too_large) return 0;
+  incoming.body.append(data, size);
   return size;
 }
 
@@ -64,39 +50,13 @@ bool is_loopback(const std::string& url) {
   return loopback;
 }
 
-What what_of(CURLcode code) {
-  switch (code) {
-    case CURLE_COULDNT_RESOLVE_PROXY:
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_SSL_CONNECT_ERROR:  // a handshake that broke off, which may pass
-      return What::no_connection;
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-      return What::tls;
-    case CURLE_OPERATION_TIMEDOUT:
-      return What::timed_out;
-    case CURLE_GOT_NOTHING:
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-    case CURLE_PARTIAL_FILE:
-      return What::cut;
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-      return What::invalid;
-    default:
-      return What::other;
-  }
-}
-
-HttpFailure failure(CURLcode code, const Incoming& incoming, CURL* easy, std::string_view words) {
+HttpFailure failure(CURLcode code, const Incoming& incoming, const CurlHandle& handle) {
   long request_bytes = 0;
-  curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &request_bytes);
-  HttpFailure failed{.what = what_of(code), .sent = request_bytes > 0};
+  curl_easy_getinfo(handle.easy, CURLINFO_REQUEST_SIZE, &request_bytes);
+  HttpFailure failed{.what = curl_fault(code).http, .sent = request_bytes > 0};
   if (incoming.too_large) failed.what = What::too_large;
   if (failed.what == What::timed_out && !failed.sent) failed.what = What::no_connection;
-  failed.message = words.empty() ? curl_easy_strerror(code) : std::string(text::trim(words));
+  failed.message = handle.words[0] == 0 ? curl_easy_strerror(code) : handle.words;
   if (incoming.too_large) {
     failed.message = "the answer is larger than the " + std::to_string(incoming.most_body) +
                      " bytes taken of one";
@@ -104,38 +64,47 @@ HttpFailure failure(CURLcode code, const Incoming& incoming, CURL* easy, std::st
   return failed;
 }
 
-bool set_up(CurlHandle& handle, const HttpRequest& request, const HttpLimits& limits) {
-  CURL* easy = handle.easy;
-  bool good = true;
-  const auto set = [&](CURLoption option, auto value) {
-    good = curl_easy_setopt(easy, option, value) == CURLE_OK && good;
-  };
-  set(CURLOPT_URL, request.url.c_str());
-  set(CURLOPT_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_FOLLOWLOCATION, 0L);
-  set(CURLOPT_SSL_VERIFYPEER, 1L);
-  set(CURLOPT_SSL_VERIFYHOST, 2L);
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  set(CURLOPT_CONNECTTIMEOUT_MS, curl_milliseconds(limits.connect_seconds));
-  set(CURLOPT_TIMEOUT_MS, curl_milliseconds(limits.total_seconds));
-  set(CURLOPT_QUICK_EXIT, 1L);  // do not wait for a name server when time is up
-  if (is_loopback(request.url)) set(CURLOPT_PROXY, "");
+void set_up(CurlHandle& handle, const HttpRequest& request, const HttpLimits& limits,
+            Incoming& incoming) {
+  handle.begin(request.url, request.headers, request.authorization, limits.connect_seconds);
+  handle.set(CURLOPT_TIMEOUT_MS, curl_milliseconds(limits.total_seconds));
+  if (is_loopback(request.url)) handle.set(CURLOPT_PROXY, "");
   const bool sends =
       request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
-  if (sends || request.body) {
-    set(CURLOPT_POSTFIELDSIZE_LARGE,
-        static_cast<curl_off_t>(request.body ? request.body->size() : 0));
-    set(CURLOPT_POSTFIELDS, request.body ? request.body->c_str() : "");
+  if (request.body) {
+    handle.set_body(request.body->c_str(), request.body->size());
+  } else if (sends) {
+    handle.set_body("", 0);
   }
-  set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-  if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
+  handle.set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  if (request.method == "HEAD") handle.set(CURLOPT_NOBODY, 1L);
   // libcurl by itself sends a request again when a connection that it kept turns out to be dead,
   // also one that may have been carried out. Only what does no harm twice may meet such a one.
-  if (request.method != "GET" && request.method != "HEAD") set(CURLOPT_FRESH_CONNECT, 1L);
-  good = handle.add_all(request.headers, request.authorization) && good;
-  set(CURLOPT_HTTPHEADER, handle.headers);
-  return good;
+  if (request.method != "GET" && request.method != "HEAD") handle.set(CURLOPT_FRESH_CONNECT, 1L);
+  handle.set(CURLOPT_HEADERFUNCTION, on_header);
+  handle.set(CURLOPT_HEADERDATA, &incoming);
+  handle.set(CURLOPT_WRITEFUNCTION, on_body);
+  handle.set(CURLOPT_WRITEDATA, &incoming);
+}
+
+// Until it ends, one way or the other; nothing when the stop came first.
+std::optional<CURLcode> perform(CURLM* multi, CURL* easy, const Stop& stop) {
+  if (curl_multi_add_handle(multi, easy) != CURLM_OK) return CURLE_FAILED_INIT;
+  std::optional<CURLcode> ended;
+  while (!ended && !stop.requested()) {
+    int running = 0;
+    if (curl_multi_perform(multi, &running) != CURLM_OK) ended = CURLE_FAILED_INIT;
+    int left = 0;
+    while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
+      if (message->msg == CURLMSG_DONE) ended = message->data.result;
+    }
+    if (ended) break;
+    curl_waitfd also{stop.fd(), CURL_WAIT_POLLIN, 0};
+    const bool has_fd = stop.fd() >= 0;
+    curl_multi_poll(multi, has_fd ? &also : nullptr, has_fd ? 1 : 0, 200, nullptr);
+  }
+  curl_multi_remove_handle(multi, easy);
+  return ended;
 }
 
 }  // namespace
@@ -147,43 +116,10 @@ std::optional<std::string> HttpResponse::header(std::string_view name) const {
   return std::nullopt;
 }
 
-// Connections are kept open between requests.
-class RealHttp::Connections {
- public:
-  Connections() : multi_(libcurl_ready() ? curl_multi_init() : nullptr) {}
-  ~Connections() { curl_multi_cleanup(multi_); }
-  Connections(const Connections&) = delete;
-  Connections& operator=(const Connections&) = delete;
-
-  [[nodiscard]] bool ready() const { return multi_ != nullptr; }
-  // Until it ends, one way or the other; nothing when the stop came first.
-  std::optional<CURLcode> perform(CURL* easy, const Stop& stop) {
-    if (curl_multi_add_handle(multi_, easy) != CURLM_OK) return CURLE_FAILED_INIT;
-    std::optional<CURLcode> ended;
-    while (!ended && !stop.requested()) {
-      int running = 0;
-      if (curl_multi_perform(multi_, &running) != CURLM_OK) ended = CURLE_FAILED_INIT;
-      int left = 0;
-      while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
-        if (message->msg == CURLMSG_DONE) ended = message->data.result;
-      }
-      if (ended) break;
-      curl_waitfd also{stop.fd(), CURL_WAIT_POLLIN, 0};
-      const bool has_fd = stop.fd() >= 0;
-      curl_multi_poll(multi_, has_fd ? &also : nullptr, has_fd ? 1 : 0, 200, nullptr);
-    }
-    curl_multi_remove_handle(multi_, easy);
-    return ended;
-  }
-
- private:
-  CURLM* multi_;
-};
-
-RealHttp::RealHttp() : connections_(std::make_unique<Connections>()) {}
+RealHttp::RealHttp() : multi_(libcurl_ready() ? curl_multi_init() : nullptr) {}
 RealHttp::~RealHttp() {
   const NoPipeSignal quiet;  // TLS connections say goodbye
-  connections_.reset();
+  curl_multi_cleanup(multi_);
 }
 
 tl::expected<HttpResponse, HttpFailure> RealHttp::send(const HttpRequest& request,
@@ -197,28 +133,20 @@ tl::expected<HttpResponse, HttpFailure> RealHttp::send(const HttpRequest& reques
   if (stop.requested()) return failed(What::stopped, "interrupted");
   const NoPipeSignal quiet;
   CurlHandle handle;
-  if (!connections_->ready() || handle.easy == nullptr || !set_up(handle, request, limits)) {
-    return failed(What::other, "libcurl can not be set up");
-  }
   Incoming incoming{.most_body = limits.body_bytes};
-  char words[CURL_ERROR_SIZE] = "";
-  curl_easy_setopt(handle.easy, CURLOPT_ERRORBUFFER, words);
-  curl_easy_setopt(handle.easy, CURLOPT_HEADERFUNCTION, on_header);
-  curl_easy_setopt(handle.easy, CURLOPT_HEADERDATA, &incoming);
-  curl_easy_setopt(handle.easy, CURLOPT_WRITEFUNCTION, on_body);
-  curl_easy_setopt(handle.easy, CURLOPT_WRITEDATA, &incoming);
-  const std::optional<CURLcode> ended = connections_->perform(handle.easy, stop);
+  set_up(handle, request, limits, incoming);
+  if (multi_ == nullptr || !handle.good) return failed(What::other, "libcurl can not be set up");
+  const std::optional<CURLcode> ended = perform(multi_, handle.easy, stop);
   if (!ended || *ended != CURLE_OK) {
-    HttpFailure why =
-        failure(ended.value_or(CURLE_ABORTED_BY_CALLBACK), incoming, handle.easy, words);
+    HttpFailure why = failure(ended.value_or(CURLE_ABORTED_BY_CALLBACK), incoming, handle);
     if (!ended) why = {.what = What::stopped, .sent = why.sent, .message = "interrupted"};
     why.message = shown_words(why.message, request.authorization);
     return tl::unexpected(std::move(why));
   }
   long status = 0;
   curl_easy_getinfo(handle.easy, CURLINFO_RESPONSE_CODE, &status);
-  incoming.response.status = static_cast<int>(status);
-  return std::move(incoming.response);
+  return HttpResponse{static_cast<int>(status), std::move(incoming.head.headers),
+                      std::move(incoming.body)};
 }
 
 }  // namespace weir::sys

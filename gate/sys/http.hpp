@@ -74,13 +74,14 @@ class RealHttp final : public Http {
  public:
   RealHttp();
   ~RealHttp() override;
+  RealHttp(const RealHttp&) = delete;
+  RealHttp& operator=(const RealHttp&) = delete;
   [[nodiscard]] tl::expected<HttpResponse, HttpFailure> send(const HttpRequest& request,
                                                              const HttpLimits& limits,
                                                              const Stop& stop) override;
 
  private:
-  class Connections;
-  std::unique_ptr<Connections> connections_;
+  void* multi_;  // libcurl's, which keeps connections open between requests
 };
 
 }  // namespace weir::sys

@@ -25,27 +25,15 @@ void on_signal(int signal) {
 }  // namespace
 
 Stop::Stop() {
-  if (pipe(fds_) != 0) {
-    fds_[0] = fds_[1] = -1;
-    return;
-  }
-  for (const int fd : fds_) {
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-  }
-}
-
-Stop::~Stop() {
-  for (const int fd : fds_) {
-    if (fd >= 0) close(fd);
-  }
+  if (!make_pipe(pipe_)) return;
+  for (const Fd* end : {&pipe_.read, &pipe_.write}) fcntl(end->get(), F_SETFL, O_NONBLOCK);
 }
 
 void Stop::request(int signal) noexcept {
   if (signal != 0) signal_.store(signal);
   // One byte is enough: it is never read, so every poller sees it, also those that come later.
-  if (times_.fetch_add(1) == 0 && fds_[1] >= 0) {
-    [[maybe_unused]] const ssize_t written = write(fds_[1], "!", 1);
+  if (times_.fetch_add(1) == 0 && pipe_.write.open()) {
+    [[maybe_unused]] const ssize_t written = write(pipe_.write.get(), "!", 1);
   }
 }
 

@@ -8,6 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "gate/sys/fd.hpp"
+
 namespace weir::sys {
 
 // Raised once and for all; whoever waits for something also waits for its fd(). Thread-safe, and
@@ -15,7 +17,6 @@ namespace weir::sys {
 class Stop {
  public:
   Stop();
-  ~Stop();
   Stop(const Stop&) = delete;
   Stop& operator=(const Stop&) = delete;
 
@@ -26,12 +27,12 @@ class Stop {
   [[nodiscard]] int signal() const noexcept { return signal_.load(); }
   // Becomes readable with the first request and stays so (nobody may read from it): poll it, and
   // leave it out of later polls. -1 when the system had no pipe to give: then poll in short steps.
-  [[nodiscard]] int fd() const noexcept { return fds_[0]; }
+  [[nodiscard]] int fd() const noexcept { return pipe_.read.get(); }
 
  private:
   std::atomic<int> times_{0};
   std::atomic<int> signal_{0};
-  int fds_[2] = {-1, -1};
+  Pipe pipe_;
 };
 
 // While it lives, SIGINT, SIGTERM and SIGHUP request stop() instead of ending the program (those

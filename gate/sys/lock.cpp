@@ -6,19 +6,19 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gate/sys/errno_words.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/sys/fd.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 
 namespace weir::sys {
 namespace {
 
-constexpr int k_retry_milliseconds = 50;
+constexpr double k_retry_seconds = 0.05;
 
 std::string file_name(std::string name) {
   for (char& c : name) {
@@ -29,16 +29,9 @@ std::string file_name(std::string name) {
   return (name.empty() ? "lock" : name.substr(0, 200)) + ".lock";
 }
 
-class HeldFiles final : public Held {
- public:
-  ~HeldFiles() override {
-    // Closing releases the locks, last taken first.
-    for (auto fd = fds_.rbegin(); fd != fds_.rend(); ++fd) close(*fd);
-  }
-  void add(int fd) { fds_.push_back(fd); }
-
- private:
-  std::vector<int> fds_;
+// Closing releases the locks.
+struct HeldFiles final : Held {
+  std::vector<Fd> files;
 };
 
 // The folder is everybody's: sticky, so that no user removes another's file.
@@ -58,21 +51,20 @@ Result<void> make_folder(const std::string& folder) {
               errno_words());
 }
 
-Result<int> open_file(const std::string& path) {
+Result<Fd> open_file(const std::string& path) {
   // Reading is enough for a lock, and all that another user's file allows. It is opened before it
   // is made: in a sticky folder the system refuses to "make" what another user owns.
   for (int attempt = 0; attempt < 8; ++attempt) {
-    int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT) {
-      fd = open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-      if (fd >= 0) fchmod(fd, 0644);
-      if (fd < 0 && errno == EEXIST) continue;  // somebody was faster
+    Fd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    if (!fd.open() && errno == ENOENT) {
+      fd = Fd(open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+      if (fd.open()) fchmod(fd.get(), 0644);
+      if (!fd.open() && errno == EEXIST) continue;  // somebody was faster
     }
-    if (fd < 0 && errno == EINTR) continue;
-    if (fd < 0) break;
+    if (!fd.open() && errno == EINTR) continue;
+    if (!fd.open()) break;
     struct stat info {};
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
-    close(fd);
+    if (fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode)) return fd;
     return fail(Code::io, "{}: not a file, so no lock; remove it", path);
   }
   return fail(Code::io, "{}: can not be opened: {}; name another folder in WEIR_LOCK_DIR", path,
@@ -87,11 +79,6 @@ Result<bool> try_lock(int fd, Share share, const std::string& path) {
     if (errno != EINTR) return fail(Code::io, "{}: can not be locked: {}", path, errno_words());
   }
   return true;
-}
-
-void pause(const Stop& stop) {
-  pollfd fd{stop.fd(), POLLIN, 0};
-  poll(&fd, 1, k_retry_milliseconds);
 }
 
 }  // namespace
@@ -118,8 +105,8 @@ Result<std::unique_ptr<Held>> HostLocks::acquire(
   bool told = false;
   for (const LockWanted& lock : wanted) {
     const std::string path = join_path(folder_, file_name(lock.name));
-    WEIR_TRY(const int fd, open_file(path));
-    held->add(fd);
+    WEIR_TRY(Fd file, open_file(path));
+    const int fd = held->files.emplace_back(std::move(file)).get();
     for (;;) {
       WEIR_TRY(const bool got, try_lock(fd, lock.share, path));
       if (got) break;
@@ -128,7 +115,7 @@ Result<std::unique_ptr<Held>> HostLocks::acquire(
         waiting(fmt::format("waiting for {}: another weir is using it ({})", lock.name, path));
       }
       told = true;
-      pause(stop);
+      (void)RealPause().wait(k_retry_seconds, stop);
     }
   }
   return held;

@@ -60,12 +60,16 @@ std::string arm_class(const std::set<std::string, std::less<>>& flags) {
   return name;
 }
 
+// Rounded up: the kernel keeps a little of the memory for itself, and not always as much.
+long long gibibytes(std::int64_t bytes) {
+  return std::llround(std::ceil(static_cast<double>(bytes) / (1 << 30)));
+}
+
 }  // namespace
 
 std::string Machine::name() const {
-  return fmt::format(
-      "{}, {} {}, {} GiB, {}", cpu_model, physical_cores, physical_cores == 1 ? "core" : "cores",
-      std::llround(std::ceil(static_cast<double>(memory_bytes) / (1 << 30))), os_release);
+  return fmt::format("{}, {} {}, {} GiB, {}", cpu_model, physical_cores,
+                     physical_cores == 1 ? "core" : "cores", gibibytes(memory_bytes), os_release);
 }
 
 CpuFacts parse_cpuinfo(std::string_view content, std::string_view architecture) {
@@ -169,15 +173,11 @@ std::optional<double> steal_share(const CpuTicks& before, const CpuTicks& after)
 }
 
 std::string machine_class(const Machine& machine, std::string_view device_class) {
-  // Rounded up: the kernel keeps a little of the memory for itself, and not always as much.
-  const auto gib = std::llround(std::ceil(static_cast<double>(machine.memory_bytes) / (1 << 30)));
-  std::string name =
-      fmt::format("{}-{}-{}c-{}g-{}", name_part(device_class), name_part(machine.cpu_model),
-                  machine.usable_cores == machine.physical_cores
-                      ? std::to_string(machine.physical_cores)
-                      : fmt::format("{}of{}", machine.usable_cores, machine.physical_cores),
-                  gib, name_part(machine.os_release));
-  return name;
+  return fmt::format("{}-{}-{}c-{}g-{}", name_part(device_class), name_part(machine.cpu_model),
+                     machine.usable_cores == machine.physical_cores
+                         ? std::to_string(machine.physical_cores)
+                         : fmt::format("{}of{}", machine.usable_cores, machine.physical_cores),
+                     gibibytes(machine.memory_bytes), name_part(machine.os_release));
 }
 
 std::optional<double> RealMachineLoad::load_average() const {

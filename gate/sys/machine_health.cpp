@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 
 namespace weir::sys {
+
 std::optional<double> parse_pressure(std::string_view content) {
   for (const std::string& line : text::lines(content)) {
     if (!line.starts_with("some avg10=")) continue;
@@ -65,6 +66,232 @@ void add_activity(MachineHealth& health, const CpuTicks& before, const CpuTicks&
                       static_cast<double>(after.total - before.total);
   // What others took is not what programs here did.
   health.busy = std::clamp(1 - idle - health.steal.value_or(0), 0.0, 1.0);
+}
+
+namespace {
+
+// From where on something is worth a line. A decode loop that is held up one per cent of the time
+// moves by about one per cent: a fifth of the default limit of 5 %.
+constexpr double k_busy = 0.10;       // of all processors, by other programs
+constexpr double k_wait = 0.10;       // of ten seconds, in which something waited
+constexpr double k_steal = 0.01;      // of all processors
+constexpr double k_throttled = 0.01;  // of a cgroup's periods
+constexpr double k_gpu_busy = 0.05;
+constexpr double k_memory_left = 0.10;
+constexpr std::int64_t k_swap = std::int64_t{256} << 20;
+
+std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
+
+std::string gib(std::int64_t bytes) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+class Report {
+ public:
+  void worse(const char* subject, std::string what, std::string cure) {
+    add(subject, Weight::worse, std::move(what), std::move(cure));
+  }
+  void note(const char* subject, std::string what, std::string cure) {
+    add(subject, Weight::note, std::move(what), std::move(cure));
+  }
+  // Closes a subject: with nothing said of it, it is fine, or unknown.
+  void close(const char* subject, bool known) {
+    const auto& all = out_.findings;
+    const bool said = std::any_of(all.begin(), all.end(),
+                                  [&](const HealthFinding& one) { return one.subject == subject; });
+    if (!said) (known ? out_.fine : out_.unknown).emplace_back(subject);
+  }
+  HealthReport finish() {
+    std::stable_sort(
+        out_.findings.begin(), out_.findings.end(),
+        [](const HealthFinding& a, const HealthFinding& b) { return a.weight < b.weight; });
+    return std::move(out_);
+  }
+
+ private:
+  void add(const char* subject, Weight weight, std::string what, std::string cure) {
+    out_.findings.push_back({subject, weight, std::move(what), std::move(cure)});
+  }
+  HealthReport out_;
+};
+
+void judge_load(const MachineHealth& health, Report& report) {
+  const char* cure =
+      "Stop them or wait; `weir gate --counts-only` needs no quiet machine, and --against a base "
+      "program a less quiet one";
+  if (health.busy && *health.busy > k_busy) {
+    report.worse("load",
+                 fmt::format("other programs keep {} of {} processors busy", percent(*health.busy),
+                             health.processors),
+                 cure);
+  } else if (health.cpu_wait && *health.cpu_wait > k_wait) {
+    report.worse("load",
+                 fmt::format("in {} of the last 10 s some program waited for a processor",
+                             percent(*health.cpu_wait)),
+                 cure);
+  } else if (health.load && *health.load > 0.5 * static_cast<double>(health.processors)) {
+    report.note("load",
+                fmt::format("{:.1f} programs on average wanted a processor within the last minute "
+                            "(there are {})",
+                            *health.load, health.processors),
+                cure);
+  }
+  report.close("load", health.busy || health.cpu_wait || health.load);
+  if (health.io_wait && *health.io_wait > k_wait) {
+    report.worse("disk",
+                 fmt::format("in {} of the last 10 s some program waited for the disk",
+                             percent(*health.io_wait)),
+                 "Wait until it is quiet; load times and first tokens suffer most");
+  }
+  report.close("disk", health.io_wait.has_value());
+}
+
+void judge_frequency(const MachineHealth& health, Report& report) {
+  std::string slow;
+  int under = 0;
+  for (const auto& [name, processors] : health.governors) {
+    if (name == "performance") continue;
+    slow += (slow.empty() ? "" : ", ") + name;
+    under += processors;
+  }
+  // intel_pstate and amd_pstate call theirs "powersave"; there the preference decides.
+  const bool prefers_speed =
+      health.preferences.size() == 1 && health.preferences.begin()->first == "performance";
+  if (under > 0 && !prefers_speed) {
+    report.worse("governor",
+                 fmt::format("{} of {} processors change their clock by load (governor {})", under,
+                             health.processors, slow),
+                 "sudo cpupower frequency-set -g performance");
+  }
+  report.close("governor", !health.governors.empty());
+  if (health.turbo == true) {
+    report.note("turbo", "turbo is on: the clock depends on temperature and on how many cores work",
+                "For steadier, slower times: echo 1 | sudo tee "
+                "/sys/devices/system/cpu/intel_pstate/no_turbo (or 0 into cpufreq/boost)");
+  }
+  report.close("turbo", health.turbo.has_value());
+  if (health.smt == true) {
+    report.note("SMT", "two threads share each core, so a neighbour takes half of one",
+                "Use as many threads as physical cores (weir's {threads} is that), or: echo off | "
+                "sudo tee /sys/devices/system/cpu/smt/control");
+  }
+  report.close("SMT", health.smt.has_value());
+}
+
+void judge_heat_and_power(const MachineHealth& health, Report& report) {
+  if (!health.hot_zone.empty()) {
+    report.worse("heat", fmt::format("{}: the clock is held down", health.hot_zone),
+                 "Let it cool, and give it air; fewer threads heat less");
+  } else if (health.slowed_by_heat && *health.slowed_by_heat > 0) {
+    report.note("heat",
+                fmt::format("slowed down by heat {} times since the machine started",
+                            *health.slowed_by_heat),
+                "Run the timed cells after a pause; look whether the number grows with a run");
+  }
+  report.close("heat", health.hottest_zone || health.slowed_by_heat || health.tells_heat);
+  if (health.on_battery == true) {
+    const std::string left =
+        health.battery_percent ? fmt::format(" ({} % left)", *health.battery_percent) : "";
+    report.worse("power", fmt::format("runs on its battery{}", left), "Plug it in");
+  } else if (health.power_profile == "low-power" || health.power_profile == "quiet" ||
+             health.power_profile == "cool") {
+    report.worse("power", fmt::format("the power profile is {}", health.power_profile),
+                 "powerprofilesctl set performance");
+  }
+  report.close("power", health.on_battery || !health.power_profile.empty());
+}
+
+void judge_memory(const MachineHealth& health, Report& report) {
+  if (health.swap_used && *health.swap_used > k_swap) {
+    report.worse(
+        "swap", fmt::format("{} of memory are out on the disk", gib(*health.swap_used)),
+        health.macos
+            ? "End what fills the memory; macOS empties its swap by itself, or when it restarts"
+            : "End what fills the memory, then: sudo swapoff -a && sudo swapon -a");
+  }
+  report.close("swap", health.swap_used.has_value());
+  if (health.memory_bytes && health.memory_available &&
+      static_cast<double>(*health.memory_available) <
+          k_memory_left * static_cast<double>(*health.memory_bytes)) {
+    report.worse(
+        "memory",
+        fmt::format("{} of {} are free", gib(*health.memory_available), gib(*health.memory_bytes)),
+        "End what fills it: a model that does not fit is read from the disk each time");
+  }
+  report.close("memory", health.memory_available.has_value());
+}
+
+void judge_sharing(const MachineHealth& health, Report& report) {
+  const char* other_machine = "Times need another machine or --against; counts do not";
+  if (health.quota && *health.quota < static_cast<double>(health.processors)) {
+    const bool used_up = health.throttled && *health.throttled > k_throttled;
+    const std::string what = fmt::format(
+        "a quota grants {:.1f} of {} processors{}", *health.quota, health.processors,
+        used_up ? fmt::format(", used up in {} of its periods", percent(*health.throttled)) : "");
+    const char* cure =
+        "Lift it (docker --cpus, Kubernetes limits.cpu), or give whole processors by --cpuset-cpus";
+    if (used_up) {
+      report.worse("quota", what, cure);
+    } else {
+      report.note("quota", what, cure);
+    }
+  }
+  report.close("quota", health.looked_for_quota);
+  if (health.steal && *health.steal > k_steal) {
+    report.worse("steal",
+                 fmt::format("other virtual machines take {} of the processors' time",
+                             percent(*health.steal)),
+                 other_machine);
+  }
+  report.close("steal", health.steal.has_value());
+  if (health.virtual_machine) {
+    report.note("virtual machine",
+                fmt::format("neighbours come and go unseen{}",
+                            health.virtual_machine_name.empty()
+                                ? ""
+                                : fmt::format(" ({})", health.virtual_machine_name)),
+                other_machine);
+  }
+}
+
+void judge_gpu(const GpuHealth& gpu, Report& report) {
+  if (gpu.slowed == true) {
+    report.worse("GPU", fmt::format("{}: its clock is held down by {}", gpu.name, gpu.slowed_by),
+                 "Let it cool or give it air; for a cap: sudo nvidia-smi -pl WATTS");
+  }
+  if (gpu.power_cap_watts && gpu.power_default_watts &&
+      *gpu.power_cap_watts < 0.99 * *gpu.power_default_watts) {
+    report.worse("GPU",
+                 fmt::format("{}: capped at {:.0f} W of {:.0f} W", gpu.name, *gpu.power_cap_watts,
+                             *gpu.power_default_watts),
+                 "Keep it the same for every session, or lift it: sudo nvidia-smi -pl, rocm-smi "
+                 "--resetpoweroverdrive");
+  }
+  if (gpu.busy && *gpu.busy > k_gpu_busy) {
+    report.worse("GPU", fmt::format("{}: {} busy with other work", gpu.name, percent(*gpu.busy)),
+                 "End it or wait: nvidia-smi and rocm-smi --showpids name it");
+  }
+  if (gpu.clocks_fixed == false) {
+    report.note("GPU", fmt::format("{}: its clock floats with heat and load", gpu.name),
+                "For steadier times: sudo nvidia-smi -lgc MHZ, rocm-smi --setperflevel high");
+  }
+  if (gpu.persistence == false) {
+    report.note("GPU", fmt::format("{}: its driver starts anew with each program", gpu.name),
+                "sudo nvidia-smi -pm 1 (load times alone suffer)");
+  }
+}
+
+}  // namespace
+
+HealthReport judge_health(const MachineHealth& health) {
+  Report report;
+  judge_load(health, report);
+  judge_sharing(health, report);
+  judge_heat_and_power(health, report);
+  judge_frequency(health, report);
+  judge_memory(health, report);
+  for (const GpuHealth& gpu : health.gpus) judge_gpu(gpu, report);
+  return report.finish();
 }
 
 }  // namespace weir::sys

@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <mutex>
 
 #include <signal.h>
 
@@ -10,32 +9,23 @@
 #include <malloc.h>
 #endif
 
-#include "gate/sys/running.hpp"
+#include <cerrno>
+#include <system_error>
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "gate/sys/fd.hpp"
+#include "gate/sys/perf_events.hpp"
+#include "gate/sys/supervisor.hpp"
 
 extern char** environ;
 
 namespace weir::sys {
 
-// The place in memory for one large output: see RealProcesses.
-class RealProcesses::Place {
- public:
-  // Nothing while somebody else has it.
-  [[nodiscard]] static std::shared_ptr<void> try_take(const std::shared_ptr<Place>& place) {
-    const std::lock_guard hold(place->mutex_);
-    if (place->taken_) return nullptr;
-    place->taken_ = true;
-    return {place.get(), [place](void*) {
-              const std::lock_guard give_back(place->mutex_);
-              place->taken_ = false;
-            }};
-  }
-
- private:
-  std::mutex mutex_;
-  bool taken_ = false;
-};
-
-RealProcesses::RealProcesses() : place_(std::make_shared<Place>()) {
+RealProcesses::RealProcesses() {
   // Telling a supervisor that was killed to stop must not end weir.
   struct sigaction now {};
   sigaction(SIGPIPE, nullptr, &now);
@@ -46,8 +36,6 @@ RealProcesses::RealProcesses() : place_(std::make_shared<Place>()) {
   mallopt(M_TRIM_THRESHOLD, 1 << 20);
 #endif
 }
-
-RealProcesses::~RealProcesses() = default;
 
 Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
   if (spec.argv.empty()) return fail(Code::internal, "a process needs a program to run");
@@ -64,7 +52,10 @@ Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
     finished.ended = HowEnded::interrupted;
     return finished;
   }
-  return run_process(spec, stop, [this] { return Place::try_take(place_); });
+  return run_process(spec, stop, [taken = large_taken_]() -> std::shared_ptr<void> {
+    if (taken->exchange(true)) return nullptr;
+    return {taken.get(), [taken](void*) { taken->store(false); }};
+  });
 }
 
 EnvironmentList own_environment() {
@@ -82,6 +73,75 @@ std::optional<std::string> environment_value(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;
   return std::string(value);
+}
+
+namespace {
+
+// A socket bound to the port (0: any) of 127.0.0.1; closed when it could not be.
+Fd bound(int port) {
+  Fd fd(socket(AF_INET, SOCK_STREAM, 0));
+  if (!fd.open()) return fd;
+  // As servers do: connections that were there before and are being given up do not matter.
+  const int yes = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+      listen(fd.get(), 1) != 0) {
+    const int error = errno;
+    fd.reset();
+    errno = error;
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<int> free_port() {
+  const Fd fd = bound(0);
+  sockaddr_in at{};
+  socklen_t size = sizeof at;
+  if (!fd.open() || getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+    return fail(Code::io, "no port for a server: {}", errno_words());
+  }
+  return static_cast<int>(ntohs(at.sin_port));
+}
+
+bool is_free(int port) { return bound(port).open(); }
+
+std::string perf_refusal(int error, std::optional<int> paranoid) {
+  constexpr int k_own_processes = 2;  // the highest level at which one's own programs are countable
+  switch (error) {
+    case ENOENT:
+    case EOPNOTSUPP:
+    case ENODEV:
+      return "this machine offers no counters of instructions (a virtual machine without them)\n"
+             "Give it virtual performance counters, use a machine of its own, or count with "
+             "valgrind (instructions: valgrind)";
+    case EACCES:
+    case EPERM:
+      if (paranoid && *paranoid > k_own_processes) {
+        return fmt::format(
+            "the system lets nobody count (kernel.perf_event_paranoid is {})\n"
+            "sysctl kernel.perf_event_paranoid={}, as root, or count with valgrind",
+            *paranoid, k_own_processes);
+      }
+      return "counting is not allowed here: a container without the right to perf_event_open\n"
+             "Start it with --cap-add PERFMON or a seccomp profile that allows perf_event_open, or "
+             "count with valgrind";
+    case ENOSYS:
+      return "this system has no perf events\nCount with valgrind, where that runs";
+    case EBUSY:
+      return "another program has the counters for itself\nEnd it, or count with valgrind";
+    case EMFILE:
+    case ENFILE:
+      return "no descriptor is left for a counter\nRaise the limit of open files (ulimit -n)";
+    default:
+      return fmt::format("the system gave no counter: {}\nCount with valgrind",
+                         std::generic_category().message(error));
+  }
 }
 
 }  // namespace weir::sys

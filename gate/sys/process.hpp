@@ -5,6 +5,7 @@
 // when weir asks, and when weir is gone (also by kill -9). No shell anywhere: argument vectors.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -94,12 +95,11 @@ class Processes {
 class RealProcesses final : public Processes {
  public:
   RealProcesses();
-  ~RealProcesses() override;
   [[nodiscard]] Result<Finished> run(const ProcessSpec& spec, const Stop& stop) override;
 
  private:
-  class Place;
-  std::shared_ptr<Place> place_;
+  // The place in memory for one large output is somebody's.
+  std::shared_ptr<std::atomic<bool>> large_taken_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 // The absolute path of this program; "" where the system does not say.
@@ -108,5 +108,12 @@ class RealProcesses final : public Processes {
 [[nodiscard]] EnvironmentList own_environment();
 // A variable of weir's own environment; nothing when unset.
 [[nodiscard]] std::optional<std::string> environment_value(const std::string& name);
+
+// One that nobody listens on at 127.0.0.1 at this moment. It is not kept: whoever shall have it
+// binds it soon, and may still find it taken. Fails with Code::io when the system has none to give.
+[[nodiscard]] Result<int> free_port();
+
+// Whether a server could listen there now.
+[[nodiscard]] bool is_free(int port);
 
 }  // namespace weir::sys

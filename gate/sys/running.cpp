@@ -1,9 +1,6 @@
-#include "gate/sys/running.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -16,7 +13,7 @@
 #include <unistd.h>
 
 #include "gate/sys/capture.hpp"
-#include "gate/sys/descendants.hpp"
+#include "gate/sys/clock.hpp"
 #include "gate/sys/fd.hpp"
 #include "gate/sys/supervisor.hpp"
 
@@ -28,26 +25,7 @@ constexpr double k_drain_seconds = 1;  // an open pipe after the engine's end
 constexpr double k_give_up_seconds =
     15;  // a killed engine that does not end (it hangs in a driver)
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-struct Pipe {
-  Fd read, write;
-};
-
-bool make_pipe(Pipe& made) {
-  int fds[2];
-#ifdef __linux__
-  if (pipe2(fds, O_CLOEXEC) != 0) return false;
-#else
-  if (pipe(fds) != 0) return false;
-  for (const int fd : fds) fcntl(fd, F_SETFD, FD_CLOEXEC);
-#endif
-  made.read = Fd(fds[0]);
-  made.write = Fd(fds[1]);
-  return true;
-}
+double steady_seconds() { return RealClock().steady(); }
 
 std::string words_of(int error) { return std::generic_category().message(error); }
 

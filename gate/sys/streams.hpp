@@ -73,17 +73,6 @@ class Streams {
 
 // Over libcurl's multi interface and poll(2). HTTP/1.1, TCP_NODELAY; no redirect is followed, no
 // proxy used, whatever the environment says; nothing is decoded but chunks. One thread at a time.
-class RealStreams final : public Streams {
- public:
-  explicit RealStreams(const Clock& clock, StreamOptions options = {});
-  ~RealStreams() override;  // drops all
-  Id post(const StreamRequest& request, StreamSink& sink) override;
-  void drop(Id id) override;
-  void wait(double until, const Stop& stop) override;
-
- private:
-  class Curl;
-  std::unique_ptr<Curl> curl_;
-};
+[[nodiscard]] std::unique_ptr<Streams> real_streams(const Clock& clock, StreamOptions options = {});
 
 }  // namespace weir::sys

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gate/sys/descendants.hpp"
 #include "gate/sys/system.hpp"
 
 // Everything below runs in a child forked from a program with threads: no allocation, no locks, no

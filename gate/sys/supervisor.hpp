@@ -9,10 +9,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 
 #include <sys/types.h>
 
+#include "gate/sys/interrupts.hpp"
 #include "gate/sys/perf_events.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::sys {
 
@@ -54,5 +58,37 @@ struct SupervisorOrder {
 // Forks the supervisor and returns its process id, or -1 with errno. Everything `order` points to
 // is ready before; the new process calls nothing but async-signal-safe functions and never returns.
 [[nodiscard]] pid_t start_supervisor(const SupervisorOrder& order);
+
+// Answers the place for one large output (see RealProcesses), nothing while somebody else has it.
+using TakePlace = std::function<std::shared_ptr<void>()>;
+
+// REQUIRES: spec.argv is not empty and holds no zero byte.
+[[nodiscard]] Finished run_process(const ProcessSpec& spec, const Stop& stop,
+                                   const TakePlace& take_place);
+
+// Where Linux and macOS differ in keeping hold of what an engine starts. For the supervisor,
+// between fork and exec: all of it is async-signal-safe.
+
+// Closes every descriptor from `first` on.
+void close_descriptors(int first);
+
+// Those of this process's descendants whose parent ends become its own children. macOS has no such
+// thing: there they go to launchd.
+void adopt_descendants();
+
+// In a fresh child: its parent's end is its own. Not on macOS (kill_session makes up for it).
+void end_with_parent();
+
+// SIGKILL to all that is left of what this process, the leader of its session, has started: its
+// children, which others become in turn (Linux); every process of its session (macOS, where one
+// that made a session of its own is lost sight of).
+void kill_descendants();
+
+// Processes that wait() does not tell of: on macOS those of this session that are no children. 0 on
+// Linux.
+[[nodiscard]] std::int64_t strangers_left();
+
+// SIGKILL to the session that `leader` led and left behind. On Linux its end has done that.
+void kill_session(pid_t leader);
 
 }  // namespace weir::sys

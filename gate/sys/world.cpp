@@ -7,12 +7,10 @@
 #include <unistd.h>
 
 #include "gate/sys/clock.hpp"
-#include "gate/sys/coin.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/http.hpp"
 #include "gate/sys/lock.hpp"
 #include "gate/sys/machine.hpp"
-#include "gate/sys/pause.hpp"
 #include "gate/sys/process.hpp"
 
 namespace weir::sys {

@@ -223,8 +223,6 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
        "are for output: generic"},
       {"{command: [a], output: llama-bench, probes: [vulcan]}", "m.gguf", "{}", "2:58",
        "did you mean \"vulkan\"?"},
-      {"{command: [a], output: llama-bench, probes: [opencl]}", "m.gguf", "{}", "2:58",
-       "a later version of weir"},
       {"{command: [a], output: llama-bench, probes: [vulkan, vulkan]}", "m.gguf", "{}", "2:58",
        "twice"},
       {"{command: [a], output: llama-bench, kind: server}", "m.gguf", "{}", "2:11",

@@ -12,7 +12,6 @@ inline Known known_here_and_now() {
   Known known{"2026-11-20",
               {"llama-bench", "generic"},
               {"vulkan", "ggml"},
-              {"opencl"},
               std::vector<std::string>{"amd-rx-7900-xtx", "intel-arc-a770"},
               {"chat", "completions", "llama", "ollama"}};
   known.sent["llama"] = {{"prompt", "n_predict", "seed", "stream", "cache_prompt"}, {}};

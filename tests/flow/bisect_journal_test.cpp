@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "gate/sys/memory_files.hpp"
+#include "tests/support/memory_files.hpp"
 
 namespace weir::flow {
 namespace {

@@ -6,9 +6,8 @@
 #include <string>
 
 #include "gate/flow/job.hpp"
-#include "gate/sys/coin.hpp"
+#include "gate/sys/clock.hpp"
 #include "gate/sys/http.hpp"
-#include "gate/sys/pause.hpp"
 
 #include "tests/run/scene.hpp"
 

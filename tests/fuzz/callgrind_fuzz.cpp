@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "gate/probes/read/callgrind.hpp"
+#include "gate/probes/read/instructions.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto read = weir::probes::read_callgrind({reinterpret_cast<const char*>(data), size});

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "gate/probes/read/elf.hpp"
+#include "gate/probes/read/program_file.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::probes;

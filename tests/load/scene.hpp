@@ -33,8 +33,8 @@ inline LoadPlan plan_for(const std::string& url, const std::string& api = "compl
 inline Load drive_for_real(const LoadPlan& plan, sys::StreamOptions options = {}) {
   const sys::RealClock clock;
   const sys::Stop stop;
-  sys::RealStreams streams(clock, options);
-  auto load = drive(plan, streams, clock, stop);
+  const auto streams = sys::real_streams(clock, options);
+  auto load = drive(plan, *streams, clock, stop);
   if (!load) {
     ADD_FAILURE() << load.error().message;
     return {};

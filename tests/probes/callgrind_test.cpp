@@ -1,5 +1,3 @@
-#include "gate/probes/read/callgrind.hpp"
-
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -8,9 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "gate/probes/read/instructions.hpp"
-#include "gate/sys/memory_files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
+
+#include "tests/support/memory_files.hpp"
 
 namespace weir::probes {
 namespace {

@@ -1,5 +1,3 @@
-#include "gate/probes/read/elf.hpp"
-
 #include <array>
 #include <cstdio>
 #include <random>
@@ -9,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/sys/file_reader.hpp"
+#include "gate/probes/read/program_file.hpp"
+#include "gate/sys/files.hpp"
 
 #include "tests/probes/elf_bytes.hpp"
 

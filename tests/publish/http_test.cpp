@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "gate/sys/clock.hpp"
 #include "gate/sys/files.hpp"
-#include "gate/sys/pause.hpp"
 #include "gate/sys/process.hpp"
 
 #include "tests/publish/fault_server.hpp"

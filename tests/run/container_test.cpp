@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/base/text.hpp"
+#include "gate/run/engine_call.hpp"
 #include "gate/run/engine_run.hpp"
 
 #include "tests/run/scene.hpp"

@@ -4,10 +4,8 @@
 #include <set>
 #include <thread>
 
-#include "gate/run/admission.hpp"
-#include "gate/run/engine_run.hpp"
-#include "gate/run/step_record.hpp"
-#include "gate/run/tally.hpp"
+#include "gate/run/engine_call.hpp"
+#include "gate/run/schedule.hpp"
 
 #include "tests/run/scene.hpp"
 

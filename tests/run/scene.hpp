@@ -16,7 +16,8 @@
 #include "gate/run/plan.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/runner.hpp"
-#include "gate/sys/memory_files.hpp"
+
+#include "tests/support/memory_files.hpp"
 
 namespace weir::run {
 

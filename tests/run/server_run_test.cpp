@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "gate/sys/clock.hpp"
-#include "gate/sys/port.hpp"
+#include "gate/sys/process.hpp"
 
 #include "tests/load/scripts.hpp"
 #include "tests/run/scene.hpp"

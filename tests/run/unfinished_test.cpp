@@ -1,4 +1,4 @@
-#include "gate/run/unfinished.hpp"
+#include "gate/run/journal.hpp"
 
 #include "tests/run/scene.hpp"
 

@@ -1,9 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "gate/site/site.hpp"
-#include "gate/sys/memory_files.hpp"
-
 #include "tests/browser/site_scene.hpp"
+#include "tests/support/memory_files.hpp"
 
 namespace weir::site {
 namespace {

@@ -1,8 +1,7 @@
 #include <set>
 
-#include "gate/sys/memory_files.hpp"
-
 #include "scene.hpp"
+#include "tests/support/memory_files.hpp"
 
 namespace weir::source {
 namespace {

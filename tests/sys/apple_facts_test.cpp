@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/sys/machine_findings.hpp"
+#include "gate/sys/machine_health.hpp"
 
 namespace weir::sys {
 namespace {

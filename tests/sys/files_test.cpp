@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "gate/base/text.hpp"
-#include "gate/sys/memory_files.hpp"
 #include "gate/sys/paths.hpp"
+
+#include "tests/support/memory_files.hpp"
 
 namespace weir::sys {
 namespace {

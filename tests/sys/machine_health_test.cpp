@@ -5,8 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gate/sys/machine_findings.hpp"
-#include "gate/sys/memory_files.hpp"
+#include "tests/support/memory_files.hpp"
 
 namespace weir::sys {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "gate/adapters/chrome_trace_reader.hpp"
 #include "gate/base/json.hpp"
-#include "gate/sys/file_reader.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::bench {
 namespace {

@@ -5,7 +5,6 @@
 #include "gate/base/text.hpp"
 #include "gate/model/make.hpp"
 #include "gate/model/twin.hpp"
-#include "gate/sys/file_writer.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/unit/metric.hpp"
 

@@ -4,14 +4,37 @@
 
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/system.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::probes {
 namespace {
 
 using State = Fit::State;
+using unit::DeviceApi;
+
+constexpr const char* k_copy = "Measure a copy without: cp PROGRAM copy";
 
 // What the ggml preload lives from (ggml.h): without any of these calls nothing is counted.
 constexpr const char* k_sentinel = "ggml_backend_synchronize";
+
+// Of no probe in particular: the caller names it.
+Fit blind(std::string how, std::string cure = "") {
+  return {"", State::blind, std::move(how), std::move(cure)};
+}
+Fit perhaps(std::string how, std::string cure = "") {
+  return {"", State::perhaps, std::move(how), std::move(cure)};
+}
+Fit sees(std::string how) { return {"", State::sees, std::move(how), ""}; }
+Fit unused(std::string how) { return {"", State::unused, std::move(how), ""}; }
+Fit ggml_inside() {
+  return blind(
+      "ggml is inside the program: its calls go straight there, nothing can stand in front",
+      "Build it with -DBUILD_SHARED_LIBS=ON");
+}
+Fit a_library() {
+  return perhaps("a library: seen in the program that loads it", "Name that program");
+}
 
 const LoadedLibrary* find(const std::vector<LoadedLibrary>& libraries, std::string_view prefix) {
   const auto found =
@@ -23,57 +46,43 @@ const LoadedLibrary* find(const std::vector<LoadedLibrary>& libraries, std::stri
 // Programs that load whatever the text they are given asks for.
 bool runs_text(const ProgramFacts& program) {
   const std::string name = sys::file_name_of(program.path);
-  for (const char* known : {"python", "node", "ruby", "java", "bash", "sh", "perl"}) {
-    const std::string_view rest =
-        std::string_view(name).substr(std::min(name.size(), std::string_view(known).size()));
-    if (name.starts_with(known) &&
-        rest.find_first_not_of("0123456789.") == std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
+  const std::string_view stem =
+      std::string_view(name).substr(0, name.find_last_not_of("0123456789.") + 1);
+  constexpr std::string_view k_known[] = {"python", "node", "ruby", "java", "bash", "sh", "perl"};
+  return std::find(std::begin(k_known), std::end(k_known), stem) != std::end(k_known);
 }
 
 // Why nothing at all can be loaded into it; nothing when it can.
 std::optional<Fit> no_way_in(const ProgramFacts& program) {
   const ProgramFile& file = program.file;
-  switch (file.kind) {
-    case FileKind::script:
-      return Fit{"", State::perhaps,
-                 fmt::format("a script for {}: what it starts is seen where that can be",
-                             file.script.empty() ? "a shell" : file.script),
-                 "Name the program that it starts: weir doctor PROGRAM"};
-    case FileKind::windows:
-      return Fit{"", State::blind, "a program of Windows", "Probes exist for Linux and macOS"};
-    case FileKind::other:
-      return Fit{"", State::blind, "neither a program nor a script", ""};
-    case FileKind::mach_o:  // judge_mach_o
-    case FileKind::elf:
-      break;
+  if (file.kind == FileKind::script) {
+    return perhaps(fmt::format("a script for {}: what it starts is seen where that can be",
+                               file.script.empty() ? "a shell" : file.script),
+                   "Name the program that it starts: weir doctor PROGRAM");
   }
+  if (file.kind == FileKind::windows) {
+    return blind("a program of Windows", "Probes exist for Linux and macOS");
+  }
+  if (file.kind == FileKind::other) return blind("neither a program nor a script");
   if (file.bits != 64 || file.machine != own_elf_machine()) {
-    return Fit{"", State::blind,
-               fmt::format("built for {} ({} bits), weir's probes for {}",
-                           machine_name(file.machine), file.bits, machine_name(own_elf_machine())),
-               "Build weir for that machine"};
+    return blind(
+        fmt::format("built for {} ({} bits), weir's probes for {}", machine_name(file.machine),
+                    file.bits, machine_name(own_elf_machine())),
+        "Build weir for that machine");
   }
-  if (!file.is_program) {
-    return Fit{"", State::perhaps, "a library: seen in the program that loads it",
-               "Name that program"};
-  }
+  if (!file.is_program) return a_library();
   if (file.is_static()) {
-    return Fit{"", State::blind, "statically linked: it loads no library, and so no probe",
-               "Link it dynamically (leave -static out)"};
+    return blind("statically linked: it loads no library, and so no probe",
+                 "Link it dynamically (leave -static out)");
   }
   if (program.changes_rights) {
-    return Fit{"", State::blind,
-               "runs with other rights than its caller's (setuid or file capabilities), so its "
-               "loader ignores LD_PRELOAD and VK_LAYER_PATH",
-               "Measure a copy without: cp PROGRAM copy"};
+    return blind(
+        "runs with other rights than its caller's (setuid or file capabilities), so its "
+        "loader ignores LD_PRELOAD and VK_LAYER_PATH",
+        k_copy);
   }
   if (file.loader && file.loader->find("ld-musl") != std::string::npos) {
-    return Fit{"", State::blind, "linked with musl; probes need glibc",
-               "Build it on a system with glibc"};
+    return blind("linked with musl; probes need glibc", "Build it on a system with glibc");
   }
   return std::nullopt;
 }
@@ -93,132 +102,147 @@ std::string callers_of_ggml(const ProgramFacts& program) {
 }
 
 Fit fit_ggml(const ProgramFacts& program) {
-  Fit fit{.probe = "ggml", .state = State::unused, .how = "no ggml in it", .cure = ""};
-  const LoadedLibrary* ggml = nullptr;
-  for (const LoadedLibrary& one : program.libraries) {
-    if (ggml == nullptr && one.file.exports(k_sentinel)) ggml = &one;
+  const auto ggml =
+      std::find_if(program.libraries.begin(), program.libraries.end(),
+                   [](const LoadedLibrary& one) { return one.file.exports(k_sentinel); });
+  if (ggml != program.libraries.end() && ggml->file.symbolic) {
+    return perhaps(
+        fmt::format("{} is linked with -Bsymbolic: calls within it are not seen", ggml->name),
+        "Link it without, or counts miss what ggml asks of itself");
   }
-  if (ggml != nullptr && ggml->file.symbolic) {
-    return {"ggml", State::perhaps,
-            fmt::format("{} is linked with -Bsymbolic: calls within it are not seen", ggml->name),
-            "Link it without, or counts miss what ggml asks of itself"};
-  }
-  if (ggml != nullptr) {
+  if (ggml != program.libraries.end()) {
     const std::string callers = callers_of_ggml(program);
-    return {"ggml", State::sees,
-            fmt::format("preloaded in front of {}{}", ggml->name,
-                        callers.empty() ? "" : fmt::format(", called by {}", callers)),
-            ""};
+    return sees(fmt::format("preloaded in front of {}{}", ggml->name,
+                            callers.empty() ? "" : fmt::format(", called by {}", callers)));
   }
   const ProgramFile& own = program.file;
   if (program.holds_ggml || own.exports(k_sentinel) ||
       std::binary_search(own.inner.begin(), own.inner.end(), k_sentinel)) {
-    return {"ggml", State::blind,
-            "ggml is inside the program: its calls go straight there, nothing can stand in front",
-            "Build it with -DBUILD_SHARED_LIBS=ON"};
+    return ggml_inside();
   }
   if (!program.plug_ins.empty()) {
-    return {"ggml", State::perhaps,
-            "ggml's libraries lie beside it, and it may open them when it runs", ""};
+    return perhaps("ggml's libraries lie beside it, and it may open them when it runs");
   }
   if (runs_text(program)) {
-    return {"ggml", State::perhaps, "runs what it is given: seen if that loads a dynamic ggml", ""};
+    return perhaps("runs what it is given: seen if that loads a dynamic ggml");
   }
-  return fit;
+  return unused("no ggml in it");
 }
 
-Fit fit_vulkan(const ProgramFacts& program) {
-  const std::string layer = "as a layer of the Vulkan loader";
-  if (const LoadedLibrary* loader = find(program.libraries, "libvulkan.so")) {
-    return {"vulkan", State::sees, fmt::format("{}, which {} needs", layer, loader->needed_by), ""};
+Fit fit_api(const DeviceApi& api, const ProgramFacts& program) {
+  if (api.on_macos) {
+    return unused(fmt::format("{} needs macOS, and a program built for it", api.title));
   }
-  if (const LoadedLibrary* loader = find(program.plug_ins, "libvulkan.so")) {
-    return {
-        "vulkan", State::sees,
-        fmt::format("{}, which {} needs, a plug-in beside the program", layer, loader->needed_by),
-        ""};
-  }
-  if (program.names_vulkan) {
-    return {"vulkan", State::perhaps, fmt::format("{}, if it opens that when it runs", layer), ""};
-  }
-  if (runs_text(program)) {
-    return {"vulkan", State::perhaps, "runs what it is given: seen if that uses Vulkan", ""};
-  }
-  return {"vulkan", State::unused, "nothing in it uses Vulkan", ""};
-}
-
-struct Interface {
-  const char* probe;
-  const char* name;
-  std::vector<std::string_view> libraries;
-  const char* how;
-};
-
-Fit fit_by_library(const Interface& interface, const ProgramFacts& program) {
+  // Programs open the Vulkan loader by themselves, too; whoever uses it, there is but one.
+  const bool vulkan = api.load == DeviceApi::Load::vulkan_layer;
   for (const auto* libraries : {&program.libraries, &program.plug_ins}) {
-    for (const std::string_view prefix : interface.libraries) {
-      if (const LoadedLibrary* found = find(*libraries, prefix)) {
-        return {
-            interface.probe, State::sees,
-            fmt::format("{} ({}, which {} needs)", interface.how, found->name, found->needed_by),
-            ""};
+    for (const std::string_view prefix : api.needs) {
+      const LoadedLibrary* found = prefix.empty() ? nullptr : find(*libraries, prefix);
+      if (found == nullptr) continue;
+      if (!vulkan) {
+        return sees(fmt::format("{} ({}, which {} needs)", api.how, found->name, found->needed_by));
       }
+      return sees(
+          fmt::format("{}, which {} needs{}", api.how, found->needed_by,
+                      libraries == &program.plug_ins ? ", a plug-in beside the program" : ""));
     }
   }
-  return {interface.probe, State::unused, fmt::format("nothing in it uses {}", interface.name), ""};
+  if (vulkan && program.names_vulkan) {
+    return perhaps(fmt::format("{}, if it opens that when it runs", api.how));
+  }
+  if (vulkan && runs_text(program)) {
+    return perhaps("runs what it is given: seen if that uses Vulkan");
+  }
+  return unused(fmt::format("nothing in it uses {}", api.title));
 }
 
-}  // namespace
+constexpr const char* k_own_build =
+    "Use a build of your own: DYLD_INSERT_LIBRARIES is passed by in it";
 
-std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::string>& installed) {
-  if (program.file.kind == FileKind::mach_o) return judge_mach_o(program, installed);
-  static const std::vector<Interface> k_interfaces{
-      {"opencl", "OpenCL", {"libOpenCL.so"}, "as a layer of the OpenCL ICD loader"},
-      {"cuda",
-       "CUDA",
-       {"libcuda.so", "libcudart.so", "libcublas.so"},
-       "injected by the CUDA driver"},
-      {"hip", "HIP", {"libamdhip64.so"}, "preloaded in front of HIP"}};
+// Why dyld would put nothing into it; nothing when it does.
+std::optional<Fit> shut(const ProgramFacts& program) {
+  const std::string path = sys::absolute(program.path);
+  for (const char* folder :
+       {"/System/", "/usr/bin/", "/usr/sbin/", "/usr/libexec/", "/bin/", "/sbin/"}) {
+    if (path.starts_with(folder)) {
+      return blind("a program of the system, which macOS protects (SIP)", k_own_build);
+    }
+  }
+  const MachO& file = *program.file.mach_o;
+  if (!file.is_program) return a_library();
+  if (!file.dynamic) {
+    return blind("statically linked: it loads no library, and so no probe", "Link it dynamically");
+  }
+  if (file.restricted) {
+    return blind("marked as restricted, so dyld loads nothing else into it", k_own_build);
+  }
+  if (file.closed()) {
+    return blind(fmt::format("signed with a hardened runtime and without {}",
+                             file.allows_variables
+                                 ? "com.apple.security.cs.disable-library-validation"
+                                 : "com.apple.security.cs.allow-dyld-environment-variables"),
+                 "Sign a copy again, without: codesign --force --sign - COPY");
+  }
+  return std::nullopt;
+}
+
+Fit ggml_on_macos(const ProgramFacts& program) {
+  if (program.file.mach_o->needs("libggml")) return sees("preloaded in front of libggml by dyld");
+  if (program.holds_ggml) return ggml_inside();
+  return perhaps("if a library that it opens brings a dynamic ggml");
+}
+
+Fit api_on_macos(const DeviceApi& api, const ProgramFacts& program) {
+  if (program.file.mach_o->needs(api.needs.front())) return sees(std::string(api.how));
+  return perhaps(fmt::format("put in by dyld, if a library that it opens uses {}", api.title));
+}
+
+// A weir of macOS without it.
+Fit not_here(std::string_view probe) {
+  if (probe == "ggml") {
+    return {"", State::absent, "the ggml probe is not on macOS",
+            "Count by Metal (probes: [metal])"};
+  }
+  return {"", State::absent, "this weir has no such probe", "ci/macos links it, on Linux"};
+}
+
+bool is_among(const std::vector<std::string>& installed, std::string_view probe) {
+  return std::find(installed.begin(), installed.end(), probe) != installed.end();
+}
+
+// Of a program of macOS, on whatever system that is asked.
+std::vector<Fit> judge_mach_o(const ProgramFacts& program,
+                              const std::vector<std::string>& installed) {
+  const std::optional<Fit> barrier =
+      program.file.mach_o ? shut(program) : perhaps("a program of macOS that cannot be read");
   std::vector<Fit> fits;
-  if (const auto marks = judge_marks(program)) fits.push_back(*marks);
-  const std::optional<Fit> barrier = no_way_in(program);
-  const auto add = [&](const char* probe, Fit fit) {
-    // What is not used is not worth a reason why it could not be seen; but of a program that
-    // nothing is known of, every probe has the same answer.
-    const bool known = program.file.kind == FileKind::elf;
-    if (barrier && (!known || fit.state != State::unused || program.file.is_static())) {
-      fit = *barrier;
+  const auto add = [&](const char* probe, const auto& judge) {
+    Fit fit = barrier ? *barrier : judge();
+    if (sys::k_on_macos) {
+      if (!is_among(installed, probe) && fit.state != State::blind) fit = not_here(probe);
+    } else if (fit.state == State::sees) {
+      fit.state = State::perhaps;
+      fit.how += "; on macOS, not here";
+      fit.cure = "Run weir on a Mac: Metal and DYLD_INSERT_LIBRARIES are macOS's alone";
     }
     fit.probe = probe;
-    const bool here = std::find(installed.begin(), installed.end(), probe) != installed.end();
-    if (!here && fit.state != State::unused) {
-      fit = {probe, State::absent, "this weir has no such probe",
-             "The engine's own profiler can be read: profile_args in weir.yaml"};
-    }
     fits.push_back(std::move(fit));
   };
-  add("ggml", fit_ggml(program));
-  add("vulkan", fit_vulkan(program));
-  for (const Interface& interface : k_interfaces) {
-    Fit fit = fit_by_library(interface, program);
-    // Of what nothing is known, only the probes that are here are worth a line.
-    const bool here =
-        std::find(installed.begin(), installed.end(), interface.probe) != installed.end();
-    if (here || fit.state != State::unused) add(interface.probe, std::move(fit));
-  }
-  if (program.file.kind == FileKind::elf) {
-    fits.push_back({"metal", State::unused, "Metal needs macOS, and a program built for it", ""});
+  add("ggml", [&] { return ggml_on_macos(program); });
+  for (const DeviceApi& api : unit::device_apis()) {
+    if (api.on_macos) add(api.name, [&] { return api_on_macos(api, program); });
   }
   return fits;
 }
 
-// Nothing has to be loaded, so what keeps probes out does not keep this one out.
+// Of a program that is linked with weir's instrument library. Nothing has to be loaded, so what
+// keeps probes out does not keep this one out.
 std::optional<Fit> judge_marks(const ProgramFacts& program) {
   const auto fit = [&](std::string how) -> Fit {
     if (program.changes_rights) {
       return {"instrument", State::blind,
               "runs with other rights than its caller's, so the library in it ignores WEIR_PROFILE",
-              "Measure a copy without: cp PROGRAM copy"};
+              k_copy};
     }
     return {"instrument", State::sees, std::move(how), ""};
   };
@@ -232,6 +256,47 @@ std::optional<Fit> judge_marks(const ProgramFacts& program) {
   return std::nullopt;
 }
 
+std::vector<Fit> judge_elf(const ProgramFacts& program, const std::vector<std::string>& installed) {
+  std::vector<Fit> fits;
+  const std::optional<Fit> barrier = no_way_in(program);
+  const bool known = program.file.kind == FileKind::elf;
+  const auto add = [&](const char* probe, Fit fit) {
+    // What is not used is not worth a reason why it could not be seen; but of a program that
+    // nothing is known of, every probe has the same answer.
+    if (barrier && (!known || fit.state != State::unused || program.file.is_static())) {
+      fit = *barrier;
+    }
+    if (!is_among(installed, probe) && fit.state != State::unused) {
+      fit = {"", State::absent, "this weir has no such probe",
+             "The engine's own profiler can be read: profile_args in weir.yaml"};
+    }
+    fit.probe = probe;
+    fits.push_back(std::move(fit));
+  };
+  add("ggml", fit_ggml(program));
+  for (const DeviceApi& api : unit::device_apis()) {
+    Fit fit = fit_api(api, program);
+    const bool here = is_among(installed, api.name);
+    if (api.on_macos) {
+      fit.probe = api.name;
+      if (known) fits.push_back(std::move(fit));
+    } else if (here || fit.state != State::unused || api.load == DeviceApi::Load::vulkan_layer) {
+      // Of what nothing is known, only the probes that are here are worth a line, and Vulkan's.
+      add(api.name, std::move(fit));
+    }
+  }
+  return fits;
+}
+
+}  // namespace
+
+std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::string>& installed) {
+  std::vector<Fit> fits = program.file.kind == FileKind::mach_o ? judge_mach_o(program, installed)
+                                                                : judge_elf(program, installed);
+  if (auto marks = judge_marks(program)) fits.insert(fits.begin(), std::move(*marks));
+  return fits;
+}
+
 Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways) {
   constexpr const char* k_name = "instructions";
   constexpr const char* k_get_valgrind = "Install valgrind (Debian: apt-get install valgrind)";
@@ -241,8 +306,7 @@ Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways)
   }
   if (program.changes_rights && (ways.no_perf || ways.wants_valgrind)) {
     return {k_name, State::blind,
-            "runs with other rights than its caller's, which valgrind can not",
-            "Measure a copy without: cp PROGRAM copy"};
+            "runs with other rights than its caller's, which valgrind can not", k_copy};
   }
   if (ways.wants_valgrind) {
     if (!ways.has_valgrind) {

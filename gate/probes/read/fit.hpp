@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/probes/read/elf.hpp"
 #include "gate/probes/read/locate.hpp"
+#include "gate/probes/read/program_file.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::probes {
@@ -61,12 +61,6 @@ struct Fit {
 // names of this build's probes.
 [[nodiscard]] std::vector<Fit> judge_fit(const ProgramFacts& program,
                                          const std::vector<std::string>& installed);
-// The part of it for FileKind::mach_o.
-[[nodiscard]] std::vector<Fit> judge_mach_o(const ProgramFacts& program,
-                                            const std::vector<std::string>& installed);
-
-// Of a program that is linked with weir's instrument library.
-[[nodiscard]] std::optional<Fit> judge_marks(const ProgramFacts& program);
 
 // How instructions can be counted on this machine, and how weir.yaml wants them counted.
 struct InstructionWays {

@@ -7,18 +7,16 @@
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::probes {
 namespace {
 
+using unit::DeviceApi;
+
 constexpr const char* k_vulkan_layer = "VK_LAYER_WEIR_probe";
-constexpr const char* k_vulkan_manifest = "VK_LAYER_WEIR_probe.json";
 constexpr const char* k_ggml_library = "libweir_ggml.so";
-constexpr const char* k_opencl_library = "libweir_opencl.so";
-constexpr const char* k_hip_library = "libweir_hip.so";
 constexpr const char* k_preload = sys::k_on_macos ? "DYLD_INSERT_LIBRARIES" : "LD_PRELOAD";
-constexpr const char* k_metal_library = "libweir_metal.dylib";
-constexpr const char* k_cuda_library = "libweir_cuda.so";
 constexpr const char* k_devices_program = "weir-devices";
 constexpr const char* k_replay_ggml_program = "weir-replay-ggml";
 constexpr const char* k_replay_vulkan_program = "weir-replay-vulkan";
@@ -51,75 +49,56 @@ std::vector<std::string> standard_layer_folders(const Lookup& lookup) {
 
 using Variables = std::map<std::string, std::string>;
 
-Result<Variables> environment_for_vulkan(const Places& places, const std::string& folder,
-                                         const sys::Files& files, const Lookup& lookup) {
-  const std::string manifest = sys::join_path(places.probes, k_vulkan_manifest);
-  if (files.kind(manifest) != sys::Kind::file) {
-    return fail(Code::unavailable, "the vulkan probe is not installed: no {}", manifest);
-  }
-  if (places.probes.find(':') != std::string::npos) {
-    return fail(Code::unavailable,
-                "the Vulkan loader cannot find probes in {}: its lists are separated by ':'",
-                places.probes);
-  }
-  std::string path = places.probes;
-  const auto set = lookup("VK_LAYER_PATH");
-  if (!set || set->empty()) {
-    if (const auto added = lookup("VK_ADD_LAYER_PATH"); added && !added->empty()) {
-      path += ":" + *added;  // ignored by the loader once VK_LAYER_PATH is set
-    }
-    for (const std::string& standard : standard_layer_folders(lookup)) path += ":" + standard;
-  }
-  return std::map<std::string, std::string>{
-      {WEIR_PROBE_DIR_VARIABLE, folder},
-      {"VK_LAYER_PATH", path},
-      {"VK_INSTANCE_LAYERS", k_vulkan_layer},
+// What makes an engine load the probe, whose library (or layer's manifest) lies at `path`. A value
+// of a list must not hold what separates its entries.
+Result<Variables> variables_of(DeviceApi::Load load, const std::string& path, const Places& places,
+                               const Lookup& lookup) {
+  const auto refuse_in = [](const std::string& text, const char* separators, const char* before,
+                            const char* after) -> Result<void> {
+    if (text.find_first_of(separators) == std::string::npos) return {};
+    return fail(Code::unavailable, "{}{}{}", before, text, after);
   };
+  constexpr const char* k_by_colons = ": its lists are separated by ':'";
+  switch (load) {
+    case DeviceApi::Load::vulkan_layer: {
+      WEIR_CHECK(
+          refuse_in(places.probes, ":", "the Vulkan loader cannot find probes in ", k_by_colons));
+      std::string folders = places.probes;
+      const auto set = lookup("VK_LAYER_PATH");
+      if (!set || set->empty()) {
+        if (const auto added = lookup("VK_ADD_LAYER_PATH"); added && !added->empty()) {
+          folders += ":" + *added;  // ignored by the loader once VK_LAYER_PATH is set
+        }
+        for (const std::string& standard : standard_layer_folders(lookup))
+          folders += ":" + standard;
+      }
+      return Variables{{"VK_LAYER_PATH", folders}, {"VK_INSTANCE_LAYERS", k_vulkan_layer}};
+    }
+    case DeviceApi::Load::opencl_layer:
+      WEIR_CHECK(refuse_in(path, ":", "the OpenCL loader cannot find ", k_by_colons));
+      return Variables{{"OPENCL_LAYERS", path}};
+    case DeviceApi::Load::cuda_injection: {
+      // The driver takes one library only.
+      const auto set = lookup("CUDA_INJECTION64_PATH");
+      if (set && !set->empty() && *set != path) {
+        return fail(Code::unavailable, "CUDA_INJECTION64_PATH is taken by {}: unset it to count",
+                    text::printable(*set));
+      }
+      return Variables{{"CUDA_INJECTION64_PATH", path}};
+    }
+    case DeviceApi::Load::preload:
+      break;
+  }
+  WEIR_CHECK(refuse_in(path, ": ", "",
+                       " cannot be preloaded: such lists are separated by ':' and blanks"));
+  return Variables{{k_preload, path}};
 }
 
-Result<Variables> environment_to_preload(std::string_view probe, const char* name,
-                                         const Places& places, const std::string& folder,
-                                         const sys::Files& files) {
-  const std::string library = sys::join_path(places.probes, name);
-  if (files.kind(library) != sys::Kind::file) {
-    return fail(Code::unavailable, "the {} probe is not installed: no {}", probe, library);
-  }
-  if (library.find_first_of(": ") != std::string::npos) {
-    return fail(Code::unavailable,
-                "{} cannot be preloaded: such lists are separated by ':' and blanks", library);
-  }
-  return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {k_preload, library}};
-}
-
-Result<Variables> environment_for_opencl(const Places& places, const std::string& folder,
-                                         const sys::Files& files) {
-  const std::string library = sys::join_path(places.probes, k_opencl_library);
-  if (files.kind(library) != sys::Kind::file) {
-    return fail(Code::unavailable, "the opencl probe is not installed: no {}", library);
-  }
-  if (library.find(':') != std::string::npos) {
-    return fail(Code::unavailable,
-                "the OpenCL loader cannot find {}: its lists are separated by ':'", library);
-  }
-  return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"OPENCL_LAYERS", library}};
-}
-
-Result<Variables> environment_for_cuda(const Places& places, const std::string& folder,
-                                       const sys::Files& files, const Lookup& lookup) {
-  const std::string library = sys::join_path(places.probes, k_cuda_library);
-  if (files.kind(library) != sys::Kind::file) {
-    return fail(Code::unavailable,
-                "the cuda probe is not installed: no {}\n"
-                "  It is built where the CUDA toolkit (12.3 or later) with CUPTI is.",
-                library);
-  }
-  // The driver takes one library only.
-  const auto set = lookup("CUDA_INJECTION64_PATH");
-  if (set && !set->empty() && *set != library) {
-    return fail(Code::unavailable, "CUDA_INJECTION64_PATH is taken by {}: unset it to count",
-                text::printable(*set));
-  }
-  return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"CUDA_INJECTION64_PATH", library}};
+// Whether this system can have it at all.
+bool is_here(std::string_view probe) {
+  if (probe == "instrument") return true;
+  const DeviceApi* api = unit::find_device_api(probe);
+  return (api != nullptr && api->on_macos) == sys::k_on_macos;
 }
 
 // With the programs that lie in one of these folders, the first that has one.
@@ -169,21 +148,8 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
                                                            const std::string& folder,
                                                            const sys::Files& files,
                                                            const Lookup& lookup) {
-  if (sys::k_on_macos && probe != "metal" && probe != "instrument" &&
-      probe_devices().count(std::string(probe)) != 0) {
+  if (sys::k_on_macos && probe_devices().contains(std::string(probe)) && !is_here(probe)) {
     return fail(Code::unavailable, "the {} probe is not on macOS", probe);
-  }
-  if (probe == "vulkan") return environment_for_vulkan(places, folder, files, lookup);
-  if (probe == "ggml") {
-    return environment_to_preload(probe, k_ggml_library, places, folder, files);
-  }
-  if (probe == "cuda") return environment_for_cuda(places, folder, files, lookup);
-  if (probe == "hip") return environment_to_preload(probe, k_hip_library, places, folder, files);
-  if (probe == "opencl") return environment_for_opencl(places, folder, files);
-  if (probe == "metal") {
-    if (!sys::k_on_macos)
-      return fail(Code::unavailable, "the metal probe needs macOS, as Metal does");
-    return environment_to_preload(probe, k_metal_library, places, folder, files);
   }
   // Linked by the engine itself: it is switched on, not loaded.
   if (probe == "instrument") {
@@ -191,34 +157,48 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   }
   // Counted from outside, in processes of their own: nothing is loaded into the engine.
   if (probe == "instructions") return Variables{};
-  return fail(Code::config,
-              "unknown probe \"{}\"\n  known here: vulkan, ggml, opencl, cuda, hip, "
-              "metal, instructions, instrument",
-              probe);
+  const DeviceApi* api = unit::find_device_api(probe);
+  if (api == nullptr && probe != "ggml") {
+    std::vector<std::string> known;
+    for (const DeviceApi& one : unit::device_apis()) known.emplace_back(one.name);
+    known.insert(known.begin() + 1, "ggml");
+    return fail(Code::config, "unknown probe \"{}\"\n  known here: {}, instructions, instrument",
+                probe, text::join(known));
+  }
+  if (!is_here(probe)) {
+    return fail(Code::unavailable, "the {} probe needs macOS, as {} does", probe, api->title);
+  }
+  const auto load = api == nullptr ? DeviceApi::Load::preload : api->load;
+  const std::string path =
+      sys::join_path(places.probes, api == nullptr ? k_ggml_library : api->library);
+  if (files.kind(path) != sys::Kind::file) {
+    return fail(Code::unavailable, "the {} probe is not installed: no {}{}", probe, path,
+                load == DeviceApi::Load::cuda_injection
+                    ? "\n  It is built where the CUDA toolkit (12.3 or later) with CUPTI is."
+                    : "");
+  }
+  WEIR_TRY(Variables variables, variables_of(load, path, places, lookup));
+  variables[WEIR_PROBE_DIR_VARIABLE] = folder;
+  return variables;
 }
 
 const std::map<std::string, std::vector<std::string>>& probe_devices() {
-  static const std::map<std::string, std::vector<std::string>> k_devices{
-      {"vulkan", {"vulkan"}},
-      {"opencl", {"opencl"}},
-      {"cuda", {"cuda"}},
-      {"hip", {"hip"}},
-      {"metal", {"metal"}},
-      // It sees whatever ggml computes on, the CPU included.
-      {"ggml", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
-      // Beside a device the processor waits by spinning, never for the same number of instructions.
-      {"instructions", {"cpu"}},
-      // Whatever the engine says.
-      {"instrument", {"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}},
-  };
+  static const auto k_devices = [] {
+    std::map<std::string, std::vector<std::string>> devices;
+    for (const DeviceApi& api : unit::device_apis()) devices[api.name] = {api.name};
+    // It sees whatever ggml computes on, the CPU included.
+    devices["ggml"] = unit::device_names();
+    // Beside a device the processor waits by spinning, never for the same number of instructions.
+    devices["instructions"] = {"cpu"};
+    devices["instrument"] = unit::device_names();  // whatever the engine says
+    return devices;
+  }();
   return k_devices;
 }
 
 std::map<std::string, std::vector<std::string>> probe_devices_here() {
   std::map<std::string, std::vector<std::string>> devices = probe_devices();
-  if (sys::k_on_macos)
-    std::erase_if(
-        devices, [](const auto& one) { return one.first != "metal" && one.first != "instrument"; });
+  if (sys::k_on_macos) std::erase_if(devices, [](const auto& one) { return !is_here(one.first); });
   return devices;
 }
 

@@ -1,14 +1,12 @@
 // The reading half of fit.hpp: a program's files, found as its loader would find them.
 #include <algorithm>
 #include <array>
-#include <climits>
-#include <cstdlib>
 #include <deque>
 #include <utility>
 
 #include "gate/base/text.hpp"
 #include "gate/probes/read/fit.hpp"
-#include "gate/sys/file_reader.hpp"
+#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::probes {
@@ -22,8 +20,7 @@ constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;
 constexpr std::array<std::string_view, 1> k_names{"ggml_backend_"};
 
 std::string resolved(const std::string& path) {
-  char real[PATH_MAX];
-  return realpath(path.c_str(), real) == nullptr ? sys::absolute(path) : std::string(real);
+  return sys::real_path(path).value_or(sys::absolute(path));
 }
 
 Result<ProgramFile> read_file(const sys::FileReader& reader) {

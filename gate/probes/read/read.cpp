@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gate/base/text.hpp"
+#include "gate/probes/read/bytes.hpp"
 
 namespace weir::probes {
 namespace {
@@ -12,45 +12,6 @@ constexpr std::uint64_t k_most_entries = std::uint64_t{1} << 16;
 
 // What the program itself would have to count to get here is far below; more is a broken file.
 constexpr std::uint64_t k_most_count = std::uint64_t{1} << 62;
-
-template <class T>
-T load(std::string_view bytes, std::uint64_t at) {
-  T out;
-  std::memcpy(&out, bytes.data() + at, sizeof out);
-  return out;
-}
-
-template <std::size_t size>
-std::string text_of(const char (&field)[size]) {
-  const char* end = static_cast<const char*>(std::memchr(field, 0, size));
-  return text::printable(
-      std::string_view(field, end == nullptr ? size : static_cast<std::size_t>(end - field)));
-}
-
-// The entries of a section, each cut or filled up to the shape that this program knows.
-template <class T>
-Result<std::vector<T>> entries(std::string_view bytes, const weir_probe_section& section) {
-  std::vector<T> out;
-  const std::uint64_t used = section.used;
-  if (used > section.capacity || used > k_most_entries) {
-    return fail(Code::data, "probe file: section {} says that {} of {} entries are used",
-                section.kind, section.used, section.capacity);
-  }
-  if (section.entry_size < sizeof(T)) {
-    return fail(Code::data, "probe file: entries of section {} have {} bytes, at least {} expected",
-                section.kind, section.entry_size, sizeof(T));
-  }
-  const std::uint64_t size = used * section.entry_size;  // both 32 bits wide: no overflow
-  if (section.offset > bytes.size() || size > bytes.size() - section.offset) {
-    return fail(Code::data, "probe file: section {} does not lie within its {} bytes", section.kind,
-                bytes.size());
-  }
-  out.reserve(used);
-  for (std::uint64_t i = 0; i < used; ++i) {
-    out.push_back(load<T>(bytes, section.offset + i * section.entry_size));
-  }
-  return out;
-}
 
 Result<Counters> counters_of(const std::uint64_t (&from)[WEIR_COUNTERS]) {
   Counters out{};
@@ -75,62 +36,100 @@ std::string class_of(const weir_probe_device& entry) {
   return out;
 }
 
-Result<void> take_devices(std::string_view bytes, const weir_probe_section& section,
-                          ProbeFile* out) {
-  WEIR_TRY(const auto found, entries<weir_probe_device>(bytes, section));
-  for (const weir_probe_device& entry : found) {
-    WEIR_TRY(const Counters counters, counters_of(entry.counters));
-    out->devices.push_back({.api = text_of(entry.api),
-                            .type = text_of(entry.type),
-                            .device_class = class_of(entry),
-                            .name = text_of(entry.name),
-                            .driver = text_of(entry.driver),
-                            .vendor = entry.vendor,
-                            .device = entry.device,
-                            .driver_id = entry.driver_id,
-                            .driver_version = entry.driver_version,
-                            .feature_hash = entry.feature_hash,
-                            .counters = counters});
-  }
-  return {};
-}
+// One section after the other into `out`.
+class ProbeFileReader {
+ public:
+  explicit ProbeFileReader(std::string_view bytes) : bytes_(bytes) {}
 
-Result<void> take_queues(std::string_view bytes, const weir_probe_section& section,
-                         ProbeFile* out) {
-  WEIR_TRY(const auto found, entries<weir_probe_queue>(bytes, section));
-  for (const weir_probe_queue& entry : found) {
+  Result<void> take(const weir_probe_section& section) {
+    switch (section.kind) {
+      case WEIR_SECTION_DEVICES:
+        return take_all<weir_probe_device>(section);
+      case WEIR_SECTION_QUEUES:
+        return take_all<weir_probe_queue>(section);
+      case WEIR_SECTION_KERNELS:
+        return take_all<weir_probe_kernel>(section);
+      case WEIR_SECTION_COUNTERS:
+        return take_all<weir_probe_named_counter>(section);
+      case WEIR_SECTION_OPS:
+        return take_all<weir_probe_op>(section);
+      case WEIR_SECTION_GRAPHS:
+        return take_all<weir_probe_graph>(section);
+      case WEIR_SECTION_TRANSFERS:
+        return take_all<weir_probe_transfer>(section);
+      case WEIR_SECTION_LAUNCHES:
+        return take_all<weir_probe_launch>(section);
+      default:
+        return {};
+    }
+  }
+
+  ProbeFile out;
+
+ private:
+  // The entries of a section, each cut to the shape that this program knows.
+  template <class Entry>
+  Result<void> take_all(const weir_probe_section& section) {
+    const std::uint64_t used = section.used;
+    if (used > section.capacity || used > k_most_entries) {
+      return fail(Code::data, "probe file: section {} says that {} of {} entries are used",
+                  section.kind, section.used, section.capacity);
+    }
+    if (section.entry_size < sizeof(Entry)) {
+      return fail(Code::data,
+                  "probe file: entries of section {} have {} bytes, at least {} expected",
+                  section.kind, section.entry_size, sizeof(Entry));
+    }
+    const std::uint64_t size = used * section.entry_size;  // both 32 bits wide: no overflow
+    if (section.offset > bytes_.size() || size > bytes_.size() - section.offset) {
+      return fail(Code::data, "probe file: section {} does not lie within its {} bytes",
+                  section.kind, bytes_.size());
+    }
+    for (std::uint64_t i = 0; i < used; ++i) {
+      Entry entry;
+      std::memcpy(&entry, bytes_.data() + section.offset + i * section.entry_size, sizeof entry);
+      WEIR_CHECK(take(entry));
+    }
+    return {};
+  }
+
+  Result<void> take(const weir_probe_device& entry) {
     WEIR_TRY(const Counters counters, counters_of(entry.counters));
-    out->queues.push_back({.device = entry.device,
-                           .family = entry.family,
-                           .index = entry.index,
-                           .flags = entry.flags,
+    out.devices.push_back({.api = text_of(entry.api),
+                           .type = text_of(entry.type),
+                           .device_class = class_of(entry),
+                           .name = text_of(entry.name),
+                           .driver = text_of(entry.driver),
+                           .vendor = entry.vendor,
+                           .device = entry.device,
+                           .driver_id = entry.driver_id,
+                           .driver_version = entry.driver_version,
+                           .feature_hash = entry.feature_hash,
                            .counters = counters});
+    return {};
   }
-  return {};
-}
 
-Result<void> take_kernels(std::string_view bytes, const weir_probe_section& section,
-                          ProbeFile* out) {
-  WEIR_TRY(const auto found, entries<weir_probe_kernel>(bytes, section));
-  for (const weir_probe_kernel& entry : found) {
+  Result<void> take(const weir_probe_queue& entry) {
+    WEIR_TRY(const Counters counters, counters_of(entry.counters));
+    out.queues.push_back({entry.device, entry.family, entry.index, entry.flags, counters});
+    return {};
+  }
+
+  Result<void> take(const weir_probe_kernel& entry) {
     if (entry.dispatches > k_most_count) {
       return fail(Code::data, "probe file: a kernel has the impossible count {}", entry.dispatches);
     }
-    out->kernels.push_back({.name = text_of(entry.name),
-                            .entry_point = text_of(entry.entry_point),
-                            .device = entry.device,
-                            .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,
-                            .hash = entry.hash,
-                            .dispatches = entry.dispatches});
+    out.kernels.push_back({.name = text_of(entry.name),
+                           .entry_point = text_of(entry.entry_point),
+                           .device = entry.device,
+                           .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,
+                           .hash = entry.hash,
+                           .dispatches = entry.dispatches});
+    return {};
   }
-  return {};
-}
 
-// Counts with names of their own. One that could not be a metric's name is not one of weir's.
-Result<void> take_counters(std::string_view bytes, const weir_probe_section& section,
-                           ProbeFile* out) {
-  WEIR_TRY(const auto found, entries<weir_probe_named_counter>(bytes, section));
-  for (const weir_probe_named_counter& entry : found) {
+  // Counts with names of their own. One that could not be a metric's name is not one of weir's.
+  Result<void> take(const weir_probe_named_counter& entry) {
     const std::string name = text_of(entry.name);
     const bool fits =
         !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
@@ -139,14 +138,11 @@ Result<void> take_counters(std::string_view bytes, const weir_probe_section& sec
     if (entry.value > k_most_count) {
       return fail(Code::data, "probe file: {} has the impossible value {}", name, entry.value);
     }
-    out->counters[name] = entry.value;
+    out.counters[name] = entry.value;
+    return {};
   }
-  return {};
-}
 
-Result<void> take_ops(std::string_view bytes, const weir_probe_section& section, ProbeFile* out) {
-  WEIR_TRY(const auto found, entries<weir_probe_op>(bytes, section));
-  for (const weir_probe_op& entry : found) {
+  Result<void> take(const weir_probe_op& entry) {
     if (entry.count > k_most_count || entry.sources > WEIR_OP_SOURCES) {
       return fail(Code::data, "probe file: an op with {} sources was counted {} times",
                   entry.sources, entry.count);
@@ -164,15 +160,11 @@ Result<void> take_ops(std::string_view bytes, const weir_probe_section& section,
       for (std::uint32_t i = 0; i < entry.sources; ++i) add(entry.source[i]);
       add(entry.result);
     }
-    out->ops.push_back(std::move(op));
+    out.ops.push_back(std::move(op));
+    return {};
   }
-  return {};
-}
 
-Result<void> take_graphs(std::string_view bytes, const weir_probe_section& section,
-                         ProbeFile* out) {
-  WEIR_TRY(const auto found, entries<weir_probe_graph>(bytes, section));
-  for (const weir_probe_graph& entry : found) {
+  Result<void> take(const weir_probe_graph& entry) {
     const ProbeGraph graph{.hash = entry.hash,
                            .computed = entry.computed,
                            .rows = entry.rows,
@@ -185,77 +177,40 @@ Result<void> take_graphs(std::string_view bytes, const weir_probe_section& secti
     if (most > k_most_count) {
       return fail(Code::data, "probe file: a graph has the impossible count {}", most);
     }
-    out->graphs.push_back(graph);
+    out.graphs.push_back(graph);
+    return {};
   }
-  return {};
-}
 
-Result<void> take_transfers(std::string_view bytes, const weir_probe_section& section,
-                            ProbeFile* out) {
-  WEIR_TRY(const auto found, entries<weir_probe_transfer>(bytes, section));
-  for (const weir_probe_transfer& entry : found) {
-    if (std::max(entry.calls, entry.bytes) > k_most_count) {
-      return fail(Code::data, "probe file: a transfer has the impossible count {}",
-                  std::max(entry.calls, entry.bytes));
+  Result<void> take(const weir_probe_transfer& entry) {
+    const std::uint64_t most = std::max(entry.calls, entry.bytes);
+    if (most > k_most_count) {
+      return fail(Code::data, "probe file: a transfer has the impossible count {}", most);
     }
-    out->transfers.push_back({.kind = entry.kind,
-                              .from = text_of(entry.from),
-                              .to = text_of(entry.to),
-                              .calls = entry.calls,
-                              .bytes = entry.bytes});
+    out.transfers.push_back(
+        {entry.kind, text_of(entry.from), text_of(entry.to), entry.calls, entry.bytes});
+    return {};
   }
-  return {};
-}
 
-Result<void> take_launches(std::string_view bytes, const weir_probe_section& section,
-                           ProbeFile* out) {
-  WEIR_TRY(const auto found, entries<weir_probe_launch>(bytes, section));
-  for (const weir_probe_launch& entry : found) {
+  Result<void> take(const weir_probe_launch& entry) {
     if (entry.count > k_most_count || entry.dimensions > 3) {
       return fail(Code::data, "probe file: a launch in {} dimensions was counted {} times",
                   entry.dimensions, entry.count);
     }
-    out->launches.push_back({.kernel = entry.kernel,
-                             .dimensions = entry.dimensions,
-                             .global = std::to_array(entry.global),
-                             .local = std::to_array(entry.local),
-                             .shared = entry.shared,
-                             .count = entry.count});
+    out.launches.push_back({entry.kernel, entry.dimensions, std::to_array(entry.global),
+                            std::to_array(entry.local), entry.shared, entry.count});
+    return {};
   }
-  return {};
-}
 
-Result<void> take_section(std::string_view bytes, const weir_probe_section& section,
-                          ProbeFile* out) {
-  switch (section.kind) {
-    case WEIR_SECTION_DEVICES:
-      return take_devices(bytes, section, out);
-    case WEIR_SECTION_QUEUES:
-      return take_queues(bytes, section, out);
-    case WEIR_SECTION_KERNELS:
-      return take_kernels(bytes, section, out);
-    case WEIR_SECTION_COUNTERS:
-      return take_counters(bytes, section, out);
-    case WEIR_SECTION_OPS:
-      return take_ops(bytes, section, out);
-    case WEIR_SECTION_GRAPHS:
-      return take_graphs(bytes, section, out);
-    case WEIR_SECTION_TRANSFERS:
-      return take_transfers(bytes, section, out);
-    case WEIR_SECTION_LAUNCHES:
-      return take_launches(bytes, section, out);
-    default:
-      return {};
-  }
-}
+  std::string_view bytes_;
+};
 
 }  // namespace
 
 Result<ProbeFile> read_probe_file(std::string_view bytes) {
-  if (bytes.size() < sizeof(weir_probe_header)) {
+  weir_probe_header header;
+  if (!Bytes(bytes).take(&header)) {
     return fail(Code::data, "probe file: {} bytes are too few", bytes.size());
   }
-  const auto header = load<weir_probe_header>(bytes, 0);
   if (std::memcmp(header.magic, WEIR_PROBE_MAGIC, sizeof header.magic) != 0) {
     return fail(Code::data, "probe file: not one, or its process ended while it was made");
   }
@@ -268,14 +223,15 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
     return fail(Code::data, "probe file: {} sections, at most {} expected", header.section_count,
                 WEIR_PROBE_SECTIONS);
   }
-  ProbeFile out;
+  ProbeFileReader reader(bytes);
+  ProbeFile& out = reader.out;
   out.probe = text_of(header.probe);
   out.process = text_of(header.process);
   out.pid = header.pid;
   out.parent_pid = header.parent_pid;
   out.flags = header.flags;
   for (std::uint32_t i = 0; i < header.section_count; ++i) {
-    WEIR_CHECK(take_section(bytes, header.sections[i], &out));
+    WEIR_CHECK(reader.take(header.sections[i]));
   }
   for (const ProbeQueue& queue : out.queues) {
     if (queue.device >= out.devices.size()) {
@@ -295,7 +251,7 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
                   out.devices.size(), op.graph, out.graphs.size());
     }
   }
-  return out;
+  return std::move(out);
 }
 
 }  // namespace weir::probes

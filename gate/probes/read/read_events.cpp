@@ -1,8 +1,12 @@
 #include "gate/probes/read/read_events.hpp"
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "gate/base/text.hpp"
+#include "gate/probes/format.h"
+#include "gate/probes/read/bytes.hpp"
 
 namespace weir::probes {
 namespace {
@@ -14,7 +18,7 @@ constexpr std::uint32_t k_most_block = 1U << 26;
 Result<void> take_block(std::string_view block, std::uint64_t number,
                         std::map<std::uint32_t, std::size_t>* places, EventFile* out) {
   weir_events_block head;
-  std::memcpy(&head, block.data(), sizeof head);
+  std::memcpy(&head, block.data(), sizeof head);  // a block is larger
   block.remove_prefix(sizeof head);
   if (head.used > block.size()) {
     return fail(Code::data, "event file: block {} says that {} of {} bytes are used", number,
@@ -65,10 +69,7 @@ Result<EventFile> read_event_file(std::string_view bytes) {
                 header.block_size);
   }
   EventFile out;
-  const char* end = static_cast<const char*>(std::memchr(header.probe, 0, sizeof header.probe));
-  out.probe = text::printable(std::string_view(
-      header.probe,
-      end == nullptr ? sizeof header.probe : static_cast<std::size_t>(end - header.probe)));
+  out.probe = text_of(header.probe);
   out.pid = header.pid;
   out.flags = header.flags;
   out.dropped = header.dropped;
@@ -79,6 +80,40 @@ Result<EventFile> read_event_file(std::string_view bytes) {
     bytes.remove_prefix(header.block_size);
   }
   return out;
+}
+
+namespace {
+
+// By weir_copy_kind, weir_wait_kind and weir_probe_transfer_kind; one not known yet is the last.
+constexpr std::string_view k_copies[] = {
+    "copy buffer",        "fill",         "update",         "copy image",
+    "copy query results", "copy to host", "copy to device", "copy"};
+constexpr std::string_view k_waits[] = {"wait for fence",  "wait for semaphore", "wait for queue",
+                                        "wait for device", "poll until done",    "wait for backend",
+                                        "wait for event",  "blocking call"};
+constexpr std::string_view k_transfers[] = {"copy", "set", "get", "fill", "transfer"};
+
+template <std::size_t N>
+std::string_view name_in(const std::string_view (&names)[N], std::uint32_t kind) {
+  return names[std::min<std::size_t>(kind, N - 1)];
+}
+
+}  // namespace
+
+std::string_view copy_name(std::uint32_t kind) { return name_in(k_copies, kind); }
+std::string_view wait_name(std::uint32_t kind) { return name_in(k_waits, kind); }
+std::string_view transfer_name(std::uint32_t kind) { return name_in(k_transfers, kind); }
+
+std::string barrier_name(const weir_event_barrier& barrier) {
+  std::vector<std::string> parts;
+  if (barrier.memory != 0) parts.emplace_back("memory");
+  if (barrier.buffers != 0) parts.emplace_back("buffer");
+  if (barrier.images != 0) parts.emplace_back("image");
+  if (parts.empty()) parts.emplace_back("execution");
+  std::string name = text::join(parts, "+");
+  if ((barrier.flags & WEIR_BARRIER_LAYOUT) != 0) name += " layout";
+  if ((barrier.flags & WEIR_BARRIER_TRANSFER) != 0) name += " ownership";
+  return name + " barrier";
 }
 
 }  // namespace weir::probes

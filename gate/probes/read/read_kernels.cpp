@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "gate/base/text.hpp"
+#include "gate/probes/read/bytes.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::probes {
@@ -18,47 +18,12 @@ constexpr std::uint64_t k_most_values = 1U << 20;  // of specialization, of feat
 // The types of descriptors that are buffers, as Vulkan numbers them.
 constexpr bool is_buffer(std::uint32_t type) { return type >= 6 && type <= 9; }
 
-// Takes structs from the front of a body; false where it is too short.
-class Body {
+class KernelsReader {
  public:
-  explicit Body(std::string_view bytes) : left_(bytes) {}
-  template <class T>
-  bool take(T* out) {
-    if (left_.size() < sizeof *out) return false;
-    std::memcpy(out, left_.data(), sizeof *out);
-    left_.remove_prefix(sizeof *out);
-    return true;
-  }
-  template <class T>
-  bool take(std::vector<T>* out, std::uint64_t count) {
-    if (left_.size() / sizeof(T) < count) return false;
-    out->resize(count);
-    if (count != 0) std::memcpy(out->data(), left_.data(), count * sizeof(T));
-    left_.remove_prefix(count * sizeof(T));
-    return true;
-  }
-  bool take(std::string* out, std::uint64_t bytes) {
-    if (left_.size() < bytes) return false;
-    *out = left_.substr(0, bytes);
-    left_.remove_prefix(bytes);
-    return true;
-  }
-  [[nodiscard]] std::string_view left() const { return left_; }
-
- private:
-  std::string_view left_;
-};
-
-std::string text_of(std::string_view field) {
-  return text::printable(field.substr(0, std::min(field.find('\0'), field.size())));
-}
-
-class Reader {
- public:
-  explicit Reader(std::string_view counts) : counts_(counts) {}
+  explicit KernelsReader(std::string_view counts) : counts_(counts) {}
 
   Result<void> take(const weir_kernels_record& record, std::string_view bytes) {
-    Body body(bytes);
+    Bytes body(bytes);
     switch (record.kind) {
       case WEIR_KERNELS_DEVICE:
         return device(record.index, body);
@@ -90,14 +55,14 @@ class Reader {
     return found == out.devices.end() ? nullptr : &*found;
   }
 
-  Result<void> device(std::uint32_t index, Body body) {
+  Result<void> device(std::uint32_t index, Bytes body) {
     weir_kernels_device head{};
     if (!body.take(&head)) return wrong("device", index);
     // Devices beyond those of the probe file share an index there: the first one stands for it.
     if (device_of(index) == nullptr) out.devices.push_back({index, head.api_version, {}, {}});
     return {};
   }
-  Result<void> extension(std::uint32_t index, Body body) {
+  Result<void> extension(std::uint32_t index, Bytes body) {
     RecordedDevice* device = device_of(index);
     if (device == nullptr || body.left().find('\0') == std::string_view::npos) {
       return wrong("extension of device", index);
@@ -107,7 +72,7 @@ class Reader {
     if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
     return {};
   }
-  Result<void> features(std::uint32_t index, Body body) {
+  Result<void> features(std::uint32_t index, Bytes body) {
     weir_kernels_features head{};
     RecordedDevice* device = device_of(index);
     RecordedFeatures one;
@@ -123,7 +88,7 @@ class Reader {
     return {};
   }
 
-  Result<void> code(std::uint32_t index, Body body) {
+  Result<void> code(std::uint32_t index, Bytes body) {
     weir_kernels_code head{};
     RecordedCode one;
     constexpr std::uint32_t k_magic = 0x07230203;
@@ -137,7 +102,7 @@ class Reader {
     return {};
   }
 
-  Result<void> pipeline(std::uint32_t index, Body body) {
+  Result<void> pipeline(std::uint32_t index, Bytes body) {
     RecordedPipeline one;
     if (index != out.pipelines.size() || !body.take(&one.head)) return wrong("pipeline", index);
     const auto& head = one.head;
@@ -185,7 +150,7 @@ class Reader {
                        });
   }
 
-  Result<void> work(std::uint32_t index, Body body) {
+  Result<void> work(std::uint32_t index, Bytes body) {
     weir_kernels_work head{};
     RecordedWork one;
     if (index >= counts_.size() / 8 || !body.take(&head) || head.pipeline >= out.pipelines.size() ||
@@ -244,7 +209,7 @@ Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
                 bytes.size(), header.works, header.used);
   }
   bytes.remove_prefix(header.header_size);
-  Reader reader(bytes.substr(0, counts));
+  KernelsReader reader(bytes.substr(0, counts));
   reader.out.pid = header.pid;
   std::copy(std::begin(header.left_out), std::end(header.left_out), reader.out.left_out.begin());
   bytes = bytes.substr(counts, header.used);
@@ -264,24 +229,16 @@ Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
 }
 
 std::string_view left_out_words(std::size_t reason) {
-  switch (reason) {
-    case WEIR_LEFT_INDIRECT:
-      return "its group counts lie in the device's memory (indirect)";
-    case WEIR_LEFT_UNKNOWN:
-      return "its pipeline's code or layout is not known";
-    case WEIR_LEFT_OBJECTS:
-      return "it binds more than plain buffers";
-    case WEIR_LEFT_UNBOUND:
-      return "not all that it binds is known";
-    case WEIR_LEFT_BASE:
-      return "its groups are not counted from 0";
-    case WEIR_LEFT_ROOM:
-      return "beyond the limits of the recording";
-    case WEIR_LEFT_ADDRESSES:
-      return "its code takes addresses of memory";
-    default:
-      return "for a reason that this weir does not know";
-  }
+  // By weir_kernels_left.
+  constexpr std::string_view k_words[] = {"its group counts lie in the device's memory (indirect)",
+                                          "its pipeline's code or layout is not known",
+                                          "it binds more than plain buffers",
+                                          "not all that it binds is known",
+                                          "its groups are not counted from 0",
+                                          "beyond the limits of the recording",
+                                          "its code takes addresses of memory",
+                                          "for a reason that this weir does not know"};
+  return k_words[std::min(reason, std::size(k_words) - 1)];
 }
 
 Result<std::vector<std::string>> recorded_kernel_files(const sys::Files& files,

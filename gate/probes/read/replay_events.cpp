@@ -5,6 +5,7 @@
 #include <map>
 
 #include "gate/base/text.hpp"
+#include "gate/probes/read/bytes.hpp"
 
 namespace weir::probes {
 namespace {
@@ -15,11 +16,6 @@ constexpr std::size_t k_replay_seconds = 4096;
 constexpr std::size_t k_replay_nodes = 1U << 14;
 constexpr std::uint32_t k_replay_number = 255;  // of types and ops
 constexpr std::uint32_t k_replay_threads = 1024;
-
-template <std::size_t N>
-std::string text_in(const char (&bytes)[N]) {
-  return text::printable(std::string_view(bytes, strnlen(bytes, N)));
-}
 
 bool replay_whole(std::uint64_t value, std::int64_t* out) {
   *out = static_cast<std::int64_t>(std::min<std::uint64_t>(value, k_replay_bytes));
@@ -65,10 +61,9 @@ class ReplayBuilder {
   }
 
   void take_engine(const ProbeEvent& event) {
-    const auto end = std::min(event.body.find('\0'), event.body.size());
     std::string* const places[] = {&replay_.version, &replay_.commit, &replay_.library};
     if (event.index < std::size(places)) {
-      *places[event.index] = text::printable(event.body.substr(0, end));
+      *places[event.index] = text_of(event.body);
     }
   }
 
@@ -97,7 +92,7 @@ class ReplayBuilder {
                    std::map<std::uint64_t, std::int64_t>* roots) {
     profile::ReplayTensor tensor;
     tensor.slot = body.slot;
-    tensor.type = text_in(body.type_name);
+    tensor.type = text_of(body.type_name);
     tensor.type_number = body.type;
     bool sane = body.slot <= profile::k_replay_sources && body.type >= 0 &&
                 body.type <= static_cast<std::int32_t>(k_replay_number);
@@ -115,7 +110,7 @@ class ReplayBuilder {
     tensor.root = place->second;
     if (fresh) {
       root.constant = (body.root_flags & WEIR_ROOT_CONSTANT) != 0;
-      root.memory = text_in(body.memory);
+      root.memory = text_of(body.memory);
       node->roots.push_back(std::move(root));
     }
     node->tensors.push_back(std::move(tensor));
@@ -131,21 +126,18 @@ class ReplayBuilder {
       return false;
     }
     profile::ReplayNode node;
-    node.op = text_in(body.op_name);
-    node.description = text_in(body.op_desc);
+    node.op = text_of(body.op_name);
+    node.description = text_of(body.op_desc);
     node.op_number = body.op;
     std::copy(std::begin(body.params), std::end(body.params), node.params.begin());
     node.flags = body.flags;
     node.backend = record_.counts.devices[body.device].name;
-    std::string_view rest = event.behind<weir_event_step_node>();
+    Bytes rest(event.behind<weir_event_step_node>());
     std::map<std::uint64_t, std::int64_t> roots;
     std::uint32_t seen = 0;  // slots, as bits
     for (std::uint32_t i = 0; i < body.tensors; ++i) {
       weir_event_step_tensor tensor;
-      if (rest.size() < sizeof tensor) return false;
-      std::memcpy(&tensor, rest.data(), sizeof tensor);
-      rest.remove_prefix(sizeof tensor);
-      if (!take_tensor(tensor, &node, &roots)) return false;
+      if (!rest.take(&tensor) || !take_tensor(tensor, &node, &roots)) return false;
       // The result comes first, and no slot twice.
       if ((i == 0) != (tensor.slot == 0) || (seen & (1U << tensor.slot)) != 0) return false;
       seen |= 1U << tensor.slot;
@@ -159,7 +151,7 @@ class ReplayBuilder {
       ++known.count;
       return true;
     }
-    node.name = text_in(body.name);
+    node.name = text_of(body.name);
     node.count = 1;
     if (nodes.size() >= k_replay_nodes) return false;
     nodes.push_back(std::move(node));

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "gate/base/text.hpp"
+#include "gate/probes/read/bytes.hpp"
 #include "gate/probes/read/device_clock.hpp"
-#include "gate/probes/read/event_names.hpp"
+#include "gate/probes/read/read_events.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::probes {
@@ -124,8 +124,7 @@ class Builder {
   // Text that follows a struct and ends in 0, or with the record.
   template <class T>
   static std::string text_behind(const ProbeEvent& event) {
-    const std::string_view rest = event.behind<T>();
-    return text::printable(rest.substr(0, rest.find('\0')));
+    return text_of(event.behind<T>());
   }
 
   void take_op(const ProbeEvent& event) {
@@ -196,15 +195,12 @@ class Builder {
 
   void take_times(const ProbeEvent& event) {
     const auto body = event.as<weir_event_times>();
-    std::string_view pairs = event.behind<weir_event_times>();
+    Bytes pairs(event.behind<weir_event_times>());
     Times& times = times_[{body.serial, body.order}];
     times.begin = body.begin;
     times.end = body.end;
-    constexpr std::size_t k_pair = 2 * sizeof(std::uint64_t);
-    for (std::uint32_t i = 0; i < body.groups && pairs.size() >= k_pair; ++i) {
-      std::uint64_t pair[2];
-      std::memcpy(pair, pairs.data(), sizeof pair);
-      pairs.remove_prefix(k_pair);
+    std::uint64_t pair[2];
+    for (std::uint32_t i = 0; i < body.groups && pairs.take(&pair); ++i) {
       times.groups[body.first + i] = {pair[0], pair[1]};
     }
   }
@@ -218,7 +214,6 @@ class Builder {
     }
     const ProbeOp& op = record_.counts.ops[event.index];
     const ProbeDevice& device = record_.counts.devices[op.device];
-    const std::string_view name = event.behind<weir_event_node>();
     if (into_->graphs.size() <= body.graph) into_->graphs.resize(body.graph + 1);
     std::vector<observed::Node>& nodes = into_->graphs[body.graph].nodes;
     if (nodes.size() <= body.position) {
@@ -230,7 +225,7 @@ class Builder {
       }
       nodes.resize(body.position + 1);
     }
-    nodes[body.position] = {op.op, text::printable(name.substr(0, name.find('\0'))), device.name,
+    nodes[body.position] = {op.op, text_behind<weir_event_node>(event), device.name,
                             is_cpu_backend(device)};
   }
 

@@ -19,12 +19,8 @@ constexpr const char* k_properties_13 = "VkPhysicalDeviceVulkan13Properties";
 constexpr const char* k_features_11 = "VkPhysicalDeviceVulkan11Features";
 constexpr const char* k_features_12 = "VkPhysicalDeviceVulkan12Features";
 
-std::optional<std::uint64_t> number(const Json* value) {
-  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
-  if (value->is_number_unsigned()) return value->get<std::uint64_t>();
-  const std::int64_t given = value->get<std::int64_t>();
-  return given < 0 ? std::nullopt : std::optional<std::uint64_t>(given);
-}
+std::optional<std::uint64_t> number(const Json* value) { return whole_number(value); }
+const Json* of(const Json& json, const char* key) { return member_of(&json, key); }
 
 std::string word(const Json* value) {
   return value != nullptr && value->is_string()
@@ -34,10 +30,9 @@ std::string word(const Json* value) {
 
 // "mesa-radv" of "VK_DRIVER_ID_MESA_RADV".
 std::string short_name(std::string name, std::string_view prefix) {
-  if (name.rfind(prefix, 0) == 0) name = name.substr(prefix.size());
+  if (name.starts_with(prefix)) name = name.substr(prefix.size());
   for (const std::string_view end : {"_BIT", "_KHR", "_NV", "_EXT"}) {
-    if (name.size() > end.size() && name.substr(name.size() - end.size()) == end)
-      name.resize(name.size() - end.size());
+    if (name.size() > end.size() && name.ends_with(end)) name.resize(name.size() - end.size());
   }
   std::replace(name.begin(), name.end(), '_', '-');
   return text::lower(name);
@@ -60,12 +55,6 @@ std::string flag_words(const Json* flags, std::string_view prefix) {
     }
   }
   return out.empty() ? "nothing" : text::join(out, " ");
-}
-
-const Json* of(const Json& json, const char* key) {
-  if (!json.is_object()) return nullptr;
-  const auto found = json.find(key);
-  return found == json.end() ? nullptr : &*found;
 }
 
 class Facts {

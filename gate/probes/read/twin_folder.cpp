@@ -13,12 +13,11 @@ constexpr std::uint64_t k_most_bytes = std::uint64_t{8} << 20;
 constexpr std::string_view k_end = ".json";
 
 bool is_file_name(std::string_view name) {
-  return name.size() > k_end.size() && name.substr(name.size() - k_end.size()) == k_end;
+  return name.size() > k_end.size() && name.ends_with(k_end);
 }
 
 std::string stem_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  std::string name = sys::file_name_of(path);
   if (is_file_name(name)) name.resize(name.size() - k_end.size());
   return name;
 }

@@ -15,6 +15,11 @@
 
 namespace weir::probes {
 
+// A member that is there and not null, else nullptr; also where `json` is nullptr or no object.
+[[nodiscard]] const Json* member_of(const Json* json, const char* key);
+// A whole number that is not negative.
+[[nodiscard]] std::optional<std::uint64_t> whole_number(const Json* value);
+
 [[nodiscard]] std::span<const weir_struct> all_structs();
 [[nodiscard]] std::span<const weir_field> fields_of(const weir_struct& one);
 // By name or alias; nullptr for an unknown one.
@@ -47,5 +52,18 @@ void agree(std::map<std::string, Json>& structs, Warnings& warnings);
 // stay 0: they are no property of a class of devices. `path` stands in warnings.
 void fill_struct(const weir_struct& as, const Json& values, std::span<std::byte> out,
                  const std::string& path, Warnings& warnings);
+
+// What stands in where a description of a device says nothing. Pure.
+
+// The least that Vulkan requires (specification, "Required Limits"), of what computing needs:
+// fields of VkPhysicalDeviceLimits.
+[[nodiscard]] const Json& least_limits();
+
+// A VkPhysicalDeviceMemoryProperties that holds together: from {"heaps": [{"size", "flags"}],
+// "types":
+// [{"heap", "flags"}]}, else from Vulkan's own struct (either may be null), else 8 GiB of the
+// device's and 16 GiB of the host's.
+[[nodiscard]] Json memory_of(const Json* weir_memory, const Json* vulkan_memory,
+                             Warnings& warnings);
 
 }  // namespace weir::probes

@@ -6,6 +6,7 @@
 // Not linked, because Debian's static libcurl needs libraries that Debian has no static form of;
 // and because distributions version its symbols in different ways: a look-up by name takes each.
 #include <cstdarg>
+#include <type_traits>
 
 #include <curl/curl.h>
 #include <dlfcn.h>
@@ -37,9 +38,35 @@ void* library() {
   return k_library;
 }
 
-template <class Function>
-Function* real(Function* /*declared*/, const char* name) {
-  return library() != nullptr ? reinterpret_cast<Function*>(dlsym(library(), name)) : nullptr;
+// What is answered where there is no library.
+template <class Result>
+Result missing() {
+  if constexpr (std::is_same_v<Result, CURLcode>) return CURLE_FAILED_INIT;
+  if constexpr (std::is_same_v<Result, CURLMcode>) return CURLM_INTERNAL_ERROR;
+  if constexpr (std::is_same_v<Result, CURLUcode>) return CURLUE_OUT_OF_MEMORY;
+  if constexpr (std::is_same_v<Result, const char*>) return k_missing;
+  if constexpr (std::is_pointer_v<Result>) return nullptr;
+}
+
+template <class Result, class... Arguments>
+auto real(Result (*)(Arguments...), const char* name) {
+  using Function = Result (*)(Arguments...);
+  auto* found = library() ? reinterpret_cast<Function>(dlsym(library(), name)) : nullptr;
+  return found ? found : [](Arguments...) { return missing<Result>(); };
+}
+
+// Of options, and of what is asked about a handle: each is a pointer or as wide as one: long,
+// curl_off_t, a function.
+static_assert(sizeof(void*) == sizeof(long) && sizeof(void*) == sizeof(curl_off_t));
+template <class Result, class Handle, class Option>
+Result option_missing(Handle, Option, ...) {
+  return missing<Result>();
+}
+template <class Result, class Handle, class Option>
+auto real(Result (*)(Handle, Option, ...), const char* name) {
+  using Function = Result (*)(Handle, Option, ...);
+  auto* found = library() ? reinterpret_cast<Function>(dlsym(library(), name)) : nullptr;
+  return found ? found : option_missing<Result, Handle, Option>;
 }
 
 // Newer headers have a const there.
@@ -49,128 +76,69 @@ using UrlToRead = decltype(first_of(&curl_url_get));
 
 }  // namespace
 
-// The real one, looked up once; what is answered where there is none.
-#define WEIR_REAL(name, otherwise)                     \
+// The real one, looked up once.
+#define WEIR_REAL(name)                                \
   static auto* const real_##name = real(&name, #name); \
-  if (real_##name == nullptr) return otherwise
+  return real_##name
+#define WEIR_REAL_OPTION(name, handle, option) \
+  va_list rest;                                \
+  va_start(rest, option);                      \
+  void* value = va_arg(rest, void*);           \
+  va_end(rest);                                \
+  WEIR_REAL(name)(handle, option, value)
 
 extern "C" {
 
-CURLcode curl_global_init(long flags) {
-  WEIR_REAL(curl_global_init, CURLE_FAILED_INIT);
-  return real_curl_global_init(flags);
-}
+CURLcode curl_global_init(long flags) { WEIR_REAL(curl_global_init)(flags); }
 
-CURL* curl_easy_init() {
-  WEIR_REAL(curl_easy_init, nullptr);
-  return real_curl_easy_init();
-}
-void curl_easy_cleanup(CURL* easy) {
-  WEIR_REAL(curl_easy_cleanup, );
-  real_curl_easy_cleanup(easy);
-}
-// Every option is a pointer or as wide as one: long, curl_off_t.
-static_assert(sizeof(void*) == sizeof(long) && sizeof(void*) == sizeof(curl_off_t));
+CURL* curl_easy_init() { WEIR_REAL(curl_easy_init)(); }
+void curl_easy_cleanup(CURL* easy) { WEIR_REAL(curl_easy_cleanup)(easy); }
 CURLcode curl_easy_setopt(CURL* easy, CURLoption option, ...) {
-  WEIR_REAL(curl_easy_setopt, CURLE_FAILED_INIT);
-  va_list rest;
-  va_start(rest, option);
-  void* value = va_arg(rest, void*);
-  va_end(rest);
-  return real_curl_easy_setopt(easy, option, value);
+  WEIR_REAL_OPTION(curl_easy_setopt, easy, option);
 }
 CURLcode curl_easy_getinfo(CURL* easy, CURLINFO info, ...) {
-  WEIR_REAL(curl_easy_getinfo, CURLE_FAILED_INIT);
-  va_list rest;
-  va_start(rest, info);
-  void* value = va_arg(rest, void*);
-  va_end(rest);
-  return real_curl_easy_getinfo(easy, info, value);
+  WEIR_REAL_OPTION(curl_easy_getinfo, easy, info);
 }
-CURLcode curl_easy_perform(CURL* easy) {
-  WEIR_REAL(curl_easy_perform, CURLE_FAILED_INIT);
-  return real_curl_easy_perform(easy);
-}
-const char* curl_easy_strerror(CURLcode code) {
-  WEIR_REAL(curl_easy_strerror, k_missing);
-  return real_curl_easy_strerror(code);
-}
+const char* curl_easy_strerror(CURLcode code) { WEIR_REAL(curl_easy_strerror)(code); }
 
-CURLM* curl_multi_init() {
-  WEIR_REAL(curl_multi_init, nullptr);
-  return real_curl_multi_init();
-}
-CURLMcode curl_multi_cleanup(CURLM* multi) {
-  WEIR_REAL(curl_multi_cleanup, CURLM_INTERNAL_ERROR);
-  return real_curl_multi_cleanup(multi);
-}
+CURLM* curl_multi_init() { WEIR_REAL(curl_multi_init)(); }
+CURLMcode curl_multi_cleanup(CURLM* multi) { WEIR_REAL(curl_multi_cleanup)(multi); }
 CURLMcode curl_multi_add_handle(CURLM* multi, CURL* easy) {
-  WEIR_REAL(curl_multi_add_handle, CURLM_INTERNAL_ERROR);
-  return real_curl_multi_add_handle(multi, easy);
+  WEIR_REAL(curl_multi_add_handle)(multi, easy);
 }
 CURLMcode curl_multi_remove_handle(CURLM* multi, CURL* easy) {
-  WEIR_REAL(curl_multi_remove_handle, CURLM_INTERNAL_ERROR);
-  return real_curl_multi_remove_handle(multi, easy);
+  WEIR_REAL(curl_multi_remove_handle)(multi, easy);
 }
 CURLMcode curl_multi_perform(CURLM* multi, int* running) {
-  WEIR_REAL(curl_multi_perform, CURLM_INTERNAL_ERROR);
-  return real_curl_multi_perform(multi, running);
+  WEIR_REAL(curl_multi_perform)(multi, running);
 }
 CURLMcode curl_multi_poll(CURLM* multi, curl_waitfd* more, unsigned count, int timeout,
                           int* ready) {
-  WEIR_REAL(curl_multi_poll, CURLM_INTERNAL_ERROR);
-  return real_curl_multi_poll(multi, more, count, timeout, ready);
+  WEIR_REAL(curl_multi_poll)(multi, more, count, timeout, ready);
 }
 CURLMcode curl_multi_socket_action(CURLM* multi, curl_socket_t socket, int events, int* running) {
-  WEIR_REAL(curl_multi_socket_action, CURLM_INTERNAL_ERROR);
-  return real_curl_multi_socket_action(multi, socket, events, running);
+  WEIR_REAL(curl_multi_socket_action)(multi, socket, events, running);
 }
-// As with curl_easy_setopt: functions are as wide as pointers.
 CURLMcode curl_multi_setopt(CURLM* multi, CURLMoption option, ...) {
-  WEIR_REAL(curl_multi_setopt, CURLM_INTERNAL_ERROR);
-  va_list rest;
-  va_start(rest, option);
-  void* value = va_arg(rest, void*);
-  va_end(rest);
-  return real_curl_multi_setopt(multi, option, value);
+  WEIR_REAL_OPTION(curl_multi_setopt, multi, option);
 }
 CURLMsg* curl_multi_info_read(CURLM* multi, int* left) {
-  WEIR_REAL(curl_multi_info_read, nullptr);
-  return real_curl_multi_info_read(multi, left);
-}
-const char* curl_multi_strerror(CURLMcode code) {
-  WEIR_REAL(curl_multi_strerror, k_missing);
-  return real_curl_multi_strerror(code);
+  WEIR_REAL(curl_multi_info_read)(multi, left);
 }
 
 curl_slist* curl_slist_append(curl_slist* list, const char* text) {
-  WEIR_REAL(curl_slist_append, nullptr);
-  return real_curl_slist_append(list, text);
+  WEIR_REAL(curl_slist_append)(list, text);
 }
-void curl_slist_free_all(curl_slist* list) {
-  WEIR_REAL(curl_slist_free_all, );
-  real_curl_slist_free_all(list);
-}
+void curl_slist_free_all(curl_slist* list) { WEIR_REAL(curl_slist_free_all)(list); }
 
-CURLU* curl_url() {
-  WEIR_REAL(curl_url, nullptr);
-  return real_curl_url();
-}
+CURLU* curl_url() { WEIR_REAL(curl_url)(); }
 CURLUcode curl_url_set(CURLU* url, CURLUPart part, const char* text, unsigned flags) {
-  WEIR_REAL(curl_url_set, CURLUE_OUT_OF_MEMORY);
-  return real_curl_url_set(url, part, text, flags);
+  WEIR_REAL(curl_url_set)(url, part, text, flags);
 }
 CURLUcode curl_url_get(UrlToRead url, CURLUPart part, char** text, unsigned flags) {
-  WEIR_REAL(curl_url_get, CURLUE_OUT_OF_MEMORY);
-  return real_curl_url_get(url, part, text, flags);
+  WEIR_REAL(curl_url_get)(url, part, text, flags);
 }
-void curl_url_cleanup(CURLU* url) {
-  WEIR_REAL(curl_url_cleanup, );
-  real_curl_url_cleanup(url);
-}
-void curl_free(void* text) {
-  WEIR_REAL(curl_free, );
-  real_curl_free(text);
-}
+void curl_url_cleanup(CURLU* url) { WEIR_REAL(curl_url_cleanup)(url); }
+void curl_free(void* text) { WEIR_REAL(curl_free)(text); }
 
 }  // extern "C"

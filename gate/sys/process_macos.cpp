@@ -1,9 +1,16 @@
 // Built, not run. The libproc calls here are single system calls (proc_info) without allocation.
+#include <cerrno>
+#include <cstdint>
+
 #include <libproc.h>
+#include <mach-o/dyld.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "gate/sys/descendants.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/perf_events.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/sys/supervisor.hpp"
 
 namespace weir::sys {
 namespace {
@@ -56,6 +63,32 @@ void kill_session(pid_t leader) {
   auto* const pids = new pid_t[k_most_processes];
   visit_session(leader, pids, [](pid_t pid) { kill(pid, SIGKILL); });
   delete[] pids;
+}
+
+std::string own_program() {
+  std::uint32_t size = 0;
+  _NSGetExecutablePath(nullptr, &size);  // says how much it takes
+  std::string path(size, '\0');
+  if (size == 0 || _NSGetExecutablePath(path.data(), &size) != 0) return "";
+  // As it was called, links and dots included.
+  return real_path(path.c_str()).value_or("");
+}
+
+PerfEvent instructions_event() { return {}; }
+PerfEvent page_faults_event() { return {}; }
+
+int open_for_children(const PerfEvent& /*event*/) {
+  errno = ENOSYS;
+  return -1;
+}
+
+bool read_counter(int /*fd*/, PerfCount& /*count*/) {
+  errno = ENOSYS;
+  return false;
+}
+
+std::optional<std::string> why_not_counted(const PerfEvent& /*event*/) {
+  return "perf events are not on macOS\nCount instructions on Linux";
 }
 
 }  // namespace weir::sys

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 #include "gate/base/secret.hpp"
-#include "gate/sys/http.hpp"
+#include "gate/sys/streams.hpp"
 
 namespace weir::sys {
 
@@ -30,10 +30,12 @@ class NoPipeSignal {
   bool was_pending_ = false;
 };
 
-// An easy handle and the header lines that it sends.
+// An easy handle, the header lines that it sends, and libcurl's words about it.
 struct CurlHandle {
   CURL* easy = curl_easy_init();
   curl_slist* headers = nullptr;
+  bool good = easy != nullptr;  // there, and nothing was refused
+  char words[CURL_ERROR_SIZE] = "";
   CurlHandle() = default;
   CurlHandle(const CurlHandle&) = delete;
   CurlHandle& operator=(const CurlHandle&) = delete;
@@ -41,14 +43,37 @@ struct CurlHandle {
     curl_slist_free_all(headers);
     curl_easy_cleanup(easy);
   }
-  // False: out of memory.
-  [[nodiscard]] bool add(const std::string& line);
-  [[nodiscard]] bool add_all(const HttpHeaders& lines, const Secret& authorization);
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    good = good && curl_easy_setopt(easy, option, value) == CURLE_OK;
+  }
+  // What every request is sent with: HTTP/1.1, TLS always verified, no redirect followed. All but
+  // the headers must outlive it.
+  void begin(const std::string& url, const HttpHeaders& lines, const Secret& authorization,
+             double connect_seconds);
+  void set_body(const char* bytes, std::size_t size);
+};
+
+// The lines of an answer's header, as libcurl hands them on; 1xx are passed over.
+struct CurlHead {
+  HttpHeaders headers{};  // names in lower case
+  std::size_t bytes = 0;
+  bool too_large = false;
+  // False: beyond all measure.
+  [[nodiscard]] bool take(std::string_view line);
 };
 
 // No line of a header can be made of a part of another.
 [[nodiscard]] bool fits_in_headers(const std::string& method, const std::string& url,
                                    const HttpHeaders& headers, const Secret& authorization);
+
+// What a code says of one request, and of one of many.
+struct CurlFault {
+  CURLcode code = CURLE_OK;
+  HttpFailure::What http = HttpFailure::What::other;
+  StreamEnd::What stream = StreamEnd::What::other;
+};
+[[nodiscard]] CurlFault curl_fault(CURLcode code);
 
 // For libcurl, where 0 would mean "no limit".
 [[nodiscard]] long curl_milliseconds(double seconds);

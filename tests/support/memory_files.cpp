@@ -1,4 +1,4 @@
-#include "gate/sys/memory_files.hpp"
+#include "tests/support/memory_files.hpp"
 
 #include <algorithm>
 

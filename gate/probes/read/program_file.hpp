@@ -1,7 +1,7 @@
 // What a program file says of itself, without running it: the loader it asks for, the libraries it
 // needs and where it looks for them, and the functions it takes from or gives to others.
 //
-// Only 64-bit little-endian ELF is read in full, and the load commands of Mach-O (mach_o.hpp); of
+// Only 64-bit little-endian ELF is read in full, and the load commands of Mach-O; of
 // other files the kind is told. Bytes are
 // hostile: every table has a limit, every place is checked, nothing is trusted to end. Pure: bytes
 // come in through a function.
@@ -16,9 +16,29 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/probes/read/mach_o.hpp"
 
 namespace weir::probes {
+
+// What a macOS program's file says of itself: whether dyld would put a probe into it, and which
+// libraries it names. Bytes are hostile, as ELF's; pure.
+
+struct MachO {
+  bool is_program = false;  // else a library or a bundle
+  bool dynamic = false;     // asks for dyld
+  // Names as written, in order: "/System/Library/Frameworks/Metal.framework/Versions/A/Metal".
+  std::vector<std::string> libraries;
+  bool restricted = false;        // a __RESTRICT segment, or signed as restricted
+  bool hardened = false;          // signed with the hardened runtime
+  bool allows_variables = false;  // entitled to DYLD_ variables ...
+  bool allows_libraries = false;  // ... and to libraries that others signed
+
+  // No DYLD_INSERT_LIBRARIES: dyld passes the variable by, or the library.
+  [[nodiscard]] bool closed() const {
+    return restricted || (hardened && !(allows_variables && allows_libraries));
+  }
+  // By the beginning of a library's file name.
+  [[nodiscard]] bool needs(std::string_view prefix) const;
+};
 
 // `size` bytes from `offset`; fewer where the file ends before (none behind its end). Must not
 // allocate more than the file holds.

@@ -1,4 +1,4 @@
-#include "gate/run/fingerprint.hpp"
+#include "gate/run/prepare.hpp"
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"

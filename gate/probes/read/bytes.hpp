@@ -1,0 +1,54 @@
+// Structs and text out of hostile bytes; for the readers of this folder. Pure.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/text.hpp"
+
+namespace weir::probes {
+
+// Printable, up to the first 0.
+[[nodiscard]] inline std::string text_of(std::string_view field) {
+  return text::printable(field.substr(0, field.find('\0')));
+}
+template <std::size_t size>
+[[nodiscard]] std::string text_of(const char (&field)[size]) {
+  return text_of(std::string_view(field, size));
+}
+
+// Takes structs from the front of bytes; false where they are too short.
+class Bytes {
+ public:
+  explicit Bytes(std::string_view bytes) : left_(bytes) {}
+  template <class T>
+  [[nodiscard]] bool take(T* out) {
+    if (left_.size() < sizeof *out) return false;
+    std::memcpy(out, left_.data(), sizeof *out);
+    left_.remove_prefix(sizeof *out);
+    return true;
+  }
+  template <class T>
+  [[nodiscard]] bool take(std::vector<T>* out, std::uint64_t count) {
+    if (left_.size() / sizeof(T) < count) return false;
+    out->resize(count);
+    if (count != 0) std::memcpy(out->data(), left_.data(), count * sizeof(T));
+    left_.remove_prefix(count * sizeof(T));
+    return true;
+  }
+  [[nodiscard]] bool take(std::string* out, std::uint64_t bytes) {
+    if (left_.size() < bytes) return false;
+    *out = left_.substr(0, bytes);
+    left_.remove_prefix(bytes);
+    return true;
+  }
+  [[nodiscard]] std::string_view left() const { return left_; }
+
+ private:
+  std::string_view left_;
+};
+
+}  // namespace weir::probes

@@ -1,0 +1,444 @@
+#include "gate/probes/read/program_file.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::probes {
+namespace {
+
+// Far above what real files have (a debug build of a large engine: 300 000 symbols).
+constexpr std::uint64_t k_most_segments = 1024;
+constexpr std::uint64_t k_most_sections = 65'536;
+constexpr std::uint64_t k_most_dynamic = 16'384;
+constexpr std::uint64_t k_most_symbols = 4'000'000;
+constexpr std::uint64_t k_most_text = std::uint64_t{256} << 20;
+constexpr std::size_t k_most_needed = 1024;
+constexpr std::size_t k_longest_name = 4096;
+constexpr std::uint64_t k_most_commands_size = std::uint64_t{1} << 20;
+constexpr std::uint64_t k_most_signature = std::uint64_t{4} << 20;
+
+constexpr std::uint64_t k_symbol_size = 24, k_segment_size = 56, k_section_size = 64;
+
+// Bytes behind the end are 0.
+std::uint64_t number(std::string_view bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (std::size_t i = size; i-- > 0;) {
+    value = value << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0U);
+  }
+  return value;
+}
+
+// 4 bytes, the highest first.
+std::uint64_t big(std::string_view bytes, std::size_t at) {
+  return __builtin_bswap32(static_cast<std::uint32_t>(number(bytes, at, 4)));
+}
+
+// The text that starts at `at` of a string table; what does not end within it is cut.
+std::string_view text_at(std::string_view table, std::uint64_t at) {
+  if (at >= table.size()) return {};
+  table.remove_prefix(static_cast<std::size_t>(at));
+  return table.substr(0, std::min(table.find('\0'), k_longest_name));
+}
+
+void sort_once(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
+class Elf {
+ public:
+  Elf(const ReadBytes& read, std::span<const std::string_view> prefixes)
+      : read_(read), prefixes_(prefixes) {}
+
+  Result<ProgramFile> run(std::string_view header) {
+    file_.kind = FileKind::elf;
+    const std::uint64_t word_size = number(header, 4, 1);
+    const bool little = header[5] == 1;
+    if (word_size != 1 && word_size != 2) return fail(Code::data, "ELF of a kind that nobody has");
+    file_.bits = word_size == 2 ? 64 : 32;
+    if (header.size() < 20) return fail(Code::data, "ELF: cut short in its header");
+    file_.machine =
+        static_cast<std::uint16_t>(little ? number(header, 18, 2) : big(header, 18) >> 16);
+    if (file_.bits != 64 || !little) return std::move(file_);
+    if (header.size() < 64) return fail(Code::data, "ELF: cut short in its header");
+    WEIR_CHECK(read_segments(header));
+    read_sections(header);
+    WEIR_CHECK(read_loader());
+    WEIR_CHECK(read_dynamic());
+    read_inner_symbols();
+    constexpr std::uint64_t k_fixed_program = 2, k_is_a_program = 0x08000000;
+    file_.is_program = number(header, 16, 2) == k_fixed_program || file_.loader.has_value() ||
+                       (tag(k_flags_1).value_or(0) & k_is_a_program) != 0;
+    for (auto* names : {&file_.imported, &file_.exported, &file_.inner}) sort_once(*names);
+    return std::move(file_);
+  }
+
+ private:
+  struct Segment {
+    std::uint64_t type = 0, offset = 0, address = 0, size = 0;
+  };
+  struct Section {
+    std::uint64_t type = 0, offset = 0, size = 0, link = 0;
+  };
+  // Tags of the dynamic section, of the System V ABI and of GNU.
+  enum Tag : std::uint64_t {
+    k_needed = 1,
+    k_hash = 4,
+    k_names = 5,
+    k_symbols = 6,
+    k_names_size = 10,
+    k_soname = 14,
+    k_rpath = 15,
+    k_symbolic = 16,
+    k_runpath = 29,
+    k_flags = 30,
+    k_flags_1 = 0x6ffffffb,
+  };
+
+  [[nodiscard]] Result<std::string> exactly(std::uint64_t offset, std::uint64_t size,
+                                            const char* what) const {
+    WEIR_TRY(std::string bytes, read_(offset, size));
+    if (bytes.size() != size) return fail(Code::data, "ELF: its {} lies beyond its end", what);
+    return bytes;
+  }
+
+  Result<void> read_segments(std::string_view header) {
+    const std::uint64_t offset = number(header, 32, 8), count = number(header, 56, 2);
+    if (count == 0) return {};
+    if (number(header, 54, 2) != k_segment_size || count > k_most_segments) {
+      return fail(Code::data, "ELF: its table of segments is not one");
+    }
+    WEIR_TRY(const std::string table, exactly(offset, count * k_segment_size, "table of segments"));
+    for (std::size_t at = 0; at < table.size(); at += k_segment_size) {
+      segments_.push_back({.type = number(table, at, 4),
+                           .offset = number(table, at + 8, 8),
+                           .address = number(table, at + 16, 8),
+                           .size = number(table, at + 32, 8)});
+    }
+    return {};
+  }
+
+  // Stripped programs may have none, and a wrong table is no reason to know nothing.
+  void read_sections(std::string_view header) {
+    const std::uint64_t offset = number(header, 40, 8), count = number(header, 60, 2);
+    if (count == 0 || number(header, 58, 2) != k_section_size || count > k_most_sections) return;
+    const auto table = exactly(offset, count * k_section_size, "table of sections");
+    if (!table) return;
+    for (std::size_t at = 0; at < table->size(); at += k_section_size) {
+      sections_.push_back({.type = number(*table, at + 4, 4),
+                           .offset = number(*table, at + 24, 8),
+                           .size = number(*table, at + 32, 8),
+                           .link = number(*table, at + 40, 4)});
+    }
+  }
+
+  template <class Part>
+  static const Part* first_of(const std::vector<Part>& parts, std::uint64_t type) {
+    const auto found = std::find_if(parts.begin(), parts.end(),
+                                    [&](const Part& part) { return part.type == type; });
+    return found == parts.end() ? nullptr : &*found;
+  }
+
+  Result<void> read_loader() {
+    constexpr std::uint64_t k_loader = 3;
+    const Segment* segment = first_of(segments_, k_loader);
+    if (segment == nullptr) return {};
+    if (segment->size > k_longest_name) return fail(Code::data, "ELF: no loader has such a name");
+    WEIR_TRY(const std::string name, exactly(segment->offset, segment->size, "loader's name"));
+    file_.loader = text::printable(text_at(name, 0));
+    return {};
+  }
+
+  [[nodiscard]] Result<std::uint64_t> offset_of(std::uint64_t address, const char* what) const {
+    constexpr std::uint64_t k_load = 1;
+    for (const Segment& segment : segments_) {
+      if (segment.type != k_load || address < segment.address) continue;
+      const std::uint64_t within = address - segment.address;
+      if (within < segment.size && segment.offset <= UINT64_MAX - within) {
+        return segment.offset + within;
+      }
+    }
+    return fail(Code::data, "ELF: its {} lies in none of its segments", what);
+  }
+
+  // The last value of a tag.
+  [[nodiscard]] std::optional<std::uint64_t> tag(Tag which) const {
+    const auto found = tags_.find(which);
+    return found == tags_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  Result<void> read_dynamic() {
+    constexpr std::uint64_t k_dynamic = 2, k_entry = 16, k_bind_symbolic = 2;
+    const Segment* found = first_of(segments_, k_dynamic);
+    if (found == nullptr) return {};
+    if (found->size / k_entry > k_most_dynamic) {
+      return fail(Code::data, "ELF: its dynamic section is larger than any");
+    }
+    WEIR_TRY(const std::string table, exactly(found->offset, found->size, "dynamic section"));
+    std::vector<std::uint64_t> needed;
+    for (std::size_t at = 0; at + k_entry <= table.size(); at += k_entry) {
+      const std::uint64_t which = number(table, at, 8), value = number(table, at + 8, 8);
+      if (which == 0) break;
+      if (which != k_needed) {
+        tags_[which] = value;
+      } else if (needed.size() < k_most_needed) {
+        needed.push_back(value);
+      } else {
+        return fail(Code::data, "ELF: it needs more than {} libraries", k_most_needed);
+      }
+    }
+    file_.symbolic = tag(k_symbolic) || (tag(k_flags).value_or(0) & k_bind_symbolic) != 0;
+    if (!tag(k_names)) return {};
+    const std::uint64_t size = tag(k_names_size).value_or(0);
+    if (size > k_most_text) return fail(Code::data, "ELF: its names take {} bytes", size);
+    WEIR_TRY(const std::uint64_t offset, offset_of(*tag(k_names), "table of names"));
+    WEIR_TRY(const std::string names, exactly(offset, size, "table of names"));
+    const auto name = [&](std::uint64_t at) { return text::printable(text_at(names, at)); };
+    const auto folders = [&](Tag which) {
+      std::vector<std::string> list;
+      if (tag(which)) list = text::split(name(*tag(which)), ':');
+      std::erase(list, "");
+      return list;
+    };
+    for (const std::uint64_t at : needed) file_.needed.push_back(name(at));
+    if (tag(k_soname)) file_.soname = name(*tag(k_soname));
+    file_.rpath = folders(k_rpath);
+    file_.runpath = folders(k_runpath);
+    return read_dynamic_symbols(names);
+  }
+
+  // The dynamic section does not tell how many symbols there are: the table of sections does, or
+  // the old hash table, or where the names begin, which linkers put behind the symbols.
+  [[nodiscard]] std::uint64_t count_symbols() const {
+    constexpr std::uint64_t k_dynamic_symbols = 11;
+    if (const Section* section = first_of(sections_, k_dynamic_symbols)) {
+      return section->size / k_symbol_size;
+    }
+    if (tag(k_hash)) {
+      const auto offset = offset_of(*tag(k_hash), "hash table");
+      const auto head = offset ? read_(*offset, 8) : tl::unexpected(offset.error());
+      if (head && head->size() == 8) return number(*head, 4, 4);
+    }
+    const std::uint64_t names = *tag(k_names), symbols = *tag(k_symbols);
+    return names <= symbols ? 0 : (names - symbols) / k_symbol_size;
+  }
+
+  [[nodiscard]] bool wanted(std::string_view name) const {
+    if (name.empty()) return false;
+    return prefixes_.empty() ||
+           std::any_of(prefixes_.begin(), prefixes_.end(),
+                       [&](std::string_view prefix) { return name.starts_with(prefix); });
+  }
+
+  Result<void> read_dynamic_symbols(std::string_view names) {
+    if (!tag(k_symbols)) return {};
+    const std::uint64_t count = count_symbols();
+    if (count > k_most_symbols) return fail(Code::data, "ELF: it says it has {} symbols", count);
+    WEIR_TRY(const std::uint64_t offset, offset_of(*tag(k_symbols), "table of symbols"));
+    WEIR_TRY(const std::string symbols, exactly(offset, count * k_symbol_size, "table of symbols"));
+    for (std::size_t at = 0; at < symbols.size(); at += k_symbol_size) {
+      const std::string_view name = text_at(names, number(symbols, at, 4));
+      if (!wanted(name)) continue;
+      const std::uint64_t binding = number(symbols, at + 4, 1) >> 4;
+      const std::uint64_t visibility = number(symbols, at + 5, 1) & 3;
+      const bool here = number(symbols, at + 6, 2) != 0;
+      // Local or hidden names are nobody's to find.
+      if (binding == 0 || (here && (visibility == 1 || visibility == 2))) continue;
+      (here ? file_.exported : file_.imported).push_back(text::printable(name));
+    }
+    return {};
+  }
+
+  void read_inner_symbols() {
+    constexpr std::uint64_t k_all_symbols = 2, k_function = 2;
+    // The first alone: thousands of sections could point to the same large table.
+    const Section* section = first_of(sections_, k_all_symbols);
+    if (section == nullptr || section->link >= sections_.size()) return;
+    const Section& names = sections_[static_cast<std::size_t>(section->link)];
+    const std::uint64_t count = section->size / k_symbol_size;
+    if (count > k_most_symbols || names.size > k_most_text) return;
+    const auto symbols = exactly(section->offset, count * k_symbol_size, "symbols");
+    const auto table = exactly(names.offset, names.size, "names");
+    if (!symbols || !table) return;
+    for (std::size_t at = 0; at < symbols->size(); at += k_symbol_size) {
+      const bool function = (number(*symbols, at + 4, 1) & 15) == k_function;
+      if (!function || number(*symbols, at + 6, 2) == 0) continue;
+      const std::string_view name = text_at(*table, number(*symbols, at, 4));
+      if (wanted(name)) file_.inner.push_back(text::printable(name));
+    }
+  }
+
+  const ReadBytes& read_;
+  std::span<const std::string_view> prefixes_;
+  std::vector<Segment> segments_;
+  std::vector<Section> sections_;
+  std::map<std::uint64_t, std::uint64_t> tags_;
+  ProgramFile file_;
+};
+
+bool is_mach_o(std::string_view head) {
+  const std::uint64_t magic = number(head, 0, 4);
+  // A universal file has the magic of a Java class; those count far more than a few architectures.
+  const bool universal = magic == 0xbebafeca && head.size() >= 8 && number(head, 4, 3) == 0 &&
+                         static_cast<unsigned char>(head[7]) < 30;
+  return magic == 0xfeedfacf || magic == 0xfeedface || universal;
+}
+
+// The key's value in a property list of entitlements is <true/>.
+bool entitled(std::string_view list, std::string_view key) {
+  const std::size_t at = list.find(fmt::format("<key>{}</key>", key));
+  if (at == std::string_view::npos) return false;
+  const std::string_view rest = list.substr(at + key.size() + 11);
+  const std::size_t value = rest.find_first_not_of(" \t\r\n");
+  return value != std::string_view::npos && rest.substr(value).starts_with("<true/>");
+}
+
+void read_signature(std::string_view signature, MachO& out) {
+  constexpr std::uint64_t k_signature = 0xfade0cc0, k_directory = 0xfade0c02, k_list = 0xfade7171;
+  constexpr std::uint64_t k_restrict = 0x800, k_hardened = 0x10000;
+  if (signature.size() < 12 || big(signature, 0) != k_signature) return;
+  const std::uint64_t count = std::min<std::uint64_t>(big(signature, 8), 64);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t at = big(signature, static_cast<std::size_t>(12 + 8 * i + 4));
+    if (at >= signature.size()) continue;
+    const std::string_view blob = signature.substr(static_cast<std::size_t>(at));
+    if (big(blob, 0) == k_directory) {
+      out.restricted = out.restricted || (big(blob, 12) & k_restrict) != 0;
+      out.hardened = out.hardened || (big(blob, 12) & k_hardened) != 0;
+    } else if (big(blob, 0) == k_list) {
+      const std::string_view list = blob.substr(0, static_cast<std::size_t>(big(blob, 4)));
+      out.allows_variables =
+          entitled(list, "com.apple.security.cs.allow-dyld-environment-variables");
+      out.allows_libraries = entitled(list, "com.apple.security.cs.disable-library-validation");
+    }
+  }
+}
+
+void read_library(std::string_view command, MachO& out) {
+  const std::uint64_t at = number(command, 8, 4);
+  if (at >= command.size() || out.libraries.size() == k_most_needed) return;
+  out.libraries.push_back(text::printable(text_at(command, at)));
+}
+
+// Where the file's 64-bit part for Apple's processors starts, else the first one's.
+std::uint64_t start_of(std::string_view head) {
+  constexpr std::uint64_t k_universal = 0xcafebabe, k_arm64 = 0x0100000c;
+  if (big(head, 0) != k_universal) return 0;
+  std::uint64_t start = big(head, 16);
+  for (std::size_t i = 0; i < std::min<std::uint64_t>(big(head, 4), 8); ++i) {
+    if (big(head, 8 + 20 * i) == k_arm64) start = big(head, 8 + 20 * i + 8);
+  }
+  return start;
+}
+
+}  // namespace
+
+ReadBytes bytes_of(std::string_view bytes) {
+  return [bytes](std::uint64_t offset, std::uint64_t size) -> Result<std::string> {
+    if (offset >= bytes.size()) return std::string();
+    return std::string(
+        bytes.substr(static_cast<std::size_t>(offset),
+                     static_cast<std::size_t>(std::min<std::uint64_t>(size, bytes.size()))));
+  };
+}
+
+bool ProgramFile::imports(std::string_view name) const {
+  return std::binary_search(imported.begin(), imported.end(), name);
+}
+
+bool ProgramFile::exports(std::string_view name) const {
+  return std::binary_search(exported.begin(), exported.end(), name);
+}
+
+Result<ProgramFile> read_program_file(const ReadBytes& read,
+                                      std::span<const std::string_view> prefixes) {
+  WEIR_TRY(const std::string head, read(0, 256));
+  ProgramFile file;
+  if (head.starts_with("#!")) {
+    file.kind = FileKind::script;
+    const std::string_view line = std::string_view(head).substr(2, head.find('\n') - 2);
+    file.script = text::printable(text::trim(line));
+    return file;
+  }
+  if (head.starts_with("\x7f"
+                       "ELF") &&
+      head.size() > 6) {
+    return Elf(read, prefixes).run(std::string_view(head).substr(0, 64));
+  }
+  if (head.starts_with("MZ")) file.kind = FileKind::windows;
+  if (head.size() >= 4 && is_mach_o(head)) {
+    file.kind = FileKind::mach_o;
+    if (auto found = read_mach_o(read)) file.mach_o = std::move(*found);
+  }
+  return file;
+}
+
+std::string machine_name(std::uint16_t machine) {
+  constexpr std::pair<std::uint16_t, const char*> k_known[] = {
+      {3, "x86"}, {40, "Arm"}, {62, "x86-64"}, {183, "AArch64"}, {243, "RISC-V"}};
+  for (const auto& [code, name] : k_known) {
+    if (code == machine) return name;
+  }
+  return fmt::format("machine {}", machine);
+}
+
+std::uint16_t own_elf_machine() {
+#if defined(__x86_64__)
+  return 62;
+#elif defined(__aarch64__)
+  return 183;
+#elif defined(__riscv)
+  return 243;
+#else
+  return 0;
+#endif
+}
+
+bool MachO::needs(std::string_view prefix) const {
+  return std::any_of(libraries.begin(), libraries.end(), [&](const std::string& one) {
+    return sys::file_name_of(one).starts_with(prefix);
+  });
+}
+
+Result<MachO> read_mach_o(const ReadBytes& read) {
+  constexpr std::uint64_t k_64_bits = 0xfeedfacf, k_header = 32;
+  constexpr std::uint64_t k_segment = 0x19, k_dyld = 0xe, k_signed = 0x1d;
+  constexpr std::uint64_t k_libraries[] = {0xc, 0x80000018, 0x8000001f, 0x20};
+  WEIR_TRY(const std::string head, read(0, 256));
+  const std::uint64_t start = start_of(head);
+  WEIR_TRY(const std::string header, read(start, k_header));
+  if (header.size() < k_header || number(header, 0, 4) != k_64_bits) {
+    return fail(Code::data, "Mach-O: not a 64-bit program");
+  }
+  const std::uint64_t size = number(header, 20, 4);
+  if (size > k_most_commands_size) return fail(Code::data, "Mach-O: absurdly many load commands");
+  WEIR_TRY(const std::string all, read(start + k_header, size));
+  if (all.size() != size) return fail(Code::data, "Mach-O: cut short in its load commands");
+  MachO out;
+  out.is_program = number(header, 12, 4) == 2;
+  for (std::size_t at = 0; at + 8 <= all.size();) {
+    const std::uint64_t kind = number(all, at, 4), length = number(all, at + 4, 4);
+    if (length < 8 || length > all.size() - at) {
+      return fail(Code::data, "Mach-O: a load command of {} bytes", length);
+    }
+    const std::string_view command =
+        std::string_view(all).substr(at, static_cast<std::size_t>(length));
+    at += static_cast<std::size_t>(length);
+    if (kind == k_dyld) out.dynamic = true;
+    if (kind == k_segment && command.substr(8).starts_with("__RESTRICT")) out.restricted = true;
+    if (std::find(std::begin(k_libraries), std::end(k_libraries), kind) != std::end(k_libraries)) {
+      read_library(command, out);
+    }
+    if (kind == k_signed) {
+      const std::uint64_t bytes = std::min(number(command, 12, 4), k_most_signature);
+      WEIR_TRY(const std::string signature, read(start + number(command, 8, 4), bytes));
+      read_signature(signature, out);
+    }
+  }
+  return out;
+}
+
+}  // namespace weir::probes

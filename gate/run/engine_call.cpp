@@ -1,0 +1,321 @@
+#include "gate/run/engine_call.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+
+#include <string.h>
+
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
+#include "gate/run/environment.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::run {
+namespace {
+
+using config::Runtime;
+using profile::Ended;
+using profile::RunRecord;
+
+constexpr double k_patience_seconds = 30;
+// Asked to end, srun has Slurm kill the engine, and waits until that is done.
+constexpr double k_slurm_seconds = 45;
+// Podman leaves a process that puts things in order behind it.
+constexpr double k_podman_seconds = 5;
+
+bool is_id(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(),
+                                      [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+Ended ended_of(sys::HowEnded how) {
+  switch (how) {
+    case sys::HowEnded::exited:
+      return Ended::exited;
+    case sys::HowEnded::signaled:
+      return Ended::signaled;
+    case sys::HowEnded::timed_out:
+      return Ended::timed_out;
+    case sys::HowEnded::output_limit:
+      return Ended::output_limit;
+    case sys::HowEnded::not_started:
+      return Ended::not_started;
+    case sys::HowEnded::interrupted:
+      break;
+  }
+  return Ended::interrupted;
+}
+
+// Why a process measures nothing, whatever it ran in; nothing when it ended as it should.
+std::optional<std::string> failure_of(const sys::Finished& finished, const sys::ProcessSpec& spec) {
+  switch (finished.ended) {
+    case sys::HowEnded::exited:
+      if (finished.exit_code == 0) return std::nullopt;
+      return fmt::format("exited with code {}", finished.exit_code);
+    case sys::HowEnded::signaled:
+      return signal_words(finished.signal);
+    case sys::HowEnded::timed_out:
+      return fmt::format("did not end within {:g} s and was stopped (timeout)",
+                         spec.timeout_seconds);
+    case sys::HowEnded::output_limit:
+      return fmt::format("printed more than {:g} MiB and was stopped (output_limit)",
+                         static_cast<double>(spec.output_limit) / (1 << 20));
+    case sys::HowEnded::not_started:
+      return fmt::format("could not be started: {}", finished.start_error);
+    case sys::HowEnded::interrupted:
+      break;
+  }
+  return "was interrupted";
+}
+
+}  // namespace
+
+config::CommandLine line_of(const PreparedCell& cell, const Step& step, const std::string& out,
+                            const std::string& probe_dir, const std::string& port) {
+  config::CommandLine line = config::fill(cell.cell, {.asked = step.asked,
+                                                      .model = cell.model,
+                                                      .prompt_file = cell.prompt_file,
+                                                      .out = out,
+                                                      .probe_dir = probe_dir,
+                                                      .port = port,
+                                                      .threads = cell.threads_in(step.pass),
+                                                      .pass = step.pass,
+                                                      .instructions = step.instructions});
+  if (!line.argv.empty()) line.argv.front() = cell.program;  // none: a server that runs already
+  if (cell.twin) {
+    for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
+      line.env[name] = std::move(value);
+    }
+  }
+  return line;
+}
+
+RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const Step& step,
+                       std::int64_t attempt) {
+  RunRecord record;
+  record.cell = cell.cell.key.str();
+  record.pass = step.pass;
+  record.instructions = step.instructions;
+  record.twin_fill = step.twin_fill;
+  record.order = step.order;
+  record.side = step.side;
+  record.pair = step.pair;
+  record.asked = step.asked;
+  record.attempt = attempt;
+  record.started_at = effects.clock.now();
+  record.machine.other_load = effects.load.load_average();
+  return record;
+}
+
+std::string signal_words(int signal) {
+  if (signal == SIGKILL) {
+    return "was killed (SIGKILL): by the system when memory ran out, or by hand";
+  }
+#ifdef __GLIBC__
+  const char* name = sigabbrev_np(signal);
+  const char* words = sigdescr_np(signal);
+  if (name != nullptr && words != nullptr) return fmt::format("crashed: SIG{} ({})", name, words);
+#endif
+  return fmt::format("crashed: signal {}", signal);
+}
+
+std::string last_lines(std::string_view text) {
+  constexpr std::size_t k_lines = 20, k_characters = 500, k_bytes = 16384;
+  if (text.size() > k_bytes) text.remove_prefix(text.size() - k_bytes);
+  std::vector<std::string> lines = text::lines(text::printable(text));
+  while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
+  if (lines.size() > k_lines) {
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(k_lines));
+  }
+  for (std::string& line : lines) {
+    if (line.size() <= k_characters) continue;
+    std::size_t cut = k_characters;
+    // Not within a character.
+    while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0U) == 0x80U) --cut;
+    line.resize(cut);
+    line += "…";
+  }
+  return text::join(lines, "\n");
+}
+
+EngineCall::EngineCall(const Effects& effects, const std::string& folder, const PreparedCell& cell,
+                       const Step& step, std::int64_t attempt)
+    : effects_(effects),
+      cell_(cell),
+      step_(step),
+      container_(container_of(cell)),
+      root_(sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt))) {}
+
+EngineCall::~EngineCall() {
+  (void)effects_.files.remove_tree(root_);
+}  // where not, it does no harm
+
+Result<void> EngineCall::make_place() {
+  WEIR_CHECK(effects_.files.make_dirs(out()));
+  return effects_.files.make_dirs(probes());
+}
+
+config::CommandLine EngineCall::line(const std::string& port) const {
+  const bool counted = step_.pass == profile::Pass::counted;
+  return line_of(cell_, step_, out(), counted ? probes() : "", port);
+}
+
+Result<void> EngineCall::attach_probes() {
+  if (!probed()) return {};
+  // An image has an environment of its own: what weir.yaml sets in it is all that is known.
+  const bool own = container_ != nullptr && has_own_environment(*container_);
+  const config::Environment inside = own ? line("").env : config::Environment();
+  auto attached = effects_.probing.attach(cell_.probes, probes(), own ? &inside : nullptr);
+  if (!attached) {
+    return fail(attached.error().code, "the probes could not be attached: {}",
+                attached.error().message);
+  }
+  probe_env_ = std::move(*attached);
+  return {};
+}
+
+Result<void> EngineCall::prepare(const std::string& port, const std::string& published) {
+  config::CommandLine words = line(port);
+  spec = {};
+  spec.argv = std::move(words.argv);
+  spec.folder = cell_.folder;
+  if (container_ == nullptr) {
+    spec.env = merge_environment(sys::own_environment(), words.env, probe_env_);
+    spec.unset = probes_own(sys::own_environment());  // those that are set come after
+    return {};
+  }
+  carried_ = {root_, out(), probed() ? probes() : "", published};
+  name_ = "weir-" + short_hash(fmt::format("{} {} {}", root_, port, effects_.clock.now()));
+  if (has_own_environment(*container_)) {
+    // The engine may be anybody inside; no one else comes by here.
+    constexpr unsigned k_own = 0700, k_everybody = 0777;
+    WEIR_CHECK(effects_.files.set_mode(carried_.root, k_own));
+    for (const std::string& folder : {carried_.out, carried_.counts}) {
+      if (!folder.empty()) WEIR_CHECK(effects_.files.set_mode(folder, k_everybody));
+    }
+  }
+  const Carried carried =
+      carried_into(cell_, carried_, effects_.probing.folder(), name_, words.env, probe_env_);
+  id_file_ = carried.id_file;
+  (void)effects_.files.remove(id_file_);  // of an earlier start, which would refuse this one
+  WEIR_TRY(RuntimeCall call, carry_in(container_->runtime, spec.argv, carried));
+  spec.argv = std::move(call.argv);
+  spec.env = std::move(call.env);
+  spec.unset = std::move(call.unset);
+  if (container_->runtime == Runtime::podman) spec.settle_seconds = k_podman_seconds;
+  if (container_->runtime == Runtime::srun) spec.kill_grace_seconds = k_slurm_seconds;
+  return {};
+}
+
+std::optional<std::string> EngineCall::asked(std::vector<std::string> argv) const {
+  // A stop that was requested already must not keep what it stops from being ended.
+  const sys::Stop never;
+  sys::ProcessSpec question;
+  question.argv = std::move(argv);
+  question.timeout_seconds = k_patience_seconds;
+  const auto finished = effects_.processes.run(question, never);
+  if (!finished || finished->ended != sys::HowEnded::exited || finished->exit_code != 0) {
+    return std::nullopt;
+  }
+  return finished->out;
+}
+
+bool EngineCall::removed(const std::string& id) const {
+  const std::vector<std::string> remove{cell_.program, "rm", "--force", "--volumes", id};
+  if (container_->runtime == Runtime::podman) {
+    // Podman waits ten seconds for an engine that it asks to end. Before 4.0 it can not be told not
+    // to.
+    std::vector<std::string> at_once = remove;
+    at_once.insert(at_once.end() - 1, "--time=0");
+    if (asked(at_once)) return true;
+  }
+  if (asked(remove)) return true;
+  // One that "--rm" removed meanwhile is as good as ended; only then is it not listed.
+  const auto left = asked({cell_.program, "ps", "--all", "--quiet", "--no-trunc"});
+  return left && left->find(id) == std::string::npos;
+}
+
+std::string EngineCall::end_containers() const {
+  constexpr std::uint64_t k_longest = 256;
+  const auto text = effects_.files.read(id_file_, k_longest);
+  std::vector<std::string> ids;
+  if (std::string id(text::trim(text.value_or(""))); is_id(id)) {
+    ids.push_back(std::move(id));
+  } else {
+    // Ended between the making of a container and the writing of its id, or none was made.
+    const auto listed = asked(
+        {cell_.program, "ps", "--all", "--quiet", "--no-trunc", "--filter=label=weir=" + name_});
+    if (!listed) {
+      return fmt::format(
+          "{} could not be asked whether it left a container (it would have the label weir={})",
+          config::to_string(container_->runtime), name_);
+    }
+    for (const std::string& line : text::lines(*listed)) {
+      if (is_id(text::trim(line))) ids.emplace_back(text::trim(line));
+    }
+  }
+  std::erase_if(ids, [&](const std::string& id) { return removed(id); });
+  if (ids.empty()) return "";
+  return fmt::format("the container {} could not be removed", ids.front().substr(0, 12));
+}
+
+// Slurm's other programs lie where srun does.
+std::string EngineCall::end_steps() const {
+  const std::string folder = sys::folder_of(cell_.program);
+  const std::string scancel = sys::join_path(folder, "scancel");
+  const auto steps =
+      asked({sys::join_path(folder, "squeue"), "--me", "--steps", "--noheader", "--format=%i %j"});
+  bool all = steps.has_value();
+  for (const std::string& step : steps_named(steps.value_or(""), name_)) {
+    all = asked({scancel, step}) && all;
+  }
+  all = asked({scancel, "--quiet", "--name=" + name_}) && all;
+  return all ? "" : "Slurm could not be asked to end the step " + name_;
+}
+
+std::string EngineCall::end_rest(const Result<sys::Finished>& finished) const {
+  if (container_ == nullptr) return "";
+  const bool by_slurm = container_->runtime == Runtime::srun;
+  bool may_be_left = true;
+  if (finished && finished->ended == sys::HowEnded::not_started) may_be_left = false;
+  if (finished && finished->ended == sys::HowEnded::exited) {
+    // Docker's own failure: where it lost the daemon, the engine goes on.
+    may_be_left = !by_slurm && finished->exit_code == k_runtime_failed;
+  }
+  if (!may_be_left) return "";
+  return by_slurm ? end_steps() : end_containers();
+}
+
+void EngineCall::take_over(RunRecord& record, const sys::Finished& finished) const {
+  record.ended = ended_of(finished.ended);
+  record.exit_code = finished.exit_code;
+  record.signal = finished.signal;
+  record.wall_seconds = finished.wall_seconds;
+  record.cpu_seconds = finished.cpu_seconds;
+  record.peak_rss_bytes = finished.peak_rss_bytes;
+  record.machine.major_faults = finished.major_faults;
+  if (finished.left_behind > 0) {
+    record.warnings.push_back(fmt::format("the engine left {} running, which weir ended",
+                                          finished.left_behind == 1
+                                              ? std::string("a process")
+                                              : fmt::format("{} processes", finished.left_behind)));
+  }
+  if (container_ == nullptr) return;
+  // Known of docker, podman or srun, and not of the engine.
+  record.cpu_seconds.reset();
+  record.peak_rss_bytes.reset();
+  record.machine.major_faults.reset();
+}
+
+std::optional<std::string> EngineCall::failure(const sys::Finished& finished) const {
+  const auto why = failure_of(finished, spec);
+  if (!why || container_ == nullptr || finished.ended != sys::HowEnded::exited) return why;
+  constexpr int k_signals = 128, k_last_signal = 64;  // as shells say it
+  const int signal = finished.exit_code - k_signals;
+  if (signal > 0 && signal <= k_last_signal) return signal_words(signal);
+  return *why + exit_words(container_->runtime, finished.exit_code);
+}
+
+}  // namespace weir::run

@@ -1,0 +1,86 @@
+// One process of an engine, on this machine or in a container: where it works, how it is started,
+// and what it leaves to be ended.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/profile/record.hpp"
+#include "gate/run/container.hpp"
+#include "gate/run/plan.hpp"
+#include "gate/run/runner.hpp"
+
+namespace weir::run {
+
+// The engine's command line in one step, and its environment as weir.yaml and the cell's twin have
+// it: of one that runs here, and what is carried in of one in a container.
+[[nodiscard]] config::CommandLine line_of(const PreparedCell& cell, const Step& step,
+                                          const std::string& out, const std::string& probe_dir,
+                                          const std::string& port = "");
+
+// A record of the step as it begins.
+[[nodiscard]] profile::RunRecord begin_record(const Effects& effects, const PreparedCell& cell,
+                                              const Step& step, std::int64_t attempt);
+
+// "crashed: SIGSEGV (Segmentation fault)".
+[[nodiscard]] std::string signal_words(int signal);
+
+// The end of hostile text, fit to show: at most 20 lines of at most 500 characters.
+[[nodiscard]] std::string last_lines(std::string_view text);
+
+// Its place lies below the run's `folder` (absolute) and is gone with it.
+class EngineCall {
+ public:
+  EngineCall(const Effects& effects, const std::string& folder, const PreparedCell& cell,
+             const Step& step, std::int64_t attempt);
+  ~EngineCall();
+  EngineCall(const EngineCall&) = delete;
+  EngineCall& operator=(const EngineCall&) = delete;
+
+  [[nodiscard]] Result<void> make_place();
+  [[nodiscard]] std::string out() const { return root_ + "/out"; }
+  [[nodiscard]] std::string probes() const { return root_ + "/probes"; }
+  // Probes count in it.
+  [[nodiscard]] bool probed() const {
+    return step_.pass == profile::Pass::counted && !step_.instructions && !cell_.probes.empty();
+  }
+  // An Error says so in words that are ready to show.
+  [[nodiscard]] Result<void> attach_probes();
+  // Command, environment and folder into `spec`; of one in a container those of docker, podman or
+  // srun. Of a server: `port` is what {port} stands for, `published` where the container's shall be
+  // reached. May be called again for another start.
+  [[nodiscard]] Result<void> prepare(const std::string& port = "",
+                                     const std::string& published = "");
+  sys::ProcessSpec spec;
+
+  // Of one that has ended: what the container's runtime may have left is stopped and removed. What
+  // can not be, or is not known, is told in words; "" when nothing is left.
+  [[nodiscard]] std::string end_rest(const Result<sys::Finished>& finished) const;
+  // How it ended and what it took.
+  void take_over(profile::RunRecord& record, const sys::Finished& finished) const;
+  // Why it measures nothing; nothing when it ended as it should.
+  [[nodiscard]] std::optional<std::string> failure(const sys::Finished& finished) const;
+
+ private:
+  [[nodiscard]] config::CommandLine line(const std::string& port) const;
+  // The output of a call of the runtime's; nothing when it did not end well.
+  [[nodiscard]] std::optional<std::string> asked(std::vector<std::string> argv) const;
+  [[nodiscard]] bool removed(const std::string& id) const;
+  [[nodiscard]] std::string end_containers() const;
+  [[nodiscard]] std::string end_steps() const;
+
+  const Effects& effects_;
+  const PreparedCell& cell_;
+  const Step& step_;
+  const config::ContainerSettings* container_;  // null: it runs here
+  std::string root_;                            // absolute
+  config::Environment probe_env_;
+  CarriedPlace carried_;
+  std::string name_;  // in the container's label, of srun's step: no other process has it
+  std::string id_file_;
+};
+
+}  // namespace weir::run

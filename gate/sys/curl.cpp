@@ -1,0 +1,132 @@
+#include "gate/sys/curl.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "gate/base/text.hpp"
+
+namespace weir::sys {
+namespace {
+
+bool fits_in_a_line(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; });
+}
+
+}  // namespace
+
+bool libcurl_ready() {
+  static const bool k_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  return k_ready;
+}
+
+NoPipeSignal::NoPipeSignal() {
+  sigemptyset(&pipe_);
+  sigaddset(&pipe_, SIGPIPE);
+  sigset_t pending;
+  sigpending(&pending);
+  was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+}
+
+NoPipeSignal::~NoPipeSignal() {
+  sigset_t pending;
+  sigpending(&pending);
+  if (!was_pending_ && sigismember(&pending, SIGPIPE) == 1) {
+    int signal = 0;
+    sigwait(&pipe_, &signal);
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void CurlHandle::begin(const std::string& url, const HttpHeaders& lines,
+                       const Secret& authorization, double connect_seconds) {
+  const auto add = [&](const std::string& line) {
+    curl_slist* longer = curl_slist_append(headers, line.c_str());
+    good = good && longer != nullptr;
+    if (longer != nullptr) headers = longer;
+  };
+  for (const auto& [name, value] : lines) add(fmt::format("{}: {}", name, value));
+  if (!authorization.empty()) add("Authorization: " + authorization.reveal());
+  add("Expect:");  // no waiting for "100 Continue"
+  set(CURLOPT_HTTPHEADER, headers);
+  set(CURLOPT_ERRORBUFFER, words);
+  set(CURLOPT_URL, url.c_str());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  set(CURLOPT_SSL_VERIFYPEER, 1L);
+  set(CURLOPT_SSL_VERIFYHOST, 2L);
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(CURLOPT_CONNECTTIMEOUT_MS, curl_milliseconds(connect_seconds));
+  set(CURLOPT_QUICK_EXIT, 1L);  // do not wait for a name server when time is up
+}
+
+void CurlHandle::set_body(const char* bytes, std::size_t size) {
+  set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(size));
+  set(CURLOPT_POSTFIELDS, bytes);
+}
+
+bool CurlHead::take(std::string_view line) {
+  constexpr std::size_t k_most_bytes = 256 << 10;
+  bytes += line.size();
+  too_large = too_large || bytes > k_most_bytes;
+  if (too_large) return false;
+  line = text::trim(line);
+  if (line.starts_with("HTTP/")) {
+    headers.clear();  // of a "100 Continue"
+  } else if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
+    headers.emplace_back(text::lower(line.substr(0, colon)), text::trim(line.substr(colon + 1)));
+  }
+  return true;
+}
+
+bool fits_in_headers(const std::string& method, const std::string& url, const HttpHeaders& headers,
+                     const Secret& authorization) {
+  return fits_in_a_line(method) && fits_in_a_line(url) && fits_in_a_line(authorization.reveal()) &&
+         std::all_of(headers.begin(), headers.end(), [](const auto& header) {
+           return fits_in_a_line(header.first) && fits_in_a_line(header.second);
+         });
+}
+
+CurlFault curl_fault(CURLcode code) {
+  using One = HttpFailure::What;
+  using Many = StreamEnd::What;
+  constexpr CurlFault k_faults[] = {
+      {CURLE_URL_MALFORMAT, One::invalid, Many::invalid},
+      // Also of an answer that has no header: HTTP/0.9.
+      {CURLE_UNSUPPORTED_PROTOCOL, One::invalid, Many::bad_http},
+      {CURLE_COULDNT_RESOLVE_PROXY, One::no_connection, Many::other},
+      {CURLE_COULDNT_RESOLVE_HOST, One::no_connection, Many::no_connection},
+      {CURLE_COULDNT_CONNECT, One::no_connection, Many::no_connection},
+      {CURLE_SSL_CONNECT_ERROR, One::no_connection, Many::tls},  // broke off: it may pass
+      {CURLE_PEER_FAILED_VERIFICATION, One::tls, Many::tls},
+      {CURLE_SSL_CACERT_BADFILE, One::tls, Many::tls},
+      {CURLE_SSL_ISSUER_ERROR, One::tls, Many::tls},
+      // The only limit that libcurl has for a stream is that on connecting.
+      {CURLE_OPERATION_TIMEDOUT, One::timed_out, Many::no_connection},
+      {CURLE_GOT_NOTHING, One::cut, Many::cut},
+      {CURLE_SEND_ERROR, One::cut, Many::cut},
+      {CURLE_RECV_ERROR, One::cut, Many::cut},
+      {CURLE_PARTIAL_FILE, One::cut, Many::cut},
+      {CURLE_WEIRD_SERVER_REPLY, One::other, Many::bad_http},
+      {CURLE_BAD_CONTENT_ENCODING, One::other, Many::bad_http}};
+  for (const CurlFault& fault : k_faults) {
+    if (fault.code == code) return fault;
+  }
+  return {};
+}
+
+long curl_milliseconds(double seconds) { return std::lround(std::clamp(seconds * 1000, 1.0, 1e9)); }
+
+std::string shown_words(std::string_view words, const Secret& authorization) {
+  Masker masker;
+  const std::string& value = authorization.reveal();  // "Bearer TOKEN"
+  masker.add(Secret(value.substr(value.rfind(' ') + 1)));
+  return text::printable(masker.mask(std::string(text::trim(words))));
+}
+
+}  // namespace weir::sys

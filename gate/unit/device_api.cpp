@@ -1,0 +1,79 @@
+#include "gate/unit/device_api.hpp"
+
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+
+namespace weir::unit {
+namespace {
+
+using Load = DeviceApi::Load;
+
+constexpr DeviceApi k_apis[] = {
+    {.name = "vulkan",
+     .title = "Vulkan",
+     .load = Load::vulkan_layer,
+     .library = "VK_LAYER_WEIR_probe.json",
+     .needs = {"libvulkan.so"},
+     .how = "as a layer of the Vulkan loader",
+     .package = "mesa-vulkan-drivers",
+     .shaders = {".comp", ".spv"}},
+    {.name = "opencl",
+     .title = "OpenCL",
+     .load = Load::opencl_layer,
+     .library = "libweir_opencl.so",
+     .needs = {"libOpenCL.so"},
+     .how = "as a layer of the OpenCL ICD loader",
+     .package = "pocl-opencl-icd",
+     .shaders = {".spv", ".cl"}},
+    {.name = "cuda",
+     .title = "CUDA",
+     .load = Load::cuda_injection,
+     .library = "libweir_cuda.so",
+     .needs = {"libcuda.so", "libcudart.so", "libcublas.so"},
+     .how = "injected by the CUDA driver",
+     .shaders = {".cu"}},
+    {.name = "hip",
+     .title = "HIP",
+     .library = "libweir_hip.so",
+     .needs = {"libamdhip64.so"},
+     .how = "preloaded in front of HIP",
+     .shaders = {".cu", ".hip"}},
+    {.name = "metal",
+     .title = "Metal",
+     .library = "libweir_metal.dylib",
+     .needs = {"Metal"},
+     .how = "put in by dyld, in front of Metal's objects",
+     .shaders = {".metal"},
+     .on_macos = true},
+};
+
+}  // namespace
+
+std::span<const DeviceApi> device_apis() { return k_apis; }
+
+const DeviceApi* find_device_api(std::string_view name) {
+  const auto* found = std::find_if(std::begin(k_apis), std::end(k_apis),
+                                   [&](const DeviceApi& api) { return api.name == name; });
+  return found == std::end(k_apis) ? nullptr : found;
+}
+
+const std::vector<std::string>& device_names() {
+  static const auto k_names = [] {
+    std::vector<std::string> names{"cpu"};
+    for (const DeviceApi& api : k_apis) names.emplace_back(api.name);
+    std::sort(names.begin(), names.end());
+    return names;
+  }();
+  return k_names;
+}
+
+std::string device_without_version(std::string_view device_class) {
+  constexpr std::size_t k_device_parts = 3;  // API, vendor, device
+  std::vector<std::string> parts = text::split(device_class, '-');
+  if (parts.size() <= k_device_parts || find_device_api(parts.front()) == nullptr) return "";
+  parts.resize(k_device_parts);
+  return text::join(parts, "-");
+}
+
+}  // namespace weir::unit

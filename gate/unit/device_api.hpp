@@ -1,0 +1,41 @@
+// The device APIs that weir knows, one line each: their names, how a probe gets into a program of
+// theirs, and what a machine needs to have them. Whatever is said of an API elsewhere is read from
+// here. Pure.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::unit {
+
+struct DeviceApi {
+  // How an engine is made to load the probe.
+  enum class Load { vulkan_layer, opencl_layer, cuda_injection, preload };
+
+  // A device in weir.yaml, the probe that sees it and the beginning of its device classes. Each
+  // such probe counts dispatches, barriers, syncs, copies and submits: 0 is then a fact.
+  const char* name;
+  const char* title;  // for people
+  Load load = Load::preload;
+  std::string_view library;                 // the probe's file, or its layer's manifest
+  std::array<std::string_view, 3> needs{};  // beginnings of libraries by which a program uses it
+  std::string_view how{};                   // the probe comes to see it
+  std::string_view package{};  // Debian's with a software device; "": weir-devices does not ask
+  std::array<std::string_view, 2> shaders{};  // endings of source files that are compiled for it
+  bool on_macos = false;                      // there alone; else on Linux alone
+};
+
+// The device's own name without an API is "cpu".
+[[nodiscard]] std::span<const DeviceApi> device_apis();
+// Null for "cpu" and other names.
+[[nodiscard]] const DeviceApi* find_device_api(std::string_view name);
+// Every name that `device` may have, sorted: "cpu" and the APIs.
+[[nodiscard]] const std::vector<std::string>& device_names();
+// Of an API that has versions ("vulkan-10005-0-d-1-0a1b2c3d"): the part that names the device
+// whatever they are ("vulkan-10005-0"), else "". Twins and CPUs have none.
+[[nodiscard]] std::string device_without_version(std::string_view device_class);
+
+}  // namespace weir::unit
