@@ -1,17 +1,11 @@
 #include "gate/flow/bisect.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <set>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/veiled.hpp"
-#include "gate/report/terminal.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"

@@ -1,7 +1,6 @@
 #include "gate/flow/init.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "gate/adapters/adapter.hpp"
 #include "gate/base/text.hpp"
@@ -9,7 +8,6 @@
 #include "gate/config/starter_ci.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/doctor.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_text.hpp"

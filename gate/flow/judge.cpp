@@ -2,21 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/explain.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/flow/veiled.hpp"
-#include "gate/report/annotations.hpp"
-#include "gate/report/html.hpp"
-#include "gate/report/junit.hpp"
-#include "gate/report/markdown.hpp"
-#include "gate/report/open_metrics.hpp"
-#include "gate/report/terminal.hpp"
 #include "gate/report/words.hpp"
-#include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/verdict/confirm.hpp"
 #include "gate/verdict/twin_check.hpp"

@@ -9,7 +9,6 @@
 #include "gate/probes/read/instructions.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/run/engine_run.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/run/in_container.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/sys/paths.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <memory>
 
 #include <fmt/chrono.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/sides.hpp"
@@ -24,7 +22,6 @@
 #include "gate/report/observed_text.hpp"
 #include "gate/report/profile_text.hpp"
 #include "gate/report/timeline_text.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/site/folder.hpp"
 #include "gate/sys/clock.hpp"

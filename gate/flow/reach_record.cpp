@@ -7,11 +7,9 @@
 #include "gate/probes/read/instructions.hpp"
 #include "gate/profile/reach.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/run/engine_run.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/run/step_record.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/lock.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 

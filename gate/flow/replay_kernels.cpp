@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <memory>
 #include <numeric>
 
 #include "gate/base/json.hpp"
@@ -13,7 +12,6 @@
 #include "gate/probes/recorded_kernels.h"
 #include "gate/report/layout.hpp"
 #include "gate/report/replayed_kernels.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include "gate/base/json.hpp"
@@ -16,7 +15,6 @@
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/probes/read/replay_events.hpp"
 #include "gate/report/replay_text.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/scratch.hpp"

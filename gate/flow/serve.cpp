@@ -2,7 +2,6 @@
 
 #ifdef WEIR_SERVE
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <mutex>
@@ -19,8 +18,6 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/arrivals.hpp"
 #include "gate/flow/job.hpp"
-#include "gate/flow/post.hpp"
-#include "gate/flow/trend.hpp"
 #include "gate/history/iso_time.hpp"
 #include "gate/history/service_store.hpp"
 #include "gate/publish/event.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -15,7 +14,6 @@
 #include "gate/flow/veiled.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/shards_text.hpp"
-#include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/paths.hpp"
 

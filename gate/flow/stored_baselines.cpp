@@ -1,12 +1,10 @@
 #include "gate/flow/stored_baselines.hpp"
 
-#include <memory>
 #include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/accept.hpp"
 #include "gate/flow/configure.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/report/baseline_text.hpp"
 #include "gate/sys/paths.hpp"
 

@@ -11,7 +11,6 @@
 #include "gate/site/folder.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/file_writer.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 
