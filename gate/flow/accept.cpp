@@ -14,7 +14,6 @@
 #include "gate/flow/veiled.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
-#include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::flow {

@@ -1,11 +1,8 @@
 #include "gate/flow/allowances.hpp"
 
-#include <memory>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/measure.hpp"
-#include "gate/flow/post.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/rules.hpp"
 #include "gate/publish/allow.hpp"
@@ -15,7 +12,6 @@
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/verdict/allowance.hpp"
 
 namespace weir::flow {
 namespace {
@@ -154,7 +150,7 @@ Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredB
 }
 
 Result<Stored> store_all(const std::vector<Allowance>& all, const Loaded* loaded,
-                       StoredBaselines& stored) {
+                         StoredBaselines& stored) {
   Stored told;
   for (const Allowance& one : all) WEIR_CHECK(store_one(one, loaded, stored, told));
   return told;

@@ -1,12 +1,7 @@
 #include "gate/flow/bisect.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <set>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/flow/repository.hpp"

@@ -1,13 +1,10 @@
 #include "gate/flow/calibrate.hpp"
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <set>
 
 #include "gate/base/hash.hpp"
 #include "gate/flow/job.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/flow/veiled.hpp"
 #include "gate/report/texts.hpp"

@@ -1,9 +1,6 @@
 #include "gate/flow/demo.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <utility>
 
 #include "gate/base/text.hpp"

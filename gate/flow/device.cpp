@@ -1,11 +1,9 @@
 #include "gate/flow/device.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/veiled.hpp"
 #include "gate/probes/read/locate.hpp"

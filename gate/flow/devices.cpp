@@ -4,13 +4,10 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/run/environment.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
 #include "gate/unit/device_api.hpp"
 

@@ -1,14 +1,11 @@
 #include "gate/flow/doctor.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/probes/read/fit.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/report/texts.hpp"

@@ -1,13 +1,11 @@
 #include "gate/flow/explain.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/explain/compare.hpp"
-#include "gate/explain/explain.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/measure.hpp"

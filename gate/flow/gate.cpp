@@ -1,14 +1,11 @@
 #include "gate/flow/gate.hpp"
 
-#include <algorithm>
-#include <memory>
 #include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/judge.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/reach.hpp"
 #include "gate/flow/veiled.hpp"
 #include "gate/report/profile_texts.hpp"

@@ -1,14 +1,12 @@
 #include "gate/flow/init.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/starter.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/doctor.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_texts.hpp"

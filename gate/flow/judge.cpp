@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/explain.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/flow/veiled.hpp"
 #include "gate/report/formats.hpp"

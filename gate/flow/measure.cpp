@@ -9,7 +9,6 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/calibrate.hpp"
-#include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/shards.hpp"
@@ -17,8 +16,6 @@
 #include "gate/run/runner.hpp"
 #include "gate/source/git.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/verdict/over_depth.hpp"
 
 namespace weir::flow {

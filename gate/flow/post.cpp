@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "gate/base/text.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/publish/api.hpp"
@@ -361,8 +360,8 @@ std::vector<publish::Part> none_posted(const std::vector<std::string>& names, co
 }
 
 Posted post_all(publish::Api& api, const Job& job, const PostOptions& words, publish::Event& event,
-              const publish::Texts& texts, const std::string& run_url, double settle_seconds,
-              const publish::Wait& wait) {
+                const publish::Texts& texts, const std::string& run_url, double settle_seconds,
+                const publish::Wait& wait) {
   Posted told;
   told.gate = publish::gate_name(words.name);
   publish::PostOptions options = options_of(words);
@@ -407,8 +406,8 @@ Result<Answer> post(const Job& job, const PostOptions& words) {
            Github::open(job, words.access, "--dry-run posts nothing and needs none"));
   WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
   const Masker& masker = github->masker();
-  Posted told = post_all(github->api(), job, words, event, masked(std::move(texts), masker), run_url,
-                       std::min(settle, github->limit_seconds() / 4), github->wait());
+  Posted told = post_all(github->api(), job, words, event, masked(std::move(texts), masker),
+                         run_url, std::min(settle, github->limit_seconds() / 4), github->wait());
   told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : told.notes) {
     job.talk("weir: " + masker.mask(text::printable(note)));

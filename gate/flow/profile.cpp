@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <memory>
 
 #include <fmt/chrono.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/sides.hpp"

@@ -1,7 +1,5 @@
 #include "gate/flow/program.hpp"
 
-#include <vector>
-
 #include "gate/base/text.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"

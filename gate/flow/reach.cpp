@@ -1,15 +1,12 @@
 #include "gate/flow/reach.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include <unistd.h>
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/job.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"

@@ -11,7 +11,6 @@
 #include "gate/run/engine_run.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/lock.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 

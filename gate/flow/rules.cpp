@@ -6,7 +6,6 @@
 #include "gate/base/text.hpp"
 #include "gate/config/veil.hpp"
 #include "gate/flow/configure.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
 

@@ -2,7 +2,6 @@
 
 #ifdef WEIR_SERVE
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <mutex>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"

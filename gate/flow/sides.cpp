@@ -1,7 +1,5 @@
 #include "gate/flow/sides.hpp"
 
-#include <algorithm>
-
 #include "gate/adapters/chrome_trace_reader.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"

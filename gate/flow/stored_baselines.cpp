@@ -1,6 +1,5 @@
 #include "gate/flow/stored_baselines.hpp"
 
-#include <memory>
 #include <set>
 
 #include "gate/base/text.hpp"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"

@@ -1,6 +1,5 @@
 // weir completion bash|zsh|fish: written from the command line's own description, so that a new
 // option completes without anybody thinking of it.
-#include <algorithm>
 
 #include "gate/app/options.hpp"
 #include "gate/base/text.hpp"
