@@ -95,7 +95,7 @@ static void fields(Fields& io, Comparison& both) {
   io("doubts", both.doubts);
 }
 
-std::string_view to_string(Shift change) { return name_of(k_shifts, change); }
+std::string_view to_string(Shift change) { return weir::name_of(k_shifts, change); }
 
 Json to_json(const Explanation& explanation) { return write_fields(explanation); }
 

@@ -9,6 +9,7 @@
 #include "gate/probes/read/instructions.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/run/container.hpp"
+#include "gate/run/engine_call.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/run/preflight.hpp"
