@@ -1,9 +1,10 @@
 #include "gate/serve/pages.hpp"
 
+#include <algorithm>
+
 #include "gate/base/text.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/site/site.hpp"
-#include <algorithm>
 #include "gate/sys/paths.hpp"
 
 namespace weir::serve {

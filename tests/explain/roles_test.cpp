@@ -1,7 +1,7 @@
 // What names of kernels and ops are there for.
-#include "gate/explain/names.hpp"
-
 #include <gtest/gtest.h>
+
+#include "gate/explain/names.hpp"
 
 #include "tests/explain/planted.hpp"
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/site/site.hpp"
+
 #include "tests/browser/site_scene.hpp"
 #include "tests/support/memory_files.hpp"
 

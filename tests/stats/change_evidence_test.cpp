@@ -1,10 +1,10 @@
-#include "gate/stats/change_search.hpp"
-
 #include <cmath>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "gate/stats/change_search.hpp"
 
 namespace weir::stats {
 namespace {

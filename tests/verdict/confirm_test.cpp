@@ -1,6 +1,6 @@
-#include "gate/verdict/verdict.hpp"
-
 #include <gmock/gmock.h>
+
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
 namespace {

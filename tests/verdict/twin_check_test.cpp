@@ -1,9 +1,8 @@
 // Device twins against the device itself.
-#include "gate/verdict/verdict.hpp"
-
 #include <gmock/gmock.h>
 
 #include "gate/base/json.hpp"
+#include "gate/verdict/verdict.hpp"
 
 #include "tests/verdict/build.hpp"
 
