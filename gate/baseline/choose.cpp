@@ -1,7 +1,6 @@
 // What `weir baseline accept` stores, and which stored baseline may judge a candidate; if none, why
 // not.
 #include <algorithm>
-#include <array>
 
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"

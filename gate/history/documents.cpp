@@ -1,7 +1,6 @@
 #include "gate/history/documents.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 

@@ -1,7 +1,6 @@
 #include "gate/profile/reach_diff.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
