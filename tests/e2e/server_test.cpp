@@ -276,7 +276,9 @@ TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork
   EXPECT_NE(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "error");
   const Ended accepted = weir(scratch_, {"baseline", "accept"});
   ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
-  EXPECT_EQ(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "inconclusive");
+  const Json again = cell_of(gate(0), "salted/m/cpu/hello");  // noise decides: pass or inconclusive
+  EXPECT_NE(again["verdict"], "new") << "the same cell: " << again;
+  EXPECT_NE(again["verdict"], "error") << again;
   write_config({"salted"}, ", extra_body: {cache_salt: x, user: me}");
   EXPECT_EQ(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "new") << "another cell";
   write_config({"salted"}, ", extra_body: {user: me}");
