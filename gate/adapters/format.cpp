@@ -1,4 +1,4 @@
-// The formats of this build: one line each.
+// What is asked of all formats together (readers.hpp lists them).
 #include "gate/adapters/format.hpp"
 
 #include <algorithm>
@@ -75,29 +75,7 @@ Result<void> check_size(const Document& document) {
 const std::vector<Format>& formats() {
   static const std::vector<Format> k_formats = [] {
     std::vector<Format> all;
-    for (const Format* format : {&k_weir_observed,
-                                 &k_weir_timeline,
-                                 &k_agave,
-                                 &k_llama_bench_json,
-                                 &k_llama_bench_table,
-                                 &k_llama_perf,
-                                 &k_llama_server,
-                                 &k_vk_perf,
-                                 &k_vk_sync,
-                                 &k_sched_debug,
-                                 &k_ggml_profile,
-                                 &k_ggml_profile_text,
-                                 &k_backend_ops,
-                                 &k_graph_ops,
-                                 &k_hf2q,
-                                 &k_mlx_lm,
-                                 &k_ollama,
-                                 &k_vllm,
-                                 &k_google_benchmark,
-                                 &k_prometheus,
-                                 &k_chrome}) {
-      all.push_back(*format);
-    }
+    for (const Format* format : k_formats_in_order) all.push_back(*format);
     return all;
   }();
   return k_formats;

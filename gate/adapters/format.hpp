@@ -1,4 +1,4 @@
-// The formats of output that weir reads, one line of a table (format.cpp) and one file (read_*.cpp)
+// The formats of output that weir reads, one line of a list (readers.hpp) and one file (read_*.cpp)
 // each: which format a text is of, and what it says as an Observed; and of some of them what an
 // engine that is gated reports (its adapter).
 //

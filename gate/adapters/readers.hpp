@@ -2,6 +2,7 @@
 // alone.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,31 @@ extern const Format k_agave, k_backend_ops, k_chrome, k_ggml_profile, k_ggml_pro
     k_google_benchmark, k_graph_ops, k_hf2q, k_llama_bench_json, k_llama_bench_table, k_llama_perf,
     k_llama_server, k_mlx_lm, k_ollama, k_prometheus, k_sched_debug, k_vk_perf, k_vk_sync, k_vllm,
     k_weir_observed, k_weir_timeline;
+// A new one is named twice here, and nowhere else. In the order in which they are listed and, where
+// two are as sure of a text, asked.
+inline constexpr std::array k_formats_in_order{
+    &k_weir_observed,
+    &k_weir_timeline,
+    &k_agave,
+    &k_llama_bench_json,
+    &k_llama_bench_table,
+    &k_llama_perf,
+    &k_llama_server,
+    &k_vk_perf,
+    &k_vk_sync,
+    &k_sched_debug,
+    &k_ggml_profile,
+    &k_ggml_profile_text,
+    &k_backend_ops,
+    &k_graph_ops,
+    &k_hf2q,
+    &k_mlx_lm,
+    &k_ollama,
+    &k_vllm,
+    &k_google_benchmark,
+    &k_prometheus,
+    &k_chrome,
+};
 
 // What the output says of rates, counts and tokens. Fails with Code::data when it is not of the
 // format, ends in the middle, tells of an error and no time, has no time in a timed pass, or

@@ -125,10 +125,6 @@ void add_filter_options(const Verb& verb, flow::FilterOptions& options);
 void add_repository_option(const Verb& verb, std::string& repository);
 
 using AddVerb = void(const Verb& verb);
-AddVerb add_demo, add_init, add_run, add_gate, add_compare, add_explain, add_plan, add_merge,
-    add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model, add_device, add_doctor,
-    add_profile, add_replay, add_replay_kernels, add_bisect, add_hook, add_trend, add_serve,
-    add_completion;
 // Below "trend", in files of their own.
 AddVerb add_trend_changes, add_trend_ack, add_trend_notify;
 

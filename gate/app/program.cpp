@@ -5,6 +5,12 @@
 #include "gate/app/options.hpp"
 
 namespace weir::app {
+
+AddVerb add_demo, add_init, add_run, add_gate, add_compare, add_explain, add_plan, add_merge,
+    add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model, add_device, add_doctor,
+    add_profile, add_replay, add_replay_kernels, add_bisect, add_hook, add_trend, add_serve,
+    add_completion;
+
 namespace {
 
 enum class Group { start, gate, understand, compare, share, machine, history, hidden };
@@ -16,7 +22,7 @@ struct VerbEntry {
   AddVerb* add;
 };
 
-// In the order of --help. A verb is a file in verbs/ and a line here.
+// In the order of --help. A verb is a file in verbs/, a line here and its name above.
 constexpr VerbEntry k_verbs[] = {
     {"demo", "One regression, from the baseline to its cause", Group::start, add_demo},
     {"init", "Write a starter weir.yaml for the engines found here", Group::start, add_init},
