@@ -71,9 +71,9 @@ void add_github_options(const Verb& verb, flow::GithubOptions& options) {
 }
 
 void add_report_files(const Verb& verb, flow::ReportFiles& files) {
-  for (std::size_t i = 0; i < flow::k_report_outputs; ++i) {
-    const flow::ReportOutput& output = flow::report_outputs()[i];
-    verb.option(output.option, files.files[i], "FILE", output.what);
+  for (std::size_t i = 0; i < files.files.size(); ++i) {
+    const report::ReportFormat& format = report::report_formats()[i];
+    verb.option(format.option, files.files[i], "FILE", format.about);
   }
 }
 

@@ -268,12 +268,12 @@ Result<Answer> compare_runs(const Job& job, const CompareOptions& options) {
 
 // What has a verdict in it can be made of runs alone.
 Result<void> refuse_reports(const CompareOptions& options) {
-  for (std::size_t i = 0; i < k_report_outputs; ++i) {
+  for (std::size_t i = 0; i < options.files.files.size(); ++i) {
     if (!options.files.files[i] || &*options.files.files[i] == &*options.files.markdown()) continue;
     return fail(Code::usage,
                 "{} is for two runs: profiles are not judged\n"
                 "  --json and --markdown write what differs",
-                report_outputs()[i].option);
+                report::report_formats()[i].option);
   }
   return {};
 }

@@ -18,31 +18,15 @@ std::optional<std::string> run_url(const Job& job) {
   return fmt::format("{}/{}/actions/runs/{}", *server, *repository, *run);
 }
 
-std::string markdown(const verdict::GateVerdict& verdict, const Job& job, std::size_t limit) {
-  return report::markdown(verdict,
-                          {.limit = limit, .verbs = report_hints(), .run_url = run_url(job)});
-}
-
-constexpr std::array<ReportOutput, k_report_outputs> k_outputs{{
-    {"--markdown", "Write the report as Markdown",
-     [](const verdict::GateVerdict& verdict, const Job& job) {
-       return markdown(verdict, job, report::k_comment_limit);
-     }},
-    {"--junit", "Write the report as JUnit XML",
-     [](const verdict::GateVerdict& verdict, const Job&) { return report::junit(verdict); }},
-    {"--html", "Write the report as one HTML page",
-     [](const verdict::GateVerdict& verdict, const Job&) { return report::html(verdict); }},
-    {"--openmetrics", "Write the numbers as OpenMetrics text",
-     [](const verdict::GateVerdict& verdict, const Job&) { return report::open_metrics(verdict); }},
-}};
-
 Result<void> tell_github(const Job& job, const verdict::GateVerdict& verdict) {
   if (job.variable("GITHUB_ACTIONS") != "true") return {};
   // Workflow commands are read from both streams: keep the one that is not a machine's.
   job.command(report::annotations(verdict));
   const std::string summary = job.variable("GITHUB_STEP_SUMMARY");
   if (summary.empty()) return {};
-  return append_text(summary, markdown(verdict, job, report::k_summary_limit));
+  return append_text(summary, report::markdown(verdict, {.limit = report::k_summary_limit,
+                                                         .verbs = report_hints(),
+                                                         .run_url = run_url(job)}));
 }
 
 }  // namespace
@@ -53,8 +37,6 @@ const report::Verbs& report_hints() {
   return k_hints;
 }
 
-const std::array<ReportOutput, k_report_outputs>& report_outputs() { return k_outputs; }
-
 Result<std::vector<std::string>> places_of(const Job& job, const ReportFiles& wanted) {
   std::vector<std::string> places;
   const auto add = [&](const char* option, const std::optional<std::string>& file) -> Result<void> {
@@ -63,8 +45,8 @@ Result<std::vector<std::string>> places_of(const Job& job, const ReportFiles& wa
     return check_place(option, *file, job.files());
   };
   WEIR_CHECK(add("--json", job.shown.json));
-  for (std::size_t i = 0; i < k_report_outputs; ++i) {
-    WEIR_CHECK(add(k_outputs[i].option, wanted.files[i]));
+  for (std::size_t i = 0; i < wanted.files.size(); ++i) {
+    WEIR_CHECK(add(report::report_formats()[i].option, wanted.files[i]));
   }
   return places;
 }
@@ -84,9 +66,12 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   }
   job.answer(verdict_text(job, verdict, report_hints()));
   WEIR_CHECK(write_json(job, json));
-  for (std::size_t i = 0; i < k_report_outputs; ++i) {
+  const report::ReportAround around{report_hints(), run_url(job)};
+  for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     const auto& file = wanted.files[i];
-    if (file) WEIR_CHECK(job.files().write_atomic(*file, k_outputs[i].render(verdict, job)));
+    if (!file) continue;
+    const std::string text = report::report_formats()[i].render(verdict, around);
+    WEIR_CHECK(job.files().write_atomic(*file, text));
   }
   WEIR_CHECK(tell_github(job, verdict));
   return Answer{.code = verdict.exit_code};

@@ -1,7 +1,6 @@
 // Every place that reads a verdict: the terminal, files, CI systems.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,25 +8,17 @@
 #include "gate/config/veil.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/report/document.hpp"
+#include "gate/report/formats.hpp"
 
 namespace weir::flow {
 
 // Commands of this build that a report may tell its reader to type.
 [[nodiscard]] const report::Verbs& report_hints();
 
-// A report that is written to a file: its option, and what it is made by. Another one is a line of
-// the table in reports.cpp.
-struct ReportOutput {
-  const char* option;
-  const char* what;
-  std::string (*render)(const verdict::GateVerdict& verdict, const Job& job);
-};
-inline constexpr std::size_t k_report_outputs = 4;
-[[nodiscard]] const std::array<ReportOutput, k_report_outputs>& report_outputs();
-
-// Where each goes, in the order of report_outputs().
+// Where each goes, in the order of report::report_formats().
 struct ReportFiles {
-  std::array<std::optional<std::string>, k_report_outputs> files{};
+  std::vector<std::optional<std::string>> files =
+      std::vector<std::optional<std::string>>(report::report_formats().size());
   [[nodiscard]] const std::optional<std::string>& markdown() const { return files[0]; }
 };
 // All files that answering writes, to be checked before anything is measured: the folder of each is

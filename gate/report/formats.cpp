@@ -13,11 +13,10 @@ std::string comment(const Document& document, const ReportAround& around) {
 }
 
 constexpr ReportFormat k_formats[] = {
-    {"markdown", "--markdown", "Write the report as Markdown", ".md", comment},
-    {"junit", "--junit", "Write the report as JUnit XML", ".xml", of_verdict<junit>},
-    {"html", "--html", "Write the report as one HTML page", ".html", of_verdict<html>},
-    {"openmetrics", "--openmetrics", "Write the numbers as OpenMetrics text", ".txt",
-     of_verdict<open_metrics>},
+    {"--markdown", "Write the report as Markdown", comment},
+    {"--junit", "Write the report as JUnit XML", of_verdict<junit>},
+    {"--html", "Write the report as one HTML page", of_verdict<html>},
+    {"--openmetrics", "Write the numbers as OpenMetrics text", of_verdict<open_metrics>},
 };
 
 }  // namespace

@@ -136,10 +136,8 @@ struct ReportAround {
 
 // A file that a gate's report can be written to.
 struct ReportFormat {
-  std::string_view name;       // "markdown"
-  std::string_view option;     // "--markdown", which takes the file's name
-  std::string_view about;      // the option's help
-  std::string_view extension;  // ".md"
+  const char* option;  // "--markdown", which takes the file's name
+  const char* about;   // the option's help
   std::string (*render)(const Document& document, const ReportAround& around);
 };
 // All of them, in the order of a help text. Another one is a file here and a line of this table.

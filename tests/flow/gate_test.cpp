@@ -69,23 +69,23 @@ TEST(Run, IsAnErrorWhereTheEngineCrashes) {
 }
 
 TEST(Gate, ChecksEachPlaceOfAReportBeforeAnythingIsMeasured) {
-  for (std::size_t i = 0; i < k_report_outputs; ++i) {
+  for (std::size_t i = 0; i < report::report_formats().size(); ++i) {
     FakeWorld world(k_timed_yaml);
     GateOptions options;
     options.files.files[i] = "/nowhere/report";
     const auto answer = gate(world.job(), options);
-    ASSERT_FALSE(answer) << report_outputs()[i].option;
-    EXPECT_EQ(answer.error().code, Code::usage) << report_outputs()[i].option;
+    ASSERT_FALSE(answer) << report::report_formats()[i].option;
+    EXPECT_EQ(answer.error().code, Code::usage) << report::report_formats()[i].option;
     EXPECT_THAT(answer.error().message, HasSubstr("/nowhere"));
-    EXPECT_TRUE(world.processes.started.empty()) << report_outputs()[i].option;
+    EXPECT_TRUE(world.processes.started.empty()) << report::report_formats()[i].option;
   }
 }
 
 TEST(Gate, WritesEachReportOfTheTable) {
   FakeWorld world(k_timed_yaml);
   GateOptions options;
-  for (std::size_t i = 0; i < k_report_outputs; ++i) {
-    options.files.files[i] = fmt::format("/out/report{}", report_outputs()[i].option);
+  for (std::size_t i = 0; i < report::report_formats().size(); ++i) {
+    options.files.files[i] = fmt::format("/out/report{}", report::report_formats()[i].option);
   }
   const auto answer = gate(world.job(), options);
   ASSERT_TRUE(answer) << answer.error().message;
