@@ -12,7 +12,6 @@
 #include "tools/replay/vulkan/vulkan.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -293,13 +292,6 @@ struct Arguments {
   Wishes wishes;
 };
 
-std::optional<std::uint64_t> whole(std::string_view text, std::uint64_t most) {
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size() || out > most) return std::nullopt;
-  return out;
-}
-
 bool take(std::string_view name, const std::string& value, Arguments& out) {
   if (name == "--device") {
     out.device = value;
@@ -311,12 +303,14 @@ bool take(std::string_view name, const std::string& value, Arguments& out) {
     out.wishes.seconds = *seconds;
     return true;
   }
-  const auto number = whole(value, std::uint64_t{1} << 32);
-  if (!number) return false;
-  if (name == "--from") out.from = *number;
-  if (name == "--memory") out.wishes.memory = *number << 20;
-  if (name == "--runs")
-    out.wishes.runs = static_cast<std::uint32_t>(std::min(*number, std::uint64_t{200}));
+  const auto number = text::to_int(value);
+  if (!number || *number < 0 || *number > 1LL << 32) return false;
+  const auto whole = static_cast<std::uint64_t>(*number);
+  if (name == "--from") out.from = whole;
+  if (name == "--memory") out.wishes.memory = whole << 20;
+  if (name == "--runs") {
+    out.wishes.runs = static_cast<std::uint32_t>(std::min<std::uint64_t>(whole, k_most_runs));
+  }
   return name == "--from" || name == "--memory" || name == "--runs";
 }
 

@@ -95,9 +95,8 @@ weir_probe_transfer* record_fill(Library* library, const Tensor* to, uint64_t by
 }
 
 void after_fork_in_child() {
-  reset_library_locks_after_fork();
+  reset_library_lock_after_fork();
   reset_graphs_after_fork();
-  g_transfers.unlock_after_fork();
   reset_replay_after_fork();
   detach_after_fork(&g.file);
   detach_events_after_fork();

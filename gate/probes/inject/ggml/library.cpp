@@ -151,11 +151,7 @@ const char* file_of(const void* address) {
   return dladdr(address, &info) == 0 ? nullptr : info.dli_fname;
 }
 
-void reset_library_locks_after_fork() {
-  pthread_mutex_init(&g_lock, nullptr);
-  g_sites.unlock_after_fork();
-  g_by_sentinel.unlock_after_fork();
-}
+void reset_library_lock_after_fork() { pthread_mutex_init(&g_lock, nullptr); }
 
 bool layout_fits(const Functions& ggml, const Tensor* tensor) {
   if (!can_check(ggml) || ggml.tensor_overhead() != k_header_of_object + k_tensor_size)

@@ -20,10 +20,6 @@ constexpr const Hooks* k_hooks[k_kinds] = {&k_device_hooks, &k_queue_hooks, &k_b
 uint32_t g_told;  // atomic; the reasons that standard error has heard
 
 void after_fork_in_child() {
-  for (Table& classes : g.classes) classes.unlock_after_fork();
-  Table* const tables[] = {&g.devices, &g.queues, &g.buffers, &g.encoders, &g.pipelines, &g.events};
-  for (Table* table : tables) table->unlock_after_fork();
-  g.launches.unlock_after_fork();
   detach_after_fork(&g.file);
   g.ready = false;
 }

@@ -16,10 +16,6 @@ namespace {
 constexpr Capacity k_capacity{16, 128, 4096, 4, 0, 0, 0, 4096};
 
 void after_fork_in_child() {
-  g.devices.unlock_after_fork();
-  g.queues.unlock_after_fork();
-  g.kernels.unlock_after_fork();
-  g.launches.unlock_after_fork();
   detach_events_after_fork();
   g.queues.each([](void* queue) { forget_flights(static_cast<Queue*>(queue)); });
   g.devices.each([](void* device) { static_cast<Device*>(device)->last_tie = 0; });

@@ -14,9 +14,6 @@ namespace {
 constexpr Capacity k_capacity{k_most_devices, 128, 4096, 4, 0, 0, 16, 4096};
 
 void after_fork_in_child() {
-  Table* const tables[] = {&g.streams, &g.events, &g.graphs, &g.kernels, &g.names};
-  for (Table* table : tables) table->unlock_after_fork();
-  g.launches.unlock_after_fork();
   detach_after_fork(&g.file);
   g.ready = false;
 }

@@ -146,20 +146,12 @@ struct KeptCommands {
   Bound bound[WEIR_KERNELS_SETS];
 };
 
-template <class Visit>
-void each_table(KeptDevice* kept, Visit visit) {
-  Table* const tables[] = {&kept->buffers, &kept->layouts, &kept->pipeline_layouts,
-                           &kept->pools,   &kept->sets,    &kept->templates};
-  for (Table* table : tables) visit(table);
-}
-
 extern bool g_keeping;  // set once, before the first device
 inline bool keeping() { return __builtin_expect(g_keeping, 0); }
 
 // The file: to be called after open_file, under the same lock.
 void open_kept(const File& file);
 void detach_kept_after_fork();
-void unlock_works_after_fork();
 // Takes bytes of what may be kept in memory; false when there are none left.
 [[nodiscard]] bool take_kept_bytes(uint64_t bytes);
 // Appends a record; false when there is no room. Under g_kept_lock.

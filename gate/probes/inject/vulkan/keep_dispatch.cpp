@@ -290,8 +290,6 @@ const Hook k_hooks[] = {WEIR_BEFORE(CmdBindDescriptorSets, bind_sets, with_kerne
 
 extern const Hooks k_binding_hooks = hooks_of(k_hooks);
 
-void unlock_works_after_fork() { g_works.unlock_after_fork(); }
-
 void keep_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t left_out) {
   KeptDispatch* dispatch = fresh_dispatch(buffer->kept);
   if (dispatch == nullptr) return;

@@ -172,10 +172,12 @@ void keep_device(Device* device, const VkDeviceCreateInfo* info, uint32_t api_ve
 void forget_kept_device(Device* device) {
   KeptDevice* kept = device->kept;
   if (kept == nullptr) return;
-  each_table(kept, [&](Table* table) {
+  Table* const tables[] = {&kept->buffers, &kept->layouts, &kept->pipeline_layouts,
+                           &kept->pools,   &kept->sets,    &kept->templates};
+  for (Table* table : tables) {
     if (table != &kept->layouts) table->each(free);  // those are kept once by content
     table->free_all();
-  });
+  }
   free(kept);
   device->kept = nullptr;
 }

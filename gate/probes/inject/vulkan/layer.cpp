@@ -22,29 +22,14 @@ struct Instance {
 };
 Table g_instances;  // dispatch key -> Instance
 
-template <class Visit>
-void each_table(Device* device, Visit visit) {
-  Table* const tables[] = {&device->queues,  &device->fences,    &device->timelines,
-                           &device->modules, &device->pipelines, &device->pools};
-  for (Table* table : tables) visit(table);
-}
-
 void after_fork_in_child() {
-  g.command_buffers.unlock_after_fork();
-  g.device_keys.unlock_after_fork();
-  g_instances.unlock_after_fork();
   for (Device* device = g.devices; device != nullptr; device = device->next_device) {
     pthread_mutex_init(&device->pipelines_lock, nullptr);
     pthread_mutex_init(&device->timer.lock, nullptr);
-    each_table(device, [](Table* table) { table->unlock_after_fork(); });
-    if (device->kept != nullptr) {
-      each_table(device->kept, [](Table* table) { table->unlock_after_fork(); });
-    }
   }
   detach_after_fork(&g.file);
   detach_events_after_fork();
   detach_kept_after_fork();
-  unlock_works_after_fork();
 }
 
 void ensure_file() {
@@ -213,7 +198,9 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   device->queues.each(free);
   device->timelines.each(free);
   device->modules.each(free);
-  each_table(device, [](Table* table) { table->free_all(); });
+  Table* const tables[] = {&device->queues,  &device->fences,    &device->timelines,
+                           &device->modules, &device->pipelines, &device->pools};
+  for (Table* table : tables) table->free_all();
   free_pipelines(device);
   forget_kept_device(device);
   free(device);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gate/probes/inject/writer/system.h"
+#include "gate/probes/table.h"
 
 namespace weir_probe {
 namespace {
@@ -181,6 +182,7 @@ void before_fork() { pthread_mutex_lock(g_fork_lock); }
 void after_fork_in_parent() { pthread_mutex_unlock(g_fork_lock); }
 void after_fork_in_child() {
   pthread_mutex_init(g_fork_lock, nullptr);
+  Table::unlock_after_fork();
   g_in_child();
 }
 

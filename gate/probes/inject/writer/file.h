@@ -55,7 +55,8 @@ void detach_after_fork(File* file);
 // Gives a forked process its file. Does nothing in others.
 void make_forked_file(File* file);
 
-// Once in a process: forks wait for `lock`, which is free in the child, where `in_child` is called.
+// Once in a process: forks wait for `lock`, which is free in the child, as is that of the handle
+// tables. `in_child` is called there.
 void handle_forks(pthread_mutex_t* lock, void (*in_child)());
 
 // A second file of the same process and name, `suffix` for ending, that grows. No descriptor of it
