@@ -194,6 +194,13 @@ T* fresh_record(Table* table, uint64_t handle, size_t more = 0) {
   return nullptr;
 }
 
+// The record that is there, or a zeroed one; null when memory is out.
+template <class T>
+T* known_or_fresh(Table* table, uint64_t handle) {
+  auto* known = table->get<T>(handle);
+  return known != nullptr ? known : fresh_record<T>(table, handle);
+}
+
 // Of records that have `next` and `previous`.
 template <class T>
 void link_first(T** first, T* one) {

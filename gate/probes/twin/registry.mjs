@@ -65,22 +65,20 @@ const accepted = [
   'TrimCommandPool', 'CmdBeginQuery', 'CmdBindPipeline', 'CmdBindDescriptorSets', 'CmdPushConstants',
   'CmdDispatch', 'CmdDispatchIndirect', 'CmdDispatchBase', 'CmdSetDeviceMask', 'CmdPipelineBarrier',
   'CmdPipelineBarrier2', 'CmdPushDescriptorSetKHR', 'CmdPushDescriptorSetWithTemplateKHR',
-];
-// Objects of which nothing is kept but their handle.
-const numbered = [
-  'CreateDebugUtilsMessengerEXT', 'CreateDebugReportCallbackEXT', 'CreateShaderModule', 'CreatePipelineLayout',
-  'CreatePipelineCache', 'CreateSampler', 'CreateBufferView', 'CreateDescriptorSetLayout', 'CreateDescriptorUpdateTemplate',
-];
-// Lists that have nothing in them, and a number that is 0.
-const empty = [
+  // Lists that have nothing in them, and a number that is 0.
   'GetDeviceGroupPeerMemoryFeatures', 'EnumerateInstanceLayerProperties', 'GetPipelineExecutableStatisticsKHR',
   'GetPipelineExecutableInternalRepresentationsKHR', 'EnumerateDeviceLayerProperties',
   'GetPhysicalDeviceSparseImageFormatProperties', 'GetPhysicalDeviceSparseImageFormatProperties2',
   'GetPhysicalDeviceToolProperties', 'GetPhysicalDeviceFragmentShadingRatesKHR',
   'GetPhysicalDeviceCooperativeMatrixPropertiesNV',
 ];
+// Objects of which nothing is kept but their handle.
+const numbered = [
+  'CreateDebugUtilsMessengerEXT', 'CreateDebugReportCallbackEXT', 'CreateShaderModule', 'CreatePipelineLayout',
+  'CreatePipelineCache', 'CreateSampler', 'CreateBufferView', 'CreateDescriptorSetLayout', 'CreateDescriptorUpdateTemplate',
+];
 const groups = (names) => new Set(names.map((name) => commands.get(`vk${name}`).group));
-const [acceptedGroups, numberedGroups, emptyGroups] = [groups(accepted), groups(numbered), groups(empty)];
+const [acceptedGroups, numberedGroups] = [groups(accepted), groups(numbered)];
 const level = (first) => ({ VkInstance: 'instance', VkPhysicalDevice: 'physical', VkDevice: 'device', VkQueue: 'device',
   VkCommandBuffer: 'device' })[first] ?? 'instance';
 const rows = new Map();
@@ -90,11 +88,10 @@ function addCommands(required, since, extension, typed) {
     const { first, group } = commands.get(name);
     const at = level(first);
     let otherwise = 'nullptr';
-    if (emptyGroups.has(group)) otherwise = `None<PFN_${name}>::call`;
-    else if (acceptedGroups.has(group)) otherwise = `Swallow<PFN_${name}>::call`;
+    if (acceptedGroups.has(group)) otherwise = `None<PFN_${name}>::call`;
     else if (numberedGroups.has(group)) otherwise = `MadeUp<PFN_${name}>::call`;
     else if (at === 'device' && typed) {
-      otherwise = name.startsWith('vkDestroy') ? `Swallow<PFN_${name}>::call` : `Refusal<PFN_${name}, Text("${name}")>::call`;
+      otherwise = name.startsWith('vkDestroy') ? `None<PFN_${name}>::call` : `Refusal<PFN_${name}, Text("${name}")>::call`;
     }
     if (!rows.has(name)) rows.set(name, { otherwise, group, typed, rest: [`k_${at}`, since, extension] });
   }

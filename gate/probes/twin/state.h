@@ -266,13 +266,6 @@ PFN_vkVoidFunction own(F... names) {
 
 // --- What the registry's table has for commands that no file does.
 
-// Accepted, and does nothing.
-template <class F>
-struct Swallow;
-template <class R, class... A>
-struct Swallow<R (*)(A...)> {
-  static R call(A...) { return R(); }  // VK_SUCCESS
-};
 // Makes an object of which nothing is kept but its handle.
 template <class F>
 struct MadeUp;
@@ -283,7 +276,7 @@ struct MadeUp<VkResult (*)(Of, const Info*, const VkAllocationCallbacks*, Handle
     return VK_SUCCESS;
   }
 };
-// A list that has nothing in it.
+// Accepted, and does nothing; a list that it asks for has nothing in it.
 inline void empty(uint32_t* count) { *count = 0; }
 template <class T>
 void empty(T) {}
@@ -293,7 +286,7 @@ template <class R, class... A>
 struct None<R (*)(A...)> {
   static R call(A... arguments) {
     (empty(arguments), ...);
-    return R();
+    return R();  // VK_SUCCESS
   }
 };
 

@@ -46,12 +46,9 @@ void set_unseen(uint32_t flag) {
 // The record at `object`'s address in `table`, zeroed if it is new. Null when memory is out.
 template <class Record>
 Record* record_at(Table* table, id object) {
-  if (void* known = table->find(key_of(object))) return static_cast<Record*>(known);
-  auto* record = static_cast<Record*>(calloc(1, sizeof(Record)));
-  if (record != nullptr && table->insert(key_of(object), record)) return record;
-  free(record);
-  set_unseen(WEIR_PROBE_OUT_OF_MEMORY);
-  return nullptr;
+  auto* record = known_or_fresh<Record>(table, key_of(object));
+  if (record == nullptr) set_unseen(WEIR_PROBE_OUT_OF_MEMORY);
+  return record;
 }
 
 // Under g.lock.
