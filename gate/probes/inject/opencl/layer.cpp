@@ -114,12 +114,10 @@ uint32_t kernel_on(Device* device, cl_kernel handle) {
     if (place >> 32 == wanted) return static_cast<uint32_t>(place);
   }
   if (kernel == nullptr) kernel = describe_kernel(handle);
-  uint32_t entry = 0;
+  if (kernel == nullptr || kernel->name[0] == 0) return 0;
   const Locked locked(&g.lock);
-  if (kernel != nullptr && kernel->name[0] != 0) {
-    entry = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
-    __atomic_store_n(&kernel->place, wanted << 32 | entry, __ATOMIC_RELEASE);
-  }
+  const uint32_t entry = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
+  __atomic_store_n(&kernel->place, wanted << 32 | entry, __ATOMIC_RELEASE);
   return entry;
 }
 

@@ -381,6 +381,11 @@ uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, co
   return raise_used(section);
 }
 
+uint32_t named_kernel(File* file, uint32_t device, const char* name) {
+  if (name == nullptr || name[0] == '\0') return 0;
+  return kernel_entry(file, device, hash_text(name), true, name, "");
+}
+
 uint64_t* add_counter(File* file, const char* name) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_COUNTERS);
   weir_probe_named_counter& entry = file->counters[section->used];

@@ -79,6 +79,8 @@ uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index,
 // Finds or makes the entry of (device, hash, named).
 uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
                       const char* entry_point);
+// That of a kernel which is known by its name alone; entry 0 where it has none.
+uint32_t named_kernel(File* file, uint32_t device, const char* name);
 // The value of a fresh counter, to be changed by add(). Requires room: a probe knows its counters.
 uint64_t* add_counter(File* file, const char* name);
 
