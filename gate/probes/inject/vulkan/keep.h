@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <vulkan/vulkan.h>
 
 #include "gate/probes/inject/writer/file.h"
@@ -144,6 +145,16 @@ struct KeptCommands {
   uint32_t push_bytes;
   char push[WEIR_KERNELS_PUSH_BYTES];
   Bound bound[WEIR_KERNELS_SETS];
+};
+
+// The pieces of a record, put one behind the other.
+struct Body {
+  char* at;
+  template <class T>
+  void put(const T* values, size_t count) {
+    if (count != 0) memcpy(at, values, count * sizeof(T));
+    at += count * sizeof(T);
+  }
 };
 
 extern bool g_keeping;  // set once, before the first device
