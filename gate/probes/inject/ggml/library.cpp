@@ -142,8 +142,7 @@ Library* library_for(const void* caller) {
   if (known != nullptr) return static_cast<Library*>(known);
   if (global != nullptr) return global;
   const Locked locked(&g_lock);
-  Library* library = search(caller);
-  return library;
+  return search(caller);
 }
 
 const char* file_of(const void* address) {
