@@ -10,7 +10,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__x86_64__)

@@ -1,5 +1,4 @@
 // What a twin says of itself: the description, and the little that is computed.
-#include <stdlib.h>
 #include <string.h>
 
 #include "gate/probes/twin/state.h"

@@ -16,12 +16,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <string_view>
 
 #include <dlfcn.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/structs.h"
 #include "gate/sys/files.hpp"

@@ -1,6 +1,5 @@
 // What a computed graph did: its ops with types and shapes, where each of them ran, and which kind
 // of graph it was.
-#include <stdlib.h>
 #include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"

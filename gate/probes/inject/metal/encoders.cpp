@@ -1,5 +1,4 @@
 // What compute and blit encoders are asked for. It counts when the command buffer is committed.
-#include <stdlib.h>
 
 #include "gate/probes/inject/metal/state.h"
 

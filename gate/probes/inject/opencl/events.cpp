@@ -1,6 +1,5 @@
 // Commands and waits in the event file: when the device ran a command is asked when the program
 // itself has learned that something is done.
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "gate/probes/inject/opencl/state.h"

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "gate/probes/inject/opencl/class.h"
 #include "gate/probes/inject/writer/calls.h"

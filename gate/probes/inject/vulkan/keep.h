@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <vulkan/vulkan.h>
 
