@@ -2,7 +2,7 @@
 //
 // The recording of commands asks it a million times a second, so find() takes no lock: it is right
 // for handles whose creation happened before the call and that nobody removes during it, which is
-// what Vulkan asks of programs anyway. insert() and remove() take the table's lock.
+// what Vulkan asks of programs anyway. insert() and remove() take the lock of all tables.
 //
 // Open addressing, at most half full. A table that was outgrown is kept, since a reader may still
 // be in it: together they are smaller than the newest one. No C++ runtime, no allocation in find().
@@ -80,8 +80,8 @@ class Table {
     }
     return bytes;
   }
-  // For the child of a fork: the thread that held the lock is not in it.
-  void unlock_after_fork() { pthread_mutex_init(&lock_, nullptr); }
+  // Of all tables, for the child of a fork: the thread that held the lock is not in it.
+  static void unlock_after_fork() { pthread_mutex_init(&lock_, nullptr); }
 
  private:
   static constexpr uint64_t k_empty = 0;    // the key of no handle
@@ -180,7 +180,7 @@ class Table {
   Slots* slots_ = nullptr;
   uint32_t live_ = 0;
   uint32_t filled_ = 0;  // live ones and marks of removed ones
-  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  static inline pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;  // one for all tables
 };
 
 // A zeroed record for `handle` in place of what was there, which is freed; null when memory is out.
@@ -192,6 +192,13 @@ T* fresh_record(Table* table, uint64_t handle, size_t more = 0) {
   if (made != nullptr && table->insert(handle, made)) return static_cast<T*>(made);
   free(made);
   return nullptr;
+}
+
+// The record that is there, or a zeroed one; null when memory is out.
+template <class T>
+T* known_or_fresh(Table* table, uint64_t handle) {
+  auto* known = table->get<T>(handle);
+  return known != nullptr ? known : fresh_record<T>(table, handle);
 }
 
 // Of records that have `next` and `previous`.

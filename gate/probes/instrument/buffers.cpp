@@ -63,14 +63,12 @@ Label* label_of(const char* name) {
   const bool last = g_label_count == k_most_labels;
   copy_text(label->name, sizeof label->name, last ? "(other)" : name == nullptr ? "" : name);
   label->hash = hash;
-  label->timed.least = UINT64_MAX;
   return label;
 }
 
 void time_label(Label* label, uint64_t nanoseconds) {
   ++label->timed.calls;
   label->timed.total += nanoseconds;
-  if (nanoseconds < label->timed.least) label->timed.least = nanoseconds;
   if (nanoseconds > label->timed.most) label->timed.most = nanoseconds;
 }
 
@@ -161,12 +159,6 @@ void write_times(uint32_t queue, uint64_t serial, uint64_t begin, uint64_t end,
   } while (first < dispatches);
 }
 
-int by_total(const void* a, const void* b) {
-  const auto* one = *static_cast<const Label* const*>(a);
-  const auto* two = *static_cast<const Label* const*>(b);
-  return one->timed.total < two->timed.total ? 1 : one->timed.total > two->timed.total ? -1 : 0;
-}
-
 // --- a device's ticks on the CPU's clock
 
 // Nearer pairs say more about how they were taken than about the clocks.
@@ -238,9 +230,8 @@ void close_buffer(Thread* thread) {
 
 void leave_buffer(Thread* thread) {
   if (thread->entries != nullptr) {
-    pthread_mutex_lock(&g.lock);
+    const Locked locked(&g.lock);
     close_buffer(thread);
-    pthread_mutex_unlock(&g.lock);
   }
   thread->buffer = 0;
 }
@@ -258,33 +249,26 @@ void forget_buffers() {
 
 void reset_buffers() {
   for (uint32_t i = 0; i < g_label_count; ++i) {
-    g_labels[i].timed = {0, 0, UINT64_MAX, 0};
+    g_labels[i].timed = {};
   }
   for (uint32_t i = 0; i < g_entry_count; ++i) g_entries[i].calls = g_entries[i].total = 0;
 }
 
 void dump_buffers(int descriptor) {
-  const Label* sorted[k_most_labels];
+  Row rows[k_most_labels];
   uint32_t count = 0;
-  uint64_t total = 0;
   for (uint32_t i = 0; i < g_label_count; ++i) {
-    if (g_labels[i].timed.calls == 0) continue;
-    sorted[count++] = &g_labels[i];
-    total += g_labels[i].timed.total;
+    if (g_labels[i].timed.calls != 0) rows[count++] = {g_labels[i].name, g_labels[i].timed};
   }
   if (count == 0) return;
-  qsort(sorted, count, sizeof sorted[0], by_total);
-  print_line(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", "command buffers", "times", "GPU ms",
-             "mean us", "max us", "share");
-  for (uint32_t i = 0; i < count; ++i)
-    print_timed(descriptor, sorted[i]->name, sorted[i]->timed, total);
+  print_rows(descriptor, "command buffers", "GPU ms", rows, count);
   for (uint32_t l = 0; l < count; ++l) {
     bool first = true;
     for (uint32_t i = 0; i < g_entry_count; ++i) {
       const Entry& entry = g_entries[i];
-      if (&g_labels[entry.label] != sorted[l] || entry.calls == 0) continue;
+      if (g_labels[entry.label].name != rows[l].name || entry.calls == 0) continue;
       if (first) {
-        print_line(descriptor, "\n  %-4s %-40.40s %8s %10s %8s\n", "nr", sorted[l]->name, "times",
+        print_line(descriptor, "\n  %-4s %-40.40s %8s %10s %8s\n", "nr", rows[l].name, "times",
                    "GPU ms", "mean us");
       }
       first = false;

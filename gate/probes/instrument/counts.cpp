@@ -1,5 +1,4 @@
 // Dispatches, barriers, copies, submits, syncs.
-#include <string.h>
 
 #include "gate/probes/instrument/state.h"
 

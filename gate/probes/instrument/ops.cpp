@@ -247,56 +247,26 @@ void forget_ops_after_fork() {
   g.tokens = 0;
 }
 
-namespace {
-
-struct NamedOp {
-  const char* name;
-  Timed timed;
-};
-
-int by_total(const void* a, const void* b) {
-  const auto *one = static_cast<const NamedOp*>(a), *two = static_cast<const NamedOp*>(b);
-  if (one->timed.total != two->timed.total) return one->timed.total < two->timed.total ? 1 : -1;
-  return one->timed.calls < two->timed.calls ? 1 : one->timed.calls > two->timed.calls ? -1 : 0;
-}
-
-}  // namespace
-
 // By name, whatever their shapes and devices.
 void dump_ops(int descriptor) {
-  auto* named = static_cast<NamedOp*>(calloc(k_most_kinds, sizeof(NamedOp)));
+  auto* named = static_cast<Row*>(calloc(k_most_kinds, sizeof(Row)));
   if (named == nullptr) return;
   const double unit = nanoseconds_of(g.stamps);
   const auto nanoseconds = [&](uint64_t length) {
     return static_cast<uint64_t>(static_cast<double>(length) * unit + 0.5);
   };
   uint32_t used = 0;
-  uint64_t total = 0;
   each_row([&](KindRow* row) {
     const uint64_t calls = __atomic_load_n(&row->count, __ATOMIC_RELAXED) - row->base_count;
     if (calls == 0) return;
-    uint32_t at = 0;
-    while (at < used && strcmp(named[at].name, row->kind->shape.op) != 0) ++at;
-    if (at == used) {
-      if (used == k_most_kinds) return;
-      named[used++].name = row->kind->shape.op;
-    }
-    Timed& timed = named[at].timed;
-    const uint64_t time =
-        nanoseconds(__atomic_load_n(&row->total, __ATOMIC_RELAXED) - row->base_total);
+    Timed& timed = row_named(named, &used, row->kind->shape.op)->timed;
     const uint64_t most = nanoseconds(__atomic_load_n(&row->most, __ATOMIC_RELAXED));
     timed.calls += calls;
-    timed.total += time;
-    total += time;
+    timed.total += nanoseconds(__atomic_load_n(&row->total, __ATOMIC_RELAXED) - row->base_total);
     if (most > timed.most) timed.most = most;
   });
   if (used != 0) {
-    qsort(named, used, sizeof *named, by_total);
-    print_line(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", "ops", "times", "CPU ms", "mean us",
-               "max us", "share");
-    for (uint32_t i = 0; i < used; ++i) {
-      print_timed(descriptor, named[i].name, named[i].timed, total);
-    }
+    print_rows(descriptor, "ops", "CPU ms", named, used);
     const uint64_t boundaries = __atomic_load_n(&g.tokens, __ATOMIC_RELAXED) - g.base_tokens;
     print_line(descriptor, "%llu evaluation%s\n", static_cast<unsigned long long>(boundaries),
                boundaries == 1 ? "" : "s");

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -184,9 +183,13 @@ struct Clock {
   bool used;       // times were taken by it
 };
 
-// A row of a table.
+// Of a row of a table.
 struct Timed {
-  uint64_t calls, total, least, most;  // nanoseconds
+  uint64_t calls, total, most;  // nanoseconds
+};
+struct Row {
+  const char* name;
+  Timed timed;
 };
 
 struct Globals {
@@ -291,6 +294,11 @@ void forget_buffers();
 void reset_buffers();
 void dump_buffers(int descriptor);
 // switch.cpp
-void print_timed(int descriptor, const char* name, const Timed& timed, uint64_t of_all);
+// The row of that name, made when there is none yet.
+Row* row_named(Row* rows, uint32_t* used, const char* name);
+// Those with the largest total first.
+void sort_rows(Row* rows, uint32_t count);
+// Sorts them as well. `clock`: "CPU ms".
+void print_rows(int descriptor, const char* what, const char* clock, Row* rows, uint32_t count);
 
 }  // namespace weir_probe

@@ -76,14 +76,10 @@ __attribute__((destructor)) void tell_at_end() {
 
 // --- tables for people, where weir is not the one who asks: sorted by total, 80 columns
 
-struct Row {
-  const char* name;
-  uint64_t count;
-};
-
-int by_count(const void* a, const void* b) {
+int by_total(const void* a, const void* b) {
   const auto *one = static_cast<const Row*>(a), *two = static_cast<const Row*>(b);
-  if (one->count != two->count) return one->count < two->count ? 1 : -1;
+  if (one->timed.total != two->timed.total) return one->timed.total < two->timed.total ? 1 : -1;
+  if (one->timed.calls != two->timed.calls) return one->timed.calls < two->timed.calls ? 1 : -1;
   return strcmp(one->name, two->name);
 }
 
@@ -128,17 +124,14 @@ void dump_kernels(int descriptor) {
     const uint64_t dispatches = __atomic_load_n(&g.file.kernels[i].dispatches, __ATOMIC_RELAXED);
     if (dispatches == 0) continue;
     // A kernel has a row for each thread.
-    uint32_t at = 0;
-    while (at < filled && strcmp(rows[at].name, g.file.kernels[i].name) != 0) ++at;
-    if (at == filled) rows[filled++].name = g.file.kernels[i].name;
-    rows[at].count += dispatches;
+    row_named(rows, &filled, g.file.kernels[i].name)->timed.total += dispatches;
   }
   if (filled != 0) {
-    qsort(rows, filled, sizeof *rows, by_count);
+    sort_rows(rows, filled);
     print_line(descriptor, "\n%-68s %10s\n", "kernel", "dispatches");
     for (uint32_t i = 0; i < filled; ++i) {
       print_line(descriptor, "%-68.68s %10llu\n", rows[i].name,
-                 static_cast<unsigned long long>(rows[i].count));
+                 static_cast<unsigned long long>(rows[i].timed.total));
     }
   }
   free(rows);
@@ -146,13 +139,30 @@ void dump_kernels(int descriptor) {
 
 }  // namespace
 
-void print_timed(int descriptor, const char* name, const Timed& timed, uint64_t of_all) {
-  const auto total = static_cast<double>(timed.total);
-  print_line(descriptor, "%-34.34s %8llu %10.3f %8.2f %8.2f %5.1f%%\n", name,
-             static_cast<unsigned long long>(timed.calls), total * 1e-6,
-             timed.calls == 0 ? 0 : total * 1e-3 / static_cast<double>(timed.calls),
-             static_cast<double>(timed.most) * 1e-3,
-             of_all == 0 ? 0 : total * 100 / static_cast<double>(of_all));
+Row* row_named(Row* rows, uint32_t* used, const char* name) {
+  uint32_t at = 0;
+  while (at < *used && strcmp(rows[at].name, name) != 0) ++at;
+  if (at == *used) rows[(*used)++].name = name;
+  return &rows[at];
+}
+
+void sort_rows(Row* rows, uint32_t count) { qsort(rows, count, sizeof *rows, by_total); }
+
+void print_rows(int descriptor, const char* what, const char* clock, Row* rows, uint32_t count) {
+  sort_rows(rows, count);
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < count; ++i) all += rows[i].timed.total;
+  print_line(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", what, "times", clock, "mean us",
+             "max us", "share");
+  for (uint32_t i = 0; i < count; ++i) {
+    const Timed& timed = rows[i].timed;
+    const auto total = static_cast<double>(timed.total);
+    print_line(descriptor, "%-34.34s %8llu %10.3f %8.2f %8.2f %5.1f%%\n", rows[i].name,
+               static_cast<unsigned long long>(timed.calls), total * 1e-6,
+               timed.calls == 0 ? 0 : total * 1e-3 / static_cast<double>(timed.calls),
+               static_cast<double>(timed.most) * 1e-3,
+               all == 0 ? 0 : total * 100 / static_cast<double>(all));
+  }
 }
 
 }  // namespace weir_probe

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gate/base/result.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::probes {
@@ -18,6 +19,24 @@ namespace weir::probes {
 template <std::size_t size>
 [[nodiscard]] std::string text_of(const char (&field)[size]) {
   return text_of(std::string_view(field, size));
+}
+
+// The header that a probe's file begins with, of the version that is known here; `least`: bytes
+// that every such file has. `what`: "event file".
+template <class Header>
+[[nodiscard]] Result<Header> header_of(std::string_view bytes, std::size_t least,
+                                       std::string_view magic, std::uint32_t version,
+                                       std::string_view what) {
+  Header header;
+  if (bytes.size() < least) return fail(Code::data, "{}: {} bytes are too few", what, bytes.size());
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (text_of(header.magic) != magic) {
+    return fail(Code::data, "{}: not one, or its process ended while it was made", what);
+  }
+  if (header.version == version) return header;
+  return fail(Code::data,
+              "{}: version {}, this weir reads {} (probe and weir must be of one build)", what,
+              header.version, version);
 }
 
 // Takes structs from the front of bytes; false where they are too short.

@@ -3,11 +3,8 @@
 // look_at_program() reads files; judge_fit() is pure.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gate/base/result.hpp"

@@ -87,16 +87,19 @@ class Loader {
     if (!facts_.file.is_static()) load_plug_ins();
     look_for_words();
     // A library of the engine's may have it inside, too.
-    for (const auto* libraries : {&facts_.libraries, &facts_.plug_ins}) {
-      for (const LoadedLibrary& one : *libraries) {
-        if (facts_.holds_marks) break;
-        if (!is_of_system(one.path)) facts_.holds_marks = holds(one.path, marker());
-      }
-    }
+    facts_.holds_marks = facts_.holds_marks || any_library([](const LoadedLibrary& one) {
+                           return !is_of_system(one.path) && holds(one.path, marker());
+                         });
     return std::move(facts_);
   }
 
  private:
+  template <class Is>
+  [[nodiscard]] bool any_library(Is is) const {
+    return std::any_of(facts_.libraries.begin(), facts_.libraries.end(), is) ||
+           std::any_of(facts_.plug_ins.begin(), facts_.plug_ins.end(), is);
+  }
+
   struct Wanted {
     std::string name, needed_by;
     std::vector<std::string> folders;  // those of who needs it
@@ -206,20 +209,15 @@ class Loader {
 
   void look_for_words() {
     const auto uses = [&](std::string_view prefix) {
-      for (const auto* libraries : {&facts_.libraries, &facts_.plug_ins}) {
-        for (const LoadedLibrary& one : *libraries) {
-          if (one.name.starts_with(prefix)) return true;
-        }
-      }
-      return false;
+      return any_library([&](const LoadedLibrary& one) { return one.name.starts_with(prefix); });
     };
     if (!uses("libggml")) facts_.holds_ggml = holds(facts_.path, "GGML_ASSERT(");
     if (uses("libvulkan.so")) return;
-    facts_.names_vulkan = holds(facts_.path, "libvulkan");
-    for (const LoadedLibrary& one : facts_.libraries) {
-      if (facts_.names_vulkan) return;
-      if (!is_of_system(one.path)) facts_.names_vulkan = holds(one.path, "libvulkan");
-    }
+    facts_.names_vulkan =
+        holds(facts_.path, "libvulkan") ||
+        std::any_of(facts_.libraries.begin(), facts_.libraries.end(), [](const LoadedLibrary& one) {
+          return !is_of_system(one.path) && holds(one.path, "libvulkan");
+        });
   }
 
   const sys::Files& files_;

@@ -272,17 +272,16 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     any_work = true;
     ops_unseen = ops_unseen || (file.flags & WEIR_PROBE_OPS_UNSEEN) != 0;
     work.add(file);
-    for (const auto& [name, which] : k_of_queues) {
-      for (const ProbeQueue& queue : file.queues) {
-        add_count(&out.counts[name], count_of(queue.counters, which));
+    const auto add_all = [&](const auto& names, const auto& entries) {
+      for (const auto& [name, which] : names) {
+        for (const auto& entry : entries) {
+          add_count(&out.counts[name], count_of(entry.counters, which));
+        }
       }
-    }
-    for (const auto& [name, which] : k_of_devices) {
-      if (file.queues.empty()) break;  // this probe's devices have none to wait for
-      for (const ProbeDevice& device : file.devices) {
-        add_count(&out.counts[name], count_of(device.counters, which));
-      }
-    }
+    };
+    add_all(k_of_queues, file.queues);
+    // A probe without queues has devices with none to wait for.
+    if (!file.queues.empty()) add_all(k_of_devices, file.devices);
     for (const ProbeKernel& kernel : file.kernels) {
       if (kernel.dispatches == 0) continue;
       any_kernel = true;

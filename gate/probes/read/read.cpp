@@ -207,18 +207,9 @@ class ProbeFileReader {
 }  // namespace
 
 Result<ProbeFile> read_probe_file(std::string_view bytes) {
-  weir_probe_header header;
-  if (!Bytes(bytes).take(&header)) {
-    return fail(Code::data, "probe file: {} bytes are too few", bytes.size());
-  }
-  if (std::memcmp(header.magic, WEIR_PROBE_MAGIC, sizeof header.magic) != 0) {
-    return fail(Code::data, "probe file: not one, or its process ended while it was made");
-  }
-  if (header.version != WEIR_PROBE_VERSION) {
-    return fail(Code::data,
-                "probe file: version {}, this weir reads {} (probe and weir must be of one build)",
-                header.version, WEIR_PROBE_VERSION);
-  }
+  WEIR_TRY(const weir_probe_header header,
+           header_of<weir_probe_header>(bytes, sizeof(weir_probe_header), WEIR_PROBE_MAGIC,
+                                        WEIR_PROBE_VERSION, "probe file"));
   if (header.section_count > WEIR_PROBE_SECTIONS) {
     return fail(Code::data, "probe file: {} sections, at most {} expected", header.section_count,
                 WEIR_PROBE_SECTIONS);

@@ -51,18 +51,9 @@ Result<void> take_block(std::string_view block, std::uint64_t number,
 }  // namespace
 
 Result<EventFile> read_event_file(std::string_view bytes) {
-  weir_events_header header;
-  if (bytes.size() < WEIR_EVENTS_HEADER_SIZE) {
-    return fail(Code::data, "event file: {} bytes are too few", bytes.size());
-  }
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (std::memcmp(header.magic, WEIR_EVENTS_MAGIC, sizeof header.magic) != 0) {
-    return fail(Code::data, "event file: not one, or its process ended while it was made");
-  }
-  if (header.version != WEIR_EVENTS_VERSION) {
-    return fail(Code::data, "event file: version {}, this weir reads {}", header.version,
-                WEIR_EVENTS_VERSION);
-  }
+  WEIR_TRY(const weir_events_header header,
+           header_of<weir_events_header>(bytes, WEIR_EVENTS_HEADER_SIZE, WEIR_EVENTS_MAGIC,
+                                         WEIR_EVENTS_VERSION, "event file"));
   if (header.header_size < sizeof header || header.header_size > bytes.size() ||
       header.block_size < k_least_block || header.block_size > k_most_block) {
     return fail(Code::data, "event file: a header of {} bytes, blocks of {}", header.header_size,

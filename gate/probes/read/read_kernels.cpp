@@ -188,18 +188,9 @@ class KernelsReader {
 }  // namespace
 
 Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
-  weir_kernels_header header{};
-  if (bytes.size() < WEIR_KERNELS_HEADER_SIZE) {
-    return fail(Code::data, "recorded kernels: {} bytes are too few", bytes.size());
-  }
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (std::memcmp(header.magic, WEIR_KERNELS_MAGIC, sizeof header.magic) != 0) {
-    return fail(Code::data, "recorded kernels: not such a file, or its process ended early");
-  }
-  if (header.version != WEIR_KERNELS_VERSION) {
-    return fail(Code::data, "recorded kernels: version {}, this weir reads {}", header.version,
-                WEIR_KERNELS_VERSION);
-  }
+  WEIR_TRY(const weir_kernels_header header,
+           header_of<weir_kernels_header>(bytes, WEIR_KERNELS_HEADER_SIZE, WEIR_KERNELS_MAGIC,
+                                          WEIR_KERNELS_VERSION, "recorded kernels"));
   const std::uint64_t counts = std::uint64_t{header.works} * 8;
   if (header.header_size < sizeof header || header.header_size > bytes.size() ||
       counts > bytes.size() - header.header_size ||

@@ -19,13 +19,10 @@ constexpr std::uint64_t k_most_counts_bytes = std::uint64_t{64} << 20;
 constexpr double k_nanosecond = 1e-9;
 constexpr std::uint64_t k_most_nodes = 1U << 20;  // of all graphs of a file together
 
-// A command buffer of a submission, with its times in ticks.
+// A command buffer of a submission.
 struct Buffer {
   std::uint32_t order = 0;
   observed::BufferWork work;
-  bool timed = false;
-  std::uint64_t begin = 0, end = 0;
-  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> groups;
 };
 
 // One probe's events in one process, while they are put together. CPU times stay in nanoseconds in
@@ -70,6 +67,9 @@ class Builder {
     warnings_->insert(fmt::format("{} probe in {}: {}", record_.counts.probe, into_->name, what));
   }
 
+  // A record that makes no sense.
+  void lose() { ++lost_; }
+
   static observed::Interval call(std::uint64_t begin, std::uint64_t end) {
     return {static_cast<double>(begin), static_cast<double>(std::max(begin, end))};
   }
@@ -80,10 +80,8 @@ class Builder {
         return take_submit(event);
       case WEIR_EVENT_BUFFER: {
         const auto body = event.as<weir_event_buffer>();
-        std::vector<Buffer>& buffers = buffers_[body.serial];
-        buffers.push_back({.order = body.order, .work = {}, .groups = {}});
-        buffers.back().work.label = text_behind<weir_event_buffer>(event);
-        open_ = &buffers.back();
+        open_ = &buffers_[body.serial].emplace_back(Buffer{body.order, {}});
+        open_->work.label = text_behind<weir_event_buffer>(event);
         return;
       }
       case WEIR_EVENT_DISPATCH:
@@ -129,10 +127,7 @@ class Builder {
 
   void take_op(const ProbeEvent& event) {
     const auto body = event.as<weir_event_op>();
-    if (event.index >= record_.counts.devices.size()) {
-      ++lost_;
-      return;
-    }
+    if (event.index >= record_.counts.devices.size()) return lose();
     into_->op_scopes.push_back({.op = text_behind<weir_event_op>(event),
                                 .backend = record_.counts.devices[event.index].name,
                                 .layer = body.layer < 0 ? std::nullopt : std::optional(body.layer),
@@ -156,19 +151,13 @@ class Builder {
   void take_submit(const ProbeEvent& event) {
     const auto body = event.as<weir_event_submit>();
     const auto queue = queue_of(event.index);
-    if (!queue) {
-      ++lost_;
-      return;
-    }
+    if (!queue) return lose();
     submitted_[body.serial] = {
         .queue = *queue, .thread = thread_, .call = call(body.begin, body.end), .buffers = {}};
   }
 
   void take_command(const ProbeEvent& event) {
-    if (open_ == nullptr) {
-      ++lost_;
-      return;
-    }
+    if (open_ == nullptr) return lose();
     Command command;
     std::uint32_t group = WEIR_NO_GROUP;
     if (event.kind == WEIR_EVENT_DISPATCH) {
@@ -208,21 +197,16 @@ class Builder {
   void take_node(const ProbeEvent& event) {
     const auto body = event.as<weir_event_node>();
     if (event.index >= record_.counts.ops.size() || body.graph >= record_.counts.graphs.size() ||
-        body.position >= k_most_nodes) {
-      ++lost_;
-      return;
-    }
+        body.position >= k_most_nodes)
+      return lose();
     const ProbeOp& op = record_.counts.ops[event.index];
     const ProbeDevice& device = record_.counts.devices[op.device];
     if (into_->graphs.size() <= body.graph) into_->graphs.resize(body.graph + 1);
     std::vector<observed::Node>& nodes = into_->graphs[body.graph].nodes;
     if (nodes.size() <= body.position) {
-      nodes_ += body.position + 1 - nodes.size();
-      if (nodes_ > k_most_nodes) {
-        nodes_ -= body.position + 1 - nodes.size();
-        ++lost_;
-        return;
-      }
+      const std::uint64_t more = body.position + 1 - nodes.size();
+      if (nodes_ + more > k_most_nodes) return lose();
+      nodes_ += more;
       nodes.resize(body.position + 1);
     }
     nodes[body.position] = {op.op, text_behind<weir_event_node>(event), device.name,
@@ -230,10 +214,7 @@ class Builder {
   }
 
   void take_transfer(const ProbeEvent& event) {
-    if (event.index >= record_.counts.transfers.size()) {
-      ++lost_;
-      return;
-    }
+    if (event.index >= record_.counts.transfers.size()) return lose();
     const ProbeTransfer& entry = record_.counts.transfers[event.index];
     const auto body = event.as<weir_event_transfer>();
     into_->transfers.push_back({std::string(transfer_name(entry.kind)), entry.from, entry.to,
@@ -243,10 +224,7 @@ class Builder {
   void take_lone(const ProbeEvent& event) {
     const auto body = event.as<weir_event_command>();
     const auto queue = queue_of(body.queue);
-    if (!queue) {
-      ++lost_;
-      return;
-    }
+    if (!queue) return lose();
     observed::LoneCommand lone;
     lone.queue = *queue;
     if (body.copy != 0) {

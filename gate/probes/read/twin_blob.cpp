@@ -55,13 +55,11 @@ class BlobWriter {
   }
 
  private:
-  // Room for a struct, filled; its offset.
-  std::size_t put(const weir_struct& as, const Json* values, const std::string& path) {
-    const std::size_t at = room(as.size);
+  // Fills the struct at `at`.
+  void put(const weir_struct& as, const Json& values, std::size_t at, const std::string& path) {
     std::span<std::byte> out(reinterpret_cast<std::byte*>(bytes_.data()) + at, as.size);
     if (as.type != 0) std::memcpy(out.data(), &as.type, sizeof as.type);
-    if (values != nullptr) fill_struct(as, *values, out, path, warnings_);
-    return at;
+    fill_struct(as, values, out, path, warnings_);
   }
 
   std::size_t room(std::size_t size) {
@@ -79,10 +77,8 @@ class BlobWriter {
   }
 
   void one(weir_twin_section_kind kind, const char* name) {
-    const weir_struct& as = *find_struct(name);
     const auto found = twin_.structs.find(name);
-    const std::size_t at = put(as, found == twin_.structs.end() ? nullptr : &found->second, name);
-    section(kind, as.size, at, 1);
+    many(kind, name, {found == twin_.structs.end() ? Json::object() : found->second}, name);
   }
 
   void many(weir_twin_section_kind kind, const char* name, const std::vector<Json>& values,
@@ -92,25 +88,27 @@ class BlobWriter {
     const weir_struct& as = *find_struct(name);
     const std::size_t at = room(as.size * values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
-      std::span<std::byte> out(reinterpret_cast<std::byte*>(bytes_.data()) + at + i * as.size,
-                               as.size);
-      if (as.type != 0) std::memcpy(out.data(), &as.type, sizeof as.type);
-      fill_struct(as, values[i], out, values.size() == 1 ? path : fmt::format("{}[{}]", path, i),
-                  warnings_);
+      put(as, values[i], at + i * as.size,
+          values.size() == 1 ? path : fmt::format("{}[{}]", path, i));
     }
     section(kind, as.size, at, values.size());
   }
 
+  template <class Entry>
+  void list(weir_twin_section_kind kind, const std::vector<Entry>& entries) {
+    if (entries.empty()) return;
+    const std::size_t at = room(sizeof(Entry) * entries.size());
+    std::memcpy(bytes_.data() + at, entries.data(), sizeof(Entry) * entries.size());
+    section(kind, sizeof(Entry), at, entries.size());
+  }
+
   void extensions() {
-    std::size_t count = 0;
-    const std::size_t at = room(sizeof(Extension) * twin_.extensions.size());
+    std::vector<Extension> out;
     for (const auto& [name, revision] : twin_.extensions) {
-      Extension out{};
-      std::memcpy(out.name, name.data(), std::min(name.size(), sizeof out.name - 1));
-      out.revision = revision;
-      std::memcpy(bytes_.data() + at + count++ * sizeof out, &out, sizeof out);
+      Extension& one = out.emplace_back(Extension{{}, revision});
+      std::memcpy(one.name, name.data(), std::min(name.size(), sizeof one.name - 1));
     }
-    section(WEIR_TWIN_EXTENSIONS, sizeof(Extension), at, count);
+    list(WEIR_TWIN_EXTENSIONS, out);
   }
 
   void formats() {
@@ -129,10 +127,7 @@ class BlobWriter {
                   warnings_);
       out.push_back({static_cast<std::uint32_t>(*number), flags[0], flags[1], flags[2]});
     }
-    const std::size_t at = room(sizeof(weir_twin_format) * out.size());
-    if (!out.empty())
-      std::memcpy(bytes_.data() + at, out.data(), sizeof(weir_twin_format) * out.size());
-    section(WEIR_TWIN_FORMATS, sizeof(weir_twin_format), at, out.size());
+    list(WEIR_TWIN_FORMATS, out);
   }
 
   void chained() {
@@ -140,12 +135,11 @@ class BlobWriter {
     for (const weir_struct& as : all_structs()) {
       if (as.chain == WEIR_CHAIN_NONE) continue;
       const auto found = twin_.structs.find(as.name);
-      const std::size_t at = found == twin_.structs.end() ? 0 : put(as, &found->second, as.name);
+      const std::size_t at = found == twin_.structs.end() ? 0 : room(as.size);
+      if (at != 0) put(as, found->second, at, as.name);
       out.push_back({as.type, as.size, at, used_by(as), 0});
     }
-    const std::size_t at = room(sizeof(weir_twin_struct) * out.size());
-    std::memcpy(bytes_.data() + at, out.data(), sizeof(weir_twin_struct) * out.size());
-    section(WEIR_TWIN_STRUCTS, sizeof(weir_twin_struct), at, out.size());
+    list(WEIR_TWIN_STRUCTS, out);
   }
 
   Twin& twin_;

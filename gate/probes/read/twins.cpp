@@ -352,15 +352,15 @@ class Reader {
     read_list(weir, "cooperative_matrices", twin_.cooperative_matrices);
     read_list(weir, "flexible_matrices", twin_.flexible_matrices);
     for (const auto& [key, value] : weir.items()) {
-      static const std::vector<std::string> k_known{"schema",
-                                                    "name",
-                                                    "title",
-                                                    "source",
-                                                    "assumed",
-                                                    "memory",
-                                                    "cooperative_matrices",
-                                                    "flexible_matrices"};
-      if (std::find(k_known.begin(), k_known.end(), key) == k_known.end())
+      constexpr std::string_view k_known[] = {"schema",
+                                              "name",
+                                              "title",
+                                              "source",
+                                              "assumed",
+                                              "memory",
+                                              "cooperative_matrices",
+                                              "flexible_matrices"};
+      if (std::find(std::begin(k_known), std::end(k_known), key) == std::end(k_known))
         warnings_.add("weir." + text::printable(key) + ": unknown");
     }
   }

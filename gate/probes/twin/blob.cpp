@@ -1,5 +1,4 @@
 // Reads descriptions. weir wrote them, a moment ago; yet nothing in one may lead outside of it.
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

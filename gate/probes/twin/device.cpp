@@ -95,62 +95,12 @@ void free_device(Device* device) {
   free(device);
 }
 
-VkResult create_device(VkPhysicalDevice handle, const VkDeviceCreateInfo* info,
-                       const VkAllocationCallbacks*, VkDevice* out) {
-  auto* physical = object<Physical>(handle);
-  if (!features_offered(physical->twin, info)) return VK_ERROR_FEATURE_NOT_PRESENT;
-  auto* device = static_cast<Device*>(calloc(1, sizeof(Device)));
-  if (device == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  set_loader_magic_value(device);
-  device->physical = physical;
-  device->fill_file = -1;
-  if (const char* fill = weir_probe::environment(WEIR_TWIN_FILL_VARIABLE)) {
-    device->fill = static_cast<uint8_t>(atoi(fill));
-  }
-  pthread_mutex_init(&device->lock, nullptr);
-  VkResult result = enable_extensions(device, info);
-  if (result == VK_SUCCESS) result = make_queues(device, info);
-  if (result != VK_SUCCESS) {
-    free_device(device);
-    return result;
-  }
-  *out = handle_of<VkDevice>(device);
-  return VK_SUCCESS;
-}
-
-void destroy_device(VkDevice handle, const VkAllocationCallbacks*) {
-  if (handle == VK_NULL_HANDLE) return;
-  drop_pending(object<Device>(handle));
-  free_device(object<Device>(handle));
-}
-
 Queue* find_queue(Device* device, VkDeviceQueueCreateFlags flags, uint32_t family, uint32_t index) {
   for (uint32_t i = 0; i < device->queue_count; ++i) {
     Queue& queue = device->queues[i];
     if (queue.family == family && queue.index == index && queue.flags == flags) return &queue;
   }
   return nullptr;
-}
-void get_queue(VkDevice device, uint32_t family, uint32_t index, VkQueue* out) {
-  *out = handle_of<VkQueue>(find_queue(object<Device>(device), 0, family, index));
-}
-void get_queue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* out) {
-  *out = handle_of<VkQueue>(
-      find_queue(object<Device>(device), info->flags, info->queueFamilyIndex, info->queueIndex));
-}
-
-VkResult get_calibrated(VkDevice handle, uint32_t count, const VkCalibratedTimestampInfoEXT* infos,
-                        uint64_t* out, uint64_t* deviation) {
-  auto* device = object<Device>(handle);
-  const Twin& twin = device->physical->twin;
-  const uint64_t now = now_nanoseconds();
-  for (uint32_t i = 0; i < count; ++i) {
-    const bool ticks = infos[i].timeDomain == VK_TIME_DOMAIN_DEVICE_EXT;
-    out[i] = ticks ? ticks_of(twin, now) : now;
-  }
-  *deviation =
-      static_cast<uint64_t>(static_cast<double>(twin.properties.limits.timestampPeriod)) + 1;
-  return VK_SUCCESS;
 }
 
 }  // namespace
@@ -172,15 +122,59 @@ uint64_t next_ticks(Device* device) {
   return device->last_ticks;
 }
 
-Entries device_entries() {
-  static const Entry entries[] = {
-      WEIR_TWIN(CreateDevice, create_device),
-      WEIR_TWIN(DestroyDevice, destroy_device),
-      WEIR_TWIN(GetDeviceQueue, get_queue),
-      WEIR_TWIN(GetDeviceQueue2, get_queue2),
-      WEIR_TWIN(GetCalibratedTimestampsEXT, get_calibrated),
-  };
-  return all_of(entries);
+}  // namespace weir_twin
+
+using namespace weir_twin;
+
+VkResult vkCreateDevice(VkPhysicalDevice handle, const VkDeviceCreateInfo* info,
+                        const VkAllocationCallbacks*, VkDevice* out) {
+  auto* physical = object<Physical>(handle);
+  if (!features_offered(physical->twin, info)) return VK_ERROR_FEATURE_NOT_PRESENT;
+  auto* device = static_cast<Device*>(calloc(1, sizeof(Device)));
+  if (device == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  set_loader_magic_value(device);
+  device->physical = physical;
+  device->fill_file = -1;
+  if (const char* fill = weir_probe::environment(WEIR_TWIN_FILL_VARIABLE)) {
+    device->fill = static_cast<uint8_t>(atoi(fill));
+  }
+  pthread_mutex_init(&device->lock, nullptr);
+  VkResult result = enable_extensions(device, info);
+  if (result == VK_SUCCESS) result = make_queues(device, info);
+  if (result != VK_SUCCESS) {
+    free_device(device);
+    return result;
+  }
+  *out = handle_of<VkDevice>(device);
+  return VK_SUCCESS;
 }
 
-}  // namespace weir_twin
+void vkDestroyDevice(VkDevice handle, const VkAllocationCallbacks*) {
+  if (handle == VK_NULL_HANDLE) return;
+  drop_pending(object<Device>(handle));
+  free_device(object<Device>(handle));
+}
+
+void vkGetDeviceQueue(VkDevice device, uint32_t family, uint32_t index, VkQueue* out) {
+  *out = handle_of<VkQueue>(find_queue(object<Device>(device), 0, family, index));
+}
+
+void vkGetDeviceQueue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* out) {
+  *out = handle_of<VkQueue>(
+      find_queue(object<Device>(device), info->flags, info->queueFamilyIndex, info->queueIndex));
+}
+
+VkResult vkGetCalibratedTimestampsEXT(VkDevice handle, uint32_t count,
+                                      const VkCalibratedTimestampInfoEXT* infos, uint64_t* out,
+                                      uint64_t* deviation) {
+  auto* device = object<Device>(handle);
+  const Twin& twin = device->physical->twin;
+  const uint64_t now = now_nanoseconds();
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool ticks = infos[i].timeDomain == VK_TIME_DOMAIN_DEVICE_EXT;
+    out[i] = ticks ? ticks_of(twin, now) : now;
+  }
+  *deviation =
+      static_cast<uint64_t>(static_cast<double>(twin.properties.limits.timestampPeriod)) + 1;
+  return VK_SUCCESS;
+}

@@ -23,19 +23,11 @@ const VkExtensionProperties k_instance_extensions[] = {
      VK_KHR_GET_PHYSICAL_DEVICE_PROPERTIES_2_SPEC_VERSION},
     {VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME, VK_KHR_PORTABILITY_ENUMERATION_SPEC_VERSION},
 };
+
 constexpr uint32_t k_instance_extension_count =
     sizeof k_instance_extensions / sizeof k_instance_extensions[0];
+
 constexpr uint32_t k_most_twins = 64;
-
-VkResult enumerate_instance_extensions(const char*, uint32_t* count, VkExtensionProperties* out) {
-  return answer(k_instance_extension_count, count, out,
-                [](uint32_t i, VkExtensionProperties* one) { *one = k_instance_extensions[i]; });
-}
-
-VkResult enumerate_instance_version(uint32_t* version) {
-  *version = VK_API_VERSION_1_3;
-  return VK_SUCCESS;
-}
 
 void open_twins(Instance* instance, const char* paths) {
   while (instance->count < k_most_twins) {
@@ -51,8 +43,48 @@ void open_twins(Instance* instance, const char* paths) {
   }
 }
 
-VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks*,
-                         VkInstance* out) {
+const Command* find_command(const char* name) {
+  for (uint32_t i = 0; i < k_command_count; ++i) {
+    if (strcmp(g_commands[i].name, name) == 0) return &g_commands[i];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+uint64_t made_up() {
+  static uint64_t last = uint64_t{0x7717} << 48;  // where no pointer of a program points
+  return __atomic_add_fetch(&last, 16, __ATOMIC_RELAXED);
+}
+
+void refuse(bool* said, const char* function, const char* name) {
+  if (__atomic_exchange_n(said, true, __ATOMIC_RELAXED)) return;
+  char what[128];
+  snprintf(what, sizeof what, "%s is for compute alone: ", name);
+  say(what, function, " is refused");
+}
+
+const char* name_of(VkDevice device) { return object<Device>(device)->physical->twin.name; }
+
+const char* name_of(VkQueue queue) { return object<Queue>(queue)->device->physical->twin.name; }
+
+}  // namespace weir_twin
+
+using namespace weir_twin;
+
+VkResult vkEnumerateInstanceExtensionProperties(const char*, uint32_t* count,
+                                                VkExtensionProperties* out) {
+  return answer(k_instance_extension_count, count, out,
+                [](uint32_t i, VkExtensionProperties* one) { *one = k_instance_extensions[i]; });
+}
+
+VkResult vkEnumerateInstanceVersion(uint32_t* version) {
+  *version = VK_API_VERSION_1_3;
+  return VK_SUCCESS;
+}
+
+VkResult vkCreateInstance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks*,
+                          VkInstance* out) {
   for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
     bool known = false;
     for (const VkExtensionProperties& have : k_instance_extensions) {
@@ -78,7 +110,7 @@ VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCal
   return VK_SUCCESS;
 }
 
-void destroy_instance(VkInstance handle, const VkAllocationCallbacks*) {
+void vkDestroyInstance(VkInstance handle, const VkAllocationCallbacks*) {
   auto* instance = object<Instance>(handle);
   if (instance == nullptr) return;
   for (uint32_t i = 0; i < instance->count; ++i) close_twin(&instance->physical[i].twin);
@@ -86,15 +118,15 @@ void destroy_instance(VkInstance handle, const VkAllocationCallbacks*) {
   free(instance);
 }
 
-VkResult enumerate_physical_devices(VkInstance handle, uint32_t* count, VkPhysicalDevice* out) {
+VkResult vkEnumeratePhysicalDevices(VkInstance handle, uint32_t* count, VkPhysicalDevice* out) {
   auto* instance = object<Instance>(handle);
   return answer(instance->count, count, out, [&](uint32_t i, VkPhysicalDevice* one) {
     *one = handle_of<VkPhysicalDevice>(&instance->physical[i]);
   });
 }
 
-VkResult enumerate_groups(VkInstance handle, uint32_t* count,
-                          VkPhysicalDeviceGroupProperties* out) {
+VkResult vkEnumeratePhysicalDeviceGroups(VkInstance handle, uint32_t* count,
+                                         VkPhysicalDeviceGroupProperties* out) {
   auto* instance = object<Instance>(handle);
   return answer(instance->count, count, out, [&](uint32_t i, VkPhysicalDeviceGroupProperties* one) {
     one->physicalDeviceCount = 1;
@@ -103,68 +135,14 @@ VkResult enumerate_groups(VkInstance handle, uint32_t* count,
   });
 }
 
-PFN_vkVoidFunction get_instance_proc_addr(VkInstance, const char* name) {
-  return instance_function(name);
-}
-
-PFN_vkVoidFunction get_device_proc_addr(VkDevice handle, const char* name) {
-  return device_function(object<Device>(handle), name);
-}
-
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-bool g_filled;  // atomic: g_commands has the functions of all files
-
-void fill_commands() {
-  const Entries all[] = {instance_entries(), properties_entries(), device_entries(),
-                         memory_entries(),   object_entries(),     record_entries(),
-                         submit_entries(),   sync_entries()};
-  for (const Entries& entries : all) {
-    for (uint32_t i = 0; i < entries.count; ++i) {
-      const Command* named = g_commands;
-      while (strcmp(named->name, entries.first[i].name) != 0) ++named;  // the registry knows it
-      for (uint32_t k = 0; k < k_command_count; ++k) {
-        if (g_commands[k].group == named->group) g_commands[k].function = entries.first[i].function;
-      }
-    }
-  }
-}
-
-const Command* find_command(const char* name) {
-  if (!__atomic_load_n(&g_filled, __ATOMIC_ACQUIRE)) {
-    pthread_mutex_lock(&g_lock);
-    if (!g_filled) fill_commands();
-    __atomic_store_n(&g_filled, true, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&g_lock);
-  }
-  for (uint32_t i = 0; i < k_command_count; ++i) {
-    if (strcmp(g_commands[i].name, name) == 0) return &g_commands[i];
-  }
-  return nullptr;
-}
-
-}  // namespace
-
-uint64_t made_up() {
-  static uint64_t last = uint64_t{0x7717} << 48;  // where no pointer of a program points
-  return __atomic_add_fetch(&last, 16, __ATOMIC_RELAXED);
-}
-
-void refuse(bool* said, const char* function, const char* name) {
-  if (__atomic_exchange_n(said, true, __ATOMIC_RELAXED)) return;
-  char what[128];
-  snprintf(what, sizeof what, "%s is for compute alone: ", name);
-  say(what, function, " is refused");
-}
-
-const char* name_of(VkDevice device) { return object<Device>(device)->physical->twin.name; }
-const char* name_of(VkQueue queue) { return object<Queue>(queue)->device->physical->twin.name; }
-
-PFN_vkVoidFunction instance_function(const char* name) {
+PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance, const char* name) {
   const Command* entry = find_command(name);
   return entry == nullptr ? nullptr : entry->function;
 }
 
-PFN_vkVoidFunction device_function(const Device* device, const char* name) {
+// Null for what the device does not have.
+PFN_vkVoidFunction vkGetDeviceProcAddr(VkDevice handle, const char* name) {
+  const auto* device = object<Device>(handle);
   const Command* entry = find_command(name);
   if (entry == nullptr || entry->level != k_device) return nullptr;
   const Twin& twin = device->physical->twin;
@@ -183,43 +161,21 @@ PFN_vkVoidFunction device_function(const Device* device, const char* name) {
   return nullptr;
 }
 
-Entries instance_entries() {
-  static const Entry entries[] = {
-      WEIR_TWIN(CreateInstance, create_instance),
-      WEIR_TWIN(EnumerateInstanceExtensionProperties, enumerate_instance_extensions),
-      WEIR_TWIN(EnumerateInstanceVersion, enumerate_instance_version),
-      WEIR_TWIN(GetInstanceProcAddr, get_instance_proc_addr),
-      WEIR_TWIN(DestroyInstance, destroy_instance),
-      WEIR_TWIN(EnumeratePhysicalDevices, enumerate_physical_devices),
-      WEIR_TWIN(EnumeratePhysicalDeviceGroups, enumerate_groups),
-      WEIR_TWIN(CreateDebugUtilsMessengerEXT, create_any),
-      WEIR_TWIN(CreateDebugReportCallbackEXT, create_any),
-      WEIR_TWIN(GetDeviceProcAddr, get_device_proc_addr),
-  };
-  return all_of(entries);
-}
+#define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
 
-}  // namespace weir_twin
-
-extern "C" {
-
-__attribute__((visibility("default"))) VkResult vk_icdNegotiateLoaderICDInterfaceVersion(
-    uint32_t* version) {
+WEIR_EXPORTED VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t* version) {
   if (*version < 5) return VK_ERROR_INCOMPATIBLE_DRIVER;
   *version = 5;
   return VK_SUCCESS;
 }
 
-__attribute__((visibility("default"))) PFN_vkVoidFunction vk_icdGetInstanceProcAddr(
-    VkInstance, const char* name) {
-  return weir_twin::instance_function(name);
+WEIR_EXPORTED PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char* name) {
+  return vkGetInstanceProcAddr(instance, name);
 }
 
 // Functions of physical devices alone: the loader, which may be older than one of them, learns here
 // what a function's first argument is.
-__attribute__((visibility("default"))) PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(
-    VkInstance, const char* name) {
-  const weir_twin::Command* entry = weir_twin::find_command(name);
-  return entry != nullptr && entry->level == weir_twin::k_physical ? entry->function : nullptr;
-}
+WEIR_EXPORTED PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(VkInstance, const char* name) {
+  const Command* entry = find_command(name);
+  return entry != nullptr && entry->level == k_physical ? entry->function : nullptr;
 }

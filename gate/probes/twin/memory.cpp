@@ -1,6 +1,5 @@
 // Memory and buffers. Memory that the host cannot see has a size and an address, and no pages;
 // memory that it can see is mapped, and the system gives it pages where the program writes.
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,11 +12,14 @@ namespace weir_twin {
 namespace {
 
 constexpr uint64_t k_page = 4096;
+
 constexpr uint64_t k_fill_window = uint64_t{16} << 20;
+
 // Device memory that the host can see, as of a card whose whole memory is open to it: what a
 // program writes there for kernels to read is never read. Beyond the first size the same window is
 // mapped again and again, so that a model takes no more than a window of this machine.
 constexpr uint64_t k_repeated_from = uint64_t{256} << 20;
+
 constexpr uint64_t k_repeated_window = uint64_t{16} << 20;
 
 uint64_t round_up(uint64_t value, uint64_t to) {
@@ -25,6 +27,7 @@ uint64_t round_up(uint64_t value, uint64_t to) {
   const uint64_t over = value % to;
   return over == 0 ? value : value + (to - over);
 }
+
 uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 int make_window(uint64_t size, uint8_t fill) {
@@ -99,8 +102,74 @@ bool take_from_heap(Physical* physical, uint32_t heap, uint64_t size) {
   return true;
 }
 
-VkResult allocate_memory(VkDevice handle, const VkMemoryAllocateInfo* info,
-                         const VkAllocationCallbacks*, VkDeviceMemory* out) {
+VkResult map_at(VkDeviceMemory which, uint64_t offset, void** out) {
+  auto* memory = object<Memory>(which);
+  if (memory->pages == nullptr || offset > memory->size) return VK_ERROR_MEMORY_MAP_FAILED;
+  *out = memory->pages + offset;
+  return VK_SUCCESS;
+}
+
+// VK_KHR_map_memory2 is newer than Debian's headers.
+struct MapInfo {
+  VkStructureType sType;
+  const void* pNext;
+  VkMemoryMapFlags flags;
+  VkDeviceMemory memory;
+  VkDeviceSize offset, size;
+};
+
+uint32_t usable_types(const Twin& twin, VkMemoryPropertyFlags needed) {
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < twin.memory.memoryTypeCount; ++i) {
+    const VkMemoryPropertyFlags flags = twin.memory.memoryTypes[i].propertyFlags;
+    const bool special =
+        (flags & (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT)) != 0;
+    if (!special && (flags & needed) == needed) out |= 1U << i;
+  }
+  return out;
+}
+
+VkMemoryRequirements needs_of(const Twin& twin, uint64_t size, VkBufferUsageFlags usage) {
+  constexpr VkBufferUsageFlags k_texels =
+      VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
+  const VkPhysicalDeviceLimits& limits = twin.properties.limits;
+  uint64_t alignment = 16;
+  if ((usage & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT) != 0) {
+    alignment = larger(alignment, limits.minStorageBufferOffsetAlignment);
+  }
+  if ((usage & VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT) != 0) {
+    alignment = larger(alignment, limits.minUniformBufferOffsetAlignment);
+  }
+  if ((usage & k_texels) != 0) {
+    alignment = larger(alignment, limits.minTexelBufferOffsetAlignment);
+  }
+  return {round_up(size, alignment), alignment, usable_types(twin, 0)};
+}
+
+void describe_needs(const Twin& twin, uint64_t size, VkBufferUsageFlags usage,
+                    VkMemoryRequirements2* out) {
+  out->memoryRequirements = needs_of(twin, size, usage);
+  if (auto* dedicated = wanted_behind<VkMemoryDedicatedRequirements>(
+          out->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS)) {
+    dedicated->prefersDedicatedAllocation = dedicated->requiresDedicatedAllocation = VK_FALSE;
+  }
+}
+
+}  // namespace
+
+VkResult map_memory2(VkDevice, const void* info, void** out) {
+  const auto* wanted = static_cast<const MapInfo*>(info);
+  return map_at(wanted->memory, wanted->offset, out);
+}
+
+VkResult unmap_memory2(VkDevice, const void*) { return VK_SUCCESS; }
+
+}  // namespace weir_twin
+
+using namespace weir_twin;
+
+VkResult vkAllocateMemory(VkDevice handle, const VkMemoryAllocateInfo* info,
+                          const VkAllocationCallbacks*, VkDeviceMemory* out) {
   static uint64_t next_address = uint64_t{1} << 36;
   auto* device = object<Device>(handle);
   Physical* physical = device->physical;
@@ -137,7 +206,7 @@ VkResult allocate_memory(VkDevice handle, const VkMemoryAllocateInfo* info,
   return VK_SUCCESS;
 }
 
-void free_memory(VkDevice handle, VkDeviceMemory which, const VkAllocationCallbacks*) {
+void vkFreeMemory(VkDevice handle, VkDeviceMemory which, const VkAllocationCallbacks*) {
   auto* memory = object<Memory>(which);
   if (memory == nullptr) return;
   Physical* physical = object<Device>(handle)->physical;
@@ -146,55 +215,29 @@ void free_memory(VkDevice handle, VkDeviceMemory which, const VkAllocationCallba
   free(memory);
 }
 
-VkResult map_at(VkDeviceMemory which, uint64_t offset, void** out) {
-  auto* memory = object<Memory>(which);
-  if (memory->pages == nullptr || offset > memory->size) return VK_ERROR_MEMORY_MAP_FAILED;
-  *out = memory->pages + offset;
-  return VK_SUCCESS;
-}
-VkResult map_memory(VkDevice, VkDeviceMemory which, VkDeviceSize offset, VkDeviceSize,
-                    VkMemoryMapFlags, void** out) {
+VkResult vkMapMemory(VkDevice, VkDeviceMemory which, VkDeviceSize offset, VkDeviceSize,
+                     VkMemoryMapFlags, void** out) {
   return map_at(which, offset, out);
 }
-// VK_KHR_map_memory2 is newer than Debian's headers.
-struct MapInfo {
-  VkStructureType sType;
-  const void* pNext;
-  VkMemoryMapFlags flags;
-  VkDeviceMemory memory;
-  VkDeviceSize offset, size;
-};
-VkResult map_memory2(VkDevice, const MapInfo* info, void** out) {
-  return map_at(info->memory, info->offset, out);
-}
-VkResult unmap_memory2(VkDevice, const void*) { return VK_SUCCESS; }
 
-void get_commitment(VkDevice, VkDeviceMemory which, VkDeviceSize* out) {
+void vkGetDeviceMemoryCommitment(VkDevice, VkDeviceMemory which, VkDeviceSize* out) {
   *out = object<Memory>(which)->size;
 }
-uint64_t get_memory_address(VkDevice, const VkDeviceMemoryOpaqueCaptureAddressInfo* i) {
+
+uint64_t vkGetDeviceMemoryOpaqueCaptureAddress(VkDevice,
+                                               const VkDeviceMemoryOpaqueCaptureAddressInfo* i) {
   return object<Memory>(i->memory)->address;
 }
 
-uint32_t usable_types(const Twin& twin, VkMemoryPropertyFlags needed) {
-  uint32_t out = 0;
-  for (uint32_t i = 0; i < twin.memory.memoryTypeCount; ++i) {
-    const VkMemoryPropertyFlags flags = twin.memory.memoryTypes[i].propertyFlags;
-    const bool special =
-        (flags & (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT)) != 0;
-    if (!special && (flags & needed) == needed) out |= 1U << i;
-  }
-  return out;
-}
-VkResult get_host_pointer(VkDevice handle, VkExternalMemoryHandleTypeFlagBits, const void*,
-                          VkMemoryHostPointerPropertiesEXT* out) {
+VkResult vkGetMemoryHostPointerPropertiesEXT(VkDevice handle, VkExternalMemoryHandleTypeFlagBits,
+                                             const void*, VkMemoryHostPointerPropertiesEXT* out) {
   out->memoryTypeBits =
       usable_types(object<Device>(handle)->physical->twin, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
   return VK_SUCCESS;
 }
 
-VkResult create_buffer(VkDevice, const VkBufferCreateInfo* info, const VkAllocationCallbacks*,
-                       VkBuffer* out) {
+VkResult vkCreateBuffer(VkDevice, const VkBufferCreateInfo* info, const VkAllocationCallbacks*,
+                        VkBuffer* out) {
   auto* buffer = make_object<Buffer>(out);
   if (buffer == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   buffer->size = info->size;
@@ -202,85 +245,47 @@ VkResult create_buffer(VkDevice, const VkBufferCreateInfo* info, const VkAllocat
   return VK_SUCCESS;
 }
 
-VkMemoryRequirements needs_of(const Twin& twin, uint64_t size, VkBufferUsageFlags usage) {
-  constexpr VkBufferUsageFlags k_texels =
-      VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
-  const VkPhysicalDeviceLimits& limits = twin.properties.limits;
-  uint64_t alignment = 16;
-  if ((usage & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT) != 0) {
-    alignment = larger(alignment, limits.minStorageBufferOffsetAlignment);
-  }
-  if ((usage & VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT) != 0) {
-    alignment = larger(alignment, limits.minUniformBufferOffsetAlignment);
-  }
-  if ((usage & k_texels) != 0) {
-    alignment = larger(alignment, limits.minTexelBufferOffsetAlignment);
-  }
-  return {round_up(size, alignment), alignment, usable_types(twin, 0)};
-}
-void describe_needs(const Twin& twin, uint64_t size, VkBufferUsageFlags usage,
-                    VkMemoryRequirements2* out) {
-  out->memoryRequirements = needs_of(twin, size, usage);
-  if (auto* dedicated = wanted_behind<VkMemoryDedicatedRequirements>(
-          out->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS)) {
-    dedicated->prefersDedicatedAllocation = dedicated->requiresDedicatedAllocation = VK_FALSE;
-  }
-}
-void get_needs(VkDevice handle, VkBuffer which, VkMemoryRequirements* out) {
+void vkGetBufferMemoryRequirements(VkDevice handle, VkBuffer which, VkMemoryRequirements* out) {
   const auto* buffer = object<Buffer>(which);
   *out = needs_of(object<Device>(handle)->physical->twin, buffer->size, buffer->usage);
 }
-void get_needs2(VkDevice handle, const VkBufferMemoryRequirementsInfo2* info,
-                VkMemoryRequirements2* out) {
+
+void vkGetBufferMemoryRequirements2(VkDevice handle, const VkBufferMemoryRequirementsInfo2* info,
+                                    VkMemoryRequirements2* out) {
   const auto* buffer = object<Buffer>(info->buffer);
   describe_needs(object<Device>(handle)->physical->twin, buffer->size, buffer->usage, out);
 }
-void get_device_needs(VkDevice handle, const VkDeviceBufferMemoryRequirements* info,
-                      VkMemoryRequirements2* out) {
+
+void vkGetDeviceBufferMemoryRequirements(VkDevice handle,
+                                         const VkDeviceBufferMemoryRequirements* info,
+                                         VkMemoryRequirements2* out) {
   describe_needs(object<Device>(handle)->physical->twin, info->pCreateInfo->size,
                  info->pCreateInfo->usage, out);
 }
 
-VkResult bind_buffer(VkDevice, VkBuffer which, VkDeviceMemory memory, VkDeviceSize offset) {
+VkResult vkBindBufferMemory(VkDevice, VkBuffer which, VkDeviceMemory memory, VkDeviceSize offset) {
   auto* buffer = object<Buffer>(which);
   buffer->memory = object<Memory>(memory);
   buffer->offset = offset;
   return VK_SUCCESS;
 }
-VkResult bind_buffer2(VkDevice device, uint32_t count, const VkBindBufferMemoryInfo* infos) {
+
+VkResult vkBindBufferMemory2(VkDevice device, uint32_t count, const VkBindBufferMemoryInfo* infos) {
   for (uint32_t i = 0; i < count; ++i) {
-    bind_buffer(device, infos[i].buffer, infos[i].memory, infos[i].memoryOffset);
+    vkBindBufferMemory(device, infos[i].buffer, infos[i].memory, infos[i].memoryOffset);
   }
   return VK_SUCCESS;
 }
-VkDeviceAddress get_buffer_address(VkDevice, const VkBufferDeviceAddressInfo* info) {
+
+VkDeviceAddress vkGetBufferDeviceAddress(VkDevice, const VkBufferDeviceAddressInfo* info) {
   const auto* buffer = object<Buffer>(info->buffer);
   return buffer->memory == nullptr ? 0 : buffer->memory->address + buffer->offset;
 }
 
-}  // namespace
-
-Entries memory_entries() {
-  static const Entry entries[] = {
-      WEIR_TWIN(AllocateMemory, allocate_memory),
-      WEIR_TWIN(FreeMemory, free_memory),
-      WEIR_TWIN(MapMemory, map_memory),
-      WEIR_TWIN_NEWER(MapMemory2KHR, map_memory2),
-      WEIR_TWIN_NEWER(UnmapMemory2KHR, unmap_memory2),
-      WEIR_TWIN(GetDeviceMemoryCommitment, get_commitment),
-      WEIR_TWIN(GetDeviceMemoryOpaqueCaptureAddress, get_memory_address),
-      WEIR_TWIN(GetMemoryHostPointerPropertiesEXT, get_host_pointer),
-      WEIR_TWIN(CreateBuffer, create_buffer),
-      WEIR_TWIN(DestroyBuffer, free_object<Buffer>),
-      WEIR_TWIN(GetBufferMemoryRequirements, get_needs),
-      WEIR_TWIN(GetBufferMemoryRequirements2, get_needs2),
-      WEIR_TWIN(GetDeviceBufferMemoryRequirements, get_device_needs),
-      WEIR_TWIN(BindBufferMemory, bind_buffer),
-      WEIR_TWIN(BindBufferMemory2, bind_buffer2),
-      WEIR_TWIN(GetBufferDeviceAddress, get_buffer_address),
-      WEIR_TWIN(GetBufferOpaqueCaptureAddress, get_buffer_address),
-  };
-  return all_of(entries);
+uint64_t vkGetBufferOpaqueCaptureAddress(VkDevice device, const VkBufferDeviceAddressInfo* info) {
+  return vkGetBufferDeviceAddress(device, info);
 }
 
-}  // namespace weir_twin
+void vkDestroyBuffer(VkDevice, VkBuffer buffer, const VkAllocationCallbacks*) {
+  free(object<Buffer>(buffer));
+}

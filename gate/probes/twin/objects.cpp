@@ -8,9 +8,20 @@
 namespace weir_twin {
 namespace {
 
-VkResult create_pipelines(VkDevice, VkPipelineCache, uint32_t count,
-                          const VkComputePipelineCreateInfo* infos, const VkAllocationCallbacks*,
-                          VkPipeline* out) {
+struct DescriptorPool {
+  uint32_t most, used;
+};
+
+using Slot = weir_probe::Table;
+
+}  // namespace
+}  // namespace weir_twin
+
+using namespace weir_twin;
+
+VkResult vkCreateComputePipelines(VkDevice, VkPipelineCache, uint32_t count,
+                                  const VkComputePipelineCreateInfo* infos,
+                                  const VkAllocationCallbacks*, VkPipeline* out) {
   for (uint32_t i = 0; i < count; ++i) {
     out[i] = reinterpret_cast<VkPipeline>(made_up());
     const auto* feedback = find_in_chain<VkPipelineCreationFeedbackCreateInfo>(
@@ -25,10 +36,10 @@ VkResult create_pipelines(VkDevice, VkPipelineCache, uint32_t count,
 }
 
 // The head that the specification asks for, and nothing behind it.
-VkResult get_cache_data(VkDevice handle, VkPipelineCache, size_t* size, void* out) {
+VkResult vkGetPipelineCacheData(VkDevice handle, VkPipelineCache, size_t* size, void* out) {
   Physical* physical = object<Device>(handle)->physical;
   VkPhysicalDeviceProperties properties;
-  get_properties(handle_of<VkPhysicalDevice>(physical), &properties);
+  vkGetPhysicalDeviceProperties(handle_of<VkPhysicalDevice>(physical), &properties);
   VkPipelineCacheHeaderVersionOne head{};
   head.headerSize = sizeof head;
   head.headerVersion = VK_PIPELINE_CACHE_HEADER_VERSION_ONE;
@@ -44,8 +55,8 @@ VkResult get_cache_data(VkDevice handle, VkPipelineCache, size_t* size, void* ou
   return VK_SUCCESS;
 }
 
-VkResult get_executables(VkDevice, const VkPipelineInfoKHR*, uint32_t* count,
-                         VkPipelineExecutablePropertiesKHR* out) {
+VkResult vkGetPipelineExecutablePropertiesKHR(VkDevice, const VkPipelineInfoKHR*, uint32_t* count,
+                                              VkPipelineExecutablePropertiesKHR* out) {
   return answer(1, count, out, [](uint32_t, VkPipelineExecutablePropertiesKHR* one) {
     one->stages = VK_SHADER_STAGE_COMPUTE_BIT;
     memset(one->name, 0, sizeof one->name);
@@ -56,29 +67,33 @@ VkResult get_executables(VkDevice, const VkPipelineInfoKHR*, uint32_t* count,
 }
 
 // As those that are refused for good, with an answer in what the program gave.
-VkResult create_graphics(VkDevice device, VkPipelineCache cache, uint32_t count,
-                         const VkGraphicsPipelineCreateInfo* infos,
-                         const VkAllocationCallbacks* allocation, VkPipeline* out) {
+VkResult vkCreateGraphicsPipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                   const VkGraphicsPipelineCreateInfo* infos,
+                                   const VkAllocationCallbacks* allocation, VkPipeline* out) {
   for (uint32_t i = 0; i < count; ++i) out[i] = VK_NULL_HANDLE;
   return Refusal<PFN_vkCreateGraphicsPipelines, "vkCreateGraphicsPipelines">::call(
       device, cache, count, infos, allocation, out);
 }
 
-struct DescriptorPool {
-  uint32_t most, used;
-};
-VkResult create_descriptor_pool(VkDevice, const VkDescriptorPoolCreateInfo* info,
+VkResult vkCreateDescriptorPool(VkDevice, const VkDescriptorPoolCreateInfo* info,
                                 const VkAllocationCallbacks*, VkDescriptorPool* out) {
   auto* pool = make_object<DescriptorPool>(out);
   if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   pool->most = info->maxSets;
   return VK_SUCCESS;
 }
-VkResult reset_descriptor_pool(VkDevice, VkDescriptorPool pool, VkDescriptorPoolResetFlags) {
+
+void vkDestroyDescriptorPool(VkDevice, VkDescriptorPool pool, const VkAllocationCallbacks*) {
+  free(object<DescriptorPool>(pool));
+}
+
+VkResult vkResetDescriptorPool(VkDevice, VkDescriptorPool pool, VkDescriptorPoolResetFlags) {
   object<DescriptorPool>(pool)->used = 0;
   return VK_SUCCESS;
 }
-VkResult allocate_sets(VkDevice, const VkDescriptorSetAllocateInfo* info, VkDescriptorSet* out) {
+
+VkResult vkAllocateDescriptorSets(VkDevice, const VkDescriptorSetAllocateInfo* info,
+                                  VkDescriptorSet* out) {
   auto* pool = object<DescriptorPool>(info->descriptorPool);
   const bool room = info->descriptorSetCount <= pool->most - pool->used;
   if (room) pool->used += info->descriptorSetCount;
@@ -87,15 +102,18 @@ VkResult allocate_sets(VkDevice, const VkDescriptorSetAllocateInfo* info, VkDesc
   }
   return room ? VK_SUCCESS : VK_ERROR_OUT_OF_POOL_MEMORY;
 }
-VkResult free_sets(VkDevice, VkDescriptorPool from, uint32_t count, const VkDescriptorSet* sets) {
+
+VkResult vkFreeDescriptorSets(VkDevice, VkDescriptorPool from, uint32_t count,
+                              const VkDescriptorSet* sets) {
   auto* pool = object<DescriptorPool>(from);
   for (uint32_t i = 0; i < count; ++i) {
     if (sets[i] != VK_NULL_HANDLE && pool->used > 0) --pool->used;
   }
   return VK_SUCCESS;
 }
-void get_layout_support(VkDevice, const VkDescriptorSetLayoutCreateInfo*,
-                        VkDescriptorSetLayoutSupport* out) {
+
+void vkGetDescriptorSetLayoutSupport(VkDevice, const VkDescriptorSetLayoutCreateInfo*,
+                                     VkDescriptorSetLayoutSupport* out) {
   out->supported = VK_TRUE;
   if (auto* most = wanted_behind<VkDescriptorSetVariableDescriptorCountLayoutSupport>(
           out->pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT)) {
@@ -103,9 +121,8 @@ void get_layout_support(VkDevice, const VkDescriptorSetLayoutCreateInfo*,
   }
 }
 
-using Slot = weir_probe::Table;
-VkResult create_slot(VkDevice, const VkPrivateDataSlotCreateInfo*, const VkAllocationCallbacks*,
-                     VkPrivateDataSlot* out) {
+VkResult vkCreatePrivateDataSlot(VkDevice, const VkPrivateDataSlotCreateInfo*,
+                                 const VkAllocationCallbacks*, VkPrivateDataSlot* out) {
   auto* slot = static_cast<Slot*>(malloc(sizeof(Slot)));
   if (slot == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   const Slot empty{};
@@ -113,55 +130,27 @@ VkResult create_slot(VkDevice, const VkPrivateDataSlotCreateInfo*, const VkAlloc
   *out = handle_of<VkPrivateDataSlot>(slot);
   return VK_SUCCESS;
 }
-void destroy_slot(VkDevice, VkPrivateDataSlot which, const VkAllocationCallbacks*) {
+
+void vkDestroyPrivateDataSlot(VkDevice, VkPrivateDataSlot which, const VkAllocationCallbacks*) {
   auto* slot = object<Slot>(which);
   if (slot != nullptr) slot->free_all();
   free(slot);
 }
-VkResult set_private(VkDevice, VkObjectType, uint64_t handle, VkPrivateDataSlot slot,
-                     uint64_t data) {
+
+VkResult vkSetPrivateData(VkDevice, VkObjectType, uint64_t handle, VkPrivateDataSlot slot,
+                          uint64_t data) {
   return object<Slot>(slot)->insert(handle, reinterpret_cast<void*>(data))
              ? VK_SUCCESS
              : VK_ERROR_OUT_OF_HOST_MEMORY;
 }
-void get_private(VkDevice, VkObjectType, uint64_t handle, VkPrivateDataSlot slot, uint64_t* out) {
+
+void vkGetPrivateData(VkDevice, VkObjectType, uint64_t handle, VkPrivateDataSlot slot,
+                      uint64_t* out) {
   *out = reinterpret_cast<uint64_t>(object<Slot>(slot)->find(handle));
 }
 
-VkResult get_fault(VkDevice, VkDeviceFaultCountsEXT* counts, VkDeviceFaultInfoEXT*) {
+VkResult vkGetDeviceFaultInfoEXT(VkDevice, VkDeviceFaultCountsEXT* counts, VkDeviceFaultInfoEXT*) {
   counts->addressInfoCount = counts->vendorInfoCount = 0;
   counts->vendorBinarySize = 0;
   return VK_SUCCESS;
 }
-
-}  // namespace
-
-Entries object_entries() {
-  static const Entry entries[] = {
-      WEIR_TWIN(CreateShaderModule, create_any),
-      WEIR_TWIN(CreateComputePipelines, create_pipelines),
-      WEIR_TWIN(CreateGraphicsPipelines, create_graphics),
-      WEIR_TWIN(CreatePipelineLayout, create_any),
-      WEIR_TWIN(CreatePipelineCache, create_any),
-      WEIR_TWIN(GetPipelineCacheData, get_cache_data),
-      WEIR_TWIN(GetPipelineExecutablePropertiesKHR, get_executables),
-      WEIR_TWIN(CreateSampler, create_any),
-      WEIR_TWIN(CreateBufferView, create_any),
-      WEIR_TWIN(CreateDescriptorSetLayout, create_any),
-      WEIR_TWIN(CreateDescriptorPool, create_descriptor_pool),
-      WEIR_TWIN(DestroyDescriptorPool, free_object<DescriptorPool>),
-      WEIR_TWIN(ResetDescriptorPool, reset_descriptor_pool),
-      WEIR_TWIN(AllocateDescriptorSets, allocate_sets),
-      WEIR_TWIN(FreeDescriptorSets, free_sets),
-      WEIR_TWIN(GetDescriptorSetLayoutSupport, get_layout_support),
-      WEIR_TWIN(CreateDescriptorUpdateTemplate, create_any),
-      WEIR_TWIN(CreatePrivateDataSlot, create_slot),
-      WEIR_TWIN(DestroyPrivateDataSlot, destroy_slot),
-      WEIR_TWIN(SetPrivateData, set_private),
-      WEIR_TWIN(GetPrivateData, get_private),
-      WEIR_TWIN(GetDeviceFaultInfoEXT, get_fault),
-  };
-  return all_of(entries);
-}
-
-}  // namespace weir_twin

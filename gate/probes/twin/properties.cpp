@@ -1,5 +1,4 @@
 // What a twin says of itself: the description, and the little that is computed.
-#include <stdlib.h>
 #include <string.h>
 
 #include "gate/probes/twin/state.h"
@@ -85,103 +84,8 @@ void fill_chain(const Physical& physical, void* chain) {
   }
 }
 
-}  // namespace
-
-void get_properties(VkPhysicalDevice handle, VkPhysicalDeviceProperties* out) {
-  *out = twin_of(handle).properties;
-  keep_or_make_uuid(*object<Physical>(handle), "cache", out->pipelineCacheUUID);
-}
-
-namespace {
-
-void get_features(VkPhysicalDevice handle, VkPhysicalDeviceFeatures* out) {
-  *out = twin_of(handle).features;
-}
-void get_memory(VkPhysicalDevice handle, VkPhysicalDeviceMemoryProperties* out) {
-  *out = twin_of(handle).memory;
-}
-// The same in a struct with a chain behind it.
-template <auto get, auto part, class Out>
-void with_chain(VkPhysicalDevice handle, Out* out) {
-  get(handle, &(out->*part));
-  fill_chain(*object<Physical>(handle), out->pNext);
-}
-
-void get_families(VkPhysicalDevice handle, uint32_t* count, VkQueueFamilyProperties* out) {
-  const Twin& twin = twin_of(handle);
-  answer(twin.queue_families.count, count, out,
-         [&](uint32_t i, VkQueueFamilyProperties* one) { queue_family(twin, i, one); });
-}
-void get_families2(VkPhysicalDevice handle, uint32_t* count, VkQueueFamilyProperties2* out) {
-  const Twin& twin = twin_of(handle);
-  answer(twin.queue_families.count, count, out, [&](uint32_t i, VkQueueFamilyProperties2* one) {
-    queue_family(twin, i, &one->queueFamilyProperties);
-  });
-}
-
-VkResult enumerate_device_extensions(VkPhysicalDevice handle, const char*, uint32_t* count,
-                                     VkExtensionProperties* out) {
-  const Section& extensions = twin_of(handle).extensions;
-  return answer(extensions.count, count, out, [&](uint32_t i, VkExtensionProperties* one) {
-    memcpy(one, extensions.at + size_t{i} * extensions.entry_size, sizeof *one);
-    one->extensionName[sizeof one->extensionName - 1] = '\0';
-  });
-}
-
-void get_format(VkPhysicalDevice handle, VkFormat format, VkFormatProperties* out) {
-  const Section& formats = twin_of(handle).formats;
-  *out = {};
-  for (uint32_t i = 0; i < formats.count; ++i) {
-    weir_twin_format one;
-    memcpy(&one, formats.at + size_t{i} * formats.entry_size, sizeof one);
-    if (one.format == static_cast<uint32_t>(format)) *out = {one.linear, one.optimal, one.buffer};
-  }
-}
-void get_format2(VkPhysicalDevice handle, VkFormat format, VkFormatProperties2* out) {
-  get_format(handle, format, &out->formatProperties);
-  if (auto* wide =
-          wanted_behind<VkFormatProperties3>(out->pNext, VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3)) {
-    wide->linearTilingFeatures = out->formatProperties.linearTilingFeatures;
-    wide->optimalTilingFeatures = out->formatProperties.optimalTilingFeatures;
-    wide->bufferFeatures = out->formatProperties.bufferFeatures;
-  }
-}
-
-VkResult get_image_format(VkPhysicalDevice, VkFormat, VkImageType, VkImageTiling, VkImageUsageFlags,
-                          VkImageCreateFlags, VkImageFormatProperties* out) {
-  *out = {};
-  return VK_ERROR_FORMAT_NOT_SUPPORTED;
-}
-VkResult get_image_format2(VkPhysicalDevice, const VkPhysicalDeviceImageFormatInfo2*,
-                           VkImageFormatProperties2* out) {
-  out->imageFormatProperties = {};
-  return VK_ERROR_FORMAT_NOT_SUPPORTED;
-}
-
-void get_external_buffer(VkPhysicalDevice, const VkPhysicalDeviceExternalBufferInfo* info,
-                         VkExternalBufferProperties* out) {
-  out->externalMemoryProperties = {};
-  // Memory of the program's own is what a twin can take over (memory.cpp).
-  if (info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT) {
-    out->externalMemoryProperties = {VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT, info->handleType,
-                                     info->handleType};
-  }
-}
-void get_external_fence(VkPhysicalDevice, const VkPhysicalDeviceExternalFenceInfo*,
-                        VkExternalFenceProperties* out) {
-  out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
-  out->externalFenceFeatures = 0;
-}
-void get_external_semaphore(VkPhysicalDevice, const VkPhysicalDeviceExternalSemaphoreInfo*,
-                            VkExternalSemaphoreProperties* out) {
-  out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
-  out->externalSemaphoreFeatures = 0;
-}
-
 // The program's sType and pNext stay.
-template <Section Twin::*where>
-VkResult get_matrices(VkPhysicalDevice handle, uint32_t* count, void* out) {
-  const Section& have = twin_of(handle).*where;
+VkResult copy_matrices(const Section& have, uint32_t* count, void* out) {
   auto* bytes = static_cast<uint8_t*>(out);
   return answer(have.count, count, bytes, [&](uint32_t i, uint8_t*) {
     const size_t at = size_t{i} * have.entry_size;
@@ -190,41 +94,139 @@ VkResult get_matrices(VkPhysicalDevice handle, uint32_t* count, void* out) {
   });
 }
 
-VkResult get_time_domains(VkPhysicalDevice, uint32_t* count, VkTimeDomainEXT* out) {
-  const VkTimeDomainEXT have[] = {VK_TIME_DOMAIN_DEVICE_EXT, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT};
-  return answer(2, count, out, [&](uint32_t i, VkTimeDomainEXT* one) { *one = have[i]; });
-}
-
 }  // namespace
 
-Entries properties_entries() {
-  static const Entry entries[] = {
-      WEIR_TWIN(GetPhysicalDeviceProperties, get_properties),
-      WEIR_TWIN(GetPhysicalDeviceProperties2,
-                (with_chain<get_properties, &VkPhysicalDeviceProperties2::properties>)),
-      WEIR_TWIN(GetPhysicalDeviceFeatures, get_features),
-      WEIR_TWIN(GetPhysicalDeviceFeatures2,
-                (with_chain<get_features, &VkPhysicalDeviceFeatures2::features>)),
-      WEIR_TWIN(GetPhysicalDeviceMemoryProperties, get_memory),
-      WEIR_TWIN(GetPhysicalDeviceMemoryProperties2,
-                (with_chain<get_memory, &VkPhysicalDeviceMemoryProperties2::memoryProperties>)),
-      WEIR_TWIN(GetPhysicalDeviceQueueFamilyProperties, get_families),
-      WEIR_TWIN(GetPhysicalDeviceQueueFamilyProperties2, get_families2),
-      WEIR_TWIN(EnumerateDeviceExtensionProperties, enumerate_device_extensions),
-      WEIR_TWIN(GetPhysicalDeviceFormatProperties, get_format),
-      WEIR_TWIN(GetPhysicalDeviceFormatProperties2, get_format2),
-      WEIR_TWIN(GetPhysicalDeviceImageFormatProperties, get_image_format),
-      WEIR_TWIN(GetPhysicalDeviceImageFormatProperties2, get_image_format2),
-      WEIR_TWIN(GetPhysicalDeviceExternalBufferProperties, get_external_buffer),
-      WEIR_TWIN(GetPhysicalDeviceExternalFenceProperties, get_external_fence),
-      WEIR_TWIN(GetPhysicalDeviceExternalSemaphoreProperties, get_external_semaphore),
-      WEIR_TWIN_NEWER(GetPhysicalDeviceCooperativeMatrixPropertiesKHR,
-                      get_matrices<&Twin::matrices>),
-      WEIR_TWIN_NEWER(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV,
-                      get_matrices<&Twin::flexible_matrices>),
-      WEIR_TWIN(GetPhysicalDeviceCalibrateableTimeDomainsEXT, get_time_domains),
-  };
-  return all_of(entries);
+VkResult get_matrices(VkPhysicalDevice handle, uint32_t* count, void* out) {
+  return copy_matrices(twin_of(handle).matrices, count, out);
+}
+
+VkResult get_flexible_matrices(VkPhysicalDevice handle, uint32_t* count, void* out) {
+  return copy_matrices(twin_of(handle).flexible_matrices, count, out);
 }
 
 }  // namespace weir_twin
+
+using namespace weir_twin;
+
+void vkGetPhysicalDeviceProperties(VkPhysicalDevice handle, VkPhysicalDeviceProperties* out) {
+  *out = twin_of(handle).properties;
+  keep_or_make_uuid(*object<Physical>(handle), "cache", out->pipelineCacheUUID);
+}
+
+void vkGetPhysicalDeviceFeatures(VkPhysicalDevice handle, VkPhysicalDeviceFeatures* out) {
+  *out = twin_of(handle).features;
+}
+
+void vkGetPhysicalDeviceMemoryProperties(VkPhysicalDevice handle,
+                                         VkPhysicalDeviceMemoryProperties* out) {
+  *out = twin_of(handle).memory;
+}
+
+// The same in structs with a chain behind them.
+void vkGetPhysicalDeviceProperties2(VkPhysicalDevice handle, VkPhysicalDeviceProperties2* out) {
+  vkGetPhysicalDeviceProperties(handle, &out->properties);
+  fill_chain(*object<Physical>(handle), out->pNext);
+}
+
+void vkGetPhysicalDeviceFeatures2(VkPhysicalDevice handle, VkPhysicalDeviceFeatures2* out) {
+  vkGetPhysicalDeviceFeatures(handle, &out->features);
+  fill_chain(*object<Physical>(handle), out->pNext);
+}
+
+void vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice handle,
+                                          VkPhysicalDeviceMemoryProperties2* out) {
+  vkGetPhysicalDeviceMemoryProperties(handle, &out->memoryProperties);
+  fill_chain(*object<Physical>(handle), out->pNext);
+}
+
+void vkGetPhysicalDeviceQueueFamilyProperties(VkPhysicalDevice handle, uint32_t* count,
+                                              VkQueueFamilyProperties* out) {
+  const Twin& twin = twin_of(handle);
+  answer(twin.queue_families.count, count, out,
+         [&](uint32_t i, VkQueueFamilyProperties* one) { queue_family(twin, i, one); });
+}
+
+void vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice handle, uint32_t* count,
+                                               VkQueueFamilyProperties2* out) {
+  const Twin& twin = twin_of(handle);
+  answer(twin.queue_families.count, count, out, [&](uint32_t i, VkQueueFamilyProperties2* one) {
+    queue_family(twin, i, &one->queueFamilyProperties);
+  });
+}
+
+VkResult vkEnumerateDeviceExtensionProperties(VkPhysicalDevice handle, const char*, uint32_t* count,
+                                              VkExtensionProperties* out) {
+  const Section& extensions = twin_of(handle).extensions;
+  return answer(extensions.count, count, out, [&](uint32_t i, VkExtensionProperties* one) {
+    memcpy(one, extensions.at + size_t{i} * extensions.entry_size, sizeof *one);
+    one->extensionName[sizeof one->extensionName - 1] = '\0';
+  });
+}
+
+void vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice handle, VkFormat format,
+                                         VkFormatProperties* out) {
+  const Section& formats = twin_of(handle).formats;
+  *out = {};
+  for (uint32_t i = 0; i < formats.count; ++i) {
+    weir_twin_format one;
+    memcpy(&one, formats.at + size_t{i} * formats.entry_size, sizeof one);
+    if (one.format == static_cast<uint32_t>(format)) *out = {one.linear, one.optimal, one.buffer};
+  }
+}
+
+void vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice handle, VkFormat format,
+                                          VkFormatProperties2* out) {
+  vkGetPhysicalDeviceFormatProperties(handle, format, &out->formatProperties);
+  if (auto* wide =
+          wanted_behind<VkFormatProperties3>(out->pNext, VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3)) {
+    wide->linearTilingFeatures = out->formatProperties.linearTilingFeatures;
+    wide->optimalTilingFeatures = out->formatProperties.optimalTilingFeatures;
+    wide->bufferFeatures = out->formatProperties.bufferFeatures;
+  }
+}
+
+VkResult vkGetPhysicalDeviceImageFormatProperties(VkPhysicalDevice, VkFormat, VkImageType,
+                                                  VkImageTiling, VkImageUsageFlags,
+                                                  VkImageCreateFlags,
+                                                  VkImageFormatProperties* out) {
+  *out = {};
+  return VK_ERROR_FORMAT_NOT_SUPPORTED;
+}
+
+VkResult vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
+                                                   const VkPhysicalDeviceImageFormatInfo2*,
+                                                   VkImageFormatProperties2* out) {
+  out->imageFormatProperties = {};
+  return VK_ERROR_FORMAT_NOT_SUPPORTED;
+}
+
+void vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice,
+                                                 const VkPhysicalDeviceExternalBufferInfo* info,
+                                                 VkExternalBufferProperties* out) {
+  out->externalMemoryProperties = {};
+  // Memory of the program's own is what a twin can take over (memory.cpp).
+  if (info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT) {
+    out->externalMemoryProperties = {VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT, info->handleType,
+                                     info->handleType};
+  }
+}
+
+void vkGetPhysicalDeviceExternalFenceProperties(VkPhysicalDevice,
+                                                const VkPhysicalDeviceExternalFenceInfo*,
+                                                VkExternalFenceProperties* out) {
+  out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
+  out->externalFenceFeatures = 0;
+}
+
+void vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
+                                                    const VkPhysicalDeviceExternalSemaphoreInfo*,
+                                                    VkExternalSemaphoreProperties* out) {
+  out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
+  out->externalSemaphoreFeatures = 0;
+}
+
+VkResult vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(VkPhysicalDevice, uint32_t* count,
+                                                        VkTimeDomainEXT* out) {
+  const VkTimeDomainEXT have[] = {VK_TIME_DOMAIN_DEVICE_EXT, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT};
+  return answer(2, count, out, [&](uint32_t i, VkTimeDomainEXT* one) { *one = have[i]; });
+}

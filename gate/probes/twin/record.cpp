@@ -14,6 +14,7 @@ void forget(CommandBuffer* buffer) {
   buffer->count = 0;
   buffer->out_of_memory = false;
 }
+
 void release(CommandBuffer* buffer) {
   forget(buffer);
   free(buffer->ops);
@@ -31,18 +32,55 @@ Op* add_op(CommandBuffer* buffer, OpKind kind) {
   op->kind = kind;
   return op;
 }
+
 Op* add_op(VkCommandBuffer buffer, OpKind kind) {
   return add_op(object<CommandBuffer>(buffer), kind);
 }
 
-VkResult create_command_pool(VkDevice device, const VkCommandPoolCreateInfo*,
+void add_copy(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint64_t x, uint64_t y,
+              uint64_t z) {
+  Op* op = add_op(into, k_copy);
+  if (op == nullptr) return;
+  op->first = object<Buffer>(from);
+  op->second = object<Buffer>(to);
+  op->x = x;
+  op->y = y;
+  op->z = z;
+}
+
+void add_event(VkCommandBuffer into, OpKind kind, VkEvent event) {
+  Op* op = add_op(into, kind);
+  if (op != nullptr) op->first = object<Event>(event);
+}
+
+Op* add_query(VkCommandBuffer into, OpKind kind, VkQueryPool pool, uint32_t which) {
+  Op* op = add_op(into, kind);
+  if (op == nullptr) return nullptr;
+  op->first = object<QueryPool>(pool);
+  op->x = which;
+  op->y = 1;
+  return op;
+}
+
+}  // namespace
+
+const char* name_of(VkCommandBuffer buffer) {
+  return object<CommandBuffer>(buffer)->pool->device->physical->twin.name;
+}
+
+}  // namespace weir_twin
+
+using namespace weir_twin;
+
+VkResult vkCreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo*,
                              const VkAllocationCallbacks*, VkCommandPool* out) {
   auto* pool = make_object<CommandPool>(out);
   if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   pool->device = object<Device>(device);
   return VK_SUCCESS;
 }
-void destroy_command_pool(VkDevice, VkCommandPool which, const VkAllocationCallbacks*) {
+
+void vkDestroyCommandPool(VkDevice, VkCommandPool which, const VkAllocationCallbacks*) {
   auto* pool = object<CommandPool>(which);
   if (pool == nullptr) return;
   while (pool->first != nullptr) {
@@ -52,13 +90,15 @@ void destroy_command_pool(VkDevice, VkCommandPool which, const VkAllocationCallb
   }
   free(pool);
 }
-VkResult reset_command_pool(VkDevice, VkCommandPool which, VkCommandPoolResetFlags) {
+
+VkResult vkResetCommandPool(VkDevice, VkCommandPool which, VkCommandPoolResetFlags) {
   for (CommandBuffer* at = object<CommandPool>(which)->first; at != nullptr; at = at->next) {
     forget(at);
   }
   return VK_SUCCESS;
 }
-void free_command_buffers(VkDevice, VkCommandPool which, uint32_t count,
+
+void vkFreeCommandBuffers(VkDevice, VkCommandPool which, uint32_t count,
                           const VkCommandBuffer* handles) {
   auto* pool = object<CommandPool>(which);
   for (uint32_t i = 0; i < count; ++i) {
@@ -68,13 +108,14 @@ void free_command_buffers(VkDevice, VkCommandPool which, uint32_t count,
     release(buffer);
   }
 }
-VkResult allocate_command_buffers(VkDevice device, const VkCommandBufferAllocateInfo* info,
+
+VkResult vkAllocateCommandBuffers(VkDevice device, const VkCommandBufferAllocateInfo* info,
                                   VkCommandBuffer* out) {
   auto* pool = object<CommandPool>(info->commandPool);
   for (uint32_t i = 0; i < info->commandBufferCount; ++i) {
     auto* buffer = make_object<CommandBuffer>(&out[i]);
     if (buffer == nullptr) {
-      free_command_buffers(device, info->commandPool, i, out);
+      vkFreeCommandBuffers(device, info->commandPool, i, out);
       return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
     set_loader_magic_value(buffer);
@@ -84,19 +125,21 @@ VkResult allocate_command_buffers(VkDevice device, const VkCommandBufferAllocate
   return VK_SUCCESS;
 }
 
-VkResult begin_buffer(VkCommandBuffer buffer, const VkCommandBufferBeginInfo*) {
-  forget(object<CommandBuffer>(buffer));
-  return VK_SUCCESS;
-}
-VkResult end_buffer(VkCommandBuffer buffer) {
-  return object<CommandBuffer>(buffer)->out_of_memory ? VK_ERROR_OUT_OF_HOST_MEMORY : VK_SUCCESS;
-}
-VkResult reset_buffer(VkCommandBuffer buffer, VkCommandBufferResetFlags) {
+VkResult vkBeginCommandBuffer(VkCommandBuffer buffer, const VkCommandBufferBeginInfo*) {
   forget(object<CommandBuffer>(buffer));
   return VK_SUCCESS;
 }
 
-void execute_commands(VkCommandBuffer buffer, uint32_t count, const VkCommandBuffer* handles) {
+VkResult vkEndCommandBuffer(VkCommandBuffer buffer) {
+  return object<CommandBuffer>(buffer)->out_of_memory ? VK_ERROR_OUT_OF_HOST_MEMORY : VK_SUCCESS;
+}
+
+VkResult vkResetCommandBuffer(VkCommandBuffer buffer, VkCommandBufferResetFlags) {
+  forget(object<CommandBuffer>(buffer));
+  return VK_SUCCESS;
+}
+
+void vkCmdExecuteCommands(VkCommandBuffer buffer, uint32_t count, const VkCommandBuffer* handles) {
   for (uint32_t i = 0; i < count; ++i) {
     const auto* inner = object<CommandBuffer>(handles[i]);
     for (uint32_t k = 0; k < inner->count; ++k) {
@@ -117,31 +160,23 @@ void execute_commands(VkCommandBuffer buffer, uint32_t count, const VkCommandBuf
   }
 }
 
-void add_copy(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint64_t x, uint64_t y,
-              uint64_t z) {
-  Op* op = add_op(into, k_copy);
-  if (op == nullptr) return;
-  op->first = object<Buffer>(from);
-  op->second = object<Buffer>(to);
-  op->x = x;
-  op->y = y;
-  op->z = z;
-}
-void copy_buffer(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint32_t count,
-                 const VkBufferCopy* regions) {
+void vkCmdCopyBuffer(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint32_t count,
+                     const VkBufferCopy* regions) {
   for (uint32_t i = 0; i < count; ++i) {
     add_copy(into, from, to, regions[i].srcOffset, regions[i].dstOffset, regions[i].size);
   }
 }
-void copy_buffer2(VkCommandBuffer into, const VkCopyBufferInfo2* info) {
+
+void vkCmdCopyBuffer2(VkCommandBuffer into, const VkCopyBufferInfo2* info) {
   for (uint32_t i = 0; i < info->regionCount; ++i) {
     const VkBufferCopy2& region = info->pRegions[i];
     add_copy(into, info->srcBuffer, info->dstBuffer, region.srcOffset, region.dstOffset,
              region.size);
   }
 }
-void fill_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
-                 uint32_t word) {
+
+void vkCmdFillBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
+                     uint32_t word) {
   Op* op = add_op(into, k_fill);
   if (op == nullptr) return;
   auto* buffer = object<Buffer>(to);
@@ -151,8 +186,9 @@ void fill_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDevic
   op->z = size == VK_WHOLE_SIZE ? rest : size;
   op->number = word;
 }
-void update_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
-                   const void* data) {
+
+void vkCmdUpdateBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
+                       const void* data) {
   Op* op = add_op(into, k_update);
   if (op == nullptr) return;
   op->second = object<Buffer>(to);
@@ -167,38 +203,56 @@ void update_buffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDev
   }
 }
 
-template <OpKind kind, class Stages>
-void cmd_event(VkCommandBuffer into, VkEvent event, Stages) {
-  Op* op = add_op(into, kind);
-  if (op != nullptr) op->first = object<Event>(event);
-}
-template <class... A>
-void cmd_wait_events(VkCommandBuffer into, uint32_t count, const VkEvent* events, A...) {
-  for (uint32_t i = 0; i < count; ++i) cmd_event<k_wait_event>(into, events[i], 0);
+void vkCmdSetEvent(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
+  add_event(into, k_set_event, event);
 }
 
-Op* add_query(VkCommandBuffer into, OpKind kind, VkQueryPool pool, uint32_t which) {
-  Op* op = add_op(into, kind);
-  if (op == nullptr) return nullptr;
-  op->first = object<QueryPool>(pool);
-  op->x = which;
-  op->y = 1;
-  return op;
+void vkCmdSetEvent2(VkCommandBuffer into, VkEvent event, const VkDependencyInfo*) {
+  add_event(into, k_set_event, event);
 }
-void cmd_reset_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first, uint32_t count) {
+
+void vkCmdResetEvent(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
+  add_event(into, k_reset_event, event);
+}
+
+void vkCmdResetEvent2(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags2) {
+  add_event(into, k_reset_event, event);
+}
+
+void vkCmdWaitEvents2(VkCommandBuffer into, uint32_t count, const VkEvent* events,
+                      const VkDependencyInfo*) {
+  for (uint32_t i = 0; i < count; ++i) add_event(into, k_wait_event, events[i]);
+}
+
+void vkCmdWaitEvents(VkCommandBuffer into, uint32_t count, const VkEvent* events,
+                     VkPipelineStageFlags, VkPipelineStageFlags, uint32_t, const VkMemoryBarrier*,
+                     uint32_t, const VkBufferMemoryBarrier*, uint32_t,
+                     const VkImageMemoryBarrier*) {
+  vkCmdWaitEvents2(into, count, events, nullptr);
+}
+
+void vkCmdResetQueryPool(VkCommandBuffer into, VkQueryPool pool, uint32_t first, uint32_t count) {
   Op* op = add_query(into, k_reset_queries, pool, first);
   if (op != nullptr) op->y = count;
 }
-void cmd_end_query(VkCommandBuffer into, VkQueryPool pool, uint32_t which) {
+
+void vkCmdEndQuery(VkCommandBuffer into, VkQueryPool pool, uint32_t which) {
   add_query(into, k_end_query, pool, which);
 }
-template <class Stages>
-void cmd_write_time(VkCommandBuffer into, Stages, VkQueryPool pool, uint32_t which) {
+
+void vkCmdWriteTimestamp(VkCommandBuffer into, VkPipelineStageFlagBits, VkQueryPool pool,
+                         uint32_t which) {
   add_query(into, k_write_time, pool, which);
 }
-void cmd_copy_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first, uint32_t count,
-                      VkBuffer to, VkDeviceSize offset, VkDeviceSize stride,
-                      VkQueryResultFlags flags) {
+
+void vkCmdWriteTimestamp2(VkCommandBuffer into, VkPipelineStageFlags2, VkQueryPool pool,
+                          uint32_t which) {
+  add_query(into, k_write_time, pool, which);
+}
+
+void vkCmdCopyQueryPoolResults(VkCommandBuffer into, VkQueryPool pool, uint32_t first,
+                               uint32_t count, VkBuffer to, VkDeviceSize offset,
+                               VkDeviceSize stride, VkQueryResultFlags flags) {
   Op* op = add_query(into, k_copy_queries, pool, first);
   if (op == nullptr) return;
   op->number = count;
@@ -207,41 +261,3 @@ void cmd_copy_queries(VkCommandBuffer into, VkQueryPool pool, uint32_t first, ui
   op->z = stride;
   op->flags = flags;
 }
-
-}  // namespace
-
-const char* name_of(VkCommandBuffer buffer) {
-  return object<CommandBuffer>(buffer)->pool->device->physical->twin.name;
-}
-
-Entries record_entries() {
-  static const Entry entries[] = {
-      WEIR_TWIN(CreateCommandPool, create_command_pool),
-      WEIR_TWIN(DestroyCommandPool, destroy_command_pool),
-      WEIR_TWIN(ResetCommandPool, reset_command_pool),
-      WEIR_TWIN(AllocateCommandBuffers, allocate_command_buffers),
-      WEIR_TWIN(FreeCommandBuffers, free_command_buffers),
-      WEIR_TWIN(BeginCommandBuffer, begin_buffer),
-      WEIR_TWIN(EndCommandBuffer, end_buffer),
-      WEIR_TWIN(ResetCommandBuffer, reset_buffer),
-      WEIR_TWIN(CmdExecuteCommands, execute_commands),
-      WEIR_TWIN(CmdCopyBuffer, copy_buffer),
-      WEIR_TWIN(CmdCopyBuffer2, copy_buffer2),
-      WEIR_TWIN(CmdFillBuffer, fill_buffer),
-      WEIR_TWIN(CmdUpdateBuffer, update_buffer),
-      WEIR_TWIN(CmdSetEvent, cmd_event<k_set_event>),
-      WEIR_TWIN(CmdSetEvent2, cmd_event<k_set_event>),
-      WEIR_TWIN(CmdResetEvent, cmd_event<k_reset_event>),
-      WEIR_TWIN(CmdResetEvent2, cmd_event<k_reset_event>),
-      WEIR_TWIN(CmdWaitEvents, cmd_wait_events),
-      WEIR_TWIN(CmdWaitEvents2, cmd_wait_events),
-      WEIR_TWIN(CmdResetQueryPool, cmd_reset_queries),
-      WEIR_TWIN(CmdEndQuery, cmd_end_query),
-      WEIR_TWIN(CmdWriteTimestamp, cmd_write_time),
-      WEIR_TWIN(CmdWriteTimestamp2, cmd_write_time),
-      WEIR_TWIN(CmdCopyQueryPoolResults, cmd_copy_queries),
-  };
-  return all_of(entries);
-}
-
-}  // namespace weir_twin

@@ -65,17 +65,20 @@ const accepted = [
   'TrimCommandPool', 'CmdBeginQuery', 'CmdBindPipeline', 'CmdBindDescriptorSets', 'CmdPushConstants',
   'CmdDispatch', 'CmdDispatchIndirect', 'CmdDispatchBase', 'CmdSetDeviceMask', 'CmdPipelineBarrier',
   'CmdPipelineBarrier2', 'CmdPushDescriptorSetKHR', 'CmdPushDescriptorSetWithTemplateKHR',
-];
-// Lists that have nothing in them, and a number that is 0.
-const empty = [
+  // Lists that have nothing in them, and a number that is 0.
   'GetDeviceGroupPeerMemoryFeatures', 'EnumerateInstanceLayerProperties', 'GetPipelineExecutableStatisticsKHR',
   'GetPipelineExecutableInternalRepresentationsKHR', 'EnumerateDeviceLayerProperties',
   'GetPhysicalDeviceSparseImageFormatProperties', 'GetPhysicalDeviceSparseImageFormatProperties2',
   'GetPhysicalDeviceToolProperties', 'GetPhysicalDeviceFragmentShadingRatesKHR',
   'GetPhysicalDeviceCooperativeMatrixPropertiesNV',
 ];
+// Objects of which nothing is kept but their handle.
+const numbered = [
+  'CreateDebugUtilsMessengerEXT', 'CreateDebugReportCallbackEXT', 'CreateShaderModule', 'CreatePipelineLayout',
+  'CreatePipelineCache', 'CreateSampler', 'CreateBufferView', 'CreateDescriptorSetLayout', 'CreateDescriptorUpdateTemplate',
+];
 const groups = (names) => new Set(names.map((name) => commands.get(`vk${name}`).group));
-const [acceptedGroups, emptyGroups] = [groups(accepted), groups(empty)];
+const [acceptedGroups, numberedGroups] = [groups(accepted), groups(numbered)];
 const level = (first) => ({ VkInstance: 'instance', VkPhysicalDevice: 'physical', VkDevice: 'device', VkQueue: 'device',
   VkCommandBuffer: 'device' })[first] ?? 'instance';
 const rows = new Map();
@@ -85,12 +88,12 @@ function addCommands(required, since, extension, typed) {
     const { first, group } = commands.get(name);
     const at = level(first);
     let otherwise = 'nullptr';
-    if (emptyGroups.has(group)) otherwise = `none<PFN_${name}>`;
-    else if (acceptedGroups.has(group)) otherwise = `swallowed<PFN_${name}>`;
+    if (acceptedGroups.has(group)) otherwise = `None<PFN_${name}>::call`;
+    else if (numberedGroups.has(group)) otherwise = `MadeUp<PFN_${name}>::call`;
     else if (at === 'device' && typed) {
-      otherwise = name.startsWith('vkDestroy') ? `swallowed<PFN_${name}>` : `refused<PFN_${name}, Text("${name}")>`;
+      otherwise = name.startsWith('vkDestroy') ? `None<PFN_${name}>::call` : `Refusal<PFN_${name}, Text("${name}")>::call`;
     }
-    if (!rows.has(name)) rows.set(name, [`"${name}"`, otherwise, group, `k_${at}`, since, extension]);
+    if (!rows.has(name)) rows.set(name, { otherwise, group, typed, rest: [`k_${at}`, since, extension] });
   }
 }
 for (const m of xml.matchAll(/<enums ([^>]*?)>([^]*?)<\/enums>/g)) {
@@ -285,6 +288,17 @@ text.push('const char* const weir_instance_extensions[] = {', ...instanceExtensi
   `const uint32_t weir_instance_extension_count = ${instanceExtensions.length};`, '', '}', '');
 writeFileSync(structsOut, text.join('\n'));
 
+// What the driver's files define: a command under any of its names. Those that they do not define are null.
+const ours = new Map(newer.commands.filter((c) => c.function).map((c) => [c.name, c.function]));
+const namesOf = new Map();
+for (const [name, { group, typed }] of rows) {
+  const own = ours.get(name) ?? (typed && name);
+  if (own) namesOf.set(group, [...(namesOf.get(group) ?? []), own]);
+}
+const declarations = [...rows].filter(([, row]) => row.typed)
+  .map(([name]) => `extern "C" __attribute__((weak, visibility("hidden"))) decltype(${name}) ${name};`);
+const table = [...rows].map(([name, { otherwise, group, rest }]) =>
+  `    {"${name}", own(${[...(namesOf.get(group) ?? []), otherwise].filter((one) => one !== 'nullptr').join(', ')}), ${rest.join(', ')}},`);
 writeFileSync(commandsOut, ['// Made by gate/probes/twin/registry.mjs: do not edit.', '#include "gate/probes/twin/state.h"', '',
-  'namespace weir_twin {', '', 'Command g_commands[] = {', ...[...rows.values()].map((row) => `    {${row.join(', ')}},`), '};',
+  ...declarations, '', 'namespace weir_twin {', '', 'const Command g_commands[] = {', ...table, '};',
   `const uint32_t k_command_count = ${rows.size};`, '', '}  // namespace weir_twin', ''].join('\n'));

@@ -168,17 +168,8 @@ T* make_object(Handle* out, size_t more = 0) {
   if (made != nullptr) *out = handle_of<Handle>(made);
   return made;
 }
-template <class T, class Handle>
-void free_object(VkDevice, Handle handle, const VkAllocationCallbacks*) {
-  free(object<T>(handle));
-}
 // A handle for an object without a state.
 uint64_t made_up();
-template <class Of, class Info, class Handle>
-VkResult create_any(Of, const Info*, const VkAllocationCallbacks*, Handle* out) {
-  *out = reinterpret_cast<Handle>(made_up());
-  return VK_SUCCESS;
-}
 
 // Calls next(struct) for each of a chain.
 template <class Visit>
@@ -213,9 +204,6 @@ VkResult answer(uint32_t have, uint32_t* count, T* out, Write write) {
   return have > room ? VK_INCOMPLETE : VK_SUCCESS;
 }
 
-// What programs are told of a device.
-void get_properties(VkPhysicalDevice handle, VkPhysicalDeviceProperties* out);
-
 // One line on standard error, "weir twin: WHAT".
 void say(const char* what, const char* about, const char* end);
 // That `function` is not for the twin `name`, once in a process.
@@ -241,8 +229,8 @@ void drop_pending(Device* device);
 // Waits without the processor until ready() or the time is over. True when it was ready.
 bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what);
 
-// --- The driver's functions: each file brings its own part, by one of their names; their aliases,
-// and where each of them is from, are the registry's. (On Linux they have C's calling convention.)
+// --- The driver's functions have Vulkan's own names; their aliases, and where each of them is
+// from, are the registry's. (On Linux they have C's calling convention.)
 
 enum Level : uint8_t { k_instance, k_physical, k_device };
 
@@ -251,46 +239,44 @@ struct Command {
   // Null: there is none. Of a device's that no file brings and that does not do without: one that
   // refuses, since the real device does have it, and a program that asks for it finds it.
   PFN_vkVoidFunction function;
-  uint16_t group;  // the same for all names of a command
   Level level;
   uint8_t core;           // there since Vulkan 1.(core - 1); 0: only with the extension
   const char* extension;  // a device's, which must be enabled; null: an instance's or none
 };
-extern Command g_commands[];  // made by registry.mjs
+extern const Command g_commands[];  // made by registry.mjs
 extern const uint32_t k_command_count;
 
-struct Entry {
-  const char* name;
-  PFN_vkVoidFunction function;
-};
-struct Entries {
-  const Entry* first;
-  uint32_t count;
-};
-template <uint32_t n>
-Entries all_of(const Entry (&entries)[n]) {
-  return {entries, n};
-}
+// Those that Debian's headers do not have, by the names that newer.json gives them.
+VkResult map_memory2(VkDevice device, const void* info, void** out);
+VkResult unmap_memory2(VkDevice device, const void* info);
+VkResult get_matrices(VkPhysicalDevice handle, uint32_t* count, void* out);
+VkResult get_flexible_matrices(VkPhysicalDevice handle, uint32_t* count, void* out);
+
 template <class F>
 PFN_vkVoidFunction untyped(F function) {
   return reinterpret_cast<PFN_vkVoidFunction>(function);
 }
-#define WEIR_TWIN(name, function) \
-  { "vk" #name, untyped<PFN_vk##name>(function) }
-// Debian's headers do not have it.
-#define WEIR_TWIN_NEWER(name, function) \
-  { "vk" #name, untyped(function) }
+// The first that is there, of a command's names and what stands in for it.
+template <class... F>
+PFN_vkVoidFunction own(F... names) {
+  PFN_vkVoidFunction found = nullptr;
+  ((found = found == nullptr ? untyped(names) : found), ...);
+  return found;
+}
 
 // --- What the registry's table has for commands that no file does.
 
-// Accepted, and does nothing.
+// Makes an object of which nothing is kept but its handle.
 template <class F>
-struct Swallow;
-template <class R, class... A>
-struct Swallow<R (*)(A...)> {
-  static R call(A...) { return R(); }  // VK_SUCCESS
+struct MadeUp;
+template <class Of, class Info, class Handle>
+struct MadeUp<VkResult (*)(Of, const Info*, const VkAllocationCallbacks*, Handle*)> {
+  static VkResult call(Of, const Info*, const VkAllocationCallbacks*, Handle* out) {
+    *out = reinterpret_cast<Handle>(made_up());
+    return VK_SUCCESS;
+  }
 };
-// A list that has nothing in it.
+// Accepted, and does nothing; a list that it asks for has nothing in it.
 inline void empty(uint32_t* count) { *count = 0; }
 template <class T>
 void empty(T) {}
@@ -300,13 +286,9 @@ template <class R, class... A>
 struct None<R (*)(A...)> {
   static R call(A... arguments) {
     (empty(arguments), ...);
-    return R();
+    return R();  // VK_SUCCESS
   }
 };
-template <class F>
-const PFN_vkVoidFunction none = untyped(None<F>::call);
-template <class F>
-const PFN_vkVoidFunction swallowed = untyped(Swallow<F>::call);
 
 // A function that a twin does not have: said once, and an error where one can be returned.
 template <size_t n>
@@ -330,20 +312,5 @@ struct Refusal<R (*)(Of, A...), name> {
     }
   }
 };
-template <class F, Text name>
-const PFN_vkVoidFunction refused = untyped(Refusal<F, name>::call);
-
-Entries instance_entries();
-Entries properties_entries();
-Entries device_entries();
-Entries memory_entries();
-Entries object_entries();
-Entries record_entries();
-Entries submit_entries();
-Entries sync_entries();
-
-PFN_vkVoidFunction instance_function(const char* name);
-// Null for what the device does not have.
-PFN_vkVoidFunction device_function(const Device* device, const char* name);
 
 }  // namespace weir_twin

@@ -5,7 +5,6 @@
 #ifndef WEIR_PROBES_TWIN_STRUCTS_H
 #define WEIR_PROBES_TWIN_STRUCTS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum weir_field_kind {

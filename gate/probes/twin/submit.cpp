@@ -27,7 +27,6 @@ struct Batch {
   CommandBuffer** buffers;
   Fence* fence;
 };
-
 namespace {
 
 constexpr uint64_t k_page = 4096;
@@ -250,7 +249,7 @@ Batch* batch_of(const VkBindSparseInfo& info) {
 }
 
 template <class Info>
-VkResult submit(VkQueue handle, uint32_t count, const Info* infos, VkFence fence) {
+VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence fence) {
   auto* queue = object<Queue>(handle);
   Batch *first = nullptr, *last = nullptr;
   const auto append = [&](Batch* batch) {
@@ -279,22 +278,13 @@ VkResult submit(VkQueue handle, uint32_t count, const Info* infos, VkFence fence
 }
 
 bool queue_is_idle(void* queue) { return static_cast<const Queue*>(queue)->first == nullptr; }
-VkResult queue_wait_idle(VkQueue handle) {
-  auto* queue = object<Queue>(handle);
-  wait_until(queue->device, UINT64_MAX, queue_is_idle, queue);
-  return VK_SUCCESS;
-}
+
 bool device_is_idle(void* of) {
   auto* device = static_cast<Device*>(of);
   for (uint32_t i = 0; i < device->queue_count; ++i) {
     if (device->queues[i].first != nullptr) return false;
   }
   return true;
-}
-VkResult device_wait_idle(VkDevice handle) {
-  auto* device = object<Device>(handle);
-  wait_until(device, UINT64_MAX, device_is_idle, device);
-  return VK_SUCCESS;
 }
 
 }  // namespace
@@ -326,15 +316,31 @@ void advance(Device* device) {
   syscall(SYS_futex, &device->changes, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-Entries submit_entries() {
-  static const Entry entries[] = {
-      WEIR_TWIN(QueueSubmit, submit<VkSubmitInfo>),
-      WEIR_TWIN(QueueSubmit2, submit<VkSubmitInfo2>),
-      WEIR_TWIN(QueueBindSparse, submit<VkBindSparseInfo>),
-      WEIR_TWIN(QueueWaitIdle, queue_wait_idle),
-      WEIR_TWIN(DeviceWaitIdle, device_wait_idle),
-  };
-  return all_of(entries);
+}  // namespace weir_twin
+
+using namespace weir_twin;
+
+VkResult vkQueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
+  return submit_all(queue, count, infos, fence);
 }
 
-}  // namespace weir_twin
+VkResult vkQueueSubmit2(VkQueue queue, uint32_t count, const VkSubmitInfo2* infos, VkFence fence) {
+  return submit_all(queue, count, infos, fence);
+}
+
+VkResult vkQueueBindSparse(VkQueue queue, uint32_t count, const VkBindSparseInfo* infos,
+                           VkFence fence) {
+  return submit_all(queue, count, infos, fence);
+}
+
+VkResult vkQueueWaitIdle(VkQueue handle) {
+  auto* queue = object<Queue>(handle);
+  wait_until(queue->device, UINT64_MAX, queue_is_idle, queue);
+  return VK_SUCCESS;
+}
+
+VkResult vkDeviceWaitIdle(VkDevice handle) {
+  auto* device = object<Device>(handle);
+  wait_until(device, UINT64_MAX, device_is_idle, device);
+  return VK_SUCCESS;
+}

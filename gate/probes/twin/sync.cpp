@@ -12,28 +12,12 @@
 namespace weir_twin {
 namespace {
 
-VkResult create_fence(VkDevice, const VkFenceCreateInfo* info, const VkAllocationCallbacks*,
-                      VkFence* out) {
-  auto* fence = make_object<Fence>(out);
-  if (fence == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  fence->signaled = (info->flags & VK_FENCE_CREATE_SIGNALED_BIT) != 0;
-  return VK_SUCCESS;
-}
-VkResult reset_fences(VkDevice device, uint32_t count, const VkFence* fences) {
-  const weir_probe::Locked locked(&object<Device>(device)->lock);
-  for (uint32_t i = 0; i < count; ++i) object<Fence>(fences[i])->signaled = false;
-  return VK_SUCCESS;
-}
-VkResult get_fence_status(VkDevice device, VkFence fence) {
-  const weir_probe::Locked locked(&object<Device>(device)->lock);
-  return object<Fence>(fence)->signaled ? VK_SUCCESS : VK_NOT_READY;
-}
-
 struct Fences {
   const VkFence* fences;
   uint32_t count;
   bool all;
 };
+
 bool fences_ready(void* of) {
   const auto* wait = static_cast<const Fences*>(of);
   uint32_t ready = 0;
@@ -42,35 +26,7 @@ bool fences_ready(void* of) {
   }
   return wait->all ? ready == wait->count : ready != 0;
 }
-VkResult wait_for_fences(VkDevice device, uint32_t count, const VkFence* fences, VkBool32 all,
-                         uint64_t timeout) {
-  Fences wait{fences, count, all != VK_FALSE};
-  return wait_until(object<Device>(device), timeout, fences_ready, &wait) ? VK_SUCCESS : VK_TIMEOUT;
-}
 
-VkResult create_semaphore(VkDevice, const VkSemaphoreCreateInfo* info, const VkAllocationCallbacks*,
-                          VkSemaphore* out) {
-  auto* semaphore = make_object<Semaphore>(out);
-  if (semaphore == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(
-      info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
-  if (type != nullptr) {
-    semaphore->timeline = type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE;
-    semaphore->value = semaphore->timeline ? type->initialValue : 0;
-  }
-  return VK_SUCCESS;
-}
-VkResult get_counter(VkDevice device, VkSemaphore semaphore, uint64_t* out) {
-  const weir_probe::Locked locked(&object<Device>(device)->lock);
-  *out = object<Semaphore>(semaphore)->value;
-  return VK_SUCCESS;
-}
-VkResult signal_semaphore(VkDevice device, const VkSemaphoreSignalInfo* info) {
-  const weir_probe::Locked locked(&object<Device>(device)->lock);
-  object<Semaphore>(info->semaphore)->value = info->value;
-  advance(object<Device>(device));
-  return VK_SUCCESS;
-}
 bool semaphores_ready(void* of) {
   const auto* wait = static_cast<const VkSemaphoreWaitInfo*>(of);
   uint32_t ready = 0;
@@ -80,79 +36,18 @@ bool semaphores_ready(void* of) {
   return (wait->flags & VK_SEMAPHORE_WAIT_ANY_BIT) != 0 ? ready != 0
                                                         : ready == wait->semaphoreCount;
 }
-VkResult wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
-  VkSemaphoreWaitInfo wait = *info;
-  return wait_until(object<Device>(device), timeout, semaphores_ready, &wait) ? VK_SUCCESS
-                                                                              : VK_TIMEOUT;
-}
-
-VkResult create_event(VkDevice, const VkEventCreateInfo*, const VkAllocationCallbacks*,
-                      VkEvent* out) {
-  return make_object<Event>(out) != nullptr ? VK_SUCCESS : VK_ERROR_OUT_OF_HOST_MEMORY;
-}
-VkResult get_event(VkDevice device, VkEvent event) {
-  const weir_probe::Locked locked(&object<Device>(device)->lock);
-  return object<Event>(event)->set ? VK_EVENT_SET : VK_EVENT_RESET;
-}
-VkResult set_event(VkDevice device, VkEvent event) {
-  const weir_probe::Locked locked(&object<Device>(device)->lock);
-  object<Event>(event)->set = true;
-  advance(object<Device>(device));
-  return VK_SUCCESS;
-}
-VkResult reset_event(VkDevice device, VkEvent event) {
-  const weir_probe::Locked locked(&object<Device>(device)->lock);
-  object<Event>(event)->set = false;
-  return VK_SUCCESS;
-}
-
-VkResult create_query_pool(VkDevice, const VkQueryPoolCreateInfo* info,
-                           const VkAllocationCallbacks*, VkQueryPool* out) {
-  auto* pool = make_object<QueryPool>(out, size_t{info->queryCount} * sizeof(Query));
-  if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  pool->count = info->queryCount;
-  pool->values = 1;
-  if (info->queryType == VK_QUERY_TYPE_PIPELINE_STATISTICS) {
-    pool->values = static_cast<uint32_t>(__builtin_popcount(info->pipelineStatistics));
-  } else if (info->queryType == VK_QUERY_TYPE_TRANSFORM_FEEDBACK_STREAM_EXT) {
-    pool->values = 2;
-  }
-  return VK_SUCCESS;
-}
-void reset_query_pool(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count) {
-  auto* pool = object<QueryPool>(which);
-  const weir_probe::Locked locked(&object<Device>(handle)->lock);
-  for (uint32_t i = 0; i < count && first + i < pool->count; ++i) pool->queries[first + i] = {};
-}
 
 struct Range {
   const QueryPool* pool;
   uint32_t first, count;
 };
+
 bool queries_ready(void* of) {
   const auto* range = static_cast<const Range*>(of);
   for (uint32_t i = 0; i < range->count; ++i) {
     if (!range->pool->queries[range->first + i].available) return false;
   }
   return true;
-}
-
-VkResult get_results(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count,
-                     size_t size, void* out, VkDeviceSize stride, VkQueryResultFlags flags) {
-  auto* device = object<Device>(handle);
-  auto* pool = object<QueryPool>(which);
-  if (first >= pool->count) return VK_SUCCESS;
-  if (count > pool->count - first) count = pool->count - first;
-  Range range{pool, first, count};
-  if ((flags & VK_QUERY_RESULT_WAIT_BIT) != 0) {
-    wait_until(device, UINT64_MAX, queries_ready, &range);
-  }
-  const weir_probe::Locked locked(&object<Device>(handle)->lock);
-  const uint64_t each = size_of_query(*pool, flags);
-  for (uint32_t i = 0; i < count && i * stride + each <= size; ++i) {
-    write_query(*pool, pool->queries[first + i], flags, static_cast<uint8_t*>(out) + i * stride);
-  }
-  return queries_ready(&range) ? VK_SUCCESS : VK_NOT_READY;
 }
 
 }  // namespace
@@ -200,29 +95,141 @@ bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* wh
   return done;
 }
 
-Entries sync_entries() {
-  static const Entry entries[] = {
-      WEIR_TWIN(CreateFence, create_fence),
-      WEIR_TWIN(DestroyFence, free_object<Fence>),
-      WEIR_TWIN(ResetFences, reset_fences),
-      WEIR_TWIN(GetFenceStatus, get_fence_status),
-      WEIR_TWIN(WaitForFences, wait_for_fences),
-      WEIR_TWIN(CreateSemaphore, create_semaphore),
-      WEIR_TWIN(DestroySemaphore, free_object<Semaphore>),
-      WEIR_TWIN(GetSemaphoreCounterValue, get_counter),
-      WEIR_TWIN(WaitSemaphores, wait_semaphores),
-      WEIR_TWIN(SignalSemaphore, signal_semaphore),
-      WEIR_TWIN(CreateEvent, create_event),
-      WEIR_TWIN(DestroyEvent, free_object<Event>),
-      WEIR_TWIN(GetEventStatus, get_event),
-      WEIR_TWIN(SetEvent, set_event),
-      WEIR_TWIN(ResetEvent, reset_event),
-      WEIR_TWIN(CreateQueryPool, create_query_pool),
-      WEIR_TWIN(DestroyQueryPool, free_object<QueryPool>),
-      WEIR_TWIN(ResetQueryPool, reset_query_pool),
-      WEIR_TWIN(GetQueryPoolResults, get_results),
-  };
-  return all_of(entries);
+}  // namespace weir_twin
+
+using namespace weir_twin;
+
+VkResult vkCreateFence(VkDevice, const VkFenceCreateInfo* info, const VkAllocationCallbacks*,
+                       VkFence* out) {
+  auto* fence = make_object<Fence>(out);
+  if (fence == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  fence->signaled = (info->flags & VK_FENCE_CREATE_SIGNALED_BIT) != 0;
+  return VK_SUCCESS;
 }
 
-}  // namespace weir_twin
+void vkDestroyFence(VkDevice, VkFence fence, const VkAllocationCallbacks*) {
+  free(object<Fence>(fence));
+}
+
+VkResult vkResetFences(VkDevice device, uint32_t count, const VkFence* fences) {
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
+  for (uint32_t i = 0; i < count; ++i) object<Fence>(fences[i])->signaled = false;
+  return VK_SUCCESS;
+}
+
+VkResult vkGetFenceStatus(VkDevice device, VkFence fence) {
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
+  return object<Fence>(fence)->signaled ? VK_SUCCESS : VK_NOT_READY;
+}
+
+VkResult vkWaitForFences(VkDevice device, uint32_t count, const VkFence* fences, VkBool32 all,
+                         uint64_t timeout) {
+  Fences wait{fences, count, all != VK_FALSE};
+  return wait_until(object<Device>(device), timeout, fences_ready, &wait) ? VK_SUCCESS : VK_TIMEOUT;
+}
+
+VkResult vkCreateSemaphore(VkDevice, const VkSemaphoreCreateInfo* info,
+                           const VkAllocationCallbacks*, VkSemaphore* out) {
+  auto* semaphore = make_object<Semaphore>(out);
+  if (semaphore == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(
+      info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  if (type != nullptr) {
+    semaphore->timeline = type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE;
+    semaphore->value = semaphore->timeline ? type->initialValue : 0;
+  }
+  return VK_SUCCESS;
+}
+
+void vkDestroySemaphore(VkDevice, VkSemaphore semaphore, const VkAllocationCallbacks*) {
+  free(object<Semaphore>(semaphore));
+}
+
+VkResult vkGetSemaphoreCounterValue(VkDevice device, VkSemaphore semaphore, uint64_t* out) {
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
+  *out = object<Semaphore>(semaphore)->value;
+  return VK_SUCCESS;
+}
+
+VkResult vkSignalSemaphore(VkDevice device, const VkSemaphoreSignalInfo* info) {
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
+  object<Semaphore>(info->semaphore)->value = info->value;
+  advance(object<Device>(device));
+  return VK_SUCCESS;
+}
+
+VkResult vkWaitSemaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+  VkSemaphoreWaitInfo wait = *info;
+  return wait_until(object<Device>(device), timeout, semaphores_ready, &wait) ? VK_SUCCESS
+                                                                              : VK_TIMEOUT;
+}
+
+VkResult vkCreateEvent(VkDevice, const VkEventCreateInfo*, const VkAllocationCallbacks*,
+                       VkEvent* out) {
+  return make_object<Event>(out) != nullptr ? VK_SUCCESS : VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+void vkDestroyEvent(VkDevice, VkEvent event, const VkAllocationCallbacks*) {
+  free(object<Event>(event));
+}
+
+VkResult vkGetEventStatus(VkDevice device, VkEvent event) {
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
+  return object<Event>(event)->set ? VK_EVENT_SET : VK_EVENT_RESET;
+}
+
+VkResult vkSetEvent(VkDevice device, VkEvent event) {
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
+  object<Event>(event)->set = true;
+  advance(object<Device>(device));
+  return VK_SUCCESS;
+}
+
+VkResult vkResetEvent(VkDevice device, VkEvent event) {
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
+  object<Event>(event)->set = false;
+  return VK_SUCCESS;
+}
+
+VkResult vkCreateQueryPool(VkDevice, const VkQueryPoolCreateInfo* info,
+                           const VkAllocationCallbacks*, VkQueryPool* out) {
+  auto* pool = make_object<QueryPool>(out, size_t{info->queryCount} * sizeof(Query));
+  if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  pool->count = info->queryCount;
+  pool->values = 1;
+  if (info->queryType == VK_QUERY_TYPE_PIPELINE_STATISTICS) {
+    pool->values = static_cast<uint32_t>(__builtin_popcount(info->pipelineStatistics));
+  } else if (info->queryType == VK_QUERY_TYPE_TRANSFORM_FEEDBACK_STREAM_EXT) {
+    pool->values = 2;
+  }
+  return VK_SUCCESS;
+}
+
+void vkDestroyQueryPool(VkDevice, VkQueryPool pool, const VkAllocationCallbacks*) {
+  free(object<QueryPool>(pool));
+}
+
+void vkResetQueryPool(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count) {
+  auto* pool = object<QueryPool>(which);
+  const weir_probe::Locked locked(&object<Device>(handle)->lock);
+  for (uint32_t i = 0; i < count && first + i < pool->count; ++i) pool->queries[first + i] = {};
+}
+
+VkResult vkGetQueryPoolResults(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count,
+                               size_t size, void* out, VkDeviceSize stride,
+                               VkQueryResultFlags flags) {
+  auto* device = object<Device>(handle);
+  auto* pool = object<QueryPool>(which);
+  if (first >= pool->count) return VK_SUCCESS;
+  if (count > pool->count - first) count = pool->count - first;
+  Range range{pool, first, count};
+  if ((flags & VK_QUERY_RESULT_WAIT_BIT) != 0) {
+    wait_until(device, UINT64_MAX, queries_ready, &range);
+  }
+  const weir_probe::Locked locked(&object<Device>(handle)->lock);
+  const uint64_t each = size_of_query(*pool, flags);
+  for (uint32_t i = 0; i < count && i * stride + each <= size; ++i) {
+    write_query(*pool, pool->queries[first + i], flags, static_cast<uint8_t*>(out) + i * stride);
+  }
+  return queries_ready(&range) ? VK_SUCCESS : VK_NOT_READY;
+}

@@ -12,17 +12,14 @@
 #include "tools/replay/vulkan/vulkan.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <string_view>
 
 #include <dlfcn.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/structs.h"
 #include "gate/sys/files.hpp"
@@ -38,26 +35,22 @@ Result<VkInstance> open_instance(std::uint32_t recorded_version, Functions& call
   const auto get =
       reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
   if (get == nullptr) return left_out("libvulkan.so.1 is no Vulkan loader");
-  const auto create = reinterpret_cast<PFN_vkCreateInstance>(get(nullptr, "vkCreateInstance"));
-  const auto version =
-      reinterpret_cast<PFN_vkEnumerateInstanceVersion>(get(nullptr, "vkEnumerateInstanceVersion"));
+  call.init(get);
   std::uint32_t newest = VK_API_VERSION_1_0;
-  if (version != nullptr) version(&newest);
-  if (create == nullptr || newest < VK_API_VERSION_1_1) {
+  if (call.vkEnumerateInstanceVersion != nullptr) call.vkEnumerateInstanceVersion(&newest);
+  if (call.vkCreateInstance == nullptr || newest < VK_API_VERSION_1_1) {
     return left_out("the Vulkan loader is too old: 1.1 is needed");
   }
-  auto application = of_type<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
+  auto application = of_type<vk::ApplicationInfo>();
   application.pApplicationName = "weir-replay-vulkan";
   application.apiVersion = std::max(recorded_version, std::uint32_t{VK_API_VERSION_1_1});
-  auto info = of_type<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
+  auto info = of_type<vk::InstanceCreateInfo>();
   info.pApplicationInfo = &application;
   VkInstance instance = VK_NULL_HANDLE;
-  if (create(&info, nullptr, &instance) != VK_SUCCESS) {
+  if (call.vkCreateInstance(&info, nullptr, &instance) != VK_SUCCESS) {
     return left_out("no Vulkan driver, or none that can be used");
   }
-#define WEIR_FETCH(name) call.name = reinterpret_cast<PFN_vk##name>(get(instance, "vk" #name));
-  WEIR_REPLAY_INSTANCE_FUNCTIONS(WEIR_FETCH)
-#undef WEIR_FETCH
+  call.init(vk::Instance(instance));
   return instance;
 }
 
@@ -69,15 +62,12 @@ Result<void> pick(VkInstance instance, const std::string& wanted, Device& device
   std::vector<std::string> names;
   const auto number = text::to_int(wanted);
   for (std::uint32_t i = 0; i < count; ++i) {
-    auto subgroups = of_type<VkPhysicalDeviceSubgroupSizeControlProperties>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
-    auto driver = of_type<VkPhysicalDeviceDriverProperties>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+    auto subgroups = of_type<vk::PhysicalDeviceSubgroupSizeControlProperties>();
+    auto driver = of_type<vk::PhysicalDeviceDriverProperties>();
     driver.pNext = &subgroups;
-    auto properties =
-        of_type<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    auto properties = of_type<vk::PhysicalDeviceProperties2>();
     properties.pNext = &driver;
-    device.call.GetPhysicalDeviceProperties2(all[i], &properties);
+    device.call.vkGetPhysicalDeviceProperties2(all[i], &properties);
     names.emplace_back(text::printable(properties.properties.deviceName));
     const bool fits = number ? *number == static_cast<long long>(i)
                              : names.back().find(wanted) != std::string::npos;
@@ -166,8 +156,8 @@ Chain features_of(const probes::RecordedDevice& recorded, Device& device) {
   Chain there(recorded.features);
   // A driver leaves alone what it does not know.
   for (auto& link : there.links()) std::fill_n(link.values(), link.count(), 0U);
-  device.call.GetPhysicalDeviceFeatures2(device.physical,
-                                         static_cast<VkPhysicalDeviceFeatures2*>(there.linked()));
+  device.call.vkGetPhysicalDeviceFeatures2(device.physical,
+                                           static_cast<VkPhysicalDeviceFeatures2*>(there.linked()));
   std::vector<std::string> lost;
   for (std::size_t i = 0; i < wanted.links().size(); ++i) {
     auto& link = wanted.links()[i];
@@ -203,7 +193,7 @@ bool shows_pictures(const std::string& extension) {
 Result<std::vector<std::string>> extensions_of(const probes::RecordedDevice& recorded,
                                                Device& device) {
   std::uint32_t count = 0;
-  const auto list = device.call.EnumerateDeviceExtensionProperties;
+  const auto list = device.call.vkEnumerateDeviceExtensionProperties;
   WEIR_CHECK(check(list(device.physical, nullptr, &count, nullptr),
                    "vkEnumerateDeviceExtensionProperties"));
   std::vector<VkExtensionProperties> there(count);
@@ -224,9 +214,9 @@ Result<std::vector<std::string>> extensions_of(const probes::RecordedDevice& rec
 
 Result<std::uint32_t> family_of(Device& device) {
   std::uint32_t count = 0;
-  device.call.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, nullptr);
+  device.call.vkGetPhysicalDeviceQueueFamilyProperties(device.physical, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
-  device.call.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families.data());
+  device.call.vkGetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families.data());
   for (std::uint32_t i = 0; i < count; ++i) {
     if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
     if (families[i].timestampValidBits == 0) continue;
@@ -243,11 +233,11 @@ Result<void> make_device(const probes::RecordedDevice& recorded, std::uint32_t f
   for (const std::string& name : extensions) names.push_back(name.c_str());
   Chain features = features_of(recorded, device);
   const float priority = 1;
-  auto queue = of_type<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  auto queue = of_type<vk::DeviceQueueCreateInfo>();
   queue.queueFamilyIndex = family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
-  auto info = of_type<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
+  auto info = of_type<vk::DeviceCreateInfo>();
   info.pNext = features.linked();
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
@@ -255,35 +245,29 @@ Result<void> make_device(const probes::RecordedDevice& recorded, std::uint32_t f
   info.ppEnabledExtensionNames = names.data();
   WEIR_CHECK(
       WEIR_REPLAY_CALL(device.call, CreateDevice, device.physical, &info, nullptr, &device.handle));
-#define WEIR_FETCH(name)                                                                        \
-  device.call.name =                                                                            \
-      reinterpret_cast<PFN_vk##name>(device.call.GetDeviceProcAddr(device.handle, "vk" #name)); \
-  if (device.call.name == nullptr) return left_out("the driver has no vk" #name);
-  WEIR_REPLAY_DEVICE_FUNCTIONS(WEIR_FETCH)
-#undef WEIR_FETCH
-  device.call.GetDeviceQueue(device.handle, family, 0, &device.queue);
+  device.call.init(vk::Device(device.handle));
+  device.call.vkGetDeviceQueue(device.handle, family, 0, &device.queue);
   return {};
 }
 
 Result<void> make_tools(std::uint32_t family, Device& device) {
-  auto pool = of_type<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  auto pool = of_type<vk::CommandPoolCreateInfo>();
   pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool.queueFamilyIndex = family;
   VkCommandPool command_pool = VK_NULL_HANDLE;
   WEIR_CHECK(WEIR_REPLAY_CALL(device.call, CreateCommandPool, device.handle, &pool, nullptr,
                               &command_pool));
-  auto commands =
-      of_type<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  auto commands = of_type<vk::CommandBufferAllocateInfo>();
   commands.commandPool = command_pool;
   commands.commandBufferCount = 1;
   WEIR_CHECK(WEIR_REPLAY_CALL(device.call, AllocateCommandBuffers, device.handle, &commands,
                               &device.commands));
-  auto queries = of_type<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+  auto queries = of_type<vk::QueryPoolCreateInfo>();
   queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
   queries.queryCount = k_queries;
   WEIR_CHECK(WEIR_REPLAY_CALL(device.call, CreateQueryPool, device.handle, &queries, nullptr,
                               &device.queries));
-  const auto fence = of_type<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
+  const auto fence = of_type<vk::FenceCreateInfo>();
   return WEIR_REPLAY_CALL(device.call, CreateFence, device.handle, &fence, nullptr, &device.fence);
 }
 
@@ -293,7 +277,7 @@ Result<Device> open_device(const probes::RecordedDevice& recorded, const std::st
   Device device;
   WEIR_TRY(const VkInstance instance, open_instance(recorded.api_version, device.call));
   WEIR_CHECK(pick(instance, wanted, device));
-  device.call.GetPhysicalDeviceMemoryProperties(device.physical, &device.memory);
+  device.call.vkGetPhysicalDeviceMemoryProperties(device.physical, &device.memory);
   WEIR_TRY(const std::uint32_t family, family_of(device));
   WEIR_CHECK(make_device(recorded, family, device));
   WEIR_CHECK(make_tools(family, device));
@@ -306,13 +290,6 @@ struct Arguments {
   Wishes wishes;
 };
 
-std::optional<std::uint64_t> whole(std::string_view text, std::uint64_t most) {
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size() || out > most) return std::nullopt;
-  return out;
-}
-
 bool take(std::string_view name, const std::string& value, Arguments& out) {
   if (name == "--device") {
     out.device = value;
@@ -324,12 +301,14 @@ bool take(std::string_view name, const std::string& value, Arguments& out) {
     out.wishes.seconds = *seconds;
     return true;
   }
-  const auto number = whole(value, std::uint64_t{1} << 32);
-  if (!number) return false;
-  if (name == "--from") out.from = *number;
-  if (name == "--memory") out.wishes.memory = *number << 20;
-  if (name == "--runs")
-    out.wishes.runs = static_cast<std::uint32_t>(std::min(*number, std::uint64_t{200}));
+  const auto number = text::to_int(value);
+  if (!number || *number < 0 || *number > 1LL << 32) return false;
+  const auto whole = static_cast<std::uint64_t>(*number);
+  if (name == "--from") out.from = whole;
+  if (name == "--memory") out.wishes.memory = whole << 20;
+  if (name == "--runs") {
+    out.wishes.runs = static_cast<std::uint32_t>(std::min<std::uint64_t>(whole, k_most_runs));
+  }
   return name == "--from" || name == "--memory" || name == "--runs";
 }
 

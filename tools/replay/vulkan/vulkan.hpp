@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <vulkan/vulkan.h>
+#define VULKAN_HPP_DISPATCH_LOADER_DYNAMIC 1
+#define VULKAN_HPP_DISABLE_ENHANCED_MODE
+#define VULKAN_HPP_NO_SMART_HANDLE
+#include <vulkan/vulkan.hpp>
 
 #include "gate/probes/read/read_kernels.hpp"
 
@@ -16,66 +19,13 @@
 
 namespace weir::replay {
 
-#define WEIR_REPLAY_INSTANCE_FUNCTIONS(X)   \
-  X(EnumeratePhysicalDevices)               \
-  X(GetPhysicalDeviceProperties2)           \
-  X(GetPhysicalDeviceFeatures2)             \
-  X(GetPhysicalDeviceMemoryProperties)      \
-  X(GetPhysicalDeviceQueueFamilyProperties) \
-  X(EnumerateDeviceExtensionProperties)     \
-  X(CreateDevice)                           \
-  X(GetDeviceProcAddr)
-#define WEIR_REPLAY_DEVICE_FUNCTIONS(X) \
-  X(GetDeviceQueue)                     \
-  X(CreateShaderModule)                 \
-  X(DestroyShaderModule)                \
-  X(CreateDescriptorSetLayout)          \
-  X(DestroyDescriptorSetLayout)         \
-  X(CreatePipelineLayout)               \
-  X(DestroyPipelineLayout)              \
-  X(CreateComputePipelines)             \
-  X(DestroyPipeline)                    \
-  X(CreateBuffer)                       \
-  X(DestroyBuffer)                      \
-  X(GetBufferMemoryRequirements)        \
-  X(AllocateMemory)                     \
-  X(FreeMemory)                         \
-  X(BindBufferMemory)                   \
-  X(CreateDescriptorPool)               \
-  X(DestroyDescriptorPool)              \
-  X(AllocateDescriptorSets)             \
-  X(UpdateDescriptorSets)               \
-  X(CreateCommandPool)                  \
-  X(AllocateCommandBuffers)             \
-  X(BeginCommandBuffer)                 \
-  X(EndCommandBuffer)                   \
-  X(CreateQueryPool)                    \
-  X(GetQueryPoolResults)                \
-  X(CreateFence)                        \
-  X(ResetFences)                        \
-  X(WaitForFences)                      \
-  X(QueueSubmit)                        \
-  X(CmdBindPipeline)                    \
-  X(CmdBindDescriptorSets)              \
-  X(CmdPushConstants)                   \
-  X(CmdDispatch)                        \
-  X(CmdFillBuffer)                      \
-  X(CmdPipelineBarrier)                 \
-  X(CmdResetQueryPool)                  \
-  X(CmdWriteTimestamp)
+using Functions = VULKAN_HPP_DEFAULT_DISPATCHER_TYPE;
 
-struct Functions {
-#define WEIR_DECLARE(name) PFN_vk##name name = nullptr;
-  WEIR_REPLAY_INSTANCE_FUNCTIONS(WEIR_DECLARE)
-  WEIR_REPLAY_DEVICE_FUNCTIONS(WEIR_DECLARE)
-#undef WEIR_DECLARE
-};
-
-// A struct of Vulkan's with its type set.
+// A struct of Vulkan's, of T's C type, with its type set: of_type<vk::FenceCreateInfo>().
 template <class T>
-T of_type(VkStructureType type) {
-  T out{};
-  out.sType = type;
+typename T::NativeType of_type() {
+  typename T::NativeType out{};
+  out.sType = static_cast<VkStructureType>(T::structureType);
   return out;
 }
 
@@ -84,7 +34,7 @@ T of_type(VkStructureType type) {
   if (result == VK_SUCCESS) return {};
   return fail(Code::io, "{} answers {}", call, static_cast<int>(result));
 }
-#define WEIR_REPLAY_CALL(call, name, ...) check((call).name(__VA_ARGS__), "vk" #name)
+#define WEIR_REPLAY_CALL(call, name, ...) check((call).vk##name(__VA_ARGS__), "vk" #name)
 
 constexpr std::uint32_t k_most_runs = 200;  // of one kernel
 constexpr std::uint32_t k_queries = 2 * k_most_runs;

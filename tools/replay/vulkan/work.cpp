@@ -33,14 +33,14 @@ class Made {
   Made& operator=(const Made&) = delete;
   ~Made() {
     const VkDevice handle = device_.handle;
-    call_.DestroyDescriptorPool(handle, pool_, nullptr);
-    for (const VkBuffer buffer : buffers_) call_.DestroyBuffer(handle, buffer, nullptr);
-    for (const VkDeviceMemory memory : memories_) call_.FreeMemory(handle, memory, nullptr);
-    call_.DestroyPipeline(handle, made_, nullptr);
-    call_.DestroyShaderModule(handle, module_, nullptr);
-    call_.DestroyPipelineLayout(handle, layout_, nullptr);
+    call_.vkDestroyDescriptorPool(handle, pool_, nullptr);
+    for (const VkBuffer buffer : buffers_) call_.vkDestroyBuffer(handle, buffer, nullptr);
+    for (const VkDeviceMemory memory : memories_) call_.vkFreeMemory(handle, memory, nullptr);
+    call_.vkDestroyPipeline(handle, made_, nullptr);
+    call_.vkDestroyShaderModule(handle, module_, nullptr);
+    call_.vkDestroyPipelineLayout(handle, layout_, nullptr);
     for (const VkDescriptorSetLayout set : set_layouts_) {
-      call_.DestroyDescriptorSetLayout(handle, set, nullptr);
+      call_.vkDestroyDescriptorSetLayout(handle, set, nullptr);
     }
   }
 
@@ -54,12 +54,12 @@ class Made {
   }
   void fill() const {
     for (const VkBuffer buffer : buffers_) {
-      call_.CmdFillBuffer(device_.commands, buffer, 0, VK_WHOLE_SIZE, 0);
+      call_.vkCmdFillBuffer(device_.commands, buffer, 0, VK_WHOLE_SIZE, 0);
     }
   }
   void bind() const;
   void dispatch() const {
-    call_.CmdDispatch(device_.commands, work_.groups[0], work_.groups[1], work_.groups[2]);
+    call_.vkCmdDispatch(device_.commands, work_.groups[0], work_.groups[1], work_.groups[2]);
   }
 
  private:
@@ -133,8 +133,7 @@ Result<void> Made::make_layout() {
       bindings.push_back({one.binding, type, one.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
       if (is_dynamic(one.type)) dynamic_ += one.count;
     }
-    auto info = of_type<VkDescriptorSetLayoutCreateInfo>(
-        VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
+    auto info = of_type<vk::DescriptorSetLayoutCreateInfo>();
     info.bindingCount = static_cast<std::uint32_t>(bindings.size());
     info.pBindings = bindings.data();
     VkDescriptorSetLayout made = VK_NULL_HANDLE;
@@ -143,7 +142,7 @@ Result<void> Made::make_layout() {
     set_layouts_.push_back(made);
   }
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes()};
-  auto info = of_type<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+  auto info = of_type<vk::PipelineLayoutCreateInfo>();
   info.setLayoutCount = static_cast<std::uint32_t>(set_layouts_.size());
   info.pSetLayouts = set_layouts_.data();
   info.pushConstantRangeCount = range.size == 0 ? 0 : 1;
@@ -152,7 +151,7 @@ Result<void> Made::make_layout() {
 }
 
 Result<void> Made::make_pipeline() {
-  auto module = of_type<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+  auto module = of_type<vk::ShaderModuleCreateInfo>();
   module.codeSize = code_.words.size() * 4;
   module.pCode = code_.words.data();
   WEIR_CHECK(
@@ -164,14 +163,12 @@ Result<void> Made::make_pipeline() {
   special.pMapEntries = entries.data();
   special.dataSize = pipeline_.data.size();
   special.pData = pipeline_.data.data();
-  auto subgroup = of_type<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
-      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
+  auto subgroup = of_type<vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo>();
   subgroup.requiredSubgroupSize = pipeline_.head.subgroup_size;
-  auto info = of_type<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  auto info = of_type<vk::ComputePipelineCreateInfo>();
   info.flags = pipeline_.head.flags;
   info.layout = layout_;
-  info.stage =
-      of_type<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO);
+  info.stage = of_type<vk::PipelineShaderStageCreateInfo>();
   info.stage.flags = pipeline_.head.stage_flags;
   if (subgroup.requiredSubgroupSize != 0) info.stage.pNext = &subgroup;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
@@ -186,15 +183,15 @@ Result<void> Made::make_buffers() {
   for (const auto& one : work_.buffers) {
     constexpr VkBufferUsageFlags k_kept =
         VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
-    auto info = of_type<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+    auto info = of_type<vk::BufferCreateInfo>();
     info.size = (one.span + 3) & ~std::uint64_t{3};  // filled by words
     info.usage = (one.usage & k_kept) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     VkBuffer buffer = VK_NULL_HANDLE;
     WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateBuffer, device_.handle, &info, nullptr, &buffer));
     buffers_.push_back(buffer);
     VkMemoryRequirements needs{};
-    call_.GetBufferMemoryRequirements(device_.handle, buffer, &needs);
-    auto memory = of_type<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+    call_.vkGetBufferMemoryRequirements(device_.handle, buffer, &needs);
+    auto memory = of_type<vk::MemoryAllocateInfo>();
     memory.allocationSize = needs.size;
     bool found = false;
     for (std::uint32_t i = 0; i < device_.memory.memoryTypeCount && !found; ++i) {
@@ -221,12 +218,12 @@ Result<void> Made::make_sets() {
     sizes.push_back({static_cast<VkDescriptorType>(type), count});
   }
   if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
-  auto pool = of_type<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
+  auto pool = of_type<vk::DescriptorPoolCreateInfo>();
   pool.maxSets = static_cast<std::uint32_t>(set_layouts_.size());
   pool.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
   pool.pPoolSizes = sizes.data();
   WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateDescriptorPool, device_.handle, &pool, nullptr, &pool_));
-  auto info = of_type<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
+  auto info = of_type<vk::DescriptorSetAllocateInfo>();
   info.descriptorPool = pool_;
   info.descriptorSetCount = pool.maxSets;
   info.pSetLayouts = set_layouts_.data();
@@ -235,42 +232,42 @@ Result<void> Made::make_sets() {
   for (const auto& one : work_.descriptors) {
     VkDescriptorBufferInfo buffer{VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};
     if (one.buffer != UINT32_MAX) buffer = {buffers_[one.buffer], one.offset, one.range};
-    auto write = of_type<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
+    auto write = of_type<vk::WriteDescriptorSet>();
     write.dstSet = sets_[one.set];
     write.dstBinding = one.binding;
     write.dstArrayElement = one.element;
     write.descriptorCount = 1;
     write.descriptorType = static_cast<VkDescriptorType>(one.type);
     write.pBufferInfo = &buffer;
-    call_.UpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
+    call_.vkUpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
   }
   return {};
 }
 
 void Made::bind() const {
-  call_.CmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, made_);
+  call_.vkCmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, made_);
   const std::vector<std::uint32_t> offsets(dynamic_);
   if (!sets_.empty()) {
-    call_.CmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0,
-                                static_cast<std::uint32_t>(sets_.size()), sets_.data(), dynamic_,
-                                offsets.data());
+    call_.vkCmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0,
+                                  static_cast<std::uint32_t>(sets_.size()), sets_.data(), dynamic_,
+                                  offsets.data());
   }
   if (push_bytes() == 0) return;
   std::array<char, WEIR_KERNELS_PUSH_BYTES> push{};
   std::copy(work_.push.begin(), work_.push.end(), push.begin());
-  call_.CmdPushConstants(device_.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes(),
-                         push.data());
+  call_.vkCmdPushConstants(device_.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes(),
+                           push.data());
 }
 
 // Nothing that comes later starts before all that came earlier is done and seen.
 void wait_between(const Device& device) {
-  auto memory = of_type<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  auto memory = of_type<vk::MemoryBarrier>();
   memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
   memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
   const VkPipelineStageFlags work =
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  device.call.CmdPipelineBarrier(device.commands, work, work, 0, 1, &memory, 0, nullptr, 0,
-                                 nullptr);
+  device.call.vkCmdPipelineBarrier(device.commands, work, work, 0, 1, &memory, 0, nullptr, 0,
+                                   nullptr);
 }
 
 // `runs` timed dispatches in one submission; their seconds.
@@ -278,26 +275,26 @@ Result<std::vector<double>> run(const Device& device, const Made& made, std::uin
                                 bool fill) {
   const Functions& call = device.call;
   const VkCommandBuffer commands = device.commands;
-  auto begin = of_type<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  auto begin = of_type<vk::CommandBufferBeginInfo>();
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   WEIR_CHECK(WEIR_REPLAY_CALL(call, BeginCommandBuffer, commands, &begin));
-  call.CmdResetQueryPool(commands, device.queries, 0, 2 * runs);
+  call.vkCmdResetQueryPool(commands, device.queries, 0, 2 * runs);
   if (fill) made.fill();
   made.bind();
   for (std::uint32_t i = 0; i < runs; ++i) {
     wait_between(device);
     constexpr auto k_done = VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
-    call.CmdWriteTimestamp(commands, k_done, device.queries, 2 * i);
+    call.vkCmdWriteTimestamp(commands, k_done, device.queries, 2 * i);
     made.dispatch();
-    call.CmdWriteTimestamp(commands, k_done, device.queries, 2 * i + 1);
+    call.vkCmdWriteTimestamp(commands, k_done, device.queries, 2 * i + 1);
   }
   WEIR_CHECK(WEIR_REPLAY_CALL(call, EndCommandBuffer, commands));
-  auto submit = of_type<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  auto submit = of_type<vk::SubmitInfo>();
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &commands;
   WEIR_CHECK(WEIR_REPLAY_CALL(call, QueueSubmit, device.queue, 1, &submit, device.fence));
   WEIR_CHECK(
-      check(call.WaitForFences(device.handle, 1, &device.fence, VK_TRUE, k_patience_nanoseconds),
+      check(call.vkWaitForFences(device.handle, 1, &device.fence, VK_TRUE, k_patience_nanoseconds),
             "vkWaitForFences (20 s)"));
   WEIR_CHECK(WEIR_REPLAY_CALL(call, ResetFences, device.handle, 1, &device.fence));
   std::vector<std::uint64_t> ticks(std::size_t{runs} * 2);

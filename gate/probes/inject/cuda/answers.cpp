@@ -19,21 +19,17 @@ bool g_driver_ready;  // atomic
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 bool g_capturing;  // atomic
 
-void fetch_driver() {
-  void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return;
-#define WEIR_FETCH(name) \
-  g_driver.name = reinterpret_cast<decltype(g_driver.name)>(dlsym(library, #name));
-  WEIR_CUDA_ASKED(WEIR_FETCH)
-#undef WEIR_FETCH
-}
-
 }  // namespace
 
 const Driver& driver() {
   if (__atomic_load_n(&g_driver_ready, __ATOMIC_ACQUIRE)) return g_driver;
   const Locked locked(&g_lock);
-  fetch_driver();
+  if (void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
+#define WEIR_FETCH(name) \
+  g_driver.name = reinterpret_cast<decltype(g_driver.name)>(dlsym(library, #name));
+    WEIR_CUDA_ASKED(WEIR_FETCH)
+#undef WEIR_FETCH
+  }
   __atomic_store_n(&g_driver_ready, true, __ATOMIC_RELEASE);
   return g_driver;
 }
@@ -53,10 +49,9 @@ weir_probe_device describe(int device) {
   weir_probe_device entry;
   memset(&entry, 0, sizeof entry);
   name_device(&entry,
-              ask.cuDeviceGetName != nullptr &&
-                  ask.cuDeviceGetName(entry.name, sizeof entry.name - 1, device) == CUDA_SUCCESS);
+              succeeds(ask.cuDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
   int version = 0;
-  if (ask.cuDriverGetVersion != nullptr) ask.cuDriverGetVersion(&version);
+  succeeds(ask.cuDriverGetVersion, &version);
   constexpr CUdevice_attribute k_features[] = {
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -67,7 +62,7 @@ weir_probe_device describe(int device) {
   };
   const auto attribute = [&](CUdevice_attribute which) {
     int value = 0;
-    if (ask.cuDeviceGetAttribute != nullptr) ask.cuDeviceGetAttribute(&value, which, device);
+    succeeds(ask.cuDeviceGetAttribute, &value, which, device);
     return value;
   };
   uint64_t features = k_hash_seed;
@@ -88,8 +83,7 @@ weir_probe_device describe(int device) {
 
 int current_device() {
   CUdevice device = 0;
-  const auto ask = driver().cuCtxGetDevice;
-  return ask != nullptr && ask(&device) == CUDA_SUCCESS ? device : 0;
+  return succeeds(driver().cuCtxGetDevice, &device) ? device : 0;
 }
 
 // CUPTI tells it with the call; a graph's node is asked when the graph is read.
@@ -98,39 +92,35 @@ const char* name_of(const Launch& launch, void*) { return launch.name; }
 bool is_captured(void* stream) {
   if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE)) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const auto ask = driver().cuStreamIsCapturing;
-  return ask != nullptr && ask(static_cast<CUstream>(stream), &status) == CUDA_SUCCESS &&
+  return succeeds(driver().cuStreamIsCapturing, static_cast<CUstream>(stream), &status) &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 bool nodes_of(void* graph, void** nodes, size_t* count) {
-  const auto ask = driver().cuGraphGetNodes;
-  return ask != nullptr && ask(static_cast<CUgraph>(graph), reinterpret_cast<CUgraphNode*>(nodes),
-                               count) == CUDA_SUCCESS;
+  return succeeds(driver().cuGraphGetNodes, static_cast<CUgraph>(graph),
+                  reinterpret_cast<CUgraphNode*>(nodes), count);
 }
 
 int type_of(void* node) {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  const auto ask = driver().cuGraphNodeGetType;
-  if (ask == nullptr || ask(static_cast<CUgraphNode>(node), &type) != CUDA_SUCCESS) return -1;
-  return static_cast<int>(type);
+  const bool told = succeeds(driver().cuGraphNodeGetType, static_cast<CUgraphNode>(node), &type);
+  return told ? static_cast<int>(type) : -1;
 }
 
 bool launch_of(void* node, Launch* out) {
   CUDA_KERNEL_NODE_PARAMS params;
   memset(&params, 0, sizeof params);
   const Driver& ask = driver();
-  if (ask.cuGraphKernelNodeGetParams_v2 == nullptr ||
-      ask.cuGraphKernelNodeGetParams_v2(static_cast<CUgraphNode>(node), &params) != CUDA_SUCCESS) {
+  if (!succeeds(ask.cuGraphKernelNodeGetParams_v2, static_cast<CUgraphNode>(node), &params)) {
     return false;
   }
   // Kernels that are loaded when first used have no function before.
   if (params.func != nullptr) {
     out->function = params.func;
-    if (ask.cuFuncGetName != nullptr) ask.cuFuncGetName(&out->name, params.func);
+    succeeds(ask.cuFuncGetName, &out->name, params.func);
   } else {
     out->function = params.kern;
-    if (ask.cuKernelGetName != nullptr) ask.cuKernelGetName(&out->name, params.kern);
+    succeeds(ask.cuKernelGetName, &out->name, params.kern);
   }
   out->sizes =
       sizes_of({params.gridDimX, params.gridDimY, params.gridDimZ},
@@ -140,9 +130,8 @@ bool launch_of(void* node, Launch* out) {
 
 void* child_of(void* node) {
   CUgraph child = nullptr;
-  const auto ask = driver().cuGraphChildGraphNodeGetGraph;
-  return ask != nullptr && ask(static_cast<CUgraphNode>(node), &child) == CUDA_SUCCESS ? child
-                                                                                       : nullptr;
+  succeeds(driver().cuGraphChildGraphNodeGetGraph, static_cast<CUgraphNode>(node), &child);
+  return child;
 }
 
 }  // namespace streams

@@ -1,6 +1,5 @@
 // What a computed graph did: its ops with types and shapes, where each of them ran, and which kind
 // of graph it was.
-#include <stdlib.h>
 #include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
@@ -319,8 +318,6 @@ void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint
 void reset_graphs_after_fork() {
   memset(g_sums_before, 0, sizeof g_sums_before);  // its counts begin at 0
   memset(g_nodes_told, 0, sizeof g_nodes_told);    // and so does its event file
-  g_ops.unlock_after_fork();
-  g_graphs.unlock_after_fork();
 }
 
 }  // namespace weir_probe

@@ -75,19 +75,16 @@ weir_probe_transfer* record_copy(Library* library, const Tensor* from, const Ten
                 bytes);
 }
 
-weir_probe_transfer* record_set(Library* library, const Tensor* to, uint64_t bytes) {
-  count(k_tensor_sets);
+// Of a set or a get.
+weir_probe_transfer* record_move(Library* library, uint32_t kind, const Tensor* tensor,
+                                 uint64_t bytes) {
+  const bool get = kind == WEIR_TRANSFER_GET;
+  count(get ? k_tensor_gets : k_tensor_sets);
   if (t_in_copy != nullptr) return nullptr;  // the copy has been told
   // While a graph is computed it is ggml that moves: experts, one by one.
   if (t_in_graph != nullptr) count(k_copied_bytes, bytes);
-  return record(library, WEIR_TRANSFER_SET, nullptr, memory_of(library, to), bytes);
-}
-
-weir_probe_transfer* record_get(Library* library, const Tensor* from, uint64_t bytes) {
-  count(k_tensor_gets);
-  if (t_in_copy != nullptr) return nullptr;
-  if (t_in_graph != nullptr) count(k_copied_bytes, bytes);
-  return record(library, WEIR_TRANSFER_GET, memory_of(library, from), nullptr, bytes);
+  BufferType* memory = memory_of(library, tensor);
+  return record(library, kind, get ? memory : nullptr, get ? nullptr : memory, bytes);
 }
 
 weir_probe_transfer* record_fill(Library* library, const Tensor* to, uint64_t bytes) {
@@ -95,9 +92,8 @@ weir_probe_transfer* record_fill(Library* library, const Tensor* to, uint64_t by
 }
 
 void after_fork_in_child() {
-  reset_library_locks_after_fork();
+  reset_library_lock_after_fork();
   reset_graphs_after_fork();
-  g_transfers.unlock_after_fork();
   reset_replay_after_fork();
   detach_after_fork(&g.file);
   detach_events_after_fork();
@@ -211,10 +207,12 @@ WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT)
 #define WEIR_COPIES(name, parameters, arguments)                                     \
   WEIR_MOVES(name, parameters, arguments, t_in_copy, record_copy(library, from, to), \
              events_on() ? ask(ggml.nbytes, from) : 0)
-#define WEIR_SETS(name, parameters, arguments, bytes) \
-  WEIR_MOVES(name, parameters, arguments, t_in_transfer, record_set(library, to, bytes), bytes)
-#define WEIR_GETS(name, parameters, arguments, bytes) \
-  WEIR_MOVES(name, parameters, arguments, t_in_transfer, record_get(library, from, bytes), bytes)
+#define WEIR_SETS(name, parameters, arguments, bytes)    \
+  WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
+             record_move(library, WEIR_TRANSFER_SET, to, bytes), bytes)
+#define WEIR_GETS(name, parameters, arguments, bytes)    \
+  WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
+             record_move(library, WEIR_TRANSFER_GET, from, bytes), bytes)
 
 WEIR_COPIES(backend_tensor_copy, (Tensor * from, Tensor* to), (from, to))
 WEIR_COPIES(backend_tensor_copy_async,

@@ -142,8 +142,7 @@ Library* library_for(const void* caller) {
   if (known != nullptr) return static_cast<Library*>(known);
   if (global != nullptr) return global;
   const Locked locked(&g_lock);
-  Library* library = search(caller);
-  return library;
+  return search(caller);
 }
 
 const char* file_of(const void* address) {
@@ -151,11 +150,7 @@ const char* file_of(const void* address) {
   return dladdr(address, &info) == 0 ? nullptr : info.dli_fname;
 }
 
-void reset_library_locks_after_fork() {
-  pthread_mutex_init(&g_lock, nullptr);
-  g_sites.unlock_after_fork();
-  g_by_sentinel.unlock_after_fork();
-}
+void reset_library_lock_after_fork() { pthread_mutex_init(&g_lock, nullptr); }
 
 bool layout_fits(const Functions& ggml, const Tensor* tensor) {
   if (!can_check(ggml) || ggml.tensor_overhead() != k_header_of_object + k_tensor_size)

@@ -175,7 +175,6 @@ void make_replay_ready() {
 void reset_replay_after_fork() {
   memset(g_told, 0, sizeof g_told);  // its event file begins empty
   g_engine_told = false;
-  g_known.unlock_after_fork();
 }
 
 void look_at_masks(Library* library, Graph* graph) {

@@ -151,7 +151,7 @@ Library* library_for(const void* caller);
 // The file of the library that `address` lies in, or null.
 const char* file_of(const void* address);
 
-void reset_library_locks_after_fork();
+void reset_library_lock_after_fork();
 
 // Can the tensor itself be read? Proven with the first tensors; where one does not fit, never
 // again.

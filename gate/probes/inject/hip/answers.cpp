@@ -54,13 +54,6 @@ void* look_up(const char* name) {
   return runtime == nullptr ? nullptr : dlsym(runtime, name);
 }
 
-void fetch_asked() {
-#define WEIR_FETCH(name, result, parameters) \
-  g_asked.name = reinterpret_cast<result(*) parameters>(look_up(#name));
-  WEIR_HIP_ASKED(WEIR_FETCH)
-#undef WEIR_FETCH
-}
-
 }  // namespace
 
 void* next_function(void** slot, const char* name) {
@@ -74,7 +67,10 @@ void* next_function(void** slot, const char* name) {
 const Asked& asked() {
   if (__atomic_load_n(&g_asked_ready, __ATOMIC_ACQUIRE)) return g_asked;
   const Locked locked(&g_lock);
-  fetch_asked();
+#define WEIR_FETCH(name, result, parameters) \
+  g_asked.name = reinterpret_cast<result(*) parameters>(look_up(#name));
+  WEIR_HIP_ASKED(WEIR_FETCH)
+#undef WEIR_FETCH
   __atomic_store_n(&g_asked_ready, true, __ATOMIC_RELEASE);
   return g_asked;
 }
@@ -103,13 +99,10 @@ weir_probe_device describe(int device) {
   memset(&entry, 0, sizeof entry);
   copy_text(entry.type, sizeof entry.type, "other");
   const uint64_t name = name_device(
-      &entry, ask.hipDeviceGetName != nullptr &&
-                  ask.hipDeviceGetName(entry.name, sizeof entry.name - 1, device) == k_success);
+      &entry, succeeds(ask.hipDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
   int version = 0, capability[2] = {};
-  if (ask.hipRuntimeGetVersion != nullptr) ask.hipRuntimeGetVersion(&version);
-  if (ask.hipDeviceComputeCapability != nullptr) {
-    ask.hipDeviceComputeCapability(&capability[0], &capability[1], device);
-  }
+  succeeds(ask.hipRuntimeGetVersion, &version);
+  succeeds(ask.hipDeviceComputeCapability, &capability[0], &capability[1], device);
   entry.vendor = k_vendor;
   entry.driver_version = static_cast<uint32_t>(version);
   entry.feature_hash = hash_bytes(name, capability, sizeof capability);
@@ -120,8 +113,7 @@ weir_probe_device describe(int device) {
 
 int current_device() {
   int device = 0;
-  if (asked().hipGetDevice == nullptr || asked().hipGetDevice(&device) != k_success) return 0;
-  return device;
+  return succeeds(asked().hipGetDevice, &device) ? device : 0;
 }
 
 const char* name_of(const Launch& launch, void* stream) {
@@ -135,26 +127,22 @@ const char* name_of(const Launch& launch, void* stream) {
 bool is_captured(void* stream) {
   if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE)) return false;
   int status = 0;
-  return asked().hipStreamIsCapturing != nullptr &&
-         asked().hipStreamIsCapturing(stream, &status) == k_success && status != 0;
+  return succeeds(asked().hipStreamIsCapturing, stream, &status) && status != 0;
 }
 
 bool nodes_of(void* graph, void** nodes, size_t* count) {
-  const auto ask = asked().hipGraphGetNodes;
-  return ask != nullptr && ask(graph, nodes, count) == k_success;
+  return succeeds(asked().hipGraphGetNodes, graph, nodes, count);
 }
 
 int type_of(void* node) {
   int type = -1;
-  const auto ask = asked().hipGraphNodeGetType;
-  return ask != nullptr && ask(node, &type) == k_success ? type : -1;
+  return succeeds(asked().hipGraphNodeGetType, node, &type) ? type : -1;
 }
 
 bool launch_of(void* node, Launch* out) {
   KernelNodeParams params;
   memset(&params, 0, sizeof params);
-  const auto ask = asked().hipGraphKernelNodeGetParams;
-  if (ask == nullptr || ask(node, &params) != k_success) return false;
+  if (!succeeds(asked().hipGraphKernelNodeGetParams, node, &params)) return false;
   out->function = params.function;
   out->sizes = sizes_of(params.grid, params.block, params.shared);
   return true;
@@ -162,8 +150,7 @@ bool launch_of(void* node, Launch* out) {
 
 void* child_of(void* node) {
   void* child = nullptr;
-  const auto ask = asked().hipGraphChildGraphNodeGetGraph;
-  return ask != nullptr && ask(node, &child) == k_success ? child : nullptr;
+  return succeeds(asked().hipGraphChildGraphNodeGetGraph, node, &child) ? child : nullptr;
 }
 
 }  // namespace streams

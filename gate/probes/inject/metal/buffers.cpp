@@ -10,24 +10,17 @@ namespace {
 
 // --- encoders ---
 
-id made_encoder(id buffer, id encoder, bool looked_into) {
-  if (encoder == nullptr) return encoder;
-  Buffer* record = buffer_of(buffer);
-  if (record != nullptr) ++record->named[k_encoders];
-  if (!looked_into) return encoder;
-  meet(k_encoder, encoder);
-  new_encoder(encoder, record);
-  return encoder;
-}
-
-template <class... A>
+// `commands`: they are looked into; those of graphics and the like are not.
+template <bool commands, class... A>
 id encoder(const Call<id, A...>& call, A... arguments) {
-  return made_encoder(call.self, call(arguments...), true);
-}
-// Of graphics and the like: an encoder, whose commands are not looked into.
-template <class... A>
-id other_encoder(const Call<id, A...>& call, A... arguments) {
-  return made_encoder(call.self, call(arguments...), false);
+  id made = call(arguments...);
+  if (made == nullptr) return made;
+  Buffer* record = buffer_of(call.self);
+  if (record != nullptr) ++record->named[k_encoders];
+  if (!commands) return made;
+  meet(k_encoder, made);
+  new_encoder(made, record);
+  return made;
 }
 
 // --- events between queues, or with the program ---
@@ -45,9 +38,10 @@ void encode_signal(const Call<void, id, uint64_t>& call, id event, uint64_t valu
   if (at == last) buffer->signal_count = Buffer::k_most_signals;
 }
 
-void encode_wait(const Call<void, id, uint64_t>& call, id event, uint64_t value) {
-  call(event, value);
-  if (Buffer* buffer = buffer_of(call.self)) ++buffer->named[k_event_waits];
+template <Named which, class... A>
+void counted(const Call<void, A...>& call, A... arguments) {
+  call(arguments...);
+  if (Buffer* buffer = buffer_of(call.self)) ++buffer->named[which];
 }
 
 // --- the commit ---
@@ -125,11 +119,6 @@ void commit(const Call<void>& call) {
   call();
 }
 
-void add_completed_handler(const Call<void, id>& call, id block) {
-  call(block);
-  if (Buffer* buffer = buffer_of(call.self)) ++buffer->named[k_completed_handlers];
-}
-
 // --- waits and polls ---
 
 void wait_until_completed(const Call<void>& call) {
@@ -201,19 +190,19 @@ Bool wait_until_signaled(const Call<Bool, uint64_t, uint64_t>& call, uint64_t va
 }
 
 constexpr Hook k_of_buffers[] = {
-    WEIR_HOOK("computeCommandEncoder", (encoder<>)),
-    WEIR_HOOK("computeCommandEncoderWithDispatchType:", (encoder<unsigned long>)),
-    WEIR_HOOK("computeCommandEncoderWithDescriptor:", (encoder<id>)),
-    WEIR_HOOK("blitCommandEncoder", (encoder<>)),
-    WEIR_HOOK("blitCommandEncoderWithDescriptor:", (encoder<id>)),
-    WEIR_HOOK("renderCommandEncoderWithDescriptor:", (other_encoder<id>)),
-    WEIR_HOOK("parallelRenderCommandEncoderWithDescriptor:", (other_encoder<id>)),
-    WEIR_HOOK("resourceStateCommandEncoder", (other_encoder<>)),
-    WEIR_HOOK("accelerationStructureCommandEncoder", (other_encoder<>)),
+    WEIR_HOOK("computeCommandEncoder", (encoder<true>)),
+    WEIR_HOOK("computeCommandEncoderWithDispatchType:", (encoder<true, unsigned long>)),
+    WEIR_HOOK("computeCommandEncoderWithDescriptor:", (encoder<true, id>)),
+    WEIR_HOOK("blitCommandEncoder", (encoder<true>)),
+    WEIR_HOOK("blitCommandEncoderWithDescriptor:", (encoder<true, id>)),
+    WEIR_HOOK("renderCommandEncoderWithDescriptor:", (encoder<false, id>)),
+    WEIR_HOOK("parallelRenderCommandEncoderWithDescriptor:", (encoder<false, id>)),
+    WEIR_HOOK("resourceStateCommandEncoder", (encoder<false>)),
+    WEIR_HOOK("accelerationStructureCommandEncoder", (encoder<false>)),
     WEIR_HOOK("encodeSignalEvent:value:", encode_signal),
-    WEIR_HOOK("encodeWaitForEvent:value:", encode_wait),
+    WEIR_HOOK("encodeWaitForEvent:value:", (counted<k_event_waits, id, uint64_t>)),
     WEIR_HOOK("commit", commit),
-    WEIR_HOOK("addCompletedHandler:", add_completed_handler),
+    WEIR_HOOK("addCompletedHandler:", (counted<k_completed_handlers, id>)),
     WEIR_HOOK("waitUntilCompleted", wait_until_completed),
     WEIR_HOOK("waitUntilScheduled", wait_until_scheduled),
     WEIR_HOOK("status", status),

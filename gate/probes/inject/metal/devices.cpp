@@ -75,15 +75,12 @@ const char* type_of(id device) {
 
 // --- what stands in front of methods
 
-id made_queue(id queue) {
+template <class... A>
+id new_queue(const Call<id, A...>& call, A... arguments) {
+  id queue = call(arguments...);
   meet(k_queue, queue);
   queue_of(queue);
   return queue;
-}
-
-template <class... A>
-id new_queue(const Call<id, A...>& call, A... arguments) {
-  return made_queue(call(arguments...));
 }
 
 // Metal 4 has other queues, buffers and encoders.
@@ -116,15 +113,12 @@ id new_shared_event(const Call<id>& call) {
   return made;
 }
 
-id made_buffer(id queue, id buffer) {
-  meet(k_buffer, buffer);
-  new_buffer(buffer, queue_of(queue));
-  return buffer;
-}
-
 template <class... A>
 id command_buffer(const Call<id, A...>& call, A... arguments) {
-  return made_buffer(call.self, call(arguments...));
+  id buffer = call(arguments...);
+  meet(k_buffer, buffer);
+  new_buffer(buffer, queue_of(call.self));
+  return buffer;
 }
 
 constexpr Hook k_of_devices[] = {

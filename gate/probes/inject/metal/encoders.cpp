@@ -1,5 +1,4 @@
 // What compute and blit encoders are asked for. It counts when the command buffer is committed.
-#include <stdlib.h>
 
 #include "gate/probes/inject/metal/state.h"
 
@@ -21,12 +20,6 @@ bool append(Buffer* buffer, weir_probe_kernel* kernel, weir_probe_launch* launch
   return true;
 }
 
-uint64_t shared_bytes(const Encoder& encoder) {
-  uint64_t sum = 0;
-  for (const uint64_t one : encoder.shared) sum += one;
-  return sum;
-}
-
 // `threads`: in all; null where the GPU decides.
 void count_dispatch(id self, const Size* threads, const Size& group) {
   Encoder* encoder = encoder_of(self);
@@ -39,9 +32,8 @@ void count_dispatch(id self, const Size* threads, const Size& group) {
   if (threads == nullptr) ++buffer->counters[WEIR_COUNT_INDIRECT_DISPATCHES];
   weir_probe_launch sizes{};
   sizes.kernel = static_cast<uint32_t>(encoder->kernel - g.file.kernels);
-  const unsigned long all[3] = {threads == nullptr ? 0 : threads->width,
-                                threads == nullptr ? 0 : threads->height,
-                                threads == nullptr ? 0 : threads->depth};
+  const Size whole = threads == nullptr ? Size{} : *threads;
+  const unsigned long all[3] = {whole.width, whole.height, whole.depth};
   const unsigned long one[3] = {group.width, group.height, group.depth};
   sizes.dimensions = 1;
   for (uint32_t i = 0; i < 3; ++i) {
@@ -49,7 +41,7 @@ void count_dispatch(id self, const Size* threads, const Size& group) {
     sizes.local[i] = one[i];
     if (all[i] > 1 || one[i] > 1) sizes.dimensions = i + 1;
   }
-  sizes.shared = shared_bytes(*encoder);
+  for (const uint64_t one_shared : encoder->shared) sizes.shared += one_shared;
   if (!append(buffer, encoder->kernel, g.launches.entry_of(&g.file, &g.lock, sizes))) {
     set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
   }
@@ -99,24 +91,19 @@ void end_encoding(const Call<void>& call) {
   call();
 }
 
-// Methods that add one of something.
-enum class What { barrier, copy, fence_update, fence_wait };
-template <What what, class... A>
+// Methods that add one to a buffer's counters.
+template <auto counters, uint32_t which, class... A>
 void counted(const Call<void, A...>& call, A... arguments) {
   call(arguments...);
-  Encoder* encoder = encoder_of(call.self);
-  if (encoder == nullptr) return;
-  Buffer* buffer = encoder->buffer;
-  if (what == What::barrier) ++buffer->counters[WEIR_COUNT_BARRIERS];
-  if (what == What::copy) ++buffer->counters[WEIR_COUNT_COPIES];
-  if (what == What::fence_update) ++buffer->named[k_fence_updates];
-  if (what == What::fence_wait) ++buffer->named[k_fence_waits];
+  if (Encoder* encoder = encoder_of(call.self)) ++(encoder->buffer->*counters)[which];
 }
 
 using Number = unsigned long;
 using Origin = Size;  // three numbers as well
 template <class... A>
-constexpr auto k_copy = counted<What::copy, A...>;
+constexpr auto k_copy = counted<&Buffer::counters, WEIR_COUNT_COPIES, A...>;
+template <class... A>
+constexpr auto k_barrier = counted<&Buffer::counters, WEIR_COUNT_BARRIERS, A...>;
 
 constexpr Hook k_of_encoders[] = {
     WEIR_HOOK("dispatchThreads:threadsPerThreadgroup:", dispatch_threads),
@@ -129,10 +116,10 @@ constexpr Hook k_of_encoders[] = {
     WEIR_HOOK("setComputePipelineState:", set_pipeline),
     WEIR_HOOK("setThreadgroupMemoryLength:atIndex:", set_shared),
     WEIR_HOOK("endEncoding", end_encoding),
-    WEIR_HOOK("memoryBarrierWithScope:", (counted<What::barrier, Number>)),
-    WEIR_HOOK("memoryBarrierWithResources:count:", (counted<What::barrier, const id*, Number>)),
-    WEIR_HOOK("updateFence:", (counted<What::fence_update, id>)),
-    WEIR_HOOK("waitForFence:", (counted<What::fence_wait, id>)),
+    WEIR_HOOK("memoryBarrierWithScope:", (k_barrier<Number>)),
+    WEIR_HOOK("memoryBarrierWithResources:count:", (k_barrier<const id*, Number>)),
+    WEIR_HOOK("updateFence:", (counted<&Buffer::named, k_fence_updates, id>)),
+    WEIR_HOOK("waitForFence:", (counted<&Buffer::named, k_fence_waits, id>)),
     WEIR_HOOK("fillBuffer:range:value:", (k_copy<id, Range, uint8_t>)),
     WEIR_HOOK("copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:",
               (k_copy<id, Number, id, Number, Number>)),

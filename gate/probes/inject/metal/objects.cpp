@@ -20,10 +20,6 @@ constexpr const Hooks* k_hooks[k_kinds] = {&k_device_hooks, &k_queue_hooks, &k_b
 uint32_t g_told;  // atomic; the reasons that standard error has heard
 
 void after_fork_in_child() {
-  for (Table& classes : g.classes) classes.unlock_after_fork();
-  Table* const tables[] = {&g.devices, &g.queues, &g.buffers, &g.encoders, &g.pipelines, &g.events};
-  for (Table* table : tables) table->unlock_after_fork();
-  g.launches.unlock_after_fork();
   detach_after_fork(&g.file);
   g.ready = false;
 }
@@ -50,12 +46,9 @@ void set_unseen(uint32_t flag) {
 // The record at `object`'s address in `table`, zeroed if it is new. Null when memory is out.
 template <class Record>
 Record* record_at(Table* table, id object) {
-  if (void* known = table->find(key_of(object))) return static_cast<Record*>(known);
-  auto* record = static_cast<Record*>(calloc(1, sizeof(Record)));
-  if (record != nullptr && table->insert(key_of(object), record)) return record;
-  free(record);
-  set_unseen(WEIR_PROBE_OUT_OF_MEMORY);
-  return nullptr;
+  auto* record = known_or_fresh<Record>(table, key_of(object));
+  if (record == nullptr) set_unseen(WEIR_PROBE_OUT_OF_MEMORY);
+  return record;
 }
 
 // Under g.lock.
@@ -73,10 +66,9 @@ void meet(Kind kind, id object) {
   if (object == nullptr) return;
   Class on = class_of(object);
   if (g.classes[kind].find(key_of(on)) != nullptr) return;
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   const bool room = put_hooks(*k_hooks[kind], object);
   g.classes[kind].insert(key_of(on), on);
-  pthread_mutex_unlock(&g.lock);
   if (!room) tell_unseen(k_unseen_classes, "not every class of objects, of", "Metal");
 }
 
@@ -130,10 +122,7 @@ Buffer* buffer_of(id object) {
 Encoder* new_encoder(id object, Buffer* buffer) {
   if (object == nullptr || buffer == nullptr) return nullptr;
   auto* encoder = record_at<Encoder>(&g.encoders, object);
-  if (encoder == nullptr) return nullptr;
-  *encoder = {};
-  encoder->buffer = buffer;
-  encoder->kernel = &g.file.kernels[0];
+  if (encoder != nullptr) *encoder = {buffer, &g.file.kernels[0], {}};
   return encoder;
 }
 
@@ -147,23 +136,16 @@ void new_pipeline(id object, const char* name) {
 }
 
 weir_probe_kernel* kernel_of(id object, const Device* device) {
-  if (object == nullptr) return &g.file.kernels[0];
   auto* pipeline = g.pipelines.get<Pipeline>(key_of(object));
   if (pipeline == nullptr) {  // made out of sight
     new_pipeline(object, "");
     pipeline = g.pipelines.get<Pipeline>(key_of(object));
-    if (pipeline == nullptr) return &g.file.kernels[0];
   }
+  if (pipeline == nullptr) return &g.file.kernels[0];
   weir_probe_kernel* kernel = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);
   if (kernel != nullptr) return kernel;
-  uint32_t entry = 0;
-  pthread_mutex_lock(&g.lock);
-  if (pipeline->name[0] != 0) {
-    const uint64_t hash = hash_text(pipeline->name);
-    entry = kernel_entry(&g.file, device->index, hash, true, pipeline->name, "");
-  }
-  pthread_mutex_unlock(&g.lock);
-  kernel = &g.file.kernels[entry];
+  const Locked locked(&g.lock);
+  kernel = &g.file.kernels[named_kernel(&g.file, device->index, pipeline->name)];
   __atomic_store_n(&pipeline->kernel, kernel, __ATOMIC_RELEASE);
   return kernel;
 }

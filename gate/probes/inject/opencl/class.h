@@ -5,8 +5,6 @@
 // no number of cores. Shared by the layer and weir-devices.
 #pragma once
 
-#include <stdint.h>
-
 // For layers: all versions, the deprecated calls too, and the loader's table.
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS

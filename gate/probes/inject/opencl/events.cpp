@@ -1,6 +1,5 @@
 // Commands and waits in the event file: when the device ran a command is asked when the program
 // itself has learned that something is done.
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "gate/probes/inject/opencl/state.h"
@@ -54,79 +53,49 @@ void tell_untimed(const Queue* queue, const Flight& flight) {
   write_event(WEIR_EVENT_COMMAND, flight.kernel, &body, sizeof body);
 }
 
-// Tells what is done of `list`, and moves it to `landed`. What is left, in order.
-Flight* land(Queue* queue, Flight* list, Flight** landed) {
-  Flight* left = nullptr;
-  Flight** end = &left;
-  uint32_t misses = 0;
+// Tells what is done of the oldest `count`. How many places are free then: those that are left
+// have moved up to what is behind them.
+uint32_t land(Queue* queue, uint32_t count) {
+  const Flights& flights = queue->flights;
   const uint32_t most = queue->in_order ? 1 : k_most_misses;
-  while (list != nullptr && misses < most) {
-    Flight* flight = list;
-    weir_event_command body = told(queue, *flight);
-    const bool done = is_done(*flight, &body);
-    list = flight->next;
-    if (!done) {
-      ++misses;
-      *end = flight;
-      end = &flight->next;
+  uint32_t missed[k_most_misses];
+  uint32_t misses = 0, seen = 0;
+  for (; seen < count && misses < most; ++seen) {
+    const Flight& flight = flights.at(seen);
+    weir_event_command body = told(queue, flight);
+    if (!is_done(flight, &body)) {
+      missed[misses++] = seen;
       continue;
     }
-    write_event(WEIR_EVENT_COMMAND, flight->kernel, &body, sizeof body);
-    g.next.clReleaseEvent(flight->event);
-    flight->next = *landed;
-    *landed = flight;
+    write_event(WEIR_EVENT_COMMAND, flight.kernel, &body, sizeof body);
+    g.next.clReleaseEvent(flight.event);
   }
-  *end = list;
-  return left;
+  for (uint32_t i = misses; i-- > 0;) flights.at(seen - misses + i) = flights.at(missed[i]);
+  return seen - misses;
 }
 
-// Under the lock: what follows moves nodes between the lists.
-
-void put_spare(Flights& flights, Flight* list) {
-  while (list != nullptr) {
-    Flight* next = list->next;
-    list->next = flights.spare;
-    flights.spare = list;
-    --flights.count;
-    list = next;
-  }
+// Under the lock.
+void take_out(Flights& flights, uint32_t oldest) {
+  flights.first = (flights.first + oldest) % k_most_flights;
+  flights.count -= oldest;
 }
 
-void put_back(Flights& flights, Flight* list) {
-  if (list == nullptr) return;
-  Flight* last = list;
-  while (last->next != nullptr) last = last->next;
-  last->next = flights.first;
-  if (flights.first == nullptr) flights.last = last;
-  flights.first = list;
-}
-
-// The oldest `most` of them.
-Flight* take(Flights& flights, uint32_t most) {
-  Flight* list = flights.first;
-  Flight* last = list;
-  if (list == nullptr) return nullptr;
-  for (uint32_t i = 1; i < most && last->next != nullptr; ++i) last = last->next;
-  flights.first = last->next;
-  if (flights.first == nullptr) flights.last = nullptr;
-  last->next = nullptr;
-  return list;
-}
-
+// The oldest, unless another thread reads them.
 void let_go(Queue* queue, uint32_t most) {
   Flights& flights = queue->flights;
   pthread_mutex_lock(&flights.lock);
-  Flight* list = take(flights, most);
+  const uint32_t count = flights.reading ? 0 : flights.count < most ? flights.count : most;
+  flights.reading = flights.reading || count != 0;
   pthread_mutex_unlock(&flights.lock);
-  if (list == nullptr) return;
+  if (count == 0) return;
   set_events_flag(WEIR_EVENTS_UNTIMED);
-  for (Flight* at = list; at != nullptr; at = at->next) {
-    tell_untimed(queue, *at);
-    g.next.clReleaseEvent(at->event);
+  for (uint32_t i = 0; i < count; ++i) {
+    tell_untimed(queue, flights.at(i));
+    g.next.clReleaseEvent(flights.at(i).event);
   }
-  pthread_mutex_lock(&flights.lock);
-  put_spare(flights, list);
-  pthread_mutex_unlock(&flights.lock);
+  const Locked locked(&flights.lock);
+  take_out(flights, count);
+  flights.reading = false;
 }
 
 void make_room(Queue* queue) {
@@ -137,25 +106,14 @@ void make_room(Queue* queue) {
   let_go(queue, k_most_flights / 8);
 }
 
-Flight* append(Flights& flights, const Flight& flight) {
-  Flight* node = flights.spare;
-  if (flights.count >= k_most_flights) return nullptr;
-  if (node != nullptr) {
-    flights.spare = node->next;
-  } else {
-    node = static_cast<Flight*>(malloc(sizeof(Flight)));
-    if (node == nullptr) return nullptr;
+bool append(Flights& flights, const Flight& flight) {
+  const Locked locked(&flights.lock);
+  if (flights.ring == nullptr) {
+    flights.ring = static_cast<Flight*>(calloc(k_most_flights, sizeof(Flight)));
   }
-  *node = flight;
-  node->next = nullptr;
-  if (flights.last == nullptr) {
-    flights.first = node;
-  } else {
-    flights.last->next = node;
-  }
-  flights.last = node;
-  ++flights.count;
-  return node;
+  if (flights.ring == nullptr || flights.count >= k_most_flights) return false;
+  flights.at(flights.count++) = flight;
+  return true;
 }
 
 // --- the device's clock, where OpenCL 2.1 or later can tie it to the CPU's
@@ -206,7 +164,7 @@ void Enqueued::put(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t bytes)
   if (event != nullptr && made_ != &mine_ && g.next.clRetainEvent(event) != CL_SUCCESS) {
     event = nullptr;
   }
-  const Flight flight = {nullptr, event, begin_, bytes, kernel, copy};
+  const Flight flight = {event, begin_, bytes, kernel, copy};
   if (event != nullptr) return push_flight(queue, flight);
   tell_untimed(queue, flight);
 }
@@ -225,12 +183,8 @@ void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
 }
 
 void push_flight(Queue* queue, const Flight& flight) {
-  Flights& flights = queue->flights;
   make_room(queue);
-  pthread_mutex_lock(&flights.lock);
-  const bool kept = append(flights, flight) != nullptr;
-  pthread_mutex_unlock(&flights.lock);
-  if (kept) return;
+  if (append(queue->flights, flight)) return;
   set_events_flag(WEIR_EVENTS_UNTIMED);
   tell_untimed(queue, flight);
   g.next.clReleaseEvent(flight.event);
@@ -241,23 +195,21 @@ void harvest(Queue* queue) {
   Flights& flights = queue->flights;
   tie_clock(queue->device);
   pthread_mutex_lock(&flights.lock);
-  if (flights.harvesting) {
+  if (flights.reading) {
     flights.again = true;
     pthread_mutex_unlock(&flights.lock);
     return;
   }
-  flights.harvesting = true;
+  flights.reading = true;
   do {
     flights.again = false;
-    Flight* list = take(flights, UINT32_MAX);
+    const uint32_t count = flights.count;
     pthread_mutex_unlock(&flights.lock);
-    Flight* landed = nullptr;
-    Flight* left = land(queue, list, &landed);
+    const uint32_t landed = land(queue, count);
     pthread_mutex_lock(&flights.lock);
-    put_back(flights, left);
-    put_spare(flights, landed);
+    take_out(flights, landed);
   } while (flights.again);
-  flights.harvesting = false;
+  flights.reading = false;
   pthread_mutex_unlock(&flights.lock);
   // The program has let the queue go: it must not live on for the sake of its times.
   if (__atomic_load_n(&queue->references, __ATOMIC_ACQUIRE) == 0) let_go(queue, UINT32_MAX);
@@ -266,20 +218,18 @@ void harvest(Queue* queue) {
 void forget_flights(Queue* queue) {
   Flights& flights = queue->flights;
   pthread_mutex_init(&flights.lock, nullptr);
-  // Their memory stays: another thread of the parent may have been moving them.
-  flights.first = flights.last = flights.spare = nullptr;
-  flights.count = 0;
-  flights.harvesting = flights.again = false;
+  flights.first = flights.count = 0;
+  flights.reading = flights.again = false;
 }
 
 void abandon_flights(Queue* queue) {
   Flights& flights = queue->flights;
   if (!queue->timed) return;
-  pthread_mutex_lock(&flights.lock);
-  Flight* list = take(flights, UINT32_MAX);
-  pthread_mutex_unlock(&flights.lock);
-  if (list != nullptr) set_events_flag(WEIR_EVENTS_UNTIMED);
-  for (; list != nullptr; list = list->next) tell_untimed(queue, *list);
+  const Locked locked(&flights.lock);
+  if (flights.reading || flights.count == 0) return;
+  set_events_flag(WEIR_EVENTS_UNTIMED);
+  for (uint32_t i = 0; i < flights.count; ++i) tell_untimed(queue, flights.at(i));
+  flights.count = 0;
 }
 
 void tie_clock(Device* device) {

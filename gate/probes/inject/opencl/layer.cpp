@@ -16,10 +16,6 @@ namespace {
 constexpr Capacity k_capacity{16, 128, 4096, 4, 0, 0, 0, 4096};
 
 void after_fork_in_child() {
-  g.devices.unlock_after_fork();
-  g.queues.unlock_after_fork();
-  g.kernels.unlock_after_fork();
-  g.launches.unlock_after_fork();
   detach_events_after_fork();
   g.queues.each([](void* queue) { forget_flights(static_cast<Queue*>(queue)); });
   g.devices.each([](void* device) { static_cast<Device*>(device)->last_tie = 0; });
@@ -118,12 +114,10 @@ uint32_t kernel_on(Device* device, cl_kernel handle) {
     if (place >> 32 == wanted) return static_cast<uint32_t>(place);
   }
   if (kernel == nullptr) kernel = describe_kernel(handle);
-  uint32_t entry = 0;
+  if (kernel == nullptr || kernel->name[0] == 0) return 0;
   const Locked locked(&g.lock);
-  if (kernel != nullptr && kernel->name[0] != 0) {
-    entry = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
-    __atomic_store_n(&kernel->place, wanted << 32 | entry, __ATOMIC_RELEASE);
-  }
+  const uint32_t entry = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
+  __atomic_store_n(&kernel->place, wanted << 32 | entry, __ATOMIC_RELEASE);
   return entry;
 }
 

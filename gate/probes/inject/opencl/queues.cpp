@@ -59,9 +59,8 @@ template <class Make>
 cl_command_queue make_queue(bool has_profiling, cl_int* error, Make make) {
   bool ask = false;
   if (g.events_asked && !has_profiling) {
-    pthread_mutex_lock(&g.lock);
+    const Locked locked(&g.lock);
     make_ready();  // tells what is wanted
-    pthread_mutex_unlock(&g.lock);
     ask = times_wanted();
   }
   cl_command_queue made = nullptr;

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "gate/probes/inject/opencl/class.h"
 #include "gate/probes/inject/writer/calls.h"
@@ -28,7 +27,6 @@ struct Device {
 
 // A command whose device times are not known yet: only where events with times are asked for.
 struct Flight {
-  Flight* next;
   cl_event event;  // a reference of the layer's own
   uint64_t cpu;    // when the call that enqueued it began
   uint64_t bytes;
@@ -36,15 +34,18 @@ struct Flight {
   uint32_t copy;  // as in weir_event_command
 };
 
+// The most that wait for a time on one queue. Beyond it the oldest are let go without one.
+constexpr uint32_t k_most_flights = 16384;
+
 // In the order they were enqueued, as far as several threads can have one.
 struct Flights {
-  pthread_mutex_t lock;  // never held while the driver is asked: it may call the program back
-  Flight* first;
-  Flight* last;
-  Flight* spare;
-  uint32_t count;   // those that a thread is reading included
-  bool harvesting;  // a thread reads times
-  bool again;       // and is to look once more: something was done meanwhile
+  pthread_mutex_t lock;   // never held while the driver is asked: it may call the program back
+  Flight* ring;           // k_most_flights places; null: none yet
+  uint32_t first, count;  // the oldest, and how many
+  bool reading;           // a thread looks at what is there: that one alone takes some out
+  bool again;             // and is to look once more: something was done meanwhile
+
+  [[nodiscard]] Flight& at(uint32_t i) const { return ring[(first + i) % k_most_flights]; }
 };
 
 constexpr uint32_t k_not_seen_made = 1U << 30;
@@ -99,12 +100,9 @@ Device* device_of(cl_device_id handle);
 // Under g.lock. The record of `handle`, zeroed if it is new; null when memory is out.
 template <class Record>
 Record* record_of(Table* table, uint64_t handle) {
-  if (void* known = table->find(handle)) return static_cast<Record*>(known);
-  auto* record = static_cast<Record*>(calloc(1, sizeof(Record)));
-  if (record != nullptr && table->insert(handle, record)) return record;
-  free(record);
-  set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-  return nullptr;
+  auto* record = known_or_fresh<Record>(table, handle);
+  if (record == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  return record;
 }
 
 // The record of a queue; null when memory is out (said in the file).
@@ -165,9 +163,6 @@ void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync);
 inline void note_poll(Queue* queue, uint64_t begin) {
   if (begin != 0) queue->polled.not_yet(begin);
 }
-
-// The most that wait for a time on one queue. Beyond it the oldest are let go without one.
-constexpr uint32_t k_most_flights = 16384;
 
 // Takes over the reference that `flight.event` is.
 void push_flight(Queue* queue, const Flight& flight);

@@ -14,9 +14,6 @@ namespace {
 constexpr Capacity k_capacity{k_most_devices, 128, 4096, 4, 0, 0, 16, 4096};
 
 void after_fork_in_child() {
-  Table* const tables[] = {&g.streams, &g.events, &g.graphs, &g.kernels, &g.names};
-  for (Table* table : tables) table->unlock_after_fork();
-  g.launches.unlock_after_fork();
   detach_after_fork(&g.file);
   g.ready = false;
 }
@@ -51,24 +48,16 @@ Stream* describe_stream(uint64_t key, int device) {
   make_ready();
   uint32_t& index = g.device_index[device];
   if (index == 0) index = add_device(&g.file, described) + 1;
-  auto* stream = g.streams.get<Stream>(key);
+  auto* stream = known_or_fresh<Stream>(&g.streams, key);
   if (stream == nullptr) {
-    stream = static_cast<Stream*>(calloc(1, sizeof(Stream)));
-    if (stream != nullptr) {
-      stream->device = -1;
-      stream->entry = &g.file.queues[add_queue(&g.file, index - 1, 0, 0, 0)];
-      stream->device_entry = &g.file.devices[index - 1];
-      if (!g.streams.insert(key, stream)) {
-        free(stream);
-        stream = nullptr;
-      }
-    }
-    if (stream == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-  } else if (stream->device_entry != &g.file.devices[index - 1]) {
+    set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+    return nullptr;
+  }
+  if (stream->device_entry != &g.file.devices[index - 1]) {
     stream->entry = &g.file.queues[add_queue(&g.file, index - 1, 0, 0, 0)];
     stream->device_entry = &g.file.devices[index - 1];
   }
-  if (stream != nullptr) __atomic_store_n(&stream->device, device, __ATOMIC_RELEASE);
+  __atomic_store_n(&stream->device, device + 1, __ATOMIC_RELEASE);
   return stream;
 }
 
@@ -80,12 +69,10 @@ weir_probe_kernel* kernel_of(const Launch& launch, void* stream, const Stream& o
   const uint64_t key = kernel_key(launch.function, on.device);
   if (void* known = g.kernels.find(key)) return static_cast<weir_probe_kernel*>(known);
   const char* name = name_of(launch, stream);
-  if (name == nullptr || name[0] == 0) return &g.file.kernels[0];
-  const uint64_t hash = hash_text(name);
   const auto device = static_cast<uint32_t>(on.device_entry - g.file.devices);
   const Locked locked(&g.lock);
-  auto* kernel = &g.file.kernels[kernel_entry(&g.file, device, hash, true, name, "")];
-  g.kernels.insert(key, kernel);
+  auto* kernel = &g.file.kernels[named_kernel(&g.file, device, name)];
+  if (name != nullptr && name[0] != 0) g.kernels.insert(key, kernel);
   return kernel;
 }
 
@@ -116,9 +103,12 @@ void count_wait(Stream* stream) {
   count_sync(stream);
 }
 
+// Null where memory is out, and while it is being captured: then nothing is counted.
+Stream* running_stream(void* handle) { return is_captured(handle) ? nullptr : stream_of(handle); }
+
 void count_copy(void* handle, uint32_t kind, const char* from, const char* to, uint64_t bytes,
                 bool waits) {
-  Stream* stream = stream_of(handle);
+  Stream* stream = running_stream(handle);
   if (stream == nullptr) return;
   add(&stream->entry->counters[WEIR_COUNT_COPIES], 1);
   submitted(stream);
@@ -210,7 +200,7 @@ Stream* stream_of(void* handle) {
   const uint64_t key = key_of(handle, device);
   if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
     auto* known = g.streams.get<Stream>(key);
-    if (known != nullptr && __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) >= 0) return known;
+    if (known != nullptr && __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != 0) return known;
   }
   // A stream belongs to the device that is current where it is made, and mostly where it is used.
   return describe_stream(key, device < 0 ? known_device() : device);
@@ -221,7 +211,7 @@ void stream_ended(void* handle) {
   auto* stream = g.streams.get<Stream>(reinterpret_cast<uint64_t>(handle));
   if (stream == nullptr) return;
   __atomic_store_n(&stream->pending, 0, __ATOMIC_RELEASE);
-  __atomic_store_n(&stream->device, -1, __ATOMIC_RELEASE);
+  __atomic_store_n(&stream->device, 0, __ATOMIC_RELEASE);
 }
 
 void ensure_file() {
@@ -244,22 +234,20 @@ weir_probe_launch sizes_of(Size3 grid, Size3 block, size_t shared) {
 }
 
 void forget_function(const void* function) {
-  for (int device = 0; device < k_most_devices; ++device) {
+  for (int device = 1; device <= k_most_devices; ++device) {
     g.kernels.remove(kernel_key(function, device));
   }
 }
 
 void launched(void* handle, const Launch& launch) {
-  if (is_captured(handle)) return;
-  Stream* stream = stream_of(handle);
+  Stream* stream = running_stream(handle);
   if (stream == nullptr) return;
   dispatch(handle, stream, launch);
   submitted(stream);
 }
 
 void launched_graph(void* handle, void* exec) {
-  if (is_captured(handle)) return;
-  Stream* stream = stream_of(handle);
+  Stream* stream = running_stream(handle);
   if (stream == nullptr) return;
   auto* graph = g.graphs.get<Graph>(reinterpret_cast<uint64_t>(exec));
   if (graph == nullptr) {
@@ -274,7 +262,6 @@ void launched_graph(void* handle, void* exec) {
 }
 
 void copied(void* stream, int direction, uint64_t bytes, bool waits) {
-  if (is_captured(stream)) return;
   constexpr struct {
     uint32_t kind;
     const char *from, *to;
@@ -289,21 +276,18 @@ void copied(void* stream, int direction, uint64_t bytes, bool waits) {
 }
 
 void filled(void* stream, uint64_t bytes) {
-  if (!is_captured(stream)) {
-    count_copy(stream, WEIR_TRANSFER_FILL, "program", "device", bytes, false);
-  }
+  count_copy(stream, WEIR_TRANSFER_FILL, "program", "device", bytes, false);
 }
 
 void recorded(void* event, void* handle) {
-  if (is_captured(handle)) return;
-  Stream* stream = stream_of(handle);
+  Stream* stream = running_stream(handle);
   if (stream == nullptr) return;
   add(g.markers, 1);
   g.events.insert(reinterpret_cast<uint64_t>(event), stream);
 }
 
 void waits_for_event(void* handle) {
-  Stream* stream = is_captured(handle) ? nullptr : stream_of(handle);
+  Stream* stream = running_stream(handle);
   if (stream != nullptr) add(&stream->entry->counters[WEIR_COUNT_BARRIERS], 1);
 }
 

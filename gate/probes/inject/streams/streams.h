@@ -26,7 +26,7 @@ struct Size3 {
 };
 
 struct Stream {
-  int device;  // its number; -1: to be asked again
+  int device;  // its number, +1; 0: to be asked again
   weir_probe_device* device_entry;
   weir_probe_queue* entry;
   uint32_t pending;  // atomic; 1: work since its last counted sync
@@ -92,6 +92,12 @@ Stream* stream_of_event(void* event);  // null for one that was never recorded
 uint64_t name_device(weir_probe_device* device, bool told);
 // Its class, of what else is there.
 void classify_device(weir_probe_device* device);
+
+// Whether the API has such a function and it answers with success.
+template <class R, class... P, class... A>
+bool succeeds(R (*function)(P...), A... arguments) {
+  return function != nullptr && function(arguments...) == k_done;
+}
 
 // --- Told by the probe ---
 extern const char k_probe_name[];

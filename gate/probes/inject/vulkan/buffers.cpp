@@ -66,12 +66,8 @@ CommandPool* pool_of(Device* device, VkCommandPool handle) {
 
 void made_pool(Device* device, const VkCommandPoolCreateInfo* info, const VkAllocationCallbacks*,
                VkCommandPool* out) {
-  CommandPool* pool = static_cast<CommandPool*>(calloc(1, sizeof(CommandPool)));
-  if (pool == nullptr || !device->pools.insert(number(*out), pool)) {
-    free(pool);
-    set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-    return;
-  }
+  auto* pool = fresh_record<CommandPool>(&device->pools, number(*out));
+  if (pool == nullptr) return set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
   pool->device = device;
   pool->family = info->queueFamilyIndex;
 }
@@ -88,7 +84,7 @@ VkResult reset_command_pool(VkDevice handle, VkCommandPool pool, VkCommandPoolRe
        at = at->next) {
     if (at->recording != nullptr) retire_stamps(at);
   }
-  const VkResult result = device->next.ResetCommandPool(handle, pool, flags);
+  const VkResult result = WEIR_NEXT(ResetCommandPool)::of(device)(handle, pool, flags);
   if (known != nullptr && result == VK_SUCCESS) ++known->generation;
   return result;
 }
@@ -103,7 +99,6 @@ void made_buffers(Device* device, const VkCommandBufferAllocateInfo* info, VkCom
 
 void forget_buffers(Device*, VkCommandPool, uint32_t count, const VkCommandBuffer* buffers) {
   for (uint32_t i = 0; i < count; ++i) {
-    if (buffers[i] == VK_NULL_HANDLE) continue;
     if (CommandBuffer* buffer = command_buffer(buffers[i])) forget_buffer(buffer);
   }
 }
@@ -126,7 +121,7 @@ VkResult begin_command_buffer(VkCommandBuffer handle, const VkCommandBufferBegin
     clear(buffer);
     buffer->generation = buffer->pool->generation;
   }
-  const VkResult result = device_of(handle)->next.BeginCommandBuffer(handle, info);
+  const VkResult result = WEIR_NEXT(BeginCommandBuffer)::of(device_of(handle))(handle, info);
   if (buffer != nullptr && buffer->recording != nullptr && result == VK_SUCCESS) {
     begin_stamps(buffer);
   }

@@ -167,19 +167,18 @@ VkExtensionProperties* list_extensions(PFN_vkEnumerateDeviceExtensionProperties 
 
 ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance) {
   ClassFunctions functions{};
-  const auto fetch = [&](auto* into, const char* name, const char* alias) {
-    *into = reinterpret_cast<decltype(+*into)>(get(instance, name));
-    if (*into == nullptr && alias != nullptr) {
-      *into = reinterpret_cast<decltype(+*into)>(get(instance, alias));
-    }
+  // Where a name is not there, the one that it had before is looked up by the next call.
+  const auto fetch = [&](auto* into, const char* name) {
+    if (*into == nullptr) *into = reinterpret_cast<decltype(+*into)>(get(instance, name));
   };
-  fetch(&functions.properties, "vkGetPhysicalDeviceProperties", nullptr);
-  fetch(&functions.properties2, "vkGetPhysicalDeviceProperties2",
-        "vkGetPhysicalDeviceProperties2KHR");
-  fetch(&functions.features, "vkGetPhysicalDeviceFeatures", nullptr);
-  fetch(&functions.features2, "vkGetPhysicalDeviceFeatures2", "vkGetPhysicalDeviceFeatures2KHR");
-  fetch(&functions.queue_families, "vkGetPhysicalDeviceQueueFamilyProperties", nullptr);
-  fetch(&functions.extensions, "vkEnumerateDeviceExtensionProperties", nullptr);
+  fetch(&functions.properties, "vkGetPhysicalDeviceProperties");
+  fetch(&functions.properties2, "vkGetPhysicalDeviceProperties2");
+  fetch(&functions.properties2, "vkGetPhysicalDeviceProperties2KHR");
+  fetch(&functions.features, "vkGetPhysicalDeviceFeatures");
+  fetch(&functions.features2, "vkGetPhysicalDeviceFeatures2");
+  fetch(&functions.features2, "vkGetPhysicalDeviceFeatures2KHR");
+  fetch(&functions.queue_families, "vkGetPhysicalDeviceQueueFamilyProperties");
+  fetch(&functions.extensions, "vkEnumerateDeviceExtensionProperties");
   return functions;
 }
 

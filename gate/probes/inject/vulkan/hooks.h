@@ -32,33 +32,56 @@ template <class Function>
 PFN_vkVoidFunction untyped(Function function) {
   return reinterpret_cast<PFN_vkVoidFunction>(function);
 }
-template <class Function>
-Function function_of(Function NextDevice::*);
 
-// Before<&NextDevice::DestroyFence, note>: note(device, the other arguments), then the call goes
+template <size_t n>
+struct Text {
+  char letters[n];
+  constexpr Text(const char (&text)[n]) {  // NOLINT: made from a literal
+    for (size_t i = 0; i < n; ++i) letters[i] = text[i];
+  }
+};
+
+// All names of functions that some file calls below this layer; filled before the library is
+// entered.
+extern const char* g_next_names[k_most_next];
+extern uint32_t g_next_count;
+inline uint32_t add_next(const char* name) {
+  g_next_names[g_next_count] = name;
+  return g_next_count++;
+}
+// A function below this layer.
+template <class F, Text name>
+struct Below {
+  using Function = F;
+  static inline const uint32_t place = add_next(name.letters);
+  static F of(const Device* device) { return reinterpret_cast<F>(device->next[place]); }
+};
+#define WEIR_NEXT(name) Below<PFN_vk##name, "vk" #name>
+
+// Before<WEIR_NEXT(DestroyFence), note>: note(device, the other arguments), then the call goes
 // down. Where there is none below (of names, see get_device_proc_addr) that is all.
-template <auto Next, auto note, class Function = decltype(function_of(Next))>
+template <class Next, auto note, class Function = typename Next::Function>
 struct Before;
-template <auto Next, auto note, class R, class... A>
+template <class Next, auto note, class R, class... A>
 struct Before<Next, note, R (*)(VkDevice, A...)> {
   static R call(VkDevice handle, A... arguments) {
     Device* device = device_of(handle);
     note(device, arguments...);
-    const auto next = device->next.*Next;
+    const auto next = Next::of(device);
     return next == nullptr ? R() : next(handle, arguments...);
   }
 };
 // The same of a command, with its buffer's record.
-template <auto Next, auto note, class R, class... A>
+template <class Next, auto note, class R, class... A>
 struct Before<Next, note, R (*)(VkCommandBuffer, A...)> {
   static R call(VkCommandBuffer handle, A... arguments) {
     CommandBuffer* buffer = command_buffer(handle);
     if (__builtin_expect(buffer == nullptr, 0)) {  // memory was out when it was made
-      const auto next = device_of(handle)->next.*Next;
+      const auto next = Next::of(device_of(handle));
       return next == nullptr ? R() : next(handle, arguments...);
     }
     note(buffer, arguments...);
-    const auto next = buffer->device->next.*Next;
+    const auto next = Next::of(buffer->device);
     if constexpr (__is_same(R, void)) {
       if (next != nullptr) next(handle, arguments...);
       if (buffer->recording != nullptr) serialize(buffer);
@@ -68,19 +91,19 @@ struct Before<Next, note, R (*)(VkCommandBuffer, A...)> {
   }
 };
 
-// After<&NextDevice::CreateFence, note>: note(device, the other arguments) when the call came back
+// After<WEIR_NEXT(CreateFence), note>: note(device, the other arguments) when the call came back
 // with success.
-template <auto Next, auto note, class Function = decltype(function_of(Next))>
+template <class Next, auto note, class Function = typename Next::Function>
 struct After;
-template <auto Next, auto note, class R, class... A>
+template <class Next, auto note, class R, class... A>
 struct After<Next, note, R (*)(VkDevice, A...)> {
   static R call(VkDevice handle, A... arguments) {
     Device* device = device_of(handle);
     if constexpr (__is_same(R, void)) {
-      (device->next.*Next)(handle, arguments...);
+      Next::of(device)(handle, arguments...);
       note(device, arguments...);
     } else {
-      const R result = (device->next.*Next)(handle, arguments...);
+      const R result = Next::of(device)(handle, arguments...);
       if (result == VK_SUCCESS) note(device, arguments...);
       return result;
     }
@@ -101,8 +124,8 @@ constexpr auto forget = [](auto* owner, auto handle, const VkAllocationCallbacks
 
 #define WEIR_HOOK(name, function, when) \
   { "vk" #name, untyped<PFN_vk##name>(function), When::when }
-#define WEIR_BEFORE(name, note, when) WEIR_HOOK(name, (Before<&NextDevice::name, note>::call), when)
-#define WEIR_AFTER(name, note, when) WEIR_HOOK(name, (After<&NextDevice::name, note>::call), when)
+#define WEIR_BEFORE(name, note, when) WEIR_HOOK(name, (Before<WEIR_NEXT(name), note>::call), when)
+#define WEIR_AFTER(name, note, when) WEIR_HOOK(name, (After<WEIR_NEXT(name), note>::call), when)
 // Of all names that it came to have.
 #define WEIR_TWO_NAMES(HOOK, name, note, when) HOOK(name, note, when), HOOK(name##KHR, note, when)
 #define WEIR_THREE_NAMES(HOOK, name, note, when) \

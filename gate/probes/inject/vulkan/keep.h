@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
+#include <string.h>
 #include <vulkan/vulkan.h>
 
 #include "gate/probes/inject/writer/file.h"
@@ -146,12 +146,15 @@ struct KeptCommands {
   Bound bound[WEIR_KERNELS_SETS];
 };
 
-template <class Visit>
-void each_table(KeptDevice* kept, Visit visit) {
-  Table* const tables[] = {&kept->buffers, &kept->layouts, &kept->pipeline_layouts,
-                           &kept->pools,   &kept->sets,    &kept->templates};
-  for (Table* table : tables) visit(table);
-}
+// The pieces of a record, put one behind the other.
+struct Body {
+  char* at;
+  template <class T>
+  void put(const T* values, size_t count) {
+    if (count != 0) memcpy(at, values, count * sizeof(T));
+    at += count * sizeof(T);
+  }
+};
 
 extern bool g_keeping;  // set once, before the first device
 inline bool keeping() { return __builtin_expect(g_keeping, 0); }
@@ -159,7 +162,6 @@ inline bool keeping() { return __builtin_expect(g_keeping, 0); }
 // The file: to be called after open_file, under the same lock.
 void open_kept(const File& file);
 void detach_kept_after_fork();
-void unlock_works_after_fork();
 // Takes bytes of what may be kept in memory; false when there are none left.
 [[nodiscard]] bool take_kept_bytes(uint64_t bytes);
 // Appends a record; false when there is no room. Under g_kept_lock.

@@ -104,11 +104,6 @@ void pull_together(Drawn* out) {
   }
 }
 
-char* append(char* at, const void* bytes, size_t size) {
-  if (size != 0) memcpy(at, bytes, size);
-  return at + size;
-}
-
 // The same work whichever of several buffers of the program the bytes lie in: not compared is how
 // large that one is.
 bool same(const KeptWork* one, const KeptWork* other) {
@@ -127,21 +122,22 @@ bool same(const KeptWork* one, const KeptWork* other) {
 }
 
 KeptWork* keep_work(KeptPipeline* pipeline, const Drawn& drawn, const char* push) {
-  const size_t buffers = drawn.head.buffers * sizeof(weir_kernels_buffer);
-  const size_t descriptors = drawn.head.descriptors * sizeof(weir_kernels_descriptor);
-  const size_t bytes = sizeof drawn.head + buffers + descriptors + drawn.head.push_bytes;
+  const size_t bytes = sizeof drawn.head + drawn.head.buffers * sizeof(weir_kernels_buffer) +
+                       drawn.head.descriptors * sizeof(weir_kernels_descriptor) +
+                       drawn.head.push_bytes;
   auto* made = static_cast<KeptWork*>(calloc(1, sizeof(KeptWork) + bytes));
   if (made == nullptr) return nullptr;
   made->pipeline = pipeline;
   made->kernel = made->place = k_not_written;
   made->bytes = static_cast<uint32_t>(bytes);
-  char* at = append(made->body, &drawn.head, sizeof drawn.head);
-  at = append(at, drawn.buffers, buffers);
-  const char* const behind = at;
-  at = append(at, drawn.descriptors, descriptors);
-  at = append(at, push, drawn.head.push_bytes);
+  Body body = {made->body};
+  body.put(&drawn.head, 1);
+  body.put(drawn.buffers, drawn.head.buffers);
+  const char* const behind = body.at;
+  body.put(drawn.descriptors, drawn.head.descriptors);
+  body.put(push, drawn.head.push_bytes);
   uint64_t hash = hash_bytes(pipeline->hash, &drawn.head, sizeof drawn.head);
-  hash = hash_bytes(hash, behind, static_cast<size_t>(at - behind));
+  hash = hash_bytes(hash, behind, static_cast<size_t>(body.at - behind));
   pthread_mutex_lock(&g_kept_lock);
   auto* first = g_works.get<KeptWork>(hash);
   KeptWork* known = first;
@@ -230,9 +226,9 @@ uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
   work = named(work, kernel);
   if (work != nullptr && work->kernel == k_not_written) {
     work->kernel = kernel;
-    weir_kernels_work head;
-    memcpy(&head, work->body, sizeof head);
     if (g_next_place < WEIR_KERNELS_WORKS && write_pipeline(work->pipeline)) {
+      weir_kernels_work head;
+      memcpy(&head, work->body, sizeof head);
       head.pipeline = work->pipeline->written;
       head.kernel = kernel;
       copy_text(head.name, sizeof head.name, name);
@@ -242,8 +238,7 @@ uint32_t place_of(KeptWork* work, uint32_t kernel, const char* name) {
       }
     }
   }
-  const uint32_t place = work == nullptr ? k_not_written : work->place;
-  return place;
+  return work == nullptr ? k_not_written : work->place;
 }
 
 KeptDispatch* fresh_dispatch(KeptCommands* commands) {
@@ -289,8 +284,6 @@ const Hook k_hooks[] = {WEIR_BEFORE(CmdBindDescriptorSets, bind_sets, with_kerne
 }  // namespace
 
 extern const Hooks k_binding_hooks = hooks_of(k_hooks);
-
-void unlock_works_after_fork() { g_works.unlock_after_fork(); }
 
 void keep_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t left_out) {
   KeptDispatch* dispatch = fresh_dispatch(buffer->kept);

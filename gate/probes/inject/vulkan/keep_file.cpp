@@ -34,12 +34,14 @@ weir_kernels_header g_nowhere_header;
 uint64_t g_nowhere_counts[WEIR_KERNELS_WORKS];
 KeptFile g_file = {&g_nowhere_header, g_nowhere_counts, 0, 0, true, {}};
 
-void stop(const char* what, int error) {
-  if (g_file.full) return;
+// False.
+bool stop(const char* what, int error) {
+  if (g_file.full) return false;
   g_file.full = true;
   print_line(STDERR_FILENO,
              "weir: the vulkan probe records no more kernels: %s%s%s; the program goes on\n", what,
              error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+  return false;
 }
 
 bool make_file(const File& file) {
@@ -104,14 +106,10 @@ bool write_kept(uint32_t kind, uint32_t index, const void* head, uint64_t head_b
   const uint64_t begin = k_records + g_file.header->used;
   const weir_kernels_record record = {kind, index, padded};
   if (begin + sizeof record + padded > g_file.most) {
-    stop("the file has the size that WEIR_PROBE_KERNELS or the system allows", 0);
-    return false;
+    return stop("the file has the size that WEIR_PROBE_KERNELS or the system allows", 0);
   }
   const int descriptor = reopen(g_file.at);
-  if (descriptor < 0) {
-    stop("its file is gone", errno);
-    return false;
-  }
+  if (descriptor < 0) return stop("its file is gone", errno);
   static const char zeros[8] = {};
   const uint64_t body = begin + sizeof record;
   const bool done = write_all(descriptor, &record, sizeof record, begin) &&
@@ -120,10 +118,7 @@ bool write_kept(uint32_t kind, uint32_t index, const void* head, uint64_t head_b
                     write_all(descriptor, zeros, padded - bytes, body + bytes);
   const int error = errno;
   close(descriptor);
-  if (!done) {
-    stop("its file cannot grow", error);
-    return false;
-  }
+  if (!done) return stop("its file cannot grow", error);
   __atomic_store_n(&g_file.header->used, g_file.header->used + sizeof record + padded,
                    __ATOMIC_RELEASE);
   return true;
@@ -172,10 +167,12 @@ void keep_device(Device* device, const VkDeviceCreateInfo* info, uint32_t api_ve
 void forget_kept_device(Device* device) {
   KeptDevice* kept = device->kept;
   if (kept == nullptr) return;
-  each_table(kept, [&](Table* table) {
+  Table* const tables[] = {&kept->buffers, &kept->layouts, &kept->pipeline_layouts,
+                           &kept->pools,   &kept->sets,    &kept->templates};
+  for (Table* table : tables) {
     if (table != &kept->layouts) table->each(free);  // those are kept once by content
     table->free_all();
-  });
+  }
   free(kept);
   device->kept = nullptr;
 }

@@ -111,16 +111,6 @@ const KeptLayout* keep_layout(const VkDescriptorSetLayoutCreateInfo& info) {
   });
 }
 
-// The pieces of a record, put one behind the other.
-struct Body {
-  char* at;
-  template <class T>
-  void put(const T* values, size_t count) {
-    if (count != 0) memcpy(at, values, count * sizeof(T));
-    at += count * sizeof(T);
-  }
-};
-
 uint64_t room_for(const VkSpecializationInfo* special, uint32_t bindings) {
   uint64_t bytes = sizeof(weir_kernels_pipeline) + bindings * sizeof(weir_kernels_binding);
   if (special != nullptr) {

@@ -11,7 +11,7 @@ constexpr size_t k_slab = 64;
 
 // Records are handed out again but stay allocated: a stale recording may still point at one.
 Pipeline* new_pipeline(Device* device) {
-  pthread_mutex_lock(&device->pipelines_lock);
+  const Locked locked(&device->pipelines_lock);
   if (device->free_pipelines == nullptr) {
     // The first record of a slab only links the slabs.
     Pipeline* slab = static_cast<Pipeline*>(calloc(k_slab + 1, sizeof(Pipeline)));
@@ -25,9 +25,11 @@ Pipeline* new_pipeline(Device* device) {
     }
   }
   Pipeline* made = device->free_pipelines;
-  if (made != nullptr) device->free_pipelines = made->next;
-  pthread_mutex_unlock(&device->pipelines_lock);
-  if (made == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  if (made == nullptr) {
+    set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  } else {
+    device->free_pipelines = made->next;
+  }
   return made;
 }
 
@@ -90,17 +92,14 @@ void set_name(Pipeline* pipeline, const char* name) {
   __atomic_store_n(&pipeline->kernel, k_unresolved, __ATOMIC_RELEASE);
 }
 
-void name_object(Device* device, bool is_pipeline, uint64_t handle, const char* name) {
+void name_object(Device* device, bool is_pipeline, bool is_module, uint64_t handle,
+                 const char* name) {
   if (is_pipeline) {
-    auto* pipeline = device->pipelines.get<Pipeline>(handle);
-    if (pipeline == nullptr) return;
-    pthread_mutex_lock(&g.lock);
-    set_name(pipeline, name);
-    pthread_mutex_unlock(&g.lock);
-    return;
+    const Locked locked(&g.lock);
+    if (auto* pipeline = device->pipelines.get<Pipeline>(handle)) set_name(pipeline, name);
+  } else if (auto* module = is_module ? device->modules.get<ShaderModule>(handle) : nullptr) {
+    copy_text(module->name, sizeof module->name, name);
   }
-  auto* module = device->modules.get<ShaderModule>(handle);
-  if (module != nullptr) copy_text(module->name, sizeof module->name, name);
 }
 
 // What is bound counts under the label that is open now.
@@ -114,19 +113,15 @@ Label* label_named(Device* device, const char* name) {
   const Locked locked(&g.lock);
   Label* label = device->labels;
   while (label != nullptr && label->hash != hash) label = label->next;
+  if (label != nullptr) return label;
+  label = static_cast<Label*>(calloc(1, sizeof(Label)));
   if (label == nullptr) {
-    label = static_cast<Label*>(calloc(1, sizeof(Label)));
-    if (label != nullptr) {
-      label->hash = hash;
-      label->kernel = k_unresolved;
-      copy_text(label->name, sizeof label->name, name);
-      label->next = device->labels;
-      device->labels = label;
-    } else {
-      set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-    }
+    set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+    return nullptr;
   }
-  return label;
+  *label = {device->labels, hash, k_unresolved, {}};
+  copy_text(label->name, sizeof label->name, name);
+  return device->labels = label;
 }
 
 void open_label(CommandBuffer* buffer, const char* name) {
@@ -157,7 +152,7 @@ VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32
                                   const VkAllocationCallbacks* allocator, VkPipeline* out) {
   Device* device = device_of(handle);
   const VkResult result =
-      device->next.CreateComputePipelines(handle, cache, count, infos, allocator, out);
+      WEIR_NEXT(CreateComputePipelines)::of(device)(handle, cache, count, infos, allocator, out);
   // Also after a failure: those that could be made are valid, the others null.
   for (uint32_t i = 0; i < count; ++i) {
     if (out[i] == VK_NULL_HANDLE) continue;
@@ -165,12 +160,10 @@ VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32
     if (pipeline == nullptr) break;
     const ShaderModule* module = nullptr;
     pipeline->hash = hash_stage(device, infos[i].stage, &module);
-    copy_text(pipeline->entry_point, sizeof pipeline->entry_point,
-              infos[i].stage.pName == nullptr ? "" : infos[i].stage.pName);
+    copy_text(pipeline->entry_point, sizeof pipeline->entry_point, infos[i].stage.pName);
     set_name(pipeline, module == nullptr ? nullptr : module->name);
-    pipeline->kept = nullptr;
-    if (keeping())
-      pipeline->kept = keep_pipeline(device, infos[i], code_of(infos[i].stage, module));
+    pipeline->kept =
+        keeping() ? keep_pipeline(device, infos[i], code_of(infos[i].stage, module)) : nullptr;
     if (!device->pipelines.insert(number(out[i]), pipeline)) give_back(device, pipeline);
   }
   return result;
@@ -182,19 +175,15 @@ void forget_pipeline(Device* device, VkPipeline pipeline, const VkAllocationCall
 }
 
 void named_object(Device* device, const VkDebugUtilsObjectNameInfoEXT* info) {
-  if (info->objectType == VK_OBJECT_TYPE_PIPELINE ||
-      info->objectType == VK_OBJECT_TYPE_SHADER_MODULE) {
-    name_object(device, info->objectType == VK_OBJECT_TYPE_PIPELINE, info->objectHandle,
-                info->pObjectName);
-  }
+  name_object(device, info->objectType == VK_OBJECT_TYPE_PIPELINE,
+              info->objectType == VK_OBJECT_TYPE_SHADER_MODULE, info->objectHandle,
+              info->pObjectName);
 }
 
 void marked_object(Device* device, const VkDebugMarkerObjectNameInfoEXT* info) {
-  if (info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT ||
-      info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT) {
-    name_object(device, info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT, info->object,
-                info->pObjectName);
-  }
+  name_object(device, info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT,
+              info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT, info->object,
+              info->pObjectName);
 }
 
 void begin_label(CommandBuffer* buffer, const VkDebugUtilsLabelEXT* info) {
@@ -242,17 +231,16 @@ uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
 }
 
 void free_pipelines(Device* device) {
-  while (device->slabs != nullptr) {
-    Pipeline* next = device->slabs->next;
-    free(device->slabs);
-    device->slabs = next;
-  }
+  const auto free_all = [](auto** list) {
+    while (*list != nullptr) {
+      auto* next = (*list)->next;
+      free(*list);
+      *list = next;
+    }
+  };
+  free_all(&device->slabs);
+  free_all(&device->labels);
   device->free_pipelines = nullptr;
-  while (device->labels != nullptr) {
-    Label* next = device->labels->next;
-    free(device->labels);
-    device->labels = next;
-  }
 }
 
 }  // namespace weir_probe

@@ -10,6 +10,8 @@
 namespace weir_probe {
 
 Globals g = {};
+const char* g_next_names[k_most_next];
+uint32_t g_next_count;
 
 namespace {
 
@@ -22,29 +24,14 @@ struct Instance {
 };
 Table g_instances;  // dispatch key -> Instance
 
-template <class Visit>
-void each_table(Device* device, Visit visit) {
-  Table* const tables[] = {&device->queues,  &device->fences,    &device->timelines,
-                           &device->modules, &device->pipelines, &device->pools};
-  for (Table* table : tables) visit(table);
-}
-
 void after_fork_in_child() {
-  g.command_buffers.unlock_after_fork();
-  g.device_keys.unlock_after_fork();
-  g_instances.unlock_after_fork();
   for (Device* device = g.devices; device != nullptr; device = device->next_device) {
     pthread_mutex_init(&device->pipelines_lock, nullptr);
     pthread_mutex_init(&device->timer.lock, nullptr);
-    each_table(device, [](Table* table) { table->unlock_after_fork(); });
-    if (device->kept != nullptr) {
-      each_table(device->kept, [](Table* table) { table->unlock_after_fork(); });
-    }
   }
   detach_after_fork(&g.file);
   detach_events_after_fork();
   detach_kept_after_fork();
-  unlock_works_after_fork();
 }
 
 void ensure_file() {
@@ -69,11 +56,11 @@ Info* link_in(const void* next, VkStructureType type) {
   return nullptr;
 }
 
-void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) {
-  next->GetDeviceProcAddr = get;
-#define WEIR_FETCH(name) next->name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));
-  WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
-#undef WEIR_FETCH
+void fetch_next(Device* device, PFN_vkGetDeviceProcAddr get) {
+  device->get = get;
+  for (uint32_t i = 0; i < g_next_count; ++i) {
+    device->next[i] = get(device->handle, g_next_names[i]);
+  }
 }
 
 void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevice physical) {
@@ -107,10 +94,9 @@ VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCal
   const VkResult result = create(info, allocator, out);
   if (result != VK_SUCCESS) return result;
   ensure_file();
-  Instance* instance = static_cast<Instance*>(calloc(1, sizeof(Instance)));
   const auto destroy = reinterpret_cast<PFN_vkDestroyInstance>(get(*out, "vkDestroyInstance"));
-  if (instance == nullptr || !g_instances.insert(dispatch_key(*out), instance)) {
-    free(instance);
+  auto* instance = fresh_record<Instance>(&g_instances, dispatch_key(*out));
+  if (instance == nullptr) {
     destroy(*out, allocator);
     return VK_ERROR_OUT_OF_HOST_MEMORY;
   }
@@ -189,7 +175,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   device->handle = *out;
   device->key = dispatch_key(*out);
   pthread_mutex_init(&device->pipelines_lock, nullptr);
-  fetch_next(&device->next, get, *out);
+  fetch_next(device, get);
   write_device_entry(device, *instance, physical);
   if (keeping()) keep_device(device, info, instance->api_version);
   start_timer(device, instance->handle, get_instance, physical, with_clock);
@@ -201,19 +187,20 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   Device* device = device_of(handle);
   stop_timer(device);
   g.device_keys.remove(device->key);
-  device->next.DestroyDevice(handle, allocator);
-  pthread_mutex_lock(&g.lock);
-  for (Device** at = &g.devices; *at != nullptr; at = &(*at)->next_device) {
-    if (*at != device) continue;
+  WEIR_NEXT(DestroyDevice)::of(device)(handle, allocator);
+  {
+    const Locked locked(&g.lock);
+    Device** at = &g.devices;
+    while (*at != device) at = &(*at)->next_device;
     *at = device->next_device;
-    break;
   }
-  pthread_mutex_unlock(&g.lock);
   device->pools.each([](void* pool) { free_pool(static_cast<CommandPool*>(pool)); });
   device->queues.each(free);
   device->timelines.each(free);
   device->modules.each(free);
-  each_table(device, [](Table* table) { table->free_all(); });
+  Table* const tables[] = {&device->queues,  &device->fences,    &device->timelines,
+                           &device->modules, &device->pipelines, &device->pools};
+  for (Table* table : tables) table->free_all();
   free_pipelines(device);
   forget_kept_device(device);
   free(device);
@@ -222,22 +209,14 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
 void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t index) {
   if (handle == VK_NULL_HANDLE) return;
   const Locked locked(&g.lock);
-  if (queue_of(device, handle) == nullptr) {
-    Queue* queue = static_cast<Queue*>(calloc(1, sizeof(Queue)));
-    if (queue != nullptr) {
-      queue->device = device;
-      queue->handle = handle;
-      queue->family = family;
-      const uint32_t entry = add_queue(&g.file, device->index, family, index,
-                                       family < 32 ? device->family_flags[family] : 0);
-      queue->entry = &g.file.queues[entry];
-      if (!device->queues.insert(number(handle), queue)) {
-        free(queue);
-        queue = nullptr;
-      }
-    }
-    if (queue == nullptr) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-  }
+  if (queue_of(device, handle) != nullptr) return;
+  auto* queue = fresh_record<Queue>(&device->queues, number(handle));
+  if (queue == nullptr) return set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  queue->device = device;
+  queue->handle = handle;
+  queue->family = family;
+  const uint32_t flags = family < 32 ? device->family_flags[family] : 0;
+  queue->entry = &g.file.queues[add_queue(&g.file, device->index, family, index, flags)];
 }
 
 void made_queue(Device* device, uint32_t family, uint32_t index, VkQueue* out) {
@@ -270,7 +249,7 @@ PFN_vkVoidFunction device_function(const char* name) {
 PFN_vkVoidFunction get_device_proc_addr(VkDevice handle, const char* name) {
   if (strcmp(name, "vkGetDeviceProcAddr") == 0) return untyped(get_device_proc_addr);
   Device* device = device_of(handle);
-  const PFN_vkVoidFunction below = device->next.GetDeviceProcAddr(handle, name);
+  const PFN_vkVoidFunction below = device->get(handle, name);
   const PFN_vkVoidFunction ours = device_function(name);
   if (ours == nullptr) return below;
   // What the driver lacks stays absent; names alone are worth having even where nobody listens.

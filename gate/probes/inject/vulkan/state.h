@@ -58,15 +58,6 @@ struct Stamps {
   uint64_t last_begin;  // ticks, of the submission read last; 0: none
 };
 
-// What the layer itself asks of a driver.
-#define WEIR_TIMER_FUNCTIONS(X) \
-  X(CreateQueryPool)            \
-  X(DestroyQueryPool)           \
-  X(GetQueryPoolResults)        \
-  X(CmdResetQueryPool)          \
-  X(CmdWriteTimestamp)          \
-  X(CmdPipelineBarrier)
-
 // A device's part in it.
 struct Timer {
   Timing mode;  // off: nothing below is set
@@ -78,10 +69,7 @@ struct Timer {
   QueryChunk* free_chunks;
   CommandBuffer* in_flight;  // oldest first
   CommandBuffer** last;
-#define WEIR_DECLARE(name) PFN_vk##name name;
-  WEIR_TIMER_FUNCTIONS(WEIR_DECLARE)
-#undef WEIR_DECLARE
-  PFN_vkGetCalibratedTimestampsEXT GetCalibratedTimestamps;
+  PFN_vkGetCalibratedTimestampsEXT calibrate;
 };
 
 // One pipeline object. `kernel` is its entry in the file, looked up when a dispatch first reaches
@@ -195,92 +183,16 @@ struct Timeline {
   Signal signals[k_signals];  // the newest, in rising order of value
 };
 
-// Functions that a later version took over, and those that one has with structs for arguments.
-#define WEIR_IN_TWO(X, name) X(name) X(name##KHR)
-#define WEIR_IN_THREE(X, name) X(name) X(name##2) X(name##2KHR)
-
-// Where the layer stands in front (hooks.h): name without "vk".
-#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)      \
-  X(DestroyDevice)                                \
-  X(GetDeviceQueue)                               \
-  X(GetDeviceQueue2)                              \
-  WEIR_IN_THREE(X, QueueSubmit)                   \
-  X(QueueBindSparse)                              \
-  X(QueueWaitIdle)                                \
-  X(DeviceWaitIdle)                               \
-  X(DestroyFence)                                 \
-  X(WaitForFences)                                \
-  X(GetFenceStatus)                               \
-  X(CreateSemaphore)                              \
-  X(DestroySemaphore)                             \
-  WEIR_IN_TWO(X, WaitSemaphores)                  \
-  WEIR_IN_TWO(X, GetSemaphoreCounterValue)        \
-  WEIR_IN_TWO(X, SignalSemaphore)                 \
-  X(CreateShaderModule)                           \
-  X(DestroyShaderModule)                          \
-  X(CreateComputePipelines)                       \
-  X(DestroyPipeline)                              \
-  X(CreateCommandPool)                            \
-  X(DestroyCommandPool)                           \
-  X(ResetCommandPool)                             \
-  X(AllocateCommandBuffers)                       \
-  X(FreeCommandBuffers)                           \
-  X(BeginCommandBuffer)                           \
-  X(ResetCommandBuffer)                           \
-  X(EndCommandBuffer)                             \
-  X(CmdPushConstants)                             \
-  WEIR_IN_THREE(X, CmdWaitEvents)                 \
-  X(CmdBeginDebugUtilsLabelEXT)                   \
-  X(CmdEndDebugUtilsLabelEXT)                     \
-  X(CmdDebugMarkerBeginEXT)                       \
-  X(CmdDebugMarkerEndEXT)                         \
-  X(CmdBindPipeline)                              \
-  X(CmdDispatch)                                  \
-  X(CmdDispatchIndirect)                          \
-  WEIR_IN_TWO(X, CmdDispatchBase)                 \
-  WEIR_IN_THREE(X, CmdPipelineBarrier)            \
-  WEIR_IN_THREE(X, CmdCopyBuffer)                 \
-  WEIR_IN_THREE(X, CmdCopyImage)                  \
-  WEIR_IN_THREE(X, CmdCopyBufferToImage)          \
-  WEIR_IN_THREE(X, CmdCopyImageToBuffer)          \
-  X(CmdCopyQueryPoolResults)                      \
-  WEIR_IN_THREE(X, CmdBlitImage)                  \
-  WEIR_IN_THREE(X, CmdResolveImage)               \
-  X(CmdFillBuffer)                                \
-  X(CmdUpdateBuffer)                              \
-  X(CmdExecuteCommands)                           \
-  X(CreateBuffer)                                 \
-  X(DestroyBuffer)                                \
-  X(CreateDescriptorSetLayout)                    \
-  X(CreatePipelineLayout)                         \
-  X(DestroyPipelineLayout)                        \
-  X(AllocateDescriptorSets)                       \
-  X(FreeDescriptorSets)                           \
-  X(ResetDescriptorPool)                          \
-  X(DestroyDescriptorPool)                        \
-  X(UpdateDescriptorSets)                         \
-  WEIR_IN_TWO(X, CreateDescriptorUpdateTemplate)  \
-  WEIR_IN_TWO(X, DestroyDescriptorUpdateTemplate) \
-  WEIR_IN_TWO(X, UpdateDescriptorSetWithTemplate) \
-  X(CmdBindDescriptorSets)                        \
-  X(CmdPushDescriptorSetKHR)                      \
-  X(CmdPushDescriptorSetWithTemplateKHR)          \
-  X(SetDebugUtilsObjectNameEXT)                   \
-  X(DebugMarkerSetObjectNameEXT)
-
-// The functions below this layer, fetched once when a device is made.
-struct NextDevice {
-  PFN_vkGetDeviceProcAddr GetDeviceProcAddr;
-#define WEIR_DECLARE(name) PFN_vk##name name;
-  WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_DECLARE)
-#undef WEIR_DECLARE
-};
+// The functions below this layer that it calls: each file names its own (hooks.h), and all of them
+// are fetched when a device is made.
+constexpr uint32_t k_most_next = 128;
 
 struct Device {
   Device* next_device;
   VkDevice handle;
   uint64_t key;  // the loader's dispatch pointer, shared by the device's queues and command buffers
-  NextDevice next;
+  PFN_vkGetDeviceProcAddr get;  // below this layer
+  PFN_vkVoidFunction next[k_most_next];
   uint32_t index;
   weir_probe_device* entry;
   VkQueueFlags family_flags[32];

@@ -102,10 +102,10 @@ void note_signals(Queue* queue, const Submit& submit) {
   }
 }
 
-template <auto Next, class Submit>
+template <class Next, class Submit>
 VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, VkFence fence) {
   Device* device = device_of(handle);
-  const auto next = device->next.*Next;
+  const auto next = Next::of(device);
   Queue* queue = queue_of(device, handle);
   // No work and nothing to wait for: nothing happens on the queue.
   if (queue == nullptr || (submit_count == 0 && fence == VK_NULL_HANDLE)) {
@@ -150,10 +150,10 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
 }
 
 const Hook k_hooks[] = {
-    WEIR_HOOK(QueueSubmit, submit<&NextDevice::QueueSubmit>, always),
-    WEIR_HOOK(QueueSubmit2, submit<&NextDevice::QueueSubmit2>, always),
-    WEIR_HOOK(QueueSubmit2KHR, submit<&NextDevice::QueueSubmit2KHR>, always),
-    WEIR_HOOK(QueueBindSparse, submit<&NextDevice::QueueBindSparse>, always),
+    WEIR_HOOK(QueueSubmit, submit<WEIR_NEXT(QueueSubmit)>, always),
+    WEIR_HOOK(QueueSubmit2, submit<WEIR_NEXT(QueueSubmit2)>, always),
+    WEIR_HOOK(QueueSubmit2KHR, submit<WEIR_NEXT(QueueSubmit2KHR)>, always),
+    WEIR_HOOK(QueueBindSparse, submit<WEIR_NEXT(QueueBindSparse)>, always),
 };
 
 }  // namespace

@@ -99,12 +99,12 @@ void not_yet_at(Timeline* timeline, uint64_t value) {
   }
 }
 
-template <auto Next, auto Poll>
+template <class Next, class Poll>
 VkResult wait_semaphores(VkDevice handle, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
   Device* device = device_of(handle);
-  const auto poll = device->next.*Poll;
+  const auto poll = Poll::of(device);
   Queues queues(WEIR_WAIT_SEMAPHORE);
-  const VkResult result = (device->next.*Next)(handle, info, timeout);
+  const VkResult result = Next::of(device)(handle, info, timeout);
   const bool waited = count_call(device, result, timeout);
   if (result == VK_TIMEOUT) {
     for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
@@ -127,10 +127,10 @@ VkResult wait_semaphores(VkDevice handle, const VkSemaphoreWaitInfo* info, uint6
   return result;
 }
 
-template <auto Next>
+template <class Next>
 VkResult poll_semaphore(VkDevice handle, VkSemaphore semaphore, uint64_t* value) {
   Device* device = device_of(handle);
-  const VkResult result = (device->next.*Next)(handle, semaphore, value);
+  const VkResult result = Next::of(device)(handle, semaphore, value);
   count(device->entry->counters, WEIR_COUNT_POLLS);
   Timeline* timeline = timeline_of(device, semaphore);
   if (result == VK_SUCCESS && timeline != nullptr) {
@@ -143,7 +143,7 @@ VkResult poll_semaphore(VkDevice handle, VkSemaphore semaphore, uint64_t* value)
 VkResult queue_wait_idle(VkQueue handle) {
   Device* device = device_of(handle);
   Queues queues(WEIR_WAIT_QUEUE);
-  const VkResult result = device->next.QueueWaitIdle(handle);
+  const VkResult result = WEIR_NEXT(QueueWaitIdle)::of(device)(handle);
   if (result != VK_SUCCESS) return result;
   count_call(device, result, UINT64_MAX);
   queues.reached(queue_of(device, handle), true);
@@ -153,7 +153,7 @@ VkResult queue_wait_idle(VkQueue handle) {
 VkResult device_wait_idle(VkDevice handle) {
   Device* device = device_of(handle);
   Queues queues(WEIR_WAIT_DEVICE);
-  const VkResult result = device->next.DeviceWaitIdle(handle);
+  const VkResult result = WEIR_NEXT(DeviceWaitIdle)::of(device)(handle);
   if (result != VK_SUCCESS) return result;
   count_call(device, result, UINT64_MAX);
   const Locked locked(&g.lock);  // no queue is added meanwhile
@@ -169,7 +169,8 @@ VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* f
                          uint64_t timeout) {
   Device* device = device_of(handle);
   Queues queues(WEIR_WAIT_FENCE);
-  const VkResult result = device->next.WaitForFences(handle, fence_count, fences, all, timeout);
+  const VkResult result =
+      WEIR_NEXT(WaitForFences)::of(device)(handle, fence_count, fences, all, timeout);
   const bool waited = count_call(device, result, timeout);
   if (result == VK_TIMEOUT) {
     for (uint32_t i = 0; i < fence_count; ++i) Queues::not_yet(queue_of_fence(device, fences[i]));
@@ -177,7 +178,7 @@ VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* f
   if (result != VK_SUCCESS) return result;
   const bool any = all == VK_FALSE && fence_count > 1;
   for (uint32_t i = 0; i < fence_count; ++i) {
-    if (any && device->next.GetFenceStatus(handle, fences[i]) != VK_SUCCESS) continue;
+    if (any && WEIR_NEXT(GetFenceStatus)::of(device)(handle, fences[i]) != VK_SUCCESS) continue;
     queues.reached(queue_of_fence(device, fences[i]), waited);
   }
   return result;
@@ -185,7 +186,7 @@ VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* f
 
 VkResult get_fence_status(VkDevice handle, VkFence fence) {
   Device* device = device_of(handle);
-  const VkResult result = device->next.GetFenceStatus(handle, fence);
+  const VkResult result = WEIR_NEXT(GetFenceStatus)::of(device)(handle, fence);
   count(device->entry->counters, WEIR_COUNT_POLLS);
   Queue* queue = queue_of_fence(device, fence);
   if (result == VK_SUCCESS) {
@@ -211,13 +212,13 @@ void host_signals(Device* device, const VkSemaphoreSignalInfo* info) {
   note_signal(device, info->semaphore, info->value, nullptr);
 }
 
-#define WEIR_OF_SEMAPHORES(khr)                                            \
-  WEIR_HOOK(WaitSemaphores##khr,                                           \
-            (wait_semaphores<&NextDevice::WaitSemaphores##khr,             \
-                             &NextDevice::GetSemaphoreCounterValue##khr>), \
-            always),                                                       \
-      WEIR_HOOK(GetSemaphoreCounterValue##khr,                             \
-                poll_semaphore<&NextDevice::GetSemaphoreCounterValue##khr>, always)
+#define WEIR_OF_SEMAPHORES(khr)                                                                    \
+  WEIR_HOOK(                                                                                       \
+      WaitSemaphores##khr,                                                                         \
+      (wait_semaphores<WEIR_NEXT(WaitSemaphores##khr), WEIR_NEXT(GetSemaphoreCounterValue##khr)>), \
+      always),                                                                                     \
+      WEIR_HOOK(GetSemaphoreCounterValue##khr,                                                     \
+                poll_semaphore<WEIR_NEXT(GetSemaphoreCounterValue##khr)>, always)
 
 const Hook k_hooks[] = {
     WEIR_HOOK(QueueWaitIdle, queue_wait_idle, always),

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "gate/probes/inject/vulkan/class.h"
-#include "gate/probes/inject/vulkan/state.h"
+#include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
 namespace {
@@ -26,7 +26,7 @@ void calibrate(Device* device) {
     wanted[1].timeDomain = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
     uint64_t times[2] = {};
     uint64_t deviation = 0;
-    if (timer.GetCalibratedTimestamps(device->handle, 2, wanted, times, &deviation) == VK_SUCCESS) {
+    if (timer.calibrate(device->handle, 2, wanted, times, &deviation) == VK_SUCCESS) {
       clock.ticks = times[0];
       clock.cpu = times[1];
       clock.deviation = deviation;
@@ -55,7 +55,8 @@ QueryChunk* take_chunk(Device* device, bool* used) {
   info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
   info.queryCount = k_chunk_queries;
-  if (timer.CreateQueryPool(device->handle, &info, nullptr, &chunk->pool) == VK_SUCCESS) {
+  if (WEIR_NEXT(CreateQueryPool)::of(device)(device->handle, &info, nullptr, &chunk->pool) ==
+      VK_SUCCESS) {
     return chunk;
   }
   free(chunk);
@@ -80,10 +81,11 @@ void stamp(CommandBuffer* buffer) {
       untimed("counts", "there is no memory for timestamps");
       return;
     }
-    buffer->device->timer.CmdResetQueryPool(buffer->handle, (*link)->pool, 0, k_chunk_queries);
+    WEIR_NEXT(CmdResetQueryPool)::of(buffer->device)(buffer->handle, (*link)->pool, 0,
+                                                     k_chunk_queries);
   }
-  buffer->device->timer.CmdWriteTimestamp(buffer->handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
-                                          (*link)->pool, at);
+  WEIR_NEXT(CmdWriteTimestamp)::of(buffer->device)(
+      buffer->handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, (*link)->pool, at);
   ++stamps.queries;
 }
 
@@ -96,9 +98,9 @@ uint64_t* fetch(Device* device, const Stamps& stamps) {
        chunk = chunk->next) {
     const uint32_t left = stamps.queries - got;
     const uint32_t here = left < k_chunk_queries ? left : k_chunk_queries;
-    if (device->timer.GetQueryPoolResults(device->handle, chunk->pool, 0, here,
-                                          here * sizeof(uint64_t), ticks + got, sizeof(uint64_t),
-                                          VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) {
+    if (WEIR_NEXT(GetQueryPoolResults)::of(device)(
+            device->handle, chunk->pool, 0, here, here * sizeof(uint64_t), ticks + got,
+            sizeof(uint64_t), VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) {
       free(ticks);
       return nullptr;
     }
@@ -200,13 +202,9 @@ void start_timer(Device* device, VkInstance instance, PFN_vkGetInstanceProcAddr 
   timer.last = &timer.in_flight;
   const Timing mode = events_on() ? timing_wanted() : Timing::off;
   if (mode == Timing::off) return;
-  const auto device_get = device->next.GetDeviceProcAddr;
-  bool whole = true;
-#define WEIR_FETCH(name)                                                               \
-  timer.name = reinterpret_cast<PFN_vk##name>(device_get(device->handle, "vk" #name)); \
-  whole = whole && timer.name != nullptr;
-  WEIR_TIMER_FUNCTIONS(WEIR_FETCH)
-#undef WEIR_FETCH
+  const bool whole = WEIR_NEXT(CreateQueryPool)::of(device) != nullptr &&
+                     WEIR_NEXT(GetQueryPoolResults)::of(device) != nullptr &&
+                     WEIR_NEXT(CmdWriteTimestamp)::of(device) != nullptr;
   const auto properties = reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(
       get(instance, "vkGetPhysicalDeviceProperties"));
   const auto families = reinterpret_cast<PFN_vkGetPhysicalDeviceQueueFamilyProperties>(
@@ -233,9 +231,9 @@ void start_timer(Device* device, VkInstance instance, PFN_vkGetInstanceProcAddr 
   }
   pthread_mutex_init(&timer.lock, nullptr);
   timer.tick_seconds = static_cast<double>(described.limits.timestampPeriod) * 1e-9;
-  timer.GetCalibratedTimestamps = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(
-      calibrated ? device_get(device->handle, "vkGetCalibratedTimestampsEXT") : nullptr);
-  timer.calibrated = timer.GetCalibratedTimestamps != nullptr;
+  timer.calibrate = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(
+      calibrated ? device->get(device->handle, "vkGetCalibratedTimestampsEXT") : nullptr);
+  timer.calibrated = timer.calibrate != nullptr;
   timer.mode = mode;
   calibrate(device);
 }
@@ -253,7 +251,7 @@ void stop_timer(Device* device) {
   });
   while (timer.free_chunks != nullptr) {
     QueryChunk* next = timer.free_chunks->next;
-    timer.DestroyQueryPool(device->handle, timer.free_chunks->pool, nullptr);
+    WEIR_NEXT(DestroyQueryPool)::of(device)(device->handle, timer.free_chunks->pool, nullptr);
     free(timer.free_chunks);
     timer.free_chunks = next;
   }
@@ -302,9 +300,9 @@ void serialize(CommandBuffer* buffer) {
   const Timer& timer = buffer->device->timer;
   if (timer.mode != Timing::serialized || !buffer->recording->stamps.group_open) return;
   close_group(buffer);
-  timer.CmdPipelineBarrier(buffer->handle, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
-                           VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0, nullptr, 0,
-                           nullptr);
+  WEIR_NEXT(CmdPipelineBarrier)::of(buffer->device)(
+      buffer->handle, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0,
+      nullptr, 0, nullptr, 0, nullptr);
 }
 
 void retire_stamps(CommandBuffer* buffer) {

@@ -53,7 +53,6 @@ class Launches {
     }
     return entry;
   }
-  void unlock_after_fork() { entries_.unlock_after_fork(); }
 
  private:
   weir_probe_launch* make(File* file, uint64_t key, const weir_probe_launch& launch) {

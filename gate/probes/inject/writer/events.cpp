@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gate/probes/inject/writer/system.h"
+#include "gate/probes/table.h"
 
 namespace weir_probe {
 
@@ -53,13 +54,14 @@ weir_events_header g_nowhere;  // a header to count in where there is no file
 
 thread_local Writer* t_writer = nullptr;
 
-// No further block: the rest is dropped. Under the lock.
-void stop(const char* what, int error) {
+// No further block: the rest is dropped. Under the lock. Null.
+char* stop(const char* what, int error) {
   g_log.full = true;
   __atomic_fetch_or(&g_log.header->flags, WEIR_EVENTS_DROPPED, __ATOMIC_RELAXED);
   print_line(STDERR_FILENO,
              "weir: the %s probe records no more events: %s%s%s; counts and program go on\n",
              g_log.probe, what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+  return nullptr;
 }
 
 // Under the lock. Null when the file is full or cannot grow.
@@ -67,22 +69,17 @@ char* fresh_block() {
   if (g_log.full) return nullptr;
   const uint64_t index = g_log.header->blocks;
   if (index >= g_log.most_blocks) {
-    stop("the file has the size that WEIR_PROBE_EVENTS allows", 0);
-    return nullptr;
+    return stop("the file has the size that WEIR_PROBE_EVENTS allows", 0);
   }
   const off_t offset = static_cast<off_t>(WEIR_EVENTS_HEADER_SIZE + index * WEIR_EVENTS_BLOCK_SIZE);
   const int descriptor = reopen(g_log.at);
-  if (descriptor < 0) {
-    stop("its file is gone", errno);
-    return nullptr;
-  }
+  if (descriptor < 0) return stop("its file is gone", errno);
   // Beyond this limit the kernel sends a signal that ends the engine.
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
       limit.rlim_cur < static_cast<rlim_t>(offset) + WEIR_EVENTS_BLOCK_SIZE) {
     close(descriptor);
-    stop("the limit on file sizes is reached", 0);
-    return nullptr;
+    return stop("the limit on file sizes is reached", 0);
   }
   // All blocks of the disk first: else a full one shows as SIGBUS inside the engine.
   const int error = reserve(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
@@ -93,10 +90,7 @@ char* fresh_block() {
   }
   const int reason = error != 0 ? error : errno;
   close(descriptor);
-  if (memory == MAP_FAILED) {
-    stop("its file cannot grow", reason);
-    return nullptr;
-  }
+  if (memory == MAP_FAILED) return stop("its file cannot grow", reason);
   __atomic_store_n(&g_log.header->blocks, static_cast<uint32_t>(index + 1), __ATOMIC_RELEASE);
   return static_cast<char*>(memory);
 }
@@ -157,11 +151,10 @@ Writer* writer_for(uint32_t bytes) {
   bool room = false;
   if (bytes <= k_most_event) {
     const KeepErrno keep;
-    pthread_mutex_lock(&g_log.lock);
+    const Locked locked(&g_log.lock);
     if (writer == nullptr || !is_of_this_process(writer)) t_writer = writer = adopt();
     room = writer != nullptr &&
            ((writer->block != nullptr && writer->used + bytes <= k_room) || begin_block(writer));
-    pthread_mutex_unlock(&g_log.lock);
   }
   if (room) return writer;
   __atomic_fetch_add(&g_log.header->dropped, 1, __ATOMIC_RELAXED);

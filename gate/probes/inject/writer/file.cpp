@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gate/probes/inject/writer/system.h"
+#include "gate/probes/table.h"
 
 namespace weir_probe {
 namespace {
@@ -40,19 +41,22 @@ void complain(const char* probe, const char* what, const char* path, int error) 
 
 namespace {
 
+int no_file(const char* probe, const char* what, const char* path, int error) {
+  complain(probe, what, path, error);
+  return -1;
+}
+
 // The descriptor of a fresh file with all its blocks, or -1 after a complaint. All blocks, because
 // a full disk must show here and not as SIGBUS inside the engine.
 int create_file(const char* probe, size_t size, File* file) {
   const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || folder[0] == '\0') {
-    complain(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
-    return -1;
+    return no_file(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
   }
   // Beyond this limit the kernel sends a signal that ends the engine.
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
-    complain(probe, "the limit on file sizes is too low for", folder, 0);
-    return -1;
+    return no_file(probe, "the limit on file sizes is too low for", folder, 0);
   }
   char path[4096];
   for (int attempt = 0; attempt < 8; ++attempt) {
@@ -66,24 +70,20 @@ int create_file(const char* probe, size_t size, File* file) {
     const int length =
         snprintf(path, sizeof path, "%s/%s%s", folder, file->stem, WEIR_PROBE_SUFFIX);
     if (length <= 0 || static_cast<size_t>(length) >= sizeof path) {
-      complain(probe, "the name is too long of", WEIR_PROBE_DIR_VARIABLE, 0);
-      return -1;
+      return no_file(probe, "the name is too long of", WEIR_PROBE_DIR_VARIABLE, 0);
     }
     const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (descriptor < 0) {
       if (errno == EEXIST) continue;
-      complain(probe, "cannot create", path, errno);
-      return -1;
+      return no_file(probe, "cannot create", path, errno);
     }
     const int error = reserve(descriptor, 0, size);
     if (error == 0) return descriptor;
-    complain(probe, "cannot reserve room for", path, error);
     unlink(path);
     close(descriptor);
-    return -1;
+    return no_file(probe, "cannot reserve room for", path, error);
   }
-  complain(probe, "cannot find a free name in", folder, 0);
-  return -1;
+  return no_file(probe, "cannot find a free name in", folder, 0);
 }
 
 // Calls visit(kind, room of it, its entries, how a count is taken out of one) for each kind.
@@ -181,6 +181,7 @@ void before_fork() { pthread_mutex_lock(g_fork_lock); }
 void after_fork_in_parent() { pthread_mutex_unlock(g_fork_lock); }
 void after_fork_in_child() {
   pthread_mutex_init(g_fork_lock, nullptr);
+  Table::unlock_after_fork();
   g_in_child();
 }
 
@@ -377,6 +378,11 @@ uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, co
   }
   copy_text(entry.entry_point, sizeof entry.entry_point, entry_point);
   return raise_used(section);
+}
+
+uint32_t named_kernel(File* file, uint32_t device, const char* name) {
+  if (name == nullptr || name[0] == '\0') return 0;
+  return kernel_entry(file, device, hash_text(name), true, name, "");
 }
 
 uint64_t* add_counter(File* file, const char* name) {

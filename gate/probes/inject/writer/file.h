@@ -55,7 +55,8 @@ void detach_after_fork(File* file);
 // Gives a forked process its file. Does nothing in others.
 void make_forked_file(File* file);
 
-// Once in a process: forks wait for `lock`, which is free in the child, where `in_child` is called.
+// Once in a process: forks wait for `lock`, which is free in the child, as is that of the handle
+// tables. `in_child` is called there.
 void handle_forks(pthread_mutex_t* lock, void (*in_child)());
 
 // A second file of the same process and name, `suffix` for ending, that grows. No descriptor of it
@@ -78,6 +79,8 @@ uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index,
 // Finds or makes the entry of (device, hash, named).
 uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
                       const char* entry_point);
+// That of a kernel which is known by its name alone; entry 0 where it has none.
+uint32_t named_kernel(File* file, uint32_t device, const char* name);
 // The value of a fresh counter, to be changed by add(). Requires room: a probe knows its counters.
 uint64_t* add_counter(File* file, const char* name);
 
