@@ -14,6 +14,13 @@ bool is_finite(const Json& json) { return json.is_number() && std::isfinite(json
 
 // JSON holds finite numbers alone.
 Json short_json(double value) { return std::isfinite(value) ? number_to_json(value) : Json(); }
+Json short_json(const std::optional<double>& value) { return value ? short_json(*value) : Json(); }
+template <class T>
+Json short_json(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const T& one : values) list.push_back(short_json(one));
+  return list;
+}
 
 std::string path_of(const char* key, const char* place, const Fields& outer,
                     std::optional<std::size_t> number) {
@@ -221,44 +228,27 @@ void Fields::take(const Json& json, const char* key, std::map<std::string, Ratio
   }
 }
 
-template <>
-void Short<double>::put(Json& slot) const {
+template <class T>
+void Short<T>::put(Json& slot) const {
   slot = short_json(value);
 }
-template <>
-void Short<double>::take(const Json& json, Fields& io, const char* key) const {
-  io.take(json, key, value);
-}
-template <>
-void Short<std::optional<double>>::put(Json& slot) const {
-  slot = value ? short_json(*value) : Json();
-}
-template <>
-void Short<std::optional<double>>::take(const Json& json, Fields& io, const char* key) const {
-  io.take(json, key, value.emplace());
-}
-template <>
-void Short<std::vector<double>>::put(Json& slot) const {
-  slot = Json::array();
-  for (const double one : value) slot.push_back(short_json(one));
-}
-template <>
-void Short<std::vector<double>>::take(const Json& json, Fields& io, const char* key) const {
-  io.take(json, key, value);
-}
-template <>
-void Short<std::vector<std::optional<double>>>::put(Json& slot) const {
-  slot = Json::array();
-  for (const auto& one : value) slot.push_back(one ? short_json(*one) : Json());
-}
-template <>
-void Short<std::vector<std::optional<double>>>::take(const Json& json, Fields& io,
-                                                     const char* key) const {
-  if (!json.is_array()) return io.complain_of(key, "should be a list");
-  for (const Json& one : json) {
-    value.push_back(one.is_number() ? std::optional(one.get<double>()) : std::nullopt);
+template <class T>
+void Short<T>::take(const Json& json, Fields& io, const char* key) const {
+  if constexpr (std::is_same_v<T, std::vector<std::optional<double>>>) {
+    if (!json.is_array()) return io.complain_of(key, "should be a list");
+    for (const Json& one : json) {
+      value.push_back(one.is_number() ? std::optional(one.get<double>()) : std::nullopt);
+    }
+  } else if constexpr (std::is_same_v<T, std::optional<double>>) {
+    io.take(json, key, value.emplace());
+  } else {
+    io.take(json, key, value);
   }
 }
+template struct Short<double>;
+template struct Short<std::optional<double>>;
+template struct Short<std::vector<double>>;
+template struct Short<std::vector<std::optional<double>>>;
 
 void NullIfEmpty::put(Json& slot) const { slot = value.empty() ? Json() : Json(value); }
 

@@ -29,7 +29,7 @@ void Masker::add(const Secret& secret) {
   const std::string& plain = secret.reveal();
   if (plain.size() < k_shortest) return;
   const auto take = [&](std::string form, std::size_t shortest) {
-    if (form.size() >= shortest && std::find(forms_.begin(), forms_.end(), form) == forms_.end()) {
+    if (form.size() >= shortest && std::ranges::find(forms_, form) == forms_.end()) {
       forms_.push_back(std::move(form));
     }
   };
@@ -46,13 +46,13 @@ void Masker::add(const Secret& secret) {
   for (std::size_t before = 0; before < 3; ++before) {
     std::string core = base64_core(plain, before);
     take(core, k_shortest_base64);
-    std::replace(core.begin(), core.end(), '+', '-');  // the alphabet of URLs
-    std::replace(core.begin(), core.end(), '/', '_');
+    std::ranges::replace(core, '+', '-');  // the alphabet of URLs
+    std::ranges::replace(core, '/', '_');
     take(core, k_shortest_base64);
     take(percent_encoded(base64_core(plain, before)), k_shortest_base64);
   }
-  std::stable_sort(forms_.begin(), forms_.end(),
-                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::ranges::stable_sort(forms_,
+                           [](const auto& a, const auto& b) { return a.size() > b.size(); });
 }
 
 std::string Masker::mask(std::string_view text) const {

@@ -1,10 +1,8 @@
 #include "gate/base/text.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -55,9 +53,8 @@ bool hidden(char32_t point) {
       {0x2060, 0x206F}, {0x3164, 0x3164},   {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},
       {0xFFF9, 0xFFFB}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
   };
-  return std::any_of(std::begin(k_ranges), std::end(k_ranges), [&](const auto& range) {
-    return range.first <= point && point <= range.second;
-  });
+  return std::ranges::any_of(
+      k_ranges, [&](const auto& range) { return range.first <= point && point <= range.second; });
 }
 
 // As Unicode has it, and so the programs that read a runner's log.
@@ -220,10 +217,14 @@ std::string disarm(std::string_view text) {
   return safe;
 }
 
+bool has_form(std::string_view text, std::string_view form) {
+  return std::ranges::equal(
+      text, form, [](char c, char f) { return f == '0' ? c >= '0' && c <= '9' : c == f; });
+}
+
 std::size_t columns(std::string_view utf8) {
-  return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      utf8, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 std::optional<double> to_double(std::string_view text) {

@@ -42,6 +42,9 @@ namespace weir::text {
 // what comes back holds one; what stands in its place is no wider.
 [[nodiscard]] std::string disarm(std::string_view text);
 
+// Digits where `form` has a '0', and else the same characters.
+[[nodiscard]] bool has_form(std::string_view text, std::string_view form);
+
 // The width of UTF-8 text in terminal columns, one a code point (enough for what weir prints).
 [[nodiscard]] std::size_t columns(std::string_view utf8);
 

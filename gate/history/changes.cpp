@@ -28,8 +28,7 @@ class SeriesReader {
     WEIR_TRY(const stats::Changes changes, search());
     for (const stats::Change& change : changes.changes) found.push_back(of(change));
     for (const ClassChange& change : class_changes(history_, series_)) put_class(change, found);
-    std::sort(found.begin(), found.end(),
-              [](const SeriesChange& a, const SeriesChange& b) { return a.index < b.index; });
+    std::ranges::sort(found, {}, &SeriesChange::index);
     for (SeriesChange& change : found) change.worse = is_worse(change);
     return found;
   }
@@ -43,7 +42,7 @@ class SeriesReader {
     }
     if (is_exact(series_)) return stats::count_changes(values);
     // In the order of commits, what was measured again later stands before: then nights count.
-    if (!std::is_sorted(days.begin(), days.end())) days.clear();
+    if (!std::ranges::is_sorted(days)) days.clear();
     return stats::find_changes(values, days, policy_);
   }
 
@@ -63,7 +62,7 @@ class SeriesReader {
   }
 
   void put_class(const ClassChange& change, std::vector<SeriesChange>& found) const {
-    const auto near = std::find_if(found.begin(), found.end(), [&](const SeriesChange& one) {
+    const auto near = std::ranges::find_if(found, [&](const SeriesChange& one) {
       const std::size_t apart =
           one.index > change.index ? one.index - change.index : change.index - one.index;
       return one.kind == SeriesChangeKind::step && !one.new_class &&
@@ -124,7 +123,7 @@ std::optional<Acknowledgement> word_on(const History& history, const SeriesChang
 
 using SeriesName = std::tuple<std::string, std::string, std::string, std::string>;
 
-SeriesName name_of(const Look& look) {
+SeriesName series_name(const Look& look) {
   return {look.project, look.cell, look.metric, look.machine};
 }
 
@@ -134,13 +133,13 @@ Result<std::vector<std::int64_t>> first_looks_of(Store& store, const Filter& fil
                                                  const History& history, bool note) {
   WEIR_TRY(const std::vector<Look> kept, store.looks(filter));
   std::map<SeriesName, std::int64_t> known;
-  for (const Look& look : kept) known.emplace(name_of(look), look.points);
+  for (const Look& look : kept) known.emplace(series_name(look), look.points);
   Batch fresh;
   std::vector<std::int64_t> first;
   for (const Series& series : history.series) {
     const Look look{series.project, series.cell, series.metric.name, series.machine,
                     static_cast<std::int64_t>(series.points.size())};
-    const auto [at, is_new] = known.try_emplace(name_of(look), look.points);
+    const auto [at, is_new] = known.try_emplace(series_name(look), look.points);
     if (is_new) fresh.looks.push_back(look);
     first.push_back(at->second);
   }
@@ -151,7 +150,7 @@ Result<std::vector<std::int64_t>> first_looks_of(Store& store, const Filter& fil
 }  // namespace
 
 bool is_exact(const Series& series) {
-  return std::all_of(series.points.begin(), series.points.end(), [](const SeriesPoint& point) {
+  return std::ranges::all_of(series.points, [](const SeriesPoint& point) {
     return point.nature == profile::Nature::exact;
   });
 }

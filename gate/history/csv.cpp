@@ -140,7 +140,7 @@ class CsvReading {
     std::vector<std::string> unknown;
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       const std::string name = text::lower(text::trim(fields_[i]));
-      const auto known = std::find(k_columns.begin(), k_columns.end(), name);
+      const auto known = std::ranges::find(k_columns, name);
       if (known == k_columns.end()) {
         unknown.push_back(fmt::format("\"{}\"", text::printable(name.substr(0, 64))));
         continue;
@@ -254,9 +254,7 @@ class CsvReading {
     const auto key = [](const CsvTable::Row& row) {
       return std::tie(row.group, row.cell, row.metric);
     };
-    std::stable_sort(rows.begin(), rows.end(), [&](const CsvTable::Row& a, const CsvTable::Row& b) {
-      return key(a) < key(b);
-    });
+    std::ranges::stable_sort(rows, {}, [&](const CsvTable::Row& one) { return key(one); });
     std::size_t points = 0, samples = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const bool same_group = i > 0 && rows[i].group == rows[i - 1].group;

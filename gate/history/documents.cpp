@@ -58,7 +58,7 @@ std::vector<const baseline::Session*> fresh_sessions(const BaselineChange& chang
   }
   std::vector<const baseline::Session*> fresh;
   for (const baseline::Session& one : change.after.sessions.at(machine_class)) {
-    const auto same = std::find_if(known.begin(), known.end(), [&](const baseline::Session* two) {
+    const auto same = std::ranges::find_if(known, [&](const baseline::Session* two) {
       return two->engine_build == one.engine_build && two->samples == one.samples;
     });
     if (same == known.end()) {

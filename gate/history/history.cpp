@@ -1,7 +1,6 @@
 #include "gate/history/history.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <tuple>
@@ -18,14 +17,13 @@ constexpr std::size_t k_longest_reason = 4'096;
 // Seconds since the epoch between the years 0 and 9999: what ISO 8601 can say.
 constexpr double k_first_time = -62'167'219'200.0, k_last_time = 253'402'300'800.0;
 
-constexpr std::array<std::pair<Source, std::string_view>, 4> k_sources{
-    {{Source::run, "run"},
-     {Source::verdict, "verdict"},
-     {Source::baseline, "baseline"},
-     {Source::csv, "csv"}}};
+constexpr auto k_sources = std::to_array<Name<Source>>({{Source::run, "run"},
+                                                        {Source::verdict, "verdict"},
+                                                        {Source::baseline, "baseline"},
+                                                        {Source::csv, "csv"}});
 
 bool plain(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });
 }
 
 // One character, whole and fit to be seen on a line.
@@ -89,7 +87,7 @@ Result<void> check_point(const Point& point) {
     WEIR_CHECK(check_text("a class, device, machine or build", *text));
   }
   const auto finite = [](double value) { return std::isfinite(value); };
-  if (!finite(point.value) || !std::all_of(point.samples.begin(), point.samples.end(), finite)) {
+  if (!finite(point.value) || !std::ranges::all_of(point.samples, finite)) {
     return fail(Code::data, "{} {}: a number is not finite", point.cell, point.metric.name);
   }
   if (point.exact && point.exact->value() != point.value) {
@@ -108,20 +106,11 @@ Result<void> check_once(const Run& run) {
   points.reserve(run.points.size());
   for (const Point& point : run.points) points.push_back(&point);
   const auto key = [](const Point* point) { return std::tie(point->cell, point->metric); };
-  std::sort(points.begin(), points.end(),
-            [&](const Point* a, const Point* b) { return key(a) < key(b); });
-  const auto twice =
-      std::adjacent_find(points.begin(), points.end(),
-                         [&](const Point* a, const Point* b) { return key(a) == key(b); });
+  std::ranges::sort(points, {}, [&](const Point* one) { return key(one); });
+  const auto twice = std::ranges::adjacent_find(
+      points, [&](const Point* a, const Point* b) { return key(a) == key(b); });
   if (twice == points.end()) return {};
   return fail(Code::data, "{} {} is there twice", (*twice)->cell, (*twice)->metric.name);
-}
-
-// Digits where `form` has a '0', and else the same characters.
-bool shaped(std::string_view text, std::string_view form) {
-  return text.size() == form.size() &&
-         std::equal(text.begin(), text.end(), form.begin(),
-                    [](char c, char f) { return f == '0' ? c >= '0' && c <= '9' : c == f; });
 }
 
 // Of two digits.
@@ -134,7 +123,8 @@ std::optional<int> zone_of(std::string_view text) {
   if (text.empty() || text == "Z" || text == "z") return 0;
   const int sign = text[0] == '+' ? 1 : text[0] == '-' ? -1 : 0;
   text.remove_prefix(1);
-  if (sign == 0 || !(shaped(text, "00") || shaped(text, "0000") || shaped(text, "00:00"))) {
+  if (sign == 0 || !(text::has_form(text, "00") || text::has_form(text, "0000") ||
+                     text::has_form(text, "00:00"))) {
     return std::nullopt;
   }
   const int hours = number_at(text, 0);
@@ -144,7 +134,7 @@ std::optional<int> zone_of(std::string_view text) {
 }
 
 std::optional<double> parse_iso(std::string_view text) {
-  if (!shaped(text.substr(0, 10), "0000-00-00")) return std::nullopt;
+  if (!text::has_form(text.substr(0, 10), "0000-00-00")) return std::nullopt;
   const std::chrono::year_month_day date{
       std::chrono::year(number_at(text, 0) * 100 + number_at(text, 2)),
       std::chrono::month(static_cast<unsigned>(number_at(text, 5))),
@@ -154,14 +144,15 @@ std::optional<double> parse_iso(std::string_view text) {
       static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count()) * 86'400;
   text.remove_prefix(10);
   if (text.empty()) return midnight;
-  if ((text[0] != 'T' && text[0] != 't' && text[0] != ' ') || !shaped(text.substr(1, 5), "00:00")) {
+  if ((text[0] != 'T' && text[0] != 't' && text[0] != ' ') ||
+      !text::has_form(text.substr(1, 5), "00:00")) {
     return std::nullopt;
   }
   const int hour = number_at(text, 1), minute = number_at(text, 4);
   int second = 0;
   double fraction = 0;
   text.remove_prefix(6);
-  if (shaped(text.substr(0, 3), ":00")) {
+  if (text::has_form(text.substr(0, 3), ":00")) {
     second = number_at(text, 1);
     text.remove_prefix(3);
     if (text.starts_with('.') || text.starts_with(',')) {
@@ -187,19 +178,9 @@ Metric metric_named(std::string_view name) {
   return {std::string(name), std::nullopt, std::nullopt, std::nullopt};
 }
 
-std::string_view to_string(Source source) {
-  for (const auto& [one, name] : k_sources) {
-    if (one == source) return name;
-  }
-  return "";
-}
+std::string_view to_string(Source source) { return name_of(k_sources, source); }
 
-std::optional<Source> parse_source(std::string_view text) {
-  for (const auto& [one, name] : k_sources) {
-    if (name == text) return one;
-  }
-  return std::nullopt;
-}
+std::optional<Source> parse_source(std::string_view text) { return value_of(k_sources, text); }
 
 std::string kept_name(std::string_view bytes) {
   if (is_name(bytes)) return std::string(bytes);
@@ -218,7 +199,7 @@ std::string kept_name(std::string_view bytes) {
 }
 
 double middle_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : values[half - 1] / 2 + values[half] / 2;
 }

@@ -71,7 +71,7 @@ class KnownTimes {
       least = std::min(least, at->second);
       rows_.emplace_back(least, at->first + 1);
     }
-    std::reverse(rows_.begin(), rows_.end());
+    std::ranges::reverse(rows_);
   }
   // The slot of the last one that is not younger than `time`; 0 before all of them.
   [[nodiscard]] std::size_t slot(double time) const {
@@ -95,8 +95,8 @@ void take_known(std::string& known, const std::string& seen) {
 CommitOrder::CommitOrder(std::vector<std::string> commits) : commits_(std::move(commits)) {
   by_name_.resize(commits_.size());
   std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
-  std::sort(by_name_.begin(), by_name_.end(),
-            [&](std::size_t a, std::size_t b) { return commits_[a] < commits_[b]; });
+  std::ranges::sort(by_name_,
+                    [&](std::size_t a, std::size_t b) { return commits_[a] < commits_[b]; });
 }
 
 std::optional<std::size_t> CommitOrder::place(std::string_view commit) const {
@@ -127,13 +127,12 @@ void put_in_order(History& history, const CommitOrder& order) {
   // Runs are few and points many: each run gets its rank once.
   std::vector<std::uint32_t> by_key(keys.size()), rank(keys.size());
   std::iota(by_key.begin(), by_key.end(), 0U);
-  std::stable_sort(by_key.begin(), by_key.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
+  std::ranges::stable_sort(by_key,
+                           [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
   for (std::uint32_t i = 0; i < by_key.size(); ++i) rank[by_key[i]] = i;
   for (Series& series : history.series) {
-    std::stable_sort(
-        series.points.begin(), series.points.end(),
-        [&](const SeriesPoint& a, const SeriesPoint& b) { return rank[a.run] < rank[b.run]; });
+    std::ranges::stable_sort(series.points, {},
+                             [&](const SeriesPoint& one) { return rank[one.run]; });
   }
 }
 

@@ -23,7 +23,7 @@ const Value* named_by(const ById<Value>& values, std::int64_t id) {
 }
 
 bool fits(const std::vector<std::string>& globs, std::string_view name) {
-  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+  return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
            return text::glob_match(glob, name);
          });
 }
@@ -73,9 +73,8 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& fil
   std::int64_t first = std::numeric_limits<std::int64_t>::min();
   std::int64_t last = std::numeric_limits<std::int64_t>::max();
   if (filter.project) {
-    const auto one =
-        std::find_if(named.projects.begin(), named.projects.end(),
-                     [&](const auto& entry) { return entry.second == filter.project; });
+    const auto one = std::ranges::find_if(
+        named.projects, [&](const auto& entry) { return entry.second == filter.project; });
     if (one == named.projects.end()) return runs;
     first = last = one->first;
   }
@@ -93,7 +92,7 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& fil
           runs.push_back(std::move(run));
         }
       }));
-  std::sort(runs.begin(), runs.end(), [](const NumberedRun& a, const NumberedRun& b) {
+  std::ranges::sort(runs, [](const NumberedRun& a, const NumberedRun& b) {
     return std::tie(a.facts.project, a.facts.time, a.facts.id) <
            std::tie(b.facts.project, b.facts.time, b.facts.id);
   });
@@ -176,8 +175,7 @@ Result<void> add_series(Database& database, const Named& named, std::int64_t cel
         return {};
       }));
   for (auto& [key, one] : series) {
-    std::sort(one.points.begin(), one.points.end(),
-              [](const SeriesPoint& a, const SeriesPoint& b) { return a.run < b.run; });
+    std::ranges::sort(one.points, {}, &SeriesPoint::run);
     history.series.push_back(std::move(one));
   }
   return {};
@@ -217,9 +215,8 @@ Result<void> each_run(Database& database, const Filter& filter, const Named& nam
         }));
     const bool some = !filter.cells.empty() || !filter.metrics.empty();
     if (run.points.empty() && some) continue;
-    std::sort(run.points.begin(), run.points.end(), [](const Point& a, const Point& b) {
-      return std::tie(a.cell, a.metric) < std::tie(b.cell, b.metric);
-    });
+    std::ranges::sort(run.points, {},
+                      [](const Point& one) { return std::tie(one.cell, one.metric); });
     WEIR_CHECK(take(run));
   }
   return {};
@@ -247,12 +244,11 @@ Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Fil
                         verdicts.push_back(std::move(one));
                       }
                     }));
-  std::sort(verdicts.begin(), verdicts.end(),
-            [](const NumberedVerdict& left, const NumberedVerdict& right) {
-              const StoredVerdict &a = left.verdict, &b = right.verdict;
-              return std::tie(a.project, a.time, a.kept_at, a.id, a.run) <
-                     std::tie(b.project, b.time, b.kept_at, b.id, b.run);
-            });
+  std::ranges::sort(verdicts, [](const NumberedVerdict& left, const NumberedVerdict& right) {
+    const StoredVerdict &a = left.verdict, &b = right.verdict;
+    return std::tie(a.project, a.time, a.kept_at, a.id, a.run) <
+           std::tie(b.project, b.time, b.kept_at, b.id, b.run);
+  });
   return verdicts;
 }
 
@@ -288,7 +284,7 @@ Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, c
                          database, filter, named,
                          "SELECT project, cell, metric, machine, kind, commit_name, time, reason, "
                          "who, at FROM weir_acknowledgement"));
-  std::sort(all.begin(), all.end(), [](const Acknowledgement& a, const Acknowledgement& b) {
+  std::ranges::sort(all, [](const Acknowledgement& a, const Acknowledgement& b) {
     const auto key = [](const Acknowledgement& one) {
       return std::tie(one.project, one.cell, one.metric, one.machine, one.at, one.kind, one.commit,
                       one.time, one.reason, one.who);
@@ -302,7 +298,7 @@ Result<std::vector<Look>> read_looks(Database& database, const Filter& filter, c
   WEIR_TRY(auto all,
            read_words<Look>(database, filter, named,
                             "SELECT project, cell, metric, machine, points FROM weir_look"));
-  std::sort(all.begin(), all.end(), [](const Look& a, const Look& b) {
+  std::ranges::sort(all, [](const Look& a, const Look& b) {
     return std::tie(a.project, a.cell, a.metric, a.machine) <
            std::tie(b.project, b.cell, b.metric, b.machine);
   });
@@ -326,8 +322,7 @@ Result<History> Store::history(const Filter& filter) {
       WEIR_CHECK(
           add_series(*database_, named, id, std::string(name), run_places, place_places, history));
     }
-    std::stable_sort(history.series.begin(), history.series.end(),
-                     [](const Series& a, const Series& b) { return a.project < b.project; });
+    std::ranges::stable_sort(history.series, {}, &Series::project);
     return history;
   });
 }
@@ -337,7 +332,7 @@ Result<std::vector<std::string>> Store::cells(const Filter& filter) {
   WEIR_CHECK(database_->read("SELECT name FROM weir_cell", {}, [&](const Row& row) {
     if (fits(filter.cells, row.text(0))) names.emplace_back(row.text(0));
   }));
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -368,7 +363,7 @@ Result<std::vector<SeriesSummary>> Store::summaries(const Filter& filter) {
            filter.branch.has_value(), branch, cells.first, cells.last},
           take));
     }
-    std::sort(all.begin(), all.end(), [](const SeriesSummary& a, const SeriesSummary& b) {
+    std::ranges::sort(all, [](const SeriesSummary& a, const SeriesSummary& b) {
       return std::tie(a.project, a.cell, a.metric, a.machine) <
              std::tie(b.project, b.cell, b.metric, b.machine);
     });

@@ -169,7 +169,7 @@ class Sqlite final : public Database {
     }
     sqlite3_stmt* prepared = nullptr;
     std::string text = statement.text;
-    std::replace(text.begin(), text.end(), '$', '?');
+    std::ranges::replace(text, '$', '?');
     if (const int code = sqlite3_prepare_v3(handle_, text.c_str(), -1, SQLITE_PREPARE_PERSISTENT,
                                             &prepared, nullptr);
         code != SQLITE_OK) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_set>
-#include <vector>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -180,8 +179,8 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
 }  // namespace
 
 const GgufValue* GgufHeader::find(std::string_view key) const {
-  const auto found = std::find_if(metadata.begin(), metadata.end(),
-                                  [&](const auto& entry) { return entry.first == key; });
+  const auto found =
+      std::ranges::find_if(metadata, [&](const auto& entry) { return entry.first == key; });
   return found == metadata.end() ? nullptr : &found->second;
 }
 

@@ -14,32 +14,15 @@ namespace weir::model {
 
 // Bytes of one value; nothing for strings and arrays.
 [[nodiscard]] constexpr std::optional<std::uint64_t> fixed_size(GgufType type) {
-  switch (type) {
-    case GgufType::u8:
-    case GgufType::i8:
-    case GgufType::boolean:
-      return 1;
-    case GgufType::u16:
-    case GgufType::i16:
-      return 2;
-    case GgufType::u32:
-    case GgufType::i32:
-    case GgufType::f32:
-      return 4;
-    case GgufType::u64:
-    case GgufType::i64:
-    case GgufType::f64:
-      return 8;
-    case GgufType::string:
-    case GgufType::array:
-      break;
-  }
-  return std::nullopt;
+  // By the type's number.
+  constexpr std::uint64_t k_sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+  const std::uint64_t size = k_sizes[static_cast<std::uint32_t>(type)];
+  return size > 0 ? std::optional(size) : std::nullopt;
 }
 
-// REQUIRES: Word is unsigned and `bytes` has at least its size.
+// REQUIRES: Word is unsigned and `bytes`, of any kind of char, has at least its size.
 template <class Word>
-[[nodiscard]] Word decode(std::string_view bytes) {
+[[nodiscard]] Word decode(const auto& bytes) {
   Word word = 0;
   for (std::size_t i = 0; i < sizeof(Word); ++i) {
     word = static_cast<Word>(

@@ -1,5 +1,4 @@
 #include <bit>
-#include <limits>
 
 #include "gate/model/gguf.hpp"
 #include "gate/model/gguf_encoding.hpp"

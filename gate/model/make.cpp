@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
-#include <vector>
 
 #include "gate/base/text.hpp"
 
@@ -113,7 +111,7 @@ class Builder {
 
 Result<void> check(const ModelOptions& options) {
   const auto known = model_architectures();
-  if (std::find(known.begin(), known.end(), options.architecture) == known.end()) {
+  if (std::ranges::find(known, options.architecture) == known.end()) {
     return fail(Code::usage, "unknown architecture \"{}\"{}\n  known here: {}",
                 text::printable(options.architecture),
                 text::did_you_mean(options.architecture, known), text::join(known));
@@ -166,7 +164,7 @@ std::string word(std::uint32_t index) {
   for (std::uint64_t rest = std::uint64_t{index} + 1; rest > 0; rest = (rest - 1) / 26) {
     letters.push_back(static_cast<char>('a' + (rest - 1) % 26));
   }
-  std::reverse(letters.begin(), letters.end());
+  std::ranges::reverse(letters);
   return letters;
 }
 

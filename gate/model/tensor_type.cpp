@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "gate/base/text.hpp"
+#include "gate/model/gguf_encoding.hpp"
 
 namespace weir::model {
 namespace {
@@ -99,14 +100,6 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 
 // Files are little-endian on every machine.
 template <class Word>
-Word load(std::span<const unsigned char> bytes, std::size_t at) {
-  Word word = 0;
-  for (std::size_t i = 0; i < sizeof(Word); ++i) {
-    word = static_cast<Word>(word | static_cast<Word>(Word{bytes[at + i]} << (8 * i)));
-  }
-  return word;
-}
-template <class Word>
 void store(std::span<unsigned char> bytes, std::size_t at, Word word) {
   for (std::size_t i = 0; i < sizeof(Word); ++i) {
     bytes[at + i] = static_cast<unsigned char>(word >> (8 * i));
@@ -136,17 +129,15 @@ std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned 
 }  // namespace
 
 const TensorTypeInfo* find_tensor_type(std::uint32_t number) {
-  const auto* found = std::find_if(k_types.begin(), k_types.end(), [&](const auto& info) {
-    return static_cast<std::uint32_t>(info.type) == number;
-  });
+  const auto* found = std::ranges::find_if(
+      k_types, [&](const auto& info) { return static_cast<std::uint32_t>(info.type) == number; });
   return found == k_types.end() ? nullptr : found;
 }
 
 const TensorTypeInfo* find_tensor_type(std::string_view name) {
   const std::string wanted = text::lower(name);
-  const auto* found = std::find_if(k_types.begin(), k_types.end(), [&](const auto& info) {
-    return text::lower(info.name) == wanted;
-  });
+  const auto* found = std::ranges::find_if(
+      k_types, [&](const auto& info) { return text::lower(info.name) == wanted; });
   return found == k_types.end() ? nullptr : found;
 }
 
@@ -231,21 +222,21 @@ void TensorBytes::write(std::uint64_t first_block, std::span<unsigned char> out)
 // scales may not.
 void TensorBytes::shape(std::span<unsigned char> block) const {
   const auto spread = [&] { return static_cast<int>(spread_); };
-  const auto floating = [&](std::uint64_t bits, unsigned mantissa, unsigned exponent) {
-    return random_float(bits, mantissa, exponent, fill_, spread_);
+  // Of a block that is one number, or begins with one.
+  const auto make_float = [&]<class Word>(Word /*as*/, unsigned mantissa, unsigned exponent) {
+    const auto bits = decode<Word>(block);
+    store(block, 0, static_cast<Word>(random_float(bits, mantissa, exponent, fill_, spread_)));
   };
   switch (info_.type) {
     case TensorType::f16:
-      return store(block, 0,
-                   static_cast<std::uint16_t>(floating(load<std::uint16_t>(block, 0), 10, 5)));
+      return make_float(std::uint16_t{}, 10, 5);
     case TensorType::bf16:
-      return store(block, 0,
-                   static_cast<std::uint16_t>(floating(load<std::uint16_t>(block, 0), 7, 8)));
+      return make_float(std::uint16_t{}, 7, 8);
     case TensorType::f32:
-      return store(block, 0,
-                   static_cast<std::uint32_t>(floating(load<std::uint32_t>(block, 0), 23, 8)));
+    case TensorType::q8_k:
+      return make_float(std::uint32_t{}, 23, 8);
     case TensorType::f64:
-      return store(block, 0, floating(load<std::uint64_t>(block, 0), 52, 11));
+      return make_float(std::uint64_t{}, 52, 11);
     case TensorType::i8:
     case TensorType::i16:
     case TensorType::i32:
@@ -262,16 +253,13 @@ void TensorBytes::shape(std::span<unsigned char> block) const {
       }
       return;
     case TensorType::iq1_m: {  // the scale is spread over the upper nibbles of four 16-bit words
-      const unsigned scale = half(spread() + 3, load<std::uint16_t>(block, 48));
+      const unsigned scale = half(spread() + 3, decode<std::uint16_t>(block.subspan(48)));
       for (std::size_t i = 0; i < 4; ++i) {
         unsigned char& high = block[48 + 2 * i + 1];
         high = static_cast<unsigned char>((high & 0x0fU) | (scale >> (4 * i) & 0xfU) << 4);
       }
       return;
     }
-    case TensorType::q8_k:
-      return store(block, 0,
-                   static_cast<std::uint32_t>(floating(load<std::uint32_t>(block, 0), 23, 8)));
     case TensorType::q8_0:
     case TensorType::q8_1:  // quantizers never write -128, and kernels count on it
       for (std::size_t i = info_.block_bytes - 32; i < info_.block_bytes; ++i) {
@@ -291,7 +279,7 @@ void TensorBytes::shape(std::span<unsigned char> block) const {
     for (std::size_t i = 0; i < layout.count; ++i) {
       const HalfField& field = layout.halves[i];
       const std::uint16_t value =
-          half(spread() + field.shift, load<std::uint16_t>(block, field.offset));
+          half(spread() + field.shift, decode<std::uint16_t>(block.subspan(field.offset)));
       store(block, field.offset,
             static_cast<std::uint16_t>(value | (field.negated ? 0x8000U : 0U)));
     }

@@ -5,11 +5,8 @@
 // Values are finite and small enough that a model of any depth gives finite logits. Pure.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "gate/base/result.hpp"

@@ -5,9 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <string>
 #include <unordered_set>
-#include <vector>
 
 #include "gate/base/text.hpp"
 #include "gate/model/tensor_type.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 
 #include "gate/base/text.hpp"
 
@@ -62,7 +61,7 @@ constexpr NamedList k_lists[] = {
 };
 
 std::uint64_t most(const std::vector<std::uint64_t>& list) {
-  return list.empty() ? 0 : *std::max_element(list.begin(), list.end());
+  return list.empty() ? 0 : *std::ranges::max_element(list);
 }
 
 // A size that depends on no other: the smallest wide one that is a multiple of the same power of
@@ -331,7 +330,7 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
 void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header) {
   const std::string prefix = header.architecture() + ".";
   const auto entry = [&](std::string_view key) {
-    return std::find_if(header.metadata.begin(), header.metadata.end(), [&](const auto& e) {
+    return std::ranges::find_if(header.metadata, [&](const auto& e) {
       return e.first.size() == prefix.size() + key.size() && e.first.starts_with(prefix) &&
              e.first.ends_with(key);
     });

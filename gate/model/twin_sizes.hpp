@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,34 +14,17 @@ namespace weir::model {
 
 // 0 stands for "this model has no such size". Lists have one element a layer.
 struct TwinSizes {
-  std::uint64_t layers = 0;
-  std::uint64_t embedding = 0;
-  std::uint64_t vocab = 0;
-  std::vector<std::uint64_t> feed_forward;
-  std::vector<std::uint64_t> heads;
-  std::vector<std::uint64_t> kv_heads;
-  std::uint64_t key = 0;  // head dimensions
-  std::uint64_t value = 0;
-  std::uint64_t key_swa = 0;  // of layers with a sliding window, where they differ
-  std::uint64_t value_swa = 0;
-  std::uint64_t rope = 0;
-  std::uint64_t rope_swa = 0;
-  std::uint64_t key_mla = 0;  // latent attention
-  std::uint64_t value_mla = 0;
-  std::uint64_t query_rank = 0;
-  std::uint64_t kv_rank = 0;
-  std::uint64_t expert_feed_forward = 0;
-  std::uint64_t shared_feed_forward = 0;
-  std::uint64_t experts = 0;
-  std::uint64_t shared_experts = 0;
+  std::uint64_t layers = 0, embedding = 0, vocab = 0, context = 0;
+  std::vector<std::uint64_t> feed_forward, heads, kv_heads;
+  std::uint64_t key = 0, value = 0;          // head dimensions
+  std::uint64_t key_swa = 0, value_swa = 0;  // of layers with a sliding window, where they differ
+  std::uint64_t rope = 0, rope_swa = 0;
+  std::uint64_t key_mla = 0, value_mla = 0, query_rank = 0, kv_rank = 0;  // latent attention
+  std::uint64_t expert_feed_forward = 0, shared_feed_forward = 0;
+  std::uint64_t experts = 0, shared_experts = 0;
   std::uint64_t per_layer_input = 0;
-  std::uint64_t inner = 0;  // state space models and linear attention
-  std::uint64_t rank = 0;
-  std::uint64_t groups = 0;
-  std::uint64_t state = 0;
-  std::uint64_t conv = 0;
-  std::uint64_t wkv_head = 0;
-  std::uint64_t context = 0;
+  // State space models and linear attention.
+  std::uint64_t inner = 0, rank = 0, groups = 0, state = 0, conv = 0, wkv_head = 0;
 };
 
 // Code::data when embedding_length or block_count is missing or the lists do not fit.

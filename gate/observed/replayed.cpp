@@ -82,7 +82,7 @@ std::vector<std::string> leave_outs(const profile::ReplayStep& step, const Repla
   for (const auto& [what, count] : counts) {
     lines.emplace_back(-count, fmt::format("{} \u00d7 {}: {}", count, what.first, what.second));
   }
-  std::sort(lines.begin(), lines.end());
+  std::ranges::sort(lines);
   std::vector<std::string> out;
   for (auto& [order, line] : lines) out.push_back(std::move(line));
   return out;

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "gate/base/text.hpp"
-
 namespace weir::observed {
 namespace {
 
@@ -118,7 +116,7 @@ std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   }
   std::vector<WorkTime> result;
   for (auto& [key, row] : rows) result.push_back(std::move(row));
-  std::stable_sort(result.begin(), result.end(), [](const WorkTime& a, const WorkTime& b) {
+  std::ranges::stable_sort(result, [](const WorkTime& a, const WorkTime& b) {
     return a.seconds != b.seconds ? a.seconds > b.seconds : a.calls > b.calls;
   });
   return result;
@@ -222,12 +220,9 @@ Observed observed_of(const Timeline& timeline) {
       if (!queue.device.empty()) devices.insert(queue.device);
     }
   }
-  const auto joined = [](const std::set<std::string>& all) {
-    const std::vector<std::string> list(all.begin(), all.end());
-    return text::join(list);
-  };
-  if (!names.empty()) observed.context.engine = joined(names);
-  if (!devices.empty()) observed.context.device = joined(devices);
+  auto& context = observed.context;
+  if (!names.empty()) context.engine = fmt::format("{}", fmt::join(names, ", "));
+  if (!devices.empty()) context.device = fmt::format("{}", fmt::join(devices, ", "));
   for (const WorkTime& work : work_times(timeline, By::kernel)) {
     observed.ops.push_back(row_of(work));
   }

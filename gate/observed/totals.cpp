@@ -195,7 +195,7 @@ std::vector<OpTotal> op_totals(const Observed& observed, GroupBy by, const Rows&
     totals.push_back(std::move(total));
   }
   // Groups come by name already.
-  std::stable_sort(totals.begin(), totals.end(), [&](const OpTotal& a, const OpTotal& b) {
+  std::ranges::stable_sort(totals, [&](const OpTotal& a, const OpTotal& b) {
     if (by == GroupBy::layer) {
       constexpr auto k_last = std::numeric_limits<std::int64_t>::max();
       return a.layer.value_or(k_last) < b.layer.value_or(k_last);
@@ -297,7 +297,7 @@ std::vector<ObservedFigure> figures_of(const Observed& observed) {
     std::string name = fmt::format("{} {}", one.metric.name, figure_name(one));
     // A median and a p50 are one figure.
     const auto same = [&](const ObservedFigure& other) { return other.name == name; };
-    if (std::any_of(list.begin(), list.end(), same)) continue;
+    if (std::ranges::any_of(list, same)) continue;
     if (one.at_most) {
       list.push_back({std::move(name), one.metric, std::nullopt,
                       "at most " + unit::show(one.metric, one.seconds)});

@@ -36,8 +36,8 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
     const auto error = error_of(*record);
     if (!error) continue;
     if (!record->stderr_tail.empty()) profile.stderr_tail = record->stderr_tail;
-    const auto known = std::find_if(seen.begin(), seen.end(),
-                                    [&](const auto& item) { return item.first == *error; });
+    const auto known =
+        std::ranges::find_if(seen, [&](const auto& item) { return item.first == *error; });
     if (known == seen.end()) {
       seen.emplace_back(*error, 1);
     } else {
@@ -155,9 +155,8 @@ Records last_attempts(std::string_view cell, std::span<const RunRecord> records)
   for (const RunRecord& record : records) {
     if (record.cell == cell) mine.push_back(&record);
   }
-  std::stable_sort(mine.begin(), mine.end(), [](const RunRecord* a, const RunRecord* b) {
-    return std::pair(a->order, a->attempt) < std::pair(b->order, b->attempt);
-  });
+  std::ranges::stable_sort(
+      mine, {}, [](const RunRecord* one) { return std::pair(one->order, one->attempt); });
   Records last;
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const bool retried = i + 1 < mine.size() && mine[i + 1]->order == mine[i]->order &&
@@ -180,7 +179,7 @@ std::optional<std::string> error_of(const RunRecord& record) {
 }
 
 void add_once(std::vector<std::string>& lines, const std::string& line) {
-  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+  if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
 }
 
 // What each process says with figures of its own is told once.
@@ -190,8 +189,8 @@ void add_alike_once(std::vector<std::string>& lines, const std::string& line) {
     return text;
   };
   const std::string bare = without_numbers(line);
-  if (std::none_of(lines.begin(), lines.end(),
-                   [&](const std::string& known) { return without_numbers(known) == bare; })) {
+  if (std::ranges::none_of(
+          lines, [&](const std::string& known) { return without_numbers(known) == bare; })) {
     lines.push_back(line);
   }
 }
@@ -332,9 +331,8 @@ const Measurement* rate_of(const Profile& profile) {
 }  // namespace
 
 void take_reference(std::span<Profile> profiles, std::string_view reference) {
-  const auto found = std::find_if(profiles.begin(), profiles.end(), [&](const Profile& profile) {
-    return profile.cell.str() == reference;
-  });
+  const auto found = std::ranges::find_if(
+      profiles, [&](const Profile& profile) { return profile.cell.str() == reference; });
   if (found == profiles.end()) return;
   const Measurement* rate = rate_of(*found);
   if (rate == nullptr) return;

@@ -2,8 +2,7 @@
 // Pure; the order of the records does not matter, only their `order` field does.
 //
 // - Records of other cells are passed over, so a whole journal may be handed in. Of records with
-// one
-//   `order`, the one with the highest `attempt` counts.
+//   one `order`, the one with the highest `attempt` counts.
 // - Any record with an error makes its pass an error: nothing of that pass is then shown as
 //   measured, while the other pass keeps its numbers.
 // - Records of the other side are passed over too. Of pairs, those that measured something add to
@@ -12,8 +11,7 @@
 //   process's own. Counted: see marginal.hpp. What must be the same on two sides (WorkDone) is
 //   taken from the longest counted runs, or from the timed ones where nothing was counted.
 // - Records of instructions are a pass of their own within the counted one: an error of theirs
-// leaves
-//   the other counts as they are.
+//   leaves the other counts as they are.
 #pragma once
 
 #include <span>

@@ -59,8 +59,8 @@ bool read_engine(std::string_view part, CellKey& key) {
 
 bool valid_name(std::string_view name) {
   if (name.empty() || name.size() > k_longest_name || !letter_or_digit(name.front())) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+  return std::ranges::all_of(
+      name, [](char c) { return letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 CellKey CellKey::line() const {

@@ -40,7 +40,7 @@ std::vector<std::string> probes_of(const CellFacts& facts, const Records& counte
 }
 
 bool saw_graphs(const Records& counted) {
-  return std::any_of(counted.begin(), counted.end(), [](const RunRecord* record) {
+  return std::ranges::any_of(counted, [](const RunRecord* record) {
     return count_of(*find_probe(*record, "ggml"), "graphs") > 0;
   });
 }
@@ -49,7 +49,7 @@ bool saw_graphs(const Records& counted) {
 std::string device_probe(const CellFacts& facts, const std::vector<std::string>& probes,
                          const Records& counted) {
   const auto has = [&](std::string_view name) {
-    return std::find(probes.begin(), probes.end(), name) != probes.end();
+    return std::ranges::find(probes, name) != probes.end();
   };
   if (has(facts.device)) return facts.device;
   return has(k_marks) && !devices_of(k_marks, counted).empty() ? std::string(k_marks) : "";
@@ -107,27 +107,34 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
   }
 }
 
+// What each run counted of every name in one of the probe's tables; 0 where a run did not have it.
+KernelSeries series_of(const CellFacts& facts, const std::string& probe, const Records& counted,
+                       std::map<std::string, std::int64_t> ProbeCounts::*table) {
+  KernelSeries series;
+  for (const RunRecord* record : counted) {
+    for (const auto& [name, count] : find_probe(*record, probe)->*table) series[name];
+  }
+  for (auto& [name, points] : series) {
+    for (const RunRecord* record : counted) {
+      const auto& counts = find_probe(*record, probe)->*table;
+      const auto found = counts.find(name);
+      points.push_back(
+          {length_of(*record, facts.sweep), found == counts.end() ? 0 : found->second});
+    }
+  }
+  return series;
+}
+
 void add_kernels(const CellFacts& facts, const std::string& probe, const Records& counted,
                  Profile& profile) {
   // Which kernels run depends on how requests happened to meet in a batch.
   if (facts.sweep == Sweep::overlapping) return;
-  std::set<std::string> names;
-  bool named = true;
-  for (const RunRecord* record : counted) {
+  const KernelSeries series = series_of(facts, probe, counted, &ProbeCounts::kernels);
+  if (series.empty() || profile.kernels) return;
+  const bool named = std::ranges::all_of(counted, [&](const RunRecord* record) {
     const ProbeCounts& counts = *find_probe(*record, probe);
-    for (const auto& [name, dispatches] : counts.kernels) names.insert(name);
-    if (!counts.kernels.empty() && !counts.kernels_named) named = false;
-  }
-  if (names.empty() || profile.kernels) return;
-  KernelSeries series;
-  for (const std::string& name : names) {
-    for (const RunRecord* record : counted) {
-      const ProbeCounts& counts = *find_probe(*record, probe);
-      const auto found = counts.kernels.find(name);
-      series[name].push_back(
-          {length_of(*record, facts.sweep), found == counts.kernels.end() ? 0 : found->second});
-    }
-  }
+    return counts.kernels.empty() || counts.kernels_named;
+  });
   KernelFit fit = fit_kernels(series, facts.sweep);
   fit.set.named = named && facts.kernels_gated;
   profile.kernels = std::move(fit.set);
@@ -155,19 +162,12 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
   }
   for (auto& [name, entry] : seen) {
     auto& [metric, counts] = entry;
-    Measurement measured;
-    measured.metric = metric;
-    measured.source = facts.times_source;
-    const auto [low, high] = std::minmax_element(counts.begin(), counts.end());
-    if (*low == *high) {
-      measured.nature = Nature::exact;
-      measured.exact = counts.front();
-    } else {
-      measured.nature = Nature::nearly_exact;
-      measured.samples.assign(counts.begin(), counts.end());
-      const double middle = *measured.value();
-      const double apart = static_cast<double>(*high) - static_cast<double>(*low);
-      measured.repeatability = middle == 0 ? apart : apart / std::abs(middle);
+    const auto [low, high] = std::ranges::minmax_element(counts);
+    Measurement measured =
+        *low == *high ? exact_measurement(metric, facts.times_source, counts.front())
+                      : varying_measurement(metric, facts.times_source,
+                                            std::vector<double>(counts.begin(), counts.end()));
+    if (*low != *high) {
       const auto note =
           fmt::format("{}: {} runs disagree ({} to {})", name, counts.size(), *low, *high);
       measured.warnings.push_back(note);
@@ -239,10 +239,8 @@ bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profi
 }  // namespace
 
 const ProbeCounts* find_probe(const RunRecord& record, std::string_view name) {
-  for (const ProbeCounts& probe : record.probes) {
-    if (probe.probe == name) return &probe;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(record.probes, name, &ProbeCounts::probe);
+  return found == record.probes.end() ? nullptr : &*found;
 }
 
 std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
@@ -256,16 +254,11 @@ std::vector<DeviceSeen> devices_of(std::string_view probe, const Records& counte
     const ProbeCounts* counts = find_probe(*record, probe);
     if (counts == nullptr) continue;
     for (const DeviceSeen& device : counts->devices) {
-      if (std::none_of(devices.begin(), devices.end(), [&](const DeviceSeen& known) {
-            return known.device_class == device.device_class;
-          })) {
-        devices.push_back(device);
-      }
+      const auto known = std::ranges::find(devices, device.device_class, &DeviceSeen::device_class);
+      if (known == devices.end()) devices.push_back(device);
     }
   }
-  std::sort(devices.begin(), devices.end(), [](const DeviceSeen& a, const DeviceSeen& b) {
-    return a.device_class < b.device_class;
-  });
+  std::ranges::sort(devices, {}, &DeviceSeen::device_class);
   return devices;
 }
 
@@ -279,8 +272,9 @@ std::vector<DeviceSeen> devices_of_api(std::string_view api, const Records& coun
 }
 
 bool has_counts(const Profile& profile) {
-  return std::any_of(profile.metrics.begin(), profile.metrics.end(),
-                     [](const auto& item) { return item.second.metric.kind == unit::Kind::count; });
+  return std::ranges::any_of(profile.metrics, [](const auto& item) {
+    return item.second.metric.kind == unit::Kind::count;
+  });
 }
 
 std::int64_t length_of(const RunRecord& record, Sweep sweep) {
@@ -314,12 +308,12 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
     if (of_a_device(probe) || probe == k_marks) add_kernels(facts, probe, counted, profile);
   }
   add_own_counts(facts, counted, profile);
-  const bool device_probed = std::any_of(probes.begin(), probes.end(), of_a_device);
+  const bool device_probed = std::ranges::any_of(probes, of_a_device);
   if (!device_probed) add_op_kernels(facts, counted, profile);
   check_graphs(facts, counted, profile);
   place(facts, device_probe(facts, probes, counted), counted, profile);
 
-  const bool sees_ops = std::find(probes.begin(), probes.end(), "ggml") != probes.end();
+  const bool sees_ops = std::ranges::find(probes, "ggml") != probes.end();
   if (sees_ops && !saw_graphs(counted)) {
     const std::string why =
         "the ggml probe saw no graph: the engine does not load ggml as a library of its own";
@@ -328,8 +322,7 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
     if (facts.device == "cpu" && !has_counts(profile)) profile.counts_skipped = why;
     add_once(profile.warnings, why);
   }
-  if (std::find(probes.begin(), probes.end(), k_marks) != probes.end() &&
-      devices_of(k_marks, counted).empty()) {
+  if (std::ranges::find(probes, k_marks) != probes.end() && devices_of(k_marks, counted).empty()) {
     add_once(profile.warnings,
              "the engine marked nothing: it is not linked with weir's instrument library, or marks "
              "no work");
@@ -352,23 +345,10 @@ constexpr const char* k_base = "instructions";
 
 void add_functions(const CellFacts& facts, const std::string& source, const Records& counted,
                    Profile& profile) {
-  std::set<std::string> names;
   std::set<std::int64_t> lengths;
-  for (const RunRecord* record : counted) {
-    for (const auto& [name, count] : find_probe(*record, source)->functions) names.insert(name);
-    lengths.insert(length_of(*record, facts.sweep));
-  }
-  if (names.empty() || lengths.size() < 2) return;
-  KernelSeries series;
-  for (const std::string& name : names) {
-    for (const RunRecord* record : counted) {
-      const auto& functions = find_probe(*record, source)->functions;
-      const auto found = functions.find(name);
-      series[name].push_back(
-          {length_of(*record, facts.sweep), found == functions.end() ? 0 : found->second});
-    }
-  }
-  profile.functions = fit_functions(series, facts.sweep);
+  for (const RunRecord* record : counted) lengths.insert(length_of(*record, facts.sweep));
+  const KernelSeries series = series_of(facts, source, counted, &ProbeCounts::functions);
+  if (!series.empty() && lengths.size() > 1) profile.functions = fit_functions(series, facts.sweep);
 }
 
 }  // namespace

@@ -110,11 +110,10 @@ class Difference {
     made.transfers.clear();
     for (const TransferCount& transfer : after_.transfers) {
       TransferCount left = transfer;
-      const auto earlier = std::find_if(
-          before_.transfers.begin(), before_.transfers.end(), [&](const TransferCount& known) {
-            return known.kind == transfer.kind && known.from == transfer.from &&
-                   known.to == transfer.to;
-          });
+      const auto earlier = std::ranges::find_if(before_.transfers, [&](const TransferCount& known) {
+        return known.kind == transfer.kind && known.from == transfer.from &&
+               known.to == transfer.to;
+      });
       if (earlier != before_.transfers.end()) {
         left.calls = less(left.calls, earlier->calls, transfer.kind);
         left.bytes = less(left.bytes, earlier->bytes, transfer.kind);
@@ -140,9 +139,7 @@ Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> bef
                                                 std::span<const ProbeCounts> after) {
   std::vector<ProbeCounts> made;
   for (const ProbeCounts& probe : after) {
-    const auto earlier = std::find_if(before.begin(), before.end(), [&](const ProbeCounts& known) {
-      return known.probe == probe.probe;
-    });
+    const auto earlier = std::ranges::find(before, probe.probe, &ProbeCounts::probe);
     const ProbeCounts nothing;
     WEIR_TRY(ProbeCounts left,
              Difference(earlier == before.end() ? nothing : *earlier, probe).make());

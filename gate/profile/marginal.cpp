@@ -18,7 +18,7 @@ ByLength by_length(std::span<const LengthCount> points) {
 }
 
 bool all_equal(const std::vector<std::int64_t>& counts) {
-  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
+  return std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
 }
 
 std::string list(const std::vector<std::int64_t>& numbers) {
@@ -37,31 +37,9 @@ unit::Scope slope_scope(Sweep sweep) {
   return sweep == Sweep::repeats ? unit::Scope::per_prefill : unit::Scope::per_token;
 }
 
-Measurement exact_measurement(unit::Metric metric, const std::string& source, Rational value) {
-  Measurement measured;
-  measured.metric = std::move(metric);
-  measured.nature = Nature::exact;
-  measured.source = source;
-  measured.exact = value;
-  return measured;
-}
-
 double spread(const std::vector<double>& values, double middle) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const auto [low, high] = std::ranges::minmax_element(values);
   return middle == 0 ? *high - *low : (*high - *low) / std::fabs(middle);
-}
-
-Measurement varying_measurement(unit::Metric metric, const std::string& source,
-                                std::vector<double> values) {
-  Measurement measured;
-  measured.metric = std::move(metric);
-  measured.nature = Nature::nearly_exact;
-  measured.source = source;
-  measured.samples = std::move(values);
-  if (measured.samples.size() > 1) {
-    measured.repeatability = spread(measured.samples, *measured.value());
-  }
-  return measured;
 }
 
 // CPU instructions differ by a few in every run, so one line is fitted for each repetition of the
@@ -160,6 +138,20 @@ std::vector<std::int64_t> first_counts(const ByLength& groups) {
 
 }  // namespace
 
+Measurement exact_measurement(const unit::Metric& metric, const std::string& source,
+                              Rational value) {
+  return {metric, Nature::exact, source, value, {}, {}, {}};
+}
+
+Measurement varying_measurement(const unit::Metric& metric, const std::string& source,
+                                std::vector<double> values) {
+  Measurement measured{metric, Nature::nearly_exact, source, {}, std::move(values), {}, {}};
+  if (measured.samples.size() > 1) {
+    measured.repeatability = spread(measured.samples, *measured.value());
+  }
+  return measured;
+}
+
 std::optional<Line> line_through(std::span<const ExactPoint> points) {
   if (points.size() < 2) return std::nullopt;
   const ExactPoint &first = points.front(), &last = points.back();
@@ -226,8 +218,8 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
       fit.metrics.push_back(exact_measurement(fixed, series.source, line->intercept));
       return fit;
     }
-    const bool agree = std::all_of(groups.begin(), groups.end(),
-                                   [](const auto& group) { return all_equal(group.second); });
+    const bool agree =
+        std::ranges::all_of(groups, [](const auto& group) { return all_equal(group.second); });
     if (agree) {
       fit.notes.push_back(fmt::format(
           "{}: no straight line over {} {} ({}): each length is compared alone", series.base,
@@ -253,7 +245,7 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
     rates.emplace_back(std::round(least_squares(plane).slope), name);
     all += rates.back().first;
   }
-  std::sort(rates.begin(), rates.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(rates, [](const auto& a, const auto& b) {
     return std::fabs(a.first) != std::fabs(b.first) ? std::fabs(a.first) > std::fabs(b.first)
                                                     : a.second < b.second;
   });
@@ -289,8 +281,8 @@ KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
     const auto& [length, counts] = *groups.rbegin();
     fit.set.length = length;
     if (counts.front() != 0) fit.set.counts[name] = counts.front();
-    const bool steady = std::all_of(groups.begin(), groups.end(),
-                                    [](const auto& group) { return all_equal(group.second); });
+    const bool steady =
+        std::ranges::all_of(groups, [](const auto& group) { return all_equal(group.second); });
     if (!steady) unsteady.insert(name);
   }
   fit.set.varies = !unsteady.empty();

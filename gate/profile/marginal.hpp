@@ -7,7 +7,6 @@
 #pragma once
 
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +25,12 @@ struct Fit {
   std::vector<Measurement> metrics;
   std::vector<std::string> notes;  // why there is no line, or a length that does not repeat
 };
+
+// Of counts that agreed; of those that did not, with how far apart they lie.
+[[nodiscard]] Measurement exact_measurement(const unit::Metric& metric, const std::string& source,
+                                            Rational value);
+[[nodiscard]] Measurement varying_measurement(const unit::Metric& metric, const std::string& source,
+                                              std::vector<double> values);
 
 [[nodiscard]] Fit fit_counts(const CountSeries& series, Sweep sweep);
 

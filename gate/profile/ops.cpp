@@ -2,7 +2,6 @@
 #include <array>
 #include <limits>
 #include <set>
-#include <tuple>
 
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
@@ -84,9 +83,7 @@ std::vector<OpRate> of_a_graph(const ProbeCounts& probe) {
 // depends on the length (attention over a growing cache) lies on no line and is work all the same.
 Rational rate_of(const std::vector<LengthCount>& points) {
   if (const auto line = exact_line(points)) return line->slope;
-  const auto [low, high] = std::minmax_element(
-      points.begin(), points.end(),
-      [](const LengthCount& a, const LengthCount& b) { return a.length < b.length; });
+  const auto [low, high] = std::ranges::minmax_element(points, {}, &LengthCount::length);
   const auto rise = Rational(high->count).minus(low->count);
   const auto rate =
       rise ? Rational::make(rise->numerator(), high->length - low->length) : std::nullopt;
@@ -94,7 +91,7 @@ Rational rate_of(const std::vector<LengthCount>& points) {
 }
 
 bool is_complete(const std::vector<const ProbeCounts*>& probes) {
-  return std::all_of(probes.begin(), probes.end(), [](const ProbeCounts* probe) {
+  return std::ranges::all_of(probes, [](const ProbeCounts* probe) {
     std::int64_t listed = 0;
     for (const OpCount& op : probe->ops) add_to(listed, op.count);
     // Where the probe can not tell the ops of every graph, it does not give their number.

@@ -47,9 +47,8 @@ void place_device(const CellFacts& facts, std::string_view probe, const Records&
           ? profile.provenance.device_name
           : facts.device_present.value_or("");
   if (probe.empty()) {
-    const bool marks = std::any_of(counted.begin(), counted.end(), [](const RunRecord* record) {
-      return find_probe(*record, k_marks) != nullptr;
-    });
+    const bool marks = std::ranges::any_of(
+        counted, [](const RunRecord* record) { return find_probe(*record, k_marks) != nullptr; });
     if (!marks && facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
       refute(profile,
              fmt::format("asked for {}: the engine ran and never opened it, though {} is there",
@@ -61,10 +60,9 @@ void place_device(const CellFacts& facts, std::string_view probe, const Records&
   for (const RunRecord* record : counted) {
     dispatches = std::max(dispatches, count_of(*find_probe(*record, probe), "dispatches"));
   }
-  const auto slope =
-      std::find_if(profile.metrics.begin(), profile.metrics.end(), [](const auto& item) {
-        return item.first == "dispatches_per_token" || item.first == "dispatches_per_prefill";
-      });
+  const auto slope = std::ranges::find_if(profile.metrics, [](const auto& item) {
+    return item.first == "dispatches_per_token" || item.first == "dispatches_per_prefill";
+  });
   const bool idle = slope != profile.metrics.end() && slope->second.exact == Rational(0);
   if (dispatches == 0) {
     refute(profile,
@@ -96,13 +94,11 @@ struct Moved {
 };
 
 std::vector<Moved> together(std::vector<OpRate> ops) {
-  std::stable_sort(ops.begin(), ops.end(),
-                   [](const OpRate& a, const OpRate& b) { return a.each > b.each; });
+  std::ranges::stable_sort(ops, [](const OpRate& a, const OpRate& b) { return a.each > b.each; });
   std::vector<Moved> moved;
   for (const OpRate& rate : ops) {
-    auto known = std::find_if(moved.begin(), moved.end(), [&](const Moved& one) {
-      return one.op == rate.op && one.backend == rate.backend;
-    });
+    auto known = std::ranges::find_if(
+        moved, [&](const Moved& one) { return one.op == rate.op && one.backend == rate.backend; });
     if (known == moved.end()) {
       known = moved.insert(moved.end(), {rate.op, rate.backend, 0, {}});
     }
@@ -110,8 +106,7 @@ std::vector<Moved> together(std::vector<OpRate> ops) {
     // "" when the probe could not read shapes; one shape may come with several types.
     if (!rate.shape.empty()) add_once(known->shapes, rate.shape);
   }
-  std::stable_sort(moved.begin(), moved.end(),
-                   [](const Moved& a, const Moved& b) { return a.each > b.each; });
+  std::ranges::stable_sort(moved, [](const Moved& a, const Moved& b) { return a.each > b.each; });
   return moved;
 }
 
@@ -143,7 +138,7 @@ std::string describe(const std::vector<OpRate>& ops, std::string_view where,
 
 std::vector<OpRate> chosen(const OpWork& work, const std::function<bool(const OpRate&)>& wanted) {
   std::vector<OpRate> ops;
-  std::copy_if(work.ops.begin(), work.ops.end(), std::back_inserter(ops), wanted);
+  std::ranges::copy_if(work.ops, std::back_inserter(ops), wanted);
   return ops;
 }
 
@@ -212,8 +207,7 @@ std::map<std::string, std::int64_t> gated_counts(const RunRecord& record,
   for (const ProbeCounts& probe : record.probes) {
     if (probe.probe != device) continue;
     for (const std::string& base : unit::count_bases()) {
-      const auto found = probe.counts.find(base);
-      if (found != probe.counts.end()) out[base] = found->second;
+      if (probe.counts.contains(base)) out[base] = probe.counts.at(base);
     }
     for (const auto& [kernel, count] : probe.kernels) out["kernel " + kernel] = count;
   }
@@ -247,16 +241,14 @@ bool holds_on_twin(const CellFacts& facts, Records& counted, Profile& profile) {
   const Records filled(others, counted.end());
   counted.erase(others, counted.end());
   for (const RunRecord* record : filled) {
-    const auto same = std::find_if(counted.begin(), counted.end(), [&](const RunRecord* one) {
-      return one->asked == record->asked;
-    });
+    const auto same = std::ranges::find_if(
+        counted, [&](const RunRecord* one) { return one->asked == record->asked; });
     if (same == counted.end()) continue;
     const auto here = gated_counts(**same, facts.device);
     const auto there = gated_counts(*record, facts.device);
     if (here == there) continue;
     for (const auto& [what, count] : here) {
-      const auto found = there.find(what);
-      const std::int64_t other = found == there.end() ? 0 : found->second;
+      const std::int64_t other = there.contains(what) ? there.at(what) : 0;
       if (other == count) continue;
       profile.errors.push_back(fmt::format(
           "counted: {} went from {} to {} when the device's results were other bytes: this engine "

@@ -1,7 +1,6 @@
 #include "gate/profile/reach_diff.hpp"
 
 #include <algorithm>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -46,24 +45,23 @@ constexpr string_view k_test_folders[] = {"tests/", "test/"};
 
 template <std::size_t N>
 bool ends_with_one(string_view path, const string_view (&endings)[N]) {
-  return std::any_of(std::begin(endings), std::end(endings),
-                     [&](string_view ending) { return path.ends_with(ending); });
+  return std::ranges::any_of(endings, [&](string_view ending) { return path.ends_with(ending); });
 }
 
 template <std::size_t N>
 bool starts_with_one(string_view path, const string_view (&beginnings)[N]) {
-  return std::any_of(std::begin(beginnings), std::end(beginnings),
-                     [&](string_view beginning) { return path.starts_with(beginning); });
+  return std::ranges::any_of(beginnings,
+                             [&](string_view beginning) { return path.starts_with(beginning); });
 }
 
 template <std::size_t N>
 bool is_one(string_view name, const string_view (&names)[N]) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  return std::ranges::find(names, name) != std::end(names);
 }
 
 bool is_shader_of(string_view path, const unit::DeviceApi& api) {
-  return std::any_of(api.shaders.begin(), api.shaders.end(),
-                     [&](string_view ending) { return !ending.empty() && path.ends_with(ending); });
+  return std::ranges::any_of(
+      api.shaders, [&](string_view ending) { return !ending.empty() && path.ends_with(ending); });
 }
 
 string_view file_name_in(string_view path) {
@@ -85,12 +83,11 @@ bool shader_runs_on(string_view path, string_view device) {
 
 // "readme.txt", "license-mit": not "notice_queue.cpp".
 bool is_document_name(string_view name) {
-  return std::any_of(std::begin(k_document_beginnings), std::end(k_document_beginnings),
-                     [&](string_view beginning) {
-                       if (!name.starts_with(beginning)) return false;
-                       const string_view rest = name.substr(beginning.size());
-                       return rest.empty() || rest.front() == '.' || rest.front() == '-';
-                     });
+  return std::ranges::any_of(k_document_beginnings, [&](string_view beginning) {
+    if (!name.starts_with(beginning)) return false;
+    const string_view rest = name.substr(beginning.size());
+    return rest.empty() || rest.front() == '.' || rest.front() == '-';
+  });
 }
 
 }  // namespace
@@ -122,9 +119,9 @@ FileKind file_kind(string_view path) {
     return FileKind::anything;
   }
   const auto apis = unit::device_apis();
-  if (ends_with_one(lower, k_shaders) ||
-      std::any_of(apis.begin(), apis.end(),
-                  [&](const unit::DeviceApi& api) { return is_shader_of(lower, api); })) {
+  if (ends_with_one(lower, k_shaders) || std::ranges::any_of(apis, [&](const unit::DeviceApi& api) {
+        return is_shader_of(lower, api);
+      })) {
     return FileKind::shader;
   }
   if (starts_with_one(lower, k_test_folders)) return FileKind::tests;
@@ -200,8 +197,8 @@ class DiffMapper {
     if (known_.contains(ran)) return true;
     const auto same = known_by_name_.find(file_name_in(ran));
     if (same == known_by_name_.end()) return false;
-    return std::any_of(same->second.begin(), same->second.end(),
-                       [&](std::string_view name) { return fits(ran, name); });
+    return std::ranges::any_of(same->second,
+                               [&](std::string_view name) { return fits(ran, name); });
   }
 
   // The file's name and a folder at least, or all of a file at the top.
@@ -252,8 +249,8 @@ class DiffMapper {
   bool executes(std::string_view name, std::size_t i) const {
     const auto same = executed_[i].find(file_name_in(name));
     if (same == executed_[i].end()) return false;
-    return std::any_of(same->second.begin(), same->second.end(),
-                       [&](std::string_view ran) { return means(ran, name); });
+    return std::ranges::any_of(same->second,
+                               [&](std::string_view ran) { return means(ran, name); });
   }
 
   // Whether debug information that says `ran` means the repository's file `name`.
@@ -262,8 +259,8 @@ class DiffMapper {
     if (known_.contains(ran) || !fits(ran, name)) return false;
     const std::size_t common = common_end(ran, name);
     const auto& others = known_by_name_.at(file_name_in(name));
-    return std::none_of(others.begin(), others.end(),
-                        [&](std::string_view other) { return common_end(ran, other) > common; });
+    return std::ranges::none_of(
+        others, [&](std::string_view other) { return common_end(ran, other) > common; });
   }
 
   std::optional<std::string> reaches_kernel(const ChangedFile& file, const CellReach& cell) const {

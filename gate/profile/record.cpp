@@ -116,9 +116,8 @@ static void fields(Fields& io, ProbeCounts& probe) {
   io.sparse("functions", probe.functions);
   io.sparse("warnings", probe.warnings);
   const auto graphs = static_cast<std::int64_t>(probe.graphs.size());
-  const bool lost = std::any_of(probe.ops.begin(), probe.ops.end(), [&](const OpCount& op) {
-    return op.graph < 0 || op.graph >= graphs;
-  });
+  const bool lost = std::ranges::any_of(
+      probe.ops, [&](const OpCount& op) { return op.graph < 0 || op.graph >= graphs; });
   if (io.reads() && lost) io.refuse({Code::data, "probe op is of a graph that is not there"});
 }
 

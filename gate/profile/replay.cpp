@@ -1,6 +1,5 @@
 #include "gate/profile/replay.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "gate/base/json.hpp"

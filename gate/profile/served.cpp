@@ -102,7 +102,7 @@ static void token_fields(Fields& io, std::vector<ServedToken>& tokens) {
       times.push_back(token.at);
       counts.push_back(token.tokens);
     }
-    if (std::all_of(counts.begin(), counts.end(), [](auto count) { return count == 1; })) {
+    if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) {
       counts.clear();
     }
   }
@@ -158,7 +158,7 @@ double percentile(const std::vector<double>& sorted, double share) {
 
 std::optional<ServedSpread> spread_of(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   ServedSpread spread;
   spread.samples = static_cast<std::int64_t>(values.size());
   spread.mean =

@@ -10,8 +10,8 @@ namespace {
 constexpr std::string_view k_memory = "peak_rss_bytes";
 
 double best(const std::vector<double>& samples, unit::Better better) {
-  return better == unit::Better::higher ? *std::max_element(samples.begin(), samples.end())
-                                        : *std::min_element(samples.begin(), samples.end());
+  return better == unit::Better::higher ? *std::ranges::max_element(samples)
+                                        : *std::ranges::min_element(samples);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "gate/publish/allow.hpp"
 
-#include <algorithm>
-
 #include "gate/base/encode.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
@@ -27,12 +25,6 @@ std::string_view take_word(std::string_view& line) {
 
 // What a person who may not is told, and one whose comment comes too late: one line.
 using Refusal = std::optional<std::string>;
-
-std::string one_line(std::string_view hostile, std::size_t most) {
-  std::string line = text::printable(hostile.substr(0, most));
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  return line;
-}
 
 class Answering {
  public:
@@ -236,15 +228,7 @@ Command parse_command(std::string_view body) {
   return {Command::Kind::accept, std::string(text::trim(reason))};
 }
 
-bool is_time(std::string_view text) {
-  constexpr std::string_view k_form = "0000-00-00T00:00:00Z";
-  if (text.size() != k_form.size()) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool digit = text[i] >= '0' && text[i] <= '9';
-    if (k_form[i] == '0' ? !digit : text[i] != k_form[i]) return false;
-  }
-  return true;
-}
+bool is_time(std::string_view text) { return text::has_form(text, "0000-00-00T00:00:00Z"); }
 
 Result<CommentEvent> read_comment_event(std::string_view text, std::string_view repository,
                                         std::string_view where) {

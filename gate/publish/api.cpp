@@ -32,14 +32,18 @@ std::int64_t number_in(const Json& json, const char* key) {
 std::string link_in(const Json& json, const char* key) {
   std::string link = text_in(json, key);
   const bool web = link.rfind("https://", 0) == 0 || link.rfind("http://", 0) == 0;
-  const bool plain =
-      std::all_of(link.begin(), link.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  const bool plain = std::ranges::all_of(link, [](char c) { return c > ' ' && c < 0x7f; });
   return web && plain && link.size() < 2000 ? link : "";
 }
 
+std::string one_line(std::string_view hostile, std::size_t most) {
+  std::string line = text::printable(hostile.substr(0, most));
+  std::ranges::replace(line, '\n', ' ');
+  return line;
+}
+
 std::string refusal(const ApiResponse& answer) {
-  std::string words = text::printable(text_in(answer.body, "message").substr(0, 300));
-  std::replace(words.begin(), words.end(), '\n', ' ');
+  const std::string words = one_line(text_in(answer.body, "message"), 300);
   return words.empty() ? fmt::format("HTTP {}", answer.status)
                        : fmt::format("HTTP {}, {}", answer.status, words);
 }

@@ -92,9 +92,8 @@ class CheckPoster final : public Poster {
     WEIR_TRY(const Json list,
              job_.api.list(at("/check-runs/{}/annotations", there.id), k_most_annotations));
     for (const Json& json : list) {
-      const auto found =
-          std::find_if(missing.begin(), missing.end(),
-                       [&](const report::CheckAnnotation& ours) { return same(json, ours); });
+      const auto found = std::ranges::find_if(
+          missing, [&](const report::CheckAnnotation& ours) { return same(json, ours); });
       if (found == missing.end()) return std::nullopt;
       missing.erase(found);
     }

@@ -91,8 +91,7 @@ class CommentPoster final : public Poster {
 
   Result<void> look_again() {
     WEIR_TRY(std::vector<Seen> seen, marked());
-    if (made_ && std::none_of(seen.begin(), seen.end(),
-                              [&](const Seen& one) { return one.id == made_->id; })) {
+    if (made_ && std::ranges::none_of(seen, [&](const Seen& one) { return one.id == made_->id; })) {
       seen.push_back(*made_);  // lists lag
     }
     WEIR_TRY(const bool there, settle_on(seen));
@@ -147,7 +146,7 @@ class CommentPoster final : public Poster {
   // Makes the lowest of them say what is to be said, unless it is newer, and removes the others:
   // ours, and those that an older poster left. False where none of them is there any more.
   Result<bool> settle_on(std::vector<Seen> seen) {
-    std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) { return a.id < b.id; });
+    std::ranges::sort(seen, {}, &Seen::id);
     for (std::size_t i = 0; i < seen.size(); ++i) {
       WEIR_TRY(const bool kept, keep(seen[i].id));
       if (!kept) continue;

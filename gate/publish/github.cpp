@@ -51,7 +51,7 @@ Result<GithubApi> GithubApi::make(GithubSettings settings, GithubEffects effects
     return fail(Code::usage, "{}: a token goes over https alone", shown(text, masker));
   }
   const std::string& token = settings.token.reveal();
-  if (std::any_of(token.begin(), token.end(), [](char c) { return c <= ' ' || c >= 0x7F; })) {
+  if (std::ranges::any_of(token, [](char c) { return c <= ' ' || c >= 0x7F; })) {
     return fail(Code::usage,
                 "the token holds a character that no token has (a line end or space?)");
   }

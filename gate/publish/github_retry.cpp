@@ -8,6 +8,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/publish/api.hpp"
+#include "gate/report/layout.hpp"
 
 namespace weir::publish {
 
@@ -77,15 +78,9 @@ bool is_limit(const sys::HttpResponse& response) {
 
 std::string shown(std::string_view text, const Masker& masker, std::size_t most) {
   // No more of a large answer is looked at than can matter; the longest secret is far shorter.
-  std::string line = masker.mask(text.substr(0, std::size_t{64} << 10));
-  line = masker.mask(text::printable(line));
-  std::string squeezed;
-  for (const char c : line) {
-    const bool space = c == '\n' || c == '\t' || c == ' ';
-    if (!space) squeezed += c;
-    if (space && !squeezed.empty() && squeezed.back() != ' ') squeezed += ' ';
-  }
-  while (!squeezed.empty() && squeezed.back() == ' ') squeezed.pop_back();
+  constexpr std::size_t k_looked_at = std::size_t{64} << 10;
+  const std::string plain = text::printable(masker.mask(text.substr(0, k_looked_at)));
+  const std::string squeezed = report::one_line(masker.mask(plain), 2 * k_looked_at);
   std::size_t end = 0;
   std::size_t characters = 0;
   while (end < squeezed.size()) {

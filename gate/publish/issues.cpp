@@ -55,8 +55,7 @@ class IssuePoster {
       WEIR_TRY(const bool ours, own_.wrote(json));
       if (ours) seen_.push_back(seen_of(json));
     }
-    std::sort(seen_.begin(), seen_.end(),
-              [](const SeenIssue& a, const SeenIssue& b) { return a.number < b.number; });
+    std::ranges::sort(seen_, {}, &SeenIssue::number);
     return {};
   }
 
@@ -79,7 +78,7 @@ class IssuePoster {
       for (const bool open : {true, false}) {
         for (const SeenIssue& seen : seen_) {
           if (given_[i] != nullptr || seen.open != open || taken.contains(&seen)) continue;
-          if (std::find(markers.begin(), markers.end(), marker_in(seen)) == markers.end()) continue;
+          if (std::ranges::find(markers, marker_in(seen)) == markers.end()) continue;
           given_[i] = &seen;
           taken.insert(&seen);
         }
@@ -139,7 +138,7 @@ class IssuePoster {
 
   [[nodiscard]] bool has_label(const Json& issue) const {
     const Json& labels = list_in(issue, "labels");
-    return std::any_of(labels.begin(), labels.end(), [&](const Json& label) {
+    return std::ranges::any_of(labels, [&](const Json& label) {
       return text::lower(text_in(label, "name")) == text::lower(options_.label);
     });
   }
@@ -168,9 +167,8 @@ class IssuePoster {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (parts[i].outcome != Part::Outcome::created) continue;
       const std::string marker = issue_marker(wanted[i]);
-      const auto lowest = std::find_if(seen_.begin(), seen_.end(), [&](const SeenIssue& seen) {
-        return marker_in(seen) == marker;
-      });
+      const auto lowest = std::ranges::find_if(
+          seen_, [&](const SeenIssue& seen) { return marker_in(seen) == marker; });
       if (lowest != seen_.end() && lowest->number < parts[i].id) close_double(parts[i], *lowest);
     }
   }

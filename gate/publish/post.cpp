@@ -28,8 +28,8 @@ std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
   for (const auto& poster : posters) poster->start();
   // Twice as long each time: a lag is mostly short.
   for (const double share : {1.0, 2.0, 4.0}) {
-    const bool all_settled = std::none_of(posters.begin(), posters.end(),
-                                          [](const auto& poster) { return poster->unsettled(); });
+    const bool all_settled =
+        std::ranges::none_of(posters, [](const auto& poster) { return poster->unsettled(); });
     if (all_settled) break;
     wait(options.settle_seconds * share / 7);
     for (const auto& poster : posters) {

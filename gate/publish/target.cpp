@@ -25,8 +25,7 @@ bool fit_for_name(char c) { return letter_or_digit(c) || c == '.' || c == '_' ||
 bool is_name(std::string_view name) {
   // "--" could end the comment that hides the marker.
   return !name.empty() && name.size() <= k_longest_name && letter_or_digit(name.front()) &&
-         std::all_of(name.begin(), name.end(), fit_for_name) &&
-         name.find("--") == std::string_view::npos;
+         std::ranges::all_of(name, fit_for_name) && name.find("--") == std::string_view::npos;
 }
 
 // "key=DIGITS" off the front of `text`.
@@ -228,7 +227,7 @@ std::vector<std::int64_t> measured_pulls(const Json& list, const Event& event) {
         alike(head_repository, event.head->repository) &&
         alike(text_in(below(below(pull, "base"), "repo"), "full_name"), event.repository);
     const std::int64_t number = number_in(pull, "number");
-    if (same && number > 0 && std::find(numbers.begin(), numbers.end(), number) == numbers.end()) {
+    if (same && number > 0 && std::ranges::find(numbers, number) == numbers.end()) {
       numbers.push_back(number);
     }
   }
@@ -297,8 +296,7 @@ std::string gate_name(std::string_view wanted) {
     if (fit != '-' || (!name.empty() && name.back() != '-')) name += fit;
   }
   const std::size_t first =
-      std::min(static_cast<std::size_t>(std::find_if(name.begin(), name.end(), letter_or_digit) -
-                                        name.begin()),
+      std::min(static_cast<std::size_t>(std::ranges::find_if(name, letter_or_digit) - name.begin()),
                name.size());
   name = name.substr(first, 48);
   while (!name.empty() && name.back() == '-') name.pop_back();
@@ -341,7 +339,7 @@ std::optional<Marker> marker_of(std::string_view body) {
 bool is_repository(std::string_view text) {
   const auto fit = [](std::string_view part, std::string_view more, std::size_t most) {
     return !part.empty() && part.size() <= most && part != "." && part != ".." &&
-           std::all_of(part.begin(), part.end(), [&](char c) {
+           std::ranges::all_of(part, [&](char c) {
              return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                     more.find(c) != std::string_view::npos;
            });

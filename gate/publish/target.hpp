@@ -23,10 +23,7 @@ struct RunNumber {
   std::int64_t id = 0, attempt = 0;
 
   [[nodiscard]] bool known() const { return id > 0; }
-  friend bool operator==(const RunNumber&, const RunNumber&) = default;
-  friend bool operator<(const RunNumber& a, const RunNumber& b) {
-    return a.id != b.id ? a.id < b.id : a.attempt < b.attempt;
-  }
+  friend auto operator<=>(const RunNumber&, const RunNumber&) = default;
 };
 // Whether what `there` left must not be overwritten by `ours`. A run that is not known was asked
 // for by somebody just now: it may overwrite all, and be overwritten by all.

@@ -31,7 +31,7 @@ bool read_authority(std::string_view authority, Url& url) {
   if (bracketed) {
     const std::string_view inner = std::string_view(url.host).substr(1, url.host.size() - 2);
     if (inner.find_first_not_of("0123456789abcdef:.") != std::string_view::npos) return false;
-  } else if (!std::all_of(url.host.begin(), url.host.end(), fits_host)) {
+  } else if (!std::ranges::all_of(url.host, fits_host)) {
     return false;
   }
   url.port = usual_port(url.scheme);
@@ -53,7 +53,7 @@ std::string Url::origin() const {
 }
 
 std::optional<Url> parse_url(std::string_view text) {
-  if (!std::all_of(text.begin(), text.end(), plain)) return std::nullopt;
+  if (!std::ranges::all_of(text, plain)) return std::nullopt;
   text = text.substr(0, text.find('#'));
   const std::size_t colon = text.find("://");
   if (colon == std::string_view::npos) return std::nullopt;

@@ -11,10 +11,6 @@
 #include "gate/report/layout.hpp"
 
 namespace weir::report {
-
-using verdict::CellVerdict;
-using verdict::Outcome;
-
 namespace {
 
 // The runner undoes exactly these, in data and in properties.

@@ -9,10 +9,7 @@
 
 namespace weir::report {
 
-using verdict::CellVerdict;
 using verdict::ExitCode;
-using verdict::GateVerdict;
-using verdict::Outcome;
 
 namespace {
 
@@ -23,8 +20,7 @@ constexpr std::size_t k_status_limit = 140;
 // As most programs count characters: what lies beyond the first 65 536 code points is two.
 std::string clip_utf16(std::string_view utf8, std::size_t most) {
   const auto units = [](std::string_view text) {
-    return text::columns(text) +
-           static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return text::columns(text) + static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
              return static_cast<unsigned char>(c) >= 0xF0;
            }));
   };
@@ -39,7 +35,7 @@ std::string first_line(const Document& document) {
 }
 
 bool some_cell_held(const GateVerdict& gate) {
-  return std::any_of(gate.cells.begin(), gate.cells.end(), [](const CellVerdict& cell) {
+  return std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
     return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
            cell.verdict == Outcome::accepted;
   });

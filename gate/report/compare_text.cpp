@@ -267,11 +267,8 @@ std::vector<SectionOf> sections_of(const Comparison& one, std::size_t most_rows)
   return sections;
 }
 
-std::string left_out_words(std::size_t number) { return fmt::format("and {} more", number); }
-
 // One table in all, with headings between its rows.
-void ops_table(std::string& out, const Comparison& one, const CompareStyle& style,
-               std::size_t width) {
+void ops_table(Page& page, const Comparison& one, const CompareStyle& style) {
   const CompareColumns columns = compare_columns(one);
   const auto sections = sections_of(one, style.most_rows);
   if (sections.empty()) return;
@@ -290,31 +287,29 @@ void ops_table(std::string& out, const Comparison& one, const CompareStyle& styl
   for (const SectionOf& section : sections) {
     for (const OpChange* op : section.shown) measure(compare_cells(*op, columns));
   }
-  const auto table_of = [&](std::vector<std::vector<std::string>> rows) {
+  const auto add = [&](std::vector<std::vector<std::string>> rows) {
     TextTable table;
     table.right.assign(head.size() - 1, true);
     for (auto& row : rows) {
       for (std::size_t i = 0; i + 1 < row.size(); ++i) row[i] = pad_left(row[i], widths[i]);
     }
     table.rows = std::move(rows);
-    return table.str(2, width);
+    page.table(table);
   };
-  out += "\n" + table_of({head});
+  page.blank();
+  add({head});
   for (const SectionOf& section : sections) {
-    out += std::string(section.section.title) + "\n";
+    page.say(0, section.section.title);
     std::vector<std::vector<std::string>> rows;
     for (const OpChange* op : section.shown) {
       rows.push_back(row_of(compare_cells(*op, columns), compare_what(*op, columns)));
     }
-    out += table_of(std::move(rows));
-    if (section.left_out != 0) {
-      say(out, left_out_words(section.left_out) + " (--top shows more)", width, 2);
-    }
+    add(std::move(rows));
+    if (section.left_out != 0) page.say(2, "and {} more (--top shows more)", section.left_out);
   }
 }
 
-void metrics_table(std::string& out, const Comparison& one, const CompareStyle& style,
-                   std::size_t width) {
+void metrics_table(Page& page, const Comparison& one, const CompareStyle& style) {
   const auto rows = compare_metrics(one);
   if (rows.empty()) return;
   TextTable table{{"", "A", "B", "ratio"}, {false, true, true, true}};
@@ -323,8 +318,9 @@ void metrics_table(std::string& out, const Comparison& one, const CompareStyle& 
     if (table.rows.size() == most) break;
     table.rows.push_back({row.name, row.a, row.b, row.ratio});
   }
-  out += "\n" + table.str(2, width);
-  if (rows.size() > most) say(out, left_out_words(rows.size() - most), width, 2);
+  page.blank();
+  page.table(table);
+  if (rows.size() > most) page.say(2, "and {} more", rows.size() - most);
 }
 
 // What nothing can be said of has to say so.
@@ -333,27 +329,24 @@ std::string nothing_words(const Comparison& one) {
   return "Neither side tells ops, times or counts.";
 }
 
-void add_text(std::string& out, const Comparison& one, const CompareStyle& style) {
-  const std::size_t width = columns_of(style.width, 60);
-  say(out, "A  " + compare_side(one.a), width);
-  say(out, "B  " + compare_side(one.b), width);
-  if (const std::string basis = compare_basis(one); !basis.empty()) say(out, basis, width);
-  if (const std::string nothing = nothing_words(one); !nothing.empty()) say(out, nothing, width);
-  metrics_table(out, one, style, width);
-  ops_table(out, one, style, width);
+void add_text(Page& page, const Comparison& one, const CompareStyle& style) {
+  page.say(0, "A  " + compare_side(one.a));
+  page.say(0, "B  " + compare_side(one.b));
+  if (const std::string basis = compare_basis(one); !basis.empty()) page.say(0, basis);
+  if (const std::string nothing = nothing_words(one); !nothing.empty()) page.say(0, nothing);
+  metrics_table(page, one, style);
+  ops_table(page, one, style);
   if (!one.findings.empty()) {
-    out += "\nWhat fits it (weir explain)\n";
-    out += findings_text(one.findings, {.color = style.color, .width = static_cast<int>(width)});
+    page.add("\nWhat fits it (weir explain)\n");
+    page.add(findings_text(one.findings, {style.color, static_cast<int>(page.width())}));
   }
-  if (!one.doubts.empty()) out += "\n";
-  for (const std::string& doubt : one.doubts) say(out, "doubt: " + one_line(doubt, 300), width);
+  if (!one.doubts.empty()) page.blank();
+  for (const std::string& doubt : one.doubts) page.say(0, "doubt: " + one_line(doubt, 300));
 }
 
 // A row of a Markdown table.
 void add_cells(std::string& out, const std::vector<std::string>& cells) {
-  out += "|";
-  for (const std::string& cell : cells) out += " " + cell + " |";
-  out += "\n";
+  out += fmt::format("| {} |\n", fmt::join(cells, " | "));
 }
 
 void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows) {
@@ -394,7 +387,7 @@ void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows
     }
     if (section.left_out == 0) continue;
     std::vector<std::string> cells(compare_head(columns).size() + 1);
-    cells.push_back(left_out_words(section.left_out));
+    cells.push_back(fmt::format("and {} more", section.left_out));
     add_cells(out, cells);
   }
   if (!one.findings.empty()) out += "\n";
@@ -408,12 +401,12 @@ void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows
 }  // namespace
 
 std::string compare_text(std::span<const Comparison> comparisons, const CompareStyle& style) {
-  std::string out;
+  Page page(columns_of(style.width, 60));
   for (const Comparison& one : comparisons) {
-    if (!out.empty()) out += "\n";
-    add_text(out, one, style);
+    if (&one != &comparisons.front()) page.blank();
+    add_text(page, one, style);
   }
-  return out;
+  return page.finish();
 }
 
 std::string compare_markdown(std::span<const Comparison> comparisons, std::size_t most_rows,

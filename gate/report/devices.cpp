@@ -31,11 +31,10 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
     return "No description of a device is here. weir device record writes one of this machine's.\n";
   }
   TextTable table{{"NAME", "DEVICE", "VALUES"}, {false, false, false}};
-  std::string broken;
+  Page broken(columns_of(width));
   for (const DeviceLine& one : devices) {
     if (!one.error.empty()) {
-      say(broken, one_line(one.name) + " can not be read: " + one_line(one.error),
-          columns_of(width));
+      broken.say(0, one_line(one.name) + " can not be read: " + one_line(one.error));
       continue;
     }
     const std::string origin = origin_of(one.source);
@@ -43,7 +42,7 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
         {one_line(one.name), one_line(one.title, 60), origin.empty() ? "not said" : origin});
   }
   std::string out = table.rows.empty() ? std::string() : table.str(0, columns_of(width));
-  return out + broken;
+  return out + broken.finish();
 }
 
 std::string device_list_json(const std::vector<DeviceLine>& devices) {
@@ -57,23 +56,20 @@ std::string device_list_json(const std::vector<DeviceLine>& devices) {
 }
 
 std::string device_text(const DeviceSheet& sheet, int width) {
-  const std::size_t columns = columns_of(width);
-  std::string out;
-  say(out, one_line(sheet.name) + ": " + one_line(sheet.title), columns);
-  if (!sheet.source.empty()) say(out, "Values " + one_line(sheet.source), columns, 2);
-  for (const std::string& guess : sheet.assumed)
-    say(out, "Assumed: " + one_line(guess), columns, 2);
-  out += '\n';
+  Page page(columns_of(width));
+  page.say(0, one_line(sheet.name) + ": " + one_line(sheet.title));
+  if (!sheet.source.empty()) page.say(2, "Values " + one_line(sheet.source));
+  for (const std::string& guess : sheet.assumed) page.say(2, "Assumed: " + one_line(guess));
+  page.blank();
   std::size_t widest = 0;
   for (const auto& [subject, what] : sheet.facts) widest = std::max(widest, subject.size());
   for (const auto& [subject, what] : sheet.facts) {
     const std::string first = "  " + pad_right(subject, widest) + "  ";
-    for (const std::string& line : wrap(one_line(what), columns, first, first.size()))
-      out += line + '\n';
+    page.paragraph(first, one_line(what), first.size());
   }
-  if (!sheet.warnings.empty()) out += '\n';
-  for (const std::string& doubt : sheet.warnings) say(out, "Doubt: " + one_line(doubt), columns, 2);
-  return out;
+  if (!sheet.warnings.empty()) page.blank();
+  for (const std::string& doubt : sheet.warnings) page.say(2, "Doubt: " + one_line(doubt));
+  return page.finish();
 }
 
 namespace {
@@ -118,8 +114,8 @@ std::vector<Table> tables_of(std::span<const Profile> profiles) {
     const std::string device = one_line(key.backend, 64);
     const std::string title = fmt::format("{} / {} / {}", one_line(key.engine_part(), 64),
                                           one_line(key.model, 64), one_line(key.prompt_part(), 64));
-    auto found = std::find_if(tables.begin(), tables.end(),
-                              [&](const auto& table) { return table.first == title; });
+    auto found =
+        std::ranges::find_if(tables, [&](const auto& table) { return table.first == title; });
     if (found == tables.end()) {
       tables.push_back({title, {}});
       found = tables.end() - 1;
@@ -137,10 +133,9 @@ std::vector<Table> tables_of(std::span<const Profile> profiles) {
     Column column = column_of(profile);
     for (const auto& [name, value] : column.counts) table.counts.insert(name);
     for (const auto& [name, value] : column.kernels) table.kernels.insert(name);
-    const auto same =
-        std::find_if(table.columns.begin(), table.columns.end(), [&](const Column& known) {
-          return known.counts == column.counts && known.kernels == column.kernels;
-        });
+    const auto same = std::ranges::find_if(table.columns, [&](const Column& known) {
+      return known.counts == column.counts && known.kernels == column.kernels;
+    });
     if (same != table.columns.end()) {
       same->devices.push_back(device);
     } else {
@@ -183,8 +178,7 @@ std::string usual_of(const Table& table, const std::vector<std::string>& row) {
     devices[row[i]] += table.columns[i - 1].devices.size();
   }
   const auto most =
-      std::max_element(devices.begin(), devices.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
+      std::ranges::max_element(devices, {}, [](const auto& one) { return one.second; });
   return most == devices.end() ? "" : most->first;
 }
 
@@ -297,16 +291,13 @@ std::string page_table(const Table& table) {
 }  // namespace
 
 std::string device_matrix_text(std::span<const Profile> profiles, bool all, int wide) {
-  const std::size_t width = columns_of(wide);
-  std::string out;
+  Page page(columns_of(wide));
+  bool first = true;
   for (const Table& table : tables_of(profiles)) {
-    if (!out.empty()) out += "\n";
-    say(out, table.title, width);
+    if (!std::exchange(first, false)) page.blank();
+    page.say(0, table.title);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      for (const std::string& line :
-           wrap(text::join(table.columns[i].devices), width, "  " + letter(i) + "  ", 5)) {
-        out += line + "\n";
-      }
+      page.paragraph("  " + letter(i) + "  ", text::join(table.columns[i].devices), 5);
     }
     std::vector<std::vector<std::string>> rows;
     std::size_t hidden = 0;
@@ -322,15 +313,12 @@ std::string device_matrix_text(std::span<const Profile> profiles, bool all, int 
     };
     add(table.counts, &Column::counts);
     add(table.kernels, &Column::kernels);
-    if (!rows.empty()) out += in_blocks(rows, table.columns.size(), width);
-    if (hidden != 0) {
-      say(out, fmt::format("{} the same on all (--all shows them)", plural(hidden, "row")), width,
-          2);
-    }
-    for (const std::string& remark : table.remarks) say(out, remark, width, 2);
-    for (const std::string& broken : table.broken) say(out, "error " + broken, width, 2);
+    if (!rows.empty()) page.add(in_blocks(rows, table.columns.size(), page.width()));
+    if (hidden != 0) page.say(2, "{} the same on all (--all shows them)", plural(hidden, "row"));
+    for (const std::string& remark : table.remarks) page.say(2, remark);
+    for (const std::string& broken : table.broken) page.say(2, "error " + broken);
   }
-  return out;
+  return page.finish();
 }
 
 std::string device_matrix_html(std::span<const Profile> profiles) {

@@ -26,8 +26,7 @@ constexpr std::array<Tag, 5> k_tags{{{"blind", "blind", "1;31", 0},
                                      {"unused", "unused", k_dim, 4}}};
 
 const Tag& tag_of(const DoctorFit& fit) {
-  const auto found = std::find_if(k_tags.begin(), k_tags.end(),
-                                  [&](const Tag& tag) { return tag.state == fit.state; });
+  const auto found = std::ranges::find(k_tags, fit.state, &Tag::state);
   return found == k_tags.end() ? k_tags.back() : *found;
 }
 
@@ -55,7 +54,7 @@ class Writer {
 
  private:
   static bool has_trouble(const DoctorEngine& engine) {
-    return !engine.error.empty() || std::any_of(engine.fits.begin(), engine.fits.end(), is_wrong);
+    return !engine.error.empty() || std::ranges::any_of(engine.fits, is_wrong);
   }
 
   void headline() {
@@ -110,8 +109,8 @@ class Writer {
     }
     for (const DoctorFinding& finding : engine.findings) entry(finding);
     std::vector<DoctorFit> fits = engine.fits;
-    std::stable_sort(fits.begin(), fits.end(), [](const DoctorFit& a, const DoctorFit& b) {
-      return std::pair(!is_wrong(a), tag_of(a).order) < std::pair(!is_wrong(b), tag_of(b).order);
+    std::ranges::stable_sort(fits, {}, [](const DoctorFit& one) {
+      return std::pair(!is_wrong(one), tag_of(one).order);
     });
     std::string unused;
     for (std::size_t i = 0; i < fits.size(); ++i) {
@@ -159,10 +158,9 @@ class Writer {
       software_alone = device.type == "cpu";
     }
     software_alone =
-        software_alone && std::all_of(diagnosis_.devices.begin(), diagnosis_.devices.end(),
-                                      [](const DoctorDevice& device) {
-                                        return device.api != "vulkan" || device.type == "cpu";
-                                      });
+        software_alone && std::ranges::all_of(diagnosis_.devices, [](const DoctorDevice& device) {
+          return device.api != "vulkan" || device.type == "cpu";
+        });
     if (software_alone) {
       entry(
           "", "", "a software device alone: counts are good, times say nothing of a GPU",
@@ -203,14 +201,12 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json
 std::size_t problems(const Diagnosis& diagnosis) {
   const auto heavy = [](const std::vector<DoctorFinding>& findings) {
     return static_cast<std::size_t>(
-        std::count_if(findings.begin(), findings.end(),
-                      [](const DoctorFinding& one) { return one.health == Health::worse; }));
+        std::ranges::count(findings, Health::worse, &DoctorFinding::health));
   };
   std::size_t number = heavy(diagnosis.findings) + (diagnosis.probes.empty() ? 1 : 0);
   for (const DoctorEngine& engine : diagnosis.engines) {
     number += heavy(engine.findings) + (engine.error.empty() ? 0 : 1);
-    number +=
-        static_cast<std::size_t>(std::count_if(engine.fits.begin(), engine.fits.end(), is_wrong));
+    number += static_cast<std::size_t>(std::ranges::count_if(engine.fits, is_wrong));
   }
   return number;
 }

@@ -1,21 +1,13 @@
 #include "gate/report/document.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/layout.hpp"
 #include "gate/report/pictures.hpp"
 
 namespace weir::report {
-
-using verdict::CellVerdict;
-using verdict::GateVerdict;
-using verdict::MetricVerdict;
-using verdict::Outcome;
-
 namespace {
 
 // In the order in which outcomes are declared.
@@ -35,8 +27,7 @@ static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1)
 
 void share(std::vector<Shared>& list, std::string text, const CellDocument& cell) {
   if (text.empty()) return;
-  const auto found = std::find_if(list.begin(), list.end(),
-                                  [&](const Shared& other) { return other.text == text; });
+  const auto found = std::ranges::find(list, text, &Shared::text);
   if (found == list.end()) {
     list.push_back({std::move(text), {&cell}});
   } else if (found->cells.back() != &cell) {
@@ -45,15 +36,12 @@ void share(std::vector<Shared>& list, std::string text, const CellDocument& cell
 }
 
 std::size_t cells_with(const GateVerdict& gate, Outcome outcome) {
-  return static_cast<std::size_t>(
-      std::count_if(gate.cells.begin(), gate.cells.end(),
-                    [&](const CellVerdict& cell) { return cell.verdict == outcome; }));
+  return static_cast<std::size_t>(std::ranges::count(gate.cells, outcome, &CellVerdict::verdict));
 }
 
 std::size_t passed_metrics(const CellVerdict& cell) {
   return static_cast<std::size_t>(
-      std::count_if(cell.metrics.begin(), cell.metrics.end(),
-                    [](const MetricVerdict& metric) { return metric.verdict == Outcome::pass; }));
+      std::ranges::count(cell.metrics, Outcome::pass, &MetricVerdict::verdict));
 }
 
 CellDocument document_of(const CellVerdict& cell) {
@@ -69,8 +57,7 @@ CellDocument document_of(const CellVerdict& cell) {
   for (const MetricRow& row : made.rows) made.worst_first.push_back(&row);
   // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
   const auto rank = [](const MetricRow* row) { return std::min(row->of->verdict, Outcome::pass); };
-  std::stable_sort(made.worst_first.begin(), made.worst_first.end(),
-                   [&](const MetricRow* a, const MetricRow* b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(made.worst_first, {}, rank);
   return made;
 }
 
@@ -105,9 +92,7 @@ Document::Document(const GateVerdict& verdict)
   for (const CellDocument& cell : cells) {
     if (cell.of->verdict < Outcome::pass) to_read.push_back(&cell);
   }
-  std::stable_sort(
-      to_read.begin(), to_read.end(),
-      [](const CellDocument* a, const CellDocument* b) { return a->of->verdict < b->of->verdict; });
+  std::ranges::stable_sort(to_read, {}, [](const CellDocument* one) { return one->of->verdict; });
 }
 
 std::string Document::first_line(std::string_view between) const {
@@ -243,12 +228,10 @@ ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most)
   return words;
 }
 
-using verdict::Outcome;
-
 namespace {
 
 bool has(const Verbs& verbs, std::string_view verb) {
-  return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
+  return std::ranges::find(verbs, verb) != verbs.end();
 }
 
 std::vector<std::string> names_of(const verdict::GateVerdict& gate, Outcome outcome) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,11 @@
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::report {
+
+using verdict::CellVerdict;
+using verdict::GateVerdict;
+using verdict::MetricVerdict;
+using verdict::Outcome;
 
 // How verdicts are put in words and numbers: one place for every format.
 //

@@ -179,8 +179,7 @@ std::string markdown_fence(const std::vector<std::string>& lines) {
 std::string replace_each(std::string_view text, std::span<const Replacement> all) {
   std::string out;
   for (const char c : text) {
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const Replacement& one) { return one.first == c; });
+    const auto found = std::ranges::find(all, c, &Replacement::first);
     out += found == all.end() ? std::string_view(&c, 1) : found->second;
   }
   return out;

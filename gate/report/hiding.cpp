@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -307,8 +306,8 @@ void hide_rows(observed::Observed& observed, const Hiding& hiding) {
 }  // namespace
 
 Hiding::Hiding(std::vector<std::string> places, Private privacy) : privacy_(privacy) {
-  std::sort(places.begin(), places.end(),
-            [](const auto& a, const auto& b) { return a.size() > b.size(); });  // the whole first
+  std::ranges::sort(
+      places, [](const auto& a, const auto& b) { return a.size() > b.size(); });  // the whole first
   for (std::string& place : places) {
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
     const std::size_t slash = place.find_last_of("/\\");

@@ -13,12 +13,6 @@
 #include "gate/report/pictures.hpp"
 
 namespace weir::report {
-
-using verdict::CellVerdict;
-using verdict::GateVerdict;
-using verdict::MetricVerdict;
-using verdict::Outcome;
-
 namespace {
 
 std::string word(Outcome outcome) {

@@ -9,11 +9,6 @@
 #include "gate/report/layout.hpp"
 
 namespace weir::report {
-
-using verdict::CellVerdict;
-using verdict::GateVerdict;
-using verdict::Outcome;
-
 namespace {
 
 struct Suite {

@@ -110,7 +110,7 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t most_line
   std::string_view tail = text;
   if (tail.size() > most_bytes) tail = tail.substr(tail.size() - most_bytes);
   std::vector<std::string> kept = text::lines(text::printable(tail));
-  for (std::string& line : kept) std::replace(line.begin(), line.end(), '\t', ' ');
+  for (std::string& line : kept) std::ranges::replace(line, '\t', ' ');
   while (!kept.empty() && text::trim(kept.back()).empty()) kept.pop_back();
   const std::size_t left_in_tail = kept.size() > most_lines ? kept.size() - most_lines : 0;
   kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(left_in_tail));
@@ -150,12 +150,6 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::str
     at = end;
   }
   return filler.finish();
-}
-
-void say(std::string& out, std::string_view words, std::size_t width, std::size_t indent) {
-  for (const std::string& line : wrap(words, width, std::string(indent, ' '), indent + 2)) {
-    out += text::disarm(line) + "\n";
-  }
 }
 
 std::string plural(std::size_t number, std::string_view one, std::string_view many) {
@@ -201,13 +195,15 @@ std::string TextTable::str(std::size_t indent, std::size_t width) const {
   return out;
 }
 
-void add_rows(std::string& out, TextTable table, std::size_t most, std::size_t width) {
-  const std::size_t all = table.rows.size();
-  table.rows.resize(std::min(all, most));
-  out += table.str(2, width);
-  if (all > most) {
-    say(out, fmt::format("and {} more (--top {} shows them)", all - most, all), width, 2);
-  }
+void Page::say(std::size_t indent, std::string_view words) {
+  paragraph(std::string(indent, ' '), words, indent + 2);
+}
+
+void Page::rows(TextTable all, std::size_t most) {
+  const std::size_t number = all.rows.size();
+  all.rows.resize(std::min(number, most));
+  table(all);
+  if (number > most) say(2, "and {} more (--top {} shows them)", number - most, number);
 }
 
 void Page::paragraph(std::string_view first, std::string_view body, std::size_t indent,

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace weir::report {
 
 inline constexpr std::string_view k_minus = "\u2212";
@@ -40,10 +42,6 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width,
                                             std::string_view first, std::size_t indent);
 
-// Adds `words` to `out`, wrapped; further lines two columns further in. No line is a command to
-// a CI system.
-void say(std::string& out, std::string_view words, std::size_t width, std::size_t indent = 0);
-
 // "1 cell", "3 cells".
 [[nodiscard]] std::string plural(std::size_t number, std::string_view one,
                                  std::string_view many = "");
@@ -63,21 +61,32 @@ struct TextTable {
   [[nodiscard]] std::string str(std::size_t indent, std::size_t width) const;
 };
 
-// Adds the first `most` rows two columns in, and how many more --top shows.
-void add_rows(std::string& out, TextTable table, std::size_t most, std::size_t width);
-
 // A terminal's width, which is at least `least`.
 [[nodiscard]] inline std::size_t columns_of(int width, int least = 40) {
   return static_cast<std::size_t>(width < least ? least : width);
 }
 
 // Collects lines of terminal text. Colour is put around whole pieces after they are laid out, so
-// that it never counts as width. Not thread-safe; owned by one report.
+// that it never counts as width. No line of words is a command to a CI system. Not thread-safe;
+// owned by one report.
 class Page {
  public:
   Page(bool color, std::size_t width) : color_(color), width_(width) {}
+  explicit Page(std::size_t width) : Page(false, width) {}
 
   void blank() { out_ += '\n'; }
+  // Words, wrapped; further lines two columns further in.
+  void say(std::size_t indent, std::string_view words);
+  template <typename First, typename... More>
+  void say(std::size_t indent, fmt::format_string<First, More...> form, First&& first,
+           More&&... more) {
+    say(indent, fmt::format(form, std::forward<First>(first), std::forward<More>(more)...));
+  }
+  // Text that is laid out already.
+  void add(std::string_view lines) { out_ += lines; }
+  void table(const TextTable& table, std::size_t indent = 2) { out_ += table.str(indent, width_); }
+  // The first `most` rows two columns in, and how many more --top shows.
+  void rows(TextTable table, std::size_t most);
   // `first` and then `body`, wrapped; what was printed of `first` takes the colour.
   void paragraph(std::string_view first, std::string_view body, std::size_t indent,
                  std::string_view first_color = "", std::string_view body_color = "");

@@ -10,9 +10,6 @@
 namespace weir::report {
 namespace {
 
-using verdict::CellVerdict;
-using verdict::MetricVerdict;
-
 constexpr std::array<const char*, 3> k_percentiles{"p50", "p90", "p99"};
 
 std::optional<double> current(const CellVerdict& cell, std::string_view name) {
@@ -51,8 +48,7 @@ std::string show_rate(double rate) { return show_digits(rate) + " tok/s"; }
 
 std::string range_words(const std::vector<std::optional<double>>& values, const LoadCurve& curve,
                         std::string (*show)(double)) {
-  const auto begin =
-      std::find_if(values.begin(), values.end(), [](const auto& one) { return one.has_value(); });
+  const auto begin = std::ranges::find_if(values, [](const auto& one) { return one.has_value(); });
   const auto end =
       std::find_if(values.rbegin(), values.rend(), [](const auto& one) { return one.has_value(); });
   if (begin == values.end()) return "not measured";
@@ -144,8 +140,7 @@ class Panel {
   void label() {
     std::vector<Label*> down;
     for (Label& one : labels_) down.push_back(&one);
-    std::stable_sort(down.begin(), down.end(),
-                     [](const Label* a, const Label* b) { return a->y < b->y; });
+    std::ranges::stable_sort(down, {}, &Label::y);
     double least = k_top + 2;
     for (Label* one : down) {
       one->y = std::max(one->y, least);
@@ -218,15 +213,13 @@ std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate) {
     if (!point.first_token[0] && !point.per_token[0]) continue;
     profile::CellKey key = cell.cell;
     key.concurrency.reset();
-    const auto found = std::find_if(curves.begin(), curves.end(),
-                                    [&](const LoadCurve& curve) { return curve.cell == key; });
+    const auto found = std::ranges::find(curves, key, &LoadCurve::cell);
     (found == curves.end() ? curves.emplace_back(LoadCurve{key, {}}) : *found)
         .points.push_back(point);
   }
   std::erase_if(curves, [](const LoadCurve& curve) { return curve.points.size() < 2; });
   for (LoadCurve& curve : curves) {
-    std::sort(curve.points.begin(), curve.points.end(),
-              [](const auto& a, const auto& b) { return a.concurrency < b.concurrency; });
+    std::ranges::sort(curve.points, {}, [](const auto& one) { return one.concurrency; });
   }
   return curves;
 }

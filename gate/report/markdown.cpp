@@ -12,10 +12,6 @@
 #include "gate/report/pictures.hpp"
 
 namespace weir::report {
-
-using verdict::GateVerdict;
-using verdict::Outcome;
-
 namespace {
 
 constexpr std::string_view k_table_head =
@@ -133,8 +129,7 @@ class Markdown {
   using Alike = std::vector<std::pair<Said, std::vector<const CellDocument*>>>;
   template <class Said>
   static void add(Alike<Said>& all, Said said, const CellDocument* cell) {
-    const auto same =
-        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == said; });
+    const auto same = std::ranges::find_if(all, [&](const auto& one) { return one.first == said; });
     if (same == all.end()) {
       all.push_back({std::move(said), {cell}});
     } else {
@@ -168,9 +163,9 @@ class Markdown {
     for (const auto& [reason, cells] : all) {
       const std::string text = fmt::format("**Not measured:** {}: {}\n\n", names(cells), reason);
       if (!pieces_.add(text)) {
-        left_out_ += static_cast<std::size_t>(
-            std::count_if(cells.begin(), cells.end(), [&](const CellDocument* cell) {
-              return std::find(table_.begin(), table_.end(), cell) == table_.end();
+        left_out_ +=
+            static_cast<std::size_t>(std::ranges::count_if(cells, [&](const CellDocument* cell) {
+              return std::ranges::find(table_, cell) == table_.end();
             }));
         continue;
       }

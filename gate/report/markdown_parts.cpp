@@ -11,11 +11,6 @@
 #include "gate/report/pictures.hpp"
 
 namespace weir::report {
-
-using verdict::CellVerdict;
-using verdict::MetricVerdict;
-using verdict::Outcome;
-
 namespace {
 
 // Narrow columns break "5 %" and "12 pairs" apart otherwise.
@@ -87,7 +82,7 @@ std::string picture(const MetricVerdict& metric) {
 
 CellNames cell_names(const Document& document) {
   const auto& cells = document.gate.cells;
-  return {std::any_of(cells.begin(), cells.end(), [&](const CellVerdict& cell) {
+  return {std::ranges::any_of(cells, [&](const CellVerdict& cell) {
     return cell.cell.engine_part() != cells.front().cell.engine_part();
   })};
 }
@@ -129,7 +124,7 @@ std::vector<Paragraph> markdown_paragraphs(const CellDocument& document) {
   std::vector<Paragraph> out;
   const auto tell = [&](std::string what, std::string text, std::string behind = "") {
     const bool told =
-        std::any_of(out.begin(), out.end(), [&](const Paragraph& one) { return one.text == text; });
+        std::ranges::any_of(out, [&](const Paragraph& one) { return one.text == text; });
     if (!text.empty() && !told) {
       out.push_back({std::move(what), std::move(text), std::move(behind)});
     }
@@ -172,10 +167,6 @@ std::string markdown_last_words(const CellDocument& cell, std::string_view title
                      markdown_fence(tail));
 }
 
-using verdict::CellVerdict;
-using verdict::GateVerdict;
-using verdict::Outcome;
-
 namespace {
 
 // What the cells ran on, those that need a reader first: each name with its class.
@@ -190,7 +181,7 @@ std::vector<std::string> devices_of(const Document& document) {
     if (!cell->device_class.empty() && cell->device_class != cell->device_name) {
       device += (device.empty() ? "" : " ") + markdown_code(cell->device_class, 100);
     }
-    if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
+    if (std::ranges::find(devices, device) == devices.end()) {
       devices.push_back(std::move(device));
     }
   }

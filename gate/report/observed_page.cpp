@@ -73,8 +73,7 @@ std::map<TrackKey, Kind> kinds_of(const ObservedMoments& moments) {
   }
   std::map<TrackKey, Kind> kinds;
   for (const auto& [track, of] : votes) {
-    const auto most = std::max_element(
-        of.begin(), of.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = std::ranges::max_element(of, {}, [](const auto& one) { return one.second; });
     kinds[track] = track.second ? Kind::async : most->first;
   }
   return kinds;

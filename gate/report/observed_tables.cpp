@@ -37,7 +37,7 @@ PageTable filled(PageTable table) {
       return row[i].is_null() ||
              (row[i].is_string() && row[i].get_ref<const std::string&>().empty());
     };
-    if (!std::all_of(table.rows.begin(), table.rows.end(), empty)) continue;
+    if (!std::ranges::all_of(table.rows, empty)) continue;
     const auto at = static_cast<std::ptrdiff_t>(i);
     table.columns.erase(table.columns.begin() + at);
     for (auto& row : table.rows) row.erase(row.begin() + at);
@@ -126,8 +126,7 @@ PageTable results(const Observed& observed, const Shown& shown) {
   for (const auto& one : observed.cases) {
     for (const ObservedTiming& timing : one.timings) {
       const std::string& name = timing.metric.name;
-      if (metrics.size() >= 20 || std::find(metrics.begin(), metrics.end(), name) != metrics.end())
-        continue;
+      if (metrics.size() >= 20 || std::ranges::find(metrics, name) != metrics.end()) continue;
       metrics.push_back(name);
       out.columns.push_back({unit::label(timing.metric), unit_of(timing.metric)});
       out.columns.push_back({"\u00b1", unit_of(timing.metric)});
@@ -141,8 +140,8 @@ PageTable results(const Observed& observed, const Shown& shown) {
       row.push_back(found == one.facts.end() ? Json() : Json(shown(found->second)));
     }
     for (const std::string& metric : metrics) {
-      const auto timing = std::find_if(one.timings.begin(), one.timings.end(),
-                                       [&](const auto& it) { return it.metric.name == metric; });
+      const auto timing = std::ranges::find_if(
+          one.timings, [&](const auto& it) { return it.metric.name == metric; });
       const bool has = timing != one.timings.end();
       row.push_back(has ? known(timing->value()) : Json());
       row.push_back(has ? known(deviation(*timing)) : Json());
@@ -176,7 +175,7 @@ PageTable measured(const Observed& observed, const Shown& shown) {
   }
   for (const auto& count : observed.counts) {
     if (count.values.empty()) continue;
-    const auto [least, most] = std::minmax_element(count.values.begin(), count.values.end());
+    const auto [least, most] = std::ranges::minmax_element(count.values);
     out.rows.push_back(
         {shown(count.metric.name),
          *least == *most ? fmt::format("{}", *least) : fmt::format("{} to {}", *least, *most),
@@ -229,9 +228,8 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
     out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), share, average,
                         known(one.least), known(one.most), flops, bytes});
   }
-  const bool nested =
-      std::any_of(observed.ops.begin(), observed.ops.end(),
-                  [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
+  const bool nested = std::ranges::any_of(
+      observed.ops, [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
   if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
   if (partly) {
     out.note += fmt::format("{}Where only some calls have a time, the total is of those.",

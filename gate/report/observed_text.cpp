@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_page.hpp"
@@ -30,16 +30,20 @@ std::string observed_head(const Observed& observed) {
   return words.empty() ? format : fmt::format("{} ({})", words, format);
 }
 
-void observed_metrics(std::string& out, const Observed& observed, const ObservedStyle& style) {
+// A blank line, and the first rows.
+void add(Page& page, TextTable table, const ObservedStyle& style) {
+  page.blank();
+  page.rows(std::move(table), style.most_rows);
+}
+
+void observed_metrics(Page& page, const Observed& observed, const ObservedStyle& style) {
   TextTable table{{}, {false, true}};
   for (const observed::ObservedFigure& one : observed::figures_of(observed)) {
     table.rows.push_back(
         {one_line(one.name, 60),
          one_line(one.value ? unit::show(one.metric, *one.value) : *one.error, 60)});
   }
-  if (table.rows.empty()) return;
-  out += "\n";
-  add_rows(out, std::move(table), style.most_rows, style.width);
+  if (!table.rows.empty()) add(page, std::move(table), style);
 }
 
 std::string as_is(std::string_view text) { return std::string(text); }
@@ -54,12 +58,11 @@ std::string giga_cell(const Json& cell) {
 }
 
 // The page's table of ops, with fewer columns.
-void observed_ops(std::string& out, const Observed& observed, const ObservedStyle& style) {
-  const PageTable page = op_table(observed, style.by, as_is);
-  if (page.rows.empty()) return;
+void observed_ops(Page& page, const Observed& observed, const ObservedStyle& style) {
+  const PageTable ops = op_table(observed, style.by, as_is);
+  if (ops.rows.empty()) return;
   const auto any = [&](std::size_t column) {
-    return std::any_of(page.rows.begin(), page.rows.end(),
-                       [&](const auto& row) { return !row[column].is_null(); });
+    return std::ranges::any_of(ops.rows, [&](const auto& row) { return !row[column].is_null(); });
   };
   struct Wanted {
     std::size_t from;    // of the page
@@ -75,7 +78,7 @@ void observed_ops(std::string& out, const Observed& observed, const ObservedStyl
   for (const Wanted& one : columns) table.head.emplace_back(one.head);
   table.right.assign(columns.size(), true);
   table.head.emplace_back("work");
-  for (const std::vector<Json>& cells : page.rows) {
+  for (const std::vector<Json>& cells : ops.rows) {
     std::vector<std::string>& row = table.rows.emplace_back();
     for (const Wanted& one : columns) {
       const Json& cell = cells[one.from];
@@ -83,8 +86,7 @@ void observed_ops(std::string& out, const Observed& observed, const ObservedStyl
     }
     row.push_back(one_line(cells[0].get_ref<const std::string&>(), 160));
   }
-  out += "\n";
-  add_rows(out, std::move(table), style.most_rows, style.width);
+  add(page, std::move(table), style);
 }
 
 std::string cell_of(const PageTable::Column& column, const Json& value) {
@@ -97,28 +99,23 @@ std::string cell_of(const PageTable::Column& column, const Json& value) {
 }
 
 // Names stand last, as they are of any length.
-void add_table(std::string& out, const PageTable& page, const ObservedStyle& style) {
-  const std::size_t columns = page.columns.size();
+void add_table(Page& page, const PageTable& from, const ObservedStyle& style) {
+  const std::size_t columns = from.columns.size();
   const auto place = [&](std::size_t i) { return i + 1 < columns ? i + 1 : 0; };
   TextTable table;
   for (std::size_t i = 0; i < columns; ++i) {
-    const PageTable::Column& column = page.columns[place(i)];
-    std::string head = column.title;
-    std::transform(head.begin(), head.end(), head.begin(), [&](char c) {
-      const bool word = head.find('/') == std::string::npos;  // "GB/s" stays
-      return word && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    table.head.push_back(std::move(head));
+    const PageTable::Column& column = from.columns[place(i)];
+    const bool word = column.title.find('/') == std::string::npos;  // "GB/s" stays
+    table.head.push_back(word ? text::lower(column.title) : column.title);
     table.right.push_back(column.unit.has_value());
   }
-  for (const std::vector<Json>& cells : page.rows) {
+  for (const std::vector<Json>& cells : from.rows) {
     std::vector<std::string>& row = table.rows.emplace_back();
     for (std::size_t i = 0; i < columns; ++i) {
-      row.push_back(cell_of(page.columns[place(i)], cells[place(i)]));
+      row.push_back(cell_of(from.columns[place(i)], cells[place(i)]));
     }
   }
-  out += "\n";
-  add_rows(out, std::move(table), style.most_rows, style.width);
+  add(page, std::move(table), style);
 }
 
 // What else there is, and by which word it is seen.
@@ -142,9 +139,9 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
   return fmt::format("also there: {}", fmt::join(found, ", "));
 }
 
-void observed_list(std::string& out, const Observed& observed, const ObservedStyle& style) {
+void observed_list(Page& page, const Observed& observed, const ObservedStyle& style) {
   if (style.list == ObservedList::ops && !observed.ops.empty()) {
-    return observed_ops(out, observed, style);
+    return observed_ops(page, observed, style);
   }
   struct List {
     PageTable (*table)(const Observed& observed, const Shown& shown);
@@ -160,10 +157,10 @@ void observed_list(std::string& out, const Observed& observed, const ObservedSty
   };
   const List& list = k_lists[static_cast<std::size_t>(style.list)];
   const PageTable table = list.table(observed, as_is);
-  if (!table.rows.empty()) return add_table(out, table, style);
+  if (!table.rows.empty()) return add_table(page, table, style);
   if (list.none.empty()) return;
-  out += "\n";
-  say(out, list.none, style.width, 2);
+  page.blank();
+  page.say(2, list.none);
 }
 
 struct Grouping {
@@ -207,22 +204,18 @@ bool set_grouping(ObservedStyle& style, std::string_view word) {
 }
 
 std::string observed_text(const Observed& observed, const ObservedStyle& style) {
-  std::string out;
-  say(out, observed_head(observed), style.width);
-  observed_metrics(out, observed, style);
-  observed_list(out, observed, style);
+  Page page(style.width);
+  page.say(0, observed_head(observed));
+  observed_metrics(page, observed, style);
+  observed_list(page, observed, style);
   if (const std::string more = other_tables(observed, style); !more.empty()) {
-    out += "\n";
-    say(out, more, style.width, 2);
+    page.blank();
+    page.say(2, more);
   }
-  if (!observed.errors.empty() || !observed.warnings.empty()) out += "\n";
-  for (const std::string& error : observed.errors) {
-    say(out, "error: " + one_line(error, 300), style.width, 2);
-  }
-  for (const std::string& doubt : observed.warnings) {
-    say(out, "doubt: " + one_line(doubt, 300), style.width, 2);
-  }
-  return out;
+  if (!observed.errors.empty() || !observed.warnings.empty()) page.blank();
+  for (const std::string& error : observed.errors) page.say(2, "error: " + one_line(error, 300));
+  for (const std::string& doubt : observed.warnings) page.say(2, "doubt: " + one_line(doubt, 300));
+  return page.finish();
 }
 
 }  // namespace weir::report

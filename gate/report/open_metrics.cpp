@@ -28,7 +28,7 @@ std::string quoted(std::string_view text, std::size_t most) {
 
 std::string label(std::string_view name, std::string_view value) {
   std::string safe(value);
-  std::replace(safe.begin(), safe.end(), '#', '_');
+  std::ranges::replace(safe, '#', '_');
   return fmt::format("{}=\"{}\"", name, quoted(safe, 400));
 }
 

@@ -26,8 +26,7 @@ std::string spread(const Profile& of, const Measurement& measured) {
   }
   std::string out;
   if (measured.samples.size() > 1) {
-    const auto [least, most] =
-        std::minmax_element(measured.samples.begin(), measured.samples.end());
+    const auto [least, most] = std::ranges::minmax_element(measured.samples);
     out = fmt::format("{} \u2026 {}, ", unit::show(measured.metric, *least),
                       unit::show(measured.metric, *most));
   }
@@ -53,13 +52,12 @@ std::vector<const Measurement*> in_reading_order(const Profile& profile, bool ve
   // scope; then times and memory.
   const auto rank = [](const Measurement* one) -> std::ptrdiff_t {
     const auto& bases = unit::count_bases();
-    const auto found = std::find(bases.begin(), bases.end(), one->metric.base);
+    const auto found = std::ranges::find(bases, one->metric.base);
     const auto scopes = static_cast<std::ptrdiff_t>(bases.size()) + 1;
     if (one->metric.kind != unit::Kind::count) return 100 * scopes;
     return (found - bases.begin()) + scopes * (one->metric.scope == unit::Scope::fixed ? 1 : 0);
   };
-  std::stable_sort(out.begin(), out.end(),
-                   [&](const Measurement* a, const Measurement* b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(out, {}, rank);
   return out;
 }
 
@@ -70,17 +68,13 @@ void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t mos
 }
 
 // What the server said of itself; of a short text only that it did.
-std::string server_figures(const std::vector<profile::ServerFigure>& figures, bool verbose,
-                           std::size_t width) {
-  if (figures.empty()) return "";
-  std::string out;
+void server_figures(Page& page, const std::vector<profile::ServerFigure>& figures, bool verbose) {
+  if (figures.empty()) return;
   if (!verbose) {
-    say(out,
-        fmt::format("the server's own metrics: {} (weir profile RUN shows them)", figures.size()),
-        width, 2);
-    return out;
+    page.say(2, "the server's own metrics: {} (weir profile RUN shows them)", figures.size());
+    return;
   }
-  say(out, "the server's own metrics, of its last load: they judge nothing", width, 2);
+  page.say(2, "the server's own metrics, of its last load: they judge nothing");
   TextTable table{{}, {true, false, false}};
   // In the order in which kinds are declared.
   constexpr const char* k_kinds[] = {"grew", "at the end", "mean"};
@@ -88,19 +82,18 @@ std::string server_figures(const std::vector<profile::ServerFigure>& figures, bo
     table.rows.push_back(
         {show(figure), k_kinds[static_cast<std::size_t>(figure.kind)], one_line(figure.name, 200)});
   }
-  return out + table.str(4, width);
+  page.table(table, 4);
 }
 
 }  // namespace
 
 std::string profile_text(const Profile& profile, const ProfileStyle& style) {
-  const std::size_t width = columns_of(style.width);
-  std::string out;
+  Page page(columns_of(style.width));
   std::string title = cell_title(profile.cell);
   if (!profile.provenance.device_name.empty()) {
     title += "   " + one_line(profile.provenance.device_name, 100);
   }
-  say(out, title, width, 0);
+  page.say(0, title);
   TextTable table{{}, {false, true, false, false}};
   for (const Measurement* measured : in_reading_order(profile, style.verbose)) {
     const std::string value = value_words(*measured);
@@ -108,32 +101,32 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
                           value.empty() ? "not measured" : value, one_line(measured->source, 24),
                           spread(profile, *measured)});
   }
-  out += table.str(2, width);
+  page.table(table);
   if (style.verbose && profile.kernels) {
-    say(out, profile.kernels->named ? "kernels" : "kernels (by the hash of their code)", width, 2);
+    page.say(2, profile.kernels->named ? "kernels" : "kernels (by the hash of their code)");
     TextTable kernels{{}, {true, false}};
     add_counts(kernels, *profile.kernels, 96);
-    out += kernels.str(4, width);
+    page.table(kernels, 4);
   }
   if (style.verbose && profile.functions) {
-    say(out, "instructions by function", width, 2);
-    out += functions_table(*profile.functions).str(4, width);
+    page.say(2, "instructions by function");
+    page.table(functions_table(*profile.functions), 4);
   }
-  out += server_figures(profile.server, style.verbose, width);
+  server_figures(page, profile.server, style.verbose);
   if (profile.placement.state == profile::Placement::State::refuted) {
-    say(out, "placement: " + one_line(profile.placement.reason, 600), width, 2);
+    page.say(2, "placement: " + one_line(profile.placement.reason, 600));
   }
   if (profile.counts_skipped) {
-    say(out, "not counted: " + one_line(*profile.counts_skipped, 600), width, 2);
+    page.say(2, "not counted: " + one_line(*profile.counts_skipped, 600));
   } else if (profile.instructions_skipped) {
-    say(out, one_line(*profile.instructions_skipped, 600), width, 2);
+    page.say(2, one_line(*profile.instructions_skipped, 600));
   }
   for (const std::string& error : profile.errors) {
-    say(out, "error: " + clip(text::printable(error), 2000), width, 2);
+    page.say(2, "error: " + clip(text::printable(error), 2000));
   }
   if (!profile.errors.empty()) {
     for (const std::string& line : last_lines(profile.stderr_tail, 8)) {
-      say(out, "| " + clip(line, 400), width, 4);
+      page.say(4, "| " + clip(line, 400));
     }
   }
   std::vector<std::string> doubts = profile.warnings;
@@ -142,24 +135,23 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
       doubts.push_back(unit::label(measured.metric) + ": " + warning);
     }
   }
-  for (const std::string& doubt : doubts) say(out, "doubt: " + one_line(doubt, 600), width, 2);
-  return out;
+  for (const std::string& doubt : doubts) page.say(2, "doubt: " + one_line(doubt, 600));
+  return page.finish();
 }
 
 std::string profiles_text(std::span<const Profile> profiles, const ProfileStyle& style) {
-  std::string out;
+  Page page(columns_of(style.width));
   std::size_t errors = 0;
   std::size_t metrics = 0;
   for (const Profile& profile : profiles) {
-    out += profile_text(profile, style) + "\n";
+    page.add(profile_text(profile, style));
+    page.blank();
     metrics += profile.metrics.size();
     if (!profile.errors.empty()) ++errors;
   }
-  std::string line =
-      fmt::format("{}, {} measured", plural(profiles.size(), "cell"), plural(metrics, "metric"));
-  if (errors > 0) line += fmt::format("; {} had errors", plural(errors, "cell"));
-  say(out, line + ".", columns_of(style.width), 0);
-  return out;
+  page.say(0, "{}, {} measured{}.", plural(profiles.size(), "cell"), plural(metrics, "metric"),
+           errors > 0 ? fmt::format("; {} had errors", plural(errors, "cell")) : "");
+  return page.finish();
 }
 
 using baseline::Baseline;
@@ -177,14 +169,14 @@ std::size_t sessions_of(const Baseline& stored) {
 std::string baseline_list(std::span<const Baseline> baselines, int width) {
   if (baselines.empty()) return "No baselines are stored.\n";
   // One line a cell would be wider than a terminal: the class stands below its cell.
-  std::string out;
+  Page page(columns_of(width));
   std::string cell;
   std::size_t cells = 0;
   for (const Baseline& stored : baselines) {
     if (stored.cell != cell) {
       cell = stored.cell;
       ++cells;
-      say(out, one_line(cell, 300), columns_of(width));
+      page.say(0, one_line(cell, 300));
     }
     std::string line = one_line(stored.device_class, 200);
     line += fmt::format("   {}", plural(stored.counts.size(), "count"));
@@ -195,27 +187,23 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
       line += fmt::format(", {} on {}", plural(sessions, "timed session"),
                           plural(stored.sessions.size(), "machine class", "machine classes"));
     }
-    say(out, line, columns_of(width), 2);
+    page.say(2, line);
   }
-  out += "\n";
-  say(out, fmt::format("{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell")),
-      columns_of(width));
-  return out;
+  page.blank();
+  page.say(0, "{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell"));
+  return page.finish();
 }
 
 std::string baseline_show(const Baseline& stored, int width) {
-  const std::size_t columns = columns_of(width);
-  std::string out;
-  say(out, one_line(stored.cell, 300), columns);
-  say(out, "device class  " + one_line(stored.device_class, 200), columns, 2);
+  Page page(columns_of(width));
+  page.say(0, one_line(stored.cell, 300));
+  page.say(2, "device class  " + one_line(stored.device_class, 200));
   if (!stored.device_name.empty()) {
-    say(out, "device        " + one_line(stored.device_name, 200), columns, 2);
+    page.say(2, "device        " + one_line(stored.device_name, 200));
   }
-  say(out, "fingerprint   " + one_line(stored.fingerprint, 100), columns, 2);
+  page.say(2, "fingerprint   " + one_line(stored.fingerprint, 100));
   if (!stored.lengths.empty()) {
-    std::vector<std::string> lengths;
-    for (const std::int64_t length : stored.lengths) lengths.push_back(std::to_string(length));
-    say(out, "counted at    " + text::join(lengths), columns, 2);
+    page.say(2, "counted at    {}", fmt::join(stored.lengths, ", "));
   }
   TextTable counts{{"count", "value", "nature"}, {false, true, false}};
   for (const auto& [name, measured] : stored.counts) {
@@ -225,24 +213,26 @@ std::string baseline_show(const Baseline& stored, int width) {
     counts.rows.push_back(
         {clip(one_line(unit::label(measured.metric), 96), 32), value_words(measured), nature});
   }
-  if (!counts.rows.empty()) out += "\n" + counts.str(2, columns);
+  const auto add = [&](const TextTable& table) {
+    page.blank();
+    page.table(table);
+  };
+  if (!counts.rows.empty()) add(counts);
   if (stored.kernels && !stored.kernels->counts.empty()) {
     TextTable kernels{{"times", stored.kernels->named ? "kernel" : "kernel (hash of its code)"},
                       {true, false}};
     add_counts(kernels, *stored.kernels, 200);
-    out += "\n" + kernels.str(2, columns);
+    add(kernels);
   }
   if (stored.functions && !stored.functions->counts.empty()) {
     TextTable functions = functions_table(*stored.functions);
     functions.head = {"instructions", "function"};
-    out += "\n" + functions.str(2, columns);
+    add(functions);
   }
   for (const auto& [machine, sessions] : stored.sessions) {
     if (sessions.empty()) continue;
-    out += "\n";
-    say(out,
-        fmt::format("{} on {}", plural(sessions.size(), "timed session"), one_line(machine, 200)),
-        columns, 2);
+    page.blank();
+    page.say(2, "{} on {}", plural(sessions.size(), "timed session"), one_line(machine, 200));
     TextTable times{{"session", "metric", "median", "runs"}, {true, false, true, true}};
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       for (const auto& [name, samples] : sessions[i].samples) {
@@ -255,9 +245,9 @@ std::string baseline_show(const Baseline& stored, int width) {
                               std::to_string(samples.size())});
       }
     }
-    out += times.str(4, columns);
+    page.table(times, 4);
   }
-  return out;
+  return page.finish();
 }
 
 }  // namespace weir::report

@@ -12,9 +12,6 @@
 #include "gate/stats/quantile.hpp"
 
 namespace weir::report {
-
-using verdict::MetricVerdict;
-
 namespace {
 
 constexpr std::string_view k_limit_mark = "\u2503", k_tolerated_mark = "\u254e",
@@ -26,7 +23,7 @@ std::vector<double> changes_of(const MetricVerdict& metric) {
   for (const auto& ratio : metric.ratios) {
     if (ratio && std::isfinite(*ratio)) changes.push_back(*ratio - 1);
   }
-  std::sort(changes.begin(), changes.end());
+  std::ranges::sort(changes);
   return changes;
 }
 
@@ -127,8 +124,8 @@ bool has_picture(const MetricVerdict& metric) {
 
 bool beside_base(const verdict::GateVerdict& gate) {
   if (!gate.against) return false;
-  return std::any_of(gate.cells.begin(), gate.cells.end(), [](const verdict::CellVerdict& cell) {
-    return std::any_of(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
+  return std::ranges::any_of(gate.cells, [](const verdict::CellVerdict& cell) {
+    return std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
       return metric.pairs && metric.limit.any();
     });
   });
@@ -153,7 +150,7 @@ Histogram histogram(const MetricVerdict& metric, std::size_t bars) {
     if (all.limit) marks.push_back(*all.limit);
     if (all.tolerated) marks.push_back(*all.tolerated);
   }
-  std::sort(marks.begin(), marks.end());
+  std::ranges::sort(marks);
   const Axis axis = axis_of(changes, marks);
   const double width = (axis.high - axis.low) / static_cast<double>(std::max<std::size_t>(bars, 4));
   marks.insert(marks.begin(), axis.low);
@@ -212,9 +209,8 @@ std::string picture_words(const MetricVerdict& metric) {
                                   percent(changes.front()), percent(changes.back()));
   if (const auto& limit = change_limit(metric)) {
     if (const auto at = as_change(metric, limit->amount)) {
-      const auto beyond = std::count_if(changes.begin(), changes.end(), [&](double change) {
-        return *at < 0 ? change < *at : change > *at;
-      });
+      const auto beyond = std::ranges::count_if(
+          changes, [&](double change) { return *at < 0 ? change < *at : change > *at; });
       words += fmt::format("; {} beyond the limit of {}", beyond,
                            amount_words(metric, limit->amount, *at));
     }
@@ -241,9 +237,6 @@ std::vector<std::string> spread_words(const MetricVerdict& metric) {
 // the picture fits any screen while its letters keep their size.
 
 namespace {
-
-using verdict::MetricVerdict;
-using verdict::Outcome;
 
 // Down the page, in pixels: two rows of labels, bars, the interval, the axis and its numbers.
 constexpr int k_limit_text = 11, k_tolerated_text = 25, k_top = 31, k_floor = 87, k_interval = 96,

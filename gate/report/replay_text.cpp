@@ -25,13 +25,9 @@ std::string build_words(const std::string& engine, const std::string& version,
                         : fmt::format("{} {} ({})", engine, version, commit);
 }
 
-std::string engine_words(const Replayed& replayed) {
-  std::string words = fmt::format(
-      "{}, {}", build_words(replayed.engine, replayed.version, replayed.commit), replayed.library);
-  if (replayed.threads) {
-    words += ", " + plural(static_cast<std::size_t>(*replayed.threads), "thread");
-  }
-  return words;
+// ", 4 threads", where that is known.
+std::string thread_words(const std::optional<std::int64_t>& threads) {
+  return threads ? ", " + plural(static_cast<std::size_t>(*threads), "thread") : "";
 }
 
 std::string step_words(const ReplayStep& step) {
@@ -43,8 +39,8 @@ std::string share_of(double part, double whole) {
   return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "";
 }
 
-void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed, double sum,
-              const ReplayStyle& style) {
+void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, double sum,
+               const ReplayStyle& style) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     if (replayed.nodes[i].median) order.push_back(i);
@@ -52,9 +48,8 @@ void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed
   const auto time = [&](std::size_t i) {
     return *replayed.nodes[i].median * static_cast<double>(step.nodes[i].count);
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return time(a) > time(b); });
-  const bool several = std::any_of(order.begin(), order.end(), [&](std::size_t i) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return time(a) > time(b); });
+  const bool several = std::ranges::any_of(order, [&](std::size_t i) {
     return step.nodes[i].backend != step.nodes[order.front()].backend;
   });
   TextTable table{{"time", "share", "calls", "each", "least", "op"},
@@ -69,8 +64,8 @@ void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed
                                    200)});
   }
   if (table.rows.empty()) return;
-  out += "\n";
-  add_rows(out, std::move(table), style.most_rows, style.width);
+  page.blank();
+  page.rows(std::move(table), style.most_rows);
 }
 
 }  // namespace
@@ -78,8 +73,9 @@ void table_of(std::string& out, const ReplayStep& step, const Replayed& replayed
 std::string replay_text(const Replay& replay, const ReplayStep& step, const Replayed& replayed,
                         const ReplayStyle& style) {
   const observed::ReplaySums sums = observed::sums_of(step, replayed);
-  std::string out;
-  say(out, engine_words(replayed), style.width);
+  Page page(style.width);
+  page.say(0, "{}, {}{}", build_words(replayed.engine, replayed.version, replayed.commit),
+           replayed.library, thread_words(replayed.threads));
   if (sums.replayed) {
     std::string words =
         fmt::format("{} of {}'s: {} replayed in {}", step_words(step), one_line(replay.program, 60),
@@ -89,34 +85,29 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
                            share_of(*sums.replayed, *sums.recorded), brief_time(*sums.recorded),
                            step.seconds.size());
     }
-    say(out, words, style.width);
+    page.say(0, words);
   } else {
-    say(out, "nothing could be replayed", style.width);
+    page.say(0, "nothing could be replayed");
   }
-  table_of(out, step, replayed, sums.replayed.value_or(0), style);
-  std::vector<std::string> lines;
+  add_table(page, step, replayed, sums.replayed.value_or(0), style);
+  std::vector<std::string> lines = leave_outs(step, replayed);
   if (style.whole && step.views > 0) {
-    lines.push_back(plural(static_cast<std::size_t>(step.views), "node") +
-                    " that only look at bytes in another way: no work");
+    lines.insert(lines.begin(), plural(static_cast<std::size_t>(step.views), "node") +
+                                    " that only look at bytes in another way: no work");
   }
-  for (const std::string& line : leave_outs(step, replayed)) lines.push_back(line);
-  if (!lines.empty()) out += "\n";
-  for (const std::string& line : lines) say(out, "left out: " + line, style.width);
+  if (!lines.empty()) page.blank();
+  for (const std::string& line : lines) page.say(0, "left out: " + line);
   std::vector<std::string> warnings = replay.warnings;
   warnings.insert(warnings.end(), replayed.warnings.begin(), replayed.warnings.end());
-  if (!warnings.empty()) out += "\n";
-  for (const std::string& warning : warnings) say(out, "warning: " + warning, style.width);
-  return out;
+  if (!warnings.empty()) page.blank();
+  for (const std::string& warning : warnings) page.say(0, "warning: " + warning);
+  return page.finish();
 }
 
 std::string recording_text(const Replay& replay, std::size_t width) {
-  std::string out;
-  say(out,
-      fmt::format(
-          "{}: {}{}", one_line(replay.program, 60),
-          build_words("ggml", replay.version, replay.commit),
-          replay.threads ? ", " + plural(static_cast<std::size_t>(*replay.threads), "thread") : ""),
-      width);
+  Page page(width);
+  page.say(0, "{}: {}{}", one_line(replay.program, 60),
+           build_words("ggml", replay.version, replay.commit), thread_words(replay.threads));
   TextTable table;
   table.head = {"step", "tokens", "graphs", "ops", "different", "median"};
   table.right.assign(6, true);
@@ -130,9 +121,10 @@ std::string recording_text(const Replay& replay, std::size_t width) {
                           fmt::format("{}", step.seconds.size()), fmt::format("{}", ops),
                           fmt::format("{}", step.nodes.size()), median ? brief_time(*median) : ""});
   }
-  out += "\n" + table.str(2, width);
-  for (const std::string& warning : replay.warnings) say(out, "warning: " + warning, width);
-  return out;
+  page.blank();
+  page.table(table);
+  for (const std::string& warning : replay.warnings) page.say(0, "warning: " + warning);
+  return page.finish();
 }
 
 namespace {
@@ -173,7 +165,7 @@ std::optional<RunTimes> times_of(const ReplayedKernel& kernel) {
   if (!median) return std::nullopt;
   std::vector<double> distances;
   for (const double one : kernel.seconds) distances.push_back(std::abs(one - *median));
-  const auto [least, most] = std::minmax_element(kernel.seconds.begin(), kernel.seconds.end());
+  const auto [least, most] = std::ranges::minmax_element(kernel.seconds);
   return RunTimes{*median, *least, *most, *stats::median(distances)};
 }
 
@@ -191,17 +183,16 @@ ReplayedSums sums_of(const ReplayedKernels& all) {
 }
 
 std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style) {
-  const std::size_t width = columns_of(style.width);
   const ReplayedSums sums = sums_of(all);
-  std::string out;
-  say(out, fmt::format("kernels alone on {}", one_line(all.device, 200)), width);
-  say(out, replayed_head(all, sums), width, 2);
+  Page page(columns_of(style.width));
+  page.say(0, "kernels alone on " + one_line(all.device, 200));
+  page.say(2, replayed_head(all, sums));
   std::vector<const ReplayedKernel*> rows;
   for (const ReplayedKernel& kernel : all.kernels) {
     if (!kernel.seconds.empty()) rows.push_back(&kernel);
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto* a, const auto* b) { return *seconds_of(*a) > *seconds_of(*b); });
+  std::ranges::stable_sort(
+      rows, [](const auto* a, const auto* b) { return *seconds_of(*a) > *seconds_of(*b); });
   TextTable table{{"time", "share", "calls", "each", "\u00b1", "groups", "kernel"},
                   {true, true, true, true, true, true, false}};
   for (std::size_t i = 0; i < std::min(rows.size(), style.most_rows); ++i) {
@@ -214,22 +205,23 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style
          fmt::format("{}", row.count), brief_time(times.median), brief_time(times.deviation),
          groups_of(row), one_line(row.name, 160)});
   }
-  if (!rows.empty()) out += "\n" + table.str(2, width);
+  if (!rows.empty()) {
+    page.blank();
+    page.table(table);
+  }
   if (rows.size() > style.most_rows) {
-    say(out, fmt::format("{} more (--top)", rows.size() - style.most_rows), width, 2);
+    page.say(2, "{} more (--top)", rows.size() - style.most_rows);
   }
   const auto why = reasons(all);
-  if (!why.empty()) out += "\nleft out\n";
+  if (!why.empty()) page.add("\nleft out\n");
   for (const auto& [reason, dispatches] : why) {
-    say(out,
-        fmt::format("{}: {}", plural(dispatches, "dispatch", "dispatches"), one_line(reason, 300)),
-        width, 2);
+    page.say(2, "{}: {}", plural(dispatches, "dispatch", "dispatches"), one_line(reason, 300));
   }
-  if (!all.warnings.empty()) out += "\n";
+  if (!all.warnings.empty()) page.blank();
   for (const std::string& warning : all.warnings) {
-    say(out, "warning: " + one_line(warning, 1000), width);
+    page.say(0, "warning: " + one_line(warning, 1000));
   }
-  return out;
+  return page.finish();
 }
 
 observed::Observed observed_of(const ReplayedKernels& all) {

@@ -34,20 +34,17 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
          fmt::format("{}", shard.cells.size()), unit::show_duration(shard.seconds),
          shard.cells.empty() ? "" : one_line(shard.cells.front(), 60)});
   }
-  std::string out = table.str(0, width);
-  out += "\n";
-  say(out,
-      fmt::format(
-          "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
-          "from runs, the rest is a guess.",
-          plural(plan.cells_in_all, "cell"), plural(plan.shards.size(), "shard"),
-          unit::show_duration(longest), unit::show_duration(all), plan.known),
-      width);
-  say(out,
-      fmt::format("Each machine: weir run --shard I/{}{}", plan.shards.size(), options_of(plan)),
-      width);
-  say(out, "Then: weir merge RUN…, and weir gate --from", width);
-  return out;
+  Page page(width);
+  page.table(table, 0);
+  page.blank();
+  page.say(0,
+           "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
+           "from runs, the rest is a guess.",
+           plural(plan.cells_in_all, "cell"), plural(plan.shards.size(), "shard"),
+           unit::show_duration(longest), unit::show_duration(all), plan.known);
+  page.say(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_of(plan));
+  page.say(0, "Then: weir merge RUN…, and weir gate --from");
+  return page.finish();
 }
 
 std::string shards_for_github(const ShardsText& plan) {
@@ -65,8 +62,8 @@ std::string shards_for_github(const ShardsText& plan) {
 
 std::string shards_for_slurm(const ShardsText& plan) {
   const std::vector<std::string>& runner = plan.shards.front().runner;
-  const bool alike = std::all_of(plan.shards.begin(), plan.shards.end(),
-                                 [&](const auto& shard) { return shard.runner == runner; });
+  const bool alike =
+      std::ranges::all_of(plan.shards, [&](const auto& shard) { return shard.runner == runner; });
   std::string script =
       "#!/bin/bash\n"
       "# Made by weir plan: one task a shard. A task that is requeued goes on with what it had.\n"

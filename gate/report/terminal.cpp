@@ -9,12 +9,6 @@
 #include "gate/report/pictures.hpp"
 
 namespace weir::report {
-
-using verdict::CellVerdict;
-using verdict::GateVerdict;
-using verdict::MetricVerdict;
-using verdict::Outcome;
-
 namespace {
 
 constexpr std::size_t k_title_indent = 6;
@@ -174,10 +168,8 @@ class Terminal {
     if (!kernels_told && cell.kernels_verdict < Outcome::pass) {
       broken("kernels   ", cell.kernels_verdict, cell.kernels_reason, document.kernels);
     }
-    const auto shown =
-        static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [](const MetricRow* row) {
-          return row->of->verdict == Outcome::pass;
-        }));
+    const auto shown = static_cast<std::size_t>(std::ranges::count_if(
+        rows, [](const MetricRow* row) { return row->of->verdict == Outcome::pass; }));
     if (document.passed > shown) {
       at(k_row_indent, plural(document.passed - shown, "more metric") + " within limits", k_dim);
     }
@@ -413,10 +405,10 @@ class Terminal {
 
   // What servers said of themselves judges nothing: here stands where it is shown.
   void own_metrics() {
-    const bool some = std::any_of(gate_.cells.begin(), gate_.cells.end(),
-                                  [](const CellVerdict& cell) { return !cell.server.empty(); });
+    const bool some = std::ranges::any_of(
+        gate_.cells, [](const CellVerdict& cell) { return !cell.server.empty(); });
     const auto& verbs = style_.verbs;
-    if (!some || !gate_.run || std::find(verbs.begin(), verbs.end(), "profile") == verbs.end()) {
+    if (!some || !gate_.run || std::ranges::find(verbs, "profile") == verbs.end()) {
       return;
     }
     command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});

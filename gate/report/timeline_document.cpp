@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 
@@ -179,8 +178,7 @@ void TimelineDocument::arrow(std::uint32_t from, double from_time, std::uint32_t
 void TimelineDocument::counter(std::uint32_t track, std::vector<Point> points) {
   std::erase_if(
       points, [](const Point& one) { return !std::isfinite(one.at) || !std::isfinite(one.value); });
-  std::stable_sort(points.begin(), points.end(),
-                   [](const Point& a, const Point& b) { return a.at < b.at; });
+  std::ranges::stable_sort(points, {}, &Point::at);
   if (track < tracks_.size()) counters_.push_back({track, std::move(points)});
 }
 
@@ -242,7 +240,7 @@ std::string TimelineDocument::head(const std::vector<std::size_t>& counts,
 
 std::string TimelineDocument::data() const {
   std::vector<Event> events = events_;
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+  std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
     if (a.track != b.track) return a.track < b.track;
     return a.start != b.start ? a.start < b.start : a.length > b.length;
   });
@@ -260,8 +258,7 @@ std::string TimelineDocument::data() const {
     begin += count;
   }
   std::vector<Arrow> arrows = arrows_;
-  std::stable_sort(arrows.begin(), arrows.end(),
-                   [](const Arrow& a, const Arrow& b) { return a.start < b.start; });
+  std::ranges::stable_sort(arrows, {}, &Arrow::start);
   column(out, arrows, [](const Arrow& one) { return one.from; });
   column(out, arrows, [](const Arrow& one) { return one.to; });
   starts(out, arrows, first);

@@ -68,8 +68,7 @@ std::string short_bytes(std::uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
-void device_table(std::string& out, const std::vector<WorkTime>& rows, const TimelineStyle& style,
-                  std::size_t width) {
+void device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t most_rows) {
   double total = 0;
   bool timed = false;
   for (const WorkTime& row : rows) {
@@ -96,10 +95,10 @@ void device_table(std::string& out, const std::vector<WorkTime>& rows, const Tim
                             calls, brief_time(row.seconds / static_cast<double>(row.timed)), name});
     }
   }
-  add_rows(out, std::move(table), style.most_rows, width);
+  page.rows(std::move(table), most_rows);
 }
 
-void coverage_words(std::string& out, const observed::Timeline& timeline, std::size_t width) {
+void coverage_words(Page& page, const observed::Timeline& timeline) {
   const observed::Coverage covered = observed::coverage(timeline);
   const auto gap = covered.gap();
   if (!gap) return;
@@ -111,40 +110,33 @@ void coverage_words(std::string& out, const observed::Timeline& timeline, std::s
         " More than 10 % apart: a clock or the sampling is at fault, or the device idled "
         "inside of them.";
   }
-  say(out, words, width, 2);
+  page.say(2, words);
 }
 
 // The device's time beside the clock's; twins and what only counts have none.
-void clock_words(std::string& out, const observed::Timeline& timeline, std::size_t width) {
+void clock_words(Page& page, const observed::Timeline& timeline) {
   constexpr double k_too_much = 1.1, k_little = 0.5;
   const auto busy = observed::busy(timeline);
   if (!busy) return;
   const double share = busy->device / busy->wall;
   if (share > k_little && share <= k_too_much) return;
-  const std::string words =
-      fmt::format("The busiest queue worked {} of the {} from its first work to the last call: ",
-                  brief_time(busy->device), brief_time(busy->wall));
-  say(out,
-      words + (share > k_too_much ? "its work overlaps, or a clock is at fault."
-                                  : "most of that time is in nothing above."),
-      width, 2);
+  page.say(2, "The busiest queue worked {} of the {} from its first work to the last call: {}",
+           brief_time(busy->device), brief_time(busy->wall),
+           share > k_too_much ? "its work overlaps, or a clock is at fault."
+                              : "most of that time is in nothing above.");
 }
 
-void alignment_words(std::string& out, const observed::Timeline& timeline, std::size_t width) {
+void alignment_words(Page& page, const observed::Timeline& timeline) {
   if (!timeline.alignment) return;
   const observed::Alignment& all = *timeline.alignment;
   if (all.dispatches_left == 0 && all.nodes_left == 0) {
-    say(out,
-        fmt::format("All {} dispatches belong to ops of {}: {} ops, some of them fused.",
-                    all.dispatches, plural(all.graphs, "graph"), all.nodes),
-        width, 2);
+    page.say(2, "All {} dispatches belong to ops of {}: {} ops, some of them fused.",
+             all.dispatches, plural(all.graphs, "graph"), all.nodes);
     return;
   }
-  say(out,
-      fmt::format("{} of {} dispatches and {} of {} ops do not match:", all.dispatches_left,
-                  all.dispatches, all.nodes_left, all.nodes),
-      width, 2);
-  for (const std::string& one : all.left_over) say(out, one_line(one, 200), width, 4);
+  page.say(2, "{} of {} dispatches and {} of {} ops do not match:", all.dispatches_left,
+           all.dispatches, all.nodes_left, all.nodes);
+  for (const std::string& one : all.left_over) page.say(4, one_line(one, 200));
 }
 
 Json to_json(const WorkTime& row) {
@@ -161,35 +153,30 @@ Json to_json(const WorkTime& row) {
 }  // namespace
 
 std::string timeline_text(const observed::Timeline& timeline, const TimelineStyle& style) {
-  const std::size_t width = columns_of(style.width);
-  std::string out;
+  Page page(columns_of(style.width));
   for (const Process& process : timeline.processes) {
-    say(out,
-        fmt::format("{} ({}): {}, {}", one_line(process.name, 100), process.pid, asked_of(process),
-                    plural(process.graph_runs.size(), "graph")),
-        width, 0);
+    page.say(0, "{} ({}): {}, {}", one_line(process.name, 100), process.pid, asked_of(process),
+             plural(process.graph_runs.size(), "graph"));
   }
   const std::vector<WorkTime> rows = observed::work_times(timeline, style.by);
   if (rows.empty()) {
-    say(out, "No probe saw a device do anything.", width, 0);
+    page.say(0, "No probe saw a device do anything.");
   } else {
-    out += "\ndevices\n";
-    device_table(out, rows, style, width);
-    coverage_words(out, timeline, width);
-    clock_words(out, timeline, width);
-    alignment_words(out, timeline, width);
+    page.add("\ndevices\n");
+    device_table(page, rows, style.most_rows);
+    coverage_words(page, timeline);
+    clock_words(page, timeline);
+    alignment_words(page, timeline);
     if (timeline.serialized) {
-      say(out, "Serialized: commands were kept apart, so their sum is more than they take.", width,
-          2);
+      page.say(2, "Serialized: commands were kept apart, so their sum is more than they take.");
     }
   }
   const auto calls = cpu_work(timeline);
   if (!calls.empty()) {
-    out += "\nCPU\n";
+    page.add("\nCPU\n");
     std::vector<std::pair<std::string, Waited>> sorted(calls.begin(), calls.end());
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return a.second.seconds > b.second.seconds;
-    });
+    std::ranges::stable_sort(
+        sorted, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
     TextTable table{{"time", "calls", "syncs", "call"}, {true, true, true, false}};
     for (const auto& [name, row] : sorted) {
       table.rows.push_back(
@@ -198,12 +185,12 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
            one_line(name, 100) +
                (row.bytes == 0 ? "" : fmt::format(" ({})", short_bytes(row.bytes)))});
     }
-    add_rows(out, std::move(table), style.most_rows, width);
+    page.rows(std::move(table), style.most_rows);
   }
   for (const std::string& warning : timeline.warnings) {
-    say(out, "doubt: " + one_line(warning, 600), width, 0);
+    page.say(0, "doubt: " + one_line(warning, 600));
   }
-  return out;
+  return page.finish();
 }
 
 Json timeline_json(const observed::Timeline& timeline) {

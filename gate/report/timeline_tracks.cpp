@@ -77,8 +77,8 @@ std::string names_of(const Commands& members, observed::By by) {
 }
 
 bool only_copies(const Commands& members) {
-  return std::all_of(members.begin(), members.end(),
-                     [](const Command* one) { return one->kind == Command::Kind::copy; });
+  return std::ranges::all_of(members,
+                             [](const Command* one) { return one->kind == Command::Kind::copy; });
 }
 
 std::string transfer_words(const observed::Transfer& moved) {

@@ -9,10 +9,7 @@
 
 namespace weir::report {
 
-using verdict::CellVerdict;
 using verdict::Changed;
-using verdict::MetricVerdict;
-using verdict::Outcome;
 
 namespace {
 
@@ -205,7 +202,7 @@ std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
                        {fmt::format("{}{}{}", show(from), k_arrow, show(to)), name}});
     }
   }
-  std::stable_sort(sized.begin(), sized.end(), [](const Sized& a, const Sized& b) {
+  std::ranges::stable_sort(sized, [](const Sized& a, const Sized& b) {
     if ((a.size > 0) != (b.size > 0)) return a.size > 0;
     if (std::fabs(a.size) != std::fabs(b.size)) return std::fabs(a.size) > std::fabs(b.size);
     return a.words.name < b.words.name;
@@ -224,7 +221,7 @@ std::vector<ChangedWords> function_words(const std::vector<Changed>& changed) {
     if (from > 0 && to > 0) words += fmt::format(" ({})", percent(to / from - 1));
     sized.push_back({std::fabs(to - from), {words, one_line(one.name, k_longest_name)}});
   }
-  std::stable_sort(sized.begin(), sized.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(sized, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second.name < b.second.name;
   });
   std::vector<ChangedWords> out;
@@ -235,8 +232,8 @@ std::vector<ChangedWords> function_words(const std::vector<Changed>& changed) {
 TextTable functions_table(const profile::KernelSet& functions) {
   std::vector<std::pair<std::string, Rational>> sorted(functions.counts.begin(),
                                                        functions.counts.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return b.second < a.second; });
+  std::ranges::stable_sort(sorted,
+                           [](const auto& a, const auto& b) { return b.second < a.second; });
   TextTable table;
   table.right = {true, false};
   for (const auto& [name, count] : sorted) table.rows.push_back({show(count), one_line(name, 96)});

@@ -1,7 +1,6 @@
 #include "gate/serve/access.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -30,10 +29,12 @@ std::optional<Address> forwarded_address(std::string_view text) {
     const std::size_t end = text.find(']');
     return end == std::string_view::npos ? std::nullopt : parse_address(text.substr(1, end - 1));
   }
-  if (std::count(text.begin(), text.end(), ':') == 1) text = text.substr(0, text.find(':'));
+  if (std::ranges::count(text, ':') == 1) text = text.substr(0, text.find(':'));
   return parse_address(text);
 }
 
+constexpr auto k_scopes = std::to_array<Name<Scope>>(
+    {{Scope::read, "read"}, {Scope::upload, "upload"}, {Scope::admin, "admin"}});
 constexpr std::string_view k_prefix = "weir_";
 constexpr std::size_t k_id_digits = 12, k_secret_digits = 48;
 constexpr std::size_t k_longest_authorization = 1024;  // bytes; ours have less than 200
@@ -45,14 +46,14 @@ std::string hex(const unsigned char* bytes, std::size_t size) {
 }
 
 bool is_hex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return std::ranges::all_of(
+      text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 // Does one of `token`'s scopes do for `scope`?
 bool has_scope(const history::StoredToken& token, Scope scope) {
   const std::vector<std::string> words = text::split(token.scopes, ' ');
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+  return std::ranges::any_of(words, [&](const std::string& word) {
     const auto held = parse_scope(word);
     return held && (*held == scope || *held == Scope::admin);
   });
@@ -108,7 +109,7 @@ Result<Proxies> Proxies::parse(const std::vector<std::string>& texts) {
 }
 
 bool Proxies::trusted(const Address& address) const {
-  return std::any_of(networks_.begin(), networks_.end(), [&](const Network& network) {
+  return std::ranges::any_of(networks_, [&](const Network& network) {
     const auto whole = static_cast<std::size_t>(network.bits / 8);
     if (!std::equal(address.begin(), address.begin() + network.bits / 8, network.address.begin())) {
       return false;
@@ -180,17 +181,9 @@ void Rates::make_room(double now) {
   });
 }
 
-std::string_view to_string(Scope scope) {
-  constexpr std::string_view k_words[] = {"read", "upload", "admin"};
-  return k_words[static_cast<std::size_t>(scope)];
-}
+std::string_view to_string(Scope scope) { return name_of(k_scopes, scope); }
 
-std::optional<Scope> parse_scope(std::string_view word) {
-  for (const Scope scope : {Scope::read, Scope::upload, Scope::admin}) {
-    if (word == to_string(scope)) return scope;
-  }
-  return std::nullopt;
-}
+std::optional<Scope> parse_scope(std::string_view word) { return value_of(k_scopes, word); }
 
 Result<NewToken> make_token(history::StoredToken wanted) {
   std::array<unsigned char, (k_id_digits + k_secret_digits) / 2> random{};

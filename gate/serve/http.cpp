@@ -186,8 +186,8 @@ Result<Target> parse_target(std::string_view text) {
 }
 
 const std::string* Head::header(std::string_view name) const {
-  const auto found = std::find_if(headers.begin(), headers.end(),
-                                  [&](const auto& header) { return header.first == name; });
+  const auto found =
+      std::ranges::find_if(headers, [&](const auto& header) { return header.first == name; });
   return found == headers.end() ? nullptr : &found->second;
 }
 
@@ -232,8 +232,8 @@ void set_header(Response& response, std::string name, std::string value) {
 
 void finish(const Head& head, const Finish& how, Response& response) {
   const auto has = [&](std::string_view name) {
-    return std::any_of(response.headers.begin(), response.headers.end(),
-                       [&](const auto& header) { return header.first == name; });
+    return std::ranges::any_of(response.headers,
+                               [&](const auto& header) { return header.first == name; });
   };
   set_header(response, "Content-Security-Policy", how.page ? k_page_policy : k_other_policy);
   if (!has("Cross-Origin-Resource-Policy")) {

@@ -4,7 +4,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/history/changes.hpp"
-#include "gate/site/site.hpp"
+#include "gate/report/escape.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::serve {
@@ -15,16 +15,8 @@ constexpr std::size_t k_longest_label = 60;        // characters
 constexpr double k_character = 6.6, k_margin = 6;  // pixels, of 11-pixel Verdana
 
 std::string escaped(std::string_view text) {
-  constexpr std::pair<char, std::string_view> k_escapes[] = {
-      {'&', "&amp;"},  {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"},
-      {'\'', "&#39;"}, {'\n', " "},   {'\t', " "}};
-  std::string safe;
-  for (const char c : text::printable(text)) {
-    const auto known = std::find_if(std::begin(k_escapes), std::end(k_escapes),
-                                    [&](const auto& one) { return one.first == c; });
-    safe += known == std::end(k_escapes) ? std::string_view(&c, 1) : known->second;
-  }
-  return safe;
+  constexpr report::Replacement k_spaces[] = {{'\n', " "}, {'\t', " "}};
+  return report::replace_each(report::xml_text(text), k_spaces);
 }
 
 // Whole characters of UTF-8.

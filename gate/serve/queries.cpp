@@ -86,8 +86,7 @@ std::vector<std::string> globs(const Target& target, const char* name) {
 // Code::usage where one is not known or too long.
 Result<void> check_parameters(const Target& target, const Takes& takes) {
   for (const auto& [name, values] : target.query) {
-    if (std::find(takes.parameters.begin(), takes.parameters.end(), name) ==
-        takes.parameters.end()) {
+    if (std::ranges::find(takes.parameters, name) == takes.parameters.end()) {
       return fail(Code::usage, "unknown parameter \"{}\"{}", text::printable(name.substr(0, 60)),
                   text::did_you_mean(name.substr(0, 60), takes.parameters));
     }

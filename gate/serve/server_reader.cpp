@@ -118,7 +118,7 @@ Refusal refusal_of(error_code error, std::string_view first_line) {
   if (error == http::error::bad_version) {
     const std::size_t at = first_line.rfind(" HTTP/");
     const std::string_view version = at == std::string_view::npos ? "" : first_line.substr(at + 6);
-    const bool two_spaces = std::count(first_line.begin(), first_line.end(), ' ') == 2;
+    const bool two_spaces = std::ranges::count(first_line, ' ') == 2;
     if (two_spaces && version.size() == 3 && digits(version.substr(0, 1)) && version[1] == '.') {
       return {505, "version", "this server speaks HTTP/1.1 and HTTP/1.0"};
     }
@@ -247,11 +247,11 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
   void on_field_impl(http::field, BeastText said, BeastText value, error_code&) override {
     if (read_state_ != State::head) return;  // behind chunks: nobody asks for them
     std::string name = text::lower(view(said));
-    const auto found = std::find_if(head_.headers.begin(), head_.headers.end(),
-                                    [&](const auto& header) { return header.first == name; });
+    const auto found = std::ranges::find_if(
+        head_.headers, [&](const auto& header) { return header.first == name; });
     if (found == head_.headers.end()) {
       head_.headers.emplace_back(std::move(name), view(value));
-    } else if (std::find(std::begin(k_single), std::end(k_single), name) != std::end(k_single)) {
+    } else if (std::ranges::find(k_single, name) != std::end(k_single)) {
       repeated_ = true;
     } else {
       found->second.append(", ").append(view(value));
@@ -321,8 +321,8 @@ std::string head_text(const Response& response, const Framing& framing) {
   add("X-Content-Type-Options", "nosniff");
   add("Referrer-Policy", "no-referrer");
   for (const auto& [name, value] : response.headers) {
-    const bool framing_header = std::find(std::begin(k_framing), std::end(k_framing),
-                                          text::lower(name)) != std::end(k_framing);
+    const bool framing_header =
+        std::ranges::find(k_framing, text::lower(name)) != std::end(k_framing);
     if (!framing_header) add(name, value);
   }
   if (framing.close) {

@@ -100,14 +100,14 @@ bool is_commit(const std::string& text) {
 
 bool is_key(const std::string& text) {
   return !text.empty() && text.size() <= k_longest_key &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+         std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 Result<void> check_names(const Target& target) {
   static const std::vector<std::string> k_known{"project", "commit", "branch",
                                                 "machine", "time",   "pull"};
   for (const auto& [name, values] : target.query) {
-    if (std::find(k_known.begin(), k_known.end(), name) == k_known.end()) {
+    if (std::ranges::find(k_known, name) == k_known.end()) {
       return fail(Code::usage, "unknown parameter \"{}\"{}", text::printable(name.substr(0, 60)),
                   text::did_you_mean(name.substr(0, 60), k_known));
     }

@@ -18,7 +18,7 @@ struct Band {
 // suffice for that: from the smallest to the largest.
 std::optional<Band> band_of(std::vector<double> samples) {
   if (samples.size() < 2) return std::nullopt;
-  std::sort(samples.begin(), samples.end());
+  std::ranges::sort(samples);
   const std::size_t n = samples.size();
   std::size_t k = 1;
   if (n >= k_least_samples && n <= 1000) {

@@ -16,8 +16,7 @@ constexpr std::array<std::string_view, 6> k_states{"worse",  "changed", "place",
                                                    "better", "known",   "steady"};
 
 std::size_t rank_of(std::string_view state) {
-  return static_cast<std::size_t>(std::find(k_states.begin(), k_states.end(), state) -
-                                  k_states.begin());
+  return static_cast<std::size_t>(std::ranges::find(k_states, state) - k_states.begin());
 }
 
 Json spark_of(const history::Series& series) {
@@ -49,7 +48,7 @@ std::vector<std::size_t> columns_of(const SiteIndex& index) {
   }
   std::vector<std::size_t> order(index.metrics.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return std::pair(importance(index.metrics[a]), -cells[a]) <
            std::pair(importance(index.metrics[b]), -cells[b]);
   });
@@ -85,7 +84,7 @@ Json cell_line(const SiteIndex& index, const SiteCell& cell) {
         index.machines.begin()));
   }
   for (auto* list : {&metrics, &machines}) {
-    std::sort(list->begin(), list->end());
+    std::ranges::sort(*list);
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
   return {

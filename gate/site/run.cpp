@@ -137,7 +137,7 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
       Json line{cell_id(index, series.project, series.cell), series.cell, at->second, point.value};
       if (point.exact && !point.exact->whole()) line.push_back(point.exact->str());
       points.push_back(std::move(line));
-      if (std::find(seen.begin(), seen.end(), point.place) == seen.end()) {
+      if (std::ranges::find(seen, point.place) == seen.end()) {
         seen.push_back(point.place);
       }
     }

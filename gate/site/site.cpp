@@ -96,7 +96,7 @@ void index_runs(SiteIndex& index) {
     const auto at = run_at.find({stored.project, stored.run});
     if (at != run_at.end()) index.run_verdicts[at->second].push_back(v);
   }
-  std::stable_sort(by_time.begin(), by_time.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(by_time, [&](std::size_t a, std::size_t b) {
     return std::tie(runs[b].time, runs[b].id) < std::tie(runs[a].time, runs[a].id);
   });
   std::size_t newest = 0, judged = 0;
@@ -236,8 +236,7 @@ Result<std::string> repo_url(std::string_view text) {
            std::string_view("\"'<>\\^`{|}?#@").find(static_cast<char>(one)) !=
                std::string_view::npos;
   };
-  if (scheme == 0 || url.size() == scheme || url[scheme] == '/' ||
-      std::any_of(url.begin(), url.end(), odd)) {
+  if (scheme == 0 || url.size() == scheme || url[scheme] == '/' || std::ranges::any_of(url, odd)) {
     return fail(Code::usage,
                 "\"{}\": not the address of a repository, as in https://github.com/me/engine",
                 text::printable(text));

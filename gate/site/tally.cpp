@@ -84,7 +84,7 @@ std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>
     auto gate = verdict::verdict_from_json(*json);
     if (gate) read.push_back({&one, *std::move(gate)});
   }
-  std::stable_sort(read.begin(), read.end(), [](const SiteVerdict& a, const SiteVerdict& b) {
+  std::ranges::stable_sort(read, [](const SiteVerdict& a, const SiteVerdict& b) {
     return std::tie(a.stored->project, a.stored->time, a.stored->kept_at, a.stored->id) <
            std::tie(b.stored->project, b.stored->time, b.stored->kept_at, b.stored->id);
   });
@@ -125,7 +125,7 @@ Tally tally(const std::vector<SiteVerdict>& verdicts) {
       i = next < all.size() ? next : all.size();
     }
   }
-  std::stable_sort(made.reds.begin(), made.reds.end(), [&](const Red& a, const Red& b) {
+  std::ranges::stable_sort(made.reds, [&](const Red& a, const Red& b) {
     return verdicts[a.verdict].stored->time > verdicts[b.verdict].stored->time;
   });
   return made;

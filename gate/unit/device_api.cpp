@@ -53,8 +53,7 @@ constexpr DeviceApi k_apis[] = {
 std::span<const DeviceApi> device_apis() { return k_apis; }
 
 const DeviceApi* find_device_api(std::string_view name) {
-  const auto* found = std::find_if(std::begin(k_apis), std::end(k_apis),
-                                   [&](const DeviceApi& api) { return api.name == name; });
+  const auto* found = std::ranges::find(k_apis, name, &DeviceApi::name);
   return found == std::end(k_apis) ? nullptr : found;
 }
 
@@ -62,7 +61,7 @@ const std::vector<std::string>& device_names() {
   static const auto k_names = [] {
     std::vector<std::string> names{"cpu"};
     for (const DeviceApi& api : k_apis) names.emplace_back(api.name);
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     return names;
   }();
   return k_names;

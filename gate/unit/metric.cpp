@@ -241,8 +241,7 @@ Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64
 }
 
 bool over_context(const Metric& metric) {
-  return std::find(k_over_context.begin(), k_over_context.end(), metric.scope) !=
-         k_over_context.end();
+  return std::ranges::find(k_over_context, metric.scope) != k_over_context.end();
 }
 
 Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better) {
@@ -261,8 +260,8 @@ std::optional<Metric> find_metric(std::string_view name) {
   if (const auto found = table().find(name); found != table().end()) return found->second;
   if (const OfWork* work = find_work(name)) {
     const std::string_view what = name.substr(work->prefix.size());
-    const bool fits = !what.empty() && what.size() <= k_longest_work &&
-                      std::all_of(what.begin(), what.end(), is_printable);
+    const bool fits =
+        !what.empty() && what.size() <= k_longest_work && std::ranges::all_of(what, is_printable);
     if (!fits) return std::nullopt;
     return custom_metric(name, work->kind, work->unit, Better::lower);
   }
@@ -376,8 +375,8 @@ std::optional<Metric> metric_from_json(const Json& json) {
   const auto kind = parse_kind(read.string("kind"));
   const auto unit = parse_unit(read.string("unit"));
   const auto better = parse_better(read.string("better"));
-  const bool fits = !name.empty() && name.size() <= k_longest_name &&
-                    std::all_of(name.begin(), name.end(), is_printable);
+  const bool fits =
+      !name.empty() && name.size() <= k_longest_name && std::ranges::all_of(name, is_printable);
   if (read.problem() || !fits || !kind || !unit || !better) return std::nullopt;
   return custom_metric(name, *kind, *unit, *better);
 }
