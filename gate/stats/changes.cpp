@@ -91,7 +91,8 @@ class Description {
     std::optional<std::size_t> open;  // the drift that goes on
     for (const Alert& alert : alerts) {
       Change change;
-      change.index = change.end = alert.place;
+      // A drift may have begun with the series.
+      change.index = change.end = std::max<std::size_t>(1, alert.place);
       change.found = alert.night;
       change.settled = alert.settled;
       change.relative = relative_;
@@ -111,11 +112,16 @@ class Description {
     }
   }
 
+  // The first point is none of a change, but a drift may have begun with it.
+  static std::size_t begin_of(const Change& change) {
+    return change.kind == ChangeKind::drift && change.index == 1 ? 0 : change.index;
+  }
+
   // A straight line between neighbouring changes, level where no drift is under way.
   void put_lines() {
     std::vector<std::size_t> places{0, values_.size()};
     for (const Change& change : found_.changes) {
-      places.push_back(change.index);
+      places.push_back(begin_of(change));
       places.push_back(change.end);
     }
     std::ranges::sort(places);
@@ -124,7 +130,7 @@ class Description {
       Line line{places[i], places[i + 1]};
       line.sloped =
           line.points() > 2 && std::ranges::any_of(found_.changes, [&](const Change& one) {
-            return one.index <= line.begin && line.begin < one.end;
+            return begin_of(one) <= line.begin && line.begin < one.end;
           });
       fit(line);
       lines_.push_back(line);
@@ -170,26 +176,20 @@ class Description {
     const double sds = normal_quantile(1 - policy_.interval_level / 2);
     for (std::size_t i = 0; i < found_.changes.size(); ++i) {
       Change& change = found_.changes[i];
-      double before = 0, after = 0, spread = 0;
-      if (change.kind == ChangeKind::step) {
-        const auto behind = std::ranges::find(lines_, change.index, &Line::begin);
-        const auto front = behind == lines_.begin() ? behind : std::prev(behind);
-        before = front->last;
-        after = behind->first;
-        // The end of a line is known half as well as its middle.
-        const auto variance = [](const Line& line) {
-          return (line.sloped ? 4 : 1) / line.points();
-        };
-        spread = std::sqrt(variance(*front) + variance(*behind));
-      } else {
-        bool first = true;
-        for (const Line& line : lines_) {
-          if (line.begin < change.index || line.begin >= change.end) continue;
-          if (std::exchange(first, false)) before = after = line.first;
-          after += line.last - line.first;
-        }
-        spread = std::sqrt(12 / std::max(1.0, static_cast<double>(change.end - change.index)));
+      // The end of a sloped line is known half as well as its middle.
+      const auto variance = [](const Line& line) { return (line.sloped ? 4 : 1) / line.points(); };
+      const auto behind = std::ranges::find(lines_, begin_of(change), &Line::begin);
+      auto last = behind;
+      if (change.kind == ChangeKind::drift) {
+        while (last + 1 != lines_.end() && last->end < change.end) ++last;
       }
+      // A drift begins where the level before it was, unless it goes on from another one.
+      const bool own = behind == lines_.begin() ||
+                       (change.kind == ChangeKind::drift && std::prev(behind)->sloped);
+      const Line& front = own ? *behind : *std::prev(behind);
+      const double before = own ? front.first : front.last;
+      const double after = change.kind == ChangeKind::step ? behind->first : last->last;
+      const double spread = std::sqrt(variance(front) + variance(*last));
       const double reach = sds * noise_[i] * spread;
       change.before = shown(before);
       change.after = shown(after);

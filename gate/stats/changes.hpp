@@ -21,7 +21,7 @@ enum class ChangeKind {
 
 struct Change {
   ChangeKind kind = ChangeKind::step;
-  std::size_t index = 0;         // 0-based place of the first changed point; a drift's may be 0
+  std::size_t index = 0;         // 0-based place of the first changed point; never 0
   std::size_t end = 0;           // step: index; drift: one past the last point that still moved
   std::size_t found = 0;         // the night that found it
   bool settled = false;          // its kind and place change no more
