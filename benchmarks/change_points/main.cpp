@@ -44,11 +44,10 @@ void show(const Asked& asked) {
   const std::size_t few = std::max<std::size_t>(1, asked.series / 5);
   table("unchanged", [&] { return unchanged_table(asked.bench, asked.series); });
   table("steps", [&] { return step_table(asked.bench, few); });
-  table("told", [&] { return told_table(asked.bench, few); });
+  table("sensitivity", [&] { return sensitivity_table(asked.bench, asked.series); });
   table("pelt", [&] { return pelt_table(asked.bench, few); });
   table("drift", [&] { return drift_table(asked.bench, few); });
   table("shapes", [&] { return shape_table(asked.bench, few); });
-  table("thresholds", [&] { return threshold_table(asked.bench, asked.series); });
   table("speed", [&] { return speed_table(asked.bench); });
 }
 
@@ -59,9 +58,9 @@ int main(int argc, char** argv) {
   weir::changes::Asked asked;
   CLI::App app("How often changes are seen where there are none, and how soon where there are");
   app.add_option("--table", asked.tables,
-                 "unchanged, steps, told, pelt, drift, shapes, thresholds, speed (all)")
-      ->check(CLI::IsMember(
-          {"unchanged", "steps", "told", "pelt", "drift", "shapes", "thresholds", "speed"}));
+                 "unchanged, sensitivity, steps, pelt, drift, shapes, speed (all)")
+      ->check(
+          CLI::IsMember({"unchanged", "sensitivity", "steps", "pelt", "drift", "shapes", "speed"}));
   app.add_option("--trace", asked.traces, "recorded times, one a line in nanoseconds");
   app.add_option("--series", asked.series, "series a figure; steps and shapes a fifth of it");
   app.add_option("--seed", asked.bench.seed, "what comes out depends on it alone");

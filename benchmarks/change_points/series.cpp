@@ -13,15 +13,6 @@ struct Noise {
   bool logarithmic = false;
 };
 
-Noise remembering(double memory, Random& random) {
-  return {[memory, &random, at = random.normal()]() mutable {
-            const double now = at;
-            at = memory * at + std::sqrt(1 - memory * memory) * random.normal();
-            return now;
-          },
-          0.02, false};
-}
-
 // Runs of one recorded program: each any of them, or, with chance 1 - 1/60, the one behind the
 // last.
 Noise replayed(const std::vector<Recorded>& times, bool in_order, Random& random) {
@@ -35,25 +26,37 @@ Noise replayed(const std::vector<Recorded>& times, bool in_order, Random& random
           from.spread, true};
 }
 
-Noise noise_of(std::string_view name, const std::vector<Recorded>& times, Random& random) {
-  const auto normal = [&random] { return random.normal(); };
-  if (name == "lognormal") return {normal, 0.3, true};
-  if (name == "spikes") {
-    return {[&random] {
-              const double spike = random.chance(0.05) ? 5 + 5 * random.uniform() : 0;
-              return random.normal() + spike;
-            },
-            0.02, false};
+// Of standard deviation 1, but for its spikes.
+std::function<double()> shape_of(std::string_view name, Random& random) {
+  if (name == "t3") {  // Student's t with 3 degrees of freedom, whose variance is 3
+    return [&random] {
+      double squares = 0;
+      for (int i = 0; i < 3; ++i) squares += std::pow(random.normal(), 2);
+      return random.normal() / std::sqrt(squares);
+    };
   }
-  if (name == "ticks") {  // a clock with three ticks in a standard deviation
-    return {[&random] { return std::round(3 * random.normal()) / 3; }, 0.02, false};
+  return [&random] { return random.normal(); };
+}
+
+Noise noise_of(const NoiseName& name, const std::vector<Recorded>& times, Random& random) {
+  if (needs_recorded(name.shape)) return replayed(times, name.shape == "blocks", random);
+  const double memory = name.memory;
+  Noise noise{[memory, next = shape_of(name.shape, random), at = random.normal()]() mutable {
+                const double now = at;
+                at = memory * at + std::sqrt(1 - memory * memory) * next();
+                return now;
+              },
+              name.spread, name.shape == "lognormal"};
+  if (name.shape == "spikes") {
+    noise.next = [plain = std::move(noise.next), &random]() mutable {
+      const double spike = random.chance(0.03) ? (random.coin() ? 8 : -8) : 0;
+      return plain() + spike;
+    };
   }
-  if (name == "ar1-0.15") return remembering(0.15, random);
-  if (name == "ar1-0.3") return remembering(0.3, random);
-  if (name == "ar1-0.5") return remembering(0.5, random);
-  if (name == "ar1-0.7") return remembering(0.7, random);
-  if (needs_recorded(name)) return replayed(times, name == "blocks", random);
-  return {normal, 0.02, false};
+  if (name.shape == "ticks") {  // a clock with three ticks in a standard deviation
+    noise.next = [plain = std::move(noise.next)]() mutable { return std::round(3 * plain()) / 3; };
+  }
+  return noise;
 }
 
 }  // namespace
@@ -66,9 +69,19 @@ Recorded recorded(std::vector<double> logs) {
   return {std::move(logs), spread > 0 ? spread : 1};
 }
 
+NoiseName name_of(std::string_view noise) {
+  NoiseName name;
+  const std::size_t at = noise.find('@'), dash = noise.substr(0, at).find('-');
+  name.shape = noise.substr(0, std::min(at, dash));
+  if (name.shape == "lognormal") name.spread = 0.3;
+  if (dash != noise.npos) name.memory = std::stod(std::string(noise.substr(dash + 1)));
+  if (at != noise.npos) name.spread = std::stod(std::string(noise.substr(at + 1)));
+  return name;
+}
+
 std::vector<std::string> noises() {
-  return {"normal",  "lognormal", "spikes",  "ticks", "ar1-0.15",
-          "ar1-0.3", "ar1-0.5",   "ar1-0.7", "drawn", "blocks"};
+  return {"normal", "normal-0.3", "normal-0.6", "normal-0.7", "t3",    "t3-0.3", "t3-0.6",
+          "spikes", "spikes-0.3", "spikes-0.6", "lognormal",  "ticks", "drawn",  "blocks"};
 }
 
 bool needs_recorded(std::string_view noise) { return noise == "drawn" || noise == "blocks"; }
@@ -76,7 +89,7 @@ bool needs_recorded(std::string_view noise) { return noise == "drawn" || noise =
 std::vector<double> make_series(std::string_view noise, std::size_t count,
                                 const std::vector<Event>& events,
                                 const std::vector<Recorded>& times, Random& random) {
-  Noise made = noise_of(noise, times, random);
+  Noise made = noise_of(name_of(noise), times, random);
   std::vector<double> values;
   values.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

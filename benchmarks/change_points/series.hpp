@@ -26,6 +26,12 @@ struct Recorded {
 };
 [[nodiscard]] Recorded recorded(std::vector<double> logs);
 
+// "t3-0.6@0.005": its shape, correlation from night to night (0), standard deviation (0.02).
+struct NoiseName {
+  std::string shape;
+  double memory = 0, spread = 0.02;
+};
+[[nodiscard]] NoiseName name_of(std::string_view noise);
 // In the order of the tables. The last two need recorded times.
 [[nodiscard]] std::vector<std::string> noises();
 [[nodiscard]] bool needs_recorded(std::string_view noise);

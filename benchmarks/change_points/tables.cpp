@@ -4,10 +4,13 @@
 #include <cmath>
 #include <ctime>
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 
-#include "gate/stats/change_search.hpp"
+#include "gate/stats/trend_rule.hpp"
+
+#include "benchmarks/change_points/otava.hpp"
 
 namespace weir::changes {
 namespace {
@@ -22,70 +25,159 @@ std::vector<std::string> known_noises(const Bench& bench) {
   return names;
 }
 
-stats::Changes changes_of(std::span<const double> values, std::size_t first_look) {
-  stats::ChangePolicy policy;
-  policy.first_look = first_look;
-  return stats::find_changes(values, {}, policy).value();
+// Of one watched series with a change at `place`: the alert that is about it, as it was first told
+// and as it is now.
+struct Watched {
+  std::size_t behind = 0;  // points from `place` on when it was told; 0: never
+  stats::ChangeKind first = stats::ChangeKind::step;
+  std::optional<stats::Change> now;
+  std::size_t more = 0;  // other alerts since
+};
+
+stats::ChangeKind kind_of(const stats::Alert& alert) {
+  return alert.kind == stats::Alert::Kind::step ? stats::ChangeKind::step
+                                                : stats::ChangeKind::drift;
+}
+
+Watched watch(std::span<const double> values, std::size_t place, double offset = 0) {
+  Watched seen;
+  stats::TrendRule rule(offset);
+  std::size_t which = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    rule.add(std::log(values[i]));
+    if (i < place || seen.behind > 0 || rule.alerts().empty()) continue;
+    const stats::Alert& last = rule.alerts().back();
+    if (last.night != i || last.place + 8 < place) continue;
+    seen.behind = i + 1 - place;
+    seen.first = kind_of(last);
+    which = rule.alerts().size() - 1;
+  }
+  if (seen.behind == 0) return seen;
+  seen.more = rule.alerts().size() - 1 - which;
+  const std::size_t told = std::max<std::size_t>(1, rule.alerts()[which].place);
+  const stats::Changes changes = stats::find_changes(values, {.offset = offset}).value();
+  for (const stats::Change& change : changes.changes) {
+    if (change.index == told) seen.now = change;
+  }
+  return seen;
+}
+
+bool is_near(const stats::Change& change, std::size_t place, std::size_t off) {
+  return change.index + off >= place && change.index <= place + off;
 }
 
 }  // namespace
 
 std::string unchanged_table(const Bench& bench, std::size_t trials) {
-  const Method mine = weir_method(), theirs = otava_method();
+  const Method theirs = otava_method();
   std::string text =
-      "| noise | one look at 100 | 200 | 365 | 365 nightly looks | Otava, one look at 365 | "
-      "Otava, 365 nightly looks |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+      "| noise | 0.1 % | 0.5 % | 2 % | 5 % | a second year, 2 % | Otava, one look at 365 | "
+      "Otava, 365 nightly looks |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
   for (const std::string& noise : known_noises(bench)) {
     text += fmt::format("| `{}` |", noise);
-    for (const std::size_t nights : {100U, 200U, 365U}) {
-      text +=
-          fmt::format(" {} |", percent(shown_unchanged(bench, mine, noise, nights, false, trials)));
+    const bool own = needs_recorded(noise) || noise == "lognormal";  // a spread of its own
+    for (const char* spread : {"0.001", "0.005", "0.02", "0.05"}) {
+      const bool once = own && spread != std::string_view("0.02");
+      const std::string name = own ? noise : fmt::format("{}@{}", noise, spread);
+      text += once ? " |"
+                   : fmt::format(" {} |", percent(shown_unchanged(bench, weir_method(), name, 365,
+                                                                  true, trials)));
     }
-    text += fmt::format(" {} | {} | {} |\n",
-                        percent(shown_unchanged(bench, mine, noise, 365, true, trials)),
-                        percent(shown_unchanged(bench, theirs, noise, 365, false, trials)),
+    const double later = share(bench, noise + " later", trials / 5, [&](Random& random) {
+      const auto values = make_series(noise, 730, {}, bench.times, random);
+      stats::TrendRule rule;
+      for (const double value : values) rule.add(std::log(value));
+      return std::ranges::any_of(rule.alerts(),
+                                 [](const stats::Alert& one) { return one.night >= 365; });
+    });
+    text += fmt::format(" {} | {} | {} |\n", percent(later),
+                        percent(shown_unchanged(bench, theirs, noise, 365, false, trials / 4)),
                         percent(shown_unchanged(bench, theirs, noise, 365, true, trials / 100)));
   }
   return text;
 }
 
-std::string step_table(const Bench& bench, std::size_t trials) {
-  const Method mine = weir_method(), theirs = otava_method();
+std::string sensitivity_table(const Bench& bench, std::size_t trials) {
   std::string text =
-      "| noise | points before | one look, 8 behind | nightly, 12 behind | 3 σ: one look | nightly "
-      "| "
-      "Otava: one look | nightly |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
-  for (const std::string& noise : known_noises(bench)) {
-    for (const std::size_t history : {30U, 60U, 100U, 200U, 365U}) {
-      const bool wanted = noise == "normal" || history == 100 || history == 200;
-      if (!wanted) continue;
-      const StepTrial eight{noise, history, 8, 2}, twelve{noise, history, 12, 2};
-      const StepTrial big_eight{noise, history, 8, 3}, big_twelve{noise, history, 12, 3};
+      "| sensitivity | normal | `t3` | `spikes` | `normal-0.6` | `t3-0.6` | 3 σ within 3 | 4 | 5 | "
+      "8 "
+      "|\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+  for (int sensitivity = 0; sensitivity <= 4; ++sensitivity) {
+    text += fmt::format("| {} |", sensitivity);
+    for (const char* noise : {"normal", "t3", "spikes", "normal-0.6", "t3-0.6"}) {
       text += fmt::format(
-          "| `{}` | {} | {} | {} | {} | {} | {} | {} |\n", noise, history,
-          percent(found_step(bench, mine, eight, false, trials)),
-          percent(found_step(bench, mine, twelve, true, trials)),
-          percent(found_step(bench, mine, big_eight, false, trials)),
-          percent(found_step(bench, mine, big_twelve, true, trials)),
-          percent(found_step(bench, theirs, eight, false, trials)),
-          percent(found_step(bench, theirs, twelve, true, std::max<std::size_t>(1, trials / 10))));
+          " {} |", percent(shown_unchanged(bench, weir_method(sensitivity),
+                                           fmt::format("{}@0.005", noise), 365, true, trials)));
     }
+    const auto found = shares(bench, "sensitivity", trials / 5, 4, [&](Random& random) {
+      const auto values =
+          make_series("normal@0.005", k_before + 8, {{k_before, -3, 0}}, bench.times, random);
+      const std::size_t behind = watch(values, k_before, k_offset_each * sensitivity).behind;
+      Held held;
+      for (const std::size_t points : {3U, 4U, 5U, 8U}) {
+        held.push_back(behind > 0 && behind <= points);
+      }
+      return held;
+    });
+    for (const double one : found) text += fmt::format(" {} |", percent(one));
+    text += "\n";
   }
   return text;
 }
 
-std::string told_table(const Bench& bench, std::size_t trials) {
-  const Method told = weir_method(0);
-  std::string text =
-      "| points before | one look, 8 behind | nightly, 12 behind |\n| ---: | ---: | ---: |\n";
-  for (const std::size_t history : {30U, 60U, 100U, 200U}) {
-    text += fmt::format("| {} | {} | {} |\n", history,
-                        percent(found_step(bench, told, {"normal", history, 8, 2}, false, trials)),
-                        percent(found_step(bench, told, {"normal", history, 12, 2}, true, trials)));
+std::string step_table(const Bench& bench, std::size_t trials) {
+  constexpr std::size_t k_within[] = {2, 3, 4, 5, 8, 12, 24};
+  constexpr std::size_t k_behind = 41;  // 24, and the nights in which a kind is corrected
+  struct Row {
+    std::string noise;
+    std::size_t history;
+    double size, drift;
+  };
+  std::vector<Row> rows;
+  for (const char* noise : {"normal", "normal-0.6", "t3", "t3-0.6", "spikes", "spikes-0.6"}) {
+    for (const std::size_t history : {40U, 100U}) {
+      for (const double size : {-3.0, -10.0}) {
+        rows.push_back({fmt::format("{}@0.005", noise), history, size, 0});
+      }
+    }
   }
-  text += fmt::format("\nUnchanged: {} at one look at 100, {} in 365 nightly looks.\n",
-                      percent(shown_unchanged(bench, told, "normal", 100, false, 5 * trials)),
-                      percent(shown_unchanged(bench, told, "normal", 365, true, 5 * trials)));
+  for (const double drift : {-0.0005, -0.002}) {
+    for (const double size : {-3.0, -10.0}) rows.push_back({"normal@0.003", 100, size, drift});
+  }
+  std::string text =
+      "| noise | points before | size | drift | 2 | 3 | 4 | 5 | 8 | 12 | 24 | place | step at once "
+      "| "
+      "later | Otava, one look, 12 behind |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | "
+      "---: "
+      "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+  for (const Row& row : rows) {
+    const auto values_of = [&](std::size_t behind, Random& random) {
+      return make_series(row.noise, row.history + behind,
+                         {{row.history, row.size, 0}, {0, 0, row.drift}}, bench.times, random);
+    };
+    const auto found = shares(bench, row.noise, trials, 11, [&](Random& random) {
+      const Watched seen = watch(values_of(k_behind, random), row.history);
+      Held held;
+      for (const std::size_t points : k_within) {
+        held.push_back(seen.behind > 0 && seen.behind <= points);
+      }
+      const bool in_time = held.back();
+      held.push_back(in_time && seen.now && is_near(*seen.now, row.history, 3));
+      held.push_back(in_time && seen.first == stats::ChangeKind::step);
+      held.push_back(in_time && seen.now && seen.now->kind == stats::ChangeKind::step);
+      const Places other = otava(values_of(12, random));
+      held.push_back(std::ranges::any_of(other, [&](std::size_t place) {
+        return place + k_near >= row.history && place <= row.history + k_near;
+      }));
+      return held;
+    });
+    text += fmt::format("| `{}` | {} | {:.0f} σ | {:g} % |", row.noise, row.history, -row.size,
+                        100 * row.drift);
+    for (std::size_t i = 0; i < 7; ++i) text += fmt::format(" {:.0f} |", 100 * found[i]);
+    const double each = std::max(found[6], 1e-9);
+    for (std::size_t i = 7; i < 10; ++i) text += fmt::format(" {:.0f} |", 100 * found[i] / each);
+    text += fmt::format(" {:.0f} |\n", 100 * found[10]);
+  }
   return text;
 }
 
@@ -108,35 +200,29 @@ std::string pelt_table(const Bench& bench, std::size_t trials) {
 
 std::string drift_table(const Bench& bench, std::size_t trials) {
   std::string text =
-      "| points before | one look: found | told as drift | nightly: found | told as drift on day "
-      "59 | "
-      "ever by then |\n| ---: | ---: | ---: | ---: | ---: | ---: |\n";
-  const auto is_drift = [](const stats::Changes& changes) {
-    return std::any_of(changes.changes.begin(), changes.changes.end(), [](const auto& change) {
-      return change.kind == stats::ChangeKind::drift && change.size > 0;
-    });
-  };
-  constexpr std::size_t k_days = 59;
-  for (const std::size_t history : {0U, 30U, 60U, 100U, 200U}) {
-    const auto drifting = [&](Random& random) {
-      return make_series("normal", history + k_days, {{history, 0, 0.001}}, bench.times, random);
-    };
-    const auto row = [&](const std::function<bool(const std::vector<double>&)>& holds) {
-      return percent(
-          share(bench, "drift", trials, [&](Random& random) { return holds(drifting(random)); }));
-    };
-    const auto ever = [&](const std::vector<double>& values) {
-      for (std::size_t night = history; night <= values.size(); ++night) {
-        if (is_drift(changes_of(std::span(values).first(night), 0))) return true;
-      }
-      return false;
-    };
-    text += fmt::format(
-        "| {} | {} | {} | {} | {} | {} |\n", history,
-        row([](const auto& v) { return !changes_of(v, stats::k_one_look).changes.empty(); }),
-        row([&](const auto& v) { return is_drift(changes_of(v, stats::k_one_look)); }),
-        row([](const auto& v) { return !changes_of(v, 0).changes.empty(); }),
-        row([&](const auto& v) { return is_drift(changes_of(v, 0)); }), row(ever));
+      "| noise | level nights before | found by night 40 | 80 | 120 | of these: told as drift | "
+      "one "
+      "alert alone |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+  for (const char* noise : {"normal@0.003", "normal@0.005", "normal@0.02", "normal-0.6@0.005",
+                            "spikes@0.005", "t3@0.005"}) {
+    for (const std::size_t history : {1U, 60U}) {
+      const auto found = shares(bench, noise, trials, 5, [&](Random& random) {
+        const auto values =
+            make_series(noise, history + 137, {{history, 0, -0.001}}, bench.times, random);
+        const Watched seen = watch(values, history);
+        Held held;
+        for (const std::size_t night : {40U, 80U, 120U}) {
+          held.push_back(seen.behind > 0 && seen.behind <= night);
+        }
+        held.push_back(held.back() && seen.now && seen.now->kind == stats::ChangeKind::drift);
+        held.push_back(held[2] && seen.more == 0);
+        return held;
+      });
+      const double each = std::max(found[2], 1e-9);
+      text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", noise,
+                          history == 1 ? 0 : history, percent(found[0]), percent(found[1]),
+                          percent(found[2]), percent(found[3] / each), percent(found[4] / each));
+    }
   }
   return text;
 }
@@ -150,9 +236,8 @@ std::string shape_table(const Bench& bench, std::size_t trials) {
     double step, drift;
     std::size_t behind;
   };
-  constexpr Row k_rows[] = {{2, 0, 12},     {2, 0, 30},      {2, 0, 100},   {3, 0, 12},
-                            {3, 0, 30},     {3, 0, 100},     {5, 0, 12},    {5, 0, 100},
-                            {0, 0.001, 60}, {0, 0.001, 120}, {0, 0.002, 60}};
+  constexpr Row k_rows[] = {{3, 0, 12},  {3, 0, 30},     {3, 0, 100},     {5, 0, 12},
+                            {5, 0, 100}, {0, 0.001, 60}, {0, 0.001, 120}, {0, 0.002, 60}};
   for (const Row& row : k_rows) {
     const double size =
         row.drift > 0 ? row.drift * static_cast<double>(row.behind) : row.step * 0.02;
@@ -163,7 +248,7 @@ std::string shape_table(const Bench& bench, std::size_t trials) {
           return share(bench, "shape", trials, [&](Random& random) {
             const auto values = make_series("normal", k_before + row.behind,
                                             {{k_before, row.step, row.drift}}, bench.times, random);
-            const stats::Changes changes = changes_of(values, 0);
+            const stats::Changes changes = stats::find_changes(values).value();
             const auto off = [](const stats::Change& change) {
               return std::abs(static_cast<double>(change.index) - static_cast<double>(k_before));
             };
@@ -192,44 +277,10 @@ std::string shape_table(const Bench& bench, std::size_t trials) {
   return text;
 }
 
-std::string threshold_table(const Bench& bench, std::size_t trials) {
-  std::string text =
-      "| level | one look at 60 | 100 | 200 | 365 | 1000 | 365 nights | 1000 nights, per 365 |\n"
-      "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
-  for (const double level : {0.1, 0.01, 0.001}) {
-    text += fmt::format("| {} % |", 100 * level);
-    const auto put = [&](double crossed, double fewer) {
-      text += fmt::format(" {:.3f} |", 100 * crossed / fewer);
-    };
-    const auto values = [&](std::size_t points, Random& random) {
-      return stats::orders_of(make_series("normal", points, {}, bench.times, random));
-    };
-    for (const std::size_t points : {60U, 100U, 200U, 365U, 1000U}) {
-      put(share(bench, "threshold", trials,
-                [&](Random& random) {
-                  return !stats::look_once(values(points, random), points, level, {}).empty();
-                }),
-          1);
-    }
-    for (const std::size_t nights : {365U, 1000U}) {
-      put(share(bench, "threshold", trials,
-                [&](Random& random) {
-                  std::vector<std::size_t> found;
-                  stats::look_nightly(values(nights, random), 0, nights, level / 365, found);
-                  return !found.empty();
-                }),
-          static_cast<double>(nights) / 365);
-    }
-    text += "\n";
-  }
-  return text;
-}
-
 std::string speed_table(const Bench& bench) {
   std::string text =
-      "| 1 000 series of 1 000 points | weir, nightly looks | weir, one look | sorting them | "
-      "Otava, one "
-      "look |\n| --- | ---: | ---: | ---: | ---: |\n";
+      "| 1 000 series of 1 000 points | weir, a look a night | sorting them | Otava, one look |\n"
+      "| --- | ---: | ---: | ---: |\n";
   const auto seconds = [](const std::function<void()>& work) {
     const std::clock_t begin = std::clock();
     work();
@@ -243,7 +294,7 @@ std::string speed_table(const Bench& bench) {
   const std::vector<Row> rows{
       {"normal, nothing changes", "normal", {}},
       {"normal, steps at 500 and 800", "normal", {{500, 2, 0}, {800, 3, 0}}},
-      {"AR(1) 0.7, nothing changes", "ar1-0.7", {}}};
+      {"AR(1) 0.7, nothing changes", "normal-0.7", {}}};
   for (const Row& row : rows) {
     std::vector<std::vector<double>> all;
     for (std::size_t i = 0; i < 1000; ++i) {
@@ -256,9 +307,8 @@ std::string speed_table(const Bench& bench) {
         for (std::vector<double> values : all) work(values);
       });
     };
-    text += fmt::format("| {} | {:.2f} s | {:.2f} s | {:.2f} s | {:.2f} s |\n", row.name,
-                        over([](auto& values) { (void)changes_of(values, 0); }),
-                        over([](auto& values) { (void)changes_of(values, stats::k_one_look); }),
+    text += fmt::format("| {} | {:.2f} s | {:.2f} s | {:.2f} s |\n", row.name,
+                        over([](auto& values) { (void)stats::find_changes(values); }),
                         over([](auto& values) { std::sort(values.begin(), values.end()); }),
                         over([&](auto& values) { (void)other.once(values); }));
   }

@@ -2,22 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <thread>
 
-#include "gate/stats/change_search.hpp"
+#include "gate/stats/trend_rule.hpp"
 
 #include "benchmarks/change_points/otava.hpp"
 #include "benchmarks/change_points/pelt.hpp"
 
 namespace weir::changes {
 namespace {
-
-Places places_of(std::span<const double> values, const stats::ChangePolicy& policy) {
-  Places places;
-  const auto changes = stats::find_changes(values, {}, policy);
-  for (const stats::Change& change : changes.value().changes) places.push_back(change.index);
-  return places;
-}
 
 bool any(const Places& places, const std::function<bool(std::size_t)>& fits) {
   return std::any_of(places.begin(), places.end(), fits);
@@ -40,27 +34,27 @@ Method run_anew(std::string name, std::function<Places(std::span<const double>)>
 
 }  // namespace
 
-Method weir_method(std::optional<double> memory) {
+Method weir_method(int sensitivity) {
   Method method;
   method.name = "weir";
-  stats::ChangePolicy policy;
-  policy.memory = memory;
-  method.nightly = [policy](std::span<const double> values,
+  const double offset = k_offset_each * sensitivity;
+  method.nightly = [offset](std::span<const double> values,
                             const std::function<bool(std::size_t)>& fits) {
-    // Nothing is shown before a look has found something; from then on all nights are gone through.
-    std::vector<std::size_t> seen;
-    stats::Memory told;
-    told.told = policy.memory.value_or(-1);
-    stats::look_nightly(stats::orders_of(values), 0, values.size(), policy.false_alarm / 365, seen,
-                        told);
-    if (seen.empty()) return false;
-    for (std::size_t night = seen.front(); night <= values.size(); ++night) {
-      if (any(places_of(values.first(night), policy), fits)) return true;
+    stats::TrendRule rule(offset);
+    for (const double value : values) {
+      rule.add(std::log(value));
+      for (const stats::Alert& alert : rule.alerts()) {
+        if (fits(alert.place)) return true;
+      }
     }
     return false;
   };
-  policy.first_look = stats::k_one_look;
-  method.once = [policy](std::span<const double> values) { return places_of(values, policy); };
+  method.once = [offset](std::span<const double> values) {
+    Places places;
+    const auto changes = stats::find_changes(values, {.offset = offset});
+    for (const stats::Change& change : changes.value().changes) places.push_back(change.index);
+    return places;
+  };
   return method;
 }
 
@@ -69,21 +63,32 @@ Method otava_method() {
 }
 Method pelt_method() { return run_anew("PELT", pelt); }
 
-double share(const Bench& bench, std::string_view name, std::size_t trials,
-             const std::function<bool(Random&)>& test) {
-  std::atomic<std::size_t> next = 0, held = 0;
+std::vector<double> shares(const Bench& bench, std::string_view name, std::size_t trials,
+                           std::size_t count, const std::function<Held(Random&)>& test) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::atomic<std::size_t>> held(count);
   const std::uint64_t key = quality::key_of(bench.seed, name);
   const auto work = [&] {
     for (std::size_t i = next++; i < trials; i = next++) {
       Random random(quality::key_of(key, i));
-      if (test(random)) ++held;
+      const Held here = test(random);
+      for (std::size_t k = 0; k < count; ++k) held[k] += here[k] ? 1U : 0U;
     }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < bench.threads; ++i) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
-  return static_cast<double>(held) / static_cast<double>(std::max<std::size_t>(1, trials));
+  std::vector<double> all;
+  for (const auto& one : held) {
+    all.push_back(static_cast<double>(one) / static_cast<double>(std::max<std::size_t>(1, trials)));
+  }
+  return all;
+}
+
+double share(const Bench& bench, std::string_view name, std::size_t trials,
+             const std::function<bool(Random&)>& test) {
+  return shares(bench, name, trials, 1, [&](Random& random) { return Held{test(random)}; })[0];
 }
 
 double shown_unchanged(const Bench& bench, const Method& method, std::string_view noise,

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,10 +24,11 @@ struct Method {
   std::function<Places(std::span<const double>)> once;
   std::function<bool(std::span<const double>, const std::function<bool(std::size_t)>&)> nightly;
 };
-// `memory`: what it is told of the correlation of nights.
-[[nodiscard]] Method weir_method(std::optional<double> memory = std::nullopt);
+// `sensitivity`: of weir trend changes.
+[[nodiscard]] Method weir_method(int sensitivity = 0);
 [[nodiscard]] Method otava_method();
 [[nodiscard]] Method pelt_method();
+inline constexpr double k_offset_each = -0.2;
 
 struct Bench {
   std::vector<Recorded> times;
@@ -36,7 +36,13 @@ struct Bench {
   unsigned threads = 1;
 };
 
-// The share of `trials` series for which `test` holds; `test` gets a source of its own for each.
+// Shares of `trials` series: `test` gets a source of its own for each, and answers which of `count`
+// things held.
+using Held = std::vector<bool>;
+[[nodiscard]] std::vector<double> shares(const Bench& bench, std::string_view name,
+                                         std::size_t trials, std::size_t count,
+                                         const std::function<Held(Random&)>& test);
+// The same of one thing.
 [[nodiscard]] double share(const Bench& bench, std::string_view name, std::size_t trials,
                            const std::function<bool(Random&)>& test);
 

@@ -217,7 +217,7 @@ Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options)
   WEIR_TRY(const history::Filter filter, filter_of(options.filter));
   WEIR_TRY(const auto store, open_history(job, options.store, false));
   WEIR_TRY(ChangedHistory read,
-           read_changes(*store, filter, commit_order(job, sys::absolute(".")), {}, Looks::known));
+           read_changes(*store, filter, commit_order(job, sys::absolute(".")), {}));
   model.changes = site::site_changes(read.history, read.changes);
   model.history = std::move(read.history);
   WEIR_TRY(model.verdicts, store->verdicts(filter));

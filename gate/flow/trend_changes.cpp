@@ -28,8 +28,7 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
   }
   WEIR_TRY(const auto store, open_history(job, options.store, false));
   WEIR_TRY(ChangedHistory read,
-           read_changes(*store, filter, commit_order(job, options.repository), options.wanted,
-                        options.once ? Looks::once : Looks::noted));
+           read_changes(*store, filter, commit_order(job, options.repository), options.wanted));
   const std::size_t found = read.changes.size();
   std::erase_if(read.changes, [&](const history::SeriesChange& change) {
     const history::Series& series = read.history.series[change.series];
@@ -55,6 +54,11 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
     text += "\n" + history::changes_text(read.history, read.changes,
                                          static_cast<std::size_t>(job.width()));
   }
+  const stats::ChangePolicy policy = history::policy_of(options.wanted, series);
+  text += fmt::format("{}Of series without a change {} % a year show one (--sensitivity {}).\n",
+                      read.changes.empty() ? "" : "\n",
+                      fmt::format("{:.2g}", 100 * stats::yearly_false_alarms(policy.offset)),
+                      options.wanted.sensitivity);
   if (series == 0) text += "nothing is kept of that: weir trend list\n";
   return Answer{text, document(json),
                 series == 0 ? ExitCode::unmeasured
@@ -73,7 +77,7 @@ Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options
   if (who.empty()) return fail(Code::usage, "--who LOGIN: who says so?");
   WEIR_TRY(const auto store, open_history(job, options.store, false));
   WEIR_TRY(const ChangedHistory read,
-           read_changes(*store, filter, commit_order(job, options.repository), {}, Looks::known));
+           read_changes(*store, filter, commit_order(job, options.repository), {}));
   history::Batch batch;
   std::string text;
   for (const history::SeriesChange& change : read.changes) {
@@ -108,7 +112,7 @@ Result<std::vector<publish::IssueWanted>> issues_wanted(const Job& job,
   const double since = job.world.clock.now() - newer;
   WEIR_TRY(const auto store, open_history(job, options.store, false));
   WEIR_TRY(const ChangedHistory read,
-           read_changes(*store, filter, commit_order(job, options.checkout), {}, Looks::known));
+           read_changes(*store, filter, commit_order(job, options.checkout), {}));
   std::vector<publish::IssueWanted> wanted;
   for (const history::SeriesChange& change : read.changes) {
     const history::Series& series = read.history.series[change.series];

@@ -16,7 +16,6 @@ constexpr std::size_t k_same_place = 2;
 // An acknowledgement holds for the change that more points have moved by so many places. Those of
 // counts stay where they are.
 constexpr std::size_t k_moved = 3;
-constexpr double k_day = 86'400;
 
 class SeriesReader {
  public:
@@ -35,15 +34,9 @@ class SeriesReader {
 
  private:
   Result<stats::Changes> search() const {
-    std::vector<double> values, days;
-    for (const SeriesPoint& point : series_.points) {
-      values.push_back(point.value);
-      days.push_back(history_.run_of(point).time / k_day);
-    }
-    if (is_exact(series_)) return stats::count_changes(values);
-    // In the order of commits, what was measured again later stands before: then nights count.
-    if (!std::ranges::is_sorted(days)) days.clear();
-    return stats::find_changes(values, days, policy_);
+    std::vector<double> values;
+    for (const SeriesPoint& point : series_.points) values.push_back(point.value);
+    return is_exact(series_) ? stats::count_changes(values) : stats::find_changes(values, policy_);
   }
 
   SeriesChange of(const stats::Change& change) const {
@@ -58,7 +51,8 @@ class SeriesReader {
             .low = change.low,
             .high = change.high,
             .relative = change.relative,
-            .confidence = change.confidence};
+            .confidence = change.confidence,
+            .settled = change.settled};
   }
 
   void put_class(const ClassChange& change, std::vector<SeriesChange>& found) const {
@@ -96,6 +90,11 @@ class SeriesReader {
   stats::ChangePolicy policy_;
 };
 
+// A step may be corrected to a drift, and a drift to a step; another class is something else.
+bool same_kind(std::string_view a, std::string_view b) {
+  return a == b || (a != "class" && b != "class");
+}
+
 // The latest word on a change at that place, or where it stood before more points came in.
 std::optional<Acknowledgement> word_on(const History& history, const SeriesChange& change,
                                        std::span<const Acknowledgement> acknowledged) {
@@ -104,7 +103,7 @@ std::optional<Acknowledgement> word_on(const History& history, const SeriesChang
   std::optional<Acknowledgement> found;
   for (const Acknowledgement& one : acknowledged) {
     if (one.project != here.project || one.cell != here.cell || one.metric != here.metric ||
-        one.machine != here.machine || one.kind != here.kind) {
+        one.machine != here.machine || !same_kind(one.kind, here.kind)) {
       continue;
     }
     const std::size_t moved = is_exact(series) ? 0 : k_moved;
@@ -121,32 +120,6 @@ std::optional<Acknowledgement> word_on(const History& history, const SeriesChang
   return found;
 }
 
-using SeriesName = std::tuple<std::string, std::string, std::string, std::string>;
-
-SeriesName series_name(const Look& look) {
-  return {look.project, look.cell, look.metric, look.machine};
-}
-
-// By series, how many points it had when it was first looked at: now, where it never was, which the
-// store then keeps.
-Result<std::vector<std::int64_t>> first_looks_of(Store& store, const Filter& filter,
-                                                 const History& history, bool note) {
-  WEIR_TRY(const std::vector<Look> kept, store.looks(filter));
-  std::map<SeriesName, std::int64_t> known;
-  for (const Look& look : kept) known.emplace(series_name(look), look.points);
-  Batch fresh;
-  std::vector<std::int64_t> first;
-  for (const Series& series : history.series) {
-    const Look look{series.project, series.cell, series.metric.name, series.machine,
-                    static_cast<std::int64_t>(series.points.size())};
-    const auto [at, is_new] = known.try_emplace(series_name(look), look.points);
-    if (is_new) fresh.looks.push_back(look);
-    first.push_back(at->second);
-  }
-  if (note && !fresh.looks.empty()) WEIR_CHECK(store.add(fresh));
-  return first;
-}
-
 }  // namespace
 
 bool is_exact(const Series& series) {
@@ -160,21 +133,24 @@ std::string_view to_string(SeriesChangeKind kind) {
   return k_words[static_cast<std::size_t>(kind)];
 }
 
+stats::ChangePolicy policy_of(const ChangesWanted& wanted, std::size_t series) {
+  constexpr double k_each = -0.2;  // of the thresholds
+  double offset = k_each * wanted.sensitivity;
+  if (wanted.false_alarm || wanted.any_series) {
+    const double share = wanted.false_alarm.value_or(stats::yearly_false_alarms(offset));
+    const double many =
+        wanted.any_series ? static_cast<double>(std::max<std::size_t>(1, series)) : 1;
+    offset = std::clamp(stats::offset_for(share / many), -2.0, 4.0);
+  }
+  return {.offset = offset};
+}
+
 Result<std::vector<SeriesChange>> changes_of(const History& history,
-                                             std::span<const std::int64_t> first_looks,
                                              std::span<const Acknowledgement> acknowledged,
                                              const ChangesWanted& wanted) {
-  if (!first_looks.empty() && first_looks.size() != history.series.size()) {
-    return fail(Code::internal, "changes_of: {} first looks for {} series", first_looks.size(),
-                history.series.size());
-  }
+  const stats::ChangePolicy policy = policy_of(wanted, history.series.size());
   std::vector<SeriesChange> all;
   for (std::size_t i = 0; i < history.series.size(); ++i) {
-    stats::ChangePolicy policy;
-    policy.false_alarm = wanted.false_alarm;
-    policy.series = wanted.any_series ? history.series.size() : 1;
-    policy.first_look =
-        first_looks.empty() ? stats::k_one_look : static_cast<std::size_t>(first_looks[i]);
     WEIR_TRY(std::vector<SeriesChange> found, SeriesReader(history, i, policy).read());
     for (SeriesChange& change : found) {
       change.known = word_on(history, change, acknowledged);
@@ -199,18 +175,12 @@ Acknowledgement acknowledgement_of(const History& history, const SeriesChange& c
 }
 
 Result<ChangedHistory> read_changes(Store& store, const Filter& filter, const CommitOrder& order,
-                                    const ChangesWanted& wanted, Looks looks) {
+                                    const ChangesWanted& wanted) {
   ChangedHistory read;
   WEIR_TRY(read.history, store.history(filter));
   put_in_order(read.history, order);
   WEIR_TRY(const auto acknowledged, store.acknowledgements(filter));
-  std::vector<std::int64_t> first_looks;
-  if (looks != Looks::once && (filter.branch || filter.since || filter.until)) {
-    first_looks.assign(read.history.series.size(), 0);
-  } else if (looks != Looks::once) {
-    WEIR_TRY(first_looks, first_looks_of(store, filter, read.history, looks == Looks::noted));
-  }
-  WEIR_TRY(read.changes, changes_of(read.history, first_looks, acknowledged, wanted));
+  WEIR_TRY(read.changes, changes_of(read.history, acknowledged, wanted));
   return read;
 }
 

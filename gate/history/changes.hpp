@@ -11,6 +11,7 @@
 #include "gate/base/json.hpp"
 #include "gate/history/order.hpp"
 #include "gate/history/store.hpp"
+#include "gate/stats/changes.hpp"
 
 namespace weir::history {
 
@@ -29,6 +30,7 @@ struct SeriesChange {
       high;  // of the size; absent where a class changed and no step is clear
   bool relative = true;
   double confidence = 0;  // as stats/changes.hpp has it; 0 where a class changed alone
+  bool settled = true;    // its kind and place change no more
   // What it was measured on became another one, there or within two points of it.
   std::optional<ClassChange> new_class{};
   // Whether this is for the worse; nothing where the metric has no direction.
@@ -40,17 +42,20 @@ struct SeriesChange {
 [[nodiscard]] bool is_exact(const Series& series);
 
 struct ChangesWanted {
-  double false_alarm = 0.01;  // of each series that has not changed: stats::ChangePolicy
-  bool any_series = false;    // of all series together
+  // 0 … 4: each more finds changes sooner, and about doubles the false ones.
+  int sensitivity = 0;
+  // In its place: the share of series without a change that may show one in a year of nights ...
+  std::optional<double> false_alarm{};
+  bool any_series = false;  // ... of all series together, not of each
 };
+// What it comes to for each of so many series.
+[[nodiscard]] stats::ChangePolicy policy_of(const ChangesWanted& wanted, std::size_t series);
 
-// `history` is in order (put_in_order). `first_looks`: by series, how many points there were at the
-// first look; none given: this look is the only one. Counts that agreed are compared exactly; what
-// is only nearly exact, and times, by statistics. By series, then index. Code::internal where
-// first_looks has another length.
+// `history` is in order (put_in_order). Counts that agreed are compared exactly; what is only
+// nearly exact, and times, by statistics. By series, then index.
 [[nodiscard]] Result<std::vector<SeriesChange>> changes_of(
-    const History& history, std::span<const std::int64_t> first_looks,
-    std::span<const Acknowledgement> acknowledged, const ChangesWanted& wanted);
+    const History& history, std::span<const Acknowledgement> acknowledged,
+    const ChangesWanted& wanted);
 
 // An acknowledgement of this change, without its words.
 [[nodiscard]] Acknowledgement acknowledgement_of(const History& history,
@@ -64,15 +69,10 @@ struct ChangedHistory {
   std::vector<SeriesChange> changes;
 };
 
-// What this look is to the store: one of many, which is noted; the same, but a reader's alone,
-// which keeps nothing; or the only one there will ever be.
-enum class Looks { noted, known, once };
-
-// Of a part in time or of a branch the points are others every night: each is taken for a look,
-// from the first on, and none is noted.
+// Its acknowledgements are read too.
 [[nodiscard]] Result<ChangedHistory> read_changes(Store& store, const Filter& filter,
                                                   const CommitOrder& order,
-                                                  const ChangesWanted& wanted, Looks looks);
+                                                  const ChangesWanted& wanted);
 
 // Changes of a history in words: for a terminal, for machines, and as issues. Pure; what comes from
 // outside is inert in Markdown, and nothing else in it is trusted by a terminal either.

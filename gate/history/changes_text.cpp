@@ -109,6 +109,8 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
         fmt::format("  {:<7}  {} {}  {}", mark_of(change), metric_words(series.metric),
                     size_words(series.metric, change), level_words(series.metric, change)),
         "           " + where_words(history, change)};
+    if (!change.settled)
+      lines.emplace_back("           found lately: it may still turn out a drift or a step");
     if (change.new_class) lines.push_back("           " + class_words(*change.new_class));
     if (change.known) {
       lines.push_back(fmt::format("           {}, {}: {}", change.known->who,
@@ -148,6 +150,7 @@ Json change_json(const History& history, const SeriesChange& change) {
       {"low", number(change.low)},
       {"high", number(change.high)},
       {"confidence", change.confidence},
+      {"settled", change.settled},
       {"worse", change.worse ? Json(*change.worse) : Json(nullptr)},
       {"unit", series.metric.unit ? Json(unit::to_string(*series.metric.unit)) : Json(nullptr)},
       {"class", nullptr},

@@ -143,7 +143,7 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
   model.title = options_.title;
   model.repo_url = options_.repo_url;
   WEIR_TRY(history::ChangedHistory read,
-           history::read_changes(store.history(), {}, order(), {}, history::Looks::known));
+           history::read_changes(store.history(), {}, order(), {}));
   model.changes = site::site_changes(read.history, read.changes);
   model.history = std::move(read.history);
   WEIR_TRY(model.verdicts, store.history().verdicts({}));

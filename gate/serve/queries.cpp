@@ -101,7 +101,7 @@ Result<void> check_parameters(const Target& target, const Takes& takes) {
 Result<Response> changes_of(history::ServiceStore& store, const Query& query,
                             const history::CommitOrder& order) {
   WEIR_TRY(history::ChangedHistory read,
-           history::read_changes(store.history(), query.filter, order, {}, history::Looks::known));
+           history::read_changes(store.history(), query.filter, order, {}));
   if (!query.all) {
     std::erase_if(read.changes,
                   [](const history::SeriesChange& one) { return one.known.has_value(); });

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "gate/site/parts.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::site {
 namespace {
@@ -12,7 +14,7 @@ constexpr std::size_t k_spark_points = 40;
 constexpr std::size_t k_columns = 4;  // shown until somebody chooses others
 
 // The worst first: what a cell is put down as.
-constexpr std::array<std::string_view, 6> k_states{"worse",  "changed", "place",
+constexpr std::array<std::string_view, 7> k_states{"worse",  "changed", "unclear", "place",
                                                    "better", "known",   "steady"};
 
 std::size_t rank_of(std::string_view state) {
@@ -101,11 +103,25 @@ Json cell_line(const SiteIndex& index, const SiteCell& cell) {
       machines};
 }
 
+// The middle of the last nights lies outside the band that holds 95 % of those before: no change
+// yet, and not steady either.
+bool left_its_band(const history::Series& series) {
+  constexpr std::size_t k_last = 3, k_least = 13;
+  constexpr double k_outside = 0.025;  // on either side
+  if (history::is_exact(series) || series.points.size() < k_least) return false;
+  std::vector<double> values;
+  for (const history::SeriesPoint& point : series.points) values.push_back(point.value);
+  const auto before = std::span<const double>(values).first(values.size() - k_last);
+  const double level = *stats::median(std::span<const double>(values).last(k_last));
+  return level < *stats::quantile(before, k_outside) ||
+         level > *stats::quantile(before, 1 - k_outside);
+}
+
 }  // namespace
 
 std::string_view series_state(const history::Series& series,
                               const std::vector<history::SeriesChange>& changes) {
-  if (changes.empty()) return "steady";
+  if (changes.empty()) return left_its_band(series) ? "unclear" : "steady";
   const history::SeriesChange& last = changes.back();
   if (last.known) return "known";
   if (last.kind == history::SeriesChangeKind::device_class) return "place";

@@ -103,7 +103,8 @@ struct SiteIndex {
 // A commit as documents have it but for those of runs: enough digits to be the only one.
 [[nodiscard]] std::string short_commit(const std::optional<std::string>& commit);
 // How a change or a last value reads: "worse", "better", "changed" (which way is good is not
-// known), "place", "known", "steady".
+// known), "place", "known", "unclear" (no change, but its last nights lie outside its band),
+// "steady".
 [[nodiscard]] std::string_view series_state(const history::Series& series,
                                             const std::vector<history::SeriesChange>& changes);
 

@@ -31,8 +31,8 @@ TEST(Series, AStepIsSoManySpreadsOfTheNoiseAndADriftSoMuchANight) {
 
 TEST(Series, ANightRemembersTheOneBeforeAsItsNameSays) {
   for (const auto& [noise, memory] :
-       {std::pair{"normal", 0.0}, std::pair{"spikes", 0.0}, std::pair{"ar1-0.3", 0.3},
-        std::pair{"ar1-0.7", 0.7}, std::pair{"drawn", 0.0}}) {
+       {std::pair{"normal", 0.0}, std::pair{"spikes", 0.0}, std::pair{"normal-0.3@0.005", 0.3},
+        std::pair{"t3-0.7", 0.7}, std::pair{"drawn", 0.0}}) {
     const auto values = made(noise, {});
     double mean = 0, squares = 0, next = 0;
     for (const double value : values) mean += value / static_cast<double>(values.size());

@@ -46,7 +46,7 @@ class SeriesOfNights {
   }
   [[nodiscard]] std::vector<SeriesChange> changes(
       const std::vector<Acknowledgement>& known = {}) const {
-    const auto found = changes_of(history_, {}, known, {});
+    const auto found = changes_of(history_, known, {});
     EXPECT_TRUE(found) << found.error().message;
     return found.value_or(std::vector<SeriesChange>());
   }

@@ -13,13 +13,14 @@ void add_trend_changes(const Verb& trend) {
   verb.option("--newer", options->newer, "DURATION",
               "Only changes that began within DURATION: 336h");
   verb.flag("--all", options->all, "Also those that somebody acknowledged");
-  verb.range("--false-alarm", options->wanted.false_alarm, 1e-9, 0.5,
-             "Chance that a series without a change shows one, in a year of looks");
+  verb.range("--sensitivity", options->wanted.sensitivity, 0, 4,
+             "Each more finds changes sooner, and about doubles the false ones");
+  verb.option("--false-alarm", options->wanted.false_alarm, "SHARE",
+              "In its place: share of series without a change that may show one in a year")
+      ->check(CLI::Range(1e-9, 0.5));
   verb.flag("--any-series", options->wanted.any_series,
-            "That chance is of any series at all, not of each");
-  verb.flag("--once", options->once,
-            "Take this look for the only one ever: finds changes sooner, and errs\n"
-            "far more often than said where it is repeated");
+            "That share is of any series at all, not of each");
+  verb.flag("--once", options->once, "")->group("");  // every night is a look now
   verb.takes_json();
   verb->footer(
       "Examples:\n"

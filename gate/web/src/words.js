@@ -5,13 +5,14 @@ import {link} from './state.js';
 export const STATES = [
   ['worse', 'worse', 'Its last change is for the worse'],
   ['changed', 'changed', 'It changed, and which way is good is not known'],
+  ['unclear', 'unclear', 'Its last nights lie outside its band, and are too few to tell a change'],
   ['place', 'moved', 'Its last change came with another device, driver or machine'],
   ['better', 'better', 'Its last change is for the better'],
   ['known', 'known', 'Somebody said that its last change is known'],
   ['steady', 'steady', 'Nothing changed'],
 ];
 const KINDS = {step: 'step', drift: 'drift', place: 'other device or machine'};
-const GLYPHS = {worse: '▲', changed: '●', place: '◆', better: '▽', known: '✓', steady: '–', fail: '✕', error: '!'};
+const GLYPHS = {worse: '▲', changed: '●', place: '◆', better: '▽', known: '✓', unclear: '?', steady: '–', fail: '✕', error: '!'};
 
 export const kindWord = (kind) => KINDS[kind] ?? 'change';
 

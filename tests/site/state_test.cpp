@@ -1,0 +1,32 @@
+#include <gtest/gtest.h>
+
+#include "gate/site/parts.hpp"
+
+namespace weir::site {
+namespace {
+
+history::Series series_of(std::vector<double> values) {
+  history::Series series;
+  series.metric.name = "decode_tokens_per_second";
+  for (const double value : values) {
+    history::SeriesPoint point;
+    point.value = value;
+    point.nature = profile::Nature::sampled;
+    series.points.push_back(std::move(point));
+  }
+  return series;
+}
+
+TEST(SeriesState, IsSteadyOnlyWhileTheLastNightsLieInTheBandOfThoseBefore) {
+  std::vector<double> values;
+  for (int i = 0; i < 30; ++i) values.push_back(100 + (i * 7 % 11) * 0.1);
+  EXPECT_EQ(series_state(series_of(values), {}), "steady");
+  values[29] = 80;  // one bad night
+  EXPECT_EQ(series_state(series_of(values), {}), "steady");
+  values[28] = 80;
+  EXPECT_EQ(series_state(series_of(values), {}), "unclear");
+  EXPECT_EQ(series_state(series_of({100, 101, 80, 80}), {}), "steady") << "too few to have a band";
+}
+
+}  // namespace
+}  // namespace weir::site
