@@ -96,7 +96,6 @@ Result<void> write_all_of(history::Store& store, const history::Filter& filter,
   takes.acknowledgement = [&](const history::Acknowledgement& one) {
     return write(history::line_of(one) + "\n");
   };
-  takes.look = [&](const history::Look& one) { return write(history::line_of(one) + "\n"); };
   // A verdict holds all cells of its gate: it does not belong to a part of them.
   if (filter.cells.empty() && filter.metrics.empty() && filter.machines.empty()) {
     takes.verdict = [&](const history::StoredVerdict& one) {

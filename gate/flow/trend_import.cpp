@@ -255,9 +255,6 @@ class Keeper {
   Result<void> put(history::Acknowledgement one) {
     return put(std::move(one), waiting_.acknowledgements, k_runs_at_once);
   }
-  Result<void> put(history::Look look) {
-    return put(std::move(look), waiting_.looks, k_runs_at_once);
-  }
   Result<void> flush() {
     WEIR_TRY(const history::Added added, add(waiting_));
     (void)added;

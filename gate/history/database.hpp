@@ -200,7 +200,6 @@ auto columns(Of<Acknowledgement> auto& one) {
   return std::tie(one.cell, one.metric, one.machine, one.kind, one.commit, one.time, one.reason,
                   one.who, one.at);
 }
-auto columns(Of<Look> auto& one) { return std::tie(one.cell, one.metric, one.machine, one.points); }
 auto columns(Of<StoredToken> auto& one) {
   return std::tie(one.id, one.hash, one.project, one.scopes, one.name, one.made_at, one.expires_at,
                   one.revoked_at);

@@ -273,12 +273,6 @@ Result<void> check(const Acknowledgement& acknowledgement) {
   return {};
 }
 
-Result<void> check(const Look& look) {
-  WEIR_CHECK(check_series(look));
-  if (look.points < 0) return fail(Code::data, "a look at {} points", look.points);
-  return {};
-}
-
 std::optional<double> parse_time(std::string_view text) {
   text = text::trim(text);
   if (const auto seconds = text::to_double(text)) return seconds;

@@ -126,16 +126,6 @@ struct Acknowledgement {
   friend bool operator==(const Acknowledgement&, const Acknowledgement&) = default;
 };
 
-// That somebody looked for changes in a series: the first time, when it had so many points. Every
-// look may be wrong, so how many there were has to be known (stats/changes.hpp).
-struct Look {
-  std::string project = "default";
-  std::string cell, metric, machine;
-  std::int64_t points = 0;
-
-  friend bool operator==(const Look&, const Look&) = default;
-};
-
 // What is read of one point of a series. The indices are into the History that holds it.
 struct SeriesPoint {
   double value = 0;
@@ -181,7 +171,6 @@ struct History {
 [[nodiscard]] Result<void> check(const Run& run);
 [[nodiscard]] Result<void> check(const StoredVerdict& verdict);
 [[nodiscard]] Result<void> check(const Acknowledgement& acknowledgement);
-[[nodiscard]] Result<void> check(const Look& look);
 
 // Times as foreign series write them. Pure.
 

@@ -152,14 +152,6 @@ static void fields(Fields& io, Acknowledgement& one) {
   io("at", Short{one.at});
 }
 
-static void fields(Fields& io, Look& look) {
-  io("project", look.project);
-  io("cell", look.cell);
-  io("metric", look.metric);
-  io.sparse("machine", look.machine);
-  io("points", look.points);
-}
-
 namespace {
 
 template <class Value>
@@ -183,7 +175,7 @@ Result<void> read_line(std::string_view line, bool first, const TakeLines& take)
   if (type == "verdict") return checked(read_fields<StoredVerdict>(json, "verdict"), take.verdict);
   if (type == "acknowledgement")
     return checked(read_fields<Acknowledgement>(json, "acknowledgement"), take.acknowledgement);
-  if (type == "look") return checked(read_fields<Look>(json, "look"), take.look);
+  if (type == "look") return {};  // of an older weir: it counts for nothing any more
   return fail(Code::data, "\"type\" is \"{}\", which this weir does not know", type);
 }
 
@@ -201,7 +193,6 @@ static std::string line(const char* type, const T& value) {
 std::string line_of(const Run& run) { return line("run", run); }
 std::string line_of(const StoredVerdict& verdict) { return line("verdict", verdict); }
 std::string line_of(const Acknowledgement& one) { return line("acknowledgement", one); }
-std::string line_of(const Look& look) { return line("look", look); }
 
 Result<void> read_lines(std::string_view text, const TakeLines& take) {
   std::size_t number = 0;

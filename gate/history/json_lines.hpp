@@ -1,4 +1,4 @@
-// A history as JSON lines (docs/trends.md): one run, verdict, acknowledgement or look a line, so
+// A history as JSON lines (docs/trends.md): one run, verdict or acknowledgement a line, so
 // that a file that was cut off holds whole ones alone. The first line is {"schema":
 // "weir.history/1"}. Pure: text in, text out; everything read is hostile.
 #pragma once
@@ -17,13 +17,11 @@ inline constexpr std::string_view k_lines_schema = "weir.history/1";
 [[nodiscard]] std::string line_of(const Run& run);
 [[nodiscard]] std::string line_of(const StoredVerdict& verdict);
 [[nodiscard]] std::string line_of(const Acknowledgement& acknowledgement);
-[[nodiscard]] std::string line_of(const Look& look);
 
 struct TakeLines {
   std::function<Result<void>(Run)> run;
   std::function<Result<void>(StoredVerdict)> verdict;
   std::function<Result<void>(Acknowledgement)> acknowledgement;
-  std::function<Result<void>(Look)> look{};
 };
 // Reads lines in turn, each checked (history.hpp). Fails with Code::data naming the line; what
 // stood before it has been taken. Lines of other kinds, which a later weir writes, are errors.

@@ -203,13 +203,6 @@ Result<void> Store::add_all(const Batch& batch, Added& added) {
                 "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
                 bound(one, project, digest), added.acknowledgements));
   }
-  for (const Look& look : batch.looks) {
-    WEIR_TRY(const std::int64_t project, project_number(look.project));
-    WEIR_CHECK(
-        add_row("INSERT INTO weir_look (project, cell, metric, machine, points) "
-                "VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
-                bound(look, project), added.looks));
-  }
   return {};
 }
 
@@ -222,7 +215,6 @@ Result<void> check(const Batch& batch) {
   }
   for (const StoredVerdict& verdict : batch.verdicts) WEIR_CHECK(check(verdict));
   for (const Acknowledgement& one : batch.acknowledgements) WEIR_CHECK(check(one));
-  for (const Look& look : batch.looks) WEIR_CHECK(check(look));
   return {};
 }
 

@@ -294,17 +294,6 @@ Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, c
   return all;
 }
 
-Result<std::vector<Look>> read_looks(Database& database, const Filter& filter, const Named& named) {
-  WEIR_TRY(auto all,
-           read_words<Look>(database, filter, named,
-                            "SELECT project, cell, metric, machine, points FROM weir_look"));
-  std::ranges::sort(all, [](const Look& a, const Look& b) {
-    return std::tie(a.project, a.cell, a.metric, a.machine) <
-           std::tie(b.project, b.cell, b.metric, b.machine);
-  });
-  return all;
-}
-
 }  // namespace
 
 Result<History> Store::history(const Filter& filter) {
@@ -371,11 +360,6 @@ Result<std::vector<SeriesSummary>> Store::summaries(const Filter& filter) {
   });
 }
 
-Result<std::vector<Look>> Store::looks(const Filter& filter) {
-  return at_one_moment(*database_, filter,
-                       [&](const Named& named) { return read_looks(*database_, filter, named); });
-}
-
 Result<std::vector<StoredVerdict>> Store::verdicts(const Filter& filter) {
   std::vector<StoredVerdict> verdicts;
   WEIR_CHECK(at_one_moment(*database_, filter, [&](const Named& named) {
@@ -406,10 +390,6 @@ Result<void> Store::all(const Filter& filter, const Takes& take) {
     if (take.acknowledgement) {
       WEIR_TRY(const auto all, read_acknowledgements(*database_, filter, named));
       for (const Acknowledgement& one : all) WEIR_CHECK(take.acknowledgement(one));
-    }
-    if (take.look) {
-      WEIR_TRY(const auto all, read_looks(*database_, filter, named));
-      for (const Look& one : all) WEIR_CHECK(take.look(one));
     }
     return {};
   });

@@ -117,7 +117,7 @@ class SqlServiceStore final : public ServiceStore {
       outcome.done.runs.push_back(
           {run.facts.project, run.facts.id, added.points - points, added.runs_known > known});
     }
-    part = {{}, upload.batch.verdicts, upload.batch.acknowledgements, upload.batch.looks};
+    part = {{}, upload.batch.verdicts, upload.batch.acknowledgements};
     WEIR_CHECK(store_->add_all(part, added));
     if (upload.answer) outcome.text = upload.answer(outcome.done);
     if (!upload.key) return outcome;

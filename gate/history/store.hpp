@@ -39,7 +39,6 @@ struct Batch {
   std::vector<Run> runs;
   std::vector<StoredVerdict> verdicts;
   std::vector<Acknowledgement> acknowledgements;
-  std::vector<Look> looks{};  // of series that nobody has looked at; of others the first one stays
 };
 
 // Everything in it (history.hpp). Code::data says what is not fit to be kept; after it a store has
@@ -51,7 +50,7 @@ struct Added {
   std::size_t points = 0, points_known = 0;
   // There already, with another number: the one that was there stays.
   std::size_t points_differ = 0;
-  std::size_t verdicts = 0, acknowledgements = 0, looks = 0;  // that were not there
+  std::size_t verdicts = 0, acknowledgements = 0;  // that were not there
   // The first few of those that differ: "CELL METRIC: 66 is kept, 65 was given".
   std::vector<std::string> differences;
 };
@@ -96,12 +95,8 @@ class Store {
     std::function<Result<void>(const Run&)> run;
     std::function<Result<void>(const StoredVerdict&)> verdict;
     std::function<Result<void>(const Acknowledgement&)> acknowledgement;
-    std::function<Result<void>(const Look&)> look{};
   };
   [[nodiscard]] Result<void> all(const Filter& filter, const Takes& take);
-
-  // By project, cell, metric, machine. Times of the filter do not count.
-  [[nodiscard]] Result<std::vector<Look>> looks(const Filter& filter);
 
   // What it is called in messages, without a password.
   [[nodiscard]] const std::string& name() const { return name_; }

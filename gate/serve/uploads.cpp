@@ -72,10 +72,9 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
   };
   take.verdict = into(parsed.batch.verdicts);
   take.acknowledgement = into(parsed.batch.acknowledgements);
-  take.look = into(parsed.batch.looks);
   WEIR_CHECK(history::read_lines(body, take));
   if (projects.empty()) return fail(Code::data, "no run in it");
-  parsed.opinions = !parsed.batch.acknowledgements.empty() || !parsed.batch.looks.empty();
+  parsed.opinions = !parsed.batch.acknowledgements.empty();
   parsed.projects.assign(projects.begin(), projects.end());
   return parsed;
 }
@@ -195,8 +194,7 @@ std::string answer_text(const history::UploadDone& done, const Json& extra) {
                                 json["differences"].end());
     }
   }
-  const bool fresh =
-      added.runs + added.points + added.verdicts + added.acknowledgements + added.looks > 0;
+  const bool fresh = added.runs + added.points + added.verdicts + added.acknowledgements > 0;
   return fmt::format("{} {}\n", fresh ? 201 : 200, dump_json(json));
 }
 
@@ -215,7 +213,7 @@ std::optional<Response> refused_projects(const ParsedUpload& parsed, const Calle
       return error_answer(403, "this token may not upload to that project: " + project);
     }
     if (parsed.opinions && !allows(*caller.token, Scope::admin, project)) {
-      return error_answer(403, "acknowledgements and looks need a token with the scope admin");
+      return error_answer(403, "acknowledgements need a token with the scope admin");
     }
   }
   return std::nullopt;

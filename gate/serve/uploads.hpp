@@ -24,7 +24,7 @@ struct ParsedUpload {
   std::vector<profile::Profile> profiles;
   // Every project that something of it belongs to.
   std::vector<std::string> projects;
-  // Acknowledgements and looks, which say what others are to think of a history.
+  // Acknowledgements, which say what others are to think of a history.
   bool opinions = false;
 };
 

@@ -51,21 +51,6 @@ TEST_P(StoreTest, GivesBackWhatItWasGiven) {
   EXPECT_EQ(value_of(store->acknowledgements({})), batch.acknowledgements);
 }
 
-// How often somebody looked decides how sure a change has to be: it is said once, and stays.
-TEST_P(StoreTest, KeepsTheFirstLookAtASeries) {
-  const auto store = open(fresh());
-  const Look first{"default", "a/m/b/p", "syncs_per_token", "m", 30};
-  Look later = first, other = first;
-  later.points = 31;
-  other.machine = "another";
-  EXPECT_EQ(value_of(store->add({{}, {}, {}, {first}})).looks, 1U);
-  EXPECT_EQ(value_of(store->add({{}, {}, {}, {later, other}})).looks, 1U);
-  EXPECT_EQ(value_of(store->looks({})), (std::vector<Look>{other, first}));
-  Filter filter;
-  filter.machines = {"m"};
-  EXPECT_EQ(value_of(store->looks(filter)), std::vector<Look>{first});
-}
-
 TEST_P(StoreTest, IsThereAgainWhenItIsOpenedAgain) {
   const std::string where = fresh();
   value_of(open(where)->add({{full_run()}, {}, {}}));
@@ -356,10 +341,6 @@ void import_text(Store& store, const std::string& text) {
                              },
                              [&](Acknowledgement one) -> Result<void> {
                                WEIR_CHECK(store.add({{}, {}, {std::move(one)}}));
-                               return {};
-                             },
-                             [&](Look one) -> Result<void> {
-                               WEIR_CHECK(store.add({{}, {}, {}, {std::move(one)}}));
                                return {};
                              }}));
 }

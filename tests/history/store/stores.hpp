@@ -73,7 +73,6 @@ struct Content {
   std::vector<Run> runs;
   std::vector<StoredVerdict> verdicts;
   std::vector<Acknowledgement> acknowledgements;
-  std::vector<Look> looks;
 };
 
 inline Content content_of(Store& store, const Filter& filter = {}) {
@@ -88,10 +87,6 @@ inline Content content_of(Store& store, const Filter& filter = {}) {
                               },
                               [&](const Acknowledgement& one) {
                                 content.acknowledgements.push_back(one);
-                                return Result<void>{};
-                              },
-                              [&](const Look& one) {
-                                content.looks.push_back(one);
                                 return Result<void>{};
                               }}));
   return content;
