@@ -46,9 +46,10 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     if (!text) return;
     rule.scale = unit::parse_scale(*text);
     if (!rule.scale) {
-      problems.add(unit->at, fmt::format("unknown unit \"{}\"\n  known here: s, ms, us, ns, min, "
-                                         "B, KiB, MiB, GiB, kB, MB, GB, tok/s, count, ratio, %",
-                                         text::printable(*text)));
+      problems.add(unit->at,
+                   fmt::format("unknown unit \"{}\"\n  known here: s, ms, us, ns, min, "
+                               "B, KiB, MiB, GiB, kB, MB, GB, tok/s, requests/s, count, ratio, %",
+                               text::printable(*text)));
       return;
     }
   }

@@ -45,7 +45,7 @@ struct Migration {
 };
 
 // Points lie by series, for these are what is read. Ids are the store's own and leave it nowhere.
-constexpr std::array<Migration, 3> k_migrations{{
+constexpr std::array<Migration, 4> k_migrations{{
     {1, R"sql(
 CREATE TABLE weir_schema (number $integer PRIMARY KEY, applied_at $real NOT NULL, program $text NOT NULL);
 CREATE TABLE weir_project (id $id, name $text NOT NULL UNIQUE);
@@ -82,6 +82,11 @@ CREATE TABLE weir_upload (project $text NOT NULL, name $text NOT NULL, digest $t
   answer $text NOT NULL, at $real NOT NULL, PRIMARY KEY (project, name));
 CREATE INDEX weir_upload_at ON weir_upload (at);
 CREATE INDEX weir_verdict_time ON weir_verdict (project, time);
+)sql"},
+    {4, R"sql(
+DROP TABLE weir_look;
+UPDATE weir_metric SET unit = 'requests/s'
+  WHERE name IN ('requests_per_second', 'goodput_requests_per_second') AND unit = 'ratio';
 )sql"},
 }};
 

@@ -332,7 +332,8 @@ std::vector<ServedFigure> figures_of(const ServedSummary& summary) {
   add_rate(figures, "output_tokens_per_second", unit::Unit::tokens_per_second,
            summary.output_tokens_per_second);
   // weir has no unit of requests a second: a plain number.
-  add_rate(figures, "requests_per_second", unit::Unit::ratio, summary.requests_per_second);
+  add_rate(figures, "requests_per_second", unit::Unit::requests_per_second,
+           summary.requests_per_second);
   add_rate(figures, "goodput_requests_per_second", unit::Unit::ratio, summary.goodput);
   return figures;
 }

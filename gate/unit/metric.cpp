@@ -26,8 +26,9 @@ constexpr std::array k_whole{
           Better::higher},
     Whole{"output_tokens_per_second", "output tok/s", Kind::time, Unit::tokens_per_second,
           Better::higher},
-    Whole{"requests_per_second", "requests/s", Kind::time, Unit::ratio, Better::higher},
-    Whole{"goodput_requests_per_second", "good requests/s", Kind::time, Unit::ratio,
+    Whole{"requests_per_second", "requests/s", Kind::time, Unit::requests_per_second,
+          Better::higher},
+    Whole{"goodput_requests_per_second", "good requests/s", Kind::time, Unit::requests_per_second,
           Better::higher},
     Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower},
     Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower},
@@ -80,6 +81,7 @@ constexpr auto k_units = std::to_array<Name<Unit>>({{Unit::count, "count"},
                                                     {Unit::seconds, "s"},
                                                     {Unit::bytes, "B"},
                                                     {Unit::tokens_per_second, "tok/s"},
+                                                    {Unit::requests_per_second, "requests/s"},
                                                     {Unit::ratio, "ratio"}});
 constexpr auto k_directions =
     std::to_array<Name<Better>>({{Better::lower, "lower"}, {Better::higher, "higher"}});
@@ -206,6 +208,7 @@ constexpr std::array k_scales{
     NamedScale{"tok/s", {Unit::tokens_per_second, 1}},
     NamedScale{"t/s", {Unit::tokens_per_second, 1}},
     NamedScale{"tokens/s", {Unit::tokens_per_second, 1}},
+    NamedScale{"requests/s", {Unit::requests_per_second, 1}},
     NamedScale{"count", {Unit::count, 1}},
     NamedScale{"ratio", {Unit::ratio, 1}},
     NamedScale{"%", {Unit::ratio, 0.01}},
@@ -334,6 +337,7 @@ std::string show(const Metric& metric, double value) {
                  : with_digits(value);
     case Unit::tokens_per_second:
       return with_digits(value);
+    case Unit::requests_per_second:
     case Unit::ratio:
       return fmt::format("{:.5g}", value);
     case Unit::seconds:

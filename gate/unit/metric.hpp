@@ -17,7 +17,7 @@
 
 namespace weir::unit {
 
-enum class Unit { seconds, bytes, count, tokens_per_second, ratio };
+enum class Unit { seconds, bytes, count, tokens_per_second, requests_per_second, ratio };
 enum class Better { higher, lower };
 enum class Kind {
   time,     // sampled; judged by max_drop (higher is better) or max_increase (lower is better)
@@ -84,7 +84,7 @@ struct Metric {
 // caller's; seconds get s/ms/us/ns, bytes get KiB/MiB/GiB, rates three significant digits.
 [[nodiscard]] std::string show(const Metric& metric, double value);
 
-[[nodiscard]] std::string_view to_string(Unit unit);      // "s", "B", "count", "tok/s", "ratio"
+[[nodiscard]] std::string_view to_string(Unit unit);      // "s", "B", "count", "tok/s", …
 [[nodiscard]] std::string_view to_string(Better better);  // "higher", "lower"
 [[nodiscard]] std::string_view to_string(Kind kind);      // "time", "memory", "quality", "count"
 [[nodiscard]] std::optional<Unit> parse_unit(std::string_view text);
