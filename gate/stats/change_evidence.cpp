@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include "gate/stats/change_search.hpp"
 #include "gate/stats/quantile.hpp"

@@ -1,7 +1,6 @@
 #include "gate/stats/change_search.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace weir::stats {
 namespace {

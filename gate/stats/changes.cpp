@@ -1,10 +1,6 @@
 #include "gate/stats/changes.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
-#include <vector>
 
 #include "gate/stats/change_search.hpp"
 #include "gate/stats/quantile.hpp"
