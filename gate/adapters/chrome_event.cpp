@@ -1,13 +1,10 @@
-#include <algorithm>
-#include <array>
+#include "gate/adapters/chrome_event.hpp"
+
 #include <bit>
-#include <cstdint>
 #include <cstring>
 
-#include "gate/adapters/chrome_parts.hpp"
 #include "gate/adapters/json_pieces.hpp"
 #include "gate/adapters/printed.hpp"
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::adapters {
@@ -102,13 +99,25 @@ class Scanner {
     return true;
   }
 
-  // An object; `take_member` takes each value. False where anything is not as it should be.
+  // What stands between brackets, parted by commas; `take_one` takes each. False where anything is
+  // not as it should be.
+  template <class TakeOne>
+  bool items(char open, char close, const TakeOne& take_one) {
+    if (!take(open)) return false;
+    blanks();
+    if (take(close)) return true;
+    for (;;) {
+      if (!take_one()) return false;
+      blanks();
+      if (take(close)) return true;
+      if (!take(',')) return false;
+      blanks();
+    }
+  }
+  // An object; `take_member` takes each value.
   template <class TakeMember>
   bool members(const TakeMember& take_member) {
-    if (!take('{')) return false;
-    blanks();
-    if (take('}')) return true;
-    for (;;) {
+    return items('{', '}', [&] {
       const char* key = at_;
       // An escape in a key hides its name, but not where weir wrote it: no name needs one.
       if (!text()) return false;
@@ -117,12 +126,8 @@ class Scanner {
       blanks();
       if (!take(':')) return false;
       blanks();
-      if (!take_member(name)) return false;
-      blanks();
-      if (take('}')) return true;
-      if (!take(',')) return false;
-      blanks();
-    }
+      return take_member(name);
+    });
   }
 
   // `key` as short_text.
@@ -187,8 +192,10 @@ class Scanner {
         Type inner{};
         return members([&](std::string_view) { return value(depth + 1, inner); });
       }
-      case '[':
-        return list(depth);
+      case '[': {
+        Type inner{};
+        return items('[', ']', [&] { return value(depth + 1, inner); });
+      }
       case 't':
         return word("true");
       case 'f':
@@ -198,20 +205,6 @@ class Scanner {
       default:
         type = Type::number;
         return number();
-    }
-  }
-
-  bool list(std::size_t depth) {
-    ++at_;
-    blanks();
-    if (take(']')) return true;
-    for (;;) {
-      Type inner{};
-      if (!value(depth + 1, inner)) return false;
-      blanks();
-      if (take(']')) return true;
-      if (!take(',')) return false;
-      blanks();
     }
   }
 

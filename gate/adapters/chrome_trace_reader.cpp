@@ -1,12 +1,9 @@
 #include "gate/adapters/chrome_trace_reader.hpp"
 
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 
-#include "gate/adapters/chrome_parts.hpp"
+#include "gate/adapters/chrome_totals.hpp"
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -72,22 +69,155 @@ class ChromeTraceReader::Reading {
         counters_(limits.points) {}
 
   void feed(std::string_view chunk) { pieces_.feed(chunk); }
-  Result<Observed> finish();
+  Result<Observed> finish() {
+    pieces_.finish();
+    spans_.finish();
+    Observed observed;
+    observed.format = "chrome-trace";
+    observed.version = version_;
+    observed.context = std::move(context_);
+    if (events_ == 0) return nothing_found("chrome-trace");
+    if (moments_ != nullptr) {
+      for (const ObservedOp& op : rows_.ops()) {
+        moments_->rows.push_back({op.op, op.category, op.shape});
+      }
+      moments_->tracks = tracks_.names();
+      moments_->origin = static_cast<double>(origin_.value_or(0)) / 1e6;
+    }
+    observed.ops = rows_.take();
+    observed.tracks = tracks_.take(spans_);
+    observed.counters = counters_.take(tracks_);
+    if (pieces_.losses().cut) mark_truncated(observed);
+    add_doubts(observed);
+    return observed;
+  }
 
  private:
-  std::size_t take_many(std::string_view rest);
-  void take_json(const Json& event);
-  void take_event();
+  std::size_t take_many(std::string_view rest) {
+    for (std::size_t at = 0;;) {
+      const std::size_t begin = at + between_events(rest.substr(at));
+      const std::size_t length = scan_chrome_event(rest.substr(begin), event_);
+      if (length == 0) return begin;  // blanks are passed over once, however many there are
+      take_event();
+      at = begin + length;
+    }
+  }
+
+  void take_json(const Json& event) {
+    if (!event.is_object()) return;
+    const std::string text = dump_json(event);
+    if (scan_chrome_event(text, event_, true) == 0) {  // of a kind that no tracer writes
+      ++unread_;
+      return;
+    }
+    take_event();
+  }
+
+  void take_event() {
+    if (event_.empty) return;  // rocprof ends its list with {}
+    const char kind = phase_of(event_);
+    if (kind == '\0') {
+      ++unread_;
+      return;
+    }
+    if (kind == 'M') return tracks_.take_metadata(event_);
+    const auto at = time_of(event_.at);
+    if (!at) {
+      ++unread_;
+      return;
+    }
+    ++events_;
+    if (kind == 'X') {
+      take_whole(*at);
+    } else if (kind == 'B') {
+      const std::uint32_t row = row_of();
+      rows_.add_call(row);
+      rows_.add_bytes(row, event_);
+      spans_.add({*at, 0, row, tracks_.of(event_), NestedSpans::Event::Kind::begin});
+    } else if (kind == 'E') {
+      spans_.add({*at, 0, 0, tracks_.of(event_), NestedSpans::Event::Kind::end});
+    } else if (kind == 'C') {
+      counters_.add(event_, *at + static_cast<double>(*origin_));
+    } else if (kind == 'i' || kind == 'I' || kind == 'n') {
+      rows_.add_call(row_of("instant"));
+    } else if (kind == 'b' || kind == 'S') {
+      async_.begin(event_, *at, rows_);
+    } else if (kind == 'e' || kind == 'F') {
+      take_async(*at);
+    }  // flows, objects, clocks and samples say nothing of time taken
+  }
+
   // Microseconds from origin_ on.
-  std::optional<double> time_of(std::string_view value);
+  std::optional<double> time_of(std::string_view value) {
+    const auto moment = moment_of(value);
+    if (!moment) return std::nullopt;
+    if (!origin_) origin_ = moment->whole > k_long_clock ? moment->whole : 0;
+    return static_cast<double>(moment->whole - *origin_) + moment->rest;
+  }
+
   std::uint32_t row_of(std::string_view otherwise = "") {
     return rows_.of(event_, otherwise, "", tracks_.has_backends() ? &tracks_ : nullptr);
   }
-  void take_whole(double at);
-  void take_members(const Json& members);
-  void take_ended(const NestedSpans::Ended& ended);
-  void take_async(double at);
-  void add_doubts(Observed& observed);
+  void take_whole(double at) {
+    const std::uint32_t row = row_of();
+    rows_.add_call(row);
+    rows_.add_bytes(row, event_);
+    const auto length = event_number(event_.length);
+    if (!length || *length < 0 || *length > k_longest_micros) {
+      ++unfinished_;
+      return;
+    }
+    rows_.add_time(row, *length);
+    spans_.add({at, *length, row, tracks_.of(event_), NestedSpans::Event::Kind::whole});
+  }
+
+  void take_members(const Json& members) {
+    if (const auto version = members.find("schemaVersion");
+        version != members.end() && version->is_number()) {
+      version_ = dump_json(*version);
+    }
+    const Json& devices = json_list(members, "deviceProperties");
+    if (!devices.empty() && devices.front().is_object()) {
+      context_.device = json_text(devices.front(), "name");
+    }
+    for (const auto& [key, value] : members.items()) {
+      if (context_.facts.size() >= 64) break;
+      if (!value.is_string() && !value.is_number()) continue;
+      context_.facts[shown_text(key, 100)] = json_shown(value);
+    }
+    if (const auto name = json_text(members, "traceName")) context_.places.push_back(*name);
+  }
+
+  void take_ended(const NestedSpans::Ended& ended) {
+    if (ended.from_begin) rows_.add_time(ended.row, ended.length);
+    rows_.add_own(ended.row, ended.own);
+    if (moments_ != nullptr) {
+      moments_->add({ended.at / 1e6, ended.length / 1e6, ended.row, ended.track, false});
+    }
+  }
+
+  void take_async(double at) {
+    const auto ended = async_.end(event_, at, rows_);
+    if (moments_ == nullptr || !ended) return;
+    const auto [begin, row] = *ended;
+    moments_->add({begin / 1e6, std::max(0.0, at - begin) / 1e6, row, tracks_.of(event_), true});
+  }
+
+  void add_doubts(Observed& observed) {
+    const auto doubt = [&](std::size_t count, const char* what) {
+      if (count > 0) add_warning(observed, fmt::format("{} {}", count, what));
+    };
+    doubt(unread_, "events have no phase or no time and were left out");
+    doubt(unfinished_, "events have no duration: they were not finished");
+    doubt(spans_.unbalanced() + async_.alone(),
+          "begins and ends do not go together: their time is not known");
+    doubt(spans_.disordered(),
+          "events are too far out of order: own times around them are not right");
+    doubt(rows_.lost(), "events have names beyond the most that are kept: \"(other names)\"");
+    const JsonPieceLosses& losses = pieces_.losses();
+    doubt(losses.broken, "parts are no JSON and were left out");
+    doubt(losses.too_long, "parts are too long or too deep and were left out");
+  }
 
   observed::ObservedMoments* moments_;  // absent where nobody asks
 
@@ -103,151 +233,6 @@ class ChromeTraceReader::Reading {
   std::optional<std::string> version_;
   std::size_t events_ = 0, unread_ = 0, unfinished_ = 0;
 };
-
-std::size_t ChromeTraceReader::Reading::take_many(std::string_view rest) {
-  for (std::size_t at = 0;;) {
-    const std::size_t begin = at + between_events(rest.substr(at));
-    const std::size_t length = scan_chrome_event(rest.substr(begin), event_);
-    if (length == 0) return begin;  // blanks are passed over once, however many there are
-    take_event();
-    at = begin + length;
-  }
-}
-
-void ChromeTraceReader::Reading::take_json(const Json& event) {
-  if (!event.is_object()) return;
-  const std::string text = dump_json(event);
-  if (scan_chrome_event(text, event_, true) == 0) {  // of a kind that no tracer writes
-    ++unread_;
-    return;
-  }
-  take_event();
-}
-
-std::optional<double> ChromeTraceReader::Reading::time_of(std::string_view value) {
-  const auto moment = moment_of(value);
-  if (!moment) return std::nullopt;
-  if (!origin_) origin_ = moment->whole > k_long_clock ? moment->whole : 0;
-  return static_cast<double>(moment->whole - *origin_) + moment->rest;
-}
-
-void ChromeTraceReader::Reading::take_event() {
-  if (event_.empty) return;  // rocprof ends its list with {}
-  const char kind = phase_of(event_);
-  if (kind == '\0') {
-    ++unread_;
-    return;
-  }
-  if (kind == 'M') return tracks_.take_metadata(event_);
-  const auto at = time_of(event_.at);
-  if (!at) {
-    ++unread_;
-    return;
-  }
-  ++events_;
-  if (kind == 'X') {
-    take_whole(*at);
-  } else if (kind == 'B') {
-    const std::uint32_t row = row_of();
-    rows_.add_call(row);
-    rows_.add_bytes(row, event_);
-    spans_.add({*at, 0, row, tracks_.of(event_), NestedSpans::Event::Kind::begin});
-  } else if (kind == 'E') {
-    spans_.add({*at, 0, 0, tracks_.of(event_), NestedSpans::Event::Kind::end});
-  } else if (kind == 'C') {
-    counters_.add(event_, *at + static_cast<double>(*origin_));
-  } else if (kind == 'i' || kind == 'I' || kind == 'n') {
-    rows_.add_call(row_of("instant"));
-  } else if (kind == 'b' || kind == 'S') {
-    async_.begin(event_, *at, rows_);
-  } else if (kind == 'e' || kind == 'F') {
-    take_async(*at);
-  }  // flows, objects, clocks and samples say nothing of time taken
-}
-
-void ChromeTraceReader::Reading::take_whole(double at) {
-  const std::uint32_t row = row_of();
-  rows_.add_call(row);
-  rows_.add_bytes(row, event_);
-  const auto length = event_number(event_.length);
-  if (!length || *length < 0 || *length > k_longest_micros) {
-    ++unfinished_;
-    return;
-  }
-  rows_.add_time(row, *length);
-  spans_.add({at, *length, row, tracks_.of(event_), NestedSpans::Event::Kind::whole});
-}
-
-void ChromeTraceReader::Reading::take_members(const Json& members) {
-  if (const auto version = members.find("schemaVersion");
-      version != members.end() && version->is_number()) {
-    version_ = dump_json(*version);
-  }
-  const Json& devices = json_list(members, "deviceProperties");
-  if (!devices.empty() && devices.front().is_object()) {
-    context_.device = json_text(devices.front(), "name");
-  }
-  for (const auto& [key, value] : members.items()) {
-    if (context_.facts.size() >= 64) break;
-    if (!value.is_string() && !value.is_number()) continue;
-    context_.facts[shown_text(key, 100)] = json_shown(value);
-  }
-  if (const auto name = json_text(members, "traceName")) context_.places.push_back(*name);
-}
-
-void ChromeTraceReader::Reading::take_ended(const NestedSpans::Ended& ended) {
-  if (ended.from_begin) rows_.add_time(ended.row, ended.length);
-  rows_.add_own(ended.row, ended.own);
-  if (moments_ != nullptr) {
-    moments_->add({ended.at / 1e6, ended.length / 1e6, ended.row, ended.track, false});
-  }
-}
-
-void ChromeTraceReader::Reading::take_async(double at) {
-  const auto ended = async_.end(event_, at, rows_);
-  if (moments_ == nullptr || !ended) return;
-  const auto [begin, row] = *ended;
-  moments_->add({begin / 1e6, std::max(0.0, at - begin) / 1e6, row, tracks_.of(event_), true});
-}
-
-void ChromeTraceReader::Reading::add_doubts(Observed& observed) {
-  const auto doubt = [&](std::size_t count, const char* what) {
-    if (count > 0) add_warning(observed, fmt::format("{} {}", count, what));
-  };
-  doubt(unread_, "events have no phase or no time and were left out");
-  doubt(unfinished_, "events have no duration: they were not finished");
-  doubt(spans_.unbalanced() + async_.alone(),
-        "begins and ends do not go together: their time is not known");
-  doubt(spans_.disordered(),
-        "events are too far out of order: own times around them are not right");
-  doubt(rows_.lost(), "events have names beyond the most that are kept: \"(other names)\"");
-  const JsonPieceLosses& losses = pieces_.losses();
-  doubt(losses.broken, "parts are no JSON and were left out");
-  doubt(losses.too_long, "parts are too long or too deep and were left out");
-}
-
-Result<Observed> ChromeTraceReader::Reading::finish() {
-  pieces_.finish();
-  spans_.finish();
-  Observed observed;
-  observed.format = "chrome-trace";
-  observed.version = version_;
-  observed.context = std::move(context_);
-  if (events_ == 0) return nothing_found("chrome-trace");
-  if (moments_ != nullptr) {
-    for (const ObservedOp& op : rows_.ops()) {
-      moments_->rows.push_back({op.op, op.category, op.shape});
-    }
-    moments_->tracks = tracks_.names();
-    moments_->origin = static_cast<double>(origin_.value_or(0)) / 1e6;
-  }
-  observed.ops = rows_.take();
-  observed.tracks = tracks_.take(spans_);
-  observed.counters = counters_.take(tracks_);
-  if (pieces_.losses().cut) mark_truncated(observed);
-  add_doubts(observed);
-  return observed;
-}
 
 ChromeTraceReader::ChromeTraceReader(const ChromeTraceLimits& limits,
                                      observed::ObservedMoments* moments)
@@ -267,9 +252,7 @@ bool begins_chrome_trace(std::string_view head) {
 namespace chrome {
 
 int recognises(const Printed& printed) {
-  const std::string_view text = printed.document().out;
-  if (printed.holds("\"traceEvents\"")) return 85;
-  return begins_chrome_trace(text) ? 60 : 0;
+  return begins_chrome_trace(printed.document().out) ? 60 : 0;
 }
 
 Result<Observed> read(const Printed& printed) {
@@ -280,7 +263,11 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace chrome
 
-const Format k_chrome{"chrome-trace", "Chrome trace events: Tracy, rocprof, PyTorch, ggml, weir",
-                      chrome::recognises, chrome::read};
+const Format k_chrome = {"chrome-trace",
+                         "Chrome trace events: Tracy, rocprof, PyTorch, ggml, weir",
+                         {{85, {"\"traceEvents\""}}},
+                         chrome::read,
+                         {},
+                         chrome::recognises};
 
 }  // namespace weir::adapters

@@ -1,22 +1,12 @@
 // What is asked of all formats together (readers.hpp lists them).
 #include "gate/adapters/format.hpp"
 
-#include <algorithm>
-
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters {
 namespace {
 
 constexpr int k_recognised = 20;  // less is a guess
-
-template <class Named>
-const Named* named(const std::vector<Named>& all, std::string_view name) {
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
-  return found == all.end() ? nullptr : &*found;
-}
 
 template <class Named>
 std::vector<std::string> names_of(const std::vector<Named>& all) {
@@ -45,8 +35,34 @@ std::string crash_in(const Printed& printed) {
   return "";
 }
 
+bool has(const Printed& printed, std::string_view mark) {
+  constexpr std::string_view k_and = " & ";
+  if (const std::size_t both = mark.find(k_and); both != mark.npos) {
+    return has(printed, mark.substr(0, both)) && has(printed, mark.substr(both + k_and.size()));
+  }
+  return mark.starts_with('^') ? printed.begins(mark.substr(1)) : printed.holds(mark);
+}
+
+int sureness(const Format& format, const Printed& printed) {
+  const Mark* mark = first_of(format.marks, [&](const Mark& one) {
+    return std::ranges::any_of(one.any, [&](std::string_view text) { return has(printed, text); });
+  });
+  const int by_mark = mark == nullptr ? 0 : mark->sure;
+  return std::max(by_mark, format.recognises != nullptr ? format.recognises(printed) : 0);
+}
+
+// The engine and its model may be known, and nothing else is.
+bool is_bare(Observed& observed) {
+  ObservedContext context = std::exchange(observed.context, {});
+  observed.context.backend = context.backend;
+  observed.context.facts = context.facts;
+  const bool bare = observed::empty(observed);
+  observed.context = std::move(context);
+  return bare;
+}
+
 Result<Observed> finished(const Format& format, const Printed& printed, Result<Observed> read) {
-  if (read && observed::empty(*read)) read = nothing_found(format.name);
+  if (read && is_bare(*read)) read = nothing_found(format.name);
   if (!read) {
     Error error = with_context(format.name, std::move(read).error());
     const std::string crash = crash_in(printed);
@@ -101,15 +117,15 @@ Result<profile::EngineReport> Adapter::read(const Output& output) const {
   return own != nullptr ? own(output) : report_of(format, output);
 }
 
-const Adapter* find(std::string_view name) { return named(table(), name); }
+const Adapter* find(std::string_view name) { return find_named(table(), name); }
 std::vector<std::string> names() { return names_of(table()); }
 
-const Format* find_format(std::string_view name) { return named(formats(), name); }
+const Format* find_format(std::string_view name) { return find_named(formats(), name); }
 
 std::vector<const Format*> recognised(const Printed& printed) {
   std::vector<std::pair<int, const Format*>> sure;
   for (const Format& format : formats()) {
-    const int how = format.recognises(printed);
+    const int how = sureness(format, printed);
     if (how >= k_recognised) sure.emplace_back(how, &format);
   }
   std::stable_sort(sure.begin(), sure.end(),

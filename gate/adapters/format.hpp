@@ -70,14 +70,22 @@ struct Adapter {
 [[nodiscard]] const Adapter* find(std::string_view name);
 [[nodiscard]] std::vector<std::string> names();
 
+// What tells a text of a format: it holds any of these. "^A" has to begin a line; of "A & B" it has
+// to hold both.
+struct Mark {
+  int sure = 0;  // 100: it says so itself
+  std::vector<std::string_view> any;
+};
+
 struct Format {
-  std::string_view name;  // "agave"
-  std::string_view what;  // one line for people
-  // How sure the text is of this format: 0 not at all, 100 it says so itself.
-  int (*recognises)(const Printed& printed);
-  // Fails with Code::data when there is nothing of it in the text.
+  std::string_view name;    // "agave"
+  std::string_view what;    // one line for people
+  std::vector<Mark> marks;  // the first that fits counts
+  // What is found. Fails with Code::data where the document as a whole can not be read.
   Result<Observed> (*read)(const Printed& printed);
   Adapter adapter{};
+  // How sure the text is of this format by what no mark says; 0: not at all.
+  int (*recognises)(const Printed& printed) = nullptr;
 };
 
 [[nodiscard]] const std::vector<Format>& formats();

@@ -1,10 +1,7 @@
 // Any engine: values found by regular expressions or JSON pointers that the config names.
-#include <algorithm>
-#include <cmath>
 
 #include "gate/adapters/readers.hpp"
 #include "gate/base/hash.hpp"
-#include "gate/base/text.hpp"
 #include "gate/config/pattern.hpp"
 
 namespace weir::adapters {
@@ -28,6 +25,7 @@ class Finds {
     texts_.push_back(std::move(text));
     return pick_ != ValueRule::Pick::first && texts_.size() < k_most_values;
   }
+  [[nodiscard]] bool none() const { return texts_.empty(); }
   std::vector<std::string> take() { return std::move(texts_); }
 
  private:
@@ -36,9 +34,7 @@ class Finds {
 };
 
 // A progress bar draws over itself with '\r': each state of it is a line.
-std::vector<std::string> by_pattern(const config::Pattern& pattern, std::string_view text,
-                                    ValueRule::Pick pick) {
-  Finds finds(pick);
+void by_pattern(const config::Pattern& pattern, std::string_view text, Finds& finds) {
   std::string plain;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\n\r"), text.size());
@@ -49,15 +45,12 @@ std::vector<std::string> by_pattern(const config::Pattern& pattern, std::string_
       line = plain;
     }
     if (const auto group = pattern.first_group(line)) {
-      if (!finds.add(std::string(*group))) break;
+      if (!finds.add(std::string(*group))) return;
     }
   }
-  return finds.take();
 }
 
-std::vector<std::string> by_pointer(const std::string& pointer, std::string_view text,
-                                    ValueRule::Pick pick) {
-  Finds finds(pick);
+void by_pointer(const std::string& pointer, std::string_view text, Finds& finds) {
   for_each_document(text, [&](const Json& document) {
     try {
       const Json::json_pointer path(pointer);
@@ -69,7 +62,6 @@ std::vector<std::string> by_pointer(const std::string& pointer, std::string_view
       return true;  // an index that is none, in this document
     }
   });
-  return finds.take();
 }
 
 Result<std::vector<std::string>> find(const ValueRule& rule, const Output& output) {
@@ -77,14 +69,13 @@ Result<std::vector<std::string>> find(const ValueRule& rule, const Output& outpu
   if (rule.pointer.empty()) {
     WEIR_TRY(pattern, config::Pattern::compile(rule.regex));
   }
-  std::vector<std::string> texts;
+  Finds finds(rule.pick);
   for (const auto& [stream, other] :
        {std::pair{output.out, ValueRule::Stream::err}, {output.err, ValueRule::Stream::out}}) {
-    if (rule.stream == other || !texts.empty()) continue;
-    texts = pattern ? by_pattern(*pattern, stream, rule.pick)
-                    : by_pointer(rule.pointer, stream, rule.pick);
+    if (rule.stream == other || !finds.none()) continue;
+    pattern ? by_pattern(*pattern, stream, finds) : by_pointer(rule.pointer, stream, finds);
   }
-  return texts;
+  return finds.take();
 }
 
 std::string shown(std::string_view text) {

@@ -8,8 +8,6 @@
 namespace weir::adapters {
 namespace {
 
-bool json_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
 bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Some programs write NaN, inf and the like as bare words, which is no JSON: null in their place.
@@ -39,30 +37,6 @@ std::string without_bare_words(std::string_view piece) {
 constexpr std::size_t k_largest = std::size_t{1} << 20;
 constexpr std::string_view k_blank = " \t\r\n";
 
-// Past the bracket that closes the one at `from`; npos when it is not closed within `limit` bytes.
-std::size_t closing(std::string_view text, std::size_t from, std::size_t limit) {
-  const std::size_t end = std::min(text.size(), from + limit);
-  std::size_t depth = 0;
-  bool in_string = false;
-  for (std::size_t i = from; i < end; ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if ((c == '}' || c == ']') && --depth == 0) {
-      return i + 1;
-    }
-  }
-  return std::string_view::npos;
-}
-
 // What follows the bracket tells JSON from a log line's "[info]" or "{model}".
 bool looks_like_json(std::string_view text, std::size_t at) {
   const std::size_t next = text.find_first_not_of(k_blank, at + 1);
@@ -75,165 +49,146 @@ bool looks_like_json(std::string_view text, std::size_t at) {
 JsonPieces::JsonPieces(std::vector<std::string> lists, Takers takers, JsonPieceLimits limits)
     : lists_(std::move(lists)), takers_(std::move(takers)), limits_(limits) {}
 
+std::size_t JsonValueEnd::find(std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    // Within a text nothing but its end matters: most bytes go here at once.
+    if (in_text && !escaped) at = std::min(text.find_first_of("\"\\", at), text.size() - 1);
+    const char c = text[at];
+    if (in_text) {
+      in_text = escaped || c != '"';
+      escaped = !escaped && c == '\\';
+      if (!in_text && depth == 0) return at + 1;
+    } else if (scalar && depth == 0 && (c == ',' || c == '}' || c == ']')) {
+      return at;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == '}' || c == ']') {
+      if (depth > 0) --depth;
+      if (depth == 0) return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
 void JsonPieces::feed(std::string_view chunk) {
-  for (std::size_t at = 0; at < chunk.size();) {
-    // Within a string nothing but its end matters: most bytes go here at once.
-    if (in_string_ && !escaped_ && (where_ == Where::in_value || where_ == Where::in_element)) {
-      const std::size_t end = std::min(chunk.find_first_of("\"\\", at), chunk.size());
-      if (keep_piece_) {
-        if (piece_.size() + (end - at) > limits_.piece_bytes) {
-          keep_piece_ = false;
-        } else {
-          piece_.append(chunk.substr(at, end - at));
-        }
-      }
-      at = end;
-      if (at == chunk.size()) return;
+  constexpr std::size_t k_slice = std::size_t{64} << 10;  // a long text is not held twice
+  while (!chunk.empty()) {
+    buffer_.append(chunk.substr(0, k_slice));
+    chunk.remove_prefix(std::min(chunk.size(), k_slice));
+    while (step()) {
     }
-    if (where_ == Where::element_or_end && takers_.many) {
-      at += takers_.many(list_, chunk.substr(at));
-      if (at == chunk.size()) return;
-    }
-    step(chunk[at++]);
+    buffer_.erase(0, at_);
+    at_ = 0;
   }
 }
 
-void JsonPieces::step(char c) {
-  if (where_ <= Where::maybe_object) return between(c);
-  if (where_ <= Where::colon) return before_member(c);
-  if (where_ == Where::value) return before_value(c);
-  if (where_ == Where::element_or_end) return before_element(c);
-  in_piece(c);
+bool JsonPieces::step() {
+  if (where_ == Where::in_key || where_ == Where::in_value || where_ == Where::in_element) {
+    return in_piece();
+  }
+  if (where_ == Where::element_or_end && takers_.many) {
+    at_ += takers_.many(list_, std::string_view(buffer_).substr(at_));
+  }
+  // Between members what is neither a name nor the end is passed over.
+  at_ = where_ == Where::text             ? buffer_.find('\n', at_)
+        : where_ == Where::key_or_end     ? buffer_.find_first_of("\"}", at_)
+        : where_ == Where::element_or_end ? buffer_.find_first_not_of(" \t\r\n,", at_)
+                                          : buffer_.find_first_not_of(k_blank, at_);
+  at_ = std::min(at_, buffer_.size());
+  if (at_ == buffer_.size()) return false;
+  const char c = buffer_[at_];
+  if (where_ == Where::between) return between();
+  if (where_ == Where::text) {
+    where_ = Where::between;
+  } else if (where_ == Where::key_or_end) {
+    if (c == '"') {
+      begin_piece(Where::in_key);
+    } else {
+      end_object();
+    }
+  } else if (where_ == Where::colon) {
+    at_ += c == ':' ? 1 : 0;
+    losses_.broken += c == ':' ? 0 : 1;
+    where_ = c == ':' ? Where::value : Where::key_or_end;
+  } else if (where_ == Where::value) {
+    if (c != '[' || std::ranges::find(lists_, key_) == lists_.end()) {
+      begin_piece(Where::in_value);
+    } else {
+      list_ = key_;
+      ++at_;
+      where_ = Where::element_or_end;
+    }
+  } else if (c == ']') {
+    ++at_;
+    where_ = in_object_ ? Where::key_or_end : Where::text;
+  } else if (c == '}') {  // no element begins with it: a bracket is missing
+    ++losses_.broken;
+    if (in_object_) {
+      end_object();
+    } else {
+      ++at_;
+    }
+  } else {
+    begin_piece(Where::in_element);
+  }
+  return true;
 }
 
 // What follows its bracket tells a document from a log line's "[info]" or "{model}".
-void JsonPieces::between(char c) {
-  if (where_ == Where::maybe_array || where_ == Where::maybe_object) {
-    if (json_blank(c)) return;
-    const bool array = where_ == Where::maybe_array;
-    const bool fits = array ? c == '{' || c == '[' || c == ']' : c == '"' || c == '}';
-    where_ = fits ? (array ? Where::element_or_end : Where::key_or_end) : Where::text;
-    if (!fits) return between(c);
-    ++losses_.documents;
-    list_.clear();
-    in_object_ = !array;
-    members_ = Json::object();
-    members_size_ = 0;
-    return step(c);
-  }
-  if (c == '\n') {
+bool JsonPieces::between() {
+  const bool array = buffer_[at_] == '[';
+  where_ = Where::text;
+  if (!array && buffer_[at_] != '{') return true;
+  const std::size_t next = buffer_.find_first_not_of(k_blank, at_ + 1);
+  if (next == std::string::npos) {
     where_ = Where::between;
-  } else if (where_ == Where::between && !json_blank(c)) {
-    where_ = c == '[' ? Where::maybe_array : c == '{' ? Where::maybe_object : Where::text;
+    buffer_.resize(at_ + 1);
+    return false;
   }
+  if (std::string_view(array ? "{[]" : "\"}").find(buffer_[next]) == std::string_view::npos) {
+    return true;
+  }
+  where_ = array ? Where::element_or_end : Where::key_or_end;
+  at_ = next;
+  ++losses_.documents;
+  list_.clear();
+  in_object_ = !array;
+  members_ = Json::object();
+  members_size_ = 0;
+  return true;
 }
 
-void JsonPieces::before_member(char c) {
-  if (where_ == Where::key) {
-    if (escaped_) {
-      escaped_ = false;
-    } else if (c == '\\') {
-      escaped_ = true;
-    } else if (c == '"') {
-      where_ = Where::colon;
-      return;
-    }
-    if (key_.size() < 256) key_ += c;
-    return;
-  }
-  if (where_ == Where::colon) {
-    if (c == ':') {
-      where_ = Where::value;
-    } else if (!json_blank(c)) {
-      ++losses_.broken;
-      where_ = Where::key_or_end;
-      before_member(c);
-    }
-    return;
-  }
-  if (c == '"') {
-    key_.clear();
-    escaped_ = false;
-    where_ = Where::key;
-  } else if (c == '}') {
-    end_object();
-  }  // blanks and commas; what else stands here is passed over
-}
-
-void JsonPieces::before_value(char c) {
-  if (json_blank(c)) return;
-  if (c == '[' && std::find(lists_.begin(), lists_.end(), key_) != lists_.end()) {
-    list_ = key_;
-    where_ = Where::element_or_end;
-    return;
-  }
-  begin_piece(c, Where::in_value);
-}
-
-void JsonPieces::before_element(char c) {
-  if (json_blank(c) || c == ',') return;
-  if (c == ']') return end_list();
-  if (c == '}') {  // no element begins with it: a bracket is missing
-    ++losses_.broken;
-    if (in_object_) end_object();
-    return;
-  }
-  begin_piece(c, Where::in_element);
-}
-
-void JsonPieces::begin_piece(char c, Where where) {
+void JsonPieces::begin_piece(Where where) {
   where_ = where;
-  piece_.clear();
+  looked_ = 0;
   keep_piece_ = true;
-  depth_ = 0;
-  in_string_ = escaped_ = false;
-  scalar_ = c != '{' && c != '[' && c != '"';
-  in_piece(c);
+  end_ = {};
+  end_.scalar = std::string_view("{[\"").find(buffer_[at_]) == std::string_view::npos;
 }
 
-void JsonPieces::keep(char c) {
-  if (!keep_piece_) return;
-  if (piece_.size() >= limits_.piece_bytes || depth_ > limits_.depth) {
-    keep_piece_ = false;
-  } else {
-    piece_ += c;
+bool JsonPieces::in_piece() {
+  constexpr std::size_t k_beginning = 257;  // of what is too long: as much as a name may have
+  const std::size_t end = end_.find(std::string_view(buffer_).substr(at_ + looked_));
+  looked_ = end == std::string::npos ? buffer_.size() - at_ : looked_ + end;
+  if (looked_ > limits_.piece_bytes || end_.deepest > limits_.depth) keep_piece_ = false;
+  if (end != std::string::npos) {
+    end_piece(std::string_view(buffer_).substr(at_, looked_));
+    at_ += looked_;
+    return true;
   }
+  if (!keep_piece_) looked_ = std::min(looked_, k_beginning);
+  buffer_.resize(at_ + looked_);
+  return false;
 }
 
-void JsonPieces::in_piece(char c) {
-  if (in_string_) {
-    keep(c);
-    if (escaped_) {
-      escaped_ = false;
-    } else if (c == '\\') {
-      escaped_ = true;
-    } else if (c == '"') {
-      in_string_ = false;
-      if (depth_ == 0) end_piece();
-    }
+void JsonPieces::end_piece(std::string_view piece) {
+  if (where_ == Where::in_key) {
+    key_ = piece.substr(1, std::min<std::size_t>(piece.size() - 2, 256));
+    where_ = Where::colon;
     return;
   }
-  if (scalar_ && depth_ == 0 && (c == ',' || c == '}' || c == ']')) {
-    // What ends a number belongs to what holds it.
-    const Where after = where_ == Where::in_value ? Where::key_or_end : Where::element_or_end;
-    end_piece();
-    where_ = after;
-    return step(c);
-  }
-  if (c == '"') {
-    in_string_ = true;
-  } else if (c == '{' || c == '[') {
-    ++depth_;
-  } else if (c == '}' || c == ']') {
-    keep(c);
-    if (depth_ > 0) --depth_;
-    if (depth_ == 0) end_piece();
-    return;
-  }
-  if (!(scalar_ && json_blank(c))) keep(c);
-}
-
-void JsonPieces::end_piece() {
   const bool member = where_ == Where::in_value;
   where_ = member ? Where::key_or_end : Where::element_or_end;
   if (!keep_piece_) {
@@ -241,14 +196,14 @@ void JsonPieces::end_piece() {
     return;
   }
   const JsonLimits limits{limits_.piece_bytes * 2, limits_.depth};
-  auto parsed = parse_json(piece_, limits);
-  if (!parsed) parsed = parse_json(without_bare_words(piece_), limits);
+  auto parsed = parse_json(piece, limits);
+  if (!parsed) parsed = parse_json(without_bare_words(piece), limits);
   if (!parsed) {
     ++losses_.broken;
     return;
   }
   if (!member) return takers_.element(list_, std::move(*parsed));
-  members_size_ += piece_.size();
+  members_size_ += piece.size();
   if (members_size_ > limits_.members_bytes) {
     ++losses_.too_long;
     return;
@@ -256,28 +211,19 @@ void JsonPieces::end_piece() {
   members_[key_] = std::move(*parsed);
 }
 
-void JsonPieces::end_list() {
-  if (in_object_) {
-    where_ = Where::key_or_end;
-    list_.clear();
-  } else {
-    where_ = Where::text;  // a next document begins a line of its own
-  }
-}
-
 void JsonPieces::end_object() {
+  ++at_;
   where_ = Where::text;
   in_object_ = false;
   takers_.members(std::exchange(members_, Json::object()));
 }
 
 void JsonPieces::finish() {
-  const bool between_documents = where_ == Where::between || where_ == Where::text;
-  if (where_ == Where::maybe_array || where_ == Where::maybe_object) ++losses_.documents;
-  if (!between_documents) losses_.cut = true;
-  if (in_object_ && !between_documents) takers_.members(std::exchange(members_, Json::object()));
+  const bool bracket = where_ == Where::between && !buffer_.empty();  // and nothing behind it
+  if (bracket) ++losses_.documents;
+  losses_.cut = bracket || (where_ != Where::between && where_ != Where::text);
+  if (losses_.cut && in_object_) end_object();
   where_ = Where::between;
-  in_object_ = false;
 }
 
 DocumentsFound for_each_document(std::string_view text,
@@ -298,8 +244,9 @@ DocumentsFound for_each_document(std::string_view text,
     if (at == std::string_view::npos || at >= line_end || (text[at] != '{' && text[at] != '[')) {
       continue;
     }
-    const std::size_t end = closing(text, at, std::min(k_largest, budget));
-    const std::size_t looked = (end == std::string_view::npos ? text.size() : end) - from;
+    const std::size_t length = JsonValueEnd().find(text.substr(at, std::min(k_largest, budget)));
+    const std::size_t end = length == std::string_view::npos ? length : at + length;
+    const std::size_t looked = std::min(end, text.size()) - from;
     budget -= std::min(budget, std::min(looked, k_largest));
     if (budget == 0) {
       broken("too much of it looks like JSON that never ends");

@@ -28,6 +28,17 @@ struct JsonPieceLosses {
   std::size_t documents = 0;
 };
 
+// Looks for the end of a value, which may come in parts.
+struct JsonValueEnd {
+  bool scalar = false;  // neither an object, an array nor a text: what holds it ends it
+  bool in_text = false, escaped = false;
+  std::size_t depth = 0, deepest = 0;
+
+  // How much of `text`, which follows what was looked at before, belongs to the value; npos: all of
+  // it, and more.
+  std::size_t find(std::string_view text);
+};
+
 // A document is an object or an array that begins a line. Text between documents, such as log
 // lines, is passed over.
 class JsonPieces {
@@ -51,29 +62,23 @@ class JsonPieces {
   [[nodiscard]] const JsonPieceLosses& losses() const { return losses_; }
 
  private:
-  enum class Where {  // in the order of step()
-    between,          // of documents; looking for one at the beginning of a line
-    text,             // in a line that is none
-    maybe_array,      // past a '[' that began a line
-    maybe_object,     // past a '{' that did
-    key_or_end,       // in an object, before a member
-    key,              // in a member's name
-    colon,            // behind it
-    value,            // before a member's value
-    in_value,         // in it
-    element_or_end,   // in a list, before an element
+  enum class Where {
+    between,         // of documents; looking for one at the beginning of a line
+    text,            // in a line that is none
+    key_or_end,      // in an object, before a member
+    in_key,          // in a member's name
+    colon,           // behind it
+    value,           // before a member's value
+    in_value,        // in it
+    element_or_end,  // in a list, before an element
     in_element,
   };
-  void step(char c);
-  void between(char c);
-  void before_member(char c);
-  void before_value(char c);
-  void before_element(char c);
-  void in_piece(char c);
-  void begin_piece(char c, Where where);
-  void keep(char c);
-  void end_piece();
-  void end_list();
+  // Each of these goes on from where_, and says whether there is enough text to go on further.
+  bool step();
+  bool between();
+  bool in_piece();
+  void end_piece(std::string_view piece);
+  void begin_piece(Where where);
   void end_object();
 
   std::vector<std::string> lists_;
@@ -81,15 +86,16 @@ class JsonPieces {
   JsonPieceLimits limits_;
   JsonPieceLosses losses_;
   Where where_ = Where::between;
-  std::string piece_;
+  std::string buffer_;      // what is not taken yet begins at at_
+  std::size_t at_ = 0;      // in a piece: its beginning
+  std::size_t looked_ = 0;  // how much of the piece was looked at for its end
+  JsonValueEnd end_;        // of the piece
+  bool keep_piece_ = true;
   std::string key_;
   std::string list_;        // the name of the list that is read
   bool in_object_ = false;  // the list stands in an object
   Json members_;
   std::size_t members_size_ = 0;
-  bool keep_piece_ = true;
-  std::size_t depth_ = 0;  // within the piece
-  bool in_string_ = false, escaped_ = false, scalar_ = false;
 };
 
 // Documents within text that also holds log lines, each as a whole.

@@ -1,7 +1,6 @@
 #include "gate/adapters/printed.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "gate/base/text.hpp"
 
@@ -140,9 +139,8 @@ bool names_op(std::string_view word) {
   });
 }
 
-void Scan::skip_blanks() {
-  const std::size_t at = rest_.find_first_not_of(" \t");
-  rest_.remove_prefix(std::min(at, rest_.size()));
+std::string_view Scan::behind_blanks() const {
+  return rest_.substr(std::min(rest_.find_first_not_of(" \t"), rest_.size()));
 }
 
 bool Scan::take_text(std::string_view& form) {
@@ -180,55 +178,41 @@ bool Scan::take_value(std::string_view& form, std::string_view& value) {
 }
 
 bool Scan::take(std::string_view literal) {
-  const std::string_view before = rest_;
-  skip_blanks();
-  if (!rest_.starts_with(literal)) {
-    rest_ = before;
-    return false;
-  }
-  rest_.remove_prefix(literal.size());
-  return true;
+  const std::string_view text = behind_blanks();
+  const bool fits = text.starts_with(literal);
+  if (fits) rest_ = text.substr(literal.size());
+  return fits;
 }
 
 std::optional<double> Scan::number() {
-  const std::string_view before = rest_;
-  skip_blanks();
-  std::size_t end = !rest_.empty() && (rest_[0] == '-' || rest_[0] == '+') ? 1 : 0;
-  while (end < rest_.size() && (digit(rest_[end]) || rest_[end] == '.' || rest_[end] == ',')) ++end;
-  if (end > 0 && end < rest_.size() && (rest_[end] == 'e' || rest_[end] == 'E')) {
+  const std::string_view text = behind_blanks();
+  std::size_t end = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
+  while (end < text.size() && (digit(text[end]) || text[end] == '.' || text[end] == ',')) ++end;
+  if (end > 0 && end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
     std::size_t exponent = end + 1;
-    if (exponent < rest_.size() && (rest_[exponent] == '-' || rest_[exponent] == '+')) ++exponent;
-    if (const std::size_t wide = digits_at(rest_, exponent); wide > 0) end = exponent + wide;
+    if (exponent < text.size() && (text[exponent] == '-' || text[exponent] == '+')) ++exponent;
+    if (const std::size_t wide = digits_at(text, exponent); wide > 0) end = exponent + wide;
   }
   // A mark at the end belongs to the sentence.
-  while (end > 0 && (rest_[end - 1] == ',' || rest_[end - 1] == '.')) --end;
-  const auto value = printed_number(rest_.substr(0, end));
-  if (!value) {
-    rest_ = before;
-    return std::nullopt;
-  }
-  rest_.remove_prefix(end);
+  while (end > 0 && (text[end - 1] == ',' || text[end - 1] == '.')) --end;
+  const auto value = printed_number(text.substr(0, end));
+  if (value) rest_ = text.substr(end);
   return value;
 }
 
 std::optional<std::int64_t> Scan::whole() {
-  const std::string_view before = rest_;
-  skip_blanks();
-  const std::size_t wide = digits_at(rest_, 0);
-  const auto value = text::to_int(rest_.substr(0, wide));
-  if (!value) {
-    rest_ = before;
-    return std::nullopt;
-  }
-  rest_.remove_prefix(wide);
-  return *value;
+  const std::string_view text = behind_blanks();
+  const std::size_t wide = digits_at(text, 0);
+  const auto value = text::to_int(text.substr(0, wide));
+  if (value) rest_ = text.substr(wide);
+  return value;
 }
 
 std::optional<std::string_view> Scan::word() {
-  skip_blanks();
-  if (rest_.empty()) return std::nullopt;
-  const std::string_view word = rest_.substr(0, rest_.find_first_of(" \t"));
-  rest_.remove_prefix(word.size());
+  const std::string_view text = behind_blanks();
+  if (text.empty()) return std::nullopt;
+  const std::string_view word = text.substr(0, text.find_first_of(" \t"));
+  rest_ = text.substr(word.size());
   return word;
 }
 

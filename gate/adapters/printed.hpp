@@ -98,7 +98,7 @@ class Scan {
   [[nodiscard]] bool done() const { return rest().empty(); }
 
  private:
-  void skip_blanks();
+  [[nodiscard]] std::string_view behind_blanks() const;
   // What stands before the mark that begins at `at`.
   std::optional<std::string_view> past(std::size_t at, std::string_view mark);
   bool take_text(std::string_view& form);  // up to its next "{}", which goes as well

@@ -3,12 +3,8 @@
 // version of it that was seen prints: files in this shape may be offered all the same.
 //
 // Rates are in whole milliseconds and so coarse on small models: a warning says how coarse.
-#include <algorithm>
-#include <cmath>
-#include <tuple>
 
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::agave {
 namespace {
@@ -115,58 +111,47 @@ bool read_counters_line(std::string_view line, Observed& observed) {
   return any;
 }
 
-// Lines of the profile table, between its heading and TOTAL.
-class Table {
- public:
-  explicit Table(Observed& observed) : observed_(observed) {}
-  [[nodiscard]] bool open() const { return open_; }
+// "6 tokens, 5.6ms avg) ──"
+bool read_table_heading(std::string_view line, Observed& observed) {
+  std::int64_t tokens = 0;
+  if (!Scan(line).fits("{} tokens,", tokens)) return false;
+  if (!observed.generated_tokens) observed.generated_tokens = tokens;
+  // The first token comes from the prefill, which is not in the table.
+  if (tokens > 0) observed.profiled_tokens = tokens - 1;
+  return true;
+}
 
-  bool take(std::string_view line) {
-    const std::size_t rule = line.find(k_rule);
-    if (rule != std::string_view::npos) return heading(line.substr(rule + k_rule.size()));
-    if (!open_) return false;
-    Scan scan(line);
-    if (scan.take("TOTAL")) {
-      open_ = !scan.number().has_value();
-      return true;
-    }
-    return row(line);
+// Time is kept in whole microseconds, rounded down for each call: ops below that add up to 0.
+bool read_table_row(std::string_view line, Observed& observed) {
+  std::string_view name;
+  std::int64_t calls = 0;
+  double total = 0, mean = 0, share = 0;
+  if (!Scan(line).fits("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
+  ObservedOp op;
+  op.op = shown_text(name);
+  op.phase = Phase::decode;
+  op.calls = calls;
+  op.backend = observed.context.backend.value_or("");
+  op.covers_others = op.op == "total_layer";
+  // The sum has a step of 100 us, the mean one of 1 us: for few calls the mean says more.
+  const double by_mean = mean / 1e6 * static_cast<double>(calls);
+  op.seconds = calls < 100 && mean > 0 ? by_mean : total / 1e3;
+  keep_row(observed.ops, std::move(op), observed);
+  return true;
+}
+
+// Lines of the profile table, between its heading and TOTAL; `open`: such a line was the last.
+bool read_table(std::string_view line, bool& open, Observed& observed) {
+  if (const std::size_t rule = line.find(k_rule); rule != std::string_view::npos) {
+    const bool heading = read_table_heading(line.substr(rule + k_rule.size()), observed);
+    open = open || heading;
+    return heading;
   }
-
- private:
-  // "6 tokens, 5.6ms avg) ──"
-  bool heading(std::string_view line) {
-    std::int64_t tokens = 0;
-    if (!Scan(line).fits("{} tokens,", tokens)) return false;
-    open_ = true;
-    if (!observed_.generated_tokens) observed_.generated_tokens = tokens;
-    // The first token comes from the prefill, which is not in the table.
-    if (tokens > 0) observed_.profiled_tokens = tokens - 1;
-    return true;
-  }
-
-  // Time is kept in whole microseconds, rounded down for each call: ops below that add up to 0.
-  bool row(std::string_view line) {
-    std::string_view name;
-    std::int64_t calls = 0;
-    double total = 0, mean = 0, share = 0;
-    if (!Scan(line).fits("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
-    ObservedOp op;
-    op.op = shown_text(name);
-    op.phase = Phase::decode;
-    op.calls = calls;
-    op.backend = observed_.context.backend.value_or("");
-    op.covers_others = op.op == "total_layer";
-    // The sum has a step of 100 us, the mean one of 1 us: for few calls the mean says more.
-    const double by_mean = mean / 1e6 * static_cast<double>(calls);
-    op.seconds = calls < 100 && mean > 0 ? by_mean : total / 1e3;
-    keep_row(observed_.ops, std::move(op), observed_);
-    return true;
-  }
-
-  Observed& observed_;
-  bool open_ = false;
-};
+  Scan scan(line);
+  if (!open || !scan.take("TOTAL")) return open && read_table_row(line, observed);
+  open = !scan.number().has_value();
+  return true;
+}
 
 struct Token {
   std::int64_t number = 0;
@@ -391,56 +376,49 @@ bool read_complaint(std::string_view line, Observed& observed) {
 }  // namespace
 
 int recognises(const Printed& printed) {
-  if (printed.holds(k_rule) || printed.begins("agave ")) return 90;
-  if (printed.holds("\"tok_per_sec\"") || printed.holds("\"ns_median\"")) return 85;
-  if (printed.holds("\"kv_heads\"") && printed.holds("\"file_size_human\"")) return 85;
-  if (printed.begins("Metal counters:") || printed.begins("Metal: ") ||
-      printed.holds("Metal stats:"))
-    return 70;
-  if (printed.holds(" tok/s\xC2\xB7") || printed.holds(" tok/s \xC2\xB7 ")) return 80;
-  if (printed.begins("Token ") &&
-      std::any_of(printed.lines().begin(), printed.lines().end(),
-                  [](std::string_view line) { return token_of(line).has_value(); }))
-    return 70;
-  if (printed.begins("Error: failed to open '") && printed.holds("': error.")) return 40;
-  if (printed.begins("Valid options: auto, cpu, metal") ||
-      printed.begins("Valid kernels: gemv_f32"))
-    return 40;
-  return 0;
+  const bool token =
+      printed.begins("Token ") && std::ranges::any_of(printed.lines(), [](std::string_view line) {
+        return token_of(line).has_value();
+      });
+  return token ? 70 : 0;
 }
 
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   observed.context.engine = "agave";
-  Table table(observed);
+  bool in_table = false;
   Tokens tokens(observed);
   for (const std::string_view line : printed.lines()) {
-    if (table.take(line) || tokens.take(line) || read_statistics(line, observed) ||
-        read_banner(line, observed) || read_system(line, observed) ||
-        read_counters_line(line, observed)) {
+    if (read_table(line, in_table, observed) || tokens.take(line) ||
+        read_statistics(line, observed) || read_banner(line, observed) ||
+        read_system(line, observed) || read_counters_line(line, observed)) {
       continue;
     }
     read_complaint(line, observed);
   }
   tokens.finish(printed.open());
-  if (table.open()) mark_truncated(observed);
+  if (in_table) mark_truncated(observed);
   if (!printed.document().out.empty() && printed.holds("{\"")) {
     read_pieces(printed, {},
                 {[](std::string_view, const Json&) {},
                  [&](const Json& json) { read_json(json, observed); }},
                 observed);
   }
-  // A context of the engine's name alone is nothing.
-  Observed bare;
-  bare.context.engine = observed.context.engine;
-  bare.truncated = observed.truncated;
-  bare.warnings = observed.warnings;
-  if (observed == bare) return nothing_found("agave");
   return observed;
 }
 
 }  // namespace weir::adapters::agave
 
-const weir::adapters::Format weir::adapters::k_agave{
-    "agave", "Agave's statistics, profile table, counters, --json and agave-bench",
-    agave::recognises, agave::read, Adapter("agave", 4, "agave", Counts::asked)};
+const weir::adapters::Format weir::adapters::k_agave = {
+    "agave",
+    "Agave's statistics, profile table, counters, --json and agave-bench",
+    {{90, {"\xE2\x94\x80\xE2\x94\x80 Profile (", "^agave "}},
+     {85, {"\"tok_per_sec\"", "\"ns_median\"", "\"kv_heads\" & \"file_size_human\""}},
+     {70, {"^Metal counters:", "^Metal: ", "Metal stats:"}},
+     {80, {" tok/s\xC2\xB7", " tok/s \xC2\xB7 "}},
+     {40,
+      {"^Error: failed to open ' & ': error.", "^Valid options: auto, cpu, metal",
+       "^Valid kernels: gemv_f32"}}},
+    agave::read,
+    Adapter("agave", 4, "agave", Counts::asked),
+    agave::recognises};

@@ -1,10 +1,7 @@
 // llama.cpp's programs for single ops: test-backend-ops (the console's lines, perf and test, and
 // its sql; its csv holds no times) and test-export-graph-ops.
-#include <algorithm>
-#include <cmath>
 
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::backend_ops {
 namespace {
@@ -213,15 +210,6 @@ void add_csv(std::string_view line, Observed& observed) {
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  if (printed.begins(k_csv) || printed.holds("INSERT INTO test_backend_ops")) return 95;
-  if (printed.begins("Testing ") && printed.begins("Backend 1/")) return 85;
-  return printed.holds(" us/run - ") || printed.holds("make_test_cases_from_file") ||
-                 printed.holds("Unable to read test file")
-             ? 60
-             : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   observed.context.engine = "llama.cpp";
@@ -252,8 +240,14 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::backend_ops
 
-const weir::adapters::Format weir::adapters::k_backend_ops{
-    "test-backend-ops", "test-backend-ops, console, sql or csv", backend_ops::recognises,
+const weir::adapters::Format weir::adapters::k_backend_ops = {
+    "test-backend-ops",
+    "test-backend-ops, console, sql or csv",
+    {{95,
+      {"^\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"",
+       "INSERT INTO test_backend_ops"}},
+     {85, {"^Testing  & ^Backend 1/"}},
+     {60, {" us/run - ", "make_test_cases_from_file", "Unable to read test file"}}},
     backend_ops::read};
 
 // test-export-graph-ops: which ops a model's graphs have, one a line. It tells shapes and types;
@@ -335,12 +329,11 @@ Result<Observed> read(const Printed& printed) {
     }
   }
   if (printed.open()) mark_truncated(observed);
-  if (observed.ops.empty()) return nothing_found("graph-ops");
   return observed;
 }
 
 }  // namespace weir::adapters::graph_ops
 
-const weir::adapters::Format weir::adapters::k_graph_ops{
-    "graph-ops", "test-export-graph-ops: the ops of a model", graph_ops::recognises,
-    graph_ops::read};
+const weir::adapters::Format weir::adapters::k_graph_ops = {
+    "graph-ops",          "test-export-graph-ops: the ops of a model", {}, graph_ops::read, {},
+    graph_ops::recognises};

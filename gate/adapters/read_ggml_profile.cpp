@@ -4,11 +4,8 @@
 // Records carry no number of graph or token, and the start of a device's op is a time of the CPU:
 // neither steps nor gaps are made of them. Records alike are one row. `bytes` of an op are those of
 // its result alone; what it reads and writes follows from its shapes, where the version has types.
-#include <map>
-#include <tuple>
 
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::ggml_profile {
 namespace {
@@ -84,14 +81,25 @@ class Rows {
     merge(op, json_whole(record, "backend_id").value_or(-1), *nanoseconds / 1e9);
   }
 
+  // A span of the host's functions (a fork of version 4): they hold each other and the ops.
+  void add_function(const Json& record) {
+    if (!record.is_object()) return;
+    const auto name = json_text(record, "name");
+    const auto begin = json_number(record, "start_ns");
+    const auto end = json_number(record, "end_ns");
+    if (!name || !begin || !end || *end < *begin) return;
+    ObservedOp op;
+    op.op = *name;
+    op.category = "function";
+    op.covers_others = true;
+    merge(op, std::nullopt, (*end - *begin) / 1e9);
+  }
+
   // `backends` by id.
   void name_backends(const std::map<std::int64_t, std::string>& backends) {
     for (const auto& [id, rows] : by_backend_) {
-      const auto found = backends.find(id);
-      for (const std::size_t row : rows) {
-        observed_.ops[row].backend =
-            found == backends.end() ? fmt::format("backend {}", id) : found->second;
-      }
+      const std::string name = look_up(backends, id, fmt::format("backend {}", id));
+      for (const std::size_t row : rows) observed_.ops[row].backend = name;
     }
     by_backend_.clear();
     rows_.clear();
@@ -99,10 +107,11 @@ class Rows {
   [[nodiscard]] std::size_t unread() const { return unread_; }
 
  private:
-  using Key = std::tuple<std::int64_t, std::string, std::string, std::string, std::string,
-                         std::string, double>;
+  using Backend = std::optional<std::int64_t>;
+  using Key =
+      std::tuple<Backend, std::string, std::string, std::string, std::string, std::string, double>;
 
-  void merge(ObservedOp op, std::int64_t backend, double seconds) {
+  void merge(ObservedOp op, Backend backend, double seconds) {
     const Key key{backend, op.op, op.kernel, op.node, op.type, op.shape, op.bytes.value_or(-1)};
     const auto [at, fresh] = rows_.try_emplace(key, observed_.ops.size());
     if (fresh) {
@@ -111,7 +120,7 @@ class Rows {
         rows_.erase(at);
         return;
       }
-      by_backend_[backend].push_back(at->second);
+      if (backend) by_backend_[*backend].push_back(at->second);
     }
     add_call(observed_.ops[at->second], seconds);
   }
@@ -120,36 +129,6 @@ class Rows {
   std::map<Key, std::size_t> rows_;
   std::map<std::int64_t, std::vector<std::size_t>> by_backend_;
   std::size_t unread_ = 0;
-};
-
-// Spans of the host's functions (a fork of version 4): they hold each other and the ops.
-class Functions {
- public:
-  explicit Functions(Observed& observed) : observed_(observed) {}
-
-  void add(const Json& record) {
-    if (!record.is_object()) return;
-    const auto name = json_text(record, "name");
-    const auto begin = json_number(record, "start_ns");
-    const auto end = json_number(record, "end_ns");
-    if (!name || !begin || !end || *end < *begin) return;
-    const auto [at, fresh] = rows_.try_emplace(*name, observed_.ops.size());
-    if (fresh) {
-      ObservedOp op;
-      op.op = *name;
-      op.category = "function";
-      op.covers_others = true;
-      if (!keep_row(observed_.ops, std::move(op), observed_)) {
-        rows_.erase(at);
-        return;
-      }
-    }
-    add_call(observed_.ops[at->second], (*end - *begin) / 1e9);
-  }
-
- private:
-  Observed& observed_;
-  std::map<std::string, std::size_t> rows_;  // by name, into the document's ops
 };
 
 std::map<std::int64_t, std::string> backends_of(const Json& json, Observed& observed) {
@@ -186,25 +165,17 @@ void check_version(const Json& json, std::size_t records, Observed& observed) {
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  const bool says_so =
-      printed.holds("\"profiler\": \"ggml\"") || printed.holds("\"profiler\":\"ggml\"");
-  if (says_so) return 95;
-  return printed.holds("\"backend_id\"") && printed.holds("\"duration_ns\"") ? 60 : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   observed.context.engine = "llama.cpp";
   Rows rows(observed);
-  Functions functions(observed);
   std::size_t records = 0;
   const auto take_element = [&](std::string_view list, const Json& element) {
     if (list == "records") {
       ++records;
       if (element.is_object()) rows.add(element);
     } else if (list == "fn_records") {
-      functions.add(element);
+      rows.add_function(element);
     }
   };
   const auto take_members = [&](const Json& json) {
@@ -215,14 +186,16 @@ Result<Observed> read(const Printed& printed) {
   if (rows.unread() > 0) {
     add_warning(observed, fmt::format("{} records have no name or no duration", rows.unread()));
   }
-  if (observed.ops.empty() && observed.context.facts.empty()) return nothing_found("ggml-profiler");
   return observed;
 }
 
 }  // namespace weir::adapters::ggml_profile
 
-const weir::adapters::Format weir::adapters::k_ggml_profile{
-    "ggml-profiler", "llama.cpp's profiler of all backends, JSON", ggml_profile::recognises,
+const weir::adapters::Format weir::adapters::k_ggml_profile = {
+    "ggml-profiler",
+    "llama.cpp's profiler of all backends, JSON",
+    {{95, {"\"profiler\": \"ggml\"", "\"profiler\":\"ggml\""}},
+     {60, {"\"backend_id\" & \"duration_ns\""}}},
     ggml_profile::read};
 
 // The same profiler's summary (GGML_PROFILE=1) and its table (a file that ends in .txt).
@@ -302,17 +275,11 @@ bool read_backend(std::string_view line, Observed& observed) {
 // Its table has a column that the summary has not: they do not both stand in one text.
 void name_backends(Observed& observed) {
   for (auto& op : observed.ops) {
-    const auto known = observed.context.facts.find(op.backend);
-    if (known != observed.context.facts.end()) op.backend = known->second;
+    op.backend = look_up(observed.context.facts, op.backend, op.backend);
   }
 }
 
 }  // namespace
-
-int recognises(const Printed& printed) {
-  if (printed.begins("=== Profiling Summary ===")) return 85;
-  return printed.begins("[OP  ] backend ") ? 70 : 0;
-}
 
 Result<Observed> read(const Printed& printed) {
   Observed observed;
@@ -328,13 +295,14 @@ Result<Observed> read(const Printed& printed) {
     }
   }
   name_backends(observed);
-  if (observed.ops.empty()) return nothing_found("ggml-profiler-text");
   if (!total) mark_truncated(observed);
   return observed;
 }
 
 }  // namespace weir::adapters::ggml_profile_text
 
-const weir::adapters::Format weir::adapters::k_ggml_profile_text{
-    "ggml-profiler-text", "the same profiler's summary or table", ggml_profile_text::recognises,
+const weir::adapters::Format weir::adapters::k_ggml_profile_text = {
+    "ggml-profiler-text",
+    "the same profiler's summary or table",
+    {{85, {"^=== Profiling Summary ==="}}, {70, {"^[OP  ] backend "}}},
     ggml_profile_text::read};

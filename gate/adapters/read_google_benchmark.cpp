@@ -1,6 +1,5 @@
 // Google Benchmark's JSON. A case a benchmark (its repetitions are samples); times of aggregates
 // where there are no repetitions. A row with an error has time 0 and is not fast: it is an error.
-#include <algorithm>
 
 #include "gate/adapters/readers.hpp"
 #include "gate/unit/metric.hpp"
@@ -41,7 +40,7 @@ void read_counters(const Json& row, ObservedCase& one) {
   if (const auto label = json_text(row, "label")) one.facts["label"] = *label;
   for (const auto& [key, value] : row.items()) {
     if (!value.is_number() || one.facts.size() >= 64) continue;
-    if (std::find(std::begin(k_known), std::end(k_known), key) != std::end(k_known)) continue;
+    if (holds(k_known, key)) continue;
     one.facts[shown_text(key, 100)] = dump_json(value);
   }
   if (const auto iterations = json_whole(row, "iterations")) {
@@ -123,11 +122,6 @@ void read_context(const Json& json, Observed& observed) {
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  if (!printed.holds("\"benchmarks\"") && !printed.holds("\"library_build_type\"")) return 0;
-  return printed.holds("\"library_build_type\"") || printed.holds("\"real_time\"") ? 90 : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   observed.context.engine = "google-benchmark";
@@ -135,13 +129,13 @@ Result<Observed> read(const Printed& printed) {
               {[&](std::string_view, const Json& row) { read_row(row, observed); },
                [&](const Json& members) { read_context(members, observed); }},
               observed);
-  if (observed.cases.empty() && observed.context.facts.empty())
-    return nothing_found("google-benchmark");
   return observed;
 }
 
 }  // namespace weir::adapters::google_benchmark
 
-const weir::adapters::Format weir::adapters::k_google_benchmark{
-    "google-benchmark", "Google Benchmark, JSON", google_benchmark::recognises,
+const weir::adapters::Format weir::adapters::k_google_benchmark = {
+    "google-benchmark",
+    "Google Benchmark, JSON",
+    {{90, {"\"library_build_type\"", "\"benchmarks\" & \"real_time\""}}},
     google_benchmark::read};

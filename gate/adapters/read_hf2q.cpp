@@ -3,7 +3,6 @@
 //
 // On current Apple hardware there is no time of a single dispatch: none of it is normal.
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::hf2q {
 namespace {
@@ -179,17 +178,6 @@ bool read_rate(std::string_view line, Observed& observed) {
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  if (printed.holds("[CB_PROFILE") || printed.holds("[GREEDY_PROFILE]") ||
-      printed.holds("[DECODE_PROFILE]"))
-    return 90;
-  if (printed.begins("DeepSeek-V4 ")) return 70;
-  return printed.holds("[mlx-native] ") || printed.begins("--- mlx-native") ||
-                 printed.begins("Decode tok/s:")
-             ? 60
-             : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   Steps steps(observed);
@@ -220,6 +208,11 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::hf2q
 
-const weir::adapters::Format weir::adapters::k_hf2q{"hf2q", "profile lines of hf2q and mlx-native",
-                                                    hf2q::recognises, hf2q::read,
-                                                    Adapter("hf2q", 5, "hf2q", Counts::asked)};
+const weir::adapters::Format weir::adapters::k_hf2q = {
+    "hf2q",
+    "profile lines of hf2q and mlx-native",
+    {{90, {"[CB_PROFILE", "[GREEDY_PROFILE]", "[DECODE_PROFILE]"}},
+     {70, {"^DeepSeek-V4 "}},
+     {60, {"[mlx-native] ", "^--- mlx-native", "^Decode tok/s:"}}},
+    hf2q::read,
+    Adapter("hf2q", 5, "hf2q", Counts::asked)};

@@ -2,12 +2,9 @@
 // deviation). A case a test; the rates of the whole are those of the only test of their kind.
 //
 // Rates are made from samples_ns: avg_ts is a mean of rates, which one disturbed repetition spoils.
-#include <algorithm>
 #include <array>
-#include <map>
 
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -16,8 +13,7 @@ namespace {
 using BenchFields = std::map<std::string, std::string, std::less<>>;
 
 std::string field_of(const BenchFields& fields, std::string_view name) {
-  const auto found = fields.find(name);
-  return found == fields.end() ? "" : found->second;
+  return look_up(fields, name, "");
 }
 
 std::optional<std::int64_t> whole_field(const BenchFields& fields, std::string_view name) {
@@ -74,8 +70,8 @@ std::optional<ObservedCase> test_of(const BenchFields& fields,
   if (*generated > 0) test.generated_tokens = generated;
   test.name = name_of_test(*prompt, *generated, test.depth.value_or(0));
   for (const auto& [name, value] : fields) {
-    const bool result = std::find(k_results.begin(), k_results.end(), name) != k_results.end();
-    if (!result && test.facts.size() < 64) test.facts[shown_text(name, 60)] = shown_text(value);
+    if (holds(k_results, name) || test.facts.size() >= 64) continue;
+    test.facts[shown_text(name, 60)] = shown_text(value);
   }
   ObservedTiming rate{rate_metric(test),
                       {},
@@ -111,9 +107,7 @@ void sum_up(Observed& observed) {
 
 Result<Observed> finish_bench(Observed observed, const Printed& printed, std::string_view format) {
   sum_up(observed);
-  if (printed.holds("asserts enabled")) {
-    add_warning(observed, k_asserts);
-  }
+  if (printed.holds("asserts enabled")) add_warning(observed, k_asserts);
   for (const std::string_view line : printed.lines()) {
     if (!line.starts_with("llama_bench: error:")) continue;
     observed.errors.push_back(shown_text(line));
@@ -147,13 +141,6 @@ std::vector<double> samples_of(const Json& json) {
 
 namespace llama_bench_json {
 
-int recognises(const Printed& printed) {
-  if (printed.holds("\"n_gen\":") &&
-      (printed.holds("\"avg_ns\":") || printed.holds("\"build_commit\":")))
-    return 90;
-  return printed.begins("llama_bench: error:") ? 60 : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   const auto take = [&](const Json& json) {
@@ -169,8 +156,11 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace llama_bench_json
 
-const Format k_llama_bench_json{
-    "llama-bench", "llama-bench -o json or jsonl", llama_bench_json::recognises,
+const Format k_llama_bench_json = {
+    "llama-bench",
+    "llama-bench -o json or jsonl",
+    {{90, {"\"n_gen\": & \"avg_ns\":", "\"n_gen\": & \"build_commit\":"}},
+     {60, {"^llama_bench: error:"}}},
     llama_bench_json::read,
     Adapter("llama-bench", 1, "llama-bench", Counts::none, read_llama_bench)};
 
@@ -259,11 +249,10 @@ constexpr std::string_view k_csv_begins = "build_commit,build_number,";
 }  // namespace
 
 int recognises(const Printed& printed) {
-  if (printed.begins(k_csv_begins) || printed.holds("INSERT INTO llama_bench (")) return 90;
-  for (const std::string_view line : printed.lines()) {
-    if (line.starts_with("| model ") && line.find(" t/s |") != std::string_view::npos) return 85;
-  }
-  return printed.holds("CREATE TABLE IF NOT EXISTS llama_bench") ? 60 : 0;
+  const bool table = std::ranges::any_of(printed.lines(), [](std::string_view line) {
+    return line.starts_with("| model ") && line.find(" t/s |") != std::string_view::npos;
+  });
+  return table ? 85 : 0;
 }
 
 Result<Observed> read(const Printed& printed) {
@@ -303,8 +292,13 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace llama_bench_table
 
-const Format k_llama_bench_table{"llama-bench-table", "llama-bench -o csv, sql or md",
-                                 llama_bench_table::recognises, llama_bench_table::read,
-                                 Adapter("llama-bench-table", 2)};
+const Format k_llama_bench_table = {
+    "llama-bench-table",
+    "llama-bench -o csv, sql or md",
+    {{90, {"^build_commit,build_number,", "INSERT INTO llama_bench ("}},
+     {60, {"CREATE TABLE IF NOT EXISTS llama_bench"}}},
+    llama_bench_table::read,
+    Adapter("llama-bench-table", 2),
+    llama_bench_table::recognises};
 
 }  // namespace weir::adapters

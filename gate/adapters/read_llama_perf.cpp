@@ -4,7 +4,6 @@
 // The first token is made by the prompt's evaluation. Programs count decode calls ("runs"), which
 // are one fewer than the tokens; the server counts the tokens, and its time is that of all but the
 // first. Rates are made from the times, with that one rule for both.
-#include <algorithm>
 
 #include "gate/adapters/readers.hpp"
 
@@ -27,45 +26,33 @@ std::optional<Timing> timing_in(Scan scan) {
   return timing;
 }
 
-// One program's or one request's figures.
-class Figures {
- public:
-  explicit Figures(Observed& observed) : observed_(observed) {}
-
-  void take(std::string_view what, const Scan& scan, ObservedCase* request) {
-    const auto timing = timing_in(scan);
-    if (what == "graphs reused") {
-      Scan reused = scan;
-      if (const auto count = reused.whole()) {
-        auto& facts = request ? request->facts : observed_.context.facts;
-        facts["graphs reused"] = fmt::format("{}", *count);
-      }
-      return;
-    }
-    if (!timing) return;
-    const double ms = timing->milliseconds;
-    if (what == "load time") {
-      add_sample(observed_.timings, "load_seconds", ms / 1e3);
-    } else if (what == "prompt eval time" && timing->count) {
-      (request ? request->prompt_tokens : observed_.prompt_tokens) = timing->count;
-      rate("prefill_tokens_per_second", *timing->count, ms, request);
-    } else if (what == "eval time" && timing->count) {
-      const std::int64_t calls = timing->runs ? *timing->count : *timing->count - 1;
-      (request ? request->generated_tokens : observed_.generated_tokens) =
-          timing->runs ? *timing->count + 1 : *timing->count;
-      rate("decode_tokens_per_second", calls, ms, request);
-    } else if (what != "total time") {
-      observed_.context.facts[shown_text(what)] = fmt::format("{} ms", ms);
-    }
+// One of the figures of a program, or of one of its requests.
+void take_figure(std::string_view what, Scan scan, ObservedCase* request, Observed& observed) {
+  const auto timing = timing_in(scan);
+  if (what == "graphs reused") {
+    auto& facts = request ? request->facts : observed.context.facts;
+    if (const auto count = scan.whole()) facts["graphs reused"] = fmt::format("{}", *count);
+    return;
   }
-
- private:
-  void rate(const char* metric, std::int64_t tokens, double ms, ObservedCase* request) {
+  if (!timing) return;
+  const double ms = timing->milliseconds;
+  const auto rate = [&](const char* metric, std::int64_t tokens) {
     if (tokens <= 0 || ms <= 0) return;
-    add_sample(observed_, request, metric, static_cast<double>(tokens) * 1e3 / ms);
+    add_sample(observed, request, metric, static_cast<double>(tokens) * 1e3 / ms);
+  };
+  if (what == "load time") {
+    add_sample(observed.timings, "load_seconds", ms / 1e3);
+  } else if (what == "prompt eval time" && timing->count) {
+    (request ? request->prompt_tokens : observed.prompt_tokens) = timing->count;
+    rate("prefill_tokens_per_second", *timing->count);
+  } else if (what == "eval time" && timing->count) {
+    const std::int64_t tokens = timing->runs ? *timing->count + 1 : *timing->count;
+    (request ? request->generated_tokens : observed.generated_tokens) = tokens;
+    rate("decode_tokens_per_second", tokens - 1);
+  } else if (what != "total time") {
+    observed.context.facts[shown_text(what)] = fmt::format("{} ms", ms);
   }
-  Observed& observed_;
-};
+}
 
 constexpr std::string_view k_prefixes[] = {
     "llama_perf_context_print:", "llama_print_timings:", "common_perf_print:"};
@@ -96,8 +83,9 @@ void read_complaint(std::string_view line, Observed& observed) {
   if (open == std::string_view::npos || close == std::string_view::npos) return;
   auto& places = observed.context.places;
   std::string place = shown_text(line.substr(open + 1, close - open - 1));
-  const bool known = std::find(places.begin(), places.end(), place) != places.end();
-  if (!place.empty() && !known && places.size() < 100) places.push_back(std::move(place));
+  if (!place.empty() && !holds(places, place) && places.size() < 100) {
+    places.push_back(std::move(place));
+  }
 }
 
 // "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits = 9 / 1, …" of the context's creation.
@@ -108,20 +96,8 @@ void read_graph(std::string_view line, Observed& observed) {
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  for (const std::string_view prefix : k_prefixes) {
-    if (printed.begins(prefix)) return 80;
-  }
-  if (printed.begins("slot print_timing:")) return 80;
-  return printed.begins("llama_completion: error:") || printed.begins("llama_model_load: error") ||
-                 printed.begins("llama_bench: error:")
-             ? 30
-             : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
-  Figures figures(observed);
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
     ObservedCase* request = nullptr;
@@ -136,18 +112,23 @@ Result<Observed> read(const Printed& printed) {
       read_graph(line, observed);
       continue;
     }
-    if (const auto what = scan.until("=")) figures.take(*what, scan, request);
+    if (const auto what = scan.until("=")) take_figure(*what, scan, request, observed);
   }
-  if (observed::empty(observed)) return nothing_found("llama-perf");
   observed.context.engine = "llama.cpp";
   return observed;
 }
 
 }  // namespace weir::adapters::llama_perf
 
-const weir::adapters::Format weir::adapters::k_llama_perf{
-    "llama-perf", "timings llama.cpp's programs and its server print at their end",
-    llama_perf::recognises, llama_perf::read, Adapter("llama-perf", 3, "llama-completion")};
+const weir::adapters::Format weir::adapters::k_llama_perf = {
+    "llama-perf",
+    "timings llama.cpp's programs and its server print at their end",
+    {{80,
+      {"^llama_perf_context_print:", "^llama_print_timings:", "^common_perf_print:",
+       "^slot print_timing:"}},
+     {30, {"^llama_completion: error:", "^llama_model_load: error", "^llama_bench: error:"}}},
+    llama_perf::read,
+    Adapter("llama-perf", 3, "llama-completion")};
 
 // Replies of llama-server: /completion and chat, whole or streamed ("data: {…}"), with `timings`.
 //
@@ -247,10 +228,6 @@ void read_names(const Json& json, Observed& observed) {
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  return printed.holds("\"timings\"") && printed.holds("\"predicted_n\"") ? 85 : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   observed.context.engine = "llama.cpp";
@@ -273,13 +250,14 @@ Result<Observed> read(const Printed& printed) {
     if (json.is_object()) read_names(json, observed);
   };
   read_documents(printed, whole, observed);
-  if (observed.cases.empty() && observed.errors.empty()) return nothing_found("llama-server");
   take_tokens_of_only_case(observed);
   return observed;
 }
 
 }  // namespace weir::adapters::llama_server
 
-const weir::adapters::Format weir::adapters::k_llama_server{
-    "llama-server", "replies of llama-server, with timings", llama_server::recognises,
+const weir::adapters::Format weir::adapters::k_llama_server = {
+    "llama-server",
+    "replies of llama-server, with timings",
+    {{85, {"\"timings\" & \"predicted_n\""}}},
     llama_server::read};

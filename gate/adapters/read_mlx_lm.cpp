@@ -2,7 +2,6 @@
 //
 // Rates are of the whole batch.
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::mlx_lm {
 namespace {
@@ -29,12 +28,6 @@ std::optional<std::int64_t> setting(std::string_view line, std::string_view name
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  return printed.holds("prompt_tps=") && printed.holds("generation_tps=") ? 85
-         : printed.begins("Timing with prompt_tokens=")                   ? 70
-                                                                          : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   bool averages = false;
@@ -55,7 +48,6 @@ Result<Observed> read(const Printed& printed) {
       averages = true;
     }
   }
-  if (observed::empty(observed)) return nothing_found("mlx-lm");
   observed.context.engine = "mlx-lm";
   if (!averages) mark_truncated(observed);
   return observed;
@@ -63,6 +55,9 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::mlx_lm
 
-const weir::adapters::Format weir::adapters::k_mlx_lm{"mlx-lm", "mlx_lm.benchmark",
-                                                      mlx_lm::recognises, mlx_lm::read,
-                                                      Adapter("mlx-lm", 6, "mlx_lm.benchmark")};
+const weir::adapters::Format weir::adapters::k_mlx_lm = {
+    "mlx-lm",
+    "mlx_lm.benchmark",
+    {{85, {"prompt_tps= & generation_tps="}}, {70, {"^Timing with prompt_tokens="}}},
+    mlx_lm::read,
+    Adapter("mlx-lm", 6, "mlx_lm.benchmark")};

@@ -3,7 +3,6 @@
 //
 // Durations are nanoseconds. A prompt that was cached has few tokens or none: its rate says little.
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::ollama {
 namespace {
@@ -96,11 +95,6 @@ bool read_verbose(std::string_view line, Figures& figures) {
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  if (printed.holds("\"eval_duration\"") || printed.holds("\"total_duration\"")) return 85;
-  return printed.begins("eval count:") && printed.begins("eval duration:") ? 80 : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   Figures figures;
@@ -119,7 +113,6 @@ Result<Observed> read(const Printed& printed) {
   }
   read_documents(
       printed, [&](const Json& json) { read_reply(json, observed); }, observed);
-  if (observed.cases.empty() && observed.errors.empty()) return nothing_found("ollama");
   observed.context.engine = "ollama";
   take_tokens_of_only_case(observed);
   return observed;
@@ -127,6 +120,9 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::ollama
 
-const weir::adapters::Format weir::adapters::k_ollama{
-    "ollama", "replies of Ollama, and ollama run --verbose", ollama::recognises, ollama::read,
+const weir::adapters::Format weir::adapters::k_ollama = {
+    "ollama",
+    "replies of Ollama, and ollama run --verbose",
+    {{85, {"\"eval_duration\"", "\"total_duration\""}}, {80, {"^eval count: & ^eval duration:"}}},
+    ollama::read,
     Adapter("ollama", 7)};

@@ -2,13 +2,9 @@
 // become its metrics; everything is kept as a counter under its own name.
 //
 // Counters count since the server began: rates over them are means of its whole life.
-#include <algorithm>
-#include <cmath>
-#include <map>
 
 #include "gate/adapters/readers.hpp"
 #include "gate/adapters/server_metrics.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::prometheus {
 namespace {
@@ -64,12 +60,10 @@ class Reading {
 
   void finish() {
     for (auto& counter : observed_.counters) {
-      const auto known = kinds_.find(counter.name.substr(0, counter.name.find('{')));
-      if (known != kinds_.end()) counter.kind = known->second;
+      counter.kind = look_up(kinds_, counter.name.substr(0, counter.name.find('{')), counter.kind);
     }
     for (const auto& [base, metric] : k_histograms) {
-      const auto found = histograms_.find(base);
-      if (found != histograms_.end()) latencies(found->second, metric);
+      if (const auto* found = look_up(histograms_, base)) latencies(*found, metric);
     }
     rates();
   }
@@ -112,8 +106,7 @@ class Reading {
 
   void keep_place(std::string value) {
     auto& places = observed_.context.places;
-    if (value.empty() || std::find(places.begin(), places.end(), value) != places.end()) return;
-    places.push_back(std::move(value));
+    if (!value.empty() && !holds(places, value)) places.push_back(std::move(value));
   }
 
   bool histogram(const PrometheusSample& sample) {
@@ -159,8 +152,8 @@ class Reading {
   }
 
   [[nodiscard]] std::optional<double> total(const std::string& name) const {
-    const auto found = totals_.find(name);
-    return found == totals_.end() ? std::nullopt : std::optional(found->second);
+    const double* found = look_up(totals_, name);
+    return found == nullptr ? std::nullopt : std::optional(*found);
   }
 
   // What llama-server and vLLM count since they began.
@@ -232,12 +225,12 @@ Result<Observed> read(const Printed& printed) {
     }
   }
   reading.finish();
-  if (observed.counters.empty() && observed.latencies.empty()) return nothing_found("prometheus");
   return observed;
 }
 
 }  // namespace weir::adapters::prometheus
 
-const weir::adapters::Format weir::adapters::k_prometheus{
+const weir::adapters::Format weir::adapters::k_prometheus = {
     "prometheus", "Prometheus text: /metrics of llama-server, vLLM, Agave, …",
-    prometheus::recognises, prometheus::read};
+    {},           prometheus::read,
+    {},           prometheus::recognises};

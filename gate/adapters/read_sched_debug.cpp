@@ -3,7 +3,6 @@
 // Most of the graphs are laid out only to reserve memory: their number says nothing of tokens.
 // Names are cut to 20 characters and ops to 10; sizes are rounded down.
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::sched_debug {
 namespace {
@@ -72,43 +71,32 @@ std::optional<std::int64_t> tokens_of(std::string_view line) {
   return scan.until("ne = {") ? scan.whole() : std::nullopt;
 }
 
-class Graphs {
- public:
-  explicit Graphs(Observed& observed) : observed_(observed) {}
-
-  bool add_split(ObservedSplit split, std::optional<std::int64_t> tokens) {
-    if (split.number == 0 || observed_.steps.empty()) {
-      ObservedStep step;
-      step.label = fmt::format("graph {}", observed_.steps.size());
-      step.tokens = tokens;
-      if (tokens) step.phase = *tokens == 1 ? Phase::decode : Phase::prefill;
-      if (!keep_row(observed_.steps, std::move(step), observed_)) return false;
-    }
-    split.graph = observed_.steps.size() - 1;
-    return keep_row(observed_.splits, std::move(split), observed_);
+bool add_split(ObservedSplit split, std::optional<std::int64_t> tokens, Observed& observed) {
+  if (split.number == 0 || observed.steps.empty()) {
+    ObservedStep step;
+    step.label = fmt::format("graph {}", observed.steps.size());
+    step.tokens = tokens;
+    if (tokens) step.phase = *tokens == 1 ? Phase::decode : Phase::prefill;
+    if (!keep_row(observed.steps, std::move(step), observed)) return false;
   }
+  split.graph = observed.steps.size() - 1;
+  return keep_row(observed.splits, std::move(split), observed);
+}
 
-  void add_node(ObservedOp node) {
-    if (observed_.splits.empty()) return;
-    ObservedSplit& split = observed_.splits.back();
-    node.backend = split.backend;
-    node.step = split.graph;
-    node.phase = observed_.steps[split.graph].phase;
-    if (keep_row(observed_.ops, std::move(node), observed_)) split.ops = split.ops.value_or(0) + 1;
-  }
-
- private:
-  Observed& observed_;
-};
+void add_node(ObservedOp node, Observed& observed) {
+  if (observed.splits.empty()) return;
+  ObservedSplit& split = observed.splits.back();
+  node.backend = split.backend;
+  node.step = split.graph;
+  node.phase = observed.steps[split.graph].phase;
+  if (keep_row(observed.ops, std::move(node), observed)) split.ops = split.ops.value_or(0) + 1;
+}
 
 }  // namespace
-
-int recognises(const Printed& printed) { return printed.holds("## SPLIT #") ? 85 : 0; }
 
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   observed.context.engine = "llama.cpp";
-  Graphs graphs(observed);
   std::optional<std::int64_t> tokens;
   bool cut = false;
   for (const std::string_view line : printed.lines()) {
@@ -120,22 +108,23 @@ Result<Observed> read(const Printed& printed) {
     std::optional<std::int64_t> announced;
     if (auto split = split_of(line, announced)) {
       cut = std::cmp_less(split->inputs.size(), *announced);
-      if (!graphs.add_split(std::move(*split), tokens)) break;
+      if (!add_split(std::move(*split), tokens, observed)) break;
       if (cut) add_warning(observed, "a split lists fewer inputs than it says it has");
       tokens.reset();
     } else if (auto node = node_of(line)) {
-      graphs.add_node(std::move(*node));
+      add_node(std::move(*node), observed);
     } else {
       cut = line.starts_with("node #") || line.starts_with("## ");
     }
   }
-  if (observed.splits.empty()) return nothing_found("sched-debug");
   if (printed.open() && cut) mark_truncated(observed);
   return observed;
 }
 
 }  // namespace weir::adapters::sched_debug
 
-const weir::adapters::Format weir::adapters::k_sched_debug{
-    "sched-debug", "GGML_SCHED_DEBUG=1 or 2: splits and nodes", sched_debug::recognises,
+const weir::adapters::Format weir::adapters::k_sched_debug = {
+    "sched-debug",
+    "GGML_SCHED_DEBUG=1 or 2: splits and nodes",
+    {{85, {"## SPLIT #"}}},
     sched_debug::read};

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::vk_perf {
 namespace {
@@ -146,8 +145,6 @@ void end_block(Block& block, std::optional<double> total, Observed& observed) {
 
 }  // namespace
 
-int recognises(const Printed& printed) { return printed.begins(k_heading) ? 95 : 0; }
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   observed.context.engine = "llama.cpp";
@@ -193,8 +190,10 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::vk_perf
 
-const weir::adapters::Format weir::adapters::k_vk_perf{
-    "vk-perf-logger", "GGML_VK_PERF_LOGGER, also concurrent", vk_perf::recognises, vk_perf::read};
+const weir::adapters::Format weir::adapters::k_vk_perf = {"vk-perf-logger",
+                                                          "GGML_VK_PERF_LOGGER, also concurrent",
+                                                          {{95, {"^Vulkan Timings:"}}},
+                                                          vk_perf::read};
 
 // GGML_VK_SYNC_LOGGER: every node and every barrier of each graph, in order.
 namespace weir::adapters::vk_sync {
@@ -267,5 +266,5 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::vk_sync
 
-const weir::adapters::Format weir::adapters::k_vk_sync{"vk-sync-logger", "GGML_VK_SYNC_LOGGER",
-                                                       vk_sync::recognises, vk_sync::read};
+const weir::adapters::Format weir::adapters::k_vk_sync = {
+    "vk-sync-logger", "GGML_VK_SYNC_LOGGER", {}, vk_sync::read, {}, vk_sync::recognises};

@@ -102,16 +102,10 @@ void read_result(const Json& json, Observed& observed) {
 
 }  // namespace
 
-int recognises(const Printed& printed) {
-  return printed.holds("\"request_throughput\"") || printed.holds("\"total_output_tokens\"") ? 85
-                                                                                             : 0;
-}
-
 Result<Observed> read(const Printed& printed) {
   Observed observed;
   read_documents(
       printed, [&](const Json& json) { read_result(json, observed); }, observed);
-  if (observed.cases.empty()) return nothing_found("vllm");
   observed.context.engine = "vllm";
   take_tokens_of_only_case(observed);
   if (observed.cases.size() == 1) {
@@ -124,5 +118,8 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::vllm
 
-const weir::adapters::Format weir::adapters::k_vllm{"vllm", "vllm bench serve --save-result",
-                                                    vllm::recognises, vllm::read};
+const weir::adapters::Format weir::adapters::k_vllm = {
+    "vllm",
+    "vllm bench serve --save-result",
+    {{85, {"\"request_throughput\"", "\"total_output_tokens\""}}},
+    vllm::read};

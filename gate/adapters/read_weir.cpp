@@ -3,8 +3,6 @@
 
 namespace weir::adapters::weir_observed {
 
-int recognises(const Printed& printed) { return printed.holds("\"weir.observed/1\"") ? 90 : 0; }
-
 Result<Observed> read(const Printed& printed) {
   WEIR_TRY(const Json json, parse_json(printed.document().out));
   return observed::observed_from_json(json);
@@ -12,8 +10,11 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::weir_observed
 
-const weir::adapters::Format weir::adapters::k_weir_observed{
-    "weir", "weir.observed/1, as weir writes it", weir_observed::recognises, weir_observed::read,
+const weir::adapters::Format weir::adapters::k_weir_observed = {
+    "weir",
+    "weir.observed/1, as weir writes it",
+    {{90, {"\"weir.observed/1\""}}},
+    weir_observed::read,
     Adapter("weir-observed", 8, "", Counts::always)};
 
 // weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
@@ -41,8 +42,6 @@ std::optional<ObservedOp> row_of(const Json& row) {
 
 }  // namespace
 
-int recognises(const Printed& printed) { return printed.holds("\"weir.timeline/") ? 90 : 0; }
-
 Result<Observed> read(const Printed& printed) {
   WEIR_TRY(const Json json, parse_json(printed.document().out));
   const std::string schema = json.is_object() ? json_text(json, "schema").value_or("") : "";
@@ -64,6 +63,7 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::weir_timeline
 
-const weir::adapters::Format weir::adapters::k_weir_timeline{
-    "weir-timeline", "weir profile --json of a program", weir_timeline::recognises,
-    weir_timeline::read};
+const weir::adapters::Format weir::adapters::k_weir_timeline = {"weir-timeline",
+                                                                "weir profile --json of a program",
+                                                                {{90, {"\"weir.timeline/"}}},
+                                                                weir_timeline::read};

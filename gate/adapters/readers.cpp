@@ -1,9 +1,5 @@
 #include "gate/adapters/readers.hpp"
 
-#include <algorithm>
-#include <cmath>
-
-#include "gate/base/text.hpp"
 #include "gate/model/tensor_type.hpp"
 
 namespace weir::adapters {
@@ -26,8 +22,7 @@ std::string name_of_metric(std::string_view text) {
 void add_warning(Observed& observed, std::string warning) {
   auto& warnings = observed.warnings;
   if (warnings.size() >= k_most_warnings) return;
-  if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
-  warnings.push_back(std::move(warning));
+  if (!holds(warnings, warning)) warnings.push_back(std::move(warning));
 }
 
 bool possible(const ObservedOp& op) {
@@ -38,11 +33,8 @@ bool possible(const ObservedOp& op) {
 }
 
 ObservedTiming& timing_of(std::vector<ObservedTiming>& timings, const unit::Metric& metric) {
-  for (auto& timing : timings) {
-    if (timing.metric == metric) return timing;
-  }
-  timings.push_back({metric, {}, {}, {}});
-  return timings.back();
+  auto* known = first_of(timings, [&](const auto& one) { return one.metric == metric; });
+  return known != nullptr ? *known : timings.emplace_back(ObservedTiming{metric, {}, {}, {}});
 }
 
 void add_call(ObservedOp& row, double seconds) {
@@ -66,10 +58,8 @@ void add_sample(Observed& observed, ObservedCase* part, std::string_view metric,
 ObservedCount& count_of(Observed& observed, std::string_view metric) {
   const unit::Metric wanted = unit::find_metric(metric).value_or(unit::custom_metric(
       name_of_metric(metric), unit::Kind::count, unit::Unit::count, unit::Better::lower));
-  for (auto& count : observed.counts) {
-    if (count.metric == wanted) return count;
-  }
-  return observed.counts.emplace_back(ObservedCount{wanted, {}});
+  auto* known = first_of(observed.counts, [&](const auto& one) { return one.metric == wanted; });
+  return known != nullptr ? *known : observed.counts.emplace_back(ObservedCount{wanted, {}});
 }
 
 unit::Metric own_time(std::string_view name) {

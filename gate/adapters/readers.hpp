@@ -2,15 +2,21 @@
 // alone.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/json_pieces.hpp"
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 
 namespace weir::adapters {

@@ -1,13 +1,7 @@
 // What an engine that is gated reports: of what its output says as a profile, and llama-bench's
 // JSON itself, of which nothing is passed over: what is missing or makes no sense is an error.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
 
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
-#include "gate/observed/totals.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::adapters {
@@ -291,10 +285,10 @@ Result<profile::EngineReport> read_llama_bench(const Output& output) {
   }
   profile::EngineReport report;
   for (const auto& want : wanted) {
-    const auto test = std::find_if(tests.begin(), tests.end(), [&](const BenchTest& one) {
+    const BenchTest* test = first_of(tests, [&](const BenchTest& one) {
       return std::pair(one.prompt_tokens, one.tokens) == want;
     });
-    if (test == tests.end()) {
+    if (test == nullptr) {
       return fail(Code::data, "llama-bench reports no result for the {} asked for, but for a {}",
                   words(want.first, want.second),
                   words(tests.front().prompt_tokens, tests.front().tokens));

@@ -2,9 +2,9 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "gate/adapters/printed.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::adapters {
@@ -55,12 +55,12 @@ class MetricsReading {
   [[nodiscard]] What what(const std::string& name) const {
     for (const std::string_view end : {"", "_total", "_sum", "_count", "_bucket", "_created"}) {
       if (!name.ends_with(end)) continue;
-      const auto kind = kinds_.find(name.substr(0, name.size() - end.size()));
-      if (kind == kinds_.end()) continue;
-      const bool spread = kind->second == "histogram" || kind->second == "summary";
+      const std::string kind = look_up(kinds_, name.substr(0, name.size() - end.size()), "");
+      if (kind.empty()) continue;
+      const bool spread = kind == "histogram" || kind == "summary";
       if (end == "_created" || (spread && end != "_sum" && end != "_count")) return What::nothing;
-      if (spread || kind->second == "counter") return What::counter;
-      if (end.empty()) return kind->second == "gauge" ? What::gauge : What::nothing;
+      if (spread || kind == "counter") return What::counter;
+      if (end.empty()) return kind == "gauge" ? What::gauge : What::nothing;
     }
     // Without a word on its type, one that ends so is a counter by custom.
     return name.ends_with("_total") ? What::counter : What::nothing;
@@ -147,10 +147,9 @@ std::vector<ServerFigure> between(const ServerMetrics& before, const ServerMetri
   std::map<std::string, ServerFigure> figures;
   // A counter that was not there has not counted yet.
   const auto grew = [&](const std::string& name) -> std::optional<double> {
-    const auto now = after.counters.find(name);
-    if (now == after.counters.end()) return std::nullopt;
-    const auto was = before.counters.find(name);
-    const double by = now->second - (was == before.counters.end() ? 0 : was->second);
+    const double* now = look_up(after.counters, name);
+    if (now == nullptr) return std::nullopt;
+    const double by = *now - look_up(before.counters, name, 0);
     return by >= 0 && std::isfinite(by) ? std::optional(by) : std::nullopt;
   };
   for (const auto& [name, value] : after.counters) {

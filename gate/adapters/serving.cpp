@@ -45,11 +45,7 @@ void take_newer(std::optional<T>& known, const std::optional<T>& newer) {
 
 std::span<const Api> apis() { return k_apis; }
 
-const Api* find_api(std::string_view name) {
-  const auto found = std::find_if(std::begin(k_apis), std::end(k_apis),
-                                  [&](const Api& api) { return api.name == name; });
-  return found == std::end(k_apis) ? nullptr : &*found;
-}
+const Api* find_api(std::string_view name) { return find_named(k_apis, name); }
 
 std::vector<std::string> api_names() {
   std::vector<std::string> names;
@@ -68,7 +64,7 @@ std::vector<std::string> members_sent(const Api& api, bool own_fields) {
       const std::string member = path.empty() ? name : path + "." + name;
       if (value.is_object()) {
         self(self, value, member);
-      } else if (std::find(names.begin(), names.end(), member) == names.end()) {
+      } else if (!holds(names, member)) {
         names.push_back(member);
       }
     }

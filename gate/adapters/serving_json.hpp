@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "gate/adapters/serving.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
 #include "gate/base/text.hpp"

@@ -11,40 +11,32 @@
 namespace weir::adapters::serving {
 namespace {
 
-// The text of a choice, and whether a token stands behind it.
-struct Said {
-  std::string text;
-  bool is_token = false;
-};
+// Takes what a choice says into a piece: its text, and whether a token stands behind it.
+using TakeChoice = void (*)(const Json& choice, bool finished, Piece& piece);
 
-Said said_in_completion(const Json& choice, bool finished) {
-  Said said;
-  if (const std::string* text = text_in(choice, "text")) {
-    said.text = *text;
-    said.is_token = !text->empty() || !finished;
-  }
-  return said;
+void take_completion(const Json& choice, bool finished, Piece& piece) {
+  const std::string* text = text_in(choice, "text");
+  if (text == nullptr) return;
+  piece.text = *text;
+  piece.is_token = !text->empty() || !finished;
 }
 
-Said said_in_chat(const Json& choice, bool finished) {
-  Said said;
+void take_message(const Json& choice, bool finished, Piece& piece) {
   const Json* delta = member(choice, "delta");
-  if (delta == nullptr) return said;
+  if (delta == nullptr) return;
   bool has_text = false;
   // Thinking is output as well; servers name it either way.
   for (const char* key : {"content", "reasoning_content", "reasoning"}) {
-    if (const std::string* text = text_in(*delta, key)) {
-      said.text += *text;
-      has_text = true;
-    }
+    const std::string* text = text_in(*delta, key);
+    if (text != nullptr) piece.text += *text;
+    has_text = has_text || text != nullptr;
   }
   const bool calls = member(*delta, "tool_calls") != nullptr;
   const bool names_role = member(*delta, "role") != nullptr;
-  said.is_token = !said.text.empty() || calls || (has_text && !finished && !names_role);
-  return said;
+  piece.is_token = !piece.text.empty() || calls || (has_text && !finished && !names_role);
 }
 
-template <Said (*said_in)(const Json&, bool)>
+template <TakeChoice take>
 Result<void> fill(const Json& json, Piece& piece) {
   piece.reported = usage_of(json);
   // Its own account is the finer one; both are of the same tokens.
@@ -58,15 +50,13 @@ Result<void> fill(const Json& json, Piece& piece) {
   if (choices->empty()) return {};
   const Json& choice = choices->front();
   piece.reported.finish = name_in(choice, "finish_reason");
-  Said said = said_in(choice, piece.reported.finish.has_value());
-  piece.is_token = said.is_token;
-  piece.text = std::move(said.text);
+  take(choice, piece.reported.finish.has_value(), piece);
   return {};
 }
 
-template <Said (*said_in)(const Json&, bool)>
+template <TakeChoice take>
 Result<Piece> read_chunk(std::string_view data) {
-  if (data != "[DONE]") return piece_of(data, fill<said_in>);
+  if (data != "[DONE]") return piece_of(data, fill<take>);
   Piece piece;
   piece.is_last = true;
   return piece;
@@ -79,15 +69,13 @@ Json completions::body(const Ask& ask) {
   body["prompt"] = ask.prompt;
   return body;
 }
-Result<Piece> completions::read(std::string_view data) {
-  return read_chunk<said_in_completion>(data);
-}
+Result<Piece> completions::read(std::string_view data) { return read_chunk<take_completion>(data); }
 
 Json chat::body(const Ask& ask) {
   Json body = openai_body(ask);
   body["messages"] = Json::array({{{"role", "user"}, {"content", ask.prompt}}});
   return body;
 }
-Result<Piece> chat::read(std::string_view data) { return read_chunk<said_in_chat>(data); }
+Result<Piece> chat::read(std::string_view data) { return read_chunk<take_message>(data); }
 
 }  // namespace weir::adapters::serving

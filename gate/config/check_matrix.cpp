@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/unit/metric.hpp"
@@ -34,10 +35,6 @@ std::vector<unit::Metric> metrics_of(const EngineSettings& engine, bool has_dept
     }
   }
   return metrics;
-}
-
-bool names(const verdict::LimitEntry& entry, std::string_view metric) {
-  return std::find(entry.metrics.begin(), entry.metrics.end(), metric) != entry.metrics.end();
 }
 
 // Whether metrics of single ops and kernels that `pattern` fits can come up in a cell at all:
@@ -89,7 +86,7 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
       if (!entry.covers(cell.key, metric.name)) continue;
       covers = true;
       const auto why = verdict::nonsense(entry, metric);
-      if (why && names(entry, metric.name)) return why;
+      if (why && holds(entry.metrics, metric.name)) return why;
       if (why && !why_not) why_not = why;
       makes_sense = makes_sense || !why;
     }
@@ -97,7 +94,7 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
       if (!entry.covers(cell.key, special)) continue;
       covers = true;
       makes_sense = makes_sense || !has_amount(entry);
-      if (names(entry, special) && has_amount(entry)) {
+      if (holds(entry.metrics, special) && has_amount(entry)) {
         return fmt::format("\"{}\" is no number: it takes exact and mode alone", special);
       }
     }
@@ -130,9 +127,7 @@ std::optional<std::string> misfit(const Cell& cell, const Combination& of,
   const Extra of_model = of.model->extra.for_engine(of.engine->name);
   const bool model_matters =
       settings.models.size() > 1 && !has("model") && of_model.args.empty() && of_model.env.empty();
-  if (model_matters) {
-    return "the command has no {model}, so that all models would be the same";
-  }
+  if (model_matters) return "the command has no {model}, so that all models would be the same";
   if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
   if (server) return server_misfit(cell);
   if (has("port")) return "{port} is for engines that serve (kind: server)";

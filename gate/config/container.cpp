@@ -41,46 +41,27 @@ bool among(std::string_view words, std::string_view word) {
 
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
 
-bool takes_next(std::string_view option) {
-  if (option.find('=') != std::string_view::npos) return false;
-  if (option.starts_with("--")) {
-    return !among(k_run_flags, option);
+// Whether the option takes the next word for its value: all do that are no flags and have no "=".
+// "-v" and "-it" are told by their last letter; a value that is glued to its letter ("-p8080:80",
+// "-eNAME=VALUE") holds more than flags.
+bool takes_next(std::string_view option, bool srun) {
+  if (option.find('=') != option.npos || (srun && option.starts_with("--no-container-"))) {
+    return false;
   }
-  // "-eNAME=VALUE" was let through above; "-v" and "-it" are told by their last letter, and a
-  // value that is glued to its letter ("-p8080:80") holds more than flags.
-  const std::string_view letters = option.substr(1);
-  const auto flags = letters.find_first_not_of(k_run_letters);
-  return flags != std::string_view::npos && flags + 1 == letters.size();
+  if (option.starts_with("--")) return !among(srun ? k_srun_flags : k_run_flags, option);
+  const std::size_t letter = option.find_first_not_of(srun ? k_srun_letters : k_run_letters, 1);
+  return letter != option.npos && letter + 1 == option.size();
 }
 
-std::size_t behind_options(const Arguments& command, std::size_t at) {
+// Past the options that begin at `at`. Of srun not all are known: what can not be an option's value
+// is none.
+std::size_t behind_options(const Arguments& command, std::size_t at, bool srun) {
   while (at < command.size() && is_option(command[at])) {
     if (command[at] == "--") return at + 1;
-    at += takes_next(command[at]) ? 2 : 1;
+    const bool value = at + 1 < command.size() && !(srun && is_option(command[at + 1]));
+    at += value && takes_next(command[at], srun) ? 2 : 1;
   }
-  return std::min(at, command.size());
-}
-
-// Whether the option may have its value in the next word. One that is not known may.
-bool srun_may_take_next(std::string_view option) {
-  if (option.find('=') != std::string_view::npos) return false;
-  if (!option.starts_with("--")) {
-    const std::size_t letter = option.find_first_not_of(k_srun_letters, 1);
-    return letter != std::string_view::npos && letter + 1 == option.size();
-  }
-  return !option.starts_with("--no-container-") && !among(k_srun_flags, option);
-}
-
-// The engine's command begins at the first word that can not be an option's value.
-std::size_t behind_srun_options(const Arguments& command) {
-  std::size_t at = 1;
-  while (at < command.size()) {
-    if (command[at] == "--") return at + 1;
-    if (!is_option(command[at])) break;
-    const bool may_take_next = srun_may_take_next(command[at]);
-    at += may_take_next && at + 1 < command.size() && !is_option(command[at + 1]) ? 2 : 1;
-  }
-  return std::min(at, command.size());
+  return at;
 }
 
 }  // namespace
@@ -96,11 +77,11 @@ bool begins_with(const Arguments& command, Runtime runtime) {
 }
 
 std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime) {
-  if (runtime == Runtime::srun) return RuntimeLine{1, behind_srun_options(command)};
+  if (runtime == Runtime::srun) return RuntimeLine{1, behind_options(command, 1, true)};
   const auto run = std::find(command.begin() + 1, command.end(), "run");
   if (run == command.end()) return std::nullopt;
   const auto options = static_cast<std::size_t>(run - command.begin()) + 1;
-  return RuntimeLine{options, behind_options(command, options)};
+  return RuntimeLine{options, behind_options(command, options, false)};
 }
 
 Arguments whole_command(const ContainerSettings& container, const Arguments& engine) {
@@ -202,9 +183,7 @@ std::vector<std::string> problems_of_run(const Arguments& line, const RuntimeLin
           "{}: weir knows the container by a --cidfile of its own: leave yours out", name));
     }
     const auto variable = variable_set_by(word, next);
-    if (variable && carries_probes(*variable)) {
-      problems.push_back(brings_probes(name, *variable));
-    }
+    if (variable && carries_probes(*variable)) problems.push_back(brings_probes(name, *variable));
   }
   return problems;
 }

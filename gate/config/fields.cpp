@@ -1,6 +1,4 @@
-#include <algorithm>
 
-#include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
 
@@ -60,17 +58,10 @@ Error Problems::error() const {
 }
 
 std::string describe(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::null:
-      return "nothing";
-    case Node::Kind::list:
-      return "a list";
-    case Node::Kind::map:
-      return "a mapping";
-    case Node::Kind::scalar:
-      return fmt::format("\"{}\"", shown(node.text));
-  }
-  return "nothing";
+  return node.kind == Node::Kind::scalar ? fmt::format("\"{}\"", shown(node.text))
+         : node.kind == Node::Kind::list ? "a list"
+         : node.kind == Node::Kind::map  ? "a mapping"
+                                         : "nothing";
 }
 
 std::string known_here(std::span<const std::string> names) {

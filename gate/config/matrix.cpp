@@ -1,7 +1,6 @@
 #include "gate/config/matrix.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "gate/base/hash.hpp"
@@ -196,9 +195,7 @@ class Expansion {
                                                     : ":\n  " + text::join(matrix_.notes, "\n  ");
       return fail(Code::config, "{}: the matrix has no cell{}", settings_.file, why);
     }
-    if (!settings_.rules_from_elsewhere) {
-      WEIR_CHECK(check_limits(settings_, matrix_.cells));
-    }
+    if (!settings_.rules_from_elsewhere) WEIR_CHECK(check_limits(settings_, matrix_.cells));
     return std::move(matrix_);
   }
 

@@ -1,21 +1,16 @@
 #include "gate/config/parse.hpp"
 
-#include <algorithm>
-#include <set>
-
-#include "gate/base/text.hpp"
 #include "gate/profile/cell.hpp"
 
 namespace weir::config {
 
 Extra PerEngine::for_engine(const std::string& engine) const {
   Extra result = extra;
-  if (const auto found = engines.find(engine); found != engines.end()) {
-    const Extra& own = found->second;
-    result.args.insert(result.args.end(), own.args.begin(), own.args.end());
-    for (const auto& [name, value] : own.env) result.env[name] = value;
-    if (own.threads) result.threads = own.threads;
-    if (own.seed) result.seed = own.seed;
+  if (const Extra* own = look_up(engines, engine)) {
+    result.args.insert(result.args.end(), own->args.begin(), own->args.end());
+    for (const auto& [name, value] : own->env) result.env[name] = value;
+    if (own->threads) result.threads = own->threads;
+    if (own->seed) result.seed = own->seed;
   }
   return result;
 }

@@ -16,7 +16,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "gate/base/find.hpp"
 #include "gate/base/result.hpp"
+#include "gate/base/text.hpp"
 #include "gate/config/settings.hpp"
 
 namespace weir::config {
@@ -181,12 +183,6 @@ class Fields {
   std::set<std::string, std::less<>> later_;
   bool is_map_ = false;
 };
-
-// Whether `list` has this among it.
-template <class List, class Value>
-[[nodiscard]] bool holds(const List& list, const Value& value) {
-  return std::find(std::begin(list), std::end(list), value) != std::end(list);
-}
 
 // Most entries that a section may have; larger ones make a matrix that nobody runs.
 inline constexpr std::size_t k_most_entries = 1000;

@@ -1,7 +1,5 @@
 // The `engines` section, what the generic adapter is told there, and containers.
-#include <algorithm>
 
-#include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/pattern.hpp"
@@ -177,9 +175,7 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
                                                   "output_digest", "prompt_tokens"};
     for (const Entry& entry : section->entries) {
       if (is_fact && !holds(k_facts, entry.key)) {
-        parsing.problems.add(
-            entry.key_at, fmt::format("unknown fact \"{}\"{}{}", text::printable(entry.key),
-                                      text::did_you_mean(entry.key, k_facts), known_here(k_facts)));
+        parsing.problems.unknown(entry.key_at, "fact", entry.key, k_facts);
         continue;
       }
       if (!is_fact && !metric_name(entry.key)) {

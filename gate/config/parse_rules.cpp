@@ -1,10 +1,7 @@
 // The sections limits, gate and explain (what a team knows of its engine, and what counts are usual
 // for it).
-#include <algorithm>
-#include <array>
 #include <limits>
 
-#include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 
 namespace weir::config {
@@ -27,20 +24,6 @@ std::optional<verdict::Amount> read_amount(const Node& node, std::string_view wh
   }
   constexpr double k_percent = 100;
   return verdict::Amount{relative ? *value / k_percent : *value, relative};
-}
-
-bool is_date(std::string_view text) {
-  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
-  const auto part = [&](std::size_t from, std::size_t size) {
-    const std::string_view digits = text.substr(from, size);
-    const bool plain = digits.find_first_not_of("0123456789") == std::string_view::npos;
-    return plain ? text::to_int(digits).value_or(-1) : -1;
-  };
-  const long long year = part(0, 4), month = part(5, 2), day = part(8, 2);
-  if (year < 1 || month < 1 || month > 12 || day < 1) return false;
-  constexpr std::array<int, 12> k_days{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-  return day <= k_days[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
 }
 
 std::vector<std::string> metric_names(const Settings& settings) {
@@ -88,7 +71,7 @@ void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& p
   fields.read("issue", entry.issue, read_text);
   const Node* until = fields.read("until", entry.until, read_text);
   if (!entry.until) return;
-  if (!is_date(*entry.until)) {
+  if (!verdict::is_day(*entry.until)) {
     problems.expected(*until, "until", "a day such as 2027-03-01");
   } else if (*entry.until < parsing.known.today) {
     const std::string named =
@@ -140,10 +123,9 @@ constexpr std::size_t k_longest_saying = 2000;
 
 std::optional<double> read_count(const Node& node, std::string_view what, Problems& problems) {
   const auto text = read_text(node, what, problems);
-  if (!text) return std::nullopt;
-  const auto value = text::to_double(*text);
+  const auto value = text ? text::to_double(*text) : std::nullopt;
   if (value && *value >= 0 && *value <= 1e9) return value;
-  problems.expected(node, what, "a count from 0 to 1e9");
+  if (text) problems.expected(node, what, "a count from 0 to 1e9");
   return std::nullopt;
 }
 

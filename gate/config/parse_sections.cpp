@@ -1,5 +1,4 @@
 // The sections models, backends, variants, prompts and matrix.
-#include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/unit/device_api.hpp"
 
@@ -151,8 +150,7 @@ void check_twin(const Node& twin, const BackendSettings& backend, const Entry& e
   }
   const std::vector<std::string>& known = *parsing.known.twins;
   if (!backend.twin || holds(known, *backend.twin)) return;
-  problems.add(twin.at, fmt::format("unknown twin \"{}\"{}{}", *backend.twin,
-                                    text::did_you_mean(*backend.twin, known), known_here(known)));
+  problems.unknown(twin.at, "twin", *backend.twin, known);
 }
 
 void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsing) {

@@ -1,11 +1,9 @@
 // Engines that serve: `kind: server` and the keys that go with it.
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
 
 #include "gate/base/json.hpp"
-#include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
@@ -13,19 +11,9 @@
 namespace weir::config {
 namespace {
 
-constexpr const char* k_server_keys[] = {"url",
-                                         "api",
-                                         "ready",
-                                         "model_name",
-                                         "slo",
-                                         "own_fields",
-                                         "extra_body",
-                                         "warm_up",
-                                         "blocks",
-                                         "share_start",
-                                         "token_env",
-                                         "server_metrics",
-                                         "max_different_outputs"};
+constexpr std::string_view k_server_keys =
+    "url api ready model_name slo own_fields extra_body warm_up blocks share_start token_env "
+    "server_metrics max_different_outputs";
 
 constexpr double k_day = 24 * 3600;
 constexpr const char* k_day_shown = "24 h 0 m";
@@ -43,34 +31,33 @@ void check_address(const Node& node, std::string_view what, std::string_view url
                    Problems& problems) {
   std::string_view address = url.substr(url.find("://") + 3);
   address = address.substr(0, address.find_first_of("/?#"));
+  const auto complain = [&](std::string_view why) {
+    problems.add(node.at, fmt::format("{}{}", what, why));
+  };
   if (address.find('@') != std::string_view::npos) {
-    problems.add(node.at, fmt::format("{} holds a user or a password, which journals and reports "
-                                      "would show: name a token's variable by token_env",
-                                      what));
-    return;
+    return complain(
+        " holds a user or a password, which journals and reports would show: name a token's "
+        "variable by token_env");
   }
   const std::size_t host_ends = address.starts_with('[') ? address.find(']') : 0;
   const std::size_t colon =
       host_ends == std::string_view::npos ? host_ends : address.find(':', host_ends);
   if (address.empty() || colon == 0 || host_ends == std::string_view::npos) {
-    problems.add(node.at, fmt::format("{} names no host, as http://127.0.0.1:8080 does", what));
-    return;
+    return complain(" names no host, as http://127.0.0.1:8080 does");
   }
   if (colon == std::string_view::npos || address.substr(colon) == ":{port}") return;
   constexpr std::int64_t k_last_port = 65535;
   const std::string_view port = address.substr(colon + 1);
   if (const auto number = text::to_int(port); !number || *number < 1 || *number > k_last_port) {
-    problems.add(node.at, fmt::format("{}: \"{}\" is no port (1 to {})", what,
-                                      text::printable(port.substr(0, 80)), k_last_port));
+    complain(fmt::format(": \"{}\" is no port (1 to {})", text::printable(port.substr(0, 80)),
+                         k_last_port));
   }
 }
 
 // {port} alone, and only of a server that weir starts.
 void check_url_words(const Node& node, std::string_view what, std::string_view url,
                      Problems& problems) {
-  if (!fit_for_url(url)) {
-    problems.add(node.at, fmt::format("{} holds what no URL can", what));
-  }
+  if (!fit_for_url(url)) problems.add(node.at, fmt::format("{} holds what no URL can", what));
   if (is_web(url)) check_address(node, what, url, problems);
   for (const std::string& word : placeholders_in(url)) {
     if (word != "port") {
@@ -136,14 +123,11 @@ void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
   if (node.kind != Node::Kind::map) return take_url(node);
   Fields fields(node, "ready", problems);
   const Node* url = fields.take("url");
-  const Node* line = fields.take("line");
+  const Node* line = fields.read("line", server.ready_line, read_line_pattern);
   if (url != nullptr && line != nullptr) {
     problems.add(line->at, "ready has both url and line: one of them says when the server is up");
   }
   if (url != nullptr) take_url(*url);
-  if (line != nullptr) {
-    server.ready_line = read_line_pattern(*line, "line", problems).value_or("");
-  }
   if (const Node* timeout = fields.take("timeout")) {
     server.ready_seconds = read_duration(*timeout, "timeout of ready", k_day, k_day_shown, problems)
                                .value_or(server.ready_seconds);
@@ -230,21 +214,13 @@ class ExtraBody {
       too_deep_ = true;
       return nullptr;
     }
-    switch (node.kind) {
-      case Node::Kind::null:
-        break;
-      case Node::Kind::map:
-        return object(node, path, depth);
-      case Node::Kind::list: {
-        Json list = Json::array();
-        // What stands in a list of its own is no member that weir sends.
-        for (const Node& item : node.items) list.push_back(value(item, path + "[]", depth + 1));
-        return list;
-      }
-      case Node::Kind::scalar:
-        return scalar(node);
-    }
-    return nullptr;
+    if (node.kind == Node::Kind::null) return nullptr;
+    if (node.kind == Node::Kind::map) return object(node, path, depth);
+    if (node.kind == Node::Kind::scalar) return scalar(node);
+    Json list = Json::array();
+    // What stands in a list of its own is no member that weir sends.
+    for (const Node& item : node.items) list.push_back(value(item, path + "[]", depth + 1));
+    return list;
   }
 
   // As YAML's core schema reads it, but for numbers that JSON can not write.
@@ -297,7 +273,7 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
   bool serves = false;
   fields.choose("kind", serves, k_kinds);
   if (!serves) {
-    for (const char* key : k_server_keys) {
+    for (const std::string& key : text::split(k_server_keys, ' ')) {
       if (const Node* node = fields.take(key)) {
         problems.add(node->at, fmt::format("\"{}\" is for engines that serve\n"
                                            "  write beside it: kind: server",
@@ -327,13 +303,8 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
   fields.read("own_fields", server.own_fields, read_boolean);
   fields.read("share_start", server.share_start, read_boolean);
   if (const Node* extra = fields.take("extra_body")) {
-    const auto known = parsing.known.sent.find(server.api);
-    std::vector<std::string> sent;
-    if (known != parsing.known.sent.end()) {
-      sent = known->second.always;
-      const auto& own = known->second.own;
-      if (server.own_fields) sent.insert(sent.end(), own.begin(), own.end());
-    }
+    auto [sent, own] = look_up(parsing.known.sent, server.api, Known::Sent());
+    if (server.own_fields) sent.insert(sent.end(), own.begin(), own.end());
     server.extra_body = read_extra_body(*extra, sent, problems);
   }
   fields.read("warm_up", server.warm_up, read_integer, 0, k_most_warm_up);

@@ -6,15 +6,6 @@
 
 namespace weir::config {
 
-struct Pattern::Compiled {
-  RE2 expression;
-};
-
-Pattern::Pattern(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
-Pattern::~Pattern() = default;
-Pattern::Pattern(Pattern&&) noexcept = default;
-Pattern& Pattern::operator=(Pattern&&) noexcept = default;
-
 Result<Pattern> Pattern::compile(std::string_view expression) {
   constexpr std::size_t k_longest = 1000;
   constexpr std::int64_t k_memory = std::int64_t{4} << 20;
@@ -24,13 +15,13 @@ Result<Pattern> Pattern::compile(std::string_view expression) {
   RE2::Options options;
   options.set_log_errors(false);
   options.set_max_mem(k_memory);
-  auto compiled = std::unique_ptr<Compiled>(
-      new Compiled{RE2(re2::StringPiece(expression.data(), expression.size()), options)});
-  if (!compiled->expression.ok()) {
+  auto compiled =
+      std::make_shared<const RE2>(re2::StringPiece(expression.data(), expression.size()), options);
+  if (!compiled->ok()) {
     return fail(Code::config, "not a regular expression (RE2 syntax): {}",
-                text::printable(compiled->expression.error()));
+                text::printable(compiled->error()));
   }
-  if (compiled->expression.NumberOfCapturingGroups() < 1) {
+  if (compiled->NumberOfCapturingGroups() < 1) {
     return fail(Code::config,
                 "the regular expression has no group: put the value in (…), as in '(\\d+) syncs'");
   }
@@ -40,7 +31,7 @@ Result<Pattern> Pattern::compile(std::string_view expression) {
 std::optional<std::string_view> Pattern::first_group(std::string_view line) const {
   re2::StringPiece groups[2];
   const re2::StringPiece input(line.data(), line.size());
-  if (!compiled_->expression.Match(input, 0, input.size(), RE2::UNANCHORED, groups, 2) ||
+  if (!expression_->Match(input, 0, input.size(), RE2::UNANCHORED, groups, 2) ||
       groups[1].data() == nullptr) {
     return std::nullopt;
   }

@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -18,13 +19,6 @@ using verdict::MaxChange;
 using verdict::Mode;
 using verdict::Proposal;
 using Effect = Proposal::Effect;
-
-template <class Section>
-const Section* named(const std::vector<Section>& sections, const std::string& name) {
-  const auto found = std::find_if(sections.begin(), sections.end(),
-                                  [&](const Section& one) { return one.name == name; });
-  return found == sections.end() ? nullptr : &*found;
-}
 
 std::string number(double value) { return fmt::format("{:.10g}", value); }
 
@@ -89,10 +83,11 @@ std::vector<Change> changes_of(const Limit& from, const Limit& to) {
 }
 
 bool same(const LimitEntry& a, const LimitEntry& b) {
-  return a.match == b.match && a.metrics == b.metrics && a.exact == b.exact &&
-         a.max_drop == b.max_drop && a.max_increase == b.max_increase &&
-         a.max_decrease == b.max_decrease && a.tolerate == b.tolerate && a.max == b.max &&
-         a.min == b.min && a.mode == b.mode;
+  const auto judged = [](const LimitEntry& one) {
+    return std::tie(one.match, one.metrics, one.exact, one.max_drop, one.max_increase,
+                    one.max_decrease, one.tolerate, one.max, one.min, one.mode);
+  };
+  return judged(a) == judged(b);
 }
 
 std::string some_of(const std::vector<std::string>& metrics) {
@@ -182,10 +177,10 @@ class Rules {
     }
     cells();
     for (const EngineSettings& engine : base_.engines) {
-      if (const EngineSettings* now = named(head_.engines, engine.name)) engines(engine, *now);
+      if (const EngineSettings* now = find_named(head_.engines, engine.name)) engines(engine, *now);
     }
     for (const EngineSettings& engine : head_.engines) {
-      if (named(base_.engines, engine.name) == nullptr) {
+      if (find_named(base_.engines, engine.name) == nullptr) {
         allowed(engine.name, {}, engine.cpu_ops_allowed, true);
       }
     }
@@ -209,9 +204,8 @@ class Rules {
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;
     std::map<std::string, std::vector<std::string>> parts;
     for (const auto& [name, before] : before_) {
-      const auto found = after_.find(name);
-      if (found == after_.end()) continue;
-      const Cell& after = *found->second;
+      if (!after_.contains(name)) continue;
+      const Cell& after = *after_.at(name);
       const auto device = [](const Cell& cell) {
         return cell.twin ? fmt::format("{} twin {}", cell.device, *cell.twin) : cell.device;
       };
@@ -263,31 +257,27 @@ class Rules {
           {"counted_env", before.counted_env == after.counted_env},
           {"instructions", before.instructions == after.instructions},
           {"metrics read from the output", same_rules(before.generic, after.generic)},
-          {"the way of asking", same_server(before.server, after.server)}}) {
+          {"the way of asking", asked(before.server) == asked(after.server)}}) {
       if (!same) add(what + of, "", "", Effect::changed, true);
     }
   }
 
   // When it is up says nothing of what is measured of it.
-  static bool same_server(const std::optional<ServerSettings>& a,
-                          const std::optional<ServerSettings>& b) {
-    if (!a || !b) return a.has_value() == b.has_value();
-    return a->url == b->url && a->api == b->api && a->model_name == b->model_name &&
-           a->warm_up == b->warm_up && a->own_fields == b->own_fields &&
-           a->extra_body == b->extra_body && a->blocks == b->blocks &&
-           a->share_start == b->share_start && a->token_env == b->token_env &&
-           a->most_different_outputs == b->most_different_outputs && a->objectives == b->objectives;
+  static bool same_rules(const GenericOutput& a, const GenericOutput& b) {
+    const auto parts = [](const ValueRule& one) {
+      const unit::Scale scale = one.scale.value_or(unit::Scale{});
+      return std::tuple(one.metric, one.regex, one.pointer, one.stream, one.pick, one.custom,
+                        one.scale.has_value(), scale.unit, scale.factor);
+    };
+    return std::ranges::equal(a.values, b.values, {}, parts, parts) &&
+           std::ranges::equal(a.facts, b.facts, {}, parts, parts);
   }
 
-  static bool same_rules(const GenericOutput& a, const GenericOutput& b) {
-    const auto same = [](const ValueRule& x, const ValueRule& y) {
-      return x.metric == y.metric && x.regex == y.regex && x.pointer == y.pointer &&
-             x.stream == y.stream && x.pick == y.pick && x.custom == y.custom &&
-             x.scale.has_value() == y.scale.has_value() &&
-             (!x.scale || (x.scale->unit == y.scale->unit && x.scale->factor == y.scale->factor));
-    };
-    return std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(), same) &&
-           std::equal(a.facts.begin(), a.facts.end(), b.facts.begin(), b.facts.end(), same);
+  static std::optional<ServerSettings> asked(std::optional<ServerSettings> server) {
+    if (!server) return server;
+    server->ready_url = server->ready_line = server->metrics = "";
+    server->ready_seconds = 0;
+    return server;
   }
 
   void allowed(const std::string& engine, const std::map<std::string, std::string>& before,
@@ -372,7 +362,7 @@ void take_rules(const Settings& base, Settings& head) {
   head.gate = base.gate;
   head.rules_from_elsewhere = true;
   for (EngineSettings& engine : head.engines) {
-    if (const EngineSettings* before = named(base.engines, engine.name)) {
+    if (const EngineSettings* before = find_named(base.engines, engine.name)) {
       engine.cpu_ops_allowed = before->cpu_ops_allowed;
     }
   }

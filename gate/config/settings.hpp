@@ -84,6 +84,8 @@ struct ServerSettings {
   // So many requests of a load may be answered otherwise than most of them are; absent: a warning.
   std::optional<std::int64_t> most_different_outputs{};
   profile::ServedObjectives objectives;
+
+  friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
 
 // Where times of a server come from: what weir saw of its requests.

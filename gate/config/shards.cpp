@@ -1,7 +1,6 @@
 // The cells of a matrix split for several machines.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "gate/base/text.hpp"

@@ -2,15 +2,36 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 #include <set>
-#include <vector>
 
-#include <fmt/format.h>
-
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/placeholders.hpp"
 
 namespace weir::config {
+
+extern const std::string_view k_config_form, k_engine_form, k_github_form, k_gitlab_form;
+
 namespace {
+
+// A form of starter/*.yml with its {words} filled in. A line that begins with "?word " stands there
+// where that has a value.
+std::string filled(std::string_view form, const std::map<std::string, std::string>& values) {
+  const auto value = [&](std::string_view word) { return values.at(std::string(word)); };
+  std::string text;
+  for (std::string_view line : text::split(form, '\n')) {
+    if (line.starts_with('?')) {
+      const std::size_t end = line.find(' ');
+      if (value(line.substr(1, end - 1)).empty()) continue;
+      line.remove_prefix(end + 1);
+    }
+    text += substitute(line, value) + "\n";
+  }
+  text.pop_back();
+  return text;
+}
 
 // What the engine of an adapter is asked with, behind its program; counts come from `probes`, where
 // one can see it. The flags are those of the engine's own help.
@@ -20,7 +41,7 @@ struct EngineKind {
   bool text = false;                // it takes a text; else a number of prompt tokens
   bool gguf = true, folder = true;  // the models that it loads
   bool metal = false;               // it runs on Apple's devices alone
-  std::string_view comment = "";
+  std::string_view note = "";
 };
 
 // A name that the config will have, beside what was found.
@@ -30,8 +51,8 @@ struct Named {
   const EngineKind* kind;  // null: generic
 };
 
-bool of_llama(const StarterEngine& engine) {
-  return engine.adapter == "llama-bench" || engine.adapter == "llama-perf";
+bool of_llama(std::string_view adapter) {
+  return adapter == "llama-bench" || adapter == "llama-perf";
 }
 
 // Letters, digits, ".", "_" and "-", at most 64, a letter or digit first; not yet in `taken`.
@@ -58,48 +79,17 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
   return unique;
 }
 
-std::string llama_probes(bool with_vulkan) {
-  std::string text = fmt::format(
-      "    # Counts {} from outside, in a pass of its own: times are taken\n"
-      "    # with nothing attached.\n"
-      "    probes: [{}]\n",
-      with_vulkan ? "dispatches, barriers, syncs and ops" : "ops and what is copied",
-      with_vulkan ? "vulkan, ggml" : "ggml");
-  if (with_vulkan) {
-    text += "    counted_env: {GGML_VK_DEBUG_MARKERS: \"1\"}   # gives kernels their names\n";
-  }
-  return text +
-         "    # Any other op that runs on the CPU fails the cells that ask for a GPU.\n"
-         "    cpu_ops_allowed: {GET_ROWS: \"embedding row: one look-up is cheaper than a "
-         "dispatch\"}\n";
-}
-
-std::string generic(const std::string& name, std::string_view program) {
-  return fmt::format(
-      "  {}:\n"
-      "    # One argument an entry; no shell is involved. weir fills in what stands in braces.\n"
-      "    command: [{}, \"{{model}}\", -n, \"{{tokens}}\", \"{{args}}\"]\n"
-      "    output: generic\n"
-      "    # Group 1 of an expression that is held against each line of the output, or\n"
-      "    # {{pointer: /a/JSON/pointer}}. Counts an engine prints itself go here as well:\n"
-      "    # syncs_per_token: {{regex: '(\\d+) syncs'}}\n"
-      "    metrics:\n"
-      "      decode_tokens_per_second: {{regex: '([\\d.]+) tok/s'}}\n",
-      name, yaml_quoted(program));
-}
-
 constexpr std::array k_engines{
     EngineKind{"llama-bench",
                "-m, \"{model}\", -p, \"{prompt_tokens}\",\n"
                "              -n, \"{tokens}\", -d, \"{depth}\", -r, \"{repeats}\",\n"
                "              -t, \"{threads}\", -o, json",
                false, true, false},
-    EngineKind{
-        "llama-perf",
-        "-m, \"{model}\", -p, \"{prompt}\", -n, \"{tokens}\",\n"
-        "              -no-cnv, --ignore-eos, -s, \"{seed}\", -t, \"{threads}\"",
-        true, true, false, false,
-        "    # llama-bench says more where there is one: its prompt is a number of tokens.\n"},
+    EngineKind{"llama-perf",
+               "-m, \"{model}\", -p, \"{prompt}\", -n, \"{tokens}\",\n"
+               "              -no-cnv, --ignore-eos, -s, \"{seed}\", -t, \"{threads}\"",
+               true, true, false, false,
+               "llama-bench says more where there is one: its prompt is a number of tokens."},
     EngineKind{"agave",
                "\"{model}\", -n, \"{tokens}\", --seed, \"{seed}\", --json,\n"
                "              \"{args}\", \"{prompt}\"",
@@ -115,26 +105,27 @@ constexpr std::array k_engines{
 };
 
 const EngineKind* kind_of(std::string_view adapter) {
-  const auto found = std::find_if(k_engines.begin(), k_engines.end(),
-                                  [&](const EngineKind& one) { return one.adapter == adapter; });
-  return found == k_engines.end() ? nullptr : &*found;
+  return first_of(k_engines, [&](const EngineKind& one) { return one.adapter == adapter; });
 }
 
-std::string engine_of_kind(const std::string& name, const StarterEngine& engine,
-                           const EngineKind& kind, const StarterInput& found) {
-  std::string text = fmt::format(
-      "  {}:\n"
-      "{}"
-      "    # One argument an entry; no shell is involved. weir fills in what stands in braces.\n"
-      "    command: [{}, {}]\n"
-      "    output: {}\n",
-      name, kind.comment, yaml_quoted(engine.program), kind.arguments, kind.adapter);
-  if (!found.has_probes || kind.metal) return text;
-  if (of_llama(engine)) return text + llama_probes(found.has_vulkan);
-  if (found.has_vulkan) {
-    text += "    # Counted from outside, in a pass of its own.\n    probes: [vulkan]\n";
-  }
-  return text;
+// `kind` is null for an engine that is not known.
+std::string engine(const std::string& name, std::string_view program, const EngineKind* kind,
+                   const StarterInput& found) {
+  constexpr EngineKind k_generic{"generic", "\"{model}\", -n, \"{tokens}\", \"{args}\""};
+  const EngineKind& as = kind == nullptr ? k_generic : *kind;
+  const bool probed = kind != nullptr && found.has_probes && !as.metal;
+  const bool llama = probed && of_llama(as.adapter), vulkan = found.has_vulkan;
+  const char* counted = vulkan ? "dispatches, barriers, syncs and ops" : "ops and what is copied";
+  return filled(k_engine_form, {{"name", name},
+                                {"note", std::string(as.note)},
+                                {"program", yaml_quoted(program)},
+                                {"arguments", std::string(as.arguments)},
+                                {"output", std::string(as.adapter)},
+                                {"generic", kind == nullptr ? "yes" : ""},
+                                {"llama", llama ? counted : ""},
+                                {"probes", vulkan ? "vulkan, ggml" : "ggml"},
+                                {"markers", llama && vulkan ? "yes" : ""},
+                                {"others", probed && !llama && vulkan ? "vulkan" : ""}});
 }
 
 // With names of their own, in their order.
@@ -147,17 +138,11 @@ std::vector<Named> named_engines(const StarterInput& found) {
   return list;
 }
 
-// The section `engines:` of these; an example where there are none.
-std::string starter_engines(const StarterInput& found, const std::vector<Named>& all) {
-  std::string text = "engines:\n";
-  for (const Named& one : all) {
-    text += one.kind == nullptr ? generic(one.name, one.engine->program)
-                                : engine_of_kind(one.name, *one.engine, *one.kind, found);
-  }
-  if (all.empty()) {
-    text += "  # None that weir knows was found: put your program and its output in.\n";
-    text += generic("my-engine", "my-engine");
-  }
+// An example where there are none.
+std::string engines(const StarterInput& found, const std::vector<Named>& all) {
+  if (all.empty()) return engine("my-engine", "my-engine", nullptr, found);
+  std::string text;
+  for (const Named& one : all) text += engine(one.name, one.engine->program, one.kind, found);
   return text;
 }
 
@@ -182,7 +167,7 @@ std::vector<NamedModel> named_models(const StarterInput& found, const std::vecto
 }
 
 std::string models(const std::vector<NamedModel>& all) {
-  std::string text = "\nmodels:\n";
+  std::string text;
   for (const NamedModel& one : all) {
     text += fmt::format("  {}: {}\n", one.name, yaml_quoted(one.model->path));
   }
@@ -201,13 +186,13 @@ std::string backend(std::string_view name, const std::vector<Named>& all,
                     std::string_view env) {
   std::string each;
   for (const Named& one : all) {
-    const std::string_view args = of_llama(*one.engine)            ? of_llama_args
+    const std::string_view args = of_llama(one.engine->adapter)    ? of_llama_args
                                   : one.engine->adapter == "agave" ? of_agave_args
                                                                    : "";
     if (args.empty()) continue;
     each += fmt::format("{}{}: {{args: [{}]}}", each.empty() ? "" : ", ", one.name, args);
   }
-  const bool alone = all.size() == 1 && of_llama(*all.front().engine);
+  const bool alone = all.size() == 1 && of_llama(all.front().engine->adapter);
   std::string inside = alone          ? fmt::format("args: [{}]", of_llama_args)
                        : each.empty() ? ""
                                       : fmt::format("engines: {{{}}}", each);
@@ -218,7 +203,7 @@ std::string backend(std::string_view name, const std::vector<Named>& all,
 bool any_engine(const std::vector<Named>& all, bool (*wanted)(const Named&)) {
   return std::any_of(all.begin(), all.end(), wanted);
 }
-bool is_llama(const Named& one) { return of_llama(*one.engine); }
+bool is_llama(const Named& one) { return of_llama(one.engine->adapter); }
 bool on_metal(const Named& one) { return one.kind != nullptr && one.kind->metal; }
 // What may go to any device, as far as is known.
 bool takes_backends(const Named& one) { return is_llama(one) || one.engine->adapter == "agave"; }
@@ -232,10 +217,7 @@ bool has_cpu_backend(const std::vector<Named>& all) {
 
 std::string backends(const StarterInput& found, const std::vector<Named>& all) {
   const bool llama = any_engine(all, is_llama);
-  std::string text =
-      "\n# Where it shall run. The name says what must really do the work (or device: does): work\n"
-      "# that silently moves to the CPU fails the gate.\n"
-      "backends:\n";
+  std::string text;
   if (has_cpu_backend(all)) {
     if (llama)
       text += "  # With -ngl 0 alone ggml still sends large products to a GPU that it sees.\n";
@@ -260,9 +242,7 @@ bool has_decode(const std::vector<Named>& all) {
 std::string prompts(const std::vector<Named>& all) {
   const auto takes_text = [](const Named& one) { return one.kind != nullptr && one.kind->text; };
   const auto of_mlx = [](const Named& one) { return one.engine->adapter == "mlx-lm"; };
-  std::string text =
-      "\n# What is asked. Each combination of engine, model, backend and prompt is a cell.\n"
-      "prompts:\n";
+  std::string text;
   if (has_prefill(all)) text += "  prefill: {prompt_tokens: 64, tokens: 0}\n";
   if (has_decode(all)) text += "  decode: {prompt_tokens: 0, tokens: 32}\n";
   if (any_engine(all, takes_text)) {
@@ -294,10 +274,19 @@ std::string exclusions(const StarterInput& found, const std::vector<Named>& all,
     if (has_prefill(all)) leave_out(one, "prompt", "prefill");
     if (has_decode(all)) leave_out(one, "prompt", "decode");
   }
-  if (text.empty()) return "";
-  return "\n# Left out of the product: what an engine does not load, or where it does not run.\n"
-         "matrix:\n  exclude:\n" +
-         text;
+  return text;
+}
+
+// Where the Action and the releases are.
+constexpr const char* k_home = "OWNER/weir";
+constexpr const char* k_vulkan_packages = " libvulkan1 mesa-vulkan-drivers";
+
+std::string replaced(std::string text, std::string_view what, std::string_view with) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
 }
 
 }  // namespace
@@ -313,23 +302,51 @@ std::string yaml_quoted(std::string_view text) {
 }
 
 std::string starter_config(const StarterInput& found) {
-  std::string text =
-      "# weir: a performance-regression gate. `weir run` measures this, `weir baseline accept`\n"
-      "# keeps what it measured, `weir gate` compares and fails when a limit is broken.\n"
-      "version: 1\n\n";
   const std::vector<Named> all = named_engines(found);
   const std::vector<NamedModel> loaded = named_models(found, all);
-  text += starter_engines(found, all) + models(loaded) + backends(found, all) + prompts(all);
-  text += exclusions(found, all, loaded);
-  text +=
-      "\n# Counts and kernels must not change: that is the default, and holds on any machine, "
-      "since\n"
-      "# they do not vary. Times vary with the machine, so they are only reported at first. Once\n"
-      "# you know yours, give them a limit that it can hold: {metrics: \"*_tokens_per_second\",\n"
-      "# max_drop: 5%}.\n"
-      "limits:\n"
-      "  - {metrics: [\"*_per_second\", \"*_seconds*\", peak_rss_bytes], mode: report}\n";
-  return text;
+  return filled(k_config_form, {{"none", all.empty() ? "yes" : ""},
+                                {"engines", engines(found, all)},
+                                {"models", models(loaded)},
+                                {"backends", backends(found, all)},
+                                {"prompts", prompts(all)},
+                                {"exclusions", exclusions(found, all, loaded)}});
+}
+
+std::string starter_github(const StarterCi& found) {
+  // A scalar that GitHub takes for text, whatever is in it.
+  const auto scalar = [](const std::string& text) {
+    return yaml_quoted(replaced(text, "${{", "${{ '${{' }}"));
+  };
+  return filled(k_github_form, {{"home", k_home},
+                                {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
+                                {"vulkan", found.vulkan ? k_vulkan_packages : ""},
+                                {"folder", found.folder == "." ? "" : scalar(found.folder)},
+                                {"file", found.file == "weir.yaml" ? "" : scalar(found.file)},
+                                {"stored", found.builds ? "" : "yes"}});
+}
+
+std::string starter_gitlab(const StarterCi& found) {
+  // One word of a POSIX shell.
+  const auto word = [](const std::string& text) {
+    return "'" + replaced(text, "'", "'\\''") + "'";
+  };
+  const bool here = found.folder == ".";
+  const auto made = [&](const char* file) {
+    return yaml_quoted((here ? "" : found.folder + "/") + file);
+  };
+  std::string gate =
+      "weir gate --counts-only --json verdict.json --junit weir.xml --openmetrics metrics.txt";
+  if (found.file != "weir.yaml") gate += " --config " + word(found.file);
+  return filled(k_gitlab_form, {{"home", k_home},
+                                {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
+                                {"vulkan", found.vulkan ? k_vulkan_packages : ""},
+                                {"version", found.version},
+                                {"folder", here ? "" : yaml_quoted("cd " + word(found.folder))},
+                                {"gate", yaml_quoted(gate)},
+                                {"verdict", made("verdict.json")},
+                                {"out", made("weir-out/")},
+                                {"junit", made("weir.xml")},
+                                {"metrics", made("metrics.txt")}});
 }
 
 }  // namespace weir::config

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -73,9 +74,7 @@ Veil::Veil(const Settings& settings, std::string_view folder)
     Arguments command = engine.command;
     if (engine.container) command = add_container(engine, folder, alias);
     if (engine.server && !engine.server->url.empty()) add(engine.server->url, alias);
-    if (engine.server && !engine.server->model_name.empty()) {
-      add(engine.server->model_name, alias);
-    }
+    if (engine.server && !engine.server->model_name.empty()) add(engine.server->model_name, alias);
     for (std::size_t i = 0; i < command.size(); ++i) {
       const std::string& word = command[i];
       // The program, and what else of the command is a file: a script, a library.
@@ -197,7 +196,7 @@ void Veil::add_places(std::string word, const std::string& alias) {
 
 profile::CellKey Veil::cell(profile::CellKey key) const {
   const auto hide = [](const Aliases& aliases, std::string& name) {
-    if (const auto found = aliases.find(name); found != aliases.end()) name = found->second;
+    name = look_up(aliases, name, name);
   };
   hide(engines_, key.engine);
   hide(models_, key.model);
@@ -214,10 +213,9 @@ std::string Veil::text(std::string_view text) const {
   if (words_.empty()) return std::string(text);
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {
-    const auto found = std::find_if(words_.begin(), words_.end(), [&](const auto& word) {
-      return stands_at(text, at, word.first);
-    });
-    if (found == words_.end()) {
+    const auto* found =
+        first_of(words_, [&](const auto& word) { return stands_at(text, at, word.first); });
+    if (found == nullptr) {
       shown += text[at++];
     } else {
       shown += found->second;

@@ -1,9 +1,5 @@
-#include <algorithm>
-#include <cstdint>
 #include <istream>
 #include <map>
-#include <optional>
-#include <set>
 #include <streambuf>
 #include <utility>
 
@@ -11,7 +7,6 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
-#include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 
 namespace weir::config {
@@ -234,16 +229,10 @@ std::size_t first_bad_byte(std::string_view text) {
 }
 
 Place place_of_byte(std::string_view text, std::size_t at) {
-  Place place;
-  for (const char c : text.substr(0, at)) {
-    if (c == '\n') {
-      ++place.line;
-      place.column = 1;
-    } else {
-      ++place.column;
-    }
-  }
-  return place;
+  const std::string_view before = text.substr(0, at);
+  const std::size_t line_begins = before.rfind('\n') + 1;  // npos + 1 is 0
+  return {static_cast<int>(std::ranges::count(before, '\n')) + 1,
+          static_cast<int>(at - line_begins) + 1};
 }
 
 tl::unexpected<Error> problem(std::string_view file, Place at, std::string_view message) {

@@ -1,9 +1,5 @@
 // Hints and the checklist: what counts a token usually are, and what is known of a slow engine.
-#include <algorithm>
 
-#include <fmt/format.h>
-
-#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
@@ -18,36 +14,27 @@ struct Seen {
   const Options& options;
   const std::vector<std::string_view>& kinds;  // of findings
 
-  [[nodiscard]] bool found(Kind kind) const {
-    return std::ranges::find(kinds, to_string(kind)) != kinds.end();
-  }
+  [[nodiscard]] bool found(Kind kind) const { return holds(kinds, to_string(kind)); }
 };
 
-// What was seen: fine, wrong, or not known.
-struct Told {
-  Answer answer = Answer::unknown;
-  std::string note;
-};
-Told unknown(std::string why) { return {Answer::unknown, std::move(why)}; }
-Told fine(std::string note) { return {Answer::fine, std::move(note)}; }
-Told wrong(std::string note) { return {Answer::wrong, std::move(note)}; }
+// What was seen, without the question: fine, wrong, or not known.
+Check unknown(std::string why) { return {"", Answer::unknown, std::move(why)}; }
+Check fine(std::string note) { return {"", Answer::fine, std::move(note)}; }
+Check wrong(std::string note) { return {"", Answer::wrong, std::move(note)}; }
 
 // A count of the later side held to "not more than".
 Check at_most(const Seen& seen, const std::string& metric, const std::string& what) {
-  const auto band = seen.options.bands.find(metric);
-  const double most = band != seen.options.bands.end() ? band->second.good_to.value_or(0) : 0;
+  const double most = look_up(seen.options.bands, metric, Band()).good_to.value_or(0);
   const std::string question =
       most > 0 ? fmt::format("{}: {:g} a token or fewer", what, most) : what + " a token";
-  const auto found = seen.evidence.after.metrics.find(metric);
-  if (found == seen.evidence.after.metrics.end()) {
-    return {question, Answer::unknown, "not counted"};
-  }
+  const Known* found = look_up(seen.evidence.after.metrics, metric);
+  if (found == nullptr) return {question, Answer::unknown, "not counted"};
   if (most <= 0) return {question, Answer::unknown, "no band for it"};
-  const double value = found->second.value();
+  const double value = found->value();
   return {question, value <= most ? Answer::fine : Answer::wrong, fmt::format("{:g}", value)};
 }
 
-Told slowest(const Seen& seen) {
+Check slowest(const Seen& seen) {
   const Work* most = nullptr;
   double whole = 0;
   for (const Work& work : seen.evidence.after.works) {
@@ -71,7 +58,7 @@ std::string cpu_ops(const Seen& seen) {
   return text::join(names);
 }
 
-Told fallbacks(const Seen& seen) {
+Check fallbacks(const Seen& seen) {
   const Evidence& evidence = seen.evidence;
   const auto& gate = evidence.gate;
   if (evidence.device == "cpu") return fine("a cell of the CPU");
@@ -84,16 +71,16 @@ Told fallbacks(const Seen& seen) {
     return unknown(names + "; whether that is allowed is not known here");
   }
   if (!names.empty()) return wrong(names);
-  const auto counted = evidence.after.metrics.find(metric_name(evidence, "cpu_ops"));
-  const bool known = counted != evidence.after.metrics.end();
-  if (known && counted->second.exact == k_none) return fine("none does");
+  const Known* counted = look_up(evidence.after.metrics, metric_name(evidence, "cpu_ops"));
+  if (counted != nullptr && counted->exact == k_none) return fine("none does");
   // A verdict holds only the ops that changed; its placement has looked at all that were seen.
-  if (gate && known && gate->placement == Outcome::pass) return fine("the gate found none");
+  if (gate && counted != nullptr && gate->placement == Outcome::pass)
+    return fine("the gate found none");
   if (!gate && evidence.cpu_ops_known) return fine("none does, but for those that are allowed");
   return unknown(gate ? "the verdict does not tell every op" : "no probe saw ops");
 }
 
-Told beside_a_baseline(const Seen& seen) {
+Check beside_a_baseline(const Seen& seen) {
   if (!seen.evidence.gate) return fine("both sides are here");
   const Outcome outcome = seen.evidence.gate->cell;
   if (outcome == Outcome::fresh) return wrong("there is none: the cell is new");
@@ -103,7 +90,7 @@ Told beside_a_baseline(const Seen& seen) {
   return fine("the gate compared them");
 }
 
-Told fusions(const Seen& seen) {
+Check fusions(const Seen& seen) {
   if (seen.found(Kind::fusion_lost)) return wrong("a fusion was lost");
   const auto& gate = seen.evidence.gate;
   if (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass)) {
@@ -112,14 +99,15 @@ Told fusions(const Seen& seen) {
   return unknown(gate ? "kernels were not compared" : "kernels have no names here");
 }
 
-Told batching(const Seen& seen) {
+Check batching(const Seen& seen) {
   if (seen.found(Kind::batching_lost)) return wrong("batching was lost");
   if (counted(seen.evidence, "barriers")) return fine("as much as before");
   return unknown("barriers were not counted on both sides");
 }
 
-Check check(std::string question, Told told) {
-  return {std::move(question), told.answer, std::move(told.note)};
+Check check(std::string question, Check seen) {
+  seen.question = std::move(question);
+  return seen;
 }
 
 }  // namespace

@@ -32,9 +32,6 @@ struct WorkRows {
   std::vector<std::string> doubts;
 };
 
-// Names go by kernel where both sides tell kernels, else by op.
-enum class Naming { kernel, op };
-
 using observed::Observed;
 using observed::ObservedOp;
 using profile::Profile;
@@ -55,11 +52,6 @@ std::string kind_of(const ObservedOp& op) {
   return device ? "" : op.category;
 }
 
-std::string name_of(const ObservedOp& op, Naming naming) {
-  const bool kernel = op.op.empty() || (naming == Naming::kernel && !op.kernel.empty());
-  return kernel ? op.kernel : op.op;
-}
-
 ComparedSide side_of(const Observed& observed) {
   ComparedSide side;
   side.format = observed.format;
@@ -72,7 +64,7 @@ ComparedSide side_of(const Observed& observed) {
   return side;
 }
 
-std::vector<std::string> first_of(const std::vector<std::string>& warnings) {
+std::vector<std::string> first_few(const std::vector<std::string>& warnings) {
   const auto most = static_cast<std::ptrdiff_t>(std::min(warnings.size(), k_most_doubts));
   return {warnings.begin(), warnings.begin() + most};
 }
@@ -101,14 +93,15 @@ bool tells_kernels(const Observed& observed) {
   return std::ranges::any_of(observed.ops, [](const ObservedOp& op) { return !op.kernel.empty(); });
 }
 
-WorkRows work_rows(const Observed& observed, const Shared& shared, Naming naming) {
+// `by_kernel`: both sides tell kernels, which name the work then; else ops do.
+WorkRows work_rows(const Observed& observed, const Shared& shared, bool by_kernel) {
   WorkRows made;
   made.side = side_of(observed);
   for (observed::ObservedFigure& one : observed::figures_of(observed)) {
     // Of a case that failed nothing is compared.
     if (!one.error) made.metrics.push_back({std::move(one.name), one.metric, one.value, {}});
   }
-  made.doubts = first_of(observed.warnings);
+  made.doubts = first_few(observed.warnings);
   const RowChoice choice = rows_of_side(observed, shared);
   if (shared.per_token) {
     made.per = "token";
@@ -117,7 +110,8 @@ WorkRows work_rows(const Observed& observed, const Shared& shared, Naming naming
   std::map<Key, Sum> sums;
   for (const ObservedOp& op : observed.ops) {
     if (!choice.takes(op)) continue;
-    Sum& sum = sums[{kind_of(op), name_of(op, naming), op.type, op.shape, op.backend}];
+    const bool kernel = op.op.empty() || (by_kernel && !op.kernel.empty());
+    Sum& sum = sums[{kind_of(op), kernel ? op.kernel : op.op, op.type, op.shape, op.backend}];
     sum.counted = sum.counted && op.calls.has_value();
     sum.calls += static_cast<double>(op.calls.value_or(0));
     const auto own = observed::time_of_its_own(op);
@@ -150,7 +144,7 @@ WorkRows work_rows(const Profile& profile) {
     const auto value = measured.value();
     if (value) made.metrics.push_back({name, measured.metric, value, {}});
   }
-  made.doubts = first_of(profile.warnings);
+  made.doubts = first_few(profile.warnings);
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->varies) {
     made.per = unit_of(*profile.kernels);
@@ -341,49 +335,43 @@ std::vector<MetricChange> match_metrics(std::vector<MetricChange> a,
 
 Shared alone(const Observed& observed) { return shared_of(observed, observed); }
 
-struct TwoRows {
-  WorkRows a, b;
-  bool decoding = false;
-  std::vector<std::string> doubts;
-};
+// Rows of A and of B; whether these are of decoding alone, and what is doubtful, goes into `made`.
+using TwoRows = std::pair<WorkRows, WorkRows>;
 
-TwoRows rows_of_both(const Observed& a, const Observed& b) {
+TwoRows rows_of_both(const Observed& a, const Observed& b, Comparison& made) {
   const Shared shared = shared_of(a, b);
-  const Naming naming = tells_kernels(a) && tells_kernels(b) ? Naming::kernel : Naming::op;
-  TwoRows both{work_rows(a, shared, naming), work_rows(b, shared, naming), shared.decoding, {}};
-  if (both.a.rows.empty() && both.b.rows.empty()) return both;
+  const bool by_kernel = tells_kernels(a) && tells_kernels(b);
+  TwoRows both{work_rows(a, shared, by_kernel), work_rows(b, shared, by_kernel)};
+  made.decoding = shared.decoding;
+  if (both.first.rows.empty() && both.second.rows.empty()) return both;
   if (!shared.decoding && (alone(a).decoding || alone(b).decoding)) {
-    both.doubts.push_back(fmt::format("only {} tells decoding apart: everything is compared",
+    made.doubts.push_back(fmt::format("only {} tells decoding apart: everything is compared",
                                       alone(a).decoding ? "A" : "B"));
   }
   if (!shared.per_token) {
-    both.doubts.emplace_back(
+    made.doubts.emplace_back(
         "tokens are not told on both sides: calls and times are of whole runs, whatever their "
         "lengths");
   }
   return both;
 }
 
-Naming naming_beside(const Observed& observed, const Profile& profile) {
-  return profile.device != "cpu" && tells_kernels(observed) ? Naming::kernel : Naming::op;
-}
-
-TwoRows rows_of_both(const Compared& a, const Compared& b) {
+TwoRows rows_of_both(const Compared& a, const Compared& b, Comparison& made) {
   const auto* const* observed_a = std::get_if<const Observed*>(&a.what);
   const auto* const* observed_b = std::get_if<const Observed*>(&b.what);
-  if (observed_a != nullptr && observed_b != nullptr)
-    return rows_of_both(**observed_a, **observed_b);
+  if (observed_a && observed_b) return rows_of_both(**observed_a, **observed_b, made);
   const auto rows = [](const Compared& one, const Compared& other) {
     if (const auto* profile = std::get_if<const Profile*>(&one.what)) return work_rows(**profile);
     const Observed& observed = *std::get<const Observed*>(one.what);
-    return work_rows(observed, alone(observed),
-                     naming_beside(observed, *std::get<const Profile*>(other.what)));
+    const bool cpu = std::get<const Profile*>(other.what)->device == "cpu";
+    return work_rows(observed, alone(observed), !cpu && tells_kernels(observed));
   };
-  TwoRows both{rows(a, b), rows(b, a), false, {}};
-  if (both.a.rows.empty() || both.b.rows.empty() || both.a.per == both.b.per) return both;
-  both.doubts.emplace_back(
+  TwoRows both{rows(a, b), rows(b, a)};
+  auto& [rows_a, rows_b] = both;
+  if (rows_a.rows.empty() || rows_b.rows.empty() || rows_a.per == rows_b.per) return both;
+  made.doubts.emplace_back(
       "A and B do not count by the same unit: what is new or gone is told, and how often is not");
-  for (WorkRows* side : {&both.a, &both.b}) {
+  for (WorkRows* side : {&rows_a, &rows_b}) {
     side->per.clear();
     for (WorkRow& row : side->rows) row.calls = row.seconds = std::nullopt;
   }
@@ -411,20 +399,18 @@ std::optional<double> OpChange::each_ratio() const {
 }
 
 Comparison compare(const Compared& a, const Compared& b) {
-  TwoRows both = rows_of_both(a, b);
   Comparison made;
-  made.ops = match(both.a, both.b);
-  made.decoding = both.decoding;
-  made.per = both.a.rows.empty() ? both.b.per : both.a.per;
-  made.seconds_a = time_of(both.a.rows);
-  made.seconds_b = time_of(both.b.rows);
-  made.metrics = match_metrics(std::move(both.a.metrics), both.b.metrics);
-  made.doubts = std::move(both.doubts);
-  for (const auto& [side, name] : {std::pair(&both.a, "A: "), std::pair(&both.b, "B: ")}) {
+  auto [rows_a, rows_b] = rows_of_both(a, b, made);
+  made.ops = match(rows_a, rows_b);
+  made.per = rows_a.rows.empty() ? rows_b.per : rows_a.per;
+  made.seconds_a = time_of(rows_a.rows);
+  made.seconds_b = time_of(rows_b.rows);
+  made.metrics = match_metrics(std::move(rows_a.metrics), rows_b.metrics);
+  for (const auto& [side, name] : {std::pair(&rows_a, "A: "), std::pair(&rows_b, "B: ")}) {
     for (const std::string& doubt : side->doubts) made.doubts.push_back(name + doubt);
   }
-  made.a = std::move(both.a.side);
-  made.b = std::move(both.b.side);
+  made.a = std::move(rows_a.side);
+  made.b = std::move(rows_b.side);
   made.a.name = a.name;
   made.b.name = b.name;
   return made;

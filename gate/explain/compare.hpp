@@ -18,7 +18,7 @@
 #include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/unit/metric.hpp"
-#include "gate/verdict/finding.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::explain {
 

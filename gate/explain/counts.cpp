@@ -1,12 +1,7 @@
 // Counts alone: batches, waits, sums of dispatches, barriers, splits, copies, what grows with
 // context, the fixed part, and what is left.
-#include <algorithm>
 #include <cctype>
-#include <cmath>
 
-#include <fmt/format.h>
-
-#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
@@ -55,9 +50,9 @@ std::int64_t common_factor(const Board& board, bool more) {
       ++factors[static_cast<std::int64_t>(factor)];
     }
   }
-  const auto found = std::ranges::find_if(
-      factors, [&](const auto& one) { return one.second >= 4 && one.second * 2 > both; });
-  return found == factors.end() ? 1 : found->first;
+  const auto* found =
+      first_of(factors, [&](const auto& one) { return one.second >= 4 && one.second * 2 > both; });
+  return found == nullptr ? 1 : found->first;
 }
 
 void add_batches(Board& board, const std::string& base, bool more, std::string headline) {

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <functional>
 
 #include "gate/explain/patterns.hpp"
 
@@ -136,10 +133,7 @@ Rational sum_of(const Moves& moves) {
   return sum;
 }
 
-Rational Differences::count(const std::string& base) const {
-  const auto found = counts.find(base);
-  return found == counts.end() ? k_none : found->second;
-}
+Rational Differences::count(const std::string& base) const { return look_up(counts, base, k_none); }
 
 bool Differences::work_changed() const {
   return !counts.empty() || !context.empty() || !unsteady.empty() || !kernels.empty() ||

@@ -8,7 +8,6 @@
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/stats/quantile.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::explain {
 namespace {

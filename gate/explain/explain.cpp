@@ -1,12 +1,7 @@
 #include "gate/explain/explain.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 
-#include <fmt/format.h>
-
-#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {

@@ -6,8 +6,6 @@
 // no finding. Nothing here judges: verdicts do. Pure.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,7 +17,6 @@
 #include "gate/explain/evidence.hpp"
 #include "gate/explain/model_facts.hpp"
 #include "gate/explain/rules.hpp"
-#include "gate/verdict/finding.hpp"
 
 namespace weir::explain {
 

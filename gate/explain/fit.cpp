@@ -1,12 +1,7 @@
 #include "gate/explain/fit.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
-#include <fmt/format.h>
-
-#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
@@ -98,8 +93,7 @@ std::string surprise(const Fit& fit, std::size_t amounts) {
 }  // namespace
 
 const Term* Fit::term(std::size_t amount) const {
-  const auto found = std::ranges::find(terms, amount, &Term::amount);
-  return found == terms.end() ? nullptr : &*found;
+  return first_of(terms, [&](const Term& one) { return one.amount == amount; });
 }
 
 std::vector<LayerSet> layer_sets(const ModelFacts& model) {
@@ -207,9 +201,7 @@ std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amo
   std::vector<Fit> list;
   if (board.model != nullptr) list = fits(amounts, *board.model);
   // Unlike the rest a fit says which layers, so it needs the finding's own number.
-  const auto with_first =
-      std::ranges::find_if(list, [](const Fit& one) { return one.term(0) != nullptr; });
-  const Fit* fit = with_first == list.end() ? nullptr : &*with_first;
+  const Fit* fit = first_of(list, [](const Fit& one) { return one.term(0) != nullptr; });
   bool first = true;
   for (std::size_t i = 0; i < amounts.size(); ++i) {
     finding.lines.push_back(amount_line(amounts[i], fit, i, first));

@@ -1,8 +1,6 @@
 // weir.explanation/1 and weir.comparison/1.
-#include "gate/base/json.hpp"
 
 #include "gate/explain/compare.hpp"
-#include "gate/explain/explain.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {

@@ -1,12 +1,6 @@
 // What changed among kernels, told by their names and numbers: variants, fusions, pieces, work
 // added or removed.
-#include <algorithm>
-#include <cmath>
-#include <functional>
 
-#include <fmt/format.h>
-
-#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
@@ -293,9 +287,7 @@ void find_kernels(Board& board) {
   for (const bool lost : {lost_first, !lost_first}) {
     fused = find_fusion(board, lost, fusion_by_name) || fused;
   }
-  if (!fused && dispatches != k_none) {
-    find_fusion(board, dispatches > k_none, fusion_by_number);
-  }
+  if (!fused && dispatches != k_none) find_fusion(board, dispatches > k_none, fusion_by_number);
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small));
   add_variants(board, exchanged(Open(board)));

@@ -3,12 +3,7 @@
 // Where a probe sees ops they say so themselves. Where none does, dispatches that are gone while
 // waits, splits or copies are new say it: something has to be waited for and brought over. What
 // names and numbers of kernels say is told apart from work that other kernels do now.
-#include <algorithm>
-#include <cmath>
 
-#include <fmt/format.h>
-
-#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <vector>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::explain {
@@ -13,11 +13,6 @@ namespace {
 using Words = std::vector<std::string>;
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
-
-template <class List>
-bool contains(const List& list, std::string_view word) {
-  return std::ranges::find(list, word) != std::ranges::end(list);
-}
 
 // "f16", "bf16", "q4", "iq2", "i64", "p021", "f16acc", "wg512", "x4": letters of a type or size and
 // a number.
@@ -41,7 +36,7 @@ bool variant_word(std::string_view word) {
       "subgroup", "wave",    "simd",  "simdgroup", "int",    "quant",     "half",
       "float",    "bfloat",  "fp",    "opt",       "wg",     "unaligned", "coopmat"};
   return (!word.empty() && std::ranges::all_of(word, digit)) || type_or_size(word) ||
-         contains(k_words, word);
+         weir::holds(k_words, word);
 }
 
 // The function's own name out of "void ns::kernel_mul_mv<float, 4>(int)".
@@ -132,10 +127,10 @@ std::string upper(std::string text) {
 std::string work_of(const std::string& joined) {
   const std::string apart = " " + joined + " ";
   if (k_own_names.find(apart) != std::string_view::npos) return upper(joined);
-  const auto* const found = std::ranges::find_if(k_other_names, [&](const OtherNames& other) {
+  const OtherNames* found = first_of(k_other_names, [&](const OtherNames& other) {
     return other.words.find(apart) != std::string_view::npos;
   });
-  return found == k_other_names.end() ? "" : std::string(found->work);
+  return found == nullptr ? "" : std::string(found->work);
 }
 
 // What the known words that stand at `at` tell of, of several the longest; "" where none are known.
@@ -281,9 +276,8 @@ bool small_work(const KernelName& name) {
       return false;
     }
   }
-  return std::ranges::any_of(name.words, [](const std::string& word) {
-    return std::ranges::find(k_small, word) != k_small.end();
-  });
+  return std::ranges::any_of(name.words,
+                             [](const auto& word) { return weir::holds(k_small, word); });
 }
 
 Role role_of(std::string_view name) {
@@ -293,8 +287,7 @@ Role role_of(std::string_view name) {
     const Role one = role_of_one(names[i]);
     all.part.clear();
     all.variant.clear();
-    const Words known = text::split(all.work, '+');
-    if (std::ranges::find(known, one.work) == known.end()) all.work += "+" + one.work;
+    if (!weir::holds(text::split(all.work, '+'), one.work)) all.work += "+" + one.work;
   }
   return all;
 }

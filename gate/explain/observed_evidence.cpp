@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>

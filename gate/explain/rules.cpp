@@ -1,10 +1,5 @@
 #include "gate/explain/rules.hpp"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-
-#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
@@ -46,10 +41,10 @@ bool move_fits(const Rule& rule, const std::string& pattern,
                std::initializer_list<const std::vector<Move>*> lists, Finding& finding) {
   if (pattern.empty()) return true;
   for (const std::vector<Move>* list : lists) {
-    const auto move = std::ranges::find_if(*list, [&](const Move& one) {
+    const Move* move = first_of(*list, [&](const Move& one) {
       return text::glob_match(pattern, one.name) && fits_counts(rule.change, one.before, one.after);
     });
-    if (move == list->end()) continue;
+    if (move == nullptr) continue;
     finding.ops.push_back(move->name);
     finding.lines.push_back(signed_text(move->delta()) + " " + safe(move->name));
     return true;

@@ -1,11 +1,6 @@
 // Works that take longer, or less long, each time they run; and rates, times and memory that differ
 // beyond their noise where nothing before explains them.
-#include <algorithm>
-#include <cmath>
 
-#include <fmt/format.h>
-
-#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 #include "gate/stats/quantile.hpp"
 

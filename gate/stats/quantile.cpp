@@ -1,8 +1,6 @@
 #include "gate/stats/quantile.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
 namespace weir::stats {
 namespace {
@@ -60,10 +58,16 @@ std::optional<double> quantile(std::span<const double> samples, double p) {
   if (samples.empty()) return std::nullopt;
   std::vector<double> sorted(samples.begin(), samples.end());
   std::ranges::sort(sorted);
-  const double place = std::clamp(p, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
+  return quantile_of_sorted(sorted, std::clamp(p, 0.0, 1.0));
+}
+
+double quantile_of_sorted(std::span<const double> sorted, double p) {
+  const double place = p * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   const double part = place - static_cast<double>(below);
+  // Infinity less infinity is no number.
+  if (part == 0 || sorted[below] == sorted[above]) return sorted[below];
   return sorted[below] + part * (sorted[above] - sorted[below]);
 }
 

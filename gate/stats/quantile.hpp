@@ -17,6 +17,9 @@ namespace weir::stats {
 // statistics (Hyndman and Fan's type 7, what R and numpy do by default); absent when empty.
 [[nodiscard]] std::optional<double> quantile(std::span<const double> samples, double p);
 
+// The same of values that are sorted already, one at least; the highest may be infinite.
+[[nodiscard]] double quantile_of_sorted(std::span<const double> sorted, double p);
+
 // Where each value lies when they are sorted; equal ones in any order.
 template <class T>
 [[nodiscard]] std::vector<std::uint32_t> places_in_order(std::span<const T> values) {

@@ -1,6 +1,5 @@
 #include "gate/stats/replay.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>

@@ -1,9 +1,7 @@
 #include "gate/stats/spread.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "gate/stats/quantile.hpp"
 
@@ -11,17 +9,6 @@ namespace weir::stats {
 namespace {
 
 constexpr std::size_t k_fewest = 8;
-
-// Between two order statistics of which one is infinite there is no number: the lower rank's
-// neighbour decides, so that infinity less infinity never comes up.
-double quantile_with_infinity(std::span<const double> sorted, double p) {
-  const double place = p * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(std::floor(place));
-  const auto above = static_cast<std::size_t>(std::ceil(place));
-  const double share = place - std::floor(place);
-  if (share == 0 || sorted[below] == sorted[above]) return sorted[below];
-  return sorted[below] + share * (sorted[above] - sorted[below]);
-}
 
 double minus(double a, double b) { return a == b ? 0 : a - b; }
 
@@ -75,9 +62,9 @@ std::optional<Spread> spread_of(std::span<const double> values) {
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
   Spread spread;
-  spread.p10 = quantile_with_infinity(sorted, 0.1);
-  spread.median = quantile_with_infinity(sorted, 0.5);
-  spread.p90 = quantile_with_infinity(sorted, 0.9);
+  spread.p10 = quantile_of_sorted(sorted, 0.1);
+  spread.median = quantile_of_sorted(sorted, 0.5);
+  spread.p90 = quantile_of_sorted(sorted, 0.9);
   for (const double value : sorted) spread.mean += value / static_cast<double>(sorted.size());
   return spread;
 }
@@ -110,7 +97,7 @@ std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
   for (double& value : aligned) value -= moved;
   all.insert(all.end(), aligned.begin(), aligned.end());
   std::ranges::sort(all);
-  const double middle = quantile_with_infinity(all, 0.5);
+  const double middle = quantile_of_sorted(all, 0.5);
   const std::vector<double> near = distances(base, middle);
   const std::vector<double> far = distances(std::move(aligned), middle);
   difference.p = swapped_p(far, near);

@@ -1,6 +1,5 @@
 #include "gate/stats/stored.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>

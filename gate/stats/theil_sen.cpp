@@ -1,9 +1,7 @@
 #include "gate/stats/theil_sen.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <vector>
 
 #include "gate/stats/quantile.hpp"
 

@@ -27,7 +27,7 @@ struct Allowable {
   std::string device_class{};      // that it was seen on; "": any
   std::vector<Changed> kernels{};  // of "kernels", by name; from and to count them
 
-  friend bool operator==(const Allowable& a, const Allowable& b);
+  friend bool operator==(const Allowable&, const Allowable&) = default;
 };
 
 struct Allowance {
@@ -50,7 +50,7 @@ inline constexpr std::size_t k_most_allowances = 10'000;
 // "allowances/12.json"
 [[nodiscard]] std::string allowance_path(std::int64_t pull_request);
 // weir.allowances/1, one a line, sorted: `all` are of one pull request.
-[[nodiscard]] std::string to_text(std::int64_t pull_request, const std::vector<Allowance>& all);
+[[nodiscard]] std::string to_text(std::int64_t pull_request, std::vector<Allowance> all);
 // Hostile text: at most 8 MiB and k_most_allowances. Of another pull request, or with a part that
 // is not what it should be: Code::data.
 [[nodiscard]] Result<std::vector<Allowance>> parse_allowances(std::string_view text,

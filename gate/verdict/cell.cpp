@@ -1,8 +1,6 @@
 // A cell's verdict: its counts, kernels, placement, work and times, folded; and what pairs say of
 // times that failed against stored samples.
-#include <algorithm>
 
-#include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -92,14 +90,14 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::strin
                   Confirmed& told) {
   for (MetricVerdict& metric : cell.metrics) {
     const bool suspect = is_suspected(metric);
-    const auto found = std::ranges::find_if(beside.metrics, [&](const MetricVerdict& other) {
+    const MetricVerdict* found = first_of(beside.metrics, [&](const MetricVerdict& other) {
       return other.metric.name == metric.metric.name;
     });
-    if (found == beside.metrics.end() || !asked(*found, beside)) {
+    if (found == nullptr || !asked(*found, beside)) {
       if (!suspect) continue;
-      const std::string why = !beside.reason.empty()          ? beside.reason
-                              : found == beside.metrics.end() ? "the base does not report it"
-                                                              : found->reason;
+      const std::string why = !beside.reason.empty() ? beside.reason
+                              : found == nullptr     ? "the base does not report it"
+                                                     : found->reason;
       told.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
                                            unit::label(metric.metric), text::first_line(why)));
     } else if (suspect) {
@@ -221,9 +219,9 @@ Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> 
                   const std::string& base) {
   Confirmed told;
   for (CellVerdict& cell : cells) {
-    const auto found = std::ranges::find_if(
+    const CellVerdict* found = first_of(
         beside, [&](const CellVerdict& other) { return other.cell.str() == cell.cell.str(); });
-    if (found != beside.end()) confirm_cell(cell, *found, base, told);
+    if (found != nullptr) confirm_cell(cell, *found, base, told);
   }
   return told;
 }

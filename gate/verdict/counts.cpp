@@ -1,6 +1,4 @@
 // Counts: exact ones may not change; fewer is better only where the work is seen to have stayed.
-#include <algorithm>
-#include <cmath>
 
 #include "gate/verdict/judging.hpp"
 
@@ -128,15 +126,15 @@ Ruling against_base(const Question& question, const Limit& limit,
 
 // The value at length n of a count that is known as a line.
 std::optional<Measurement> on_line(const Counts& counts, const unit::Metric& at) {
-  const auto fixed = counts.find(unit::count_metric(at.base, Scope::fixed).name);
-  if (fixed == counts.end() || !fixed->second.exact || !at.length) return std::nullopt;
+  const auto* fixed = look_up(counts, unit::count_metric(at.base, Scope::fixed).name);
+  if (fixed == nullptr || !fixed->exact || !at.length) return std::nullopt;
   for (const Scope scope : {Scope::per_token, Scope::per_prefill}) {
-    const auto slope = counts.find(unit::count_metric(at.base, scope).name);
-    if (slope == counts.end() || !slope->second.exact) continue;
-    const auto risen = slope->second.exact->times(*at.length);
-    const auto value = risen ? risen->plus(*fixed->second.exact) : std::nullopt;
+    const auto* slope = look_up(counts, unit::count_metric(at.base, scope).name);
+    if (slope == nullptr || !slope->exact) continue;
+    const auto risen = slope->exact->times(*at.length);
+    const auto value = risen ? risen->plus(*fixed->exact) : std::nullopt;
     if (!value) return std::nullopt;
-    Measurement made = slope->second;
+    Measurement made = *slope;
     made.metric = at;
     made.exact = value;
     return made;
@@ -209,11 +207,10 @@ bool work_stayed(const Question& question) {
       now.state != State::shown) {
     return false;
   }
-  return std::ranges::all_of(now.cpu_ops,
-                             [&ops = question.base->placement.cpu_ops](const auto& op) {
-                               const auto before = ops.find(op.first);
-                               return before != ops.end() && op.second <= before->second;
-                             });
+  return std::ranges::all_of(now.cpu_ops, [&](const auto& op) {
+    const auto* before = look_up(question.base->placement.cpu_ops, op.first);
+    return before != nullptr && op.second <= *before;
+  });
 }
 
 MetricVerdict judge_count(const Question& question, const Measurement& current,
@@ -252,8 +249,8 @@ std::vector<MetricVerdict> judge_counts(const Question& question) {
   std::vector<MetricVerdict> made;
   for (const auto& [name, measured] : current) {
     if (!is_count(measured)) continue;
-    if (const auto found = base.find(name); found != base.end()) {
-      made.push_back(judge_count(question, measured, found->second));
+    if (const auto* stored = look_up(base, name)) {
+      made.push_back(judge_count(question, measured, *stored));
       continue;
     }
     // One side has a line, the other numbers at lengths: a line gives numbers at lengths too.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/verdict/verdict.hpp"
 
@@ -140,6 +141,33 @@ static void fields(Fields& io, Changed& changed) {
   io.always("current", changed.current);
 }
 
+std::string Finding::text() const {
+  std::string all = headline;
+  for (const std::string& line : lines) all += "\n" + line;
+  return all;
+}
+
+void fields(Fields& io, Finding& finding) {
+  io("kind", finding.kind);
+  io.always("metric", NullIfEmpty{finding.metric});
+  io.always("delta", finding.delta);
+  io.always("per_layer", finding.per_layer);
+  io.always("layers", finding.layers);
+  io.always("tensors", finding.tensors);
+  io.always("ops", finding.ops);
+  std::string text = io.reads() ? "" : finding.text();
+  io("text", text);
+  io.always("cause", NullIfEmpty{finding.cause});
+  io.always("look_at", NullIfEmpty{finding.look_at});
+  io.always("also", finding.also);
+  io.always("score", finding.score);
+  if (!io.reads()) return;
+  finding.lines = text::lines(text);
+  if (finding.lines.empty()) return;
+  finding.headline = finding.lines.front();
+  finding.lines.erase(finding.lines.begin());
+}
+
 static void fields(Fields& io, TwinDiffers& differs) {
   io("name", differs.name);
   io.always("twin", differs.twin);
@@ -218,9 +246,7 @@ static void fields(Fields& io, GateVerdict& gate) {
   auto code = static_cast<int>(gate.exit_code);
   io("exit_code", code);
   if (io.reads()) gate.exit_code = static_cast<ExitCode>(code);
-  io.check(
-      std::find(k_exit_codes.begin(), k_exit_codes.end(), gate.exit_code) != k_exit_codes.end(),
-      "has an exit code that weir does not use");
+  io.check(holds(k_exit_codes, gate.exit_code), "has an exit code that weir does not use");
   io.always("weir_version", gate.weir_version);
   io.always("config", gate.config);
   io.always("some_cells", gate.some_cells);

@@ -9,11 +9,16 @@
 //   cell.cpp         a cell's verdict; gate.cpp: a gate's
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
@@ -93,6 +98,10 @@ bool fold(CellVerdict& cell);
 
 // "times are held to those of the reference workload …", or why they are not; nothing without one.
 [[nodiscard]] std::optional<std::string> reference_note(const Question& question);
+
+// What differs between two sides, by name.
+using Numbers = std::map<std::string, Rational>;
+[[nodiscard]] std::vector<Changed> differences(const Numbers& base, const Numbers& current);
 
 // "3 cells", "1 pair".
 [[nodiscard]] std::string plural(std::size_t number, std::string_view what);

@@ -1,10 +1,6 @@
 // Kernels and placement, single kernels and ops that limits name, and whether both sides did the
 // same work at all.
-#include <algorithm>
-#include <cmath>
-#include <set>
 
-#include "gate/base/text.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/judging.hpp"
 
@@ -14,33 +10,16 @@ namespace {
 using profile::KernelSet;
 using profile::Placement;
 
-using Numbers = std::map<std::string, Rational>;
-
-std::vector<Changed> differences(const Numbers& base, const Numbers& current) {
-  std::map<std::string, Changed> all;
-  for (const auto& [name, count] : base) all[name].baseline = count;
-  for (const auto& [name, count] : current) all[name].current = count;
-  std::vector<Changed> changed;
-  for (auto& [name, one] : all) {
-    one.name = name;
-    if (one.baseline != one.current) changed.push_back(std::move(one));
-  }
-  return changed;
-}
-
 Numbers exact_counts(const std::map<std::string, std::int64_t>& counts) {
   return {counts.begin(), counts.end()};
 }
 
 // The count that a kernel set adds up to: dispatches, or on the CPU, where kernels are ops, those.
 const MetricVerdict* total_of(const KernelSet& kernels, const CellVerdict& cell) {
-  for (const MetricVerdict& metric : cell.metrics) {
-    if (metric.metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches") &&
-        metric.metric.scope == kernels.scope && metric.metric.length == kernels.length) {
-      return &metric;
-    }
-  }
-  return nullptr;
+  return first_of(cell.metrics, [&](const MetricVerdict& metric) {
+    return metric.metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches") &&
+           metric.metric.scope == kernels.scope && metric.metric.length == kernels.length;
+  });
 }
 
 // Kernels without such a count: what the multiset itself adds up to. Ops of an engine whose device
@@ -106,9 +85,7 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) 
     return {Outcome::error,
             "can not be compared: the program named its kernels before and does so no longer"};
   }
-  if (!stored->named && named) {
-    return {Outcome::fresh, "the baseline's kernels have no names"};
-  }
+  if (!stored->named && named) return {Outcome::fresh, "the baseline's kernels have no names"};
   if (!alike(*stored, *current)) {
     if (!named) return nothing;
     if (stored->scope == unit::Scope::at_length) {
@@ -175,16 +152,27 @@ void add_named(const Calls& calls, const std::vector<std::string>& patterns,
 
 // What is not among the kernels of a side that names them ran no time: a fact, not an absence.
 Measurement measured(const std::string& name, const Calls& calls) {
-  const auto found = calls.find(name);
   Measurement made;
   made.metric = *unit::find_metric(name);
   made.nature = profile::Nature::exact;
   made.source = "kernels";
-  made.exact = found == calls.end() ? Rational(0) : found->second;
+  made.exact = look_up(calls, name, Rational(0));
   return made;
 }
 
 }  // namespace
+
+std::vector<Changed> differences(const Numbers& base, const Numbers& current) {
+  std::map<std::string, Changed> all;
+  for (const auto& [name, count] : base) all[name].baseline = count;
+  for (const auto& [name, count] : current) all[name].current = count;
+  std::vector<Changed> changed;
+  for (auto& [name, one] : all) {
+    one.name = name;
+    if (one.baseline != one.current) changed.push_back(std::move(one));
+  }
+  return changed;
+}
 
 void judge_kernels(const Question& question, CellVerdict& cell) {
   const Limit limit = resolve_special(cell.cell, "kernels", question.limits);
@@ -205,10 +193,10 @@ void explain_instructions(const Question& question, CellVerdict& cell) {
   const Baseline* base = question.base;
   const auto& now = question.candidate.functions;
   if (base == nullptr || !base->functions || !now || base->functions->scope != now->scope) return;
-  const auto total = std::ranges::find_if(cell.metrics, [&](const MetricVerdict& metric) {
+  const MetricVerdict* total = first_of(cell.metrics, [&](const MetricVerdict& metric) {
     return metric.metric.base == "instructions" && metric.metric.scope == now->scope;
   });
-  if (total == cell.metrics.end() || !total->baseline || !total->current) return;
+  if (total == nullptr || !total->baseline || !total->current) return;
   if (total->verdict != Outcome::fail && total->verdict != Outcome::improved) return;
   // Of the larger total: what is smaller on its side may have been too small there to be kept.
   const double least =
@@ -270,9 +258,7 @@ std::optional<std::string> other_work(const Question& question) {
   differ(parts, "tokens generated:", before.generated_tokens, now.generated_tokens);
   differ(parts, "prompt tokens:", before.prompt_tokens, now.prompt_tokens);
   differ(parts, "model:", before.model, now.model);
-  if (!question.nearest()) {
-    differ(parts, "output digest:", before.output_digest, now.output_digest);
-  }
+  if (!question.nearest()) differ(parts, "output digest:", before.output_digest, now.output_digest);
   if (parts.empty()) return std::nullopt;
   return fmt::format("the two sides did not do the same work ({})", text::join(parts, "; "));
 }

@@ -1,12 +1,12 @@
 #include "gate/verdict/limits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -207,6 +207,20 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
     return std::string("min is above max");
   }
   return std::nullopt;
+}
+
+bool is_day(std::string_view text) {
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  const auto part = [&](std::size_t from, std::size_t size) {
+    const std::string_view digits = text.substr(from, size);
+    const bool plain = digits.find_first_not_of("0123456789") == std::string_view::npos;
+    return plain ? text::to_int(digits).value_or(-1) : -1;
+  };
+  const long long year = part(0, 4), month = part(5, 2), day = part(8, 2);
+  if (year < 1 || month < 1 || month > 12 || day < 1) return false;
+  constexpr std::array<int, 12> k_days{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  return day <= k_days[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
 }
 
 std::string show(const Amount& amount) {

@@ -1,7 +1,6 @@
 // Limits: what a metric may do. Parsed by config, resolved here for one metric of one cell.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,6 +83,9 @@ struct Limit {
 // fine.
 [[nodiscard]] std::optional<std::string> nonsense(const LimitEntry& entry,
                                                   const unit::Metric& metric);
+
+// "2027-03-01", as a calendar has it.
+[[nodiscard]] bool is_day(std::string_view text);
 
 [[nodiscard]] std::string show(const Amount& amount);  // "5 %", "3"
 [[nodiscard]] std::string_view to_string(Mode mode);

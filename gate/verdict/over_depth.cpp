@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/stats/theil_sen.hpp"
@@ -211,9 +212,9 @@ AtDepths find_times(const std::vector<const PairedRuns*>& members, const TimePer
   for (const char* name : {of.time, of.rate}) {
     AtDepths found{{}, name == of.time};
     for (const PairedRuns* one : members) {
-      const auto metric = std::ranges::find_if(
+      const PairedMetric* metric = first_of(
           one->metrics, [&](const PairedMetric& known) { return known.metric.name == name; });
-      if (metric != one->metrics.end()) found.metrics.push_back(&*metric);
+      if (metric != nullptr) found.metrics.push_back(metric);
     }
     if (found.metrics.size() == members.size()) return found;
   }
@@ -263,13 +264,8 @@ std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].depth) continue;
     const profile::CellKey fit = cells[i].line();
-    auto found =
-        std::ranges::find_if(groups, [&](const DepthGroup& group) { return group.fit == fit; });
-    if (found == groups.end()) {
-      groups.push_back({fit, {}, {}});
-      found = groups.end() - 1;
-    }
-    found->members.push_back(i);
+    DepthGroup* known = first_of(groups, [&](const DepthGroup& group) { return group.fit == fit; });
+    (known != nullptr ? *known : groups.emplace_back(DepthGroup{fit, {}, {}})).members.push_back(i);
   }
   std::erase_if(groups, [](const DepthGroup& group) { return group.members.size() < 2; });
   for (DepthGroup& group : groups) {
@@ -351,7 +347,7 @@ std::vector<Profile> with_fits(std::vector<Profile> profiles) {
   std::vector<Profile> all;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     all.push_back(std::move(profiles[i]));
-    if (const auto fit = behind.find(i); fit != behind.end()) all.push_back(std::move(fit->second));
+    if (Profile* fit = look_up(behind, i)) all.push_back(std::move(*fit));
   }
   return all;
 }

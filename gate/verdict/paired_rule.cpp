@@ -1,11 +1,8 @@
 // Times beside a base program: decided by pairs of processes, with an error guarantee.
 #include "gate/verdict/paired_rule.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "gate/stats/paired.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/stats/spread.hpp"
 #include "gate/verdict/judging.hpp"

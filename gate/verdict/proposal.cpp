@@ -1,9 +1,6 @@
 #include "gate/verdict/proposal.hpp"
 
-#include <algorithm>
-
 #include "gate/base/json.hpp"
-#include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
 
@@ -89,8 +86,8 @@ class Compare {
     };
     const auto more = [](const Baseline& one, const Baseline& other) {
       return std::ranges::any_of(one.placement.cpu_ops, [&](const auto& op) {
-        const auto found = other.placement.cpu_ops.find(op.first);
-        return found == other.placement.cpu_ops.end() || found->second < op.second;
+        const auto* times = look_up(other.placement.cpu_ops, op.first);
+        return times == nullptr || *times < op.second;
       });
     };
     const Effect effect = more(head_, base_)   ? Effect::looser
@@ -112,16 +109,16 @@ class Compare {
 
   void times() {
     for (const auto& [machine, sessions] : base_.sessions) {
-      const auto found = head_.sessions.find(machine);
       const Samples before = samples_of(sessions);
-      const Samples after = found == head_.sessions.end() ? Samples() : samples_of(found->second);
+      const Samples after =
+          samples_of(look_up(head_.sessions, machine, std::vector<baseline::Session>()));
       for (const auto& [name, samples] : before) {
-        const auto now = after.find(name);
+        const auto* now = look_up(after, name);
         const std::string what = fmt::format("samples of {} on {}", name, machine);
-        if (now == after.end()) {
+        if (now == nullptr) {
           add(what, fmt::format("{} stored", samples.size()), "", Effect::looser);
-        } else if (samples != now->second) {
-          changed_samples(what, name, samples, now->second);
+        } else if (samples != *now) {
+          changed_samples(what, name, samples, *now);
         }
       }
     }

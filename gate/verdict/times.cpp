@@ -3,10 +3,7 @@
 // A reference workload that ran beside stored samples and beside this run says how much faster or
 // slower the machine was then: samples are divided by what it did in the same round. Times of
 // engines that serve stand on requests within a start, and on starts.
-#include <algorithm>
-#include <cmath>
 
-#include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/stats/stored.hpp"
 #include "gate/verdict/judging.hpp"
@@ -38,9 +35,7 @@ Ruling within(double low, double high, double limit, std::string_view words,
 
 // A slope may be anywhere; of all else, no process takes no time.
 Ruling not_positive(const unit::Metric& metric) {
-  if (!unit::over_context(metric)) {
-    return {Outcome::error, "its samples are not positive numbers"};
-  }
+  if (!unit::over_context(metric)) return {Outcome::error, "its samples are not positive numbers"};
   return {Outcome::inconclusive,
           "some samples are not above 0: what a token of context costs is within the noise"};
 }
@@ -88,8 +83,7 @@ std::optional<Ruling> plain_number(const Limit& limit, const Measurement& curren
 // The sessions of this machine class; null where none are stored.
 const std::vector<Session>* sessions_here(const Question& question) {
   if (question.base == nullptr) return nullptr;
-  const auto found = question.base->sessions.find(question.candidate.provenance.machine_class);
-  return found == question.base->sessions.end() ? nullptr : &found->second;
+  return look_up(question.base->sessions, question.candidate.provenance.machine_class);
 }
 
 struct Stored {
@@ -101,10 +95,8 @@ Stored stored_samples(const Question& question, const std::string& metric) {
   const auto* here = sessions_here(question);
   Stored stored;
   for (const Session& session : here != nullptr ? std::span(*here) : std::span<const Session>()) {
-    const auto samples = session.samples.find(metric);
-    if (samples != session.samples.end() && !samples->second.empty()) {
-      stored.sessions.push_back(&session);
-    }
+    const auto* samples = look_up(session.samples, metric);
+    if (samples != nullptr && !samples->empty()) stored.sessions.push_back(&session);
   }
   if (!stored.sessions.empty()) return stored;
   stored.why_none = question.base == nullptr          ? question.choice.reason
@@ -195,14 +187,14 @@ std::optional<std::string> percentile_doubt(const Profile& candidate, const Metr
 // Limits on the change by pairs, plain numbers by this side's own runs.
 void judge_beside_base(const Question& question, const Measurement& current, MetricVerdict& made) {
   const auto& paired = question.pairs->metrics;
-  const auto found = std::ranges::find(paired, current.metric.name,
-                                       [](const auto& one) { return one.metric.name; });
+  const auto* found =
+      first_of(paired, [&](const auto& one) { return one.metric.name == current.metric.name; });
   Ruling& ruling = made;
   if (made.limit.mode == Mode::off) {
     ruling.reason = "switched off";
     return;
   }
-  if (found != paired.end()) {
+  if (found != nullptr) {
     judge_pairs(question, *found, made);
   } else if (made.limit.max_drop || made.limit.max_increase) {
     ruling = {Outcome::fresh, "the base program does not report it"};
@@ -274,8 +266,8 @@ std::vector<MetricVerdict> judge_times(const Question& question) {
   if (question.pairs == nullptr) return made;
   // Known from warm-ups alone, where the budget never reached this cell: not decided, and said so.
   for (const profile::PairedMetric& paired : question.pairs->metrics) {
-    const auto measured = metrics.find(paired.metric.name);
-    if (measured != metrics.end() && !measured->second.samples.empty()) continue;
+    const Measurement* measured = look_up(metrics, paired.metric.name);
+    if (measured != nullptr && !measured->samples.empty()) continue;
     Measurement none;
     none.metric = paired.metric;
     none.source = paired.source;
@@ -329,9 +321,8 @@ std::optional<std::string> reference_note(const Question& question) {
   const auto whole = [&](const Measurement& measured) {
     return measured.samples.size() == now->rates.size() &&
            std::ranges::all_of(*sessions, [&](const Session& session) {
-             const auto stored = session.samples.find(measured.metric.name);
-             return stored == session.samples.end() ||
-                    stored->second.size() == session.reference->rates.size();
+             const auto* stored = look_up(session.samples, measured.metric.name);
+             return stored == nullptr || stored->size() == session.reference->rates.size();
            });
   };
   for (const auto& [name, measured] : question.candidate.metrics) {

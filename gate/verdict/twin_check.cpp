@@ -1,9 +1,6 @@
-#include <algorithm>
-#include <tuple>
 
 #include <fmt/format.h>
 
-#include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -119,17 +116,11 @@ void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check)
     return;
   }
   check.kernels_compared = true;
-  const auto at = [](const auto& counts, const std::string& name) {
-    const auto found = counts.find(name);
-    return found == counts.end() ? std::nullopt : std::optional(found->second);
-  };
-  for (const auto& [name, count] : mine->counts) {
-    const auto other = at(theirs->counts, name);
-    if (other != count) check.kernels.push_back({name, count, other});
+  for (Changed& one : differences(mine->counts, theirs->counts)) {
+    check.kernels.push_back({std::move(one.name), one.baseline, one.current});
   }
-  for (const auto& [name, count] : theirs->counts) {
-    if (!at(mine->counts, name)) check.kernels.push_back({name, std::nullopt, count});
-  }
+  std::ranges::stable_partition(check.kernels,
+                                [](const auto& one) { return one.twin.has_value(); });
 }
 
 std::string told(const std::vector<TwinDiffers>& all, bool of_metrics) {

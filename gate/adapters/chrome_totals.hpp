@@ -1,0 +1,602 @@
+// Inside of the reader of Chrome traces: spans, rows, tracks and counters. For
+// chrome_trace_reader.cpp alone. Pure.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gate/adapters/chrome_event.hpp"
+#include "gate/adapters/format.hpp"
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/observed/totals.hpp"
+
+namespace weir::adapters {
+
+constexpr std::size_t k_most_async = 100'000;
+constexpr std::size_t k_most_nested = 64;  // open under one id: with all ids 100 MB at the most
+constexpr std::size_t k_most_counters = 1000;
+constexpr std::size_t k_most_seen_bytes = std::size_t{8} << 20;  // of all texts that are kept
+
+inline bool moves_data(std::string_view category) {
+  const std::string name = text::lower(category);
+  for (const char* part : {"copy", "memcpy", "memset"}) {
+    if (name.find(part) != name.npos) return true;
+  }
+  return false;
+}
+
+// "Vulkan0" of "GPU: Vulkan0".
+inline std::string_view backend_of(std::string_view process) {
+  for (const std::string_view before : {"GPU: ", "CPU: "}) {
+    if (process.starts_with(before)) return process.substr(before.size());
+  }
+  return "";
+}
+
+inline std::string async_key(const ChromeEvent& event) {
+  return event_text(event.category).value_or("") + "\n" + event_id(event.id) + event_id(event.id2) +
+         "\n" + event_text(event.name).value_or("");
+}
+
+constexpr double k_never = std::numeric_limits<double>::infinity();
+constexpr std::size_t k_deepest_stack = 2000;
+constexpr std::size_t k_batch = 65'536;  // put in order together
+
+// Spans of a trace's tracks, put in order within a window and nested: what each took of itself, and
+// how much of its track was taken.
+//
+// Times are in any unit.
+class NestedSpans {
+ public:
+  struct Event {
+    enum class Kind : std::uint8_t { whole, begin, end };
+    double at = 0, length = 0;  // length: of `whole`
+    std::uint32_t row = 0;      // what it counts for; of `end` ignored
+    std::uint16_t track = 0;
+    Kind kind = Kind::whole;
+  };
+  static_assert(sizeof(double) != 8 || sizeof(Event) == 24);  // there may be 1.5 million of them
+  struct Track {
+    std::int64_t events = 0;
+    double length = 0;  // of its outermost spans
+    double last = -1e300;
+    struct Open {
+      double at, end;  // end: infinite until an `end` comes
+      double inner;    // taken by spans within it
+      std::uint32_t row;
+    };
+    std::vector<Open> open;
+    std::size_t begun = 0;  // of `open`, those that wait for an `end`
+    std::uint16_t number = 0;
+  };
+  struct Ended {
+    std::uint32_t row;
+    std::uint16_t track;
+    bool from_begin;  // of a begin and an end: its time was not known before
+    double at, length, own;
+  };
+
+  // At least `window` events are held back to be put in order, and at most 3/8 as many again (33 MB
+  // of 1 000 000).
+  NestedSpans(std::size_t window, std::function<void(const Ended&)> ended)
+      : window_(window),
+        batch_(std::clamp<std::size_t>(window / 4, 1, k_batch)),
+        ended_(std::move(ended)) {}
+  void add(const Event& event) {
+    events_.push_back(event);
+    if (events_.size() - ordered_ < batch_) return;
+    // All at once: growing by and by would need the old and the new together. What is not written
+    // to takes no memory.
+    events_.reserve(window_ + window_ / 4 + 2 * batch_);
+    order();
+    const std::size_t held = events_.size() - first_;
+    if (held > window_) take(held - window_);
+    if (first_ <= window_ / 4) return;
+    events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(first_));
+    ordered_ -= first_;
+    first_ = 0;
+  }
+  void finish() {
+    order();
+    take(events_.size() - first_);
+    events_.clear();
+    first_ = ordered_ = 0;
+    for (Track& track : tracks_) {
+      close_before(track, k_never);
+      unbalanced_ += track.open.size();  // begun and never ended: their time is not known
+      track.open.clear();
+    }
+  }
+
+  [[nodiscard]] const std::vector<Track>& tracks() const { return tracks_; }
+  [[nodiscard]] std::size_t disordered() const { return disordered_; }
+  [[nodiscard]] std::size_t unbalanced() const { return unbalanced_; }
+
+ private:
+  static bool same_place(const Event& a, const Event& b) {
+    return a.at == b.at && a.track == b.track;
+  }
+  static bool before(const Event& a, const Event& b) {
+    return a.at != b.at ? a.at < b.at : a.track < b.track;
+  }
+
+  // Puts what came last among the others: by time, and what is at one place in the order of
+  // arrival.
+  void order() {
+    const auto late = events_.begin() + static_cast<std::ptrdiff_t>(ordered_);
+    if (!std::is_sorted(late, events_.end(), before)) std::stable_sort(late, events_.end(), before);
+    if (late != events_.end()) {
+      const auto from = std::upper_bound(events_.begin() + static_cast<std::ptrdiff_t>(first_),
+                                         late, *late, before);
+      std::inplace_merge(from, late, events_.end(), before);
+    }
+    ordered_ = events_.size();
+  }
+  // The first `count` of those in order, and those at the last one's place.
+  void take(std::size_t count) {
+    const std::size_t until = first_ + count;
+    while (first_ < until) {
+      std::size_t end = first_ + 1;
+      // Of whole spans that begin together the longer one holds the other.
+      const auto whole = [&](std::size_t i) { return events_[i].kind == Event::Kind::whole; };
+      while (end < ordered_ && whole(first_) && whole(end) &&
+             same_place(events_[first_], events_[end])) {
+        ++end;
+      }
+      if (end - first_ > 1) {
+        const auto at = [&](std::size_t i) {
+          return events_.begin() + static_cast<std::ptrdiff_t>(i);
+        };
+        std::stable_sort(at(first_), at(end),
+                         [](const Event& a, const Event& b) { return a.length > b.length; });
+      }
+      for (; first_ < end; ++first_) process(events_[first_]);
+    }
+  }
+  void process(const Event& event) {
+    if (event.track >= tracks_.size()) tracks_.resize(event.track + 1);
+    Track& track = tracks_[event.track];
+    track.number = event.track;
+    if (event.at < track.last) ++disordered_;
+    track.last = std::max(track.last, event.at);
+    if (event.kind == Event::Kind::end) return end(track, event.at);
+    ++track.events;
+    close_before(track, event.at);
+    if (track.open.size() >= k_deepest_stack) {
+      ++unbalanced_;
+      return;
+    }
+    const bool whole = event.kind == Event::Kind::whole;
+    track.open.push_back({event.at, whole ? event.at + event.length : k_never, 0, event.row});
+    if (!(track.open.back().end < k_never)) ++track.begun;
+  }
+  // What has an end that is not after `at` is over.
+  void close_before(Track& track, double at) {
+    while (!track.open.empty() && track.open.back().end <= at && track.open.back().end < k_never) {
+      close_last(track, track.open.back().end, false);
+    }
+  }
+  void close_last(Track& track, double end, bool from_begin) {
+    const Track::Open span = track.open.back();
+    track.open.pop_back();
+    if (!(span.end < k_never)) --track.begun;
+    const double length = std::max(0.0, end - span.at);
+    ended_(
+        {span.row, track.number, from_begin, span.at, length, std::max(0.0, length - span.inner)});
+    if (track.open.empty()) {
+      track.length += length;
+    } else {
+      // A span that outlasts the one around it takes of it what they share.
+      Track::Open& around = track.open.back();
+      around.inner += std::max(0.0, std::min(end, around.end) - span.at);
+    }
+  }
+  void end(Track& track, double at) {
+    close_before(track, at);
+    if (track.begun == 0) {  // not looked for among the others: a trace may have millions of these
+      ++unbalanced_;
+      return;
+    }
+    // Whole spans that outlast the one that is ended overlap it.
+    std::size_t begun = track.open.size();
+    while (begun > 0 && track.open[begun - 1].end < k_never) --begun;
+    while (track.open.size() > begun) close_last(track, track.open.back().end, false);
+    close_last(track, at, true);
+  }
+
+  std::size_t window_, batch_;
+  std::function<void(const Ended&)> ended_;
+  // [first_, ordered_) are in order; what stands behind them came since, what stands before is
+  // done.
+  std::vector<Event> events_;
+  std::size_t first_ = 0, ordered_ = 0;
+  std::vector<Track> tracks_;
+  std::size_t disordered_ = 0, unbalanced_ = 0;
+};
+
+// What a Chrome trace adds up to: rows by category, name and shape, tracks, counters. Bounded; what
+// goes beyond is counted. Times are in microseconds until they are handed out.
+//
+// From the JSON text of some values to an index: what makes the second event of a name quick.
+// Bounded; what it does not hold is looked up by what the values say. One flat table, as a trace's
+// thousands of names come in no order and each step to another place in memory is a wait.
+class SeenTexts {
+ public:
+  explicit SeenTexts(std::size_t most) : most_(most) {}
+
+  // `look_up` answers with the index, and whether it may be kept, where the texts were not seen.
+  template <class LookUp>
+  std::uint32_t find(std::initializer_list<std::string_view> texts, const LookUp& look_up) {
+    const bool fits = join(texts);
+    if (const Slot* known = fits ? find_joined() : nullptr) return known->index;
+    const auto [index, keep] = look_up();
+    if (keep && fits) add(index);
+    return index;
+  }
+
+ private:
+  static constexpr std::size_t k_longest = 512;  // bytes of texts together that are kept
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::uint32_t text = 0;  // where it begins in texts_
+    std::uint16_t size = 0;  // 0: free
+    std::uint32_t index = 0;
+  };
+  // into key_; false: too long
+  bool join(std::initializer_list<std::string_view> texts) {
+    char* to = key_.data();
+    const char* const end = to + key_.size();
+    for (const std::string_view text : texts) {
+      if (text.size() >= static_cast<std::size_t>(end - to)) return false;
+      to = std::copy(text.begin(), text.end(), to);
+      *to++ = '\0';  // which no JSON holds
+    }
+    key_size_ = static_cast<std::size_t>(to - key_.data());
+    key_hash_ = std::hash<std::string_view>()({key_.data(), key_size_});
+    return true;
+  }
+  [[nodiscard]] const Slot* find_joined() const {
+    if (slots_.empty()) return nullptr;
+    const std::string_view key(key_.data(), key_size_);
+    for (std::size_t at = key_hash_;; ++at) {
+      const Slot& slot = slots_[at & (slots_.size() - 1)];
+      if (slot.size == 0) return nullptr;
+      if (slot.hash == key_hash_ && std::string_view(texts_).substr(slot.text, slot.size) == key) {
+        return &slot;
+      }
+    }
+  }
+  void add(std::uint32_t index) {
+    // There are many ways to write the same.
+    if (used_ >= most_ || texts_.size() + key_size_ > k_most_seen_bytes) {
+      slots_.clear();
+      texts_.clear();
+      used_ = 0;
+    }
+    if (2 * used_ >= slots_.size()) {
+      std::vector<Slot> old(std::max<std::size_t>(64, 2 * slots_.size()));
+      old.swap(slots_);
+      for (const Slot& slot : old) {
+        if (slot.size != 0) place(slot);
+      }
+    }
+    place({key_hash_, static_cast<std::uint32_t>(texts_.size()),
+           static_cast<std::uint16_t>(key_size_), index});
+    texts_.append(key_.data(), key_size_);
+    ++used_;
+  }
+  void place(const Slot& slot) {
+    std::size_t at = slot.hash;
+    while (slots_[at & (slots_.size() - 1)].size != 0) ++at;
+    slots_[at & (slots_.size() - 1)] = slot;
+  }
+
+  std::size_t most_, used_ = 0;
+  std::array<char, k_longest> key_{};
+  std::size_t key_size_ = 0;
+  std::uint64_t key_hash_ = 0;
+  std::vector<Slot> slots_;  // a power of two of them, at most half used
+  std::string texts_;
+};
+
+class ChromeTracks {
+ public:
+  explicit ChromeTracks(std::size_t most) : most_(most), seen_(2 * most) {}
+
+  std::uint16_t of(const ChromeEvent& event) {
+    return static_cast<std::uint16_t>(
+        seen_.find({event.pid, event.tid}, [&] { return std::pair(index_of(event), true); }));
+  }
+  // An event of phase M.
+  void take_metadata(const ChromeEvent& event) {
+    const auto what = event_text(event.name);
+    const auto name = event_text(event.args_name);
+    if (!what || !name) return;
+    if (*what == "process_name" && process_names_.size() < most_) {
+      process_names_[event_id(event.pid)] = *name;
+      has_backends_ = has_backends_ || !backend_of(*name).empty();
+    } else if (*what == "thread_name") {
+      tracks_[of(event)].name = *name;
+    }
+  }
+  [[nodiscard]] std::string process(const std::string& pid) const {
+    return look_up(process_names_, pid, "process " + pid);
+  }
+  // ggml's profiler has a process a backend, named before its events: "GPU: Vulkan0", "CPU: CPU".
+  [[nodiscard]] bool has_backends() const { return has_backends_; }
+  // "" where it is none
+  [[nodiscard]] std::string backend(const std::string& pid) const {
+    return std::string(backend_of(look_up(process_names_, pid, "")));
+  }
+  // All of them, by their numbers.
+  [[nodiscard]] std::vector<observed::ObservedMoments::Track> names() const {
+    std::vector<observed::ObservedMoments::Track> names;
+    for (const Track& track : tracks_) {
+      names.push_back({process(track.pid), track.name.empty() ? track.tid : track.name});
+    }
+    return names;
+  }
+  // With what the spans of each added up to.
+  [[nodiscard]] std::vector<ObservedTrack> take(const NestedSpans& spans) const {
+    std::vector<ObservedTrack> tracks;
+    const auto& seen = spans.tracks();
+    for (std::size_t i = 0; i < tracks_.size() && i < seen.size(); ++i) {
+      if (seen[i].events == 0) continue;
+      const Track& track = tracks_[i];
+      tracks.push_back({process(track.pid), track.name.empty() ? track.tid : track.name,
+                        seen[i].events, seen[i].length / 1e6});
+    }
+    return tracks;
+  }
+
+ private:
+  struct Track {
+    std::string pid, tid, name;
+  };
+  std::uint32_t index_of(const ChromeEvent& event) {
+    auto key = std::make_pair(event_id(event.pid), event_id(event.tid));
+    if (const auto* known = look_up(index_, key)) return *known;
+    if (tracks_.size() >= most_) return static_cast<std::uint32_t>(most_ - 1);
+    tracks_.push_back({key.first, key.second, ""});
+    const auto index = static_cast<std::uint32_t>(tracks_.size() - 1);
+    index_.emplace(std::move(key), index);
+    return index;
+  }
+
+  std::size_t most_;
+  SeenTexts seen_;
+  std::vector<Track> tracks_;
+  std::map<std::pair<std::string, std::string>, std::uint32_t> index_;
+  std::map<std::string, std::string> process_names_;
+  bool has_backends_ = false;
+};
+
+class ChromeRows {
+ public:
+  explicit ChromeRows(std::size_t most) : most_(most), seen_(2 * most) {}
+
+  // The row of an event; `otherwise` is the category where it has none, or `always` that of all.
+  // `backends`: where the trace's processes are backends, those.
+  std::uint32_t of(const ChromeEvent& event, std::string_view otherwise = "",
+                   std::string_view always = "", const ChromeTracks* backends = nullptr) {
+    const std::string_view of_pid = backends != nullptr ? event.pid : std::string_view();
+    return seen_.find({otherwise, always, event.category, event.name, event.shape, of_pid}, [&] {
+      std::string category(always);
+      if (always.empty()) category = event_text(event.category).value_or("");
+      if (category.empty()) category = otherwise;
+      return index_of(event, category,
+                      backends != nullptr ? backends->backend(event_id(event.pid)) : "");
+    });
+  }
+  void add_call(std::uint32_t row) { ++sums_[row].calls; }
+  void add_time(std::uint32_t row, double micros) {
+    Sums& sums = sums_[row];
+    sums.seconds += micros;
+    sums.least = std::min(sums.least, micros);
+    sums.most = std::max(sums.most, micros);
+  }
+  void add_own(std::uint32_t row, double micros) {
+    sums_[row].own += micros;
+    sums_[row].has_own = true;
+  }
+  // Of what copies or sets memory. Of anything else "bytes" may be any size of it: ggml's is that
+  // of the result alone, which is no traffic.
+  void add_bytes(std::uint32_t row, const ChromeEvent& event) {
+    if (sums_[row].moves) add_moved(row, event);
+  }
+  void covers_others(std::uint32_t row) { ops_[row].covers_others = true; }
+  [[nodiscard]] const std::vector<ObservedOp>& ops() const { return ops_; }  // until then
+  // Events whose names are among "(other names)".
+  [[nodiscard]] std::size_t lost() const { return lost_; }
+  // Most time first; once.
+  [[nodiscard]] std::vector<ObservedOp> take() {
+    for (std::size_t row = 0; row < ops_.size(); ++row) {
+      ObservedOp& op = ops_[row];
+      const Sums& sums = sums_[row];
+      op.calls = sums.calls;
+      if (sums.least <= sums.most) {
+        op.seconds = sums.seconds / 1e6;
+        op.least = sums.least / 1e6;
+        op.most = sums.most / 1e6;
+      }
+      if (sums.has_own) op.own_seconds = sums.own / 1e6;
+      if (sums.with_bytes > 0 && sums.with_bytes == sums.calls) {
+        op.bytes = sums.bytes / static_cast<double>(sums.with_bytes);
+      }
+    }
+    std::stable_sort(ops_.begin(), ops_.end(), [](const ObservedOp& a, const ObservedOp& b) {
+      return a.seconds.value_or(-1) > b.seconds.value_or(-1);
+    });
+    return std::exchange(ops_, {});
+  }
+
+ private:
+  // What every event adds to, apart from what is said once: one line of the cache a row.
+  struct alignas(64) Sums {
+    std::int64_t calls = 0, with_bytes = 0;
+    double bytes = 0, seconds = 0, own = 0;
+    double least = std::numeric_limits<double>::infinity(), most = -least;  // so while none
+    bool has_own = false, moves = false;
+  };
+  // Whether it is the event's own row, not that of other names.
+  std::pair<std::uint32_t, bool> index_of(const ChromeEvent& event, std::string_view category,
+                                          std::string backend) {
+    auto key = std::make_tuple(std::string(category), event_text(event.name).value_or("(no name)"),
+                               event_text(event.shape).value_or(""), std::move(backend));
+    if (const auto* known = look_up(index_, key)) return {*known, true};
+    const bool own = ops_.size() < most_;
+    if (!own) {
+      ++lost_;
+      key = {"", "(other names)", "", ""};
+      if (const auto* rest = look_up(index_, key)) return {*rest, false};
+    }
+    ObservedOp op;
+    op.op = std::get<1>(key);
+    op.category = std::get<0>(key);
+    op.shape = std::get<2>(key);
+    op.backend = std::get<3>(key);
+    op.layer = observed::layer_of_node(op.op);
+    if (category == "kernel") op.kernel = op.op;
+    ops_.push_back(std::move(op));
+    sums_.emplace_back();
+    sums_.back().moves = moves_data(std::get<0>(key));
+    const auto index = static_cast<std::uint32_t>(ops_.size() - 1);
+    index_.emplace(std::move(key), index);
+    return {index, own};
+  }
+  void add_moved(std::uint32_t row, const ChromeEvent& event) {
+    const auto bytes = event_number(event.bytes);
+    if (!bytes || *bytes < 0) return;
+    sums_[row].bytes += *bytes;
+    ++sums_[row].with_bytes;
+  }
+
+  std::size_t most_;
+  SeenTexts seen_;
+  std::vector<ObservedOp> ops_;
+  std::vector<Sums> sums_;  // of each of them
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::uint32_t> index_;
+  std::size_t lost_ = 0;
+};
+
+class ChromeCounters {
+ public:
+  explicit ChromeCounters(std::size_t most_points) : most_points_(most_points) {}
+
+  // An event of phase C.
+  void add(const ChromeEvent& event, double at) {
+    for (const ChromeEvent::Number& number : event.numbers) {
+      const auto value = event_number(number.value);
+      Series* kept = value ? series_of(event, number) : nullptr;
+      if (kept == nullptr || kept->seen++ % kept->every != 0) continue;
+      auto& points = kept->counter.points;
+      points.push_back({at / 1e6, *value});
+      if (points.size() <= most_points_) continue;
+      std::size_t left = 0;
+      for (std::size_t i = 0; i < points.size(); i += 2) points[left++] = points[i];
+      points.resize(left);
+      kept->every *= 2;
+    }
+  }
+  // once
+  [[nodiscard]] std::vector<ObservedCounter> take(const ChromeTracks& tracks) {
+    std::vector<ObservedCounter> counters;
+    for (const auto& [key, index] : index_) {
+      Series& series = series_[index];
+      series.counter.track = tracks.process(series.pid);
+      counters.push_back(std::move(series.counter));
+    }
+    return counters;
+  }
+
+ private:
+  struct Series {
+    ObservedCounter counter;
+    std::string pid;
+    std::size_t every = 1, seen = 0;
+  };
+  // Of a number of an event; nothing where there are too many series.
+  Series* series_of(const ChromeEvent& event, const ChromeEvent::Number& number) {
+    const std::string_view several = event.args > 1 ? "several" : "";
+    const std::uint32_t index = seen_.find({event.pid, event.name, number.key, several}, [&] {
+      const std::uint32_t found = index_of(event, number);
+      return std::pair(found, found < series_.size());
+    });
+    return index < series_.size() ? &series_[index] : nullptr;
+  }
+  std::uint32_t index_of(const ChromeEvent& event, const ChromeEvent::Number& number) {
+    const std::string name = event_text(event.name).value_or("(no name)");
+    std::string label = name;
+    const std::string series = event_text(number.key).value_or("");
+    if (event.args > 1 || series != name) label += "." + shown_text(series, 100);
+    const std::string pid = event_id(event.pid);
+    const std::string key = pid + "\n" + label;
+    if (const auto* known = look_up(index_, key)) return *known;
+    const auto next = static_cast<std::uint32_t>(series_.size());
+    if (next >= k_most_counters) return next;
+    series_.push_back({{label, "", "counter", {}}, pid});
+    index_.emplace(key, next);
+    return next;
+  }
+
+  std::size_t most_points_;
+  std::vector<Series> series_;
+  std::map<std::string, std::uint32_t> index_;
+  SeenTexts seen_{10'000};
+};
+
+// Spans that begin and end anywhere.
+class ChromeAsync {
+ public:
+  void begin(const ChromeEvent& event, double at, ChromeRows& rows) {
+    if (open_.size() >= k_most_async) {
+      ++lost_;
+      return;
+    }
+    const std::uint32_t row = rows.of(event, "", "async");
+    rows.add_call(row);
+    auto& open = open_[async_key(event)];
+    if (open.size() < k_most_nested) {
+      open.emplace_back(at, row);
+    } else {
+      ++lost_;
+    }
+  }
+  // The row of what ended, and when it began.
+  std::optional<std::pair<double, std::uint32_t>> end(const ChromeEvent& event, double at,
+                                                      ChromeRows& rows) {
+    const auto found = open_.find(async_key(event));
+    if (found == open_.end()) {
+      ++lost_;
+      return std::nullopt;
+    }
+    const auto [begin, row] = found->second.back();
+    rows.add_time(row, std::max(0.0, at - begin));
+    // Spans of that kind overlap others by design: they are no part of any sum.
+    rows.covers_others(row);
+    found->second.pop_back();
+    if (found->second.empty()) open_.erase(found);
+    return std::pair(begin, row);
+  }
+  // Begins and ends that found no other.
+  [[nodiscard]] std::size_t alone() const { return lost_ + open_.size(); }
+
+ private:
+  std::map<std::string, std::vector<std::pair<double, std::uint32_t>>> open_;
+  std::size_t lost_ = 0;
+};
+
+}  // namespace weir::adapters
