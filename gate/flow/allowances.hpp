@@ -33,8 +33,7 @@ struct Allowed {
                                                                     const std::string& commit,
                                                                     std::int64_t pull_request);
 
-[[nodiscard]] Json to_json(const Allowed& allowed);
-[[nodiscard]] Result<Allowed> allowed_from_json(const Json& json);
+void fields(Fields& io, Allowed& allowed);
 
 // weir baseline accept --allowances N: what a merged pull request was allowed becomes the baseline.
 struct AcceptAllowed {

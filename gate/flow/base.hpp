@@ -43,8 +43,7 @@ struct BaseFacts {
   bool candidate_dirty = false;
   std::vector<std::string> notes;
 };
-[[nodiscard]] Json to_json(const BaseFacts& facts);
-[[nodiscard]] std::optional<BaseFacts> base_facts_from_json(const Json& json);
+void fields(Fields& io, BaseFacts& facts);
 
 // Both sides, ready to be planned. Keep it while the cells are used.
 struct BaseSide {

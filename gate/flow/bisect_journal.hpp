@@ -31,7 +31,7 @@ struct BisectStep {
   double seconds = 0;  // all of it
   std::string run;     // its folder, "" where nothing was measured
 };
-[[nodiscard]] Json to_json(const BisectStep& step);
+void fields(Fields& io, BisectStep& step);
 
 struct BisectState {
   BisectAsked asked;

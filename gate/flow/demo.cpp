@@ -131,13 +131,8 @@ class Demo {
     spec.folder = place_.path();
     spec.unset = {k_variable, "GITHUB_ACTIONS"};
     if (!plant.empty()) spec.env.emplace_back(k_variable, plant);
-    WEIR_TRY(sys::Finished finished, job_.world.processes.run(spec, stop_));
-    if (finished.ended == sys::HowEnded::interrupted || stop_.requested()) {
-      return fail(Code::interrupted, "interrupted");
-    }
-    if (finished.ended == sys::HowEnded::not_started) {
-      return fail(Code::unavailable, "{}: can not be run: {}", argv.front(), finished.start_error);
-    }
+    WEIR_TRY(sys::Finished finished, run_program(job_.world, spec, stop_, true));
+    if (stop_.requested()) return fail(Code::interrupted, "interrupted");
     return finished;
   }
 

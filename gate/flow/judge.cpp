@@ -257,8 +257,7 @@ std::string why_failed(const CellVerdict& cell) {
 }
 
 const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outcome) {
-  const auto found = std::find_if(verdict.cells.begin(), verdict.cells.end(),
-                                  [&](const CellVerdict& cell) { return cell.verdict == outcome; });
+  const auto found = std::ranges::find(verdict.cells, outcome, &CellVerdict::verdict);
   return found == verdict.cells.end() ? nullptr : &*found;
 }
 
@@ -276,11 +275,10 @@ Judged judged_step(const verdict::GateVerdict& verdict) {
   if (const CellVerdict* cell = first_with(verdict, Outcome::inconclusive)) {
     return {Tried::skipped, fmt::format("{} is not decided", cell->cell.str())};
   }
-  const bool judged =
-      std::any_of(verdict.cells.begin(), verdict.cells.end(), [](const CellVerdict& cell) {
-        return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
-               cell.verdict == Outcome::accepted;
-      });
+  const bool judged = std::ranges::any_of(verdict.cells, [](const CellVerdict& cell) {
+    return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
+           cell.verdict == Outcome::accepted;
+  });
   if (!judged) return {Tried::skipped, "nothing could be judged", true};
   return {Tried::good, ""};
 }

@@ -59,7 +59,7 @@ struct PostOptions {
   GithubOptions access;
   std::optional<std::int64_t> pull_request;
   std::optional<std::string> missing_verdict;
-  bool comment = true, check = true, status = true;
+  publish::PostOptions parts;
   bool dry_run = false, fail = false;
   std::string settle = "7s";
 };

@@ -46,7 +46,7 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
     if (!ready) {
       if (ready.error().code != Code::config) return tl::unexpected(std::move(ready).error());
       for (std::string& line : text::lines(ready.error().message)) {
-        if (std::find(problems.begin(), problems.end(), line) == problems.end()) {
+        if (std::ranges::find(problems, line) == problems.end()) {
           problems.push_back(std::move(line));
         }
       }
@@ -118,7 +118,7 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
     plan.pairs = true;
   }
   const bool nothing_to_do =
-      !plan.times && std::all_of(cells.begin(), cells.end(), [](const run::PreparedCell& cell) {
+      !plan.times && std::ranges::all_of(cells, [](const run::PreparedCell& cell) {
         return cell.facts.counts_skipped.has_value() && !cell.unavailable;
       });
   if (nothing_to_do) {

@@ -36,7 +36,7 @@ void take_line(const Json& line, std::vector<report::ReplayedKernel>& kernels, H
     out.device = text::printable(*device);
     out.driver = text::printable(read.optional_string("driver").value_or(""));
     for (const std::string& warning : read.strings("warnings")) {
-      if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end()) {
+      if (std::ranges::find(out.warnings, warning) == out.warnings.end()) {
         out.warnings.push_back(text::printable(warning));
       }
     }
@@ -204,7 +204,7 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
   spec.whole_output = false;
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
-  const std::string ended = ended_words(finished, spec);
+  const std::string ended = failure_words(finished, spec);
   if (!probes::recorded_kernel_files(job.files(), folder)) {
     return fail(Code::unavailable,
                 "{} used no Vulkan device{}: weir doctor {} says what the probe can see", name,

@@ -24,8 +24,7 @@ struct RulesUsed {
   std::vector<verdict::Proposal> proposals;
   std::vector<std::string> not_judged, notes;
 };
-[[nodiscard]] Json to_json(const RulesUsed& used);
-[[nodiscard]] Result<RulesUsed> rules_used_from_json(const Json& json);
+void fields(Fields& io, RulesUsed& used);
 
 // What a commit holds of the rules.
 struct Rules {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gate/config/matrix.hpp"
+#include "gate/flow/configure.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/run/merge.hpp"
 

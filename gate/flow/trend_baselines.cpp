@@ -67,7 +67,7 @@ using Objects = std::map<std::string, std::string>;  // path -> object
 // ENGINE/MODEL/BACKEND/PROMPT/CLASS.json, wherever the folder of baselines lies.
 bool may_be_baseline(const source::Git::TreeEntry& entry) {
   return entry.kind == source::Git::TreeEntry::Kind::file && entry.path.ends_with(".json") &&
-         std::count(entry.path.begin(), entry.path.end(), '/') >= 4;
+         std::ranges::count(entry.path, '/') >= 4;
 }
 
 class BaselineHistory {
@@ -156,7 +156,7 @@ class BaselineHistory {
 };
 
 bool holds_baselines(const std::vector<source::Git::TreeEntry>& entries, const source::Git& git) {
-  return std::any_of(entries.begin(), entries.end(), [&](const source::Git::TreeEntry& entry) {
+  return std::ranges::any_of(entries, [&](const source::Git::TreeEntry& entry) {
     if (!may_be_baseline(entry)) return false;
     const auto text = git.content(entry.object, k_largest_baseline);
     return text && text->find(baseline::k_schema) != std::string::npos;

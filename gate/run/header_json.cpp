@@ -1,4 +1,5 @@
 // The first line of a journal, to JSON and back.
+
 #include <utility>
 
 #include "gate/base/text.hpp"

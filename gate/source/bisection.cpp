@@ -7,9 +7,6 @@
 namespace weir::source {
 namespace {
 
-constexpr std::pair<Tried, std::string_view> k_names[] = {
-    {Tried::good, "good"}, {Tried::bad, "bad"}, {Tried::skipped, "skipped"}};
-
 std::size_t distance(std::size_t a, std::size_t b) { return a > b ? a - b : b - a; }
 
 // From 1 for the first guess down to 0: a commit is worth less the nearer it lies to one that was
@@ -29,20 +26,6 @@ double likely_to_build(std::size_t weight, const std::vector<std::size_t>& skipp
 }
 
 }  // namespace
-
-std::string_view to_string(Tried tried) {
-  for (const auto& [value, name] : k_names) {
-    if (value == tried) return name;
-  }
-  return "";
-}
-
-std::optional<Tried> parse_tried(std::string_view text) {
-  for (const auto& [value, name] : k_names) {
-    if (name == text) return value;
-  }
-  return std::nullopt;
-}
 
 Bisection::Bisection(const std::vector<HistoryCommit>& history) {
   for (const HistoryCommit& commit : history) {

@@ -1,4 +1,5 @@
 // What commits hold, without checking them out.
+
 #include <set>
 
 #include "gate/base/text.hpp"

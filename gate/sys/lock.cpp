@@ -92,7 +92,7 @@ std::string HostLocks::default_folder() {
 Result<std::unique_ptr<Held>> HostLocks::acquire(
     std::vector<LockWanted> wanted, const Stop& stop,
     const std::function<void(const std::string&)>& waiting) {
-  std::sort(wanted.begin(), wanted.end(), [](const LockWanted& a, const LockWanted& b) {
+  std::ranges::sort(wanted, [](const LockWanted& a, const LockWanted& b) {
     return std::pair(a.name, a.share == Share::shared) <
            std::pair(b.name, b.share == Share::shared);
   });

@@ -81,6 +81,9 @@ struct Finished {
   std::shared_ptr<void> output_place;
 };
 
+// How it ended, behind the name of what ran: "exited with code 2", "was ended by signal 9".
+[[nodiscard]] std::string ended_words(const Finished& finished, const ProcessSpec& spec);
+
 class Processes {
  public:
   virtual ~Processes() = default;

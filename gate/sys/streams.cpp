@@ -120,8 +120,7 @@ class CurlStreams final : public Streams {
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* user, void*) {
     auto& sockets = static_cast<CurlStreams*>(user)->sockets_;
-    const auto found = std::find_if(sockets.begin(), sockets.end(),
-                                    [&](const pollfd& known) { return known.fd == socket; });
+    const auto found = std::ranges::find(sockets, socket, &pollfd::fd);
     if (what == CURL_POLL_REMOVE) {
       if (found != sockets.end()) sockets.erase(found);
       return 0;
