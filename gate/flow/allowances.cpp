@@ -8,7 +8,6 @@
 #include "gate/flow/rules.hpp"
 #include "gate/publish/allow.hpp"
 #include "gate/publish/target.hpp"
-#include "gate/publish/url.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/clock.hpp"

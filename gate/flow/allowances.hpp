@@ -9,7 +9,6 @@
 #include "gate/flow/job.hpp"
 #include "gate/flow/post.hpp"
 #include "gate/source/git.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/verdict/allowance.hpp"
 
 namespace weir::flow {

@@ -7,7 +7,6 @@
 #include "gate/flow/reports.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/veiled.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"

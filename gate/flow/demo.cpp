@@ -6,7 +6,6 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/sys/clock.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"

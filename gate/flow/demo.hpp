@@ -6,8 +6,6 @@
 #include <string>
 
 #include "gate/flow/job.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/sys/interrupts.hpp"
 
 namespace weir::flow {
 struct DemoOptions {

@@ -1,7 +1,6 @@
 // weir-devices, which loads the drivers of GPUs so that weir need not.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -14,7 +13,6 @@
 #include "gate/run/preflight.hpp"
 #include "gate/run/prepare.hpp"
 #include "gate/run/runner.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/process.hpp"

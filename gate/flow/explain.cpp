@@ -4,7 +4,6 @@
 #include <ranges>
 #include <set>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/explain/compare.hpp"
 #include "gate/flow/job.hpp"

@@ -1,12 +1,9 @@
 #include "gate/flow/hook.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <set>
-
-#include <unistd.h>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"

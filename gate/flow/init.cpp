@@ -13,7 +13,6 @@
 #include "gate/sys/files.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::flow {

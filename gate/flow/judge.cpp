@@ -1,15 +1,11 @@
 #include "gate/flow/judge.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/explain.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/flow/veiled.hpp"
-#include "gate/report/formats.hpp"
-#include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {

@@ -3,10 +3,8 @@
 
 #include <string>
 
-#include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/stored_baselines.hpp"
-#include "gate/report/document.hpp"
 #include "gate/source/bisection.hpp"
 #include "gate/verdict/verdict.hpp"
 

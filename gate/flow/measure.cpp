@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include <unistd.h>
-
 #include "gate/adapters/format.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +10,8 @@
 #include "gate/flow/base.hpp"
 #include "gate/flow/configure.hpp"
 #include "gate/profile/profile.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/process.hpp"

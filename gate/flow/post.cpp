@@ -10,7 +10,6 @@
 #include "gate/report/layout.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {

@@ -10,8 +10,6 @@
 #include "gate/probes/read/locate.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/engine_call.hpp"
-#include "gate/run/engine_run.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"

@@ -6,7 +6,6 @@
 #include <fmt/chrono.h>
 #include <unistd.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/measure.hpp"
@@ -20,10 +19,8 @@
 #include "gate/report/hiding.hpp"
 #include "gate/report/profile_page.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/site/site.hpp"
-#include "gate/sys/clock.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"

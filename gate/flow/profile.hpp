@@ -8,7 +8,6 @@
 #include "gate/flow/job.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/report/hiding.hpp"
-#include "gate/report/profile_page.hpp"
 
 namespace weir::flow {
 struct ProfilePage {

@@ -8,9 +8,7 @@
 #include "gate/profile/reach.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/run/engine_call.hpp"
-#include "gate/run/engine_run.hpp"
 #include "gate/run/journal.hpp"
-#include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 

@@ -12,7 +12,6 @@
 #include "gate/probes/recorded_kernels.h"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 

@@ -15,7 +15,6 @@
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/probes/read/replay_events.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"

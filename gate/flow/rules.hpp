@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gate/config/matrix.hpp"
-#include "gate/config/rules.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/stored_baselines.hpp"

@@ -3,14 +3,11 @@
 #pragma once
 
 #include <map>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "gate/config/matrix.hpp"
 #include "gate/flow/configure.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/run/merge.hpp"
 
 namespace weir::flow {

@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "gate/flow/post.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/history/documents.hpp"
 #include "gate/history/order.hpp"
 #include "gate/history/store.hpp"
 #include "gate/publish/issues.hpp"
-#include "gate/sys/files.hpp"
 
 namespace weir::flow {
 inline constexpr const char* k_default_history = ".weir/history.db";

@@ -9,7 +9,6 @@
 #include "gate/publish/api.hpp"
 #include "gate/publish/issues.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::flow {

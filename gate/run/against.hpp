@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "gate/baseline/baseline.hpp"
-#include "gate/profile/paired.hpp"
 #include "gate/run/pairing.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"

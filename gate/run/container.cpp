@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <map>
 
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"

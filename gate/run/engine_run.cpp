@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "gate/adapters/format.hpp"
-#include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/instructions.hpp"
 #include "gate/run/engine_call.hpp"

@@ -1,11 +1,9 @@
 #include "gate/run/journal.hpp"
 
-#include <algorithm>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "gate/base/text.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 

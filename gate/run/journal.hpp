@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/base/json.hpp"
 #include "gate/profile/record.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/files.hpp"

@@ -11,7 +11,6 @@
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "gate/run/plan.hpp"
 #include "gate/run/starts.hpp"

@@ -2,14 +2,10 @@
 // meanwhile are steps (server_run.cpp), of one cell or of several.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <thread>
 
 #include "gate/base/result.hpp"
 #include "gate/base/secret.hpp"

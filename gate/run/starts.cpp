@@ -6,7 +6,6 @@
 
 #include "gate/config/placeholders.hpp"
 #include "gate/run/engine_call.hpp"
-#include "gate/run/engine_run.hpp"
 
 namespace weir::run {
 namespace {

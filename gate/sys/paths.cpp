@@ -4,8 +4,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include <unistd.h>
-
 #include "gate/base/text.hpp"
 
 namespace weir::sys {
