@@ -1,7 +1,5 @@
 #include "gate/app/program.hpp"
 
-#include <algorithm>
-
 #include "gate/app/options.hpp"
 
 namespace weir::app {

@@ -1,8 +1,6 @@
 // What `weir baseline accept` stores, and which stored baseline may judge a candidate; if none, why
 // not.
 
-#include <algorithm>
-
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
 #include "gate/unit/device_api.hpp"

@@ -9,8 +9,6 @@
 //                    the machine and on the engine's build
 #include "gate/base/text.hpp"
 
-#include <algorithm>
-
 #include "gate/base/json.hpp"
 #include "gate/baseline/baseline.hpp"
 

@@ -1,17 +1,8 @@
 #include "gate/flow/accept.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <set>
-
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/allowances.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/repository.hpp"
-#include "gate/flow/stored_baselines.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/unit/metric.hpp"

@@ -1,8 +1,6 @@
 #include "gate/flow/base.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"

@@ -5,10 +5,6 @@
 #include "gate/flow/bisect_journal.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/repository.hpp"
-#include "gate/flow/veiled.hpp"
-#include "gate/run/progress.hpp"
-#include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

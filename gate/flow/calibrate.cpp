@@ -1,14 +1,8 @@
 #include "gate/flow/calibrate.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include "gate/base/hash.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/texts.hpp"
-#include "gate/source/base.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"

@@ -1,11 +1,8 @@
 #include "gate/flow/configure.hpp"
 
-#include <algorithm>
-
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/serving.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"

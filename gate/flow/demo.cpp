@@ -1,14 +1,9 @@
 #include "gate/flow/demo.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {

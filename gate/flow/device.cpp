@@ -1,18 +1,13 @@
 #include "gate/flow/device.hpp"
 
-#include <algorithm>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/measure.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/probes/read/twin_facts.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/probes/twin/blob.h"
 #include "gate/report/texts.hpp"
-#include "gate/sys/interrupts.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {

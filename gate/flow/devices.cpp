@@ -1,7 +1,6 @@
 #include "gate/flow/devices.hpp"
 
 #include "gate/base/hash.hpp"
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/read.hpp"

@@ -1,20 +1,15 @@
 #include "gate/flow/doctor.hpp"
 
-#include <algorithm>
-
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/fit.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/report/texts.hpp"
 #include "gate/sys/machine_health.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
 #include "gate/unit/device_api.hpp"
 

@@ -1,19 +1,12 @@
 #include "gate/flow/explain.hpp"
 
-#include <algorithm>
 #include <ranges>
-#include <set>
 
 #include "gate/base/text.hpp"
-#include "gate/explain/compare.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/judge.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/sides.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/model/gguf.hpp"
 #include "gate/report/texts.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

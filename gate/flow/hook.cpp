@@ -1,24 +1,14 @@
 #include "gate/flow/hook.hpp"
 
-#include <algorithm>
 #include <filesystem>
-#include <memory>
-#include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reach.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/flow/shards.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/formats.hpp"
-#include "gate/run/progress.hpp"
-#include "gate/source/base.hpp"
-#include "gate/source/git.hpp"
-#include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::flow {

@@ -2,7 +2,6 @@
 
 #include "gate/base/text.hpp"
 #include "gate/flow/hook.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

@@ -1,7 +1,5 @@
 #include "gate/flow/init.hpp"
 
-#include <algorithm>
-
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/starter.hpp"
@@ -10,8 +8,6 @@
 #include "gate/flow/measure.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 

@@ -1,6 +1,5 @@
 #include "gate/flow/job.hpp"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "gate/base/text.hpp"

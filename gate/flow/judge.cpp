@@ -1,12 +1,8 @@
 #include "gate/flow/judge.hpp"
 
-#include <algorithm>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/explain.hpp"
 #include "gate/flow/shards.hpp"
-#include "gate/flow/veiled.hpp"
-#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 namespace {

@@ -1,19 +1,12 @@
 #include "gate/flow/measure.hpp"
 
-#include <algorithm>
-#include <map>
-
 #include "gate/adapters/format.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/rules.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/shards.hpp"
-#include "gate/run/journal.hpp"
-#include "gate/run/runner.hpp"
-#include "gate/source/git.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/verdict/over_depth.hpp"
 

@@ -1,14 +1,11 @@
 #include "gate/flow/post.hpp"
 
-#include <algorithm>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/publish/api.hpp"
 #include "gate/publish/url.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

@@ -1,16 +1,11 @@
-#include <algorithm>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/measure.hpp"
-#include "gate/flow/stored_baselines.hpp"
 #include "gate/probes/read/instructions.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/engine_call.hpp"
-#include "gate/run/preflight.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
 

@@ -1,6 +1,5 @@
 #include "gate/flow/profile.hpp"
 
-#include <algorithm>
 #include <ctime>
 
 #include <fmt/chrono.h>
@@ -8,22 +7,16 @@
 
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/sides.hpp"
-#include "gate/observed/timeline.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/probes/events.h"
 #include "gate/probes/read/fit.hpp"
 #include "gate/probes/read/timeline.hpp"
-#include "gate/report/hiding.hpp"
 #include "gate/report/profile_page.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/site/site.hpp"
-#include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {

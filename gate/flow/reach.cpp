@@ -1,13 +1,8 @@
 #include "gate/flow/reach.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include <unistd.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
 

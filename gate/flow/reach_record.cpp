@@ -1,16 +1,12 @@
-#include <algorithm>
 
 #include "gate/base/text.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
 #include "gate/probes/read/instructions.hpp"
 #include "gate/profile/reach.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/run/engine_call.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {

@@ -1,19 +1,14 @@
-#include <algorithm>
 #include <numeric>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/replay.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/probes/recorded_kernels.h"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_texts.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {

@@ -1,23 +1,15 @@
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/replay.hpp"
 #include "gate/observed/replayed.hpp"
 #include "gate/probes/events.h"
-#include "gate/probes/read/locate.hpp"
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/probes/read/replay_events.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
 
 namespace weir::flow {

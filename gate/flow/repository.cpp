@@ -1,8 +1,5 @@
 #include "gate/flow/repository.hpp"
 
-#include <algorithm>
-#include <thread>
-
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 

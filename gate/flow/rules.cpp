@@ -1,11 +1,7 @@
 #include "gate/flow/rules.hpp"
 
-#include <algorithm>
-
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/rules.hpp"
-#include "gate/config/veil.hpp"
 #include "gate/flow/configure.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"

@@ -1,11 +1,7 @@
 #include "gate/flow/serve.hpp"
 
 #ifdef WEIR_SERVE
-#include <algorithm>
-#include <cstddef>
 #include <cstdlib>
-#include <mutex>
-#include <set>
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -14,15 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/arrivals.hpp"
-#include "gate/flow/job.hpp"
-#include "gate/flow/post.hpp"
 #include "gate/flow/repository.hpp"
-#include "gate/flow/trend.hpp"
 #include "gate/history/history.hpp"
-#include "gate/history/store.hpp"
 #include "gate/publish/target.hpp"
 #include "gate/publish/url.hpp"
 #include "gate/report/layout.hpp"
@@ -32,7 +23,6 @@
 #include "gate/site/site.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/http.hpp"
-#include "gate/sys/interrupts.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"

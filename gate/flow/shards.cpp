@@ -1,20 +1,11 @@
 #include "gate/flow/shards.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/flow/base.hpp"
-#include "gate/flow/configure.hpp"
-#include "gate/flow/job.hpp"
-#include "gate/flow/rules.hpp"
-#include "gate/flow/stored_baselines.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/texts.hpp"
-#include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/paths.hpp"
 

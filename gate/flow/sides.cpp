@@ -1,12 +1,9 @@
 #include "gate/flow/sides.hpp"
 
 #include "gate/adapters/chrome_trace_reader.hpp"
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
-#include "gate/run/journal.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

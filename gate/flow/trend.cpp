@@ -1,17 +1,14 @@
 #include "gate/flow/trend.hpp"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "gate/base/text.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/history/history.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/site/site.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 

@@ -1,14 +1,8 @@
-#include <algorithm>
-#include <map>
 
 #include "gate/base/text.hpp"
-#include "gate/baseline/baseline.hpp"
 #include "gate/config/parse.hpp"
-#include "gate/config/veil.hpp"
 #include "gate/flow/configure.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/flow/trend.hpp"
-#include "gate/history/documents.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
 

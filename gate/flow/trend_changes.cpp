@@ -1,13 +1,9 @@
-#include <algorithm>
 
 #include <unistd.h>
 
 #include "gate/base/text.hpp"
-#include "gate/flow/post.hpp"
 #include "gate/flow/trend.hpp"
-#include "gate/history/changes.hpp"
 #include "gate/publish/api.hpp"
-#include "gate/publish/issues.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/unit/metric.hpp"
 

@@ -1,17 +1,13 @@
+
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/measure.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/flow/trend.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/history/csv.hpp"
-#include "gate/history/documents.hpp"
 #include "gate/history/history.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

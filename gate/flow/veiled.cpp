@@ -1,7 +1,5 @@
 #include "gate/flow/veiled.hpp"
 
-#include <algorithm>
-
 namespace weir::flow {
 namespace {
 

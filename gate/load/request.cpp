@@ -1,8 +1,5 @@
 #include "gate/load/request.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "gate/base/hash.hpp"

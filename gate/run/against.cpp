@@ -1,9 +1,6 @@
 #include "gate/run/against.hpp"
 
-#include <algorithm>
 #include <iterator>
-#include <set>
-#include <utility>
 
 #include "gate/run/pairing.hpp"
 #include "gate/verdict/over_depth.hpp"

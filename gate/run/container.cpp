@@ -1,7 +1,5 @@
 #include "gate/run/container.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "gate/base/text.hpp"

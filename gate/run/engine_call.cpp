@@ -1,6 +1,5 @@
 #include "gate/run/engine_call.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <csignal>
 

@@ -1,7 +1,5 @@
 #include "gate/run/engine_run.hpp"
 
-#include <utility>
-
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/instructions.hpp"

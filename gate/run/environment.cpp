@@ -1,10 +1,5 @@
 #include "gate/run/environment.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <vector>
-
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/blob.h"
 #include "gate/sys/paths.hpp"

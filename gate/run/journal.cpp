@@ -1,8 +1,6 @@
 #include "gate/run/journal.hpp"
 
-#include <set>
 #include <tuple>
-#include <utility>
 
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"

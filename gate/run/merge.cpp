@@ -1,10 +1,5 @@
 #include "gate/run/merge.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <utility>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 

@@ -1,8 +1,5 @@
 #include "gate/run/preflight.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"

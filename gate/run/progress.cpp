@@ -1,6 +1,5 @@
 #include "gate/run/progress.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include <sys/ioctl.h>

@@ -1,20 +1,11 @@
 #include "gate/run/runner.hpp"
 
-#include <algorithm>
-#include <array>
-#include <condition_variable>
 #include <deque>
 #include <list>
-#include <map>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <utility>
 
 #include "gate/run/engine_run.hpp"
 #include "gate/run/schedule.hpp"
 #include "gate/run/server_run.hpp"
-#include "gate/run/starts.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {

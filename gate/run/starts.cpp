@@ -1,9 +1,5 @@
 #include "gate/run/starts.hpp"
 
-#include <algorithm>
-#include <map>
-#include <string>
-
 #include "gate/config/placeholders.hpp"
 #include "gate/run/engine_call.hpp"
 

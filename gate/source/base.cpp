@@ -1,7 +1,5 @@
 #include "gate/source/base.hpp"
 
-#include <algorithm>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"

@@ -1,8 +1,6 @@
 #include "gate/source/bisection.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace weir::source {
 namespace {

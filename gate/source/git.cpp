@@ -1,7 +1,6 @@
 #include "gate/source/git.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"

@@ -1,8 +1,5 @@
 #include "gate/source/trees.hpp"
 
-#include <algorithm>
-#include <map>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"

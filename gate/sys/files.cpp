@@ -1,19 +1,13 @@
 #include "gate/sys/files.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <filesystem>
-#include <mutex>
-#include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gate/sys/fd.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #ifdef __linux__

@@ -1,15 +1,12 @@
 #include "gate/sys/lock.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "gate/sys/clock.hpp"
-#include "gate/sys/fd.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 

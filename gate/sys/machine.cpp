@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "gate/base/text.hpp"
 

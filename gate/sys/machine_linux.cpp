@@ -1,13 +1,11 @@
 // What Linux says of the machine: /proc, /etc/os-release, the affinity mask, cgroups.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include <sched.h>
 #include <sys/utsname.h>
 
 #include "gate/base/text.hpp"
-#include "gate/sys/machine.hpp"
 #include "gate/sys/machine_health.hpp"
 
 namespace weir::sys {

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <system_error>
 
 #include "gate/base/text.hpp"
 

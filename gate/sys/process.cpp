@@ -9,16 +9,11 @@
 #include <malloc.h>
 #endif
 
-#include <cerrno>
-#include <system_error>
-
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "gate/sys/fd.hpp"
-#include "gate/sys/perf_events.hpp"
 #include "gate/sys/supervisor.hpp"
 
 extern char** environ;

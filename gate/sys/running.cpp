@@ -1,11 +1,6 @@
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <map>
-#include <optional>
-#include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +9,6 @@
 
 #include "gate/sys/capture.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/fd.hpp"
 #include "gate/sys/supervisor.hpp"
 
 namespace weir::sys {

@@ -1,16 +1,8 @@
 #include "gate/sys/streams.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstddef>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <poll.h>
 

@@ -1,6 +1,5 @@
 #include "gate/sys/supervisor.hpp"
 
-#include <cerrno>
 #include <climits>
 
 #include <fcntl.h>
