@@ -2,10 +2,6 @@
 // alone, as it brings CLI11 along.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <CLI/CLI.hpp>
 
 #include "gate/app/program.hpp"

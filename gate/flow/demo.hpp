@@ -3,8 +3,6 @@
 // it prints is shown as it comes.
 #pragma once
 
-#include <string>
-
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {
