@@ -1,6 +1,7 @@
 #include "gate/run/progress.hpp"
 
 #include <cmath>
+#include <cstdio>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
